@@ -29,16 +29,18 @@ export_graph resnet50_train resnet50 --mode train --device cuda
 export_graph t5_small_train t5_small --mode train --device cuda
 export_graph mixtral_infer mixtral_8x7b --device cuda
 
-for device in cpu cuda; do
-  suffix=${device/cpu/}
-  suffix=${suffix:+_$suffix}
-  export_graph "tiny/llama3_train$suffix" llama3_tiny --mode train --device $device
-  export_graph "tiny/llama3_infer$suffix" llama3_tiny --device $device
-  export_graph "tiny/gpt2_train$suffix" gpt2_tiny --mode train --device $device
-  export_graph "tiny/vit_infer$suffix" vit_tiny --device $device
-  export_graph "tiny/t5_train$suffix" t5_tiny --mode train --device $device
-  export_graph "tiny/mixtral_infer$suffix" mixtral_tiny --device $device
-done
+export_graph tiny/llama3_train llama3_tiny --mode train
+export_graph tiny/llama3_train_cuda llama3_tiny_bf16 --mode train --device cuda
+export_graph tiny/llama3_infer llama3_tiny
+export_graph tiny/llama3_infer_cuda llama3_tiny_bf16 --device cuda
+export_graph tiny/gpt2_train gpt2_tiny --mode train
+export_graph tiny/gpt2_train_cuda gpt2_tiny --mode train --device cuda
+export_graph tiny/vit_infer vit_tiny
+export_graph tiny/vit_infer_cuda vit_tiny --device cuda
+export_graph tiny/t5_train t5_tiny --mode train
+export_graph tiny/t5_train_cuda t5_tiny --mode train --device cuda
+export_graph tiny/mixtral_infer mixtral_tiny
+export_graph tiny/mixtral_infer_cuda mixtral_tiny_bf16 --device cuda
 export_graph tiny/resnet_train resnet_tiny --mode train
 export_graph tiny/mlp_dynamic mlp_dynamic
 export_graph tiny/block_composite block_composite --ir composite

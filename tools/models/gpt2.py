@@ -29,4 +29,6 @@ def gpt2_tiny(training):
         n_layer=2,
         n_head=6,
         n_inner=24,
+        bos_token_id=0,
+        eos_token_id=0,
     )

@@ -3,9 +3,12 @@
 import types
 
 import torch
+import transformers
 from transformers import AttentionInterface
 from transformers.initialization import no_init_weights
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+transformers.logging.set_verbosity_error()
 
 # An attention name without a mask function makes transformers pass no mask:
 # causal attention then says so by a flag, which the fused kernels need, and

@@ -33,19 +33,25 @@ def llama3_8b(training):
     )
 
 
-def llama3_tiny(training):
+def llama3_tiny(training, dtype=torch.float32):
     return _llama(
         training,
         batch=4,
         sequence=6,
-        dtype=torch.float32,
+        dtype=dtype,
         vocab_size=30,
         hidden_size=24,
         intermediate_size=36,
         num_hidden_layers=2,
         num_attention_heads=6,
         num_key_value_heads=3,
+        head_dim=8,
         max_position_embeddings=16,
         rms_norm_eps=1e-5,
         rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
     )
+
+
+def llama3_tiny_bf16(training):
+    """The dtype for which CUDA has a flash attention kernel."""
+    return llama3_tiny(training, torch.bfloat16)

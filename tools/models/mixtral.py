@@ -69,19 +69,25 @@ def mixtral_8x7b(training):
     )
 
 
-def mixtral_tiny(training):
+def mixtral_tiny(training, dtype=torch.float32):
     return _mixtral(
         training,
         batch=4,
         sequence=6,
-        dtype=torch.float32,
+        dtype=dtype,
         vocab_size=30,
         hidden_size=24,
         intermediate_size=36,
         num_hidden_layers=2,
         num_attention_heads=6,
         num_key_value_heads=3,
+        head_dim=8,
         max_position_embeddings=16,
         num_local_experts=4,
         num_experts_per_tok=2,
     )
+
+
+def mixtral_tiny_bf16(training):
+    """The dtype for which CUDA has a flash attention kernel."""
+    return mixtral_tiny(training, torch.bfloat16)
