@@ -1,0 +1,49 @@
+# The shape every module of the house has: one static target each, public
+# headers under include/shardprop/<module>, sources under src/<module>. The
+# link line is the list of modules it may see, so an upward include does not
+# compile.
+
+# shardprop_module(<name> COMPONENT <planning|io|runtime|mpi|nccl>
+#                  SOURCES <files...> [DEPENDS <modules...>]
+#                  [PRIVATE_LINK <targets...>])
+function(shardprop_module name)
+  cmake_parse_arguments(ARG "" "COMPONENT" "SOURCES;DEPENDS;PRIVATE_LINK" ${ARGN})
+  set(target shardprop_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(shardprop::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM ARG_DEPENDS PREPEND shardprop::)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS})
+  foreach(library IN LISTS ARG_PRIVATE_LINK)
+    target_link_libraries(${target} PRIVATE ${library})
+  endforeach()
+  shardprop_warnings(${target})
+  set_property(GLOBAL APPEND PROPERTY SHARDPROP_COMPONENT_${ARG_COMPONENT} ${target})
+  set_property(GLOBAL APPEND PROPERTY SHARDPROP_MODULES ${name})
+endfunction()
+
+function(shardprop_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow)
+  if(SHARDPROP_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+endfunction()
+
+# shardprop_test(<name> SOURCES <files...> LINK <modules...>)
+# One doctest binary a module; it runs from the source tree's root so that
+# golden files and example graphs are found by their repository path.
+function(shardprop_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  set(target test_${name})
+  add_executable(${target} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/doctest_main.cc)
+  list(TRANSFORM ARG_LINK PREPEND shardprop::)
+  target_link_libraries(${target} PRIVATE ${ARG_LINK} ${ARG_PRIVATE_LINK} doctest::doctest)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+  shardprop_warnings(${target})
+  add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,26 @@
+// Result<T>: a value, or the Error that says why there is none.
+//
+//   Result<DeviceMesh> mesh = DeviceMesh::parse("dp=2,tp=0");
+//   if (!mesh) report(mesh.error());   // error[SP0102]: ...
+#pragma once
+
+#include <shardprop/base/error.h>
+
+#include <tl/expected.hpp>
+
+namespace shardprop {
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+// The failing side: `return fail(ErrorCode::kMeshSize, "...");`
+inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
+inline tl::unexpected<Error> fail(ErrorCode code, std::string message,
+                                  std::string help = {}) {
+  return tl::unexpected<Error>(
+      Error{code, std::move(message), {}, {}, std::move(help)});
+}
+
+}  // namespace shardprop

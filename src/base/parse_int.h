@@ -1,0 +1,19 @@
+// Whole texts that are integers, and nothing else.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace shardprop {
+
+inline std::optional<std::int64_t> parse_int(std::string_view text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace shardprop

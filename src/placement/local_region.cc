@@ -1,0 +1,164 @@
+#include <shardprop/placement/local_region.h>
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+void append(Intervals& out, Interval piece) {
+  if (piece.size() <= 0) return;
+  if (!out.empty() && out.back().end == piece.begin) {
+    out.back().end = piece.end;
+  } else {
+    out.push_back(piece);
+  }
+}
+
+std::int64_t total(const Intervals& held) {
+  std::int64_t size = 0;
+  for (const Interval& piece : held) size += piece.size();
+  return size;
+}
+
+// Adds to `out` the local positions `wanted` of what `held` holds.
+void take(const Intervals& held, Interval wanted, Intervals& out) {
+  std::int64_t before = 0;
+  for (const Interval& piece : held) {
+    const std::int64_t begin = std::max(wanted.begin - before, std::int64_t{0});
+    const std::int64_t end = std::min(wanted.end - before, piece.size());
+    append(out, {piece.begin + begin, piece.begin + end});
+    before += piece.size();
+  }
+}
+
+// One cut: the index-th of `parts`, within each of `pieces` pieces.
+Intervals cut(const Intervals& held, std::int64_t pieces, std::int64_t parts,
+              std::int64_t index) {
+  const std::int64_t size = total(held);
+  Intervals out;
+  for (std::int64_t p = 0; p < pieces; ++p) {
+    const Interval piece = chunk(size, pieces, p);
+    if (piece.size() == 0) break;
+    const Interval part = chunk(piece.size(), parts, index);
+    take(held, {piece.begin + part.begin, piece.begin + part.end}, out);
+  }
+  return out;
+}
+
+// How much one cut leaves, which needs no intervals: pieces are full but for
+// the last ones.
+std::int64_t cut_size(std::int64_t size, std::int64_t pieces,
+                      std::int64_t parts, std::int64_t index) {
+  if (pieces == 1) return chunk(size, parts, index).size();
+  const std::int64_t full = (size + pieces - 1) / pieces;
+  if (full == 0) return 0;
+  const std::int64_t whole = size / full;
+  return whole * chunk(full, parts, index).size() +
+         chunk(size - whole * full, parts, index).size();
+}
+
+}  // namespace
+
+Interval chunk(std::int64_t size, std::int64_t parts, std::int64_t index) {
+  const std::int64_t each = (size + parts - 1) / parts;
+  const std::int64_t begin = std::min(size, each * index);
+  return {begin, std::min(size, begin + each)};
+}
+
+Dims LocalRegion::shape() const {
+  Dims shape;
+  for (const Intervals& held : dims_) shape.push_back(total(held));
+  return shape;
+}
+
+std::int64_t LocalRegion::numel() const {
+  std::int64_t count = 1;
+  for (const Intervals& held : dims_) count *= total(held);
+  return count;
+}
+
+std::optional<Dims> LocalRegion::offset() const {
+  Dims offset;
+  for (const Intervals& held : dims_) {
+    if (held.size() > 1) return std::nullopt;
+    offset.push_back(held.empty() ? 0 : held[0].begin);
+  }
+  return offset;
+}
+
+Intervals local_intervals(const Layout& layout, const DeviceMesh& mesh,
+                          int tensor_dim, std::int64_t size,
+                          const Coordinate& at) {
+  Intervals held;
+  append(held, {0, size});
+  for (const std::int32_t mesh_dim : layout.cuts(tensor_dim)) {
+    held = cut(held, layout[mesh_dim].split_factor(), mesh.size(mesh_dim),
+               at[static_cast<std::size_t>(mesh_dim)]);
+  }
+  return held;
+}
+
+LocalRegion local_region(const Layout& layout, const DeviceMesh& mesh,
+                         std::span<const std::int64_t> shape,
+                         const Coordinate& at) {
+  std::vector<Intervals> dims;
+  dims.reserve(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    dims.push_back(
+        local_intervals(layout, mesh, static_cast<int>(d), shape[d], at));
+  }
+  return LocalRegion(std::move(dims));
+}
+
+LocalRegion local_region(const TensorSpec& spec, const Coordinate& at) {
+  const Dims& shape = spec.meta().shape();
+  return local_region(spec.layout(), spec.mesh(), shape, at);
+}
+
+Dims local_shape(const Layout& layout, const DeviceMesh& mesh,
+                 std::span<const std::int64_t> shape, const Coordinate& at) {
+  Dims out;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t size = shape[d];
+    for (const std::int32_t mesh_dim : layout.cuts(static_cast<int>(d))) {
+      size =
+          cut_size(size, layout[mesh_dim].split_factor(), mesh.size(mesh_dim),
+                   at[static_cast<std::size_t>(mesh_dim)]);
+    }
+    out.push_back(size);
+  }
+  return out;
+}
+
+Dims max_local_shape(const Layout& layout, const DeviceMesh& mesh,
+                     std::span<const std::int64_t> shape) {
+  return local_shape(layout, mesh, shape,
+                     Coordinate(static_cast<std::size_t>(mesh.ndim())));
+}
+
+Dims max_local_shape(const TensorSpec& spec) {
+  const Dims& shape = spec.meta().shape();
+  return max_local_shape(spec.layout(), spec.mesh(), shape);
+}
+
+std::int64_t max_local_bytes(const TensorSpec& spec) {
+  std::int64_t bytes = item_size(spec.meta().dtype());
+  for (const std::int64_t size : max_local_shape(spec)) bytes *= size;
+  return bytes;
+}
+
+bool is_even(const Layout& layout, const DeviceMesh& mesh,
+             std::span<const std::int64_t> shape) {
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t size = shape[d];
+    for (const std::int32_t mesh_dim : layout.cuts(static_cast<int>(d))) {
+      const std::int64_t parts =
+          layout[mesh_dim].split_factor() * mesh.size(mesh_dim);
+      if (size % parts != 0) return false;
+      size /= mesh.size(mesh_dim);
+    }
+  }
+  return true;
+}
+
+}  // namespace shardprop

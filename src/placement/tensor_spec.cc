@@ -1,0 +1,139 @@
+#include <shardprop/placement/tensor_spec.h>
+
+#include "base/try.h"
+
+#include <shardprop/placement/local_region.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+struct Cut {
+  std::int32_t mesh_dim;
+  std::int64_t parts;
+  std::int64_t pieces;  // split factor
+};
+
+// A strided cut that a plain one follows says the same as the plain one first
+// and the strided one within its parts, when the pieces divide evenly among
+// the plain parts. `size` is what both cut.
+bool swaps(const Cut& strided, const Cut& plain, std::int64_t size) {
+  return strided.pieces > 1 && plain.pieces == 1 &&
+         strided.pieces % plain.parts == 0 &&
+         size % (strided.pieces * strided.parts) == 0;
+}
+
+// Canonical cuts of one tensor dim of `size` elements.
+std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
+  for (Cut& cut : cuts) {
+    // Cutting into one part keeps every piece, whatever the pieces are.
+    if (cut.parts == 1) cut.pieces = 1;
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::int64_t left = size;
+    for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+      Cut& first = cuts[i];
+      Cut& second = cuts[i + 1];
+      if (swaps(first, second, left)) {
+        first.pieces /= second.parts;
+        std::swap(first, second);
+        changed = true;
+      }
+      if (left % (cuts[i].parts * cuts[i].pieces) != 0) break;
+      left /= cuts[i].parts;
+    }
+  }
+  return cuts;
+}
+
+}  // namespace
+
+Layout canonical(const Layout& layout, const DeviceMesh& mesh,
+                 std::span<const std::int64_t> shape) {
+  if (!layout.has_strided()) return layout;
+  Placements placements = layout.placements();
+  ShardOrder order = layout.shard_order();
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::vector<Cut> cuts;
+    for (const std::int32_t mesh_dim : layout.cuts(static_cast<int>(d))) {
+      cuts.push_back(
+          {mesh_dim, mesh.size(mesh_dim), layout[mesh_dim].split_factor()});
+    }
+    cuts = canonical_cuts(std::move(cuts), shape[d]);
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+      const auto at = static_cast<std::size_t>(cuts[i].mesh_dim);
+      placements[at] = Placement::strided_shard(
+          static_cast<int>(d), static_cast<int>(cuts[i].pieces));
+      order[at] = static_cast<std::int8_t>(i);
+    }
+  }
+  auto made = Layout::create(std::move(placements), std::move(order));
+  if (!made) throw InternalError("a canonical layout is malformed");
+  return *std::move(made);
+}
+
+Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
+                          const TensorMeta& meta) {
+  if (layout.mesh_ndim() != mesh.ndim()) {
+    return fail(ErrorCode::kPlacementCount,
+                "`" + to_string(layout) + "` has " +
+                    std::to_string(layout.mesh_ndim()) + " placements, mesh " +
+                    to_string(mesh) + " has " + std::to_string(mesh.ndim()) +
+                    " dims",
+                "write one placement per mesh dim, outermost first");
+  }
+  for (const Placement& placement : layout.placements()) {
+    if (placement.is_shard() && placement.dim() >= meta.rank()) {
+      return fail(ErrorCode::kShardDimOutOfRange,
+                  to_string(placement) + " shards a dim that " +
+                      to_string(meta) + " does not have",
+                  meta.rank() == 0 ? "a scalar is replicated or partial"
+                                   : "name a dim between 0 and " +
+                                         std::to_string(meta.rank() - 1));
+    }
+    if (placement.is_partial()) {
+      const DType dtype = placement.reduce_dtype().value_or(meta.dtype());
+      if (!is_defined(placement.reduce_op(), dtype)) {
+        return fail(ErrorCode::kPartialDType,
+                    to_string(placement) + " is not defined on " +
+                        std::string(to_string(dtype)));
+      }
+    }
+  }
+  return {};
+}
+
+TensorSpec::TensorSpec() : layout_(Layout::replicated(1)) {}
+
+TensorSpec::TensorSpec(DeviceMesh mesh, Layout layout, TensorMeta meta)
+    : mesh_(std::move(mesh)),
+      layout_(std::move(layout)),
+      meta_(std::move(meta)) {}
+
+Result<TensorSpec> TensorSpec::create(DeviceMesh mesh, const Layout& layout,
+                                      TensorMeta meta) {
+  SP_CHECK(check_layout(layout, mesh, meta));
+  Layout form = canonical(layout, mesh, meta.shape());
+  return TensorSpec(std::move(mesh), std::move(form), std::move(meta));
+}
+
+Result<TensorSpec> TensorSpec::parse(std::string_view text, DeviceMesh mesh) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos) {
+    return fail(ErrorCode::kPlacementSyntax,
+                "`" + std::string(text) + "` is no tensor spec",
+                "write it as bf16[8,2048,4096] S(0),R");
+  }
+  SP_ASSIGN(TensorMeta meta, TensorMeta::parse(text.substr(0, space)));
+  SP_ASSIGN(const Layout layout, Layout::parse(text.substr(space + 1)));
+  return create(std::move(mesh), layout, std::move(meta));
+}
+
+std::string to_string(const TensorSpec& spec) {
+  return to_string(spec.meta()) + " " + to_string(spec.layout());
+}
+
+}  // namespace shardprop
