@@ -1,0 +1,67 @@
+"""A module and its example inputs as an ExportedProgram, weights never made."""
+
+import contextlib
+import dataclasses
+import inspect
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from exporting import cuda_attention, joint, parameters
+
+
+@dataclasses.dataclass
+class Example:
+    """A module with the inputs it is traced on.
+
+    `dynamic_shapes` is passed to torch.export.export as it stands. A training
+    example's forward returns its scalar loss, alone or first.
+    """
+
+    module: torch.nn.Module
+    args: tuple = ()
+    kwargs: dict = dataclasses.field(default_factory=dict)
+    dynamic_shapes: Any = None
+
+
+def _call_factory(factory, training):
+    """Calls a factory, telling it the mode if it has a `training` parameter."""
+    if "training" in inspect.signature(factory).parameters:
+        made = factory(training=training)
+    else:
+        made = factory()
+    return made if isinstance(made, Example) else Example(*made)
+
+
+def export_program(
+    factory, *, training, device="cpu", composite=False, loss_index=0
+):
+    """Exports what `factory` makes, on fake tensors.
+
+    `composite` leaves the graph as torch.export.export writes it; otherwise it
+    is taken apart to core ATen. With `device="cuda"` attention becomes the
+    kernel that CUDA would choose.
+    """
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    kernels = contextlib.nullcontext()
+    if device == "cuda" and not composite:
+        kernels = cuda_attention.CudaAttention()
+    with fake_mode:
+        example = _call_factory(factory, training)
+        example.module.train(training)
+        with kernels, torch.set_grad_enabled(training):
+            program = torch.export.export(
+                example.module,
+                tuple(example.args),
+                example.kwargs,
+                dynamic_shapes=example.dynamic_shapes,
+                strict=False,
+            )
+    parameters.merge_tied(program)
+    if training:
+        parameters.freeze_unreached(program, loss_index)
+        return joint.export_forward_backward(program, loss_index)
+    if composite:
+        return program
+    return program.run_decompositions()
