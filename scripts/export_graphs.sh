@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Regenerates every graph under examples/graphs and the operator schemas.
+# Regenerates every graph under examples/graphs, the operator schemas and the
+# archives that the tests read.
 # Needs torch 2.13 and transformers in the Python of $SHARDPROP_PYTHON (python3
 # from PATH unless set). scripts/export_graphs.sh NAME... makes only those.
 set -euo pipefail
@@ -19,7 +20,10 @@ export_graph() {
 }
 
 mkdir -p "$out/tiny"
-[[ $wanted != "  " ]] || "$python" -W ignore tools/gen_op_schemas.py
+if [[ $wanted == "  " ]]; then
+  "$python" -W ignore tools/gen_op_schemas.py
+  "$python" -W ignore tools/make_pt2_fixtures.py
+fi
 
 export_graph llama3_8b_train llama3_8b --mode train --device cuda
 export_graph llama3_8b_infer llama3_8b --device cuda

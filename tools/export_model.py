@@ -17,6 +17,7 @@ the loss and the gradients. The optimizer's steps are not part of it.
 
 import argparse
 import importlib
+import operator
 import os
 import sys
 
@@ -87,7 +88,10 @@ def main(arguments=None):
     )
     metadata.trim(exported)
     write.write(exported, options.output, options.device)
-    ops = sum(n.op == "call_function" for n in exported.graph.nodes)
+    ops = sum(
+        n.op == "call_function" and n.target is not operator.getitem
+        for n in exported.graph.nodes
+    )
     size = os.path.getsize(options.output)
     print(f"{options.output}: {ops} ops, {size} bytes", file=sys.stderr)
 

@@ -40,21 +40,35 @@ def innermost_user_line(stack_trace):
     return None
 
 
-def trim(program, whole_module_stack=False):
+def _nodes(program):
+    for module in program.graph_module.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            yield from module.graph.nodes
+
+
+def make_portable(program):
+    """Drops what names this machine or this run, in place.
+
+    Stack traces keep their innermost user line; `from_node` goes, because it
+    holds addresses in memory.
+    """
+    for node in _nodes(program):
+        node.meta.pop("from_node", None)
+        trace = innermost_user_line(node.meta.pop("stack_trace", None) or "")
+        if trace:
+            node.meta["stack_trace"] = trace
+
+
+def trim(program):
     """Drops from every node what shardprop has no use for, in place.
 
     Kept: the innermost user line, the innermost module (its path names those
     around it), and `custom`, where phases, forward ops and users' hints stand.
     """
-    for module in program.graph_module.modules():
-        if not isinstance(module, torch.fx.GraphModule):
-            continue
-        for node in module.graph.nodes:
-            for key in ("torch_fn", "source_fn_stack", "from_node"):
-                node.meta.pop(key, None)
-            trace = innermost_user_line(node.meta.pop("stack_trace", None) or "")
-            if trace:
-                node.meta["stack_trace"] = trace
-            stack = node.meta.get("nn_module_stack")
-            if stack and not whole_module_stack:
-                node.meta["nn_module_stack"] = dict([list(stack.items())[-1]])
+    make_portable(program)
+    for node in _nodes(program):
+        for key in ("torch_fn", "source_fn_stack"):
+            node.meta.pop(key, None)
+        stack = node.meta.get("nn_module_stack")
+        if stack:
+            node.meta["nn_module_stack"] = dict([list(stack.items())[-1]])

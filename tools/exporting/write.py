@@ -4,8 +4,11 @@ import gzip
 import json
 import pathlib
 
-import torch
 from torch._export.serde.serialize import serialize
+from torch.export.pt2_archive import constants
+from torch.export.pt2_archive._package import PT2ArchiveWriter
+
+_NO_PAYLOAD = json.dumps({"config": {}})
 
 
 def to_json(program, device):
@@ -34,15 +37,27 @@ def _set_device(value, device):
         _set_device(element, device)
 
 
+def _write_archive(path, text):
+    """The archive of torch.export.save, without weights: there are none."""
+    model = "model"
+    with PT2ArchiveWriter(str(path)) as archive:
+        archive.write_bytes(constants.MODELS_FILENAME_FORMAT.format(model), text)
+        for payload in (
+            constants.WEIGHTS_CONFIG_FILENAME_FORMAT,
+            constants.CONSTANTS_CONFIG_FILENAME_FORMAT,
+        ):
+            archive.write_string(payload.format(model), _NO_PAYLOAD)
+
+
 def write(program, path, device="cpu"):
-    """Writes by suffix. The same program gives the same bytes, .pt2 aside."""
+    """Writes by suffix; the same program gives the same bytes."""
     path = pathlib.Path(path)
+    text = to_json(program, device)
     if path.name.endswith(".json.gz"):
-        data = gzip.compress(to_json(program, device), compresslevel=9, mtime=0)
-        path.write_bytes(data)
+        path.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
     elif path.suffix == ".json":
-        path.write_bytes(to_json(program, device))
+        path.write_bytes(text)
     elif path.suffix == ".pt2":
-        torch.export.save(program, path)
+        _write_archive(path, text)
     else:
         raise ValueError(f"{path}: the name must end in .pt2, .json or .json.gz")
