@@ -150,8 +150,11 @@ std::optional<Argument> fit_argument(const ArgumentSchema& declared,
       holds<NoneArg>(value) ||
       (tensor != nullptr && tensor->operand == TensorArg::kNone);
   if (absent) {
-    // A generator is None wherever the default stream is meant.
-    if (declared.is_optional || declared.type == ArgumentType::kGenerator ||
+    // Undefined tensors stand even where the declaration asks for one (the
+    // attn_bias of attention's backward), and a generator is None wherever the
+    // default stream is meant.
+    if (declared.is_optional || declared.is_tensor() ||
+        declared.type == ArgumentType::kGenerator ||
         declared.type == ArgumentType::kOther ||
         (declared.has_default && holds<NoneArg>(declared.default_value))) {
       return Argument(NoneArg{});

@@ -134,7 +134,9 @@ TEST_CASE("arguments that do not fit say so") {
         ErrorCode::kArgumentType);
   CHECK(code_of("aten.relu.default", {{"", TensorArg{-2}}}, one) ==
         ErrorCode::kArgumentType);
-  CHECK(code_of("aten.relu.default", {{"", NoneArg{}}}, {}) ==
+  CHECK(code_of("aten.sum.default", {{"", std::vector<TensorArg>{}}}, {}) ==
+        ErrorCode::kArgumentType);
+  CHECK(code_of("aten.cat.default", {{"", NoneArg{}}}, {}) ==
         ErrorCode::kArgumentType);
   CHECK(code_of("aten.view.default",
                 {{"", TensorArg{0}}, {"", std::vector<double>{1.0}}},
