@@ -1,10 +1,16 @@
 #include "solver/core.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace shardprop::solver {
 
-Core::Core(Network& network) : capacity(network.capacity), offset(network.offset) {
+Core::Core(Network& network, double top)
+    : capacity(network.capacity), offset(network.offset), ceiling(top) {
+  const auto clip = [top](std::vector<double> costs) {
+    for (double& cost : costs) cost = std::min(cost, top);
+    return costs;
+  };
   std::vector<int> mine(network.variables.size(), -1);
   at.push_back(0);
   segment_begin.push_back(0);
@@ -13,7 +19,7 @@ Core::Core(Network& network) : capacity(network.capacity), offset(network.offset
     if (!variable.alive) continue;
     mine[i] = size();
     network_variable.push_back(static_cast<int>(i));
-    unary.insert(unary.end(), variable.costs.begin(), variable.costs.end());
+    for (const double cost : clip(variable.costs)) unary.push_back(cost);
     at.push_back(static_cast<int>(unary.size()));
     for (const Segment& s : variable.segments) {
       segment_list.push_back({s.lo, s.hi, bytes.size()});
@@ -24,7 +30,7 @@ Core::Core(Network& network) : capacity(network.capacity), offset(network.offset
   std::unordered_map<int, std::size_t> table_of;
   const auto table = [&](int id) {
     const auto [it, fresh] = table_of.emplace(id, tables_.size());
-    if (fresh) tables_.push_back(network.tables.costs(id));
+    if (fresh) tables_.push_back(clip(network.tables.costs(id)));
     return tables_[it->second].data();
   };
   std::vector<std::size_t> degree(static_cast<std::size_t>(size()) + 1, 0);

@@ -32,7 +32,10 @@ struct CoreEdge {
 };
 
 struct Core {
-  explicit Core(Network& network);
+  // Costs beyond `ceiling`, the forbidden ones included, become `ceiling`: with
+  // a ceiling above every cost of interest no optimum moves, bounds stay bounds
+  // and no search meets an infinity.
+  Core(Network& network, double ceiling);
 
   int size() const { return static_cast<int>(network_variable.size()); }
   int choices(int v) const {
@@ -62,6 +65,7 @@ struct Core {
   std::vector<std::int64_t> bytes;
   std::vector<std::int64_t> capacity;
   Int128 offset = 0;
+  double ceiling = 0;
 
  private:
   std::vector<std::vector<double>> tables_;

@@ -30,6 +30,9 @@ void reduce(Network& network, const PassSet& passes, PassClock& clock) {
   tidy(network);
   for (int round = 0; round < kMaxRounds && !network.infeasible; ++round) {
     bool changed = run(Pass::kArcConsistency, arc_consistency);
+    // Before contraction: a variable with one choice left hangs on its
+    // neighbours by separable edges only, and would else be passed around.
+    changed |= run(Pass::kSeparableEdges, drop_separable_edges);
     changed |= run(Pass::kContraction, contract_determined);
     changed |= run(Pass::kSeparableEdges, drop_separable_edges);
     if (!network.infeasible) tidy(network);
