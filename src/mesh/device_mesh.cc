@@ -159,9 +159,9 @@ Result<DeviceMesh> DeviceMesh::create(std::span<const MeshDim> dims,
   std::int64_t size = 1;
   for (const MeshDim& dim : dims) size *= dim.size;
   if (first_rank > std::numeric_limits<std::int64_t>::max() - (size - 1)) {
-    return fail(ErrorCode::kMeshRanks,
-                std::to_string(size) + " ranks from " +
-                    std::to_string(first_rank) + " on cannot be numbered");
+    return fail(ErrorCode::kMeshRanks, std::to_string(size) + " ranks from " +
+                                           std::to_string(first_rank) +
+                                           " on cannot be numbered");
   }
   auto body = std::make_shared<Body>();
   body->dims.assign(dims.begin(), dims.end());

@@ -245,7 +245,7 @@ Pair some_changed_mesh() {
 }
 
 TEST_CASE("a mesh places ranks as a plain array does") {
-  property(3000, [] {
+  property(30000, [] {
     const auto [mesh, model] = some_changed_mesh();
     RC_ASSERT(mesh.dims() == model.dims);
     RC_ASSERT(mesh.size() == count(model.dims));
@@ -270,7 +270,7 @@ TEST_CASE("a mesh places ranks as a plain array does") {
 }
 
 TEST_CASE("a mesh equals the one made from its list of ranks") {
-  property(2000, [] {
+  property(20000, [] {
     const auto [mesh, model] = some_changed_mesh();
     const auto listed = DeviceMesh::from_ranks(model.dims, model.ranks);
     RC_ASSERT(listed.has_value());
@@ -285,7 +285,7 @@ TEST_CASE("a mesh equals the one made from its list of ranks") {
 }
 
 TEST_CASE("groups hold the ranks that differ in their dims only") {
-  property(2000, [] {
+  property(20000, [] {
     const auto [mesh, model] = some_changed_mesh();
     const std::vector<std::int64_t> at = some_place(model);
     const std::vector<std::int32_t> dims = some_dims(model.dims.size());
@@ -316,7 +316,7 @@ TEST_CASE("groups hold the ranks that differ in their dims only") {
 }
 
 TEST_CASE("the groups of a dim part the mesh") {
-  property(1000, [] {
+  property(10000, [] {
     const auto [mesh, model] = some_changed_mesh();
     const int dim = *rc::gen::inRange(0, mesh.ndim());
     std::vector<std::int64_t> seen;
@@ -335,7 +335,7 @@ TEST_CASE("the groups of a dim part the mesh") {
 }
 
 TEST_CASE("a mesh of consecutive ranks reads back what it prints") {
-  property(1000, [] {
+  property(10000, [] {
     int next = 0;
     const auto [mesh, model] = some_mesh(next);
     const auto read = DeviceMesh::parse(to_string(mesh));

@@ -68,8 +68,7 @@ TEST_CASE("groups of a dim") {
   CHECK(mesh.group_count(0) == 4);
   CHECK(mesh.group_at(0, 3) == mesh.group(0, {1, 3}));
   const std::int32_t across[] = {1, 0};
-  CHECK(mesh.group(across, {0, 0}).ranks() ==
-        Ranks{0, 4, 1, 5, 2, 6, 3, 7});
+  CHECK(mesh.group(across, {0, 0}).ranks() == Ranks{0, 4, 1, 5, 2, 6, 3, 7});
   CHECK(mesh.group(std::span<const std::int32_t>(), {1, 3}).ranks() ==
         Ranks{7});
   const RankGroup group = mesh.group(0, {1, 3});
@@ -97,8 +96,7 @@ TEST_CASE("flattened dims stay strided and can be split again") {
   const DeviceMesh flat = value_of(mesh.flatten(apart, "x"));
   CHECK(to_string(flat) == "x=8,dp=3");
   CHECK(flat.is_strided());
-  CHECK(flat.group(0, {0, 1}).ranks() ==
-        Ranks{4, 16, 5, 17, 6, 18, 7, 19});
+  CHECK(flat.group(0, {0, 1}).ranks() == Ranks{4, 16, 5, 17, 6, 18, 7, 19});
   const MeshDim parts[] = {{"tp", 4}, {"pp", 2}};
   const DeviceMesh split = value_of(flat.unflatten(0, parts));
   const std::string_view order[] = {"pp", "dp", "tp"};
@@ -172,8 +170,7 @@ TEST_CASE("equality is of names, sizes and ranks, however they are held") {
   const std::int64_t turned[] = {0, 2, 1, 3};
   const DeviceMesh other = value_of(DeviceMesh::from_ranks(dims, turned));
   CHECK_FALSE(other == listed);
-  const std::unordered_set<DeviceMesh> set{listed, mesh_of("dp=2,tp=2"),
-                                           other};
+  const std::unordered_set<DeviceMesh> set{listed, mesh_of("dp=2,tp=2"), other};
   CHECK(set.size() == 2);
 }
 
