@@ -57,11 +57,16 @@ struct ChoiceSet {
   // [choice * layouts.size() + operand]: index into layouts[operand].
   std::vector<std::uint16_t> picks;
   std::vector<std::int64_t> costs;  // by choice
+  // [operand][layout]: how much more than the least of all choices the cheapest
+  // one with that layout costs.
+  std::vector<std::vector<std::int64_t>> extra;
 
   // Operators only: choice i is op.strategies[i].
   OpStrategy op;
   std::string unsupported;  // why it has no strategy but all replicated
 
+  // Fills `extra` from the rest.
+  void seal();
   std::size_t size() const { return costs.size(); }
   std::size_t pick(std::size_t choice, std::size_t operand) const {
     return picks[choice * layouts.size() + operand];
