@@ -1,7 +1,5 @@
 #include <shardprop/plan/pin.h>
 
-#include "base/try.h"
-
 #include <utility>
 
 namespace shardprop {
@@ -11,13 +9,17 @@ Result<Pin> Pin::parse(std::string_view text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) {
     return fail(Error{ErrorCode::kPinSyntax,
-                      "`" + std::string(text) + "` is no pin",
-                      {},
+                      "a pin needs a name and placements",
+                      "--pin '" + std::string(text) + "'",
                       {},
                       "write NAME=PLACEMENTS, as in 'layers.*.wq.weight=R,S(0)'"});
   }
-  SP_ASSIGN(Layout layout, Layout::parse(text.substr(equals + 1)));
-  return Pin{std::string(text.substr(0, equals)), std::move(layout)};
+  auto layout = Layout::parse(text.substr(equals + 1));
+  if (!layout) {
+    return fail(
+        std::move(layout).error().at("--pin '" + std::string(text) + "'"));
+  }
+  return Pin{std::string(text.substr(0, equals)), *std::move(layout)};
 }
 
 std::string to_string(const Pin& pin) {
