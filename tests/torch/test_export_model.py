@@ -159,6 +159,18 @@ class ExportedGraph(unittest.TestCase):
             ],
         )
 
+    def test_cuda_kernels_inside_modules_of_pytorch(self):
+        def factory():
+            layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+            return layer.to(torch.bfloat16), (
+                torch.zeros(4, 6, 16, dtype=torch.bfloat16),
+            )
+
+        program = export_program(factory, training=False, device="cuda")
+        targets = {n.target for n in program.graph.nodes}
+        flash = torch.ops.aten._scaled_dot_product_flash_attention.default
+        self.assertIn(flash, targets)
+
     def test_backward_ops_know_their_forward_ops(self):
         program = export_program(MODELS["llama3_tiny"], training=True)
         nodes = {n.name: n for n in program.graph.nodes if n.op == "call_function"}

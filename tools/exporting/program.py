@@ -1,6 +1,5 @@
 """A module and its example inputs as an ExportedProgram, weights never made."""
 
-import contextlib
 import dataclasses
 import inspect
 from typing import Any
@@ -80,11 +79,8 @@ def export_program(
     kernel that CUDA would choose.
     """
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    kernels = contextlib.nullcontext()
-    if device == "cuda" and not composite:
-        kernels = cuda_attention.CudaAttention()
     example = _make_example(factory, training, fake_mode)
-    with fake_mode, kernels, torch.set_grad_enabled(training):
+    with fake_mode, torch.set_grad_enabled(training):
         program = torch.export.export(
             example.module,
             example.args,
@@ -93,6 +89,8 @@ def export_program(
             strict=False,
         )
     parameters.merge_tied(program)
+    if device == "cuda" and not composite:
+        cuda_attention.choose_kernels(program)
     if training:
         parameters.freeze_unreached(program, loss_index)
         parameters.detach_outputs(program, loss_index)
