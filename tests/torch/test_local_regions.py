@@ -157,8 +157,8 @@ class LocalRegions(unittest.TestCase):
                 for runs, begin in zip(answer["runs"], offset, strict=True):
                     if runs:
                         self.assertEqual(runs[0][0], begin)
-            whole = math.prod(question["shape"])
-            uneven += math.prod(shape) * math.prod(s for _, s in question["mesh"]) != whole
+            ranks = math.prod(size for _, size in question["mesh"])
+            uneven += math.prod(shape) * ranks != math.prod(question["shape"])
         # Replicated dims make it differ too; most of all cases must not be even.
         self.assertGreater(uneven, CASES // 2)
 
