@@ -102,13 +102,15 @@ class Graph {
   // a node.
   std::vector<bool> ancestors(std::span<const NodeId> of) const;
 
-  // Of operators, arguments, metas, names of inputs, wiring and roles; not of
-  // node names or of the file it came from. Equal on every platform.
+  // Of everything a plan refers to: names, roles, metas, operators, arguments
+  // and wiring; not of modules, source lines or the file it came from. Equal on
+  // every platform.
   std::uint64_t hash() const;
+
+  struct Body;  // private to src/graph
 
  private:
   friend class GraphBuilder;
-  struct Body;
   explicit Graph(std::unique_ptr<Body> body);
   std::unique_ptr<Body> body_;
 };
