@@ -28,7 +28,10 @@ def find_factory(name):
     if ":" in name:
         module, _, attribute = name.partition(":")
         sys.path.insert(0, os.getcwd())
-        return getattr(importlib.import_module(module), attribute)
+        factory = getattr(importlib.import_module(module), attribute, None)
+        if factory is None:
+            raise SystemExit(f"{module} has no {attribute}")
+        return factory
     # The named models need transformers, a user's own model need not.
     from models import MODELS
 
@@ -54,7 +57,7 @@ def parse_arguments(arguments):
         "-o",
         "--output",
         required=True,
-        help="ends in .json.gz, .json or .pt2",
+        help="ends in .pt2, .json or .json.gz",
     )
     parser.add_argument("--mode", choices=["train", "infer"], default="infer")
     parser.add_argument(
@@ -74,7 +77,11 @@ def parse_arguments(arguments):
     parser.add_argument(
         "--list", action=_List, nargs=0, help="prints the named models"
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if not write.is_writable_name(options.output):
+        endings = ", ".join(write.SUFFIXES)
+        parser.error(f"--output {options.output}: must end in one of {endings}")
+    return options
 
 
 def main(arguments=None):

@@ -30,10 +30,10 @@ bool is_positional(const Option& option) {
 // Example first: what most people came for.
 class ExampleFirst : public CLI::Formatter {
  public:
-  std::string make_usage(const CLI::App* app, std::string name) const override {
+  std::string make_description(const CLI::App* app) const override {
     const std::string example = app->get_footer();
     return (example.empty() ? std::string() : "Example: " + example + "\n\n") +
-           CLI::Formatter::make_usage(app, std::move(name));
+           CLI::Formatter::make_description(app);
   }
   std::string make_footer(const CLI::App*) const override { return {}; }
 };

@@ -75,10 +75,15 @@ def scaled_dot_product_attention(
     )[0]
 
 
-class CudaAttention(torch.overrides.TorchFunctionMode):
-    """While active, Python calls of SDPA become the kernel CUDA would choose."""
+def choose_kernels(program):
+    """Makes the program's SDPA calls choose CUDA's kernels, in place.
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.nn.functional.scaled_dot_product_attention:
-            function = scaled_dot_product_attention
-        return function(*args, **(kwargs or {}))
+    The choice is made, and the kernels enter the graph, when it is next traced.
+    """
+    for module in program.graph_module.modules():
+        if not isinstance(module, torch.fx.GraphModule):
+            continue
+        for node in module.graph.nodes:
+            if node.target is _aten.scaled_dot_product_attention.default:
+                node.target = scaled_dot_product_attention
+        module.recompile()

@@ -69,7 +69,8 @@ def _name_forward_nodes(graph):
     for node in graph.nodes:
         sequence = node.meta.get("custom", {}).pop("sequence", None)
         if sequence is not None:
-            names[sequence] = node.name
+            # The results of an op bear its metadata too, and come after it.
+            names.setdefault(sequence, node.name)
     for node in graph.nodes:
         custom = node.meta.get("custom", {})
         if "forward_node" in custom:

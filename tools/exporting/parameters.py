@@ -1,7 +1,7 @@
-"""Parameters that a joint graph cannot take as torch.export leaves them."""
+"""What a joint graph cannot take as torch.export leaves it."""
 
 import torch
-from torch.export.graph_signature import InputKind
+from torch.export.graph_signature import InputKind, TensorArgument
 
 
 def _parameter_placeholders(program):
@@ -9,6 +9,15 @@ def _parameter_placeholders(program):
     placeholders = program.graph.find_nodes(op="placeholder")
     pairs = zip(placeholders, program.graph_signature.input_specs, strict=True)
     return [(n, s) for n, s in pairs if s.kind is InputKind.PARAMETER]
+
+
+def _user_outputs(program):
+    """The output nodes behind those of mutated buffers and inputs."""
+    signature = program.graph_signature
+    mutations = len(signature.buffers_to_mutate) + len(
+        signature.user_inputs_to_mutate
+    )
+    return program.graph.output_node().args[0][mutations:]
 
 
 def merge_tied(program):
@@ -29,26 +38,36 @@ def merge_tied(program):
 
 
 def freeze_unreached(program, loss_index):
-    """Lets parameters that the loss does not depend on need no gradient.
-
-    Returns their names.
-    """
-    outputs = program.graph.output_node().args[0]
-    mutations = len(program.graph_signature.buffers_to_mutate) + len(
-        program.graph_signature.user_inputs_to_mutate
-    )
+    """Lets parameters that the loss does not depend on need no gradient."""
     reached = set()
-    pending = [outputs[mutations + loss_index]]
+    pending = [_user_outputs(program)[loss_index]]
     while pending:
         node = pending.pop()
         if node not in reached:
             reached.add(node)
             pending += node.all_input_nodes
-    frozen = []
     for placeholder, spec in _parameter_placeholders(program):
-        parameter = program.state_dict[spec.target]
-        if parameter.requires_grad and placeholder not in reached:
+        if placeholder not in reached:
             placeholder.meta["val"].requires_grad_(False)
-            parameter.requires_grad_(False)
-            frozen.append(spec.target)
-    return frozen
+            program.state_dict[spec.target].requires_grad_(False)
+
+
+def detach_outputs(program, loss_index):
+    """Detaches every output but the loss, in place: none has a gradient."""
+    graph = program.graph
+    output = graph.output_node()
+    nodes = list(output.args[0])
+    specs = program.graph_signature.output_specs
+    first = len(nodes) - len(_user_outputs(program))
+    for index in range(first, len(nodes)):
+        node = nodes[index]
+        is_tensor = isinstance(specs[index].arg, TensorArgument)
+        if index == first + loss_index or not is_tensor:
+            continue
+        with graph.inserting_before(output):
+            detached = graph.call_function(torch.ops.aten.detach.default, (node,))
+        detached.meta = dict(node.meta)
+        specs[index].arg = TensorArgument(name=detached.name)
+        nodes[index] = detached
+    output.args = (tuple(nodes),)
+    program.graph_module.recompile()

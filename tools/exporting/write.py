@@ -8,6 +8,7 @@ from torch._export.serde.serialize import serialize
 from torch.export.pt2_archive import constants
 from torch.export.pt2_archive._package import PT2ArchiveWriter
 
+SUFFIXES = (".pt2", ".json", ".json.gz")
 _NO_PAYLOAD = json.dumps({"config": {}})
 
 
@@ -49,15 +50,20 @@ def _write_archive(path, text):
             archive.write_string(payload.format(model), _NO_PAYLOAD)
 
 
+def is_writable_name(path):
+    return str(path).endswith(SUFFIXES)
+
+
 def write(program, path, device="cpu"):
-    """Writes by suffix; the same program gives the same bytes."""
+    """Writes by suffix; the same program gives the same bytes.
+
+    Precondition: is_writable_name(path).
+    """
     path = pathlib.Path(path)
     text = to_json(program, device)
     if path.name.endswith(".json.gz"):
         path.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
     elif path.suffix == ".json":
         path.write_bytes(text)
-    elif path.suffix == ".pt2":
-        _write_archive(path, text)
     else:
-        raise ValueError(f"{path}: the name must end in .pt2, .json or .json.gz")
+        _write_archive(path, text)

@@ -5,7 +5,6 @@ import types
 import torch
 import transformers
 from transformers import AttentionInterface
-from transformers.initialization import no_init_weights
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 transformers.logging.set_verbosity_error()
@@ -18,12 +17,11 @@ AttentionInterface.register(UNMASKED_SDPA, sdpa_attention_forward)
 
 
 def build(model_class, config, dtype=torch.float32):
-    """An uninitialised model of `config` in `dtype`."""
+    """A model of `config` in `dtype`."""
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
-        with no_init_weights():
-            return model_class(config)
+        return model_class(config)
     finally:
         torch.set_default_dtype(previous)
 

@@ -48,7 +48,7 @@ def _mixtral(training, batch, sequence, dtype, **config):
     )
     model = huggingface.build(MixtralForCausalLM, config, dtype)
     for layer in model.model.layers:
-        layer.mlp = huggingface.build(DenseExperts, config, dtype)
+        layer.mlp = DenseExperts(config).to(dtype)
     return huggingface.causal_lm(model, training, batch, sequence)
 
 

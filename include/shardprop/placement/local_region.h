@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -39,8 +40,10 @@ class LocalRegion {
  public:
   explicit LocalRegion(std::vector<Intervals> dims) : dims_(std::move(dims)) {}
 
-  // What is held of each tensor dim.
-  const std::vector<Intervals>& dims() const { return dims_; }
+  // What is held of each tensor dim; by value from a region that is about to
+  // go, so that a loop over local_region(...).dims() stands on firm ground.
+  const std::vector<Intervals>& dims() const& { return dims_; }
+  std::vector<Intervals> dims() && { return std::move(dims_); }
   // Sizes of the local tensor.
   Dims shape() const;
   std::int64_t numel() const;
