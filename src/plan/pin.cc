@@ -1,5 +1,7 @@
 #include <shardprop/plan/pin.h>
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace shardprop {
@@ -10,20 +12,20 @@ Result<Pin> Pin::parse(std::string_view text) {
   if (equals == std::string_view::npos || equals == 0) {
     return fail(Error{ErrorCode::kPinSyntax,
                       "a pin needs a name and placements",
-                      "--pin '" + std::string(text) + "'",
+                      fmt::format("--pin '{}'", text),
                       {},
                       "write NAME=PLACEMENTS, as in 'layers.*.wq.weight=R,S(0)'"});
   }
   auto layout = Layout::parse(text.substr(equals + 1));
   if (!layout) {
     return fail(
-        std::move(layout).error().at("--pin '" + std::string(text) + "'"));
+        std::move(layout).error().at(fmt::format("--pin '{}'", text)));
   }
   return Pin{std::string(text.substr(0, equals)), *std::move(layout)};
 }
 
 std::string to_string(const Pin& pin) {
-  return pin.pattern + "=" + to_string(pin.layout);
+  return fmt::format("{}={}", pin.pattern, to_string(pin.layout));
 }
 
 bool glob_matches(std::string_view pattern, std::string_view name) {

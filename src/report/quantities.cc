@@ -31,7 +31,7 @@ std::string bytes_text(std::int64_t bytes) {
 std::string count_text(std::int64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) {
-    digits.insert(at - 3, ",");
+    digits.insert(at - 3, 1, ',');
   }
   return digits;
 }
