@@ -25,9 +25,8 @@ TEST_CASE("names that are too far are listed instead") {
 }
 
 TEST_CASE("long lists are cut") {
-  const std::vector<std::string> letters = {"aaaa", "bbbb", "cccc",
-                                            "dddd", "eeee", "ffff",
-                                            "gggg", "hhhh", "iiii"};
+  const std::vector<std::string> letters = {
+      "aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff", "gggg", "hhhh", "iiii"};
   const std::vector<std::string_view> names(letters.begin(), letters.end());
   CHECK(did_you_mean("zzzzzzzzzzzzz", names) ==
         "known: aaaa, bbbb, cccc, dddd, eeee, ffff, gggg, hhhh, …");

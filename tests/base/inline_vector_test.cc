@@ -110,7 +110,7 @@ Small built(Model& model) {
 }
 
 TEST_CASE("an inline vector does what std::vector does") {
-  property(3000, [] {
+  property(30000, [] {
     Small vector;
     Model model;
     const int steps = *rc::gen::inRange(0, 40);
@@ -122,7 +122,7 @@ TEST_CASE("an inline vector does what std::vector does") {
 }
 
 TEST_CASE("copies are apart and moves leave nothing behind") {
-  property(2000, [] {
+  property(20000, [] {
     Model model;
     Small vector = built(model);
     Small copy = vector;
@@ -150,7 +150,7 @@ TEST_CASE("copies are apart and moves leave nothing behind") {
 }
 
 TEST_CASE("comparison is lexicographic") {
-  property(2000, [] {
+  property(20000, [] {
     Model a_model;
     Model b_model;
     const Small a = built(a_model);

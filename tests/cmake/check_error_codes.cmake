@@ -1,6 +1,8 @@
 # Every error code has a test that provokes it: its name (kMeshSize) or its
 # printed form (SP0102) stands somewhere under tests/ or kernels/tests/, in a
 # test source or a golden file. Run as cmake -D ROOT=... -P.
+cmake_minimum_required(VERSION 3.25)
+
 file(STRINGS ${ROOT}/include/shardprop/base/error_codes.inc rows
   REGEX "^ *SHARDPROP_ERROR_CODE\\(k")
 

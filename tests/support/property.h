@@ -1,8 +1,8 @@
 // Properties: laws that hold for random inputs (rapidcheck), inside doctest.
 //
 //   TEST_CASE("parse reads what to_string writes") {
-//     property(2000, [] {
-//       const Layout layout = *arbitrary_layout(3, 4);
+//     property(20000, [] {
+//       const Layout layout = some_layout(3, 4);
 //       RC_ASSERT(Layout::parse(to_string(layout)) == layout);
 //     });
 //   }
@@ -14,10 +14,10 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
+#include <rapidcheck/detail/TestListener.h>
 
 #include <cstdint>
 #include <cstdlib>
-#include <iostream>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -36,14 +36,29 @@ inline std::uint64_t property_seed() {
   return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 20261120;
 }
 
+namespace detail {
+
+// The default one announces a seed that is not ours.
+class QuietListener : public rc::detail::TestListener {
+ public:
+  void onTestCaseFinished(const rc::detail::CaseDescription&) override {}
+  void onShrinkTried(const rc::detail::CaseDescription&, bool) override {}
+  void onTestFinished(const rc::detail::TestMetadata&,
+                      const rc::detail::TestResult&) override {}
+};
+
+}  // namespace detail
+
 // Runs `testable` on `cases` random inputs and shows the smallest that fails.
 template <class Testable>
 void property(int cases, Testable&& testable) {
   rc::detail::TestParams params;
   params.seed = property_seed();
   params.maxSuccess = scaled(cases);
-  const auto result = rc::detail::checkTestable(
-      std::forward<Testable>(testable), rc::detail::TestMetadata(), params);
+  detail::QuietListener quiet;
+  const auto result =
+      rc::detail::checkTestable(std::forward<Testable>(testable),
+                                rc::detail::TestMetadata(), params, quiet);
   std::ostringstream text;
   rc::detail::printResultMessage(result, text);
   INFO(text.str());

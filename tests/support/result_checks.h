@@ -36,11 +36,11 @@ std::optional<ErrorCode> code_of(const Result<T>& result) {
 }  // namespace shardprop::testing
 
 // The call must fail with this code, in one sentence without a full stop.
-#define CHECK_CODE(expression, expected)                             \
-  do {                                                               \
-    const auto checked_result = (expression);                        \
-    REQUIRE_FALSE(checked_result.has_value());                       \
-    CHECK(checked_result.error().code == (expected));                \
-    CHECK_FALSE(checked_result.error().message.empty());             \
-    CHECK(checked_result.error().message.back() != '.');             \
+#define CHECK_CODE(expression, expected)                 \
+  do {                                                   \
+    const auto checked_result = (expression);            \
+    REQUIRE_FALSE(checked_result.has_value());           \
+    CHECK(checked_result.error().code == (expected));    \
+    CHECK_FALSE(checked_result.error().message.empty()); \
+    CHECK(checked_result.error().message.back() != '.'); \
   } while (false)

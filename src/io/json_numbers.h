@@ -1,0 +1,65 @@
+// A pull reader for JSON files that are almost nothing but integers.
+//
+// The contest's files hold tens of millions of small integers; a general parser
+// spends most of its time on values that are then thrown away (measured on a
+// 59 MB file: nlohmann's SAX 1.6 s, this 0.2 s).
+#pragma once
+
+#include <shardprop/base/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shardprop::io {
+
+// Reads one value after the other. After the first failure every call fails;
+// error() then says what was expected where.
+class JsonNumberReader {
+ public:
+  explicit JsonNumberReader(std::string_view text)
+      : begin_(text.data()), at_(text.data()), end_(at_ + text.size()) {}
+
+  bool open_object() { return expect('{', "an object"); }
+  bool open_array() { return expect('[', "a list"); }
+  // True while there is another member (the key is then in `key`), false after
+  // the closing brace or a failure. `first` is kept by the caller's loop.
+  bool next_member(bool& first, std::string& key);
+  // The same for elements of a list.
+  bool next_element(bool& first);
+  // Integers of any spelling; beyond 64 bits they saturate.
+  bool read_integer(std::int64_t& value);
+  bool read_string(std::string& value);
+  bool skip_value();
+  // Nothing but white space is left.
+  bool at_end();
+
+  bool failed() const { return failed_; }
+  Error error() const;
+
+ private:
+  void skip_space() {
+    while (at_ != end_ &&
+           (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r')) {
+      ++at_;
+    }
+  }
+  bool expect(char wanted, const char* what) {
+    skip_space();
+    if (failed_ || at_ == end_ || *at_ != wanted) return fail_at(what);
+    ++at_;
+    return true;
+  }
+  bool fail_at(const char* what);
+  bool read_real(const char* start, std::int64_t& value);
+  bool skip_scalar();
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  bool failed_ = false;
+  const char* expected_ = "";
+};
+
+}  // namespace shardprop::io

@@ -1,0 +1,115 @@
+#include "solver/passes.h"
+
+#include <cmath>
+#include <deque>
+#include <unordered_map>
+
+namespace shardprop::solver {
+namespace {
+
+std::unordered_map<int, int> edges_by_neighbour(Network& network, int v) {
+  std::unordered_map<int, int> out;
+  for (const int e : network.live_edges(v)) {
+    out.emplace(network.edges[static_cast<std::size_t>(e)].other(v), e);
+  }
+  return out;
+}
+
+// The one allowed column of each row.
+std::vector<int> function_of(const TablePool& tables, int table) {
+  const auto [rows, columns] = tables.shape(table);
+  std::vector<int> map(static_cast<std::size_t>(rows), 0);
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      if (std::isfinite(tables.at(table, r, c))) map[static_cast<std::size_t>(r)] = c;
+    }
+  }
+  return map;
+}
+
+}  // namespace
+
+void absorb(Network& network, int x, int y, const std::vector<int>& map) {
+  NetVariable& into = network.variables[static_cast<std::size_t>(x)];
+  NetVariable& from = network.variables[static_cast<std::size_t>(y)];
+  for (std::size_t c = 0; c < map.size(); ++c) {
+    into.costs[c] += from.costs[static_cast<std::size_t>(map[c])];
+  }
+  for (const Segment& segment : from.segments) {
+    std::vector<std::int64_t> bytes;
+    bytes.reserve(map.size());
+    for (const int c : map) bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
+    into.segments.push_back({segment.lo, segment.hi, std::move(bytes)});
+  }
+  std::unordered_map<int, int> known = edges_by_neighbour(network, x);
+  const std::vector<int> moving = network.live_edges(y);
+  for (const int e : moving) {
+    const NetEdge edge = network.edges[static_cast<std::size_t>(e)];
+    const int z = edge.other(y);
+    const int table =
+        network.tables().gather_rows(network.table_from(edge, y), map);
+    network.remove_edge(e);
+    if (z == x) {
+      for (std::size_t c = 0; c < map.size(); ++c) {
+        into.costs[c] +=
+            network.tables().at(table, static_cast<int>(c), static_cast<int>(c));
+      }
+      continue;
+    }
+    if (const auto it = known.find(z); it != known.end()) {
+      NetEdge& other = network.edges[static_cast<std::size_t>(it->second)];
+      const int sum =
+          network.tables().sum(network.table_from(other, x), table);
+      other.table = other.a == x ? sum : network.tables().transposed(sum);
+    } else {
+      known.emplace(z, static_cast<int>(network.edges.size()));
+      network.add_edge(x, z, table);
+    }
+  }
+  TrailStep step;
+  step.on = {x};
+  step.sizes = {static_cast<int>(map.size())};
+  step.choice = map;
+  network.forget(y, std::move(step));
+}
+
+bool contract_determined(Network& network) {
+  bool changed = false;
+  std::deque<int> queue;
+  for (std::size_t v = 0; v < network.variables.size(); ++v) {
+    if (network.variables[v].alive) queue.push_back(static_cast<int>(v));
+  }
+  while (!queue.empty()) {
+    const int v = queue.front();
+    queue.pop_front();
+    for (bool again = true; again && network.variables[static_cast<std::size_t>(v)].alive;) {
+      again = false;
+      const std::vector<int> mine = network.live_edges(v);
+      for (const int e : mine) {
+        const NetEdge edge = network.edges[static_cast<std::size_t>(e)];
+        if (!edge.alive) continue;
+        const int u = edge.other(v);
+        const int forward = network.table_from(edge, v);
+        const int backward = network.tables().transposed(forward);
+        const bool i_tell = network.tables().is_functional(forward);
+        const bool u_tells = network.tables().is_functional(backward);
+        if (!i_tell && !u_tells) continue;
+        // Where each tells the other, the one with fewer edges moves.
+        const bool keep_me =
+            i_tell && (!u_tells || mine.size() >= network.live_edges(u).size());
+        changed = true;
+        if (keep_me) {
+          absorb(network, v, u, function_of(network.tables(), forward));
+          again = true;
+        } else {
+          absorb(network, u, v, function_of(network.tables(), backward));
+          queue.push_back(u);
+          break;
+        }
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace shardprop::solver

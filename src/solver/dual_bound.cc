@@ -1,0 +1,333 @@
+#include "solver/dual_bound.h"
+
+#include "solver/min_plus.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardprop::solver {
+namespace {
+
+constexpr int kFirstSweeps = 10;
+
+}  // namespace
+
+DualBound::DualBound(const Core& core) : core_(core) {
+  // Exact sums need every partial one below 2^51 quanta, whatever the degree.
+  const int exponent = std::ilogb(std::max(core.ceiling, 1.0)) + 1;
+  std::size_t degree = 1;
+  for (int v = 0; v < core.size(); ++v) degree = std::max(degree, core.arcs(v).size());
+  for (int v = 0; v < core.size(); ++v) {
+    most_choices_ = std::max(most_choices_, static_cast<std::size_t>(core.choices(v)));
+  }
+  const int room = std::ilogb(static_cast<double>(degree) + 2) + 1;
+  quantum_ = std::ldexp(1.0, std::min(0, exponent + 2 + room - 51));
+  magic_ = std::ldexp(1.5, 52) * quantum_;
+  limit_ = std::ldexp(1.0, exponent + 2);
+  message_at_.resize(core.arc_list.size());
+  reverse_at_.resize(core.arc_list.size());
+  std::vector<std::size_t> into_a(core.edges.size());
+  std::vector<std::size_t> into_b(core.edges.size());
+  std::size_t total = 0;
+  for (std::size_t e = 0; e < core.edges.size(); ++e) {
+    into_a[e] = total;
+    total += static_cast<std::size_t>(core.choices(core.edges[e].a));
+    into_b[e] = total;
+    total += static_cast<std::size_t>(core.choices(core.edges[e].b));
+  }
+  message_.assign(total, 0.0);
+  for (int v = 0; v < core.size(); ++v) {
+    for (std::size_t i = core.arc_begin[static_cast<std::size_t>(v)];
+         i < core.arc_begin[static_cast<std::size_t>(v) + 1]; ++i) {
+      const auto e = static_cast<std::size_t>(core.arc_list[i].edge);
+      const bool is_a = core.edges[e].a == v;
+      message_at_[i] = is_a ? into_a[e] : into_b[e];
+      reverse_at_[i] = is_a ? into_b[e] : into_a[e];
+    }
+  }
+  price_.assign(static_cast<std::size_t>(core.rows()), 0.0);
+  average_.assign(price_.size(), 0.0);
+  price_costs();
+}
+
+void DualBound::price_costs() {
+  priced_ = core_.unary;
+  if (price_.empty()) return;
+  std::vector<double> prefix(price_.size() + 1, 0.0);
+  for (std::size_t r = 0; r < price_.size(); ++r) prefix[r + 1] = prefix[r] + price_[r];
+  for (int v = 0; v < core_.size(); ++v) {
+    double* const mine = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    const int k = core_.choices(v);
+    for (const CoreSegment& s : core_.segments(v)) {
+      const double rate = prefix[static_cast<std::size_t>(s.hi)] -
+                          prefix[static_cast<std::size_t>(s.lo)];
+      if (rate <= 0) continue;
+      const std::int64_t* bytes = core_.bytes_of(s);
+      for (int c = 0; c < k; ++c) mine[c] += rate * static_cast<double>(bytes[c]);
+    }
+    // One quantum less: prices times bytes must never be rounded up.
+    for (int c = 0; c < k; ++c) {
+      if (mine[c] != core_.cost(v)[c]) {
+        mine[c] = std::min(round(mine[c]) - quantum_, limit_);
+      }
+    }
+  }
+}
+
+void DualBound::beliefs(int v, double* h) const {
+  const int k = core_.choices(v);
+  const double* unary = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+  std::copy(unary, unary + k, h);
+  for (std::size_t i = core_.arc_begin[static_cast<std::size_t>(v)];
+       i < core_.arc_begin[static_cast<std::size_t>(v) + 1]; ++i) {
+    const double* in = &message_[message_at_[i]];
+    for (int c = 0; c < k; ++c) h[c] += in[c];
+  }
+}
+
+void DualBound::sweep() {
+  std::vector<double> h(most_choices_);
+  std::vector<double> out(most_choices_);
+  const int n = core_.size();
+  for (const bool forward : {true, false}) {
+    for (int step = 0; step < n; ++step) {
+      const int v = forward ? step : n - 1 - step;
+      const auto arcs = core_.arcs(v);
+      int ahead = 0;
+      for (const Arc& arc : arcs) ahead += (arc.other > v) == forward ? 1 : 0;
+      if (ahead == 0) continue;
+      const int k = core_.choices(v);
+      std::vector<double>& scaled = out;
+      beliefs(v, h.data());
+      const double share =
+          1.0 / std::max(ahead, static_cast<int>(arcs.size()) - ahead);
+      for (int c = 0; c < k; ++c) h[static_cast<std::size_t>(c)] *= share;
+      const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+      for (std::size_t i = 0; i < arcs.size(); ++i) {
+        const Arc& arc = arcs[i];
+        if ((arc.other > v) != forward) continue;
+        const double* in = &message_[message_at_[first + i]];
+        for (int c = 0; c < k; ++c) {
+          scaled[static_cast<std::size_t>(c)] = h[static_cast<std::size_t>(c)] - in[c];
+        }
+        double* to = &message_[reverse_at_[first + i]];
+        const int m = core_.choices(arc.other);
+        min_plus(scaled.data(), k, arc.to_other, m, to);
+        double least = to[0];
+        for (int d = 1; d < m; ++d) least = std::min(least, to[d]);
+        for (int d = 0; d < m; ++d) to[d] = std::min(round(to[d] - least), limit_);
+        work_ += static_cast<std::uint64_t>(k * m);
+      }
+    }
+  }
+}
+
+int DualBound::split_belief(int v, double* h, double* part) const {
+  // The belief goes in equal shares to the edges it was last sent along, as
+  // the backward pass did; what rounding leaves stays with the variable.
+  const int k = core_.choices(v);
+  const auto arcs = core_.arcs(v);
+  int behind = 0;
+  for (const Arc& arc : arcs) behind += arc.other < v ? 1 : 0;
+  const double share =
+      1.0 / std::max(1, std::max(behind, static_cast<int>(arcs.size()) - behind));
+  for (int c = 0; c < k; ++c) {
+    part[c] = behind == 0 ? 0.0 : round(h[c] * share);
+    h[c] -= behind * part[c];
+  }
+  return behind;
+}
+
+double DualBound::evaluate() {
+  std::vector<double> h(most_choices_);
+  std::vector<double> g(most_choices_);
+  std::vector<double> part(most_choices_);
+  Int128 quanta = 0;
+  const auto add = [&](double cost) { quanta += static_cast<Int128>(cost / quantum_); };
+  for (int v = 0; v < core_.size(); ++v) {
+    const int k = core_.choices(v);
+    beliefs(v, h.data());
+    split_belief(v, h.data(), part.data());
+    add(*std::min_element(h.begin(), h.begin() + k));
+    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const auto arcs = core_.arcs(v);
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      const Arc& arc = arcs[i];
+      if (arc.other > v) continue;
+      const int m = core_.choices(arc.other);
+      const double* mine = &message_[message_at_[first + i]];
+      const double* theirs = &message_[reverse_at_[first + i]];
+      for (int c = 0; c < k; ++c) {
+        h[static_cast<std::size_t>(c)] = part[static_cast<std::size_t>(c)] - mine[c];
+      }
+      for (int d = 0; d < m; ++d) g[static_cast<std::size_t>(d)] = -theirs[d];
+      add(min_plus_all(h.data(), k, g.data(), m, arc.to_other));
+      work_ += static_cast<std::uint64_t>(k * m);
+    }
+  }
+  double paid = 0;
+  for (std::size_t r = 0; r < price_.size(); ++r) {
+    paid += price_[r] * static_cast<double>(core_.capacity[r]);
+  }
+  // The sum of n rounded terms is off by less than n units in the last place.
+  paid += paid * static_cast<double>(price_.size() + 2) * 0x1p-52;
+  last_bound_ = static_cast<double>(quanta) * quantum_ - paid;
+  if (last_bound_ > best_bound_) {
+    best_bound_ = last_bound_;
+    best_message_ = message_;
+    best_price_ = price_;
+  }
+  return last_bound_;
+}
+
+std::vector<double> DualBound::choice_bounds() const {
+  std::vector<double> out(core_.unary.size(), 0.0);
+  std::vector<double> h(most_choices_);
+  std::vector<double> part(most_choices_);
+  std::vector<double> row(most_choices_);
+  std::vector<double> column(most_choices_);
+  for (int v = 0; v < core_.size(); ++v) {
+    const int k = core_.choices(v);
+    double* mine = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    beliefs(v, h.data());
+    split_belief(v, h.data(), part.data());
+    const double least = *std::min_element(h.begin(), h.begin() + k);
+    for (int c = 0; c < k; ++c) mine[c] += h[static_cast<std::size_t>(c)] - least;
+    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const auto arcs = core_.arcs(v);
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      const Arc& arc = arcs[i];
+      if (arc.other > v) continue;
+      const int m = core_.choices(arc.other);
+      const double* in = &message_[message_at_[first + i]];
+      const double* back = &message_[reverse_at_[first + i]];
+      double* theirs = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(arc.other)])];
+      std::fill(row.begin(), row.end(), kInfinity);
+      std::fill(column.begin(), column.end(), kInfinity);
+      for (int c = 0; c < k; ++c) {
+        for (int d = 0; d < m; ++d) {
+          const double cost = part[static_cast<std::size_t>(c)] - in[c] - back[d] +
+                              arc.to_other[static_cast<std::ptrdiff_t>(c) * m + d];
+          double& r = row[static_cast<std::size_t>(c)];
+          double& l = column[static_cast<std::size_t>(d)];
+          r = std::min(r, cost);
+          l = std::min(l, cost);
+        }
+      }
+      const double all = *std::min_element(row.begin(), row.begin() + k);
+      for (int c = 0; c < k; ++c) mine[c] += row[static_cast<std::size_t>(c)] - all;
+      for (int d = 0; d < m; ++d) theirs[d] += column[static_cast<std::size_t>(d)] - all;
+    }
+  }
+  return out;
+}
+
+void DualBound::advance(double target) {
+  if (last_bound_ == -kInfinity) {
+    // Prices moved before the messages have settled would overshoot.
+    for (int i = 0; i < kFirstSweeps; ++i) sweep();
+    evaluate();
+    return;
+  }
+  const double before = best_bound_;
+  const double goal = std::isfinite(target)
+                          ? target
+                          : last_bound_ + 0.05 * std::max(1.0, std::abs(best_bound_));
+  move_prices(std::max(goal - last_bound_, 1e-6 * std::abs(goal)));
+  sweep();
+  evaluate();
+  if (best_bound_ > before + 1e-5 * std::max(0.0, goal - before)) {
+    since_best_ = 0;
+  } else if (++since_best_ > kPatience) {
+    if (step_ >= kSmallestStep) {
+      since_best_ = 0;
+      step_ *= 0.7;
+    }
+    restore_best();
+    last_bound_ = best_bound_;
+  }
+}
+
+void DualBound::set_prices(const std::vector<double>& prices) {
+  price_ = prices;
+  price_costs();
+}
+
+void DualBound::restore_best() {
+  message_ = best_message_;
+  price_ = best_price_;
+  price_costs();
+}
+
+void DualBound::move_prices(double gap) {
+  const std::size_t rows = price_.size();
+  if (rows == 0) return;
+  std::vector<double> overflow(rows + 1, 0.0);
+  std::vector<double> h(most_choices_);
+  // Ties between choices are split softly while steps are long, hardly at all
+  // when they are short.
+  const double tau = std::min(1.0, 10 * step_) * gap / std::max(1, core_.size());
+  for (int v = 0; v < core_.size(); ++v) {
+    const auto segments = core_.segments(v);
+    if (segments.empty()) continue;
+    const int k = core_.choices(v);
+    beliefs(v, h.data());
+    const double least = *std::min_element(h.begin(), h.begin() + k);
+    double total = 0;
+    for (int c = 0; c < k; ++c) {
+      double& p = h[static_cast<std::size_t>(c)];
+      p -= least;
+      p = tau > 0 ? (p > 40 * tau ? 0.0 : std::exp(-p / tau)) : (p <= 0 ? 1.0 : 0.0);
+      total += p;
+    }
+    for (const CoreSegment& s : segments) {
+      const std::int64_t* bytes = core_.bytes_of(s);
+      double expected = 0;
+      for (int c = 0; c < k; ++c) {
+        expected += h[static_cast<std::size_t>(c)] * static_cast<double>(bytes[c]);
+      }
+      expected /= total;
+      overflow[static_cast<std::size_t>(s.lo)] += expected;
+      overflow[static_cast<std::size_t>(s.hi)] -= expected;
+    }
+  }
+  double sum = 0;
+  double norm = 0;
+  for (std::size_t r = 0; r < rows; ++r) {
+    sum += overflow[r];
+    const double g = sum - static_cast<double>(core_.capacity[r]);
+    average_[r] += 0.3 * (g - average_[r]);
+    if (price_[r] > 0 || average_[r] > 0) norm += average_[r] * average_[r];
+  }
+  if (norm <= 0) return;
+  const double step = step_ * gap / norm;
+  for (std::size_t r = 0; r < rows; ++r) {
+    price_[r] = std::max(0.0, price_[r] + step * average_[r]);
+  }
+  price_costs();
+}
+
+std::vector<int> DualBound::decode() const {
+  std::vector<int> x(static_cast<std::size_t>(core_.size()), 0);
+  std::vector<double> h(most_choices_);
+  for (int v = 0; v < core_.size(); ++v) {
+    const int k = core_.choices(v);
+    const double* unary = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    std::copy(unary, unary + k, h.begin());
+    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const auto arcs = core_.arcs(v);
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      const double* add =
+          arcs[i].other < v
+              ? arcs[i].from_other +
+                    static_cast<std::ptrdiff_t>(x[static_cast<std::size_t>(arcs[i].other)]) * k
+              : &message_[message_at_[first + i]];
+      for (int c = 0; c < k; ++c) h[static_cast<std::size_t>(c)] += add[c];
+    }
+    x[static_cast<std::size_t>(v)] =
+        static_cast<int>(std::min_element(h.begin(), h.begin() + k) - h.begin());
+  }
+  return x;
+}
+
+}  // namespace shardprop::solver

@@ -1,0 +1,82 @@
+// A lower bound on the core: sequential tree-reweighted message passing
+// (Kolmogorov, TPAMI 2006) on the costs, Lagrange prices on the memory rows.
+//
+// For any messages and any prices >= 0,
+//
+//   bound = sum over variables of the least of its costs, priced bytes and
+//           incoming messages
+//         + sum over edges of the least of table - both messages
+//         - sum over rows of price * capacity
+//
+// never exceeds the cost of a feasible assignment. Messages and priced bytes
+// are rounded to multiples of a power of two, so that every sum of the bound is
+// exact in doubles and no rounding can lift it above the truth.
+#pragma once
+
+#include "solver/core.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::solver {
+
+class DualBound {
+ public:
+  explicit DualBound(const Core& core);
+
+  // One pass over the variables forward and one backward.
+  void sweep();
+  // The bound at the present messages and prices, the core's offset left out.
+  double evaluate();
+  // A step of price ascent, a sweep and an evaluation. `target` is the best
+  // known cost without the offset, or infinity. Steps shrink when they fail;
+  // stalled() says when they have become too small to matter.
+  void advance(double target);
+  bool stalled() const { return step_ < kSmallestStep && since_best_ > kPatience; }
+  void set_prices(const std::vector<double>& prices);
+  // Back to the messages and prices of the best bound so far.
+  void restore_best();
+
+  double best_bound() const { return best_bound_; }
+  const std::vector<double>& prices() const { return price_; }
+  const std::vector<double>& best_prices() const { return best_price_; }
+  // A choice per variable, taken in order, each the best given those before.
+  std::vector<int> decode() const;
+  // What taking each choice adds to the present bound at least.
+  std::vector<double> choice_bounds() const;
+  // Table entries touched so far: the unit of work limits.
+  std::uint64_t work() const { return work_; }
+
+ private:
+  static constexpr double kSmallestStep = 1e-4;
+  static constexpr int kPatience = 20;
+
+  void move_prices(double gap);
+  void beliefs(int v, double* h) const;
+  // Splits the belief h of `v` into what goes to each edge behind it and what
+  // stays; returns the number of edges behind.
+  int split_belief(int v, double* h, double* part) const;
+  void price_costs();
+  double round(double x) const { return (x + magic_) - magic_; }
+
+  const Core& core_;
+  std::size_t most_choices_ = 1;
+  double quantum_ = 1;
+  double magic_ = 0;  // adding and subtracting it rounds to the quantum
+  double limit_ = 0;  // messages stay within, for exactness
+  std::vector<std::size_t> message_at_;  // per arc: message into the arc's owner
+  std::vector<std::size_t> reverse_at_;  // per arc: message into the other end
+  std::vector<double> message_;
+  std::vector<double> price_;
+  std::vector<double> priced_;  // unary plus priced bytes, by choice
+  std::vector<double> average_;  // smoothed overflow of each row
+  double best_bound_ = -kInfinity;
+  std::vector<double> best_message_;
+  std::vector<double> best_price_;
+  double last_bound_ = -kInfinity;
+  double step_ = 1.0;
+  int since_best_ = 0;
+  std::uint64_t work_ = 0;
+};
+
+}  // namespace shardprop::solver

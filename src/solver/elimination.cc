@@ -1,0 +1,158 @@
+#include "solver/passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+namespace shardprop::solver {
+namespace {
+
+constexpr std::size_t kPairTableCap = 1U << 20;
+
+// For each choice of the neighbour (or once, without one) the choice of v that
+// is cheapest and uses least at once; empty where there is no such choice.
+std::vector<int> best_at_any_price(Network& network, int v) {
+  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
+  const std::size_t k = variable.costs.size();
+  int table = -1;
+  std::size_t columns = 1;
+  if (!variable.edges.empty()) {
+    const NetEdge& edge = network.edges[static_cast<std::size_t>(variable.edges[0])];
+    table = network.table_from(edge, v);
+    columns = static_cast<std::size_t>(network.tables().shape(table).columns);
+  }
+  std::vector<int> out;
+  for (std::size_t d = 0; d < columns; ++d) {
+    const auto cost = [&](std::size_t c) {
+      return variable.costs[c] +
+             (table < 0 ? 0.0
+                        : network.tables().at(table, static_cast<int>(c),
+                                            static_cast<int>(d)));
+    };
+    const auto better = [&](std::size_t x, std::size_t y) {
+      if (cost(x) != cost(y)) return cost(x) < cost(y);
+      for (const Segment& s : variable.segments) {
+        if (s.bytes[x] != s.bytes[y]) return s.bytes[x] < s.bytes[y];
+      }
+      return false;
+    };
+    std::size_t best = 0;
+    for (std::size_t c = 1; c < k; ++c) best = better(c, best) ? c : best;
+    for (std::size_t c = 0; c < k; ++c) {
+      if (!std::isfinite(cost(c))) continue;
+      for (const Segment& s : variable.segments) {
+        if (s.bytes[best] > s.bytes[c]) return {};
+      }
+    }
+    out.push_back(static_cast<int>(best));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool eliminate_exactly(Network& network, int v, std::size_t cap) {
+  const std::vector<int> mine = network.live_edges(v);
+  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
+  if (mine.size() > 2) return false;
+  TrailStep step;
+  std::vector<int> tables;
+  std::size_t entries = 1;
+  for (const int e : mine) {
+    const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
+    step.on.push_back(edge.other(v));
+    tables.push_back(network.table_from(edge, v));
+    step.sizes.push_back(network.tables().shape(tables.back()).columns);
+    entries *= static_cast<std::size_t>(step.sizes.back());
+  }
+  if (entries > cap) return false;
+  std::vector<double> best(entries, kInfinity);
+  step.choice.assign(entries, 0);
+  const std::size_t last = mine.size() == 2 ? static_cast<std::size_t>(step.sizes[1]) : 1;
+  for (std::size_t c = 0; c < variable.costs.size(); ++c) {
+    const double* first_row = nullptr;
+    const double* second_row = nullptr;
+    if (!tables.empty()) {
+      first_row = network.tables().costs(tables[0]).data() +
+                  c * static_cast<std::size_t>(step.sizes[0]);
+    }
+    if (tables.size() == 2) {
+      second_row = network.tables().costs(tables[1]).data() + c * last;
+    }
+    for (std::size_t i = 0; i < entries; ++i) {
+      double cost = variable.costs[c];
+      if (first_row != nullptr) cost += first_row[i / last];
+      if (second_row != nullptr) cost += second_row[i % last];
+      if (cost < best[i]) {
+        best[i] = cost;
+        step.choice[i] = static_cast<int>(c);
+      }
+    }
+  }
+  const std::vector<int> on = step.on;
+  const std::vector<int> sizes = step.sizes;
+  if (on.empty()) {
+    network.offset += static_cast<Int128>(best[0]);
+  } else if (on.size() == 1) {
+    std::vector<double>& costs = network.variables[static_cast<std::size_t>(on[0])].costs;
+    for (std::size_t d = 0; d < entries; ++d) costs[d] += best[d];
+  }
+  network.forget(v, std::move(step));
+  if (on.size() < 2) return true;
+  const int table = network.tables().intern(sizes[0], sizes[1], std::move(best));
+  for (const int e : network.live_edges(on[0])) {
+    NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
+    if (edge.other(on[0]) != on[1]) continue;
+    const int sum = network.tables().sum(network.table_from(edge, on[0]), table);
+    edge.table = edge.a == on[0] ? sum : network.tables().transposed(sum);
+    return true;
+  }
+  network.add_edge(on[0], on[1], table);
+  return true;
+}
+
+bool eliminate_low_degree(Network& network) {
+  bool changed = false;
+  std::deque<int> queue;
+  std::vector<char> queued(network.variables.size(), 1);
+  for (std::size_t v = 0; v < network.variables.size(); ++v) {
+    queue.push_back(static_cast<int>(v));
+  }
+  while (!queue.empty()) {
+    const int v = queue.front();
+    queue.pop_front();
+    queued[static_cast<std::size_t>(v)] = 0;
+    if (!network.variables[static_cast<std::size_t>(v)].alive) continue;
+    const std::vector<int>& mine = network.live_edges(v);
+    if (mine.size() > 2) continue;
+    std::vector<int> neighbours;
+    for (const int e : mine) {
+      neighbours.push_back(network.edges[static_cast<std::size_t>(e)].other(v));
+    }
+    bool done = false;
+    if (network.variables[static_cast<std::size_t>(v)].segments.empty()) {
+      done = eliminate_exactly(network, v, kPairTableCap);
+    } else if (neighbours.size() < 2) {
+      const std::vector<int> map = best_at_any_price(network, v);
+      if (!map.empty() && !neighbours.empty()) {
+        absorb(network, neighbours[0], v, map);
+        done = true;
+      } else if (!map.empty()) {
+        network.keep_choices(v, {map[0]});
+        network.tidy_segments(v);
+        queue.push_back(v);
+        changed = true;
+      }
+    }
+    if (!done) continue;
+    changed = true;
+    for (const int u : neighbours) {
+      if (queued[static_cast<std::size_t>(u)] != 0) continue;
+      queued[static_cast<std::size_t>(u)] = 1;
+      queue.push_back(u);
+    }
+  }
+  return changed;
+}
+
+}  // namespace shardprop::solver

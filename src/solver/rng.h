@@ -1,0 +1,44 @@
+// xoshiro256** with SplitMix64 seeding (Blackman & Vigna): the same stream on
+// every machine, which the standard distributions do not promise.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace shardprop::solver {
+
+class Rng {
+ public:
+  explicit Rng(std::uint64_t seed) {
+    for (std::uint64_t& word : state_) {
+      seed += 0x9e3779b97f4a7c15ULL;
+      std::uint64_t z = seed;
+      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+      z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+      word = z ^ (z >> 31);
+    }
+  }
+  std::uint64_t next() {
+    const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+    const std::uint64_t t = state_[1] << 17;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= t;
+    state_[3] = std::rotl(state_[3], 45);
+    return result;
+  }
+  // In [0, bound); the bias of a 32-bit bound is below 2^-32.
+  int below(int bound) {
+    return static_cast<int>(((next() >> 32) * static_cast<std::uint64_t>(bound)) >> 32);
+  }
+  // In [0, 1).
+  double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+ private:
+  std::array<std::uint64_t, 4> state_{};
+};
+
+}  // namespace shardprop::solver
