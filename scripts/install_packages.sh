@@ -8,14 +8,13 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache pkg-config git python3  # the tools
-  libexpected-dev libfmt-dev                           # the library
-  libboost-graph-dev libeigen3-dev                     # graphs, reference ops
+  g++ cmake ninja-build ccache pkg-config                       # the tools
+  libexpected-dev libfmt-dev libboost-dev                       # the library
   nlohmann-json3-dev libzip-dev zlib1g-dev libtomlplusplus-dev  # files
-  libcli11-dev                                         # the command line
-  doctest-dev librapidcheck-dev                        # tests
+  libcli11-dev                                                  # command line
+  doctest-dev librapidcheck-dev                                 # tests
 )
-full=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
+full=(git clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev
   libbenchmark-dev python3-venv)
 
 ask=true

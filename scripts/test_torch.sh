@@ -7,7 +7,8 @@
 #
 # Python is $SHARDPROP_PYTHON if set. Otherwise a virtual environment outside
 # the tree is made once, in $SHARDPROP_VENV (a folder of TMPDIR unless set).
-# Without pip or network the tests are skipped, and that is said; set
+# SHARDPROP_SLICE=K/M proves the rules on every M-th operator call only, from
+# the K-th. Without pip or network the tests are skipped, and that is said; set
 # SHARDPROP_TORCH=required to have it fail instead.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
@@ -47,19 +48,26 @@ fi
 has_torch "$python" || skip "$python has no torch 2.13 with transformers"
 
 export SHARDPROP_ORACLE=$PWD/$build/tests/oracle/shardprop_oracle
-export SHARDPROP_CLI=$PWD/$build/tools/shardprop
+export SHARDPROP_BIN=$PWD/$build/tools/shardprop
 export PYTHONDONTWRITEBYTECODE=1
 if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
   export SHARDPROP_CASES=${SHARDPROP_CASES:-40000}
 fi
 
-if (($# == 0)); then set -- tests/torch/test_*.py; fi
+if (($# == 0)); then
+  set -- tests/torch/test_*.py tests/torch/prove_rules.py
+fi
+processes=$(($(nproc) > 1 ? 2 : 1))
 failed=()
 times=()
 for file in "$@"; do
   say "$file"
   began=$SECONDS
-  "$python" -W ignore "$file" || failed+=("$file")
+  arguments=()
+  if [[ $file == */prove_rules.py ]]; then
+    arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
+  fi
+  "$python" -W ignore "$file" "${arguments[@]}" || failed+=("$file")
   times+=("$((SECONDS - began)) s  $file")
 done
 
