@@ -5,8 +5,12 @@ build=${SHARDPROP_BUILD:-build/release}
 
 say() { printf '\n== %s\n' "$*"; }
 
-# As many jobs as there are cores, but no more than memory has room for.
+# $SHARDPROP_JOBS, or as many as there are cores and memory has room for.
 jobs_that_fit() {
+  if [[ -n ${SHARDPROP_JOBS:-} ]]; then
+    echo "$SHARDPROP_JOBS"
+    return
+  fi
   local cores memory
   cores=$(nproc)
   memory=$(awk '/MemAvailable/ { print int($2 / 1500000) }' /proc/meminfo)
