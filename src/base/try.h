@@ -12,10 +12,11 @@
 #define SP_CONCAT_(a, b) a##b
 #define SP_CONCAT(a, b) SP_CONCAT_(a, b)
 
-#define SP_ASSIGN(lhs, expr) SP_ASSIGN_(SP_CONCAT(sp_result_, __LINE__), lhs, expr)
-#define SP_ASSIGN_(tmp, lhs, expr)                                     \
-  auto tmp = (expr);                                                   \
-  if (!tmp) return ::shardprop::fail(std::move(tmp).error());          \
+#define SP_ASSIGN(lhs, expr) \
+  SP_ASSIGN_(SP_CONCAT(sp_result_, __LINE__), lhs, expr)
+#define SP_ASSIGN_(tmp, lhs, expr)                            \
+  auto tmp = (expr);                                          \
+  if (!tmp) return ::shardprop::fail(std::move(tmp).error()); \
   lhs = *std::move(tmp)
 
 #define SP_CHECK(expr) SP_CHECK_(SP_CONCAT(sp_result_, __LINE__), expr)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -70,6 +71,33 @@ Result<void> check_dims(std::span<const MeshDim> dims) {
   return {};
 }
 
+// The modes of one dim dealt out to the parts it splits into, fastest first;
+// a mode is cut where a part ends in it. Nothing if a part has no strides.
+std::optional<std::vector<RankModes>> split_modes(
+    const RankModes& modes, std::span<const MeshDim> into) {
+  RankModes left = coalesced(modes);
+  std::vector<RankModes> parts(into.size());
+  for (std::size_t p = into.size(); p-- > 0;) {
+    std::int64_t wanted = into[p].size;
+    while (wanted > 1) {
+      RankMode& last = left.back();
+      if (wanted % last.size == 0) {
+        wanted /= last.size;
+        parts[p].insert(parts[p].begin(), last);
+        left.pop_back();
+      } else if (last.size % wanted == 0) {
+        parts[p].insert(parts[p].begin(), {wanted, last.stride});
+        last = {last.size / wanted, last.stride * wanted};
+        wanted = 1;
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (parts[p].empty()) parts[p].push_back({1, 1});
+  }
+  return parts;
+}
+
 }  // namespace
 
 struct DeviceMesh::Body {
@@ -127,6 +155,13 @@ Result<DeviceMesh> DeviceMesh::create(std::span<const MeshDim> dims,
   if (first_rank < 0) {
     return fail(ErrorCode::kMeshRanks,
                 "rank " + std::to_string(first_rank) + " is negative");
+  }
+  std::int64_t size = 1;
+  for (const MeshDim& dim : dims) size *= dim.size;
+  if (first_rank > std::numeric_limits<std::int64_t>::max() - (size - 1)) {
+    return fail(ErrorCode::kMeshRanks, std::to_string(size) + " ranks from " +
+                                           std::to_string(first_rank) +
+                                           " on cannot be numbered");
   }
   auto body = std::make_shared<Body>();
   body->dims.assign(dims.begin(), dims.end());
@@ -441,49 +476,21 @@ Result<DeviceMesh> DeviceMesh::unflatten(int dim,
                     " do not split mesh dim `" + name(dim) + "` of " +
                     std::to_string(size(dim)));
   }
+  std::vector<MeshDim> dims = body_->dims;
+  dims.erase(dims.begin() + dim);
+  dims.insert(dims.begin() + dim, into.begin(), into.end());
+  SP_CHECK(check_dims(dims));
+  auto parts = split_modes(body_->modes[static_cast<std::size_t>(dim)], into);
+  // Cut across the seams of what the dim was flattened from: the ranks keep
+  // their order but have no strides any more.
+  if (!parts) return from_ranks(dims, body_->ranks().ranks());
   auto body = std::make_shared<Body>();
   body->first = body_->first;
   body->table = body_->table;
-  for (int i = 0; i < ndim(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (i != dim) {
-      body->dims.push_back(body_->dims[at]);
-      body->modes.push_back(body_->modes[at]);
-      continue;
-    }
-    // Deal the modes out, fastest first, cutting one where a part ends in it.
-    RankModes left = body_->modes[at];
-    std::vector<RankModes> parts(into.size());
-    for (std::size_t p = into.size(); p-- > 0;) {
-      std::int64_t wanted = into[p].size;
-      while (wanted > 1) {
-        RankMode& last = left.back();
-        if (last.size == 1) {
-          left.pop_back();
-        } else if (wanted % last.size == 0) {
-          wanted /= last.size;
-          parts[p].insert(parts[p].begin(), last);
-          left.pop_back();
-        } else if (last.size % wanted == 0) {
-          parts[p].insert(parts[p].begin(), {wanted, last.stride});
-          last = {last.size / wanted, last.stride * wanted};
-          wanted = 1;
-        } else {
-          return fail(
-              ErrorCode::kMeshReshape,
-              "mesh dim `" + name(dim) +
-                  "` was flattened from dims that these sizes cut across",
-              "unflatten into the sizes it was made of");
-        }
-      }
-      if (parts[p].empty()) parts[p].push_back({1, 1});
-    }
-    for (std::size_t p = 0; p < into.size(); ++p) {
-      body->dims.push_back(into[p]);
-      body->modes.push_back(std::move(parts[p]));
-    }
-  }
-  SP_CHECK(check_dims(body->dims));
+  body->dims = std::move(dims);
+  body->modes = body_->modes;
+  body->modes.erase(body->modes.begin() + dim);
+  body->modes.insert(body->modes.begin() + dim, parts->begin(), parts->end());
   body->seal();
   return DeviceMesh(std::move(body));
 }

@@ -3,6 +3,8 @@
 #include "base/parse_int.h"
 #include "base/try.h"
 
+#include <shardprop/mesh/device_mesh.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -19,6 +21,14 @@ ShardOrder default_order(const Placements& placements) {
     }
   }
   return order;
+}
+
+Result<void> check_count(std::size_t placements) {
+  if (placements <= kMaxMeshDims) return {};
+  return fail(
+      ErrorCode::kPlacementCount,
+      std::to_string(placements) + " placements are more than a mesh has dims",
+      "a mesh has at most " + std::to_string(kMaxMeshDims) + " dims");
 }
 
 Result<void> check_partials(const Placements& placements) {
@@ -59,6 +69,7 @@ std::vector<std::string_view> split_entries(std::string_view text) {
 }
 
 Result<Layout> parse_entries(std::span<const std::string_view> entries) {
+  SP_CHECK(check_count(entries.size()));
   Placements placements;
   std::vector<std::optional<std::int8_t>> marks;
   for (const std::string_view entry : entries) {
@@ -89,6 +100,7 @@ Result<Layout> parse_entries(std::span<const std::string_view> entries) {
 }  // namespace
 
 Result<Layout> Layout::create(Placements placements) {
+  SP_CHECK(check_count(placements.size()));
   SP_CHECK(check_partials(placements));
   ShardOrder order = default_order(placements);
   return Layout(std::move(placements), std::move(order));
@@ -100,6 +112,7 @@ Result<Layout> Layout::create(Placements placements, ShardOrder order) {
                 std::to_string(placements.size()) + " placements come with " +
                     std::to_string(order.size()) + " places in a shard order");
   }
+  SP_CHECK(check_count(placements.size()));
   SP_CHECK(check_partials(placements));
   for (std::size_t i = 0; i < placements.size(); ++i) {
     std::int8_t others = 0;
@@ -173,6 +186,7 @@ int Layout::min_tensor_rank() const {
 
 Result<Layout> Layout::with(int mesh_dim, Placement placement) const {
   const auto at = static_cast<std::size_t>(mesh_dim);
+  if (placements_[at] == placement) return *this;
   Placements placements = placements_;
   ShardOrder order = order_;
   if (placements[at].is_shard()) {

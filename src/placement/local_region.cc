@@ -1,6 +1,7 @@
 #include <shardprop/placement/local_region.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -55,6 +56,38 @@ std::int64_t cut_size(std::int64_t size, std::int64_t pieces,
   const std::int64_t whole = size / full;
   return whole * chunk(full, parts, index).size() +
          chunk(size - whole * full, parts, index).size();
+}
+
+// Every size that a rank may hold of `tensor_dim`, ascending.
+std::vector<std::int64_t> local_sizes(const Layout& layout,
+                                      const DeviceMesh& mesh, int tensor_dim,
+                                      std::int64_t size) {
+  std::vector<std::int64_t> sizes{size};
+  for (const std::int32_t mesh_dim : layout.cuts(tensor_dim)) {
+    const std::int64_t pieces = layout[mesh_dim].split_factor();
+    const std::int64_t parts = mesh.size(mesh_dim);
+    std::vector<std::int64_t> left;
+    for (const std::int64_t whole : sizes) {
+      // Over the ranks, chunks of a piece are full, then one is shorter, then
+      // all are empty: only the ranks at these steps need a look. The last
+      // piece is shorter than the others and has steps of its own.
+      const std::int64_t full = (whole + pieces - 1) / pieces;
+      const std::int64_t rest = full == 0 ? 0 : whole % full;
+      for (const std::int64_t piece : {full, rest}) {
+        const std::int64_t each = (piece + parts - 1) / parts;
+        const std::int64_t step = each == 0 ? 0 : piece / each;
+        for (const std::int64_t index : {std::int64_t{0}, step, step + 1}) {
+          if (index < parts) {
+            left.push_back(cut_size(whole, pieces, parts, index));
+          }
+        }
+      }
+    }
+    std::sort(left.begin(), left.end());
+    left.erase(std::unique(left.begin(), left.end()), left.end());
+    sizes = std::move(left);
+  }
+  return sizes;
 }
 
 }  // namespace
@@ -132,8 +165,18 @@ Dims local_shape(const Layout& layout, const DeviceMesh& mesh,
 
 Dims max_local_shape(const Layout& layout, const DeviceMesh& mesh,
                      std::span<const std::int64_t> shape) {
-  return local_shape(layout, mesh, shape,
-                     Coordinate(static_cast<std::size_t>(mesh.ndim())));
+  if (!layout.has_strided()) {
+    return local_shape(layout, mesh, shape,
+                       Coordinate(static_cast<std::size_t>(mesh.ndim())));
+  }
+  // The origin holds most of each piece, but a smaller whole may be cut into
+  // more pieces.
+  Dims out;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    out.push_back(
+        local_sizes(layout, mesh, static_cast<int>(d), shape[d]).back());
+  }
+  return out;
 }
 
 Dims max_local_shape(const TensorSpec& spec) {
@@ -149,12 +192,16 @@ std::int64_t max_local_bytes(const TensorSpec& spec) {
 
 bool is_even(const Layout& layout, const DeviceMesh& mesh,
              std::span<const std::int64_t> shape) {
+  const bool strided = layout.has_strided();
   for (std::size_t d = 0; d < shape.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    if (strided) {
+      if (local_sizes(layout, mesh, dim, shape[d]).size() > 1) return false;
+      continue;
+    }
     std::int64_t size = shape[d];
-    for (const std::int32_t mesh_dim : layout.cuts(static_cast<int>(d))) {
-      const std::int64_t parts =
-          layout[mesh_dim].split_factor() * mesh.size(mesh_dim);
-      if (size % parts != 0) return false;
+    for (const std::int32_t mesh_dim : layout.cuts(dim)) {
+      if (size % mesh.size(mesh_dim) != 0) return false;
       size /= mesh.size(mesh_dim);
     }
   }

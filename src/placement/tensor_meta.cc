@@ -3,6 +3,7 @@
 #include "base/parse_int.h"
 #include "base/try.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -33,6 +34,21 @@ std::string join(const Dims& dims) {
     out += std::to_string(value);
   }
   return out;
+}
+
+bool has_no_elements(const Dims& shape) {
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+// Whether the last element lies at most `limit` elements after the first.
+bool strides_reach(const Dims& shape, const Dims& strides, std::int64_t limit) {
+  if (has_no_elements(shape)) return true;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    if (strides[i] > limit / (shape[i] - 1)) return false;
+    limit -= strides[i] * (shape[i] - 1);
+  }
+  return true;
 }
 
 }  // namespace
@@ -81,6 +97,11 @@ Result<TensorMeta> TensorMeta::create(Dims shape, Dims strides, DType dtype) {
     }
     if (shape[i] > 0) elements /= shape[i];
   }
+  if (!strides_reach(shape, strides, kMaxBytes / item_size(dtype))) {
+    return fail(ErrorCode::kTensorMeta, "strides [" + join(strides) +
+                                            "] of shape [" + join(shape) +
+                                            "] reach beyond any memory");
+  }
   return TensorMeta(std::move(shape), std::move(strides), dtype);
 }
 
@@ -123,13 +144,21 @@ std::int64_t TensorMeta::numel() const {
 }
 
 bool TensorMeta::is_contiguous() const {
-  return strides_ == contiguous_strides({shape_.data(), shape_.size()});
+  if (has_no_elements(shape_)) return true;
+  const Dims wanted = contiguous_strides(shape_);
+  for (std::size_t i = 0; i < shape_.size(); ++i) {
+    if (shape_[i] != 1 && strides_[i] != wanted[i]) return false;
+  }
+  return true;
 }
 
 std::string to_string(const TensorMeta& meta) {
   std::string out(to_string(meta.dtype()));
   out += '[' + join(meta.shape()) + ']';
-  if (!meta.is_contiguous()) out += '{' + join(meta.strides()) + '}';
+  // The strides of a size of 1 are written too, so that it parses back.
+  if (meta.strides() != contiguous_strides(meta.shape())) {
+    out += '{' + join(meta.strides()) + '}';
+  }
   return out;
 }
 

@@ -16,21 +16,26 @@ struct Cut {
   std::int64_t pieces;  // split factor
 };
 
-// A strided cut that a plain one follows says the same as the plain one first
-// and the strided one within its parts, when the pieces divide evenly among
-// the plain parts. `size` is what both cut.
-bool swaps(const Cut& strided, const Cut& plain, std::int64_t size) {
-  return strided.pieces > 1 && plain.pieces == 1 &&
-         strided.pieces % plain.parts == 0 &&
-         size % (strided.pieces * strided.parts) == 0;
+// Whether two cuts of `size` elements, one after the other, say the same as
+// the second before the first with its pieces divided by the second's parts.
+//
+// Evenly cut, a dim is a number of several digits and each cut takes one away:
+// `first` the digit below its pieces. When the pieces are a multiple of what
+// `second` counts through, its digit lies within them, above the first's.
+bool swaps(const Cut& first, const Cut& second, std::int64_t size) {
+  return first.pieces % (second.pieces * second.parts) == 0 &&
+         size % (first.pieces * first.parts) == 0;
 }
 
-// Canonical cuts of one tensor dim of `size` elements.
+// Canonical cuts of one tensor dim of `size` elements: the highest digit is
+// cut first, which leaves the fewest strides.
 std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
-  for (Cut& cut : cuts) {
-    // Cutting into one part keeps every piece, whatever the pieces are.
-    if (cut.parts == 1) cut.pieces = 1;
-  }
+  // Cuts into one part keep everything, whatever their pieces and place.
+  std::vector<Cut> idle;
+  std::erase_if(cuts, [&](const Cut& cut) {
+    if (cut.parts == 1) idle.push_back({cut.mesh_dim, 1, 1});
+    return cut.parts == 1;
+  });
   for (bool changed = true; changed;) {
     changed = false;
     std::int64_t left = size;
@@ -46,6 +51,16 @@ std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
       left /= cuts[i].parts;
     }
   }
+  // Before the first cut of a later mesh dim: in default order if the others
+  // are.
+  std::sort(idle.begin(), idle.end(),
+            [](const Cut& a, const Cut& b) { return a.mesh_dim < b.mesh_dim; });
+  for (const Cut& cut : idle) {
+    const auto later = std::find_if(
+        cuts.begin(), cuts.end(),
+        [&](const Cut& other) { return other.mesh_dim > cut.mesh_dim; });
+    cuts.insert(later, cut);
+  }
   return cuts;
 }
 
@@ -53,7 +68,7 @@ std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
 
 Layout canonical(const Layout& layout, const DeviceMesh& mesh,
                  std::span<const std::int64_t> shape) {
-  if (!layout.has_strided()) return layout;
+  if (!layout.has_strided() && layout.has_default_order()) return layout;
   Placements placements = layout.placements();
   ShardOrder order = layout.shard_order();
   for (std::size_t d = 0; d < shape.size(); ++d) {

@@ -22,8 +22,8 @@ namespace shardprop {
 
 struct Error {
   ErrorCode code = ErrorCode::kInvalidArgument;
-  std::string message;             // one sentence, no full stop
-  std::string location;            // file, JSON path, flag or node; may be empty
+  std::string message;   // one sentence, no full stop
+  std::string location;  // file, JSON path, flag or node; may be empty
   std::vector<std::string> notes;  // what the reader needs to see
   std::string help;                // what to do about it; may be empty
 

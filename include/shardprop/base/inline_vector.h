@@ -48,7 +48,9 @@ class InlineVector {
   explicit InlineVector(std::span<const T> values) {
     assign(values.begin(), values.end());
   }
-  InlineVector(const InlineVector& other) { assign(other.begin(), other.end()); }
+  InlineVector(const InlineVector& other) {
+    assign(other.begin(), other.end());
+  }
   InlineVector(InlineVector&& other) noexcept { take(other); }
   InlineVector& operator=(const InlineVector& other) {
     if (this != &other) assign(other.begin(), other.end());
@@ -127,8 +129,8 @@ class InlineVector {
   friend auto operator<=>(const InlineVector& a, const InlineVector& b)
     requires std::three_way_comparable<T>
   {
-    return std::lexicographical_compare_three_way(a.begin(), a.end(),
-                                                  b.begin(), b.end());
+    return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(),
+                                                  b.end());
   }
 
  private:
@@ -142,7 +144,8 @@ class InlineVector {
     heap_ = std::exchange(other.heap_, nullptr);
     capacity_ = std::exchange(other.capacity_, std::uint32_t{N});
     size_ = std::exchange(other.size_, 0U);
-    if (heap_ == nullptr) std::copy(other.inline_, other.inline_ + size_, inline_);
+    if (heap_ == nullptr)
+      std::copy(other.inline_, other.inline_ + size_, inline_);
   }
 
   T* heap_ = nullptr;
@@ -159,7 +162,8 @@ using DimIndices = InlineVector<std::int32_t, 8>;
 
 template <class T, std::size_t N>
 struct std::hash<shardprop::InlineVector<T, N>> {
-  std::size_t operator()(const shardprop::InlineVector<T, N>& v) const noexcept {
+  std::size_t operator()(
+      const shardprop::InlineVector<T, N>& v) const noexcept {
     return shardprop::hash_range(0, v);
   }
 };

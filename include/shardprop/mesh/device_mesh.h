@@ -13,8 +13,7 @@
 //
 //   auto mesh = DeviceMesh::parse("dp=2,tp=4").value();  // ranks 0..7
 //   mesh.rank_at({1, 2});                                // 6
-//   mesh.group(1, {1, 0}).rank(3);                       // 7: tp group of row
-//   1 mesh.flatten({0, 1}, "world").value();               // world=8
+//   mesh.group(1, {1, 0}).rank(3);                       // 7: ranks 4 to 7
 //
 // Copies share one immutable body, so passing by value is cheap.
 #pragma once
@@ -110,8 +109,9 @@ class DeviceMesh {
   // Errors: kMeshReshape (none, doubled or out of range), kMeshDimName.
   Result<DeviceMesh> flatten(std::span<const std::int32_t> dims,
                              std::string name) const;
-  // Splits one dim into several whose sizes multiply to it.
-  // Errors: kMeshReshape, kMeshDimName, kMeshTooManyDims.
+  // Splits one dim into several whose sizes multiply to it. Stays strided
+  // unless the parts cut across dims that the one was flattened from.
+  // Errors: kMeshReshape, kMeshSize, kMeshDimName, kMeshTooManyDims.
   Result<DeviceMesh> unflatten(int dim, std::span<const MeshDim> into) const;
 
   // Same dims (names and sizes) over the same ranks in the same order.

@@ -40,14 +40,16 @@ enum class ArgumentType : std::uint8_t {
 
 // The `(a!)` behind a type: which arguments and results share storage.
 struct AliasInfo {
-  std::string set;      // "a"; "*" for the wildcard set
-  bool writes = false;  // "!"
+  std::string set;              // "a"; "*" for the wildcard set
+  bool writes = false;          // "!"
+  bool joins_wildcard = false;  // "a -> *": afterwards anything may alias it
   friend bool operator==(const AliasInfo&, const AliasInfo&) = default;
 };
 
 struct ArgumentSchema {
   std::string name;  // empty for unnamed results
   ArgumentType type = ArgumentType::kTensor;
+  std::string type_name = "Tensor";       // as written: SymInt, ScalarType, ...
   bool is_list = false;                   // Tensor[], int[2]
   bool is_optional = false;               // Tensor?, int[]?
   bool elements_optional = false;         // Tensor?[]
@@ -91,6 +93,8 @@ class FunctionSchema {
   bool is_random() const { return has_tag("nondeterministic_seeded"); }
 
  private:
+  FunctionSchema() = default;
+
   std::string name_;
   std::vector<ArgumentSchema> arguments_;
   std::vector<ArgumentSchema> returns_;

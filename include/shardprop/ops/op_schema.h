@@ -32,6 +32,9 @@ struct OpSchema {
   std::vector<Argument> args;  // one per function->arguments()
   std::vector<TensorMeta> inputs;
   std::vector<TensorMeta> outputs;
+  // One entry per tensor it returns: its index in `outputs`, or kNotProduced.
+  std::vector<std::int32_t> output_slots;
+  static constexpr std::int32_t kNotProduced = -1;
 
   const std::string& name() const { return function->name(); }
 
@@ -61,7 +64,10 @@ struct GivenArgument {
 };
 
 // Puts arguments in declared order and fills defaults; list sizes and
-// optionals are honoured. Outputs are left for infer_outputs().
+// optionals are honoured. `inputs` are the operands that the TensorArgs of
+// `given` count in; they are renumbered into the order of OpSchema::inputs. A
+// number may stand for a tensor, as in mul.Tensor(x, 2). Outputs are left for
+// infer_outputs().
 // Errors: kUnknownArgument, kMissingArgument, kArgumentType.
 Result<OpSchema> make_op_schema(std::shared_ptr<const FunctionSchema> function,
                                 std::vector<GivenArgument> given,

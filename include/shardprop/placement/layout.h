@@ -36,7 +36,8 @@ class Layout {
  public:
   Layout() = default;  // of a mesh without dims
 
-  // Default shard order. Error: kMixedPartials.
+  // Default shard order. Errors: kMixedPartials, kPlacementCount (more than
+  // kMaxMeshDims).
   static Result<Layout> create(Placements placements);
   // Errors: kShardOrder, kMixedPartials, kPlacementCount.
   static Result<Layout> create(Placements placements, ShardOrder order);
@@ -61,8 +62,9 @@ class Layout {
   // One past the largest tensor dim that is sharded; 0 when none is.
   int min_tensor_rank() const;
 
-  // The same layout with one mesh dim changed; a new shard cuts last, and the
-  // cuts that remain keep their order. Error: kMixedPartials.
+  // The same layout with one mesh dim changed, if it is a change: a new shard
+  // cuts last, and the cuts that remain keep their order. Error:
+  // kMixedPartials.
   Result<Layout> with(int mesh_dim, Placement placement) const;
 
   friend bool operator==(const Layout&, const Layout&) = default;

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -39,8 +40,10 @@ class LocalRegion {
  public:
   explicit LocalRegion(std::vector<Intervals> dims) : dims_(std::move(dims)) {}
 
-  // What is held of each tensor dim.
-  const std::vector<Intervals>& dims() const { return dims_; }
+  // What is held of each tensor dim; by value from a region that is about to
+  // go, so that a loop over local_region(...).dims() stands on firm ground.
+  const std::vector<Intervals>& dims() const& { return dims_; }
+  std::vector<Intervals> dims() && { return std::move(dims_); }
   // Sizes of the local tensor.
   Dims shape() const;
   std::int64_t numel() const;
@@ -70,14 +73,15 @@ Intervals local_intervals(const Layout& layout, const DeviceMesh& mesh,
 Dims local_shape(const Layout& layout, const DeviceMesh& mesh,
                  std::span<const std::int64_t> shape, const Coordinate& at);
 
-// Sizes of the largest local tensor, which the rank at the origin holds: what
-// every rank pads to and has memory for.
+// Sizes of the largest local tensor: what every rank pads to and has memory
+// for. Without strided shards the rank at the origin holds it.
 Dims max_local_shape(const Layout& layout, const DeviceMesh& mesh,
                      std::span<const std::int64_t> shape);
 Dims max_local_shape(const TensorSpec& spec);
 std::int64_t max_local_bytes(const TensorSpec& spec);
 
-// Whether every rank holds equally much: no padding, no empty shards.
+// Whether every rank holds equally much of every dim: no padding, and no empty
+// shards unless the tensor is empty.
 bool is_even(const Layout& layout, const DeviceMesh& mesh,
              std::span<const std::int64_t> shape);
 

@@ -1,6 +1,7 @@
 // TensorMeta: shape, strides and dtype of a whole (unsharded) tensor.
 //
-// Invariants: sizes >= 0, one stride >= 0 per size, bytes fit in 63 bits.
+// Invariants: sizes >= 0, one stride >= 0 per size; bytes, and the distance
+// from the first element to the last, stay within 2^56.
 // Strides count elements. Printed as `bf16[8,2048]`, with strides behind when
 // they are not the contiguous ones: `bf16[8,2048]{1,8}`. Parses back.
 //
@@ -45,6 +46,8 @@ class TensorMeta {
   }
   std::int64_t numel() const;
   std::int64_t bytes() const { return numel() * item_size(dtype_); }
+  // Whether elements lie row-major without gaps; strides that are never taken
+  // (of a size of 1, of an empty tensor) do not matter.
   bool is_contiguous() const;
 
   friend bool operator==(const TensorMeta&, const TensorMeta&) = default;

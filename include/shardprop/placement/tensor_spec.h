@@ -27,15 +27,18 @@
 
 namespace shardprop {
 
-// The layout that says the same as `layout` for a tensor of `shape`, with
-// strided shards written as shard order wherever both give every rank the same
-// elements, and strides that change nothing removed.
+// The layout that says the same as `layout` for a tensor of `shape`: every
+// rank holds the same elements in the same local order. Strided shards are
+// written as shard order wherever that says the same, mesh dims of one rank
+// stand in default order with no stride, and of several strided encodings the
+// one with the smallest split factors is taken. Of encodings whose every piece
+// is cut evenly, those that say the same have one canonical form.
 // Precondition: check_layout() passes.
 Layout canonical(const Layout& layout, const DeviceMesh& mesh,
                  std::span<const std::int64_t> shape);
 
 // Whether the layout fits mesh and tensor. Errors: kPlacementCount,
-// kShardDimOutOfRange, kPartialDType, kSplitFactor.
+// kShardDimOutOfRange, kPartialDType.
 Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
                           const TensorMeta& meta);
 

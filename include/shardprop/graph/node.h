@@ -1,0 +1,55 @@
+// Node: an operator applied, with its place in the program it comes from.
+#pragma once
+
+#include <shardprop/graph/value.h>
+#include <shardprop/ops/op_schema.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+// Forward: an ancestor of any output that is no gradient.
+enum class Phase : std::uint8_t { kForward, kBackward };
+std::string_view to_string(Phase phase);  // "forward", "backward"
+
+// The innermost line of the user's program; empty where none is recorded.
+struct SourceLocation {
+  std::string file;
+  int line = 0;
+  std::string function;
+  std::string text;  // the line itself
+
+  bool empty() const { return file.empty(); }
+};
+std::string to_string(const SourceLocation& source);  // "model.py:53"
+
+// An element of an argument that is no constant; OpSchema holds its hint.
+struct SymbolicArg {
+  std::size_t argument = 0;  // index into OpSchema::args
+  std::size_t element = 0;   // of a list; 0 for a lone int
+  SymExpr value;
+};
+
+struct Node {
+  NodeId id;
+  std::string name;  // mm_1
+  OpSchema op;
+  std::vector<ValueId> inputs;   // one per op.inputs
+  std::vector<ValueId> outputs;  // one per op.outputs
+  std::vector<SymbolicArg> symbolic;
+
+  std::string module_path;   // layers.0.attn; empty at the root or if unknown
+  std::string module_class;  // torch.nn.modules.linear.Linear
+  SourceLocation source;
+  Phase phase = Phase::kForward;
+  // The forward op that a backward op belongs to, where recorded.
+  NodeId forward_node;
+  // The operator this node was a part of before decomposition, if recorded.
+  std::string decomposed_from;
+
+  const std::string& op_name() const { return op.name(); }
+};
+
+}  // namespace shardprop

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <shardprop/kernels/chunk_cat.h>
+#include <shardprop/kernels/reduce_into.h>
+#include <shardprop/kernels/split_with_sizes_copy.h>
+#include <shardprop/kernels/status.h>
+#include <shardprop/kernels/strided_copy.h>
+#include <shardprop/kernels/thread_pool.h>
+
+// The kernels on host memory. The widest vector instructions of the machine
+// are found at run time (AVX-512, AVX2 or plain); stores bypass the caches when
+// the call moves more than the last-level cache holds. All give the same bits,
+// as do the CUDA kernels; a NaN may differ from another NaN.
+namespace shardprop::kernels::cpu {
+
+struct CpuOptions {
+  // Null: the calling thread alone. Small calls never leave it.
+  ThreadPool* pool = nullptr;
+};
+
+Status chunk_cat(const ChunkCatArgs& args, const CpuOptions& options = {});
+Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args,
+                             const CpuOptions& options = {});
+Status strided_copy(const StridedCopyArgs& args,
+                    const CpuOptions& options = {});
+Status reduce_into(const ReduceIntoArgs& args, const CpuOptions& options = {});
+Status fill(const FillArgs& args, const CpuOptions& options = {});
+
+}  // namespace shardprop::kernels::cpu

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <shardprop/kernels/tensor.h>
+
+#include "operand.h"
+
+namespace shardprop::kernels {
+
+// A tensor dim can be cut in two, into chunks and what lies within a chunk.
+inline constexpr int kMaxBoxDims = kMaxDims + 1;
+
+struct BoxDim {
+  std::int64_t size;
+  std::int64_t dst;  // stride in bytes
+  std::int64_t src;  // stride in bytes
+};
+
+// A rectangle of elements to be moved from one strided place to another, or,
+// where `src` is null, to be filled. What every kernel but reduce_into works
+// on. Only the first `rank` dims hold anything.
+struct Box {
+  std::byte* dst;
+  const std::byte* src;
+  int rank;
+  std::array<BoxDim, kMaxBoxDims> dims;
+
+  void add(std::int64_t size, std::int64_t dst_stride,
+           std::int64_t src_stride) {
+    dims[rank++] = {size, dst_stride, src_stride};
+  }
+  std::int64_t count() const;
+};
+
+// Brings a box to its simplest form: strides in `dst` positive and descending,
+// no dims of size 1, neighbours that run on from one another merged.
+//   3x4 row-major from 3x4 row-major:    {12: item, item}
+//   3x4 row-major from 3x4 column-major: {3: 4 item, item}, {4: item, 3 item}
+void simplify(Box& box);
+
+// Appends the simplified box that writes all of `out`, which is not empty, from
+// `src` and its strides in bytes; fills it where `src` is null.
+void append_copy_box(const Operand& out, const std::byte* src,
+                     std::span<const std::int64_t> src_strides,
+                     std::vector<Box>* boxes);
+
+}  // namespace shardprop::kernels

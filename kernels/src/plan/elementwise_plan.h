@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include <shardprop/kernels/reduce_into.h>
+#include <shardprop/kernels/status.h>
+#include <shardprop/kernels/strided_copy.h>
+
+#include "box.h"
+#include "operand.h"
+
+namespace shardprop::kernels {
+
+// Checks a call and, unless there is nothing to do, appends its box.
+Status plan_strided_copy(const StridedCopyArgs& args, std::vector<Box>* boxes);
+Status plan_fill(const FillArgs& args, std::vector<Box>* boxes);
+
+// The common index space of a reduction: operand 0 is the output, the others
+// the inputs in order.
+struct ReducePlan {
+  int rank;
+  std::array<std::int64_t, kMaxDims> sizes;
+  std::vector<Operand> operands;  // strides belong to `sizes`
+
+  std::int64_t count() const;
+};
+
+// Checks a call and merges dims that all operands agree on; the rank is at
+// least 1, the sizes positive, unless count() is 0.
+Status plan_reduce_into(const ReduceIntoArgs& args, ReducePlan* plan);
+
+}  // namespace shardprop::kernels

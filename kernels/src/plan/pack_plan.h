@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <shardprop/kernels/chunk_cat.h>
+#include <shardprop/kernels/split_with_sizes_copy.h>
+#include <shardprop/kernels/status.h>
+
+#include "box.h"
+#include "operand.h"
+
+namespace shardprop::kernels {
+
+// One tensor and its columns in the packed buffer.
+struct PackItem {
+  Operand tensor;
+  int dim;              // the dim that is cut
+  std::int64_t chunk;   // its elements in a full chunk
+  std::int64_t column;  // elements before this tensor's in each packed row
+
+  std::int64_t trailing() const;  // elements behind one index of `dim`
+};
+
+// The tensors of a call against the packed buffer, lead x num_chunks x columns.
+// chunk_cat goes from the tensors to the buffer; split_with_sizes_copy with
+// shard_dims comes back.
+struct PackPlan {
+  Operand packed;
+  std::int64_t num_chunks;
+  // Dims of the tensors before the cut lead the buffer too (chunk_cat's `dim`),
+  // or lie within its rows (shard_dims).
+  int lead;
+  std::vector<PackItem> items;
+
+  bool sharded;
+  std::int64_t chunk_stride() const { return packed.strides[lead]; }
+  std::int64_t column_stride() const { return packed.strides[lead + 1]; }
+};
+
+// Checks all that can be wrong with a call, see chunk_cat.h.
+Status plan_chunk_cat(const ChunkCatArgs& args, PackPlan* plan);
+
+// The same for a split with shard_dims.
+Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan);
+
+// A split without: one box for each output.
+Status plan_split(const SplitWithSizesCopyArgs& args, std::vector<Box>* boxes);
+
+// What moves for one item: the full chunks, the one cut short, and when packing
+// the zeros behind it and the chunks that are all zeros.
+void append_pack_boxes(const PackPlan& plan, const PackItem& item,
+                       std::vector<Box>* boxes);
+void append_unpack_boxes(const PackPlan& plan, const PackItem& item,
+                         std::vector<Box>* boxes);
+
+}  // namespace shardprop::kernels

@@ -1,0 +1,290 @@
+#include "graph/node_list.h"
+
+#include "base/try.h"
+#include "graph/view_algebra.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+
+NodeList::NodeList(std::string name) : body_(std::make_unique<Graph::Body>()) {
+  body_->name = std::move(name);
+}
+
+namespace {
+
+tl::unexpected<Error> doubled(const std::string& name, const char* what) {
+  return fail(ErrorCode::kDuplicateName,
+              std::string("two ") + what + " are named `" + name + "`");
+}
+
+}  // namespace
+
+ValueId NodeList::add_value(Value value, ValueId view_of) {
+  const ValueId id(body_->values.size());
+  value.id = id;
+  value.view_of = view_of;
+  if (view_of.valid()) {
+    value.storage = body_->value(view_of).storage;
+  } else {
+    value.storage = StorageId(body_->storages.size());
+    body_->storages.push_back({value.storage, {}});
+  }
+  body_->storages[value.storage.index()].values.push_back(id);
+  value_names_.insert(value.name);
+  body_->values.push_back(std::move(value));
+  return id;
+}
+
+Result<ValueId> NodeList::add_input(NewInput input) {
+  if (value_names_.contains(input.name)) return doubled(input.name, "values");
+  Value value;
+  value.name = input.name;
+  value.qualified_name =
+      input.qualified_name.empty() ? input.name : input.qualified_name;
+  value.meta = std::move(input.meta);
+  value.symbolic = std::move(input.symbolic);
+  const ValueId id = add_value(std::move(value), input.shares_storage_with);
+  body_->inputs.push_back({id, input.kind, input.persistent});
+  return id;
+}
+
+Result<void> NodeList::check_names(const NewNode& node) const {
+  if (node_names_.contains(node.name)) return doubled(node.name, "nodes");
+  for (std::size_t i = 0; i < node.output_names.size(); ++i) {
+    const std::string& name = node.output_names[i];
+    const auto end =
+        node.output_names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (value_names_.contains(name) ||
+        std::find(node.output_names.begin(), end, name) != end) {
+      return doubled(name, "values");
+    }
+  }
+  return {};
+}
+
+std::string NodeList::unique_node_name(std::string_view wanted) const {
+  std::string name(wanted);
+  for (int i = 1; node_names_.contains(name) || value_names_.contains(name);
+       ++i) {
+    name = std::string(wanted) + '_' + std::to_string(i);
+  }
+  return name;
+}
+
+Result<std::vector<ValueId>> NodeList::append(NewNode added) {
+  if (added.name.empty()) {
+    added.name = unique_node_name(added.op.function->base_name());
+  }
+  const std::size_t count = added.op.outputs.size();
+  if (added.output_names.empty()) {
+    for (std::size_t i = 0; i < count; ++i) {
+      added.output_names.push_back(
+          count == 1 ? added.name : added.name + '_' + std::to_string(i));
+    }
+  }
+  SP_CHECK(check_names(added));
+  Node node;
+  node.id = NodeId(body_->nodes.size());
+  const std::vector<std::optional<std::size_t>> viewed =
+      viewed_operands(added.op);
+  for (std::size_t i = 0; i < count; ++i) {
+    Value value;
+    value.name = std::move(added.output_names[i]);
+    value.meta = added.op.outputs[i];
+    if (i < added.output_symbolic.size()) {
+      value.symbolic = std::move(added.output_symbolic[i]);
+    }
+    value.producer = node.id;
+    value.output_index = static_cast<std::uint32_t>(i);
+    const ValueId view_of = viewed[i] ? added.inputs[*viewed[i]] : ValueId();
+    node.outputs.push_back(add_value(std::move(value), view_of));
+  }
+  if (const auto forward = node_names_.find(added.forward_node);
+      forward != node_names_.end()) {
+    node.forward_node = forward->second;
+  }
+  node.name = std::move(added.name);
+  node.op = std::move(added.op);
+  node.inputs = std::move(added.inputs);
+  node.symbolic = std::move(added.symbolic);
+  node.module_path = std::move(added.module_path);
+  node.module_class = std::move(added.module_class);
+  node.source = std::move(added.source);
+  node.decomposed_from = std::move(added.decomposed_from);
+  node_names_.emplace(node.name, node.id);
+  generated_.push_back(false);
+  std::vector<ValueId> outputs = node.outputs;
+  body_->nodes.push_back(std::move(node));
+  return outputs;
+}
+
+std::vector<ValueId> NodeList::append_generated(NewNode node) {
+  node.name = unique_node_name(
+      node.name.empty() ? node.op.function->base_name() : node.name);
+  node.output_names.clear();
+  for (std::size_t i = 0; node.op.outputs.size() > 1 &&
+                          i < node.op.outputs.size(); ++i) {
+    node.output_names.push_back(
+        unique_node_name(node.name + '_' + std::to_string(i)));
+  }
+  auto outputs = append(std::move(node));
+  if (!outputs) throw InternalError("a generated name is not unique");
+  generated_.back() = true;
+  return *std::move(outputs);
+}
+
+namespace {
+
+template <class Id>
+Id moved(Id id, const std::vector<Id>& to) {
+  return id.valid() ? to[id.index()] : id;
+}
+
+}  // namespace
+
+void NodeList::drop_unused_generated() {
+  std::vector<bool> used(body_->values.size(), false);
+  for (const GraphOutput& output : body_->outputs) {
+    used[output.value.index()] = true;
+  }
+  std::vector<bool> keep(body_->nodes.size(), true);
+  for (std::size_t i = body_->nodes.size(); i-- > 0;) {
+    const Node& node = body_->nodes[i];
+    keep[i] = !generated_[i] ||
+              std::any_of(node.outputs.begin(), node.outputs.end(),
+                          [&](ValueId v) { return used[v.index()]; });
+    if (!keep[i]) continue;
+    for (const ValueId input : node.inputs) used[input.index()] = true;
+  }
+  if (std::find(keep.begin(), keep.end(), false) == keep.end()) return;
+
+  std::vector<NodeId> new_node(body_->nodes.size());
+  std::vector<ValueId> new_value(body_->values.size());
+  std::vector<StorageId> new_storage(body_->storages.size());
+  std::vector<Node> nodes;
+  std::vector<Value> values;
+  std::vector<Storage> storages;
+  for (std::size_t i = 0; i < keep.size(); ++i) {
+    if (!keep[i]) continue;
+    new_node[i] = NodeId(nodes.size());
+    nodes.push_back(std::move(body_->nodes[i]));
+    nodes.back().id = new_node[i];
+  }
+  for (Value& value : body_->values) {
+    if (value.producer.valid() && !keep[value.producer.index()]) continue;
+    const std::size_t old_storage = value.storage.index();
+    new_value[value.id.index()] = ValueId(values.size());
+    value.id = ValueId(values.size());
+    value.producer = moved(value.producer, new_node);
+    // What was viewed came first, and stays: this view uses its maker's input.
+    value.view_of = moved(value.view_of, new_value);
+    if (!new_storage[old_storage].valid()) {
+      new_storage[old_storage] = StorageId(storages.size());
+      storages.push_back({StorageId(storages.size()), {}});
+    }
+    value.storage = new_storage[old_storage];
+    storages[value.storage.index()].values.push_back(value.id);
+    values.push_back(std::move(value));
+  }
+  for (Node& node : nodes) {
+    for (ValueId& id : node.inputs) id = moved(id, new_value);
+    for (ValueId& id : node.outputs) id = moved(id, new_value);
+    node.forward_node = moved(node.forward_node, new_node);
+  }
+  for (GraphInput& input : body_->inputs) {
+    input.value = moved(input.value, new_value);
+  }
+  for (GraphOutput& output : body_->outputs) {
+    output.value = moved(output.value, new_value);
+    output.target = moved(output.target, new_value);
+  }
+  body_->nodes = std::move(nodes);
+  body_->values = std::move(values);
+  body_->storages = std::move(storages);
+}
+
+void NodeList::link_consumers() {
+  body_->topology = Topology(body_->nodes.size());
+  for (const Node& node : body_->nodes) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Value& value = body_->value(node.inputs[i]);
+      value.consumers.push_back({node.id, static_cast<std::uint32_t>(i)});
+      if (value.producer.valid()) {
+        body_->topology.add_edge(value.producer.index(), node.id.index());
+      }
+    }
+  }
+}
+
+void NodeList::mark_roles() {
+  for (const GraphInput& input : body_->inputs) {
+    constexpr ValueRole kRoles[] = {ValueRole::kParameter, ValueRole::kBuffer,
+                                    ValueRole::kConstant,
+                                    ValueRole::kUserInput};
+    body_->value(input.value)
+        .roles.add(kRoles[static_cast<std::size_t>(input.kind)]);
+  }
+  for (const GraphOutput& output : body_->outputs) {
+    constexpr ValueRole kRoles[] = {ValueRole::kUserOutput, ValueRole::kLoss,
+                                    ValueRole::kGradient, ValueRole::kUpdate};
+    RoleSet& roles = body_->value(output.value).roles;
+    roles.add(kRoles[static_cast<std::size_t>(output.kind)]);
+    if (output.kind == OutputKind::kLoss) roles.add(ValueRole::kUserOutput);
+  }
+}
+
+void NodeList::mark_phases() {
+  std::vector<std::size_t> gradients;
+  std::vector<std::size_t> others;
+  for (const GraphOutput& output : body_->outputs) {
+    const NodeId producer = body_->value(output.value).producer;
+    if (!producer.valid()) continue;
+    (output.kind == OutputKind::kGradient ? gradients : others)
+        .push_back(producer.index());
+  }
+  const std::vector<bool> forward = body_->topology.ancestors(others);
+  const std::vector<bool> backward = body_->topology.ancestors(gradients);
+  for (Node& node : body_->nodes) {
+    const std::size_t i = node.id.index();
+    bool is_backward = !forward[i] && backward[i];
+    if (!forward[i] && !backward[i]) {
+      // Leads to no output: of the phase of what it uses.
+      is_backward = std::any_of(
+          node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+            const NodeId producer = body_->value(id).producer;
+            return producer.valid() &&
+                   body_->node(producer).phase == Phase::kBackward;
+          });
+    }
+    node.phase = is_backward ? Phase::kBackward : Phase::kForward;
+  }
+}
+
+void NodeList::index_names() {
+  for (const Node& node : body_->nodes) {
+    body_->node_names.emplace(node.name, node.id);
+  }
+  for (const Value& value : body_->values) {
+    body_->value_names.emplace(value.name, value.id);
+    if (!value.qualified_name.empty()) {
+      body_->qualified_names.emplace(value.qualified_name, value.id);
+    }
+    for (const std::string& alias : value.aliases) {
+      body_->qualified_names.emplace(alias, value.id);
+    }
+  }
+}
+
+std::unique_ptr<Graph::Body> NodeList::finish() {
+  drop_unused_generated();
+  link_consumers();
+  mark_roles();
+  mark_phases();
+  index_names();
+  body_->hash = hash_graph(*body_);
+  return std::move(body_);
+}
+
+}  // namespace shardprop

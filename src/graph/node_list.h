@@ -1,0 +1,51 @@
+// The graph under construction: nodes and values appended one by one, all of
+// them functional.
+#pragma once
+
+#include <shardprop/graph/graph_builder.h>
+
+#include "graph/graph_body.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace shardprop {
+
+class NodeList {
+ public:
+  explicit NodeList(std::string name);
+
+  Result<ValueId> add_input(NewInput input);
+  // Appends a node that writes nothing in place. Error: kDuplicateName.
+  Result<std::vector<ValueId>> append(NewNode node);
+  // The same for a node that the source program does not hold: its names are
+  // made unique, and it goes away again if nothing uses it.
+  std::vector<ValueId> append_generated(NewNode node);
+
+  std::string unique_node_name(std::string_view wanted) const;
+  Graph::Body& body() { return *body_; }
+  const Graph::Body& body() const { return *body_; }
+
+  // Drops unused generated nodes, links consumers, roles and phases.
+  std::unique_ptr<Graph::Body> finish();
+
+ private:
+  Result<void> check_names(const NewNode& node) const;
+  ValueId add_value(Value value, ValueId view_of);
+  void drop_unused_generated();
+  void link_consumers();
+  void mark_roles();
+  void mark_phases();
+  void index_names();
+
+  std::unique_ptr<Graph::Body> body_;
+  std::vector<bool> generated_;  // by node
+  // Generated values take the names that they find free.
+  std::unordered_set<std::string> value_names_;
+  std::unordered_map<std::string, NodeId> node_names_;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,153 @@
+#include "base/parse_int.h"
+#include "base/try.h"
+#include "graph/sym_expr_node.h"
+
+#include <optional>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Deeper than any size of a program, and far from any limit of the stack.
+constexpr int kMaxDepth = 64;
+
+struct NamedOp {
+  std::string_view name;
+  SymOp op;
+  std::size_t least;
+  std::size_t most;
+};
+
+constexpr std::size_t kAny = 1U << 16;
+constexpr NamedOp kOps[] = {
+    {"Add", SymOp::kAdd, 1, kAny},
+    {"Mul", SymOp::kMultiply, 1, kAny},
+    {"Pow", SymOp::kPower, 2, 2},
+    {"PowByNatural", SymOp::kPower, 2, 2},
+    {"Max", SymOp::kMax, 1, kAny},
+    {"Min", SymOp::kMin, 1, kAny},
+    {"FloorDiv", SymOp::kFloorDivide, 2, 2},
+    {"CleanDiv", SymOp::kFloorDivide, 2, 2},
+    {"Mod", SymOp::kModulo, 2, 2},
+    {"PythonMod", SymOp::kModulo, 2, 2},
+};
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+SymNode make(SymExpr::Node node) {
+  return std::make_shared<const SymExpr::Node>(std::move(node));
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Result<SymNode> run() {
+    SP_ASSIGN(SymNode node, expression(0));
+    skip_blanks();
+    if (at_ != text_.size()) return wrong("more follows after it");
+    return node;
+  }
+
+ private:
+  tl::unexpected<Error> wrong(const char* why) const {
+    constexpr std::size_t kMostShown = 200;
+    return fail(Error{ErrorCode::kSymExprSyntax,
+                      std::string("a symbolic size cannot be read: ") + why,
+                      "column " + std::to_string(at_ + 1),
+                      {std::string(text_.substr(0, kMostShown))},
+                      "sizes are written as SymPy's srepr: Mul(Integer(2), "
+                      "Symbol('s0'))"});
+  }
+  void skip_blanks() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool take(char c) {
+    skip_blanks();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string_view word() {
+    skip_blanks();
+    const std::size_t start = at_;
+    if (at_ < text_.size() && text_[at_] == '-') ++at_;
+    while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
+    return text_.substr(start, at_ - start);
+  }
+
+  Result<SymNode> expression(int depth) {
+    if (depth > kMaxDepth) return wrong("it nests too deep");
+    skip_blanks();
+    const std::size_t start = at_;
+    const std::string_view name = word();
+    if (name.empty()) return wrong("a name or number is missing");
+    if (const auto integer = parse_int(name)) {
+      return make({.op = SymOp::kConstant, .value = *integer});
+    }
+    if (!take('(')) {
+      return make({.op = SymOp::kSymbol, .text = std::string(name)});
+    }
+    if (name == "Symbol") return symbol();
+    if (name == "Integer") return integer();
+    std::vector<SymNode> operands;
+    if (!take(')')) {
+      do {
+        SP_ASSIGN(SymNode operand, expression(depth + 1));
+        operands.push_back(std::move(operand));
+      } while (take(','));
+      if (!take(')')) return wrong("`)` expected");
+    }
+    for (const NamedOp& known : kOps) {
+      if (known.name == name && operands.size() >= known.least &&
+          operands.size() <= known.most) {
+        return make({.op = known.op, .operands = std::move(operands)});
+      }
+    }
+    return make({.op = SymOp::kOpaque,
+                 .text = std::string(text_.substr(start, at_ - start)),
+                 .operands = std::move(operands)});
+  }
+
+  // 's77', positive=True, integer=True)
+  Result<SymNode> symbol() {
+    skip_blanks();
+    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {
+      return wrong("a symbol has no name");
+    }
+    const char quote = text_[at_++];
+    const std::size_t end = text_.find(quote, at_);
+    if (end == std::string_view::npos || end == at_) {
+      return wrong("a symbol has no name");
+    }
+    std::string name(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    while (take(',')) {
+      if (word().empty() || !take('=') || word().empty()) {
+        return wrong("an assumption is malformed");
+      }
+    }
+    if (!take(')')) return wrong("`)` expected");
+    return make({.op = SymOp::kSymbol, .text = std::move(name)});
+  }
+
+  Result<SymNode> integer() {
+    const auto value = parse_int(word());
+    if (!value || !take(')')) return wrong("an integer is malformed");
+    return make({.op = SymOp::kConstant, .value = *value});
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<SymNode> parse_sym_node(std::string_view srepr) {
+  return Parser(srepr).run();
+}
+
+}  // namespace shardprop

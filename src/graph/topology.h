@@ -1,0 +1,27 @@
+// Which node feeds which: the part of a graph that Boost.Graph keeps.
+#pragma once
+
+#include <boost/graph/adjacency_list.hpp>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+class Topology {
+ public:
+  Topology() = default;
+  explicit Topology(std::size_t nodes) : graph_(nodes) {}
+
+  void add_edge(std::size_t producer, std::size_t consumer);
+  // One flag a node: whether any of `of` depends on it, or is it.
+  std::vector<bool> ancestors(std::span<const std::size_t> of) const;
+
+ private:
+  using Adjacency =
+      boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS>;
+  Adjacency graph_;
+};
+
+}  // namespace shardprop

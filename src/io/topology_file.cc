@@ -1,0 +1,283 @@
+#include <shardprop/io/topology_file.h>
+
+#include "base/edit_distance.h"
+#include "base/try.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+std::string place(const std::string& origin, const toml::node& node) {
+  return fmt::format("{}:{}", origin, node.source().begin.line);
+}
+
+tl::unexpected<Error> refuse(const std::string& where, std::string message,
+                             std::string help = {}) {
+  return fail(
+      Error{ErrorCode::kTopologyFile, std::move(message), where, {}, help});
+}
+
+// A key that was read is taken out of its table, so that what is left is
+// unknown.
+template <class T>
+Result<std::optional<T>> take(toml::table& table, std::string_view key,
+                              const std::string& origin,
+                              std::string_view wanted) {
+  toml::node* node = table.get(key);
+  if (node == nullptr) return std::optional<T>();
+  const std::optional<T> value = node->value<T>();
+  if (!value) {
+    return refuse(place(origin, *node),
+                  fmt::format("`{}` is no {}", key, wanted));
+  }
+  table.erase(key);
+  return value;
+}
+
+Result<void> refuse_rest(const toml::table& table, const std::string& origin,
+                         std::span<const std::string_view> known) {
+  for (const auto& [key, node] : table) {
+    return refuse(place(origin, node),
+                  fmt::format("there is no key `{}` here", key.str()),
+                  did_you_mean(key.str(), known));
+  }
+  return {};
+}
+
+Result<Figure> read_figure(toml::node& node, std::string_view key,
+                           const std::string& origin) {
+  if (const auto number = node.value<double>(); number && node.is_number()) {
+    return Figure{*number, origin};
+  }
+  toml::table* table = node.as_table();
+  if (table == nullptr) {
+    return refuse(place(origin, node), fmt::format("`{}` is no number", key),
+                  "write a number or {value = 1.0, source = \"...\"}");
+  }
+  SP_ASSIGN(const auto value, take<double>(*table, "value", origin, "number"));
+  SP_ASSIGN(auto source, take<std::string>(*table, "source", origin, "text"));
+  if (!value) {
+    return refuse(place(origin, node), fmt::format("`{}` has no value", key));
+  }
+  static constexpr std::string_view kKeys[] = {"value", "source"};
+  SP_CHECK(refuse_rest(*table, origin, kKeys));
+  return Figure{*value, std::move(source).value_or(origin)};
+}
+
+Result<void> read_figures(toml::table& root, Topology& topology,
+                          const std::string& origin) {
+  for (const TopologyField& field : topology_fields()) {
+    const std::size_t dot = field.key.find('.');
+    const std::string_view section = field.key.substr(0, dot);
+    const std::string_view key = field.key.substr(dot + 1);
+    toml::node* node = root.get(section);
+    if (node == nullptr) continue;
+    toml::table* table = node->as_table();
+    if (table == nullptr) {
+      return refuse(place(origin, *node),
+                    fmt::format("`{}` is no table", section));
+    }
+    if (toml::node* entry = table->get(key)) {
+      SP_ASSIGN(topology.*field.figure, read_figure(*entry, field.key, origin));
+      table->erase(key);
+    }
+  }
+  // What is left in a section is unknown; an emptied section is read.
+  for (const std::string_view section :
+       {"node", "network", "device", "overlap"}) {
+    toml::node* node = root.get(section);
+    if (node == nullptr) continue;
+    std::vector<std::string_view> known;
+    for (const TopologyField& field : topology_fields()) {
+      if (field.key.substr(0, field.key.find('.')) == section) {
+        known.push_back(field.key.substr(section.size() + 1));
+      }
+    }
+    SP_CHECK(refuse_rest(*node->as_table(), origin, known));
+    root.erase(section);
+  }
+  return {};
+}
+
+Result<MeasuredLine> read_line(toml::table& table, const std::string& origin) {
+  const std::string where = place(origin, table);
+  SP_ASSIGN(const auto name,
+            take<std::string>(table, "collective", origin, "text"));
+  SP_ASSIGN(const auto ranks, take<std::int64_t>(table, "ranks_per_node",
+                                                 origin, "whole number"));
+  SP_ASSIGN(const auto nodes,
+            take<std::int64_t>(table, "nodes", origin, "whole number"));
+  SP_ASSIGN(const auto latency,
+            take<double>(table, "latency_us", origin, "number"));
+  SP_ASSIGN(const auto bandwidth,
+            take<double>(table, "bandwidth_gbps", origin, "number"));
+  SP_ASSIGN(const auto complete,
+            take<bool>(table, "complete", origin, "true or false"));
+  SP_ASSIGN(auto source, take<std::string>(table, "source", origin, "text"));
+  if (!name || !ranks || !nodes || !latency || !bandwidth) {
+    return refuse(where, "a measured line lacks one of its figures",
+                  "give collective, ranks_per_node, nodes, latency_us and "
+                  "bandwidth_gbps");
+  }
+  const auto kind = parse_collective_kind(*name);
+  if (!kind) {
+    return refuse(where, fmt::format("there is no collective `{}`", *name));
+  }
+  static constexpr std::string_view kKeys[] = {
+      "collective",     "ranks_per_node", "nodes", "latency_us",
+      "bandwidth_gbps", "complete",       "source"};
+  SP_CHECK(refuse_rest(table, origin, kKeys));
+  return MeasuredLine{*kind,
+                      *ranks,
+                      *nodes,
+                      *latency,
+                      *bandwidth,
+                      complete.value_or(true),
+                      std::move(source).value_or(origin)};
+}
+
+Result<void> read_measured(toml::table& root, Topology& topology,
+                           const std::string& origin) {
+  toml::node* node = root.get("measured");
+  if (node == nullptr) return {};
+  toml::array* array = node->as_array();
+  if (array == nullptr) {
+    return refuse(place(origin, *node), "`measured` is no list of tables",
+                  "write [[measured]]");
+  }
+  topology.measured.clear();
+  for (toml::node& entry : *array) {
+    toml::table* table = entry.as_table();
+    if (table == nullptr) {
+      return refuse(place(origin, entry), "a measured line is no table",
+                    "write [[measured]]");
+    }
+    SP_ASSIGN(MeasuredLine line, read_line(*table, origin));
+    topology.measured.push_back(std::move(line));
+  }
+  root.erase("measured");
+  return {};
+}
+
+Result<Topology> read(toml::table root, const std::string& origin) {
+  SP_ASSIGN(const auto base, take<std::string>(root, "base", origin, "text"));
+  SP_ASSIGN(Topology topology,
+            find_topology(base.value_or(default_topology().name)));
+  SP_ASSIGN(auto name, take<std::string>(root, "name", origin, "text"));
+  topology.name = std::move(name).value_or(origin);
+  SP_ASSIGN(auto text, take<std::string>(root, "description", origin, "text"));
+  if (text) topology.description = *std::move(text);
+  SP_ASSIGN(const auto reduces,
+            take<bool>(root, "node_reduces", origin, "true or false"));
+  topology.node_reduces = reduces.value_or(topology.node_reduces);
+  SP_ASSIGN(const auto engine,
+            take<std::string>(root, "engine", origin, "text"));
+  if (engine) {
+    const auto known = parse_engine(*engine);
+    if (!known) {
+      return refuse(origin, fmt::format("there is no engine `{}`", *engine),
+                    "known: nccl, mpi, threads");
+    }
+    topology.engine = *known;
+  }
+  SP_ASSIGN(const auto generation,
+            take<std::string>(root, "generation", origin, "text"));
+  if (generation) {
+    const auto known = parse_generation(*generation);
+    if (!known) {
+      return refuse(origin,
+                    fmt::format("there is no generation `{}`", *generation),
+                    "known: ampere, hopper, blackwell");
+    }
+    topology.generation = *known;
+  }
+  SP_CHECK(read_figures(root, topology, origin));
+  SP_CHECK(read_measured(root, topology, origin));
+  static constexpr std::string_view kKeys[] = {
+      "name", "description", "base",   "engine",  "generation", "node_reduces",
+      "node", "network",     "device", "overlap", "measured"};
+  SP_CHECK(refuse_rest(root, origin, kKeys));
+  SP_CHECK(check_topology(topology));
+  return topology;
+}
+
+// Shortest text that reads back as the same double.
+std::string number(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(text);
+  return out.str();
+}
+
+}  // namespace
+
+Result<Topology> parse_topology_toml(std::string_view text,
+                                     const std::string& origin) {
+  try {
+    return read(toml::parse(text, origin), origin);
+  } catch (const toml::parse_error& error) {
+    return refuse(fmt::format("{}:{}", origin, error.source().begin.line),
+                  fmt::format("this is not TOML: {}", error.description()));
+  }
+}
+
+Result<Topology> load_topology(const std::string& name_or_path) {
+  constexpr std::string_view kSuffix = ".toml";
+  const bool is_file =
+      name_or_path.size() > kSuffix.size() &&
+      std::string_view(name_or_path)
+              .substr(name_or_path.size() - kSuffix.size()) == kSuffix;
+  if (!is_file) return find_topology(name_or_path);
+  std::ifstream in(name_or_path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) {
+    return refuse(name_or_path, "the topology file cannot be read");
+  }
+  return parse_topology_toml(text.str(), name_or_path);
+}
+
+std::string topology_to_toml(const Topology& topology) {
+  std::string out;
+  out += "name = " + quoted(topology.name) + "\n";
+  out += "description = " + quoted(topology.description) + "\n";
+  out +=
+      fmt::format("engine = \"{}\"\ngeneration = \"{}\"\n",
+                  to_string(topology.engine), to_string(topology.generation));
+  out += fmt::format("node_reduces = {}\n", topology.node_reduces);
+  if (topology.measured.empty()) out += "measured = []\n";
+  std::string_view section;
+  for (const TopologyField& field : topology_fields()) {
+    const std::size_t dot = field.key.find('.');
+    if (field.key.substr(0, dot) != section) {
+      section = field.key.substr(0, dot);
+      out += fmt::format("\n[{}]\n", section);
+    }
+    const Figure& figure = topology.*field.figure;
+    out += fmt::format("{} = {{value = {}, source = {}}}  # {}\n",
+                       field.key.substr(dot + 1), number(figure.value),
+                       quoted(figure.source), field.unit);
+  }
+  for (const MeasuredLine& line : topology.measured) {
+    out += fmt::format(
+        "\n[[measured]]\ncollective = \"{}\"\nranks_per_node = {}\n"
+        "nodes = {}\nlatency_us = {}\nbandwidth_gbps = {}\ncomplete = {}\n"
+        "source = {}\n",
+        to_string(line.collective), line.ranks_per_node, line.nodes,
+        number(line.latency_us), number(line.bandwidth_gbps), line.complete,
+        quoted(line.source));
+  }
+  return out;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,195 @@
+#include <shardprop/mesh/topology.h>
+
+#include "base/edit_distance.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardprop {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+constexpr TopologyField kFields[] = {
+    {"node.devices", "devices", &Topology::devices_per_node, false},
+    {"node.bandwidth_gbps", "GB/s", &Topology::node_bandwidth_gbps, false},
+    {"node.latency_us", "us", &Topology::node_latency_us, true},
+    {"node.all_to_all_gbps", "GB/s", &Topology::all_to_all_gbps, false},
+    {"network.bandwidth_gbps", "GB/s", &Topology::network_bandwidth_gbps,
+     false},
+    {"network.latency_us", "us", &Topology::network_latency_us, true},
+    {"device.f64_tflops", "TFLOP/s", &Topology::f64_tflops, false},
+    {"device.f32_tflops", "TFLOP/s", &Topology::f32_tflops, false},
+    {"device.tf32_tflops", "TFLOP/s", &Topology::tf32_tflops, false},
+    {"device.f16_tflops", "TFLOP/s", &Topology::f16_tflops, false},
+    {"device.f8_tflops", "TFLOP/s", &Topology::f8_tflops, false},
+    {"device.memory_gbps", "GB/s", &Topology::memory_gbps, false},
+    {"device.memory_gib", "GiB", &Topology::memory_gib, false},
+    {"device.efficiency", "of peak", &Topology::efficiency, false},
+    {"device.launch_us", "us", &Topology::launch_us, true},
+    {"overlap.discount", "of a transfer", &Topology::overlap_discount, true},
+};
+
+}  // namespace
+
+std::string_view to_string(Engine engine) {
+  switch (engine) {
+    case Engine::kNccl:
+      return "nccl";
+    case Engine::kMpi:
+      return "mpi";
+    case Engine::kThreads:
+      return "threads";
+  }
+  throw InternalError("an engine outside its enumeration");
+}
+
+std::optional<Engine> parse_engine(std::string_view text) {
+  for (const Engine engine : {Engine::kNccl, Engine::kMpi, Engine::kThreads}) {
+    if (to_string(engine) == text) return engine;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(Generation generation) {
+  switch (generation) {
+    case Generation::kAmpere:
+      return "ampere";
+    case Generation::kHopper:
+      return "hopper";
+    case Generation::kBlackwell:
+      return "blackwell";
+  }
+  throw InternalError("a generation outside its enumeration");
+}
+
+std::optional<Generation> parse_generation(std::string_view text) {
+  for (const Generation generation :
+       {Generation::kAmpere, Generation::kHopper, Generation::kBlackwell}) {
+    if (to_string(generation) == text) return generation;
+  }
+  return std::nullopt;
+}
+
+std::int64_t Topology::memory_bytes() const {
+  return static_cast<std::int64_t>(memory_gib.value * kGiB);
+}
+
+double Topology::flops(MathClass math) const {
+  switch (math) {
+    case MathClass::kF64:
+      return f64_tflops.value * 1e12;
+    case MathClass::kF32:
+      return f32_tflops.value * 1e12;
+    case MathClass::kTf32:
+      return tf32_tflops.value * 1e12;
+    case MathClass::kF16:
+      return f16_tflops.value * 1e12;
+    case MathClass::kF8:
+      return f8_tflops.value * 1e12;
+  }
+  throw InternalError("a math class outside its enumeration");
+}
+
+std::span<const TopologyField> topology_fields() { return kFields; }
+
+Result<void> check_topology(const Topology& topology) {
+  const auto refuse = [&](std::string_view key, double value,
+                          const char* wanted) {
+    return fail(Error{ErrorCode::kTopologyFigure,
+                      "`" + std::string(key) + "` is " + std::to_string(value),
+                      topology.name,
+                      {},
+                      std::string(wanted)});
+  };
+  for (const TopologyField& field : kFields) {
+    const double value = (topology.*field.figure).value;
+    if (!std::isfinite(value) || value < 0 ||
+        (value == 0 && !field.may_be_zero)) {
+      return refuse(field.key, value, "give it a positive number");
+    }
+  }
+  const double devices = topology.devices_per_node.value;
+  if (devices != std::floor(devices) || devices > kMaxMeshRanks) {
+    return refuse("node.devices", devices, "devices are counted whole");
+  }
+  if (topology.efficiency.value > 1) {
+    return refuse("device.efficiency", topology.efficiency.value,
+                  "it is a share: at most 1");
+  }
+  if (topology.overlap_discount.value > 1) {
+    return refuse("overlap.discount", topology.overlap_discount.value,
+                  "it is a share: at most 1");
+  }
+  for (const MeasuredLine& line : topology.measured) {
+    if (!std::isfinite(line.latency_us) || line.latency_us < 0) {
+      return refuse("measured.latency_us", line.latency_us,
+                    "give it a number of 0 or more");
+    }
+    if (!std::isfinite(line.bandwidth_gbps) || line.bandwidth_gbps <= 0) {
+      return refuse("measured.bandwidth_gbps", line.bandwidth_gbps,
+                    "give it a positive number");
+    }
+    if (line.ranks_per_node < 1 || line.nodes < 1) {
+      return refuse("measured.ranks_per_node",
+                    static_cast<double>(line.ranks_per_node),
+                    "a group has at least one rank on one node");
+    }
+  }
+  return {};
+}
+
+Result<Topology> find_topology(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Topology& preset : topology_presets()) {
+    if (preset.name == name) return preset;
+    names.push_back(preset.name);
+  }
+  return fail(ErrorCode::kTopologyUnknown,
+              "there is no topology `" + std::string(name) + "`",
+              did_you_mean(name, names));
+}
+
+const Topology& default_topology() { return topology_presets().front(); }
+
+std::int64_t compute_nanoseconds(const Topology& topology, MathClass math,
+                                 double flops, double bytes) {
+  if (flops <= 0 && bytes <= 0) return 0;
+  const double share = topology.efficiency.value;
+  const double seconds =
+      std::max({flops / (share * topology.flops(math)),
+                bytes / (share * topology.memory_gbps.value * 1e9),
+                topology.launch_us.value * 1e-6});
+  return std::llround(seconds * 1e9);
+}
+
+MeshPlaces::MeshPlaces(const Topology& topology, const DeviceMesh& mesh)
+    : node_size_(topology.node_size()) {
+  const std::int64_t home = mesh.rank_at_index(0) / node_size_;
+  Coordinate at(static_cast<std::size_t>(mesh.ndim()));
+  for (int dim = 0; dim < mesh.ndim(); ++dim) {
+    // The ranks of the dim that share the origin's node, counted as they are:
+    // this is min(n, g/m) for a strided mesh and holds for any other.
+    const std::int64_t size = mesh.size(dim);
+    const RankGroup group = mesh.group(dim, at);
+    std::int64_t near = 0;
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (group.rank(i) / node_size_ == home) ++near;
+    }
+    dims_.push_back({size, near, (size + near - 1) / near});
+  }
+}
+
+GroupPlace MeshPlaces::of_mask(std::uint32_t mesh_dims) const {
+  GroupPlace place;
+  for (int dim = 0; dim < ndim(); ++dim) {
+    if ((mesh_dims >> dim & 1U) == 0) continue;
+    place.ranks *= of(dim).ranks;
+    place.ranks_per_node *= of(dim).ranks_per_node;
+  }
+  place.ranks_per_node = std::min(place.ranks_per_node, node_size_);
+  place.nodes = (place.ranks + place.ranks_per_node - 1) / place.ranks_per_node;
+  return place;
+}
+
+}  // namespace shardprop

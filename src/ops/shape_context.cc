@@ -1,0 +1,259 @@
+#include "ops/shape_context.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace shardprop {
+
+void shape_error(std::string message) { throw ShapeError{std::move(message)}; }
+
+void require(bool holds, std::string_view message) {
+  if (!holds) shape_error(std::string(message));
+}
+
+std::int64_t add_sizes(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) shape_error("a size is too large");
+  return sum;
+}
+
+std::int64_t multiply_sizes(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out)) shape_error("a size is too large");
+  return out;
+}
+
+std::int64_t product(std::span<const std::int64_t> sizes) {
+  std::int64_t out = 1;
+  for (const std::int64_t size : sizes) out = multiply_sizes(out, size);
+  return out;
+}
+
+int wrap_dim(std::int64_t dim, int rank) {
+  const int dims = std::max(rank, 1);
+  if (dim < -dims || dim >= dims) {
+    shape_error("dim " + std::to_string(dim) +
+                " is out of range for a tensor of rank " +
+                std::to_string(rank));
+  }
+  return static_cast<int>(dim < 0 ? dim + dims : dim);
+}
+
+const TensorMeta& ShapeContext::tensor(std::string_view arg) const {
+  const TensorMeta* meta = optional_tensor(arg);
+  if (meta == nullptr) {
+    shape_error("argument `" + std::string(arg) + "` is no tensor");
+  }
+  return *meta;
+}
+
+const TensorMeta* ShapeContext::optional_tensor(std::string_view arg) const {
+  const auto operand = op_.tensor_arg(arg);
+  return operand ? &op_.inputs[*operand] : nullptr;
+}
+
+std::vector<TensorMeta> ShapeContext::tensors(std::string_view arg) const {
+  std::vector<TensorMeta> list;
+  for (const std::size_t operand : op_.tensor_list_arg(arg)) {
+    list.push_back(op_.inputs[operand]);
+  }
+  return list;
+}
+
+std::int64_t ShapeContext::integer(std::string_view arg) const {
+  const auto value = op_.int_arg(arg);
+  if (!value) shape_error("argument `" + std::string(arg) + "` is no int");
+  return *value;
+}
+
+std::int64_t ShapeContext::integer_or(std::string_view arg,
+                                      std::int64_t fallback) const {
+  return op_.int_arg(arg).value_or(fallback);
+}
+
+bool ShapeContext::boolean(std::string_view arg) const {
+  const auto value = op_.bool_arg(arg);
+  if (!value) shape_error("argument `" + std::string(arg) + "` is no bool");
+  return *value;
+}
+
+bool ShapeContext::boolean_or(std::string_view arg, bool fallback) const {
+  return has(arg) ? op_.bool_arg(arg).value_or(fallback) : fallback;
+}
+
+std::vector<std::int64_t> ShapeContext::integers(std::string_view arg) const {
+  auto list = op_.ints_arg(arg);
+  if (!list) {
+    shape_error("argument `" + std::string(arg) + "` is no list of ints");
+  }
+  return *std::move(list);
+}
+
+std::optional<std::vector<std::int64_t>> ShapeContext::optional_integers(
+    std::string_view arg) const {
+  return op_.ints_arg(arg);
+}
+
+DType ShapeContext::dtype_or(std::string_view arg, DType fallback) const {
+  return has(arg) ? op_.dtype_arg(arg).value_or(fallback) : fallback;
+}
+
+std::string_view ShapeContext::memory_format() const {
+  if (!has("memory_format")) return {};
+  const auto* format = std::get_if<NamedArg>(&op_.arg("memory_format"));
+  return format == nullptr ? std::string_view{} : format->name;
+}
+
+TensorMeta make_meta(Dims shape, DType dtype) {
+  auto meta = TensorMeta::contiguous(std::move(shape), dtype);
+  if (!meta) shape_error(meta.error().message);
+  return *std::move(meta);
+}
+
+TensorMeta make_meta(Dims shape, Dims strides, DType dtype) {
+  auto meta = TensorMeta::create(std::move(shape), std::move(strides), dtype);
+  if (!meta) shape_error(meta.error().message);
+  return *std::move(meta);
+}
+
+TensorMeta with_dtype(const TensorMeta& meta, DType dtype) {
+  return make_meta(meta.shape(), meta.strides(), dtype);
+}
+
+namespace {
+
+// Dense strides for dims that lie in memory from `order`'s first (innermost)
+// to its last.
+Dims strides_in_order(const Dims& shape, std::span<const int> order) {
+  Dims strides(shape.size());
+  std::int64_t step = 1;
+  for (const int dim : order) {
+    const auto at = static_cast<std::size_t>(dim);
+    strides[at] = step;
+    step = multiply_sizes(step, std::max<std::int64_t>(shape[at], 1));
+  }
+  return strides;
+}
+
+}  // namespace
+
+TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
+  std::vector<int> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return like.strides()[static_cast<std::size_t>(a)] <
+           like.strides()[static_cast<std::size_t>(b)];
+  });
+  // Sizes are checked before their strides are multiplied up.
+  const TensorMeta checked = make_meta(shape, dtype);
+  Dims strides = strides_in_order(checked.shape(), order);
+  return make_meta(std::move(shape), std::move(strides), dtype);
+}
+
+Dims channels_last_strides(const Dims& shape) {
+  std::vector<int> order = {1};
+  for (int dim = static_cast<int>(shape.size()) - 1; dim > 1; --dim) {
+    order.push_back(dim);
+  }
+  order.push_back(0);
+  return strides_in_order(shape, order);
+}
+
+bool is_dense(const TensorMeta& meta) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < meta.shape().size(); ++i) {
+    if (meta.shape()[i] != 1) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return meta.strides()[a] < meta.strides()[b];
+  });
+  std::int64_t step = 1;
+  for (const std::size_t dim : order) {
+    if (meta.strides()[dim] != step) return false;
+    step *= std::max<std::int64_t>(meta.shape()[dim], 1);
+  }
+  return true;
+}
+
+Results one(TensorMeta meta) {
+  Results results;
+  results.emplace_back(std::move(meta));
+  return results;
+}
+
+Dims broadcast(const Dims& a, const Dims& b) {
+  const Dims& longer = a.size() >= b.size() ? a : b;
+  const Dims& shorter = a.size() >= b.size() ? b : a;
+  Dims out = longer;
+  const std::size_t shift = longer.size() - shorter.size();
+  for (std::size_t i = 0; i < shorter.size(); ++i) {
+    std::int64_t& size = out[i + shift];
+    if (size == 1) {
+      size = shorter[i];
+    } else if (shorter[i] != 1 && shorter[i] != size) {
+      shape_error("sizes " + std::to_string(size) + " and " +
+                  std::to_string(shorter[i]) + " do not broadcast");
+    }
+  }
+  return out;
+}
+
+namespace {
+
+// Compares two dims by the strides of the operands, as TensorIterator does:
+// the first operand that tells them apart decides. Negative: `a` lies inside.
+int compare_dims(std::span<const Dims> strides, const Dims& shape,
+                 std::size_t a, std::size_t b) {
+  for (const Dims& operand : strides) {
+    if (operand[a] == 0 || operand[b] == 0) continue;  // broadcast
+    if (operand[a] != operand[b]) return operand[a] < operand[b] ? -1 : 1;
+    if (shape[a] > shape[b]) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TensorMeta elementwise(std::span<const TensorMeta> operands, DType dtype) {
+  Dims shape;
+  for (const TensorMeta& operand : operands) {
+    shape = broadcast(shape, operand.shape());
+  }
+  std::vector<Dims> strides;
+  bool contiguous = true;
+  for (const TensorMeta& operand : operands) {
+    Dims aligned(shape.size(), 0);
+    const std::size_t shift = shape.size() - operand.shape().size();
+    for (std::size_t i = 0; i < operand.shape().size(); ++i) {
+      const bool repeated = operand.shape()[i] == 1 && shape[i + shift] != 1;
+      if (!repeated) aligned[i + shift] = operand.strides()[i];
+    }
+    contiguous =
+        contiguous && operand.shape() == shape && operand.is_contiguous();
+    strides.push_back(std::move(aligned));
+  }
+  if (contiguous) return make_meta(std::move(shape), dtype);
+  // Insertion sort: the relation is not transitive where operands disagree,
+  // and PyTorch's answer is that of this very algorithm.
+  std::vector<int> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    std::size_t moving = i;
+    for (std::size_t j = i; j-- > 0;) {
+      const int compared =
+          compare_dims(strides, shape, static_cast<std::size_t>(order[j]),
+                       static_cast<std::size_t>(order[moving]));
+      if (compared > 0) {
+        std::swap(order[j], order[moving]);
+        moving = j;
+      } else if (compared < 0) {
+        break;
+      }
+    }
+  }
+  const TensorMeta checked = make_meta(shape, dtype);
+  return make_meta(shape, strides_in_order(checked.shape(), order), dtype);
+}
+
+}  // namespace shardprop

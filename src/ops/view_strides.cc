@@ -1,0 +1,58 @@
+#include "ops/view_strides.h"
+
+#include "ops/shape_context.h"
+
+#include <algorithm>
+
+namespace shardprop {
+
+// The algorithm of at::detail::computeStride (ATen/TensorUtils.cpp): runs of
+// dims of `self` that lie in memory as one are matched, from the innermost,
+// with runs of `shape` that hold as many elements.
+std::optional<Dims> view_strides(const TensorMeta& self, const Dims& shape) {
+  if (self.numel() == 0) {
+    return self.shape() == shape
+               ? self.strides()
+               : contiguous_strides({shape.data(), shape.size()});
+  }
+  Dims strides(shape.size(), 1);
+  if (self.rank() == 0) return strides;
+  std::size_t next = shape.size();  // dims of shape from here on are done
+  std::int64_t base = self.strides().back();
+  std::int64_t run = 1;   // elements of the present run of self
+  std::int64_t seen = 1;  // elements of the matching run of shape
+  for (std::size_t dim = self.shape().size(); dim-- > 0;) {
+    run *= self.shape()[dim];
+    const bool ends = dim == 0 || (self.shape()[dim - 1] != 1 &&
+                                   self.strides()[dim - 1] != run * base);
+    if (!ends) continue;
+    while (next > 0 && (seen < run || shape[next - 1] == 1)) {
+      --next;
+      strides[next] = seen * base;
+      seen *= shape[next];
+    }
+    if (seen != run) return std::nullopt;
+    if (dim > 0) {
+      base = self.strides()[dim - 1];
+      run = 1;
+      seen = 1;
+    }
+  }
+  if (next != 0) return std::nullopt;
+  return strides;
+}
+
+std::int64_t slice_length(std::int64_t size, std::optional<std::int64_t> start,
+                          std::optional<std::int64_t> end, std::int64_t step) {
+  require(step > 0, "a step is not positive");
+  const auto bound = [&](std::int64_t at) {
+    if (at < 0) at = at < -size ? 0 : at + size;
+    return std::min(at, size);
+  };
+  const std::int64_t first = bound(start.value_or(0));
+  const std::int64_t last = std::max(bound(end.value_or(size)), first);
+  const std::int64_t length = last - first;
+  return length / step + (length % step != 0 ? 1 : 0);
+}
+
+}  // namespace shardprop

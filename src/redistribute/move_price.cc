@@ -1,0 +1,279 @@
+#include "redistribute/move_price.h"
+
+#include <shardprop/base/hash.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardprop::redistribute {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// What the first of `parts` ranks holds of `size` elements, cut within each of
+// `pieces`.
+std::int64_t first_part(std::int64_t size, std::int64_t pieces,
+                        std::int64_t parts) {
+  if (pieces == 1 || size == 0) return ceil_div(size, parts);
+  const std::int64_t full = ceil_div(size, pieces);
+  const std::int64_t whole = size / full;
+  return whole * ceil_div(full, parts) + ceil_div(size - whole * full, parts);
+}
+
+}  // namespace
+
+GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
+                       const ActiveDims& active)
+    : engine_(topology.engine),
+      memory_gbps_(topology.efficiency.value * topology.memory_gbps.value) {
+  const MeshPlaces all(topology, mesh);
+  for (Mask group = 1; group < Mask{1} << active.count; ++group) {
+    Mask mesh_dims = 0;
+    for (int i = 0; i < active.count; ++i) {
+      if ((group >> i & 1U) != 0) {
+        mesh_dims |= Mask{1} << active.mesh_dims[static_cast<std::size_t>(i)];
+      }
+    }
+    places_[group] = all.of_mask(mesh_dims);
+    const auto least = [&](CollectiveKind kind) {
+      return nanoseconds(kind, group, 1);
+    };
+    for (const CollectiveKind kind : kAllCollectiveKinds) {
+      lines_[static_cast<std::size_t>(kind)][group] =
+          collective_algorithms(topology, kind, places_[group]);
+    }
+    const auto set = [&](Move move, std::int64_t value) {
+      least_[static_cast<std::size_t>(move)][group] = value;
+    };
+    const std::int64_t exchange = least(CollectiveKind::kAllToAll);
+    set(Move::kGather, least(CollectiveKind::kAllGather));
+    set(Move::kExchange, std::min(exchange, least(CollectiveKind::kPermute)));
+    // What the engine cannot reduce starts with an exchange.
+    set(Move::kReduceScatter,
+        std::min(exchange, least(CollectiveKind::kReduceScatter)));
+    set(Move::kReduce, std::min(exchange, least(CollectiveKind::kAllReduce)));
+  }
+}
+
+std::int64_t GroupTimes::nanoseconds(CollectiveKind kind, Mask group,
+                                     std::int64_t bytes) const {
+  if (bytes == 0) return 0;
+  return line_nanoseconds(lines(kind, group), places_[group], bytes);
+}
+
+std::int64_t GroupTimes::memory_pass(std::int64_t bytes) const {
+  return std::llround(2 * static_cast<double>(bytes) / memory_gbps_);
+}
+
+LocalSize MovePricer::local_size(const State& state) const {
+  LocalSize size;
+  size.shape = shape_;
+  // In cut order: a strided cut looks at what the cuts before it left.
+  for (int place = 0; place < active_.count; ++place) {
+    for (int i = 0; i < active_.count; ++i) {
+      const Alphabet::Symbol& symbol = alphabet_[state.symbol[i]];
+      if (!symbol.shard() || state.order[i] != place) continue;
+      const std::int64_t parts = active_.sizes[static_cast<std::size_t>(i)];
+      std::int64_t& left = size.shape[static_cast<std::size_t>(symbol.dim)];
+      if (symbol.pieces > 1 || left % parts != 0) size.even = false;
+      left = first_part(left, symbol.pieces, parts);
+    }
+  }
+  for (const std::int64_t dim : size.shape) size.elements *= dim;
+  return size;
+}
+
+std::int64_t MovePricer::timed(CollectiveKind kind, Mask group,
+                               std::int64_t bytes) {
+  const std::uint32_t what = static_cast<std::uint32_t>(kind) << 16 |
+                             static_cast<std::uint32_t>(group);
+  const std::uint64_t slot = hash_mix(what, static_cast<std::uint64_t>(bytes));
+  Remembered& entry = remembered_[slot % remembered_.size()];
+  if (entry.bytes != bytes || entry.what != what) {
+    entry = {bytes, what, times_.nanoseconds(kind, group, bytes)};
+  }
+  return entry.nanoseconds;
+}
+
+bool MovePricer::contiguous(Mask group, const State& sharded,
+                            const LocalSize& shards,
+                            const LocalSize& whole) const {
+  if (!shards.even) return false;
+  int dim = -1;
+  for (int i = 0; i < active_.count; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    const int cut = alphabet_[sharded.symbol[i]].dim;
+    if (dim >= 0 && cut != dim) return false;
+    dim = cut;
+  }
+  for (int d = 0; d < dim; ++d) {
+    if (whole.shape[static_cast<std::size_t>(d)] > 1) return false;
+  }
+  return true;
+}
+
+MovePrice MovePricer::gather(Mask group, const State& from,
+                             const LocalSize& from_size,
+                             const LocalSize& to_size) {
+  const std::int64_t ranks = times_.ranks(group);
+  const std::int64_t in = bytes(from_size);
+  const std::int64_t out = bytes(to_size);
+  const std::int64_t received = ranks * in;
+  MovePrice price{CollectiveKind::kAllGather,
+                  timed(CollectiveKind::kAllGather, group, received),
+                  (ranks - 1) * in, in + out};
+  if (!contiguous(group, from, from_size, to_size)) {
+    price.nanoseconds += times_.memory_pass(out);
+    price.held_bytes += in + received;
+  }
+  return price;
+}
+
+MovePrice MovePricer::reduce_scatter(Mask group, const State& from,
+                                     const LocalSize& from_size,
+                                     const State& to,
+                                     const LocalSize& to_size) {
+  const std::int64_t ranks = times_.ranks(group);
+  const Placement partial = reduced_placement(group, from);
+  const DType dtype = partial.reduce_dtype().value_or(dtype_);
+  const std::int64_t item = std::max(item_, item_size(dtype));
+  const std::int64_t out = to_size.elements * item;
+  const std::int64_t sent = ranks * out;
+  MovePrice price{CollectiveKind::kReduceScatter, 0, (ranks - 1) * out,
+                  bytes(from_size) + bytes(to_size)};
+  if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
+    price.nanoseconds = timed(CollectiveKind::kReduceScatter, group, sent);
+    if (contiguous(group, to, to_size, from_size)) return price;
+    price.nanoseconds += times_.memory_pass(bytes(from_size));
+    price.held_bytes += sent + out;
+    return price;
+  }
+  price.nanoseconds = timed(CollectiveKind::kAllToAll, group, sent) +
+                      2 * times_.memory_pass(sent);
+  price.held_bytes += 2 * sent;
+  return price;
+}
+
+MovePrice MovePricer::reduce(Mask group, const State& from,
+                             const LocalSize& size) {
+  const std::int64_t ranks = times_.ranks(group);
+  const Placement partial = reduced_placement(group, from);
+  const DType dtype = partial.reduce_dtype().value_or(dtype_);
+  const std::int64_t item = std::max(item_, item_size(dtype));
+  const std::int64_t share = ceil_div(size.elements, ranks) * item;
+  const std::int64_t whole = ranks * share;
+  MovePrice price{CollectiveKind::kAllReduce, 0, 2 * (ranks - 1) * share,
+                  2 * bytes(size)};
+  if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
+    price.nanoseconds = timed(CollectiveKind::kAllReduce, group, whole);
+    return price;
+  }
+  price.nanoseconds = timed(CollectiveKind::kAllToAll, group, whole) +
+                      times_.memory_pass(whole) +
+                      timed(CollectiveKind::kAllGather, group, whole);
+  price.held_bytes += whole + share;
+  return price;
+}
+
+Placement MovePricer::reduced_placement(Mask group, const State& from) const {
+  // Sum beside avg is one sum, scaled once.
+  std::optional<Placement> partial;
+  for (int i = 0; i < active_.count; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    const Placement placement = alphabet_[from.symbol[i]].placement;
+    if (!partial || placement.reduce_op() == ReduceOp::kSum) {
+      partial = placement;
+    }
+  }
+  return *partial;
+}
+
+bool MovePricer::permutes(Mask group, const State& from, const State& to,
+                          bool even) const {
+  // Each tensor dim is cut at the same points before and after.
+  for (int i = 0; i < active_.count; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    for (const State* side : {&from, &to}) {
+      const Alphabet::Symbol& symbol = alphabet_[side->symbol[i]];
+      if (symbol.pieces > 1) return false;
+      std::int64_t before = 1;
+      std::int64_t after = 1;
+      std::array<std::int64_t, kMaxPlannedDims> before_at{};
+      std::array<std::int64_t, kMaxPlannedDims> after_at{};
+      for (int j = 0; j < active_.count; ++j) {
+        const std::int64_t size = active_.sizes[static_cast<std::size_t>(j)];
+        if (alphabet_[from.symbol[j]].dim == symbol.dim) {
+          before *= size;
+          before_at[from.order[j]] = size;
+        }
+        if (alphabet_[to.symbol[j]].dim == symbol.dim) {
+          after *= size;
+          after_at[to.order[j]] = size;
+        }
+      }
+      if (before != after || (!even && before_at != after_at)) return false;
+    }
+  }
+  return true;
+}
+
+MovePrice MovePricer::exchange(Mask group, const State& from,
+                               const LocalSize& from_size, const State& to,
+                               const LocalSize& to_size) {
+  const std::int64_t ranks = times_.ranks(group);
+  const std::int64_t in = bytes(from_size);
+  const std::int64_t out = bytes(to_size);
+  const std::int64_t held = 2 * (in + out);
+  const bool even = from_size.even && to_size.even;
+  if (permutes(group, from, to, even)) {
+    return {CollectiveKind::kPermute,
+            timed(CollectiveKind::kPermute, group, in), in, held};
+  }
+  // Between tensor dims that have nothing in common every rank sends every
+  // other one an equal piece.
+  std::uint64_t left = 0;
+  std::uint64_t cut = 0;
+  for (int i = 0; i < active_.count; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    left |= std::uint64_t{1} << alphabet_[from.symbol[i]].dim;
+    cut |= std::uint64_t{1} << alphabet_[to.symbol[i]].dim;
+  }
+  std::int64_t exchanged = in;
+  std::int64_t sent = in;
+  if ((left & cut) == 0) {
+    std::int64_t piece = item_;
+    for (std::size_t d = 0; d < shape_.size(); ++d) {
+      piece *= std::min(from_size.shape[d], to_size.shape[d]);
+    }
+    exchanged = ranks * piece;
+    sent = (ranks - 1) * piece;
+  }
+  return {CollectiveKind::kAllToAll,
+          timed(CollectiveKind::kAllToAll, group, exchanged) +
+              times_.memory_pass(in),
+          sent, held};
+}
+
+MovePrice MovePricer::price(Move move, Mask group, const State& from,
+                            const LocalSize& from_size, const State& to,
+                            const LocalSize& to_size) {
+  switch (move) {
+    case Move::kGather:
+      return gather(group, from, from_size, to_size);
+    case Move::kReduceScatter:
+      return reduce_scatter(group, from, from_size, to, to_size);
+    case Move::kReduce:
+      return reduce(group, from, from_size);
+    case Move::kExchange:
+      return exchange(group, from, from_size, to, to_size);
+    case Move::kSlice:
+    case Move::kToPartial:
+    case Move::kRescale:
+      return {CollectiveKind::kSlice, 0, 0, bytes(from_size) + bytes(to_size)};
+  }
+  throw InternalError("a move outside its enumeration");
+}
+
+}  // namespace shardprop::redistribute

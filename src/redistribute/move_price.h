@@ -1,0 +1,118 @@
+// What one move costs: collective, time, payload and memory, from the padded
+// sizes of the largest shard before and after.
+#pragma once
+
+#include "redistribute/moves.h"
+#include "redistribute/sharding_state.h"
+
+#include <shardprop/mesh/topology.h>
+#include <shardprop/redistribute/collective_cost.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::redistribute {
+
+// Times of collectives on every group of a mesh.
+class GroupTimes {
+ public:
+  GroupTimes(const Topology& topology, const DeviceMesh& mesh,
+             const ActiveDims& active);
+
+  std::int64_t ranks(Mask group) const { return places_[group].ranks; }
+  // `bytes` as collective_cost.h has it; 0 bytes take no time.
+  std::int64_t nanoseconds(CollectiveKind kind, Mask group,
+                           std::int64_t bytes) const;
+  // Never more than nanoseconds() of any size above 0.
+  std::int64_t least_nanoseconds(Move move, Mask group) const {
+    return least_[static_cast<std::size_t>(move)][group];
+  }
+  std::int64_t memory_pass(std::int64_t bytes) const;
+  Engine engine() const { return engine_; }
+
+ private:
+  static constexpr std::size_t kGroups = std::size_t{1} << kMaxPlannedDims;
+  static constexpr std::size_t kKinds = std::size(kAllCollectiveKinds);
+  static constexpr std::size_t kMoves = 7;
+
+  const std::vector<AlgorithmLine>& lines(CollectiveKind kind,
+                                          Mask group) const {
+    return lines_[static_cast<std::size_t>(kind)][group];
+  }
+
+  Engine engine_;
+  double memory_gbps_;
+  std::array<GroupPlace, kGroups> places_;
+  std::array<std::array<std::vector<AlgorithmLine>, kGroups>, kKinds> lines_;
+  std::array<std::array<std::int64_t, kGroups>, kMoves> least_{};
+};
+
+// The largest shard of a layout, which the rank at the origin holds.
+struct LocalSize {
+  Dims shape;
+  std::int64_t elements = 1;
+  bool even = true;  // every rank holds as much, in one run of each dim
+};
+
+struct MovePrice {
+  CollectiveKind collective = CollectiveKind::kSlice;
+  std::int64_t nanoseconds = 0;
+  std::int64_t bytes_per_rank = 0;
+  std::int64_t held_bytes = 0;  // input, output and staging
+};
+
+class MovePricer {
+ public:
+  MovePricer(const GroupTimes& times, const ActiveDims& active,
+             const Alphabet& alphabet, const TensorMeta& meta)
+      : times_(times),
+        active_(active),
+        alphabet_(alphabet),
+        shape_(meta.shape()),
+        dtype_(meta.dtype()),
+        item_(item_size(meta.dtype())) {}
+
+  LocalSize local_size(const State& state) const;
+  std::int64_t bytes(const LocalSize& size) const {
+    return size.elements * item_;
+  }
+
+  MovePrice price(Move move, Mask group, const State& from,
+                  const LocalSize& from_size, const State& to,
+                  const LocalSize& to_size);
+
+ private:
+  MovePrice gather(Mask group, const State& from, const LocalSize& from_size,
+                   const LocalSize& to_size);
+  MovePrice reduce_scatter(Mask group, const State& from,
+                           const LocalSize& from_size, const State& to,
+                           const LocalSize& to_size);
+  MovePrice reduce(Mask group, const State& from, const LocalSize& size);
+  MovePrice exchange(Mask group, const State& from, const LocalSize& from_size,
+                     const State& to, const LocalSize& to_size);
+  Placement reduced_placement(Mask group, const State& from) const;
+  // Whether shards of `group` follow one another in memory of `whole`.
+  bool contiguous(Mask group, const State& sharded, const LocalSize& shards,
+                  const LocalSize& whole) const;
+  bool permutes(Mask group, const State& from, const State& to,
+                bool even) const;
+  std::int64_t timed(CollectiveKind kind, Mask group, std::int64_t bytes);
+
+  // The few sizes of a search recur at most of its edges.
+  struct Remembered {
+    std::int64_t bytes = -1;
+    std::uint32_t what = 0;
+    std::int64_t nanoseconds = 0;
+  };
+
+  const GroupTimes& times_;
+  const ActiveDims& active_;
+  const Alphabet& alphabet_;
+  Dims shape_;
+  DType dtype_;
+  std::int64_t item_;
+  std::array<Remembered, 256> remembered_;
+};
+
+}  // namespace shardprop::redistribute

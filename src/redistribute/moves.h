@@ -1,0 +1,223 @@
+// The table of moves: every layout that one collective reaches.
+//
+// Each move names the set G of mesh dims it runs over. A move whose set could
+// be smaller is left out: the smaller one reaches the same layout in smaller
+// groups.
+#pragma once
+
+#include "redistribute/sharding_state.h"
+
+#include <array>
+#include <cstdint>
+
+namespace shardprop::redistribute {
+
+enum class Move : std::uint8_t {
+  kGather,
+  kReduceScatter,
+  kReduce,
+  kExchange,  // shards to other shards: all_to_all or permute
+  kSlice,     // replicated to shards
+  kToPartial,
+  kRescale,  // P(sum) <-> P(avg)
+};
+
+inline bool is_local(Move move) {
+  return move == Move::kSlice || move == Move::kToPartial ||
+         move == Move::kRescale;
+}
+
+// Whether two partials may stand in one layout.
+inline bool partials_mix(Placement a, Placement b) {
+  const auto kind = [](Placement p) {
+    return p.reduce_op() == ReduceOp::kAvg ? ReduceOp::kSum : p.reduce_op();
+  };
+  return kind(a) == kind(b) && a.reduce_dtype() == b.reduce_dtype();
+}
+
+class MoveTable {
+ public:
+  MoveTable(const ActiveDims& active, const Alphabet& alphabet)
+      : active_(active), alphabet_(alphabet) {}
+
+  // Calls visit(Move, Mask, const State&) for every move out of `from`.
+  template <class Visit>
+  void for_each(const State& from, Visit&& visit) const {
+    Mask replicated = 0;
+    Mask sharded = 0;
+    Mask partial = 0;
+    std::array<Mask, kMaxPlannedDims> later{};  // cuts of the same dim behind
+    for (int i = 0; i < active_.count; ++i) {
+      const Alphabet::Symbol& symbol = alphabet_[from.symbol[i]];
+      Mask& kind =
+          symbol.shard() ? sharded : (symbol.partial ? partial : replicated);
+      kind |= Mask{1} << i;
+      if (!symbol.shard()) continue;
+      for (int j = 0; j < active_.count; ++j) {
+        if (alphabet_[from.symbol[j]].dim == symbol.dim &&
+            from.order[j] > from.order[i]) {
+          later[i] |= Mask{1} << j;
+        }
+      }
+    }
+    each_subset(sharded, [&](Mask group) {
+      State gathered = from;
+      for (int i = 0; i < active_.count; ++i) {
+        if ((group >> i & 1U) == 0) continue;
+        if ((later[i] & ~group) != 0) return;
+        gathered.symbol[i] = 0;
+        gathered.order[i] = 0;
+      }
+      visit(Move::kGather, group, gathered);
+      append_shards(gathered, group, [&](const State& to) {
+        if (!shrinks(from, to, gathered, group)) {
+          visit(Move::kExchange, group, to);
+        }
+      });
+    });
+    each_subset(partial, [&](Mask group) {
+      State reduced = from;
+      bool rescales = true;
+      State rescaled = from;
+      for (int i = 0; i < active_.count; ++i) {
+        if ((group >> i & 1U) == 0) continue;
+        reduced.symbol[i] = 0;
+        const auto other = rescaled_symbol(from.symbol[i]);
+        rescales = rescales && other.has_value();
+        if (other) rescaled.symbol[i] = *other;
+      }
+      visit(Move::kReduce, group, reduced);
+      append_shards(reduced, group, [&](const State& to) {
+        visit(Move::kReduceScatter, group, to);
+      });
+      if (rescales) visit(Move::kRescale, group, rescaled);
+    });
+    each_subset(replicated, [&](Mask group) {
+      append_shards(from, group,
+                    [&](const State& to) { visit(Move::kSlice, group, to); });
+      State to = from;
+      append_partials(to, group, 0, [&](const State& made) {
+        visit(Move::kToPartial, group, made);
+      });
+    });
+  }
+
+ private:
+  template <class Call>
+  static void each_subset(Mask set, Call&& call) {
+    for (Mask subset = set; subset != 0; subset = (subset - 1) & set) {
+      call(subset);
+    }
+  }
+
+  // The first cut that leaves a tensor dim comes straight back.
+  bool shrinks(const State& from, const State& to, const State& gathered,
+               Mask group) const {
+    for (int i = 0; i < active_.count; ++i) {
+      if ((group >> i & 1U) == 0 || from.symbol[i] != to.symbol[i] ||
+          from.order[i] != to.order[i]) {
+        continue;
+      }
+      int stayed = 0;
+      for (int j = 0; j < active_.count; ++j) {
+        if (alphabet_[gathered.symbol[j]].dim ==
+            alphabet_[from.symbol[i]].dim) {
+          ++stayed;
+        }
+      }
+      if (from.order[i] == stayed) return true;
+    }
+    return false;
+  }
+
+  // Every way to let the mesh dims of `group`, replicated in `base`, cut last.
+  template <class Call>
+  void append_shards(const State& base, Mask group, Call&& call) const {
+    std::array<int, kMaxPlannedDims> dims{};
+    int count = 0;
+    for (int i = 0; i < active_.count; ++i) {
+      if ((group >> i & 1U) != 0) dims[count++] = i;
+    }
+    State state = base;
+    place_next(base, state, dims, count, 0, call);
+  }
+
+  template <class Call>
+  void place_next(const State& base, State& state,
+                  const std::array<int, kMaxPlannedDims>& dims, int count,
+                  int next, Call&& call) const {
+    if (next == count) {
+      call(state);
+      return;
+    }
+    const int i = dims[next];
+    for (std::uint8_t s = alphabet_.first_shard();
+         s < alphabet_.first_partial(); ++s) {
+      const std::int16_t dim = alphabet_[s].dim;
+      std::uint8_t stayed = 0;
+      for (int j = 0; j < active_.count; ++j) {
+        if (alphabet_[base.symbol[j]].dim == dim) ++stayed;
+      }
+      std::uint8_t placed = stayed;
+      for (int k = 0; k < next; ++k) {
+        if (alphabet_[state.symbol[dims[k]]].dim == dim) ++placed;
+      }
+      const State before = state;
+      for (std::uint8_t at = stayed; at <= placed; ++at) {
+        for (int k = 0; k < next; ++k) {
+          if (alphabet_[state.symbol[dims[k]]].dim == dim &&
+              state.order[dims[k]] >= at) {
+            ++state.order[dims[k]];
+          }
+        }
+        state.symbol[i] = s;
+        state.order[i] = at;
+        place_next(base, state, dims, count, next + 1, call);
+        state = before;
+      }
+    }
+  }
+
+  // Every way to make the mesh dims of `group` partial without mixing.
+  template <class Call>
+  void append_partials(State& state, Mask group, int next, Call&& call) const {
+    if (next == active_.count) {
+      call(state);
+      return;
+    }
+    if ((group >> next & 1U) == 0) {
+      append_partials(state, group, next + 1, call);
+      return;
+    }
+    for (std::uint8_t s = alphabet_.first_partial(); s < alphabet_.size();
+         ++s) {
+      bool mixes = true;
+      for (int j = 0; j < active_.count; ++j) {
+        const Alphabet::Symbol& other = alphabet_[state.symbol[j]];
+        mixes =
+            mixes && (!other.partial ||
+                      partials_mix(other.placement, alphabet_[s].placement));
+      }
+      if (!mixes) continue;
+      state.symbol[next] = s;
+      append_partials(state, group, next + 1, call);
+      state.symbol[next] = 0;
+    }
+  }
+
+  // P(avg) for P(sum) and the other way round, where the alphabet has it.
+  std::optional<std::uint8_t> rescaled_symbol(std::uint8_t symbol) const {
+    const Placement from = alphabet_[symbol].placement;
+    for (std::uint8_t s = alphabet_.first_partial(); s < alphabet_.size();
+         ++s) {
+      const Placement to = alphabet_[s].placement;
+      if (to != from && partials_mix(from, to)) return s;
+    }
+    return std::nullopt;
+  }
+
+  const ActiveDims& active_;
+  const Alphabet& alphabet_;
+};
+
+}  // namespace shardprop::redistribute

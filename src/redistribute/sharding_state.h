@@ -1,0 +1,97 @@
+// The planner's own picture of a layout: a few bytes, over the mesh dims
+// larger than 1 only, each placement an index into an alphabet.
+#pragma once
+
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/layout.h>
+#include <shardprop/placement/tensor_meta.h>
+#include <shardprop/redistribute/planner.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shardprop::redistribute {
+
+using Mask = std::uint32_t;  // a set of active mesh dims
+
+// Mesh dims larger than 1: all that a search needs to know of a mesh.
+struct ActiveDims {
+  explicit ActiveDims(const DeviceMesh& mesh);
+  int count = 0;  // may exceed kMaxPlannedDims: check first
+  InlineVector<std::int32_t, 8> mesh_dims;
+  InlineVector<std::int64_t, 8> sizes;
+};
+
+// symbol: index into Alphabet; order: place among the cuts of its tensor dim.
+struct State {
+  std::array<std::uint8_t, kMaxPlannedDims> symbol{};
+  std::array<std::uint8_t, kMaxPlannedDims> order{};
+
+  // Compares and hashes as one word: 8 bits of symbol and 4 of order a dim.
+  std::uint64_t code() const {
+    std::uint64_t code = 0;
+    for (int i = 0; i < kMaxPlannedDims; ++i) {
+      code = code << 12 | static_cast<std::uint64_t>(symbol[i]) << 4 | order[i];
+    }
+    return code;
+  }
+  friend bool operator==(const State&, const State&) = default;
+};
+
+// The placements that a search may use, R first, then shards, then partials.
+class Alphabet {
+ public:
+  struct Symbol {
+    Placement placement;
+    std::int16_t dim = -1;    // tensor dim of a shard
+    std::int32_t pieces = 1;  // split factor of a shard
+    bool partial = false;
+    bool shard() const { return dim >= 0; }
+  };
+
+  // Error: kRedistributeMeshTooLarge when there are more than fit.
+  static Result<Alphabet> create(const ActiveDims& active,
+                                 const TensorMeta& meta,
+                                 std::span<const Layout> endpoints,
+                                 SplitFactors split_factors);
+
+  const Symbol& operator[](std::uint8_t symbol) const {
+    return symbols_[symbol];
+  }
+  std::uint8_t first_shard() const { return 1; }
+  std::uint8_t first_partial() const { return first_partial_; }
+  std::uint8_t size() const {
+    return static_cast<std::uint8_t>(symbols_.size());
+  }
+  bool has_strided() const { return strided_; }
+
+  std::optional<std::uint8_t> find(Placement placement) const;
+
+ private:
+  std::vector<Symbol> symbols_;
+  std::uint8_t first_partial_ = 1;
+  bool strided_ = false;
+};
+
+// Nothing when a placement is outside the alphabet. Mesh dims of size 1 are
+// left out.
+std::optional<State> to_state(const Layout& layout, const ActiveDims& active,
+                              const Alphabet& alphabet);
+
+// The layout of `state`, with the placements of mesh dims of size 1 as in
+// `others`.
+Layout to_layout(const State& state, const ActiveDims& active,
+                 const Alphabet& alphabet, const Layout& others);
+
+// The state of the canonical layout; nothing when that needs a placement
+// outside the alphabet.
+std::optional<State> canonical_state(const State& state,
+                                     const ActiveDims& active,
+                                     const Alphabet& alphabet,
+                                     const DeviceMesh& mesh,
+                                     std::span<const std::int64_t> shape);
+
+}  // namespace shardprop::redistribute

@@ -1,0 +1,90 @@
+#include <shardprop/io/topology_file.h>
+
+#include "support/result_checks.h"
+
+#include <filesystem>
+#include <fstream>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+TEST_CASE("every preset reads back from its own file") {
+  for (const Topology& preset : topology_presets()) {
+    CAPTURE(preset.name);
+    CHECK(value_of(parse_topology_toml(topology_to_toml(preset), "a.toml")) ==
+          preset);
+  }
+}
+
+TEST_CASE("a file says what differs from its base") {
+  const Topology made = value_of(parse_topology_toml(R"(
+name = "lab"
+base = "dgx-a100"
+engine = "mpi"
+[node]
+devices = 4
+[network]
+bandwidth_gbps = {value = 11.5, source = "ib_write_bw"}
+[[measured]]
+collective = "all_gather"
+ranks_per_node = 4
+nodes = 2
+latency_us = 44
+bandwidth_gbps = 310.0
+)",
+                                                     "lab.toml"));
+  Topology expected = value_of(find_topology("dgx-a100"));
+  expected.name = "lab";
+  expected.engine = Engine::kMpi;
+  expected.devices_per_node = {4, "lab.toml"};
+  expected.network_bandwidth_gbps = {11.5, "ib_write_bw"};
+  expected.measured = {
+      {CollectiveKind::kAllGather, 4, 2, 44, 310, true, "lab.toml"}};
+  CHECK(made == expected);
+}
+
+TEST_CASE("what a topology file can get wrong is said with its line") {
+  const auto error = [](const char* text) {
+    const auto made = parse_topology_toml(text, "x.toml");
+    REQUIRE_FALSE(made.has_value());
+    return made.error();
+  };
+  CHECK(error("name = ").code == ErrorCode::kTopologyFile);
+  CHECK(error("name = ").location == "x.toml:1");
+  CHECK(error("base = \"dgx-h1000\"").code == ErrorCode::kTopologyUnknown);
+  CHECK(error("base = \"dgx-h1000\"").help == "did you mean `dgx-h100`?");
+  CHECK(error("engine = \"smoke\"").code == ErrorCode::kTopologyFile);
+  CHECK(error("generation = \"volta\"").code == ErrorCode::kTopologyFile);
+  CHECK(error("name = 3").message == "`name` is no text");
+  CHECK(error("devices = 3").message == "there is no key `devices` here");
+  CHECK(error("device = 3").message == "`device` is no table");
+  CHECK(error("\n[device]\nmemory_gb = 3").location == "x.toml:3");
+  CHECK(error("[device]\nmemory_gb = 3").help == "did you mean `memory_gib`?");
+  CHECK(error("[device]\nmemory_gib = true").message ==
+        "`device.memory_gib` is no number");
+  CHECK(error("[device]\nmemory_gib = {source = \"x\"}").message ==
+        "`device.memory_gib` has no value");
+  CHECK(error("[device]\nmemory_gib = -3").code == ErrorCode::kTopologyFigure);
+  CHECK(error("[device]\nmemory_gib = nan").code == ErrorCode::kTopologyFigure);
+  CHECK(error("[device]\nefficiency = 1.5").code == ErrorCode::kTopologyFigure);
+  CHECK(error("[node]\ndevices = 2.5").code == ErrorCode::kTopologyFigure);
+  CHECK(error("measured = 3").code == ErrorCode::kTopologyFile);
+  CHECK(error("measured = [3]").code == ErrorCode::kTopologyFile);
+  CHECK(error("[[measured]]\nnodes = 1").code == ErrorCode::kTopologyFile);
+}
+
+TEST_CASE("a name is a preset and .toml is a file") {
+  CHECK(value_of(load_topology("cpu-host")).name == "cpu-host");
+  CHECK_CODE(load_topology("nowhere"), ErrorCode::kTopologyUnknown);
+  CHECK_CODE(load_topology("/nowhere/at/all.toml"), ErrorCode::kTopologyFile);
+  const auto path =
+      std::filesystem::temp_directory_path() / "shardprop_topology.toml";
+  std::ofstream(path) << "base = \"dgx-h200\"\n";
+  CHECK(value_of(load_topology(path.string())).name == path.string());
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace shardprop

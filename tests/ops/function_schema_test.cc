@@ -1,0 +1,171 @@
+#include <doctest/doctest.h>
+#include <shardprop/ops/function_schema.h>
+#include <shardprop/ops/op_registry.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+using namespace shardprop;  // NOLINT(google-build-using-namespace)
+
+TEST_CASE("a declaration gives up its parts") {
+  const auto schema = FunctionSchema::parse(
+      "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
+      "Tensor");
+  REQUIRE(schema);
+  CHECK(schema->name() == "aten.add.Tensor");
+  CHECK(schema->ns() == "aten");
+  CHECK(schema->base_name() == "add");
+  CHECK(schema->overload() == "Tensor");
+  REQUIRE(schema->arguments().size() == 3);
+  CHECK(schema->arguments()[0].is_tensor());
+  CHECK_FALSE(schema->arguments()[1].keyword_only);
+  CHECK(schema->arguments()[2].keyword_only);
+  CHECK(schema->arguments()[2].type == ArgumentType::kScalar);
+  CHECK(schema->arguments()[2].default_value == Argument(std::int64_t{1}));
+  CHECK(schema->argument_index("other") == 1);
+  CHECK_FALSE(schema->argument_index("beta"));
+  CHECK(schema->returns().size() == 1);
+}
+
+TEST_CASE("types: lists, optionals, aliases, defaults") {
+  const auto schema = FunctionSchema::parse(
+      "my::op(Tensor(a!)? x, Tensor?[] index, int[2] stride=1, float? eps=1, "
+      "str mode=\"a\\\"b\", SymInt[1]? dim=[0], ScalarType? dtype=4, "
+      "Tensor(b -> *) y, bool[2] m=[True, False], Tensor[] none=[]) -> "
+      "(Tensor(a!), Tensor(b)[] parts, int n)",
+      "core,view");
+  REQUIRE(schema);
+  CHECK(schema->name() == "my.op.default");
+  const auto& args = schema->arguments();
+  CHECK(args[0].is_optional);
+  CHECK(args[0].alias == AliasInfo{"a", true, false});
+  CHECK(args[1].is_tensor_list());
+  CHECK(args[1].elements_optional);
+  CHECK_FALSE(args[1].is_optional);
+  CHECK(args[2].list_size == 2);
+  CHECK(args[2].default_value == Argument(std::int64_t{1}));
+  CHECK(args[3].default_value == Argument(std::int64_t{1}));
+  CHECK(args[4].default_value == Argument(std::string("a\"b")));
+  CHECK(args[5].is_optional);
+  CHECK(args[5].default_value == Argument(std::vector<std::int64_t>{0}));
+  CHECK(args[6].default_value == Argument(DType::kI64));
+  CHECK(args[7].alias == AliasInfo{"b", false, true});
+  CHECK(args[8].default_value == Argument(std::vector<bool>{true, false}));
+  CHECK(args[9].default_value == Argument(std::vector<TensorArg>{}));
+  CHECK(schema->returns()[1].is_tensor_list());
+  CHECK(schema->returns()[1].name == "parts");
+  CHECK(schema->returns()[2].type == ArgumentType::kInt);
+  CHECK(schema->has_tag("core"));
+  CHECK(schema->is_view());
+  CHECK(schema->is_inplace());
+  CHECK_FALSE(schema->is_out());
+}
+
+TEST_CASE("what is no declaration is an error with the place") {
+  for (const char* text : {"",
+                           "aten::mm",
+                           "mm(Tensor a) -> Tensor",
+                           "aten::mm(Tensor a)",
+                           "aten::mm(Tensor a, Tensor a) -> Tensor",
+                           "aten::mm(Tensor) -> Tensor",
+                           "aten::mm(Tensor a -> Tensor",
+                           "aten::mm(Tensor a) -> (Tensor",
+                           "aten::mm(Tensor a) -> Tensor b c",
+                           "aten::mm(Tensor(a a) -> Tensor",
+                           "aten::mm(int[x] a) -> Tensor",
+                           "aten::mm(int a=bad) -> Tensor",
+                           "aten::mm(int[] a=[1, 2.]) -> Tensor",
+                           "aten::mm(str a=\"x) -> Tensor",
+                           "aten::mm(*, *, int a) -> Tensor",
+                           "aten::mm(int[][] a) -> Tensor",
+                           "::mm(int a) -> Tensor",
+                           "aten::(int a) -> Tensor",
+                           "aten::mm.(int a) -> Tensor",
+                           "aten::mm(Dict(Tensor a) -> "}) {
+    CAPTURE(text);
+    const auto schema = FunctionSchema::parse(text);
+    REQUIRE_FALSE(schema);
+    CHECK(schema.error().code == ErrorCode::kSchemaSyntax);
+    CHECK_FALSE(schema.error().location.empty());
+  }
+}
+
+TEST_CASE("every declaration of the table parses and prints as it was") {
+  std::ifstream table("src/ops/aten_schemas.txt");
+  REQUIRE(table);
+  std::string line;
+  std::string previous;
+  int count = 0;
+  while (std::getline(table, line)) {
+    if (line.front() == '#') continue;
+    const std::string text = line.substr(0, line.find('\t'));
+    const std::string name = text.substr(0, text.find('('));
+    CHECK_MESSAGE(previous < name, name, " is out of order");
+    previous = name;
+    const auto schema = FunctionSchema::parse(text);
+    REQUIRE_MESSAGE(schema, text);
+    CHECK(to_string(*schema) == text);
+    ++count;
+  }
+  CHECK(count > 3000);
+}
+
+TEST_CASE("the registry finds an operator by any of its names") {
+  const OpRegistry registry;
+  const auto mm = registry.find("aten.mm.default");
+  REQUIRE(mm);
+  CHECK(mm->arguments().size() == 2);
+  CHECK(registry.find("torch.ops.aten.mm.default") == mm);
+  CHECK(registry.find("aten::mm") == mm);
+  const auto add = registry.find("aten.add_.Tensor");
+  REQUIRE(add);
+  CHECK(add->is_inplace());
+  CHECK(registry.find("aten::add_.Tensor") == add);
+  CHECK(registry.find("aten.add.out")->is_out());
+  CHECK(registry.find("aten.view.default")->is_view());
+  CHECK(registry.find("aten.native_dropout.default")->is_random());
+  CHECK(registry.find("aten.linear.default")->has_tag("composite"));
+  for (const char* unknown : {"", ".", "aten", "aten.", "aten.add", "aten.mm.x",
+                              "torch.ops.", "::", "aten::"}) {
+    CAPTURE(unknown);
+    CHECK(registry.find(unknown) == nullptr);
+  }
+  CHECK(torch_release() == "2.13.0");
+}
+
+TEST_CASE("names lists all, and every one is found") {
+  OpRegistry registry;
+  REQUIRE(registry.add("my::op(Tensor x) -> Tensor"));
+  const auto names = registry.names();
+  CHECK(names.size() > 3000);
+  CHECK(std::is_sorted(names.begin(), names.end()));
+  CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+  for (const std::string& name : names) {
+    const auto schema = registry.find(name);
+    REQUIRE_MESSAGE(schema, name);
+    CHECK(schema->name() == name);
+  }
+}
+
+TEST_CASE("users add operators, under names that are free") {
+  OpRegistry registry;
+  const auto op = registry.add("my::op.v2(Tensor x) -> Tensor", "core");
+  REQUIRE(op);
+  CHECK(registry.find("my.op.v2") == *op);
+  CHECK((*op)->has_tag("core"));
+  CHECK(registry.add("my::op.v2(Tensor x) -> Tensor").error().code ==
+        ErrorCode::kOpRegistered);
+  CHECK(registry.add("aten::mm(Tensor x) -> Tensor").error().code ==
+        ErrorCode::kOpRegistered);
+  CHECK(registry.add("aten::mm").error().code == ErrorCode::kSchemaSyntax);
+}
+
+TEST_CASE("an unknown name is answered with the nearest") {
+  const OpRegistry registry;
+  CHECK(registry.suggest("aten.sofmax.int") ==
+        "did you mean `aten.softmax.int`?");
+  CHECK(registry.suggest("aten.mm.Tensor") ==
+        "its overloads are `aten.mm.default`, `aten.mm.dtype`, "
+        "`aten.mm.dtype_out`, `aten.mm.out`");
+}

@@ -1,0 +1,97 @@
+#include <shardprop/mesh/topology.h>
+
+#include "support/result_checks.h"
+
+#include <limits>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+TEST_CASE("every figure of every preset has a source and is possible") {
+  for (const Topology& preset : topology_presets()) {
+    CAPTURE(preset.name);
+    CHECK(check_topology(preset).has_value());
+    CHECK_FALSE(preset.description.empty());
+    for (const TopologyField& field : topology_fields()) {
+      CAPTURE(field.key);
+      CHECK_FALSE((preset.*field.figure).source.empty());
+    }
+    for (const MeasuredLine& line : preset.measured) {
+      CHECK_FALSE(line.source.empty());
+    }
+  }
+  CHECK(default_topology().name == "dgx-h100");
+  CHECK_CODE(find_topology("dgx-h1"), ErrorCode::kTopologyUnknown);
+}
+
+TEST_CASE("impossible figures are refused") {
+  for (const double bad : {-1.0, std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    for (const TopologyField& field : topology_fields()) {
+      Topology topology = default_topology();
+      (topology.*field.figure).value = bad;
+      CHECK_CODE(check_topology(topology), ErrorCode::kTopologyFigure);
+    }
+  }
+  Topology topology = default_topology();
+  topology.measured.front().bandwidth_gbps = 0;
+  CHECK_CODE(check_topology(topology), ErrorCode::kTopologyFigure);
+}
+
+TEST_CASE("the place of a mesh dim follows from the ranks it strides over") {
+  const Topology h100 = default_topology();
+  const auto place = [&](const char* mesh, std::uint32_t dims) {
+    return MeshPlaces(h100, value_of(DeviceMesh::parse(mesh))).of_mask(dims);
+  };
+  // min(n, g/m) ranks a node, with g = 8 and m the ranks inside.
+  CHECK(place("dp=4,tp=8", 2) == GroupPlace{8, 8, 1});
+  CHECK(place("dp=4,tp=8", 1) == GroupPlace{4, 1, 4});
+  CHECK(place("dp=4,tp=8", 3) == GroupPlace{32, 8, 4});
+  CHECK(place("dp=8,tp=2", 1) == GroupPlace{8, 4, 2});
+  CHECK(place("pp=2,dp=4,tp=4", 6) == GroupPlace{16, 8, 2});
+  CHECK(place("pp=2,dp=4,tp=4", 1) == GroupPlace{2, 1, 2});
+  CHECK(place("dp=2,tp=3", 2) == GroupPlace{3, 3, 1});
+  CHECK(place("dp=2,tp=3", 0) == GroupPlace{1, 1, 1});
+}
+
+TEST_CASE("a list of ranks is placed where its ranks are") {
+  // Every second rank of two nodes.
+  const MeshDim dims[] = {{"x", 8}};
+  const std::int64_t ranks[] = {0, 2, 4, 6, 8, 10, 12, 14};
+  const auto mesh = value_of(DeviceMesh::from_ranks(dims, ranks));
+  CHECK(MeshPlaces(default_topology(), mesh).of(0) == GroupPlace{8, 4, 2});
+}
+
+TEST_CASE("kernels take the roofline, at least their launch; views nothing") {
+  const Topology h100 = default_topology();
+  // 8192^3 in bf16: 1.0995e12 FLOP at 0.7 x 989e12.
+  const double side = 8192;
+  CHECK(compute_nanoseconds(h100, MathClass::kF16, 2 * side * side * side,
+                            3 * 2 * side * side) == 1588201);
+  CHECK(compute_nanoseconds(h100, MathClass::kF32, 1, 4) == 7000);
+  // A copy of 1 GB moves 2 GB at 0.7 x 3350 GB/s.
+  CHECK(compute_nanoseconds(h100, MathClass::kF32, 0, 2e9) == 852878);
+  CHECK(compute_nanoseconds(h100, MathClass::kF32, 0, 0) == 0);
+  CHECK(h100.memory_bytes() == std::int64_t{80} << 30);
+}
+
+TEST_CASE("enumerations are written as they are read") {
+  for (const CollectiveKind kind : kAllCollectiveKinds) {
+    CHECK(parse_collective_kind(to_string(kind)) == kind);
+  }
+  for (const Engine e : {Engine::kNccl, Engine::kMpi, Engine::kThreads}) {
+    CHECK(parse_engine(to_string(e)) == e);
+  }
+  for (const Generation g :
+       {Generation::kAmpere, Generation::kHopper, Generation::kBlackwell}) {
+    CHECK(parse_generation(to_string(g)) == g);
+  }
+  CHECK_FALSE(parse_collective_kind("gather").has_value());
+  CHECK_FALSE(parse_engine("").has_value());
+  CHECK_FALSE(parse_generation("volta").has_value());
+}
+
+}  // namespace
+}  // namespace shardprop

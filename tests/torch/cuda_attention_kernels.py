@@ -1,0 +1,144 @@
+"""CUDA's fused attention operators, forward and backward, on the CPU.
+
+Import this and `_scaled_dot_product_flash_attention` and
+`_scaled_dot_product_efficient_attention` run on CPU tensors of any float dtype,
+so that graphs exported for CUDA can be run where there is none. Query heads
+may share key heads, as flash attention allows. The kernels' random streams are
+their own: with dropout, the caller says which attention weights are kept, and
+within `dropout(kept)` they are.
+"""
+
+import contextlib
+import math
+
+import torch
+
+_LSE_ALIGNMENT = 32  # the efficient kernel pads its logsumexp to this
+
+_library = torch.library.Library("aten", "IMPL")
+
+
+def _register(name):
+    return lambda function: _library.impl(name, function, "CPU")
+
+
+_kept_weights = None  # bool [batch, heads, queries, keys]
+
+
+@contextlib.contextmanager
+def dropout(kept):
+    """Attention weights are kept where `kept` is true, and scaled."""
+    global _kept_weights
+    _kept_weights = kept
+    try:
+        yield
+    finally:
+        _kept_weights = None
+
+
+def _dropped(weights, dropout_p):
+    if dropout_p == 0.0:
+        return weights
+    if _kept_weights is None:
+        raise NotImplementedError("attention dropout outside of dropout(kept)")
+    return weights * _kept_weights / (1 - dropout_p)
+
+
+def _per_query_head(tensor, query):
+    return tensor.repeat_interleave(query.size(1) // tensor.size(1), 1)
+
+
+def _per_key_head(gradient, key):
+    groups = gradient.size(1) // key.size(1)
+    return gradient.unflatten(1, (key.size(1), groups)).sum(2)
+
+
+def _scale(query, scale):
+    return 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+
+
+def _sequence_major(tensor):
+    """The strides of these kernels' results: batch, sequence, head, dim."""
+    return tensor.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _scores(query, key, bias, is_causal, scale):
+    scores = query @ _per_query_head(key, query).mT * _scale(query, scale)
+    if bias is not None:
+        scores = scores + bias
+    if is_causal:
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, float("-inf"))
+    return scores
+
+
+def _forward(query, key, value, bias, dropout_p, is_causal, scale):
+    """The output and the logsumexp of the scores."""
+    scores = _scores(query, key, bias, is_causal, scale)
+    weights = _dropped(scores.softmax(-1), dropout_p)
+    out = weights @ _per_query_head(value, query)
+    return _sequence_major(out), scores.logsumexp(-1)
+
+
+def _backward(
+    grad, query, key, value, bias, out, lse, dropout_p, is_causal, scale
+):
+    """Gradients of query, key, value and bias, from the saved logsumexp."""
+    scores = _scores(query, key, bias, is_causal, scale)
+    weights = (scores - lse.unsqueeze(-1)).exp()
+    grad_value = _per_key_head(_dropped(weights, dropout_p).mT @ grad, value)
+    grad_weights = grad @ _per_query_head(value, query).mT
+    grad_weights = _dropped(grad_weights, dropout_p)
+    delta = (grad * out).sum(-1, keepdim=True)
+    grad_scores = weights * (grad_weights - delta)
+    scaled = grad_scores * _scale(query, scale)
+    grad_query = scaled @ _per_query_head(key, query)
+    grad_key = _per_key_head(scaled.mT @ query, key)
+    gradients = map(_sequence_major, (grad_query, grad_key, grad_value))
+    return *gradients, grad_scores
+
+
+@_register("_scaled_dot_product_flash_attention")
+def _flash(
+    query, key, value, dropout_p=0.0, is_causal=False, debug=False, *, scale=None
+):
+    out, lse = _forward(query, key, value, None, dropout_p, is_causal, scale)
+    state = torch.empty(2, dtype=torch.uint64)
+    unused = torch.empty((), dtype=torch.uint64)
+    lengths = query.size(2), key.size(2)
+    return out, lse, None, None, *lengths, state, unused, query.new_empty(0)
+
+
+@_register("_scaled_dot_product_flash_attention_backward")
+def _flash_backward(
+    grad, query, key, value, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
+    dropout_p, is_causal, philox_seed, philox_offset, *, scale=None,
+):  # fmt: skip
+    return _backward(
+        grad, query, key, value, None, out, lse, dropout_p, is_causal, scale
+    )[:3]
+
+
+@_register("_scaled_dot_product_efficient_attention")
+def _efficient(
+    query, key, value, bias, with_lse, dropout_p=0.0, is_causal=False, *, scale=None
+):
+    out, lse = _forward(query, key, value, bias, dropout_p, is_causal, scale)
+    length = query.size(2)
+    padded = math.ceil(length / _LSE_ALIGNMENT) * _LSE_ALIGNMENT
+    lse = torch.nn.functional.pad(lse, (0, padded - length))
+    seed = torch.zeros((), dtype=torch.int64)
+    return out, lse if with_lse else lse[..., :0], seed, seed.clone()
+
+
+@_register("_scaled_dot_product_efficient_attention_backward")
+def _efficient_backward(
+    grad, query, key, value, bias, out, lse, philox_seed, philox_offset,
+    dropout_p, grad_input_mask, is_causal=False, *, scale=None,
+):  # fmt: skip
+    lse = lse[..., : query.size(2)]
+    gradients = _backward(
+        grad, query, key, value, bias, out, lse, dropout_p, is_causal, scale
+    )
+    pairs = zip(gradients, grad_input_mask, strict=True)
+    return tuple(g if wanted else None for g, wanted in pairs)

@@ -1,0 +1,292 @@
+#include "cli/command.h"
+
+#include "base/parse_int.h"
+#include "cli/version.h"
+
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+namespace shardprop::cli {
+namespace {
+
+constexpr std::string_view kOutput = "-o,--output";
+
+bool is_positional(const Option& option) {
+  return !option.name.starts_with('-');
+}
+
+// Example first: what most people came for.
+class ExampleFirst : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override {
+    const std::string example = app->get_footer();
+    return (example.empty() ? std::string() : "Example: " + example + "\n\n") +
+           CLI::Formatter::make_description(app);
+  }
+  std::string make_footer(const CLI::App*) const override { return {}; }
+};
+
+void add_options(CLI::App& app, const Command& command,
+                 std::map<std::string, std::vector<std::string>>& values) {
+  for (const Option& option : command.options) {
+    std::string help = option.help;
+    if (!option.choices.empty()) {
+      std::string list;
+      for (const std::string& choice : option.choices) {
+        list += (list.empty() ? "" : "|") + choice;
+      }
+      help += " (" + list + ")";
+    }
+    if (!option.fallback.empty()) help += " [" + option.fallback + "]";
+    if (option.value.empty() && !is_positional(option)) {
+      app.add_flag_callback(
+          option.name,
+          [&values, name = option.name] { values[name] = {"true"}; }, help);
+      continue;
+    }
+    std::vector<std::string>& slot = values[option.name];
+    CLI::Option* added = app.add_option(option.name, slot, help);
+    added->type_name(option.value.empty() ? option.name : option.value);
+    added->required(option.required);
+    // One value a mention; lists are made by repeating, and values may hold
+    // commas.
+    added->expected(1, option.repeatable ? 1 << 20 : 1);
+    added->allow_extra_args(false);
+    if (!option.repeatable) {
+      added->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+    }
+    if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+  }
+}
+
+bool wants_colour(int descriptor) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  return (no_colour == nullptr || *no_colour == '\0') &&
+         isatty(descriptor) != 0;
+}
+
+void print_error(const Error& error) {
+  if (!wants_colour(STDERR_FILENO)) {
+    std::cerr << to_string(error);
+    return;
+  }
+  const std::string text = to_string(error);
+  const std::size_t colon = text.find(':');
+  std::cerr << "\x1b[1;31m" << text.substr(0, colon) << "\x1b[0m"
+            << text.substr(colon);
+}
+
+void fill_fallbacks(const Command& command,
+                    std::map<std::string, std::vector<std::string>>& values) {
+  for (const Option& option : command.options) {
+    if (values[option.name].empty() && !option.fallback.empty()) {
+      values[option.name] = {option.fallback};
+    }
+  }
+}
+
+Result<int> run_command(const Command& command, const Arguments& arguments) {
+  const std::string path = arguments.get(kOutput);
+  if (path.empty()) {
+    Console console{std::cout, std::cerr, wants_colour(STDOUT_FILENO),
+                    isatty(STDERR_FILENO) != 0};
+    Result<int> code = command.run(arguments, console);
+    std::cout.flush();
+    return code;
+  }
+  // Written whole or not at all: a failed run leaves an older file alone.
+  std::ostringstream data;
+  Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0};
+  Result<int> code = command.run(arguments, console);
+  if (!code) return code;
+  std::ofstream file(path, std::ios::binary);
+  file << std::move(data).str();
+  file.close();
+  if (!file) {
+    return fail(Error{ErrorCode::kCannotWriteOutput,
+                      "the output file cannot be written",
+                      "-o " + path,
+                      {},
+                      "check that the folder exists and can be written to"});
+  }
+  return code;
+}
+
+}  // namespace
+
+Option format_option(std::vector<std::string> choices) {
+  std::string first = choices.front();
+  return {.name = "--format",
+          .value = "FORMAT",
+          .help = "form of the output",
+          .fallback = std::move(first),
+          .choices = std::move(choices)};
+}
+
+Option output_option() {
+  return {.name = std::string(kOutput),
+          .value = "FILE",
+          .help = "write the data there instead of standard output"};
+}
+
+bool Arguments::has(std::string_view name) const {
+  const auto it = values_.find(std::string(name));
+  return it != values_.end() && !it->second.empty();
+}
+
+std::string Arguments::get(std::string_view name) const {
+  return has(name) ? values_.at(std::string(name)).back() : std::string();
+}
+
+std::vector<std::string> Arguments::all(std::string_view name) const {
+  return has(name) ? values_.at(std::string(name)) : std::vector<std::string>();
+}
+
+Result<std::optional<std::int64_t>> Arguments::integer(
+    std::string_view name, std::int64_t least, std::int64_t most) const {
+  if (!has(name)) return std::nullopt;
+  const std::string text = get(name);
+  const auto value = parse_int(text);
+  if (!value || *value < least || *value > most) {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "`" + text + "` is no valid value",
+                      std::string(name) + " " + text,
+                      {},
+                      "give an integer between " + std::to_string(least) +
+                          " and " + std::to_string(most)});
+  }
+  return value;
+}
+
+Result<std::optional<double>> Arguments::number(std::string_view name,
+                                                double least,
+                                                double most) const {
+  if (!has(name)) return std::nullopt;
+  const std::string text = get(name);
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || stop != end || !std::isfinite(value) ||
+      value < least || value > most) {
+    std::ostringstream range;
+    range << "give a number between " << least << " and " << most;
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "`" + text + "` is no valid value",
+                      std::string(name) + " " + text,
+                      {},
+                      range.str()});
+  }
+  return value;
+}
+
+Result<std::optional<std::int64_t>> Arguments::bytes(
+    std::string_view name) const {
+  if (!has(name)) return std::nullopt;
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"KiB", 1024.0},
+      {"MiB", 1024.0 * 1024},
+      {"GiB", 1024.0 * 1024 * 1024},
+      {"TiB", 1024.0 * 1024 * 1024 * 1024},
+      {"KB", 1e3},
+      {"MB", 1e6},
+      {"GB", 1e9},
+      {"TB", 1e12},
+      {"B", 1},
+      {"", 1}};
+  const std::string text = get(name);
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  if (code == std::errc() && std::isfinite(value) && value >= 0) {
+    for (const auto& [unit, scale] : kUnits) {
+      if (std::string_view(stop, static_cast<std::size_t>(end - stop)) ==
+              unit &&
+          value * scale < 9e18) {
+        return static_cast<std::int64_t>(value * scale);
+      }
+    }
+  }
+  return fail(Error{ErrorCode::kInvalidArgument,
+                    "`" + text + "` is no amount of memory",
+                    std::string(name) + " " + text,
+                    {},
+                    "write 80GiB, 512MiB or a number of bytes"});
+}
+
+int exit_code(const Error& error) {
+  // By the hundred of the code: which kind of thing was wrong.
+  switch (static_cast<int>(error.code) / 100) {
+    case 2:
+      return kUnsupported;
+    case 4:
+    case 5:
+      return kBadInput;
+    default:
+      return kUsage;
+  }
+}
+
+int run(std::span<const Command> commands, int argc, const char* const* argv) {
+  CLI::App app(
+      "shardprop decides how tensors are laid out over a mesh of "
+      "devices",
+      "shardprop");
+  app.require_subcommand(1);
+  app.set_version_flag(
+      "--version", [] { return version_text(); },
+      "version, build options and compiler");
+  app.formatter(std::make_shared<ExampleFirst>());
+  app.footer("shardprop explain model.pt2 --mesh dp=8,tp=8");
+
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> given;
+  for (const Command& command : commands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    sub->footer(command.example);
+    add_options(*sub, command, given[command.name]);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help, --version
+    app.exit(request, std::cout, std::cerr);
+    return kDone;
+  } catch (const CLI::ParseError& wrong) {
+    std::string message = wrong.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    print_error({ErrorCode::kInvalidArgument,
+                 message,
+                 {},
+                 {},
+                 "shardprop --help, or shardprop COMMAND --help"});
+    return kUsage;
+  }
+  const std::string name = app.get_subcommands().front()->get_name();
+  const auto command =
+      std::find_if(commands.begin(), commands.end(),
+                   [&](const Command& c) { return c.name == name; });
+  fill_fallbacks(*command, given[name]);
+  try {
+    const Result<int> code = run_command(*command, Arguments(given[name]));
+    if (code) return *code;
+    print_error(code.error());
+    return exit_code(code.error());
+  } catch (const std::exception& bug) {
+    std::cerr << "error: a bug of shardprop's: " << bug.what()
+              << "\n   = help: please report it with the command and its "
+                 "input\n";
+    return kBug;
+  }
+}
+
+}  // namespace shardprop::cli

@@ -1,0 +1,95 @@
+// Command: one subcommand as a table of options and a function. The table
+// drives parsing, checks, --help and the docs; the function gets the values and
+// writes data to one stream and messages to another.
+//
+//   Command topologies_command() {
+//     return {.name = "topologies", .summary = "the presets",
+//             .example = "shardprop topologies", .options = {format_option()},
+//             .run = run_topologies};
+//   }
+#pragma once
+
+#include <shardprop/base/result.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop::cli {
+
+// Exit codes of the contract.
+inline constexpr int kDone = 0;
+inline constexpr int kFinding = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kBadInput = 3;
+inline constexpr int kUnsupported = 4;
+inline constexpr int kBug = 70;
+
+struct Option {
+  std::string name = {};   // "--mesh"; "GRAPH" for a positional argument
+  std::string value = {};  // what it takes: "MESH"; empty for a flag
+  std::string help = {};
+  std::string fallback = {};  // used and shown when not given
+  bool required = false;
+  bool repeatable = false;
+  std::vector<std::string> choices = {};  // any value when empty
+};
+
+// --format with the given choices, the first one the default.
+Option format_option(std::vector<std::string> choices = {"text", "json"});
+Option output_option();  // -o,--output FILE
+
+// The values given, by the option's name.
+class Arguments {
+ public:
+  explicit Arguments(std::map<std::string, std::vector<std::string>> values)
+      : values_(std::move(values)) {}
+
+  bool has(std::string_view name) const;
+  // The value given, or the fallback; empty when there is neither.
+  std::string get(std::string_view name) const;
+  std::vector<std::string> all(std::string_view name) const;
+  // Numbers within bounds; nullopt when not given and without fallback.
+  // Error: kInvalidArgument.
+  Result<std::optional<std::int64_t>> integer(std::string_view name,
+                                              std::int64_t least,
+                                              std::int64_t most) const;
+  Result<std::optional<double>> number(std::string_view name, double least,
+                                       double most) const;
+  // "80GiB", "512MiB", "1000" (bytes). Error: kInvalidArgument.
+  Result<std::optional<std::int64_t>> bytes(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+// Where a command writes.
+struct Console {
+  std::ostream& data;      // standard output, or the file of -o
+  std::ostream& messages;  // standard error
+  bool colour = false;     // data goes to a terminal that wants colour
+  bool progress = false;   // messages go to a terminal
+};
+
+struct Command {
+  std::string name;
+  std::string summary;
+  std::string example;
+  std::vector<Option> options;
+  std::function<Result<int>(const Arguments&, Console&)> run;
+};
+
+// Parses the command line, runs the command it names and returns the exit
+// code. Errors are printed to standard error in rustc's manner.
+int run(std::span<const Command> commands, int argc, const char* const* argv);
+
+// What the contract says a program ends with after this error.
+int exit_code(const Error& error);
+
+}  // namespace shardprop::cli

@@ -1,0 +1,43 @@
+// Operators, strategies and local programs as the JSON of the contract.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/mesh/topology.h>
+#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_schema.h>
+#include <shardprop/strategy/local_context.h>
+
+#include <nlohmann/json.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardprop::cli {
+
+// Times leave as microseconds.
+double microseconds(std::int64_t nanoseconds);
+
+struct OpLine {
+  DeviceMesh mesh;
+  std::shared_ptr<const OpSchema> op;  // outputs filled in
+  std::vector<Layout> layouts;  // one per operand; empty when none was given
+};
+
+// {"op", "mesh", "args", "kwargs"}; "outputs" may state the results' shapes
+// and dtypes where they are known. Errors: kBatchLine and those of what the
+// line holds.
+Result<OpLine> parse_op_line(const std::string& line,
+                             const OpRegistry& registry);
+
+nlohmann::ordered_json outputs_json(std::span<const TensorMeta> metas,
+                                    std::span<const Layout> layouts);
+nlohmann::ordered_json rank_arguments_json(
+    std::span<const RankArgument> arguments);
+// {"outputs", "inputs", "local_args", "inside"}, and "local_program" where a
+// rank runs more than the operator itself.
+nlohmann::ordered_json strategy_json(const LocalContext& context,
+                                     const Topology& topology);
+
+}  // namespace shardprop::cli

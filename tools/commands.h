@@ -1,0 +1,11 @@
+// The subcommands, one file each. Listed here and in main.cc.
+#pragma once
+
+#include "cli/command.h"
+
+namespace shardprop::cli {
+
+Command propagate_command();
+Command topologies_command();
+
+}  // namespace shardprop::cli

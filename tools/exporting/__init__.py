@@ -1,0 +1,1 @@
+"""How a PyTorch module becomes a graph file that shardprop reads."""

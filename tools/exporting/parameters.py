@@ -1,0 +1,73 @@
+"""What a joint graph cannot take as torch.export leaves it."""
+
+import torch
+from torch.export.graph_signature import InputKind, TensorArgument
+
+
+def _parameter_placeholders(program):
+    """(placeholder, input spec) of every parameter, in the module's order."""
+    placeholders = program.graph.find_nodes(op="placeholder")
+    pairs = zip(placeholders, program.graph_signature.input_specs, strict=True)
+    return [(n, s) for n, s in pairs if s.kind is InputKind.PARAMETER]
+
+
+def _user_outputs(program):
+    """The output nodes behind those of mutated buffers and inputs."""
+    signature = program.graph_signature
+    mutations = len(signature.buffers_to_mutate) + len(
+        signature.user_inputs_to_mutate
+    )
+    return program.graph.output_node().args[0][mutations:]
+
+
+def merge_tied(program):
+    """Makes one input of a parameter that has several names, in place.
+
+    torch.export keeps an input for every name and uses just one of them; a
+    joint graph then finds the others without a gradient. The first name stays.
+    """
+    first = {}
+    for placeholder, spec in _parameter_placeholders(program):
+        kept = first.setdefault(id(program.state_dict[spec.target]), placeholder)
+        if kept is placeholder:
+            continue
+        placeholder.replace_all_uses_with(kept)
+        program.graph.erase_node(placeholder)
+        program.graph_signature.input_specs.remove(spec)
+        del program.state_dict[spec.target]
+
+
+def freeze_unreached(program, loss_index):
+    """Lets parameters that the loss does not depend on need no gradient."""
+    reached = set()
+    pending = [_user_outputs(program)[loss_index]]
+    while pending:
+        node = pending.pop()
+        if node not in reached:
+            reached.add(node)
+            pending += node.all_input_nodes
+    for placeholder, spec in _parameter_placeholders(program):
+        if placeholder not in reached:
+            placeholder.meta["val"].requires_grad_(False)
+            program.state_dict[spec.target].requires_grad_(False)
+
+
+def detach_outputs(program, loss_index):
+    """Detaches every output but the loss, in place: none has a gradient."""
+    graph = program.graph
+    output = graph.output_node()
+    nodes = list(output.args[0])
+    specs = program.graph_signature.output_specs
+    first = len(nodes) - len(_user_outputs(program))
+    for index in range(first, len(nodes)):
+        node = nodes[index]
+        is_tensor = isinstance(specs[index].arg, TensorArgument)
+        if index == first + loss_index or not is_tensor:
+            continue
+        with graph.inserting_before(output):
+            detached = graph.call_function(torch.ops.aten.detach.default, (node,))
+        detached.meta = dict(node.meta)
+        specs[index].arg = TensorArgument(name=detached.name)
+        nodes[index] = detached
+    output.args = (tuple(nodes),)
+    program.graph_module.recompile()

@@ -1,0 +1,69 @@
+"""Writes an ExportedProgram as .pt2, bare .json or .json.gz."""
+
+import gzip
+import json
+import pathlib
+
+from torch._export.serde.serialize import serialize
+from torch.export.pt2_archive import constants
+from torch.export.pt2_archive._package import PT2ArchiveWriter
+
+SUFFIXES = (".pt2", ".json", ".json.gz")
+_NO_PAYLOAD = json.dumps({"config": {}})
+
+
+def to_json(program, device):
+    """The program's JSON text; every device in it reads `device`."""
+    artifact = serialize(
+        program,
+        serialize_state_dict=False,
+        serialize_constants=False,
+        serialize_example_inputs=False,
+    )
+    document = json.loads(artifact.exported_program)
+    _set_device(document, device)
+    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _set_device(value, device):
+    if isinstance(value, dict):
+        if value.keys() == {"type", "index"}:
+            value["type"] = device
+            value["index"] = 0 if device == "cuda" else None
+            return
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for element in value:
+        _set_device(element, device)
+
+
+def _write_archive(path, text):
+    """The archive of torch.export.save, without weights: there are none."""
+    model = "model"
+    with PT2ArchiveWriter(str(path)) as archive:
+        archive.write_bytes(constants.MODELS_FILENAME_FORMAT.format(model), text)
+        for payload in (
+            constants.WEIGHTS_CONFIG_FILENAME_FORMAT,
+            constants.CONSTANTS_CONFIG_FILENAME_FORMAT,
+        ):
+            archive.write_string(payload.format(model), _NO_PAYLOAD)
+
+
+def is_writable_name(path):
+    return str(path).endswith(SUFFIXES)
+
+
+def write(program, path, device="cpu"):
+    """Writes by suffix; the same program gives the same bytes.
+
+    Precondition: is_writable_name(path).
+    """
+    path = pathlib.Path(path)
+    text = to_json(program, device)
+    if path.name.endswith(".json.gz"):
+        path.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
+    elif path.suffix == ".json":
+        path.write_bytes(text)
+    else:
+        _write_archive(path, text)

@@ -1,0 +1,57 @@
+"""Llama 3 (transformers), causal language modelling."""
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from models import huggingface
+
+
+def _llama(training, batch, sequence, dtype, **config):
+    model = huggingface.build(
+        LlamaForCausalLM,
+        LlamaConfig(attn_implementation=huggingface.UNMASKED_SDPA, **config),
+        dtype,
+    )
+    return huggingface.causal_lm(model, training, batch, sequence)
+
+
+def llama3_8b(training):
+    return _llama(
+        training,
+        batch=8,
+        sequence=2048,
+        dtype=torch.bfloat16,
+        vocab_size=128256,
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        max_position_embeddings=8192,
+        rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+    )
+
+
+def llama3_tiny(training, dtype=torch.float32):
+    return _llama(
+        training,
+        batch=4,
+        sequence=6,
+        dtype=dtype,
+        vocab_size=30,
+        hidden_size=24,
+        intermediate_size=36,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        num_key_value_heads=3,
+        head_dim=8,
+        max_position_embeddings=16,
+        rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+    )
+
+
+def llama3_tiny_bf16(training):
+    """The dtype for which CUDA has a flash attention kernel."""
+    return llama3_tiny(training, torch.bfloat16)
