@@ -119,9 +119,7 @@ def answers(binary, calls, meshes):
                 print(json.dumps(capture.batch_line(call, mesh)), file=batch)
         batch.flush()
         command = [binary, "propagate", "--batch", batch.name, "--all"]
-        with subprocess.Popen(
-            [*command, "--format", "json"], stdout=subprocess.PIPE, text=True
-        ) as tool:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tool:
             for _ in calls:
                 yield [json.loads(tool.stdout.readline() or "{}") for _ in meshes]
         if tool.returncode != 0:
@@ -154,9 +152,11 @@ def check_calls(options, calls):
 
 
 def families(binary):
-    """Operator name to family, from the catalogue."""
+    """Operator name to family, from the catalogue, if the tool has one."""
     command = [binary, "ops", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return {}
     return {entry["op"]: entry["family"] for entry in json.loads(done.stdout)}
 
 
@@ -164,7 +164,7 @@ def report(options, tally, seconds):
     family_of = families(options.bin)
     by_family = collections.defaultdict(collections.Counter)
     for (op, mesh), count in tally.checked.items():
-        by_family[family_of[op]][mesh] += count
+        by_family[family_of.get(op, "all")][mesh] += count
     meshes = [*options.meshes, *options.sampled_meshes]
     heads = [
         str(list(mesh)) + ("*" if mesh in options.sampled_meshes else "")
@@ -172,7 +172,9 @@ def report(options, tally, seconds):
     ]
     print(f"{'family':<14}{'calls':>7}" + "".join(f"{head:>12}" for head in heads))
     for family, counts in sorted(by_family.items()):
-        calls = sum(n for op, n in tally.calls.items() if family_of.get(op) == family)
+        calls = sum(
+            n for op, n in tally.calls.items() if family_of.get(op, "all") == family
+        )
         cells = "".join(f"{counts[mesh]:>12}" for mesh in meshes)
         print(f"{family:<14}{calls:>7}{cells}")
     totals = [sum(c[mesh] for c in by_family.values()) for mesh in meshes]

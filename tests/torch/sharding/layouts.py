@@ -128,18 +128,13 @@ def dense_like(held, tensor):
     of `tensor`."""
     strides = tensor.stride()
     order = sorted(range(held.dim()), key=lambda d: (-strides[d], d))
-    broadcast = [d for d in order if strides[d] == 0 and held.size(d) > 1]
+    shape = held.shape
+    broadcast = [d for d in order if strides[d] == 0 and shape[d] > 1]
     for dim in broadcast:
         held = held.narrow(dim, 0, 1)
     nested = held.permute(order).contiguous()
     inverse = [order.index(d) for d in range(len(order))]
-    dense = nested.permute(inverse)
-    if not broadcast:
-        return dense
-    shape = [
-        tensor.size(d) if d in broadcast else dense.size(d) for d in range(dense.dim())
-    ]
-    return dense.expand(shape)
+    return nested.permute(inverse).expand(shape)
 
 
 def put(target, region, held):
