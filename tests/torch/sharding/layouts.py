@@ -106,7 +106,10 @@ def region_shape(region, shape):
 
 
 def _indices(runs):
-    return torch.cat([torch.arange(begin, end) for begin, end in runs])
+    return torch.tensor(
+        [index for begin, end in runs for index in range(begin, end)],
+        dtype=torch.int64,
+    )
 
 
 def take(tensor, region):
