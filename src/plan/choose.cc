@@ -42,8 +42,7 @@ std::uint32_t choice_sharded_over(const PlanProblem& problem,
 // Where to start from: nothing decided; then the user inputs sharded along
 // their first or second dim (batch, sequence) over every set of mesh dims.
 std::vector<std::vector<std::uint32_t>> starts_of(const PlanProblem& problem) {
-  const std::vector<std::uint32_t> open(problem.variables().size(),
-                                        kUndecided);
+  const std::vector<std::uint32_t> open(problem.variables().size(), kUndecided);
   std::vector<std::vector<std::uint32_t>> starts{open};
   const std::uint32_t sets = 1U << problem.mesh().ndim();
   for (int tensor_dim = 0; tensor_dim < 2; ++tensor_dim) {
@@ -52,10 +51,8 @@ std::vector<std::vector<std::uint32_t>> starts_of(const PlanProblem& problem) {
       for (std::size_t v = 0; v < problem.variables().size(); ++v) {
         const PlanVariable& variable = problem.variables()[v];
         if (variable.kind == PlanVariable::Kind::kInput &&
-            problem.graph().inputs()[variable.index].kind ==
-                InputKind::kUser) {
-          start[v] =
-              choice_sharded_over(problem, variable, tensor_dim, mask);
+            problem.graph().inputs()[variable.index].kind == InputKind::kUser) {
+          start[v] = choice_sharded_over(problem, variable, tensor_dim, mask);
         }
       }
       if (start != open) starts.push_back(std::move(start));
@@ -108,21 +105,26 @@ bool better(const Judged& a, const Judged& b,
   return a.peak_bytes < b.peak_bytes;
 }
 
-// Raises the price of bytes at the peak until the plan fits.
-Judged squeeze(const PlanProblem& problem, SearchBudget& budget, Judged best,
+// From `start`, with a price on bytes that live at the peak, which is raised
+// until the plan fits.
+Judged squeeze(const PlanProblem& problem, SearchBudget& budget,
+               const std::vector<std::uint32_t>& start, Judged best,
                std::int64_t limit) {
-  constexpr int kAttempts = 12;
-  constexpr double kFirstPrice = 1e-4;  // nanoseconds a byte
-  LocalSearch search(problem, budget);
-  search.set_choices(best.choices);
+  constexpr int kAttempts = 8;
+  constexpr double kFirstPrice = 1e-3;  // nanoseconds a byte
+  constexpr double kGrowth = 4;
+  Judged last = best;
   double price = kFirstPrice;
   for (int i = 0; i < kAttempts && best.peak_bytes > limit && !budget.spent();
-       ++i, price *= 3) {
-    search.prices().set_memory_price(price,
-                                      at_peak(problem, search.choices()));
+       ++i, price *= kGrowth) {
+    LocalSearch search(problem, budget);
+    search.prices().set_memory_price(price, at_peak(problem, last.choices));
+    search.greedy(start);
     search.improve();
-    Judged found = judge(problem, search.choices());
-    if (better(found, best, limit)) best = std::move(found);
+    search.spread_copies();
+    last = judge(problem, search.choices());
+    if (last.objective >= kUnreachable) break;
+    if (better(last, best, limit)) best = last;
   }
   return best;
 }
@@ -141,9 +143,8 @@ PlanChoice choose(const PlanProblem& problem) {
     search.improve();
     search.spread_copies();
     Judged found = judge(problem, search.choices());
-    if (limit && found.peak_bytes > *limit &&
-        found.objective < kUnreachable) {
-      found = squeeze(problem, budget, std::move(found), *limit);
+    if (limit && found.peak_bytes > *limit && found.objective < kUnreachable) {
+      found = squeeze(problem, budget, start, std::move(found), *limit);
     }
     if (first || better(found, best, limit)) best = std::move(found);
     first = false;
@@ -151,8 +152,8 @@ PlanChoice choose(const PlanProblem& problem) {
   PlanChoice out;
   out.objective = best.objective;
   out.lower_bound = std::min(least_unary_costs(problem), best.objective);
-  out.feasible = best.objective < kUnreachable &&
-                 (!limit || best.peak_bytes <= *limit);
+  out.feasible =
+      best.objective < kUnreachable && (!limit || best.peak_bytes <= *limit);
   out.choices = std::move(best.choices);
   return out;
 }

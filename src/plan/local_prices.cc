@@ -51,10 +51,14 @@ void LocalPrices::view_use(std::size_t use) {
   view.earlier.clear();
   const PlanValue& value = problem_.value(view.value);
   const std::uint32_t made = choices_[value.maker.index()];
-  view.counts = value.maker != variable_ && made != kUndecided;
+  view.made_is_known = made != kUndecided;
+  view.counts =
+      value.maker != variable_ && (view.made_is_known || weighs(view.value));
   if (!view.counts) return;
-  view.made =
-      problem_.variable(value.maker).choices->layout(made, value.operand);
+  if (view.made_is_known) {
+    view.made =
+        problem_.variable(value.maker).choices->layout(made, value.operand);
+  }
   collect_users(value, view);
   for (std::size_t u = 0; u < use; ++u) {
     if (variable.uses[u] == view.value) view.earlier.push_back(u);
@@ -65,6 +69,7 @@ void LocalPrices::view_made(std::size_t operand, ValueId value) {
   OperandView& view = operands_[operand];
   view.value = value;
   view.counts = true;
+  view.made_is_known = false;
   view.earlier.clear();
   view.prices.assign(
       problem_.variable(variable_).choices->layouts[operand].size(), kUnknown);
@@ -78,23 +83,34 @@ std::int64_t LocalPrices::operand_price(std::size_t operand,
   if (price != kUnknown) return price;
   const ChoiceSet& set = *problem_.variable(variable_).choices;
   const LayoutId id = set.layouts[operand][layout];
+  if (operand < set.num_uses && !view.made_is_known) {
+    // An input becomes what is taken from it.
+    return price = memory_price(view.value, id);
+  }
   if (operand < set.num_uses) {
     const bool shared = std::find(view.wanted.begin(), view.wanted.end(), id) !=
                         view.wanted.end();
-    return price = shared ? 0
-                          : problem_.move_nanoseconds(view.value, view.made, id);
+    return price = shared
+                       ? 0
+                       : problem_.move_nanoseconds(view.value, view.made, id);
   }
   std::int64_t sum = 0;
   for (const LayoutId wanted : view.wanted) {
     sum += problem_.move_nanoseconds(view.value, id, wanted);
   }
   for (const PlanUse& use : view.undecided) sum += ahead(use, view.value, id);
-  if (!lives_at_peak_.empty() && lives_at_peak_[view.value.index()]) {
-    sum += static_cast<std::int64_t>(
-        memory_price_ *
-        static_cast<double>(problem_.resident_bytes(view.value, id)));
-  }
-  return price = sum;
+  return price = sum + memory_price(view.value, id);
+}
+
+bool LocalPrices::weighs(ValueId value) const {
+  return !lives_at_peak_.empty() && lives_at_peak_[value.index()];
+}
+
+std::int64_t LocalPrices::memory_price(ValueId value, LayoutId layout) const {
+  if (!weighs(value)) return 0;
+  return static_cast<std::int64_t>(
+      memory_price_ *
+      static_cast<double>(problem_.resident_bytes(value, layout)));
 }
 
 // The least that `use` adds when its value is made as `made`, beyond the least
@@ -111,8 +127,8 @@ std::int64_t LocalPrices::ahead(PlanUse use, ValueId value,
   }
   for (std::size_t l = 0; l < layouts.size(); ++l) {
     if (extra[l] >= least) continue;
-    least = std::min(least, extra[l] + problem_.move_nanoseconds(
-                                           value, made, layouts[l]));
+    least = std::min(
+        least, extra[l] + problem_.move_nanoseconds(value, made, layouts[l]));
   }
   return least;
 }

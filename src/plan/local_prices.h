@@ -58,9 +58,10 @@ class LocalPrices {
   struct OperandView {
     ValueId value;
     bool counts = false;  // a use of an undecided maker asks nothing
-    LayoutId made;        // uses: the layout the value is made in
-    std::vector<LayoutId> wanted;    // by others that are decided
-    std::vector<PlanUse> undecided;  // makes: users yet to decide
+    bool made_is_known = false;
+    LayoutId made;  // uses: the layout the value is made in, where known
+    std::vector<LayoutId> wanted;      // by others that are decided
+    std::vector<PlanUse> undecided;    // makes: users yet to decide
     std::vector<std::int64_t> prices;  // by layout; kUnknown until asked for
     std::vector<std::size_t> earlier;  // uses of the same value before it
   };
@@ -72,6 +73,8 @@ class LocalPrices {
   std::int64_t price_below(std::uint32_t choice, std::int64_t below);
   std::int64_t operand_price(std::size_t operand, std::size_t layout);
   std::int64_t ahead(PlanUse use, ValueId value, LayoutId made) const;
+  bool weighs(ValueId value) const;
+  std::int64_t memory_price(ValueId value, LayoutId layout) const;
   bool paid_before(std::uint32_t choice, std::size_t operand) const;
 
   const PlanProblem& problem_;

@@ -31,6 +31,16 @@ void drop_unfed_carries(FactorMap& map, const std::vector<PartialSet>& meets) {
   });
 }
 
+// Strided shards multiply the layouts between which a path is searched for: on
+// larger meshes that takes minutes.
+constexpr int kMostStridedDims = 2;
+
+int dims_larger_than_one(const DeviceMesh& mesh) {
+  return static_cast<int>(
+      std::count_if(mesh.dims().begin(), mesh.dims().end(),
+                    [](const MeshDim& dim) { return dim.size > 1; }));
+}
+
 // Nothing may be sharded.
 FactorMap all_replicated(const OpSchema& op) {
   FactorMap map;
@@ -123,8 +133,10 @@ OperatorChoices OperatorChoiceCache::work_out(
   }
   StrategyOptions options;
   options.allow_empty_shards = false;
-  set->op = op_strategies(op, std::make_shared<const FactorMap>(*std::move(map)),
-                          mesh_, layouts_, options);
+  options.allow_strided = dims_larger_than_one(mesh_) <= kMostStridedDims;
+  set->op =
+      op_strategies(op, std::make_shared<const FactorMap>(*std::move(map)),
+                    mesh_, layouts_, options);
   fill_layouts(*set);
   set_costs(*set);
 

@@ -14,8 +14,9 @@
 //   + sum over values, over the distinct layouts its uses take it in other
 //     than the one it is made in, of move_nanoseconds(): one copy for all.
 //
-// The space of strategies is that of op_strategies() without empty shards, and
-// partials only where they can come from: a carry is in it when one of the
+// The space of strategies is that of op_strategies() without empty shards,
+// strided shards only on meshes of up to two dims larger than 1, and partials
+// only where they can come from: a carry is in it when one of the
 // partials that it takes is made somewhere before the operator.
 //
 //   x: f32[16,8] -> mm(x, w) -> relu, on [2]
