@@ -6,6 +6,7 @@
 namespace shardprop::cli {
 
 Command propagate_command();
+Command redistribute_command();
 Command topologies_command();
 
 }  // namespace shardprop::cli

@@ -143,7 +143,8 @@ class MoveTable {
   void place_next(const State& base, State& state,
                   const std::array<int, kMaxPlannedDims>& dims, int count,
                   int next, Call&& call) const {
-    if (next == count) {
+    // The second bound only tells the compiler what the first one means.
+    if (next == count || next == kMaxPlannedDims) {
       call(state);
       return;
     }
@@ -178,7 +179,7 @@ class MoveTable {
   // Every way to make the mesh dims of `group` partial without mixing.
   template <class Call>
   void append_partials(State& state, Mask group, int next, Call&& call) const {
-    if (next == active_.count) {
+    if (next == active_.count || next == kMaxPlannedDims) {
       call(state);
       return;
     }
