@@ -56,10 +56,13 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
     set(Move::kReduce, std::min(exchange, least(CollectiveKind::kAllReduce)));
     const auto ranks = static_cast<double>(places_[group].ranks);
     for (const CollectiveKind kind :
-         {CollectiveKind::kAllGather, CollectiveKind::kAllToAll,
-          CollectiveKind::kAllReduce, CollectiveKind::kPermute}) {
+         {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+          CollectiveKind::kAllToAll, CollectiveKind::kAllReduce,
+          CollectiveKind::kPermute}) {
+      // Of S or B, what a rank comes to hold that it did not before.
       const bool keeps = kind == CollectiveKind::kAllGather ||
-                         kind == CollectiveKind::kAllToAll;
+                         kind == CollectiveKind::kAllToAll ||
+                         kind == CollectiveKind::kReduceScatter;
       for (const AlgorithmLine& line : lines(kind, group)) {
         const double rate =
             line.bandwidth_gbps * (keeps ? (ranks - 1) / ranks : 1);
@@ -241,7 +244,7 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   const bool even = from_size.even && to_size.even;
   if (permutes(group, from, to, even)) {
     return {CollectiveKind::kPermute,
-            timed(CollectiveKind::kPermute, group, in), in, held};
+            timed(CollectiveKind::kPermute, group, in), in, held, even};
   }
   // Between tensor dims that have nothing in common every rank sends every
   // other one an equal piece.
@@ -255,7 +258,9 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   // Otherwise there is a rank that keeps nothing, or nearly nothing.
   std::int64_t sent = std::max(in, out);
   std::int64_t exchanged = ceil_div(sent * ranks, ranks - 1);
+  bool exact = even;
   if ((left & cut) == 0) {
+    exact = true;
     std::int64_t piece = item_;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       piece *= std::min(from_size.shape[d], to_size.shape[d]);
@@ -266,7 +271,7 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   return {CollectiveKind::kAllToAll,
           timed(CollectiveKind::kAllToAll, group, exchanged) +
               times_.memory_pass(in),
-          sent, held};
+          sent, held, exact};
 }
 
 MovePrice MovePricer::price(Move move, Mask group, const State& from,

@@ -74,6 +74,9 @@ struct MovePrice {
   std::int64_t nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
   std::int64_t held_bytes = 0;  // input, output and staging
+  // False where some rank may send less than the largest shard; only a count
+  // over ranks says how much.
+  bool exact = true;
 };
 
 class MovePricer {

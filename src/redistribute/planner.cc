@@ -156,6 +156,14 @@ Result<RedistributePlan> RedistributePlanner::plan(
   plan.peak_bytes = source_bytes;
   plan.nanoseconds = found.path.nanoseconds;
   MovePricer pricer(body.times, body.active, found.alphabet, meta);
+  // On the way, mesh dims of size 1 are as in the target, but for partials,
+  // which need not go with those still to be reduced.
+  Layout others = to;
+  for (int i = 0; i < body.mesh.ndim(); ++i) {
+    if (body.mesh.size(i) == 1 && to[i].is_partial()) {
+      SP_ASSIGN(others, others.with(i, Placement::replicate()));
+    }
+  }
   Layout at = from;
   for (const PathStep& taken : found.path.steps) {
     const MovePrice price = pricer.price(taken.move, taken.group, taken.from,
@@ -169,11 +177,10 @@ Result<RedistributePlan> RedistributePlanner::plan(
           body.active.mesh_dims[static_cast<std::size_t>(i)]);
     }
     step.src = at;
-    step.dst = to_layout(taken.to, body.active, found.alphabet, to);
+    step.dst = to_layout(taken.to, body.active, found.alphabet, others);
     step.nanoseconds = price.nanoseconds;
     step.bytes_per_rank = price.bytes_per_rank;
-    if (taken.move == redistribute::Move::kExchange &&
-        price.bytes_per_rank == pricer.bytes(pricer.local_size(taken.from))) {
+    if (!price.exact) {
       step.bytes_per_rank =
           redistribute::exchanged_bytes(step.src, step.dst, body.mesh, meta);
     }

@@ -31,7 +31,6 @@ struct Node {
   std::uint32_t before = kNone;
   Move move = Move::kSlice;
   Mask group = 0;
-  bool done = false;
 };
 
 struct Waiting {
@@ -55,8 +54,13 @@ struct Waiting {
 // by it (A*) is exact.
 class Ahead {
  public:
+  // With strided shards a collective may change how others are written, and
+  // tensors without elements travel for nothing: then there is no bound.
   Ahead(const SearchProblem& problem, const State& target)
-      : problem_(problem), target_(target) {
+      : problem_(problem),
+        target_(target),
+        bounded_(!problem.alphabet.has_strided() && problem.meta.numel() > 0) {
+    if (!bounded_) return;
     const int count = problem.active.count;
     for (Mask set = 1; set < Mask{1} << count; ++set) {
       cover_[set] = kUnreached;
@@ -68,7 +72,6 @@ class Ahead {
             std::min(cover_[set], cover_[set & ~group] + label_of(least, 1));
       }
     }
-    if (problem.alphabet.has_strided()) return;
     per_byte_ = problem.times.least_nanoseconds_per_byte();
     item_ = static_cast<double>(item_size(problem.meta.dtype()));
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
@@ -78,8 +81,7 @@ class Ahead {
 
   // The part that latencies have.
   Label latencies(const State& state) const {
-    // With strided shards a collective may change how others are written.
-    if (problem_.alphabet.has_strided()) return 0;
+    if (!bounded_) return 0;
     const int count = problem_.active.count;
     Mask unsettled = 0;
     for (int i = 0; i < count; ++i) {
@@ -109,7 +111,7 @@ class Ahead {
 
   // Both parts.
   Label operator()(const State& state) const {
-    if (problem_.alphabet.has_strided()) return 0;
+    if (!bounded_) return 0;
     const bool terms = holds_terms(state);
     double most = 0;
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
@@ -174,6 +176,7 @@ class Ahead {
 
   const SearchProblem& problem_;
   State target_;
+  bool bounded_;
   double per_byte_ = 0;
   double item_ = 0;
   std::array<Block, kProbes> wanted_;
@@ -189,7 +192,8 @@ class Search {
       : problem_(problem),
         table_(problem.active, problem.alphabet),
         pricer_(problem.times, problem.active, problem.alphabet, problem.meta),
-        ahead_(problem, target) {
+        ahead_(problem, target),
+        sends_(problem.meta.numel() > 0) {
     nodes_.reserve(64);
     source_ = node_of(source);
     target_ = node_of(target);
@@ -199,12 +203,15 @@ class Search {
     nodes_[source_].label = 0;
     queue_.push({nodes_[source_].ahead, source_});
     while (!queue_.empty()) {
-      const std::uint32_t at = queue_.top().node;
+      const Waiting next = queue_.top();
       queue_.pop();
-      if (at == target_) return path();
-      if (nodes_[at].done) continue;
-      nodes_[at].done = true;
-      expand(at);
+      if (next.node == target_) return path();
+      // Reached better since. A layout reached better after it was expanded
+      // is expanded again, so that rounded bounds lose nothing.
+      if (next.whole > nodes_[next.node].label + nodes_[next.node].ahead) {
+        continue;
+      }
+      expand(next.node);
     }
     return std::nullopt;
   }
@@ -225,7 +232,9 @@ class Search {
     const Label here = nodes_[at].label;
     table_.for_each(state, [&](Move move, Mask group, const State& raw) {
       const Label least =
-          here + label_of(problem_.times.least_nanoseconds(move, group), 1);
+          here +
+          label_of(sends_ ? problem_.times.least_nanoseconds(move, group) : 0,
+                   1);
       if (least >= nodes_[target_].label) return;
       if (!problem_.alphabet.has_strided()) {
         relax(at, state, here, move, group, raw, least);
@@ -283,6 +292,7 @@ class Search {
   MoveTable table_;
   MovePricer pricer_;
   Ahead ahead_;
+  bool sends_;
   StateIndex index_;
   std::vector<Node> nodes_;
   Queue queue_;

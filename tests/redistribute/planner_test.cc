@@ -7,8 +7,10 @@
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/redistribute/redistribute_table.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -255,15 +257,16 @@ TEST_CASE("a table names its layouts and takes wanted ones in") {
   const auto planner =
       value_of(RedistributePlanner::create(mesh, default_topology()));
   const Layout strided = value_of(Layout::parse("SS(0,2),R,R"));
+  const Layout wanted[] = {strided};
   const auto table =
-      value_of(RedistributeTable::create(planner, meta, {{strided}}));
+      value_of(RedistributeTable::create(planner, meta, wanted));
   CHECK(table.index_of(strided).has_value());
   CHECK(table.index_of(value_of(Layout::parse("S(0),S(1),R"))) ==
         table.index_of(value_of(Layout::parse("S(0),R,R"))));
   CHECK_FALSE(
       table.index_of(value_of(Layout::parse("SS(1,2),R,R"))).has_value());
-  CHECK_CODE(RedistributeTable::create(planner, meta,
-                                       {{value_of(Layout::parse("S(5),R,R"))}}),
+  const Layout outside[] = {value_of(Layout::parse("S(5),R,R"))};
+  CHECK_CODE(RedistributeTable::create(planner, meta, outside),
              ErrorCode::kShardDimOutOfRange);
 }
 
