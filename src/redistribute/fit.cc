@@ -142,17 +142,17 @@ Result<std::vector<Measurement>> parse_measurements(std::string_view text) {
     // size count type redop root time ..., or bytes and time alone.
     const std::size_t time = words.size() == 2 ? 1 : 5;
     const auto bytes = parse_int(words.front());
-    const auto microseconds =
-        time < words.size() ? number(words[time]) : std::nullopt;
-    if (!bytes || *bytes < 0 || !microseconds || !(*microseconds > 0) ||
-        !std::isfinite(*microseconds)) {
+    const double microseconds =
+        time < words.size() ? number(words[time]).value_or(-1) : -1;
+    if (!bytes || *bytes < 0 || !(microseconds > 0) ||
+        !std::isfinite(microseconds)) {
       return fail(Error{ErrorCode::kMeasurementTable,
                         "`" + std::string(line) + "` is no measurement",
                         "line " + std::to_string(row),
                         {},
                         "write bytes and microseconds, or rows of nccl-tests"});
     }
-    if (*bytes > 0) out.push_back({*bytes, *microseconds});
+    if (*bytes > 0) out.push_back({*bytes, microseconds});
   }
   return out;
 }

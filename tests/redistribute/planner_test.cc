@@ -87,11 +87,11 @@ TEST_CASE("shards move by all-to-all, over one mesh dim or several") {
         "S(0),S(1) -permute[0,1]-> S(1),S(0)");
 }
 
-TEST_CASE("a large all-reduce over nodes scatters inside a node first") {
-  CHECK(path(value_of(plan_of("dp=4,tp=8", "bf16[16384,16384]", "P(sum),P(sum)",
-                              "R,S(0)"))) ==
-        "P(sum),P(sum) -reduce_scatter[1]-> P(sum),S(0) -all_reduce[0]-> "
-        "R,S(0)");
+TEST_CASE("a large reduction over nodes scatters over all links first") {
+  CHECK(path(value_of(plan_of("dp=4,tp=8", "bf16[16384,16384]",
+                              "P(sum),P(sum)", "R,S(0)"))) ==
+        "P(sum),P(sum) -reduce_scatter[0,1]-> S(0)@1,S(0)@0 "
+        "-all_gather[0]-> R,S(0)");
 }
 
 TEST_CASE("uneven nested shards gather right in one collective") {

@@ -24,7 +24,6 @@ inline constexpr std::int64_t kNoPath =
 // Every way to write a layout whose placements are among `allowed` on mesh dims
 // larger than 1 and R on the others.
 inline std::vector<Layout> all_layouts(const DeviceMesh& mesh,
-                                       const TensorMeta& meta,
                                        const std::vector<Placement>& allowed) {
   std::vector<Placements> assignments{Placements{}};
   for (int i = 0; i < mesh.ndim(); ++i) {
