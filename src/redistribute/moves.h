@@ -36,9 +36,10 @@ class MoveTable {
       : active_(active), alphabet_(alphabet) {}
 
   // Calls visit(Move, Mask, const State&) for every move out of `at`, with the
-  // layout it leads to.
-  template <class Visit>
-  void for_each(const State& at, Visit&& visit) const {
+  // layout it leads to; but of a move with many outcomes only where
+  // admit(Move, Mask) says that they are worth listing.
+  template <class Admit, class Visit>
+  void for_each(const State& at, Admit&& admit, Visit&& visit) const {
     Mask replicated = 0;
     Mask sharded = 0;
     Mask partial = 0;
@@ -65,6 +66,7 @@ class MoveTable {
         whole.order[i] = 0;
       }
       visit(Move::kGather, group, whole);
+      if (!admit(Move::kExchange, group)) return;
       append_shards(whole, group, [&](const State& other) {
         if (!shrinks(at, other, whole, group)) {
           visit(Move::kExchange, group, other);
@@ -84,6 +86,7 @@ class MoveTable {
       }
       visit(Move::kReduce, group, whole);
       if (rescales) visit(Move::kRescale, group, rescaled);
+      if (!admit(Move::kReduceScatter, group)) return;
       append_shards(whole, group, [&](const State& other) {
         visit(Move::kReduceScatter, group, other);
       });

@@ -46,12 +46,12 @@ struct Waiting {
 // A shard or partial that is not as the target wants it must take part in some
 // collective, and so must one behind a cut that has to change. The least that
 // collectives over a set of mesh dims can take is the cheapest way to cover
-// the set by groups, by their latencies alone. And what a rank needs and does
-// not hold it must receive, at no more than the best rate of any group.
+// the set by groups, by their latencies alone. And what a cell of ranks needs
+// and none of them holds must come in, at no more than the best rate at which
+// any collective feeds a cell; cells are single ranks, and the ranks that slow
+// mesh dims set apart.
 //
-// A collective changes no standing but of its own group and brings a rank no
-// byte for free, so both bounds are consistent and so is their sum: the search
-// by it (A*) is exact.
+// No path costs less, so the search by it (A*) is exact.
 class Ahead {
  public:
   // With strided shards a collective may change how others are written, and
@@ -61,21 +61,33 @@ class Ahead {
         target_(target),
         bounded_(!problem.alphabet.has_strided() && problem.meta.numel() > 0) {
     if (!bounded_) return;
+    const GroupTimes& times = problem.times;
     const int count = problem.active.count;
-    for (Mask set = 1; set < Mask{1} << count; ++set) {
+    for (Mask set = 1; set <= times.all(); ++set) {
       cover_[set] = kUnreached;
       const Mask first = set & (~set + 1);
-      for (Mask group = 1; group < Mask{1} << count; ++group) {
+      for (Mask group = 1; group <= times.all(); ++group) {
         if ((group & first) == 0) continue;
-        const std::int64_t least = problem.times.least_nanoseconds(group);
-        cover_[set] =
-            std::min(cover_[set], cover_[set & ~group] + label_of(least, 1));
+        const Label least = label_of(times.least_nanoseconds(group), 1);
+        cover_[set] = std::min(cover_[set], cover_[set & ~group] + least);
       }
     }
-    per_byte_ = problem.times.least_nanoseconds_per_byte();
-    item_ = static_cast<double>(item_size(problem.meta.dtype()));
-    for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      wanted_[probe] = held_by(target, probe);
+    if (count == 0) return;
+    const bool reduces =
+        problem.alphabet.first_partial() < problem.alphabet.size();
+    const auto item = static_cast<double>(item_size(problem.meta.dtype()));
+    const CutList cuts = cuts_of(target);
+    const auto probe = [&](Mask outer) {
+      const double cost = item * times.least_per_byte(outer, reduces);
+      for (const Mask last : {Mask{0x55555555}, Mask{0xaaaaaaaa}}) {
+        Probe& made = probes_[probe_count_++];
+        made = {outer, last, cost, {}};
+        wanted_by(cuts, made);
+      }
+    };
+    probe(times.all());
+    if (times.crossing() != 0 && times.crossing() != times.all()) {
+      probe(times.crossing());
     }
   }
 
@@ -112,74 +124,125 @@ class Ahead {
   // Both parts.
   Label operator()(const State& state) const {
     if (!bounded_) return 0;
-    const bool terms = holds_terms(state);
-    double most = 0;
-    for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      const Block held = held_by(state, probe);
-      double needed = 1;
-      double kept = terms ? 0 : 1;
-      for (std::size_t d = 0; d < held.dims.size(); ++d) {
-        const Interval& want = wanted_[probe].dims[d];
-        const Interval& have = held.dims[d];
-        needed *= static_cast<double>(want.size());
-        kept *= static_cast<double>(std::max(
-            std::int64_t{0},
-            std::min(want.end, have.end) - std::max(want.begin, have.begin)));
+    Mask terms = 0;  // of reductions that the target wants done
+    for (int i = 0; i < problem_.active.count; ++i) {
+      if (problem_.alphabet[state.symbol[i]].partial &&
+          !problem_.alphabet[target_.symbol[i]].partial) {
+        terms |= Mask{1} << i;
       }
-      most = std::max(most, needed - kept);
+    }
+    const CutList cuts = cuts_of(state);
+    double most = 0;
+    for (std::size_t p = 0; p < probe_count_; ++p) {
+      const Probe& probe = probes_[p];
+      double needed = 1;
+      for (const Interval& want : probe.wanted) {
+        needed *= static_cast<double>(want.size());
+      }
+      const double kept = (terms & probe.outer) != 0 ? 0 : kept_by(cuts, probe);
+      most = std::max(most, (needed - kept) * probe.per_element);
     }
     // Rounded down by more than rounding of times can make up for.
-    const double least = most * item_ * per_byte_ * (1 - 1e-9) - 64;
+    const double least = most * (1 - 1e-9) - 64;
     const Label bytes =
         least > 0 ? label_of(static_cast<std::int64_t>(least), 0) : 0;
     return latencies(state) + bytes;
   }
 
  private:
-  // Two ranks far apart, whose shards change with any order of cuts.
-  static constexpr std::size_t kProbes = 2;
-  struct Block {
-    InlineVector<Interval, 6> dims;
+  // One cell, by its coordinates on the mesh dims `outer`: the first or, where
+  // `last` has a bit, the last. Two opposite ones, since shards move in or out
+  // of any one cell by chance.
+  struct Probe {
+    Mask outer = 0;
+    Mask last = 0;
+    double per_element = 0;
+    InlineVector<Interval, 6> wanted;
   };
 
-  // Terms of a reduction that the target wants reduced.
-  bool holds_terms(const State& state) const {
-    for (int i = 0; i < problem_.active.count; ++i) {
-      if (problem_.alphabet[state.symbol[i]].partial &&
-          !problem_.alphabet[target_.symbol[i]].partial) {
-        return true;
-      }
-    }
-    return false;
-  }
+  // Mesh dims that shard, first cuts first.
+  struct CutList {
+    std::array<std::int8_t, kMaxPlannedDims> mesh_dim{};
+    std::array<std::int16_t, kMaxPlannedDims> dim{};
+    int count = 0;
+  };
 
-  Block held_by(const State& state, std::size_t probe) const {
-    Block block;
-    for (const std::int64_t size : problem_.meta.shape()) {
-      block.dims.push_back({0, size});
-    }
+  CutList cuts_of(const State& state) const {
+    CutList cuts;
     const int count = problem_.active.count;
     for (int place = 0; place < count; ++place) {
       for (int i = 0; i < count; ++i) {
-        const Alphabet::Symbol& symbol = problem_.alphabet[state.symbol[i]];
-        if (!symbol.shard() || state.order[i] != place) continue;
-        const std::int64_t parts =
-            problem_.active.sizes[static_cast<std::size_t>(i)];
-        const bool last = (static_cast<std::size_t>(i) + probe) % 2 == 1;
-        Interval& held = block.dims[static_cast<std::size_t>(symbol.dim)];
-        const Interval part = chunk(held.size(), parts, last ? parts - 1 : 0);
-        held = {held.begin + part.begin, held.begin + part.end};
+        const std::int16_t dim = problem_.alphabet[state.symbol[i]].dim;
+        if (dim < 0 || state.order[i] != place) continue;
+        const auto at = static_cast<std::size_t>(cuts.count++);
+        cuts.mesh_dim[at] = static_cast<std::int8_t>(i);
+        cuts.dim[at] = dim;
       }
     }
-    return block;
+    return cuts;
+  }
+
+  Interval part_of(Interval whole, int mesh_dim, const Probe& probe) const {
+    const std::int64_t parts =
+        problem_.active.sizes[static_cast<std::size_t>(mesh_dim)];
+    const bool last = (probe.last >> mesh_dim & 1U) != 0;
+    const Interval part = chunk(whole.size(), parts, last ? parts - 1 : 0);
+    return {whole.begin + part.begin, whole.begin + part.end};
+  }
+
+  // A box that the cell's ranks want among them: no more than they do want.
+  void wanted_by(const CutList& cuts, Probe& probe) const {
+    for (const std::int64_t size : problem_.meta.shape()) {
+      probe.wanted.push_back({0, size});
+    }
+    for (int k = 0; k < cuts.count; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      bool outer = (probe.outer >> cuts.mesh_dim[at] & 1U) != 0;
+      // An inner cut is undone by the union over the cell, unless it comes
+      // before an outer one, which would leave holes: then one rank's part.
+      for (int later = k + 1; later < cuts.count; ++later) {
+        const auto behind = static_cast<std::size_t>(later);
+        outer = outer || (cuts.dim[behind] == cuts.dim[at] &&
+                          (probe.outer >> cuts.mesh_dim[behind] & 1U) != 0);
+      }
+      if (!outer) continue;
+      Interval& want = probe.wanted[static_cast<std::size_t>(cuts.dim[at])];
+      want = part_of(want, cuts.mesh_dim[at], probe);
+    }
+  }
+
+  // How much of what the cell wants its ranks hold among them: no less.
+  double kept_by(const CutList& cuts, const Probe& probe) const {
+    InlineVector<Interval, 6> held;
+    for (const std::int64_t size : problem_.meta.shape()) {
+      held.push_back({0, size});
+    }
+    std::uint64_t blurred = 0;  // dims whose union may have holes from here on
+    for (int k = 0; k < cuts.count; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      const std::uint64_t dim = std::uint64_t{1} << cuts.dim[at];
+      if ((probe.outer >> cuts.mesh_dim[at] & 1U) == 0) {
+        blurred |= dim;
+      } else if ((blurred & dim) == 0) {
+        Interval& have = held[static_cast<std::size_t>(cuts.dim[at])];
+        have = part_of(have, cuts.mesh_dim[at], probe);
+      }
+    }
+    double kept = 1;
+    for (std::size_t d = 0; d < held.size(); ++d) {
+      const Interval& want = probe.wanted[d];
+      kept *= static_cast<double>(
+          std::max(std::int64_t{0}, std::min(want.end, held[d].end) -
+                                        std::max(want.begin, held[d].begin)));
+    }
+    return kept;
   }
 
   const SearchProblem& problem_;
   State target_;
   bool bounded_;
-  double per_byte_ = 0;
-  double item_ = 0;
-  std::array<Block, kProbes> wanted_;
+  std::array<Probe, 4> probes_;
+  std::size_t probe_count_ = 0;
   std::array<Label, std::size_t{1} << kMaxPlannedDims> cover_{};
 };
 
@@ -230,7 +293,12 @@ class Search {
   void expand(std::uint32_t at) {
     const State state = index_.states()[at];
     const Label here = nodes_[at].label;
-    table_.for_each(state, [&](Move move, Mask group, const State& raw) {
+    const auto admit = [&](Move move, Mask group) {
+      const std::int64_t least =
+          sends_ ? pricer_.least(move, group, nodes_[at].size) : 0;
+      return here + label_of(least, 1) < nodes_[target_].label;
+    };
+    table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
       const Label least =
           here +
           label_of(sends_ ? problem_.times.least_nanoseconds(move, group) : 0,
