@@ -91,7 +91,9 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
   }
   const std::vector<int> on = step.on;
   const std::vector<int> sizes = step.sizes;
-  if (on.empty()) {
+  if (on.empty() && !std::isfinite(best[0])) {
+    network.infeasible = true;
+  } else if (on.empty()) {
     network.offset += static_cast<Int128>(best[0]);
   } else if (on.size() == 1) {
     std::vector<double>& costs = network.variables[static_cast<std::size_t>(on[0])].costs;

@@ -228,11 +228,21 @@ Result<std::optional<std::int64_t>> Arguments::bytes(
 int exit_code(const Error& error) {
   // By the hundred of the code: which kind of thing was wrong.
   switch (static_cast<int>(error.code) / 100) {
+    case 1:
+      return error.code == ErrorCode::kTopologyFile ? kBadInput : kUsage;
     case 2:
       return kUnsupported;
     case 4:
     case 5:
       return kBadInput;
+    case 7:
+      // A plan file is input; a pin is usage.
+      return error.code == ErrorCode::kPlanFile ||
+                     error.code == ErrorCode::kPlanSchemaVersion
+                 ? kBadInput
+                 : kUsage;
+    case 6:
+      return error.code == ErrorCode::kMeasurementTable ? kBadInput : kUsage;
     default:
       return kUsage;
   }
