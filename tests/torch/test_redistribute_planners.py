@@ -1,6 +1,6 @@
 """Compares redistribution plans with PyTorch's own two planners.
 
-  python tests/torch/compare_redistribute_planners.py \\
+  python tests/torch/test_redistribute_planners.py \\
       --bin build/tests/oracle/redistribute_prices
 
 The same random pairs of layouts go to PyTorch's greedy planner (its default),
