@@ -116,7 +116,7 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
   }
   auto path =
       shortest_path(SearchProblem{body.active, alphabet, body.times, body.mesh,
-                                  meta, body.options.memory_limit},
+                                  meta, body.options.memory_limit, graph.get()},
                     *source, *target);
   if (!path) {
     const std::int64_t least =

@@ -26,6 +26,7 @@ constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
 
 struct Node {
   LocalSize size;
+  bool made = false;
   Label label = kUnreached;  // of the best path from the source so far
   Label ahead = 0;           // no path on to the target is shorter
   std::uint32_t before = kNone;
@@ -33,11 +34,14 @@ struct Node {
   Mask group = 0;
 };
 
+// Equal layouts in line are taken by their code, which does not depend on how
+// layouts are numbered.
 struct Waiting {
   Label whole;  // label and what is at least ahead
+  std::uint64_t code;
   std::uint32_t node;
   friend bool operator>(const Waiting& a, const Waiting& b) {
-    return std::tie(a.whole, a.node) > std::tie(b.whole, b.node);
+    return std::tie(a.whole, a.code) > std::tie(b.whole, b.code);
   }
 };
 
@@ -257,14 +261,18 @@ class Search {
         pricer_(problem.times, problem.active, problem.alphabet, problem.meta),
         ahead_(problem, target),
         sends_(problem.meta.numel() > 0) {
-    nodes_.reserve(64);
+    if (problem.graph != nullptr) {
+      nodes_.resize(problem.graph->states().size());
+    } else {
+      nodes_.reserve(64);
+    }
     source_ = node_of(source);
     target_ = node_of(target);
   }
 
   std::optional<Path> run() {
     nodes_[source_].label = 0;
-    queue_.push({nodes_[source_].ahead, source_});
+    queue_.push({nodes_[source_].ahead, 0, source_});
     while (!queue_.empty()) {
       const Waiting next = queue_.top();
       queue_.pop();
@@ -280,59 +288,95 @@ class Search {
   }
 
  private:
+  const State& state_of(std::uint32_t node) const {
+    return problem_.graph != nullptr ? problem_.graph->states()[node]
+                                     : index_.states()[node];
+  }
+
   std::uint32_t node_of(const State& state) {
-    const auto [number, made] = index_.insert(state);
-    if (made) {
-      nodes_.emplace_back();
-      nodes_.back().size = pricer_.local_size(state);
-      nodes_.back().ahead = ahead_(state);
-    }
+    const std::uint32_t number = problem_.graph != nullptr
+                                     ? problem_.graph->number(state)
+                                     : index_.insert(state).first;
+    if (number >= nodes_.size()) nodes_.emplace_back();
+    make(number);
     return number;
   }
 
+  void make(std::uint32_t number) {
+    Node& node = nodes_[number];
+    if (node.made) return;
+    node.made = true;
+    node.size = pricer_.local_size(state_of(number));
+    node.ahead = ahead_(state_of(number));
+  }
+
+  Label least_after(Label here, Move move, Mask group) const {
+    return here +
+           label_of(sends_ ? problem_.times.least_nanoseconds(move, group) : 0,
+                    1);
+  }
+
+  // Whether moves of this kind over `group` may still improve on the target.
+  bool admits(std::uint32_t at, Move move, Mask group) {
+    const std::int64_t least =
+        sends_ ? pricer_.least(move, group, nodes_[at].size) : 0;
+    return nodes_[at].label + label_of(least, 1) < nodes_[target_].label;
+  }
+
   void expand(std::uint32_t at) {
-    const State state = index_.states()[at];
+    if (problem_.graph != nullptr) {
+      expand_listed(at);
+    } else {
+      expand_found(at);
+    }
+  }
+
+  void expand_listed(std::uint32_t at) {
+    for (const LayoutGraph::Run& run : problem_.graph->runs(at)) {
+      if (!admits(at, run.move, run.group)) continue;
+      const Label least = least_after(nodes_[at].label, run.move, run.group);
+      for (const std::uint16_t to : problem_.graph->targets(run)) {
+        make(to);
+        relax(at, run.move, run.group, to, least);
+      }
+    }
+  }
+
+  void expand_found(std::uint32_t at) {
+    const State state = state_of(at);
     const Label here = nodes_[at].label;
     const auto admit = [&](Move move, Mask group) {
-      const std::int64_t least =
-          sends_ ? pricer_.least(move, group, nodes_[at].size) : 0;
-      return here + label_of(least, 1) < nodes_[target_].label;
+      return admits(at, move, group);
     };
     table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
-      const Label least =
-          here +
-          label_of(sends_ ? problem_.times.least_nanoseconds(move, group) : 0,
-                   1);
-      if (least >= nodes_[target_].label) return;
-      if (!problem_.alphabet.has_strided()) {
-        relax(at, state, here, move, group, raw, least);
-        return;
+      const Label least = least_after(here, move, group);
+      if (least + ahead_.latencies(raw) >= nodes_[target_].label) return;
+      State to = raw;
+      if (problem_.alphabet.has_strided()) {
+        const auto form =
+            canonical_state(raw, problem_.active, problem_.alphabet,
+                            problem_.mesh, problem_.meta.shape());
+        if (!form || *form == state) return;
+        to = *form;
       }
-      const auto form = canonical_state(raw, problem_.active, problem_.alphabet,
-                                        problem_.mesh, problem_.meta.shape());
-      if (form && !(*form == state)) {
-        relax(at, state, here, move, group, *form, least);
-      }
+      relax(at, move, group, node_of(to), least);
     });
   }
 
-  void relax(std::uint32_t at, const State& state, Label here, Move move,
-             Mask group, const State& to, Label least) {
-    if (least + ahead_.latencies(to) >= nodes_[target_].label) return;
-    const std::uint32_t number = node_of(to);
-    if (least >= nodes_[number].label ||
-        least + nodes_[number].ahead >= nodes_[target_].label) {
+  void relax(std::uint32_t at, Move move, Mask group, std::uint32_t to,
+             Label least) {
+    Node& node = nodes_[to];
+    if (least >= node.label || least + node.ahead >= nodes_[target_].label) {
       return;
     }
-    const MovePrice price = pricer_.price(move, group, state, nodes_[at].size,
-                                          to, nodes_[number].size);
+    const MovePrice price = pricer_.price(
+        move, group, state_of(at), nodes_[at].size, state_of(to), node.size);
     if (problem_.memory_limit) {
       const std::int64_t source =
           at == source_ ? 0 : pricer_.bytes(nodes_[source_].size);
       if (price.held_bytes + source > *problem_.memory_limit) return;
     }
-    const Label label = here + label_of(price.nanoseconds, 1);
-    Node& node = nodes_[number];
+    const Label label = nodes_[at].label + label_of(price.nanoseconds, 1);
     if (label >= node.label || label + node.ahead >= nodes_[target_].label) {
       return;
     }
@@ -340,17 +384,16 @@ class Search {
     node.before = at;
     node.move = move;
     node.group = group;
-    queue_.push({label + node.ahead, number});
+    queue_.push({label + node.ahead, state_of(to).code(), to});
   }
 
   Path path() const {
     Path path;
     path.nanoseconds = nanoseconds_of(nodes_[target_].label);
-    const auto& states = index_.states();
     for (std::uint32_t at = target_; nodes_[at].before != kNone;
          at = nodes_[at].before) {
       path.steps.push_back({nodes_[at].move, nodes_[at].group,
-                            states[nodes_[at].before], states[at]});
+                            state_of(nodes_[at].before), state_of(at)});
     }
     std::reverse(path.steps.begin(), path.steps.end());
     return path;
@@ -369,39 +412,6 @@ class Search {
 };
 
 }  // namespace
-
-std::pair<std::uint32_t, bool> StateIndex::insert(const State& state) {
-  if (2 * states_.size() >= slots_.size()) grow();
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, state.code()) & mask;;
-       at = (at + 1) & mask) {
-    if (slots_[at] == kEmpty) {
-      slots_[at] = static_cast<std::uint32_t>(states_.size());
-      states_.push_back(state);
-      return {slots_[at], true};
-    }
-    if (states_[slots_[at]] == state) return {slots_[at], false};
-  }
-}
-
-std::optional<std::uint32_t> StateIndex::find(const State& state) const {
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, state.code()) & mask;;
-       at = (at + 1) & mask) {
-    if (slots_[at] == kEmpty) return std::nullopt;
-    if (states_[slots_[at]] == state) return slots_[at];
-  }
-}
-
-void StateIndex::grow() {
-  slots_.assign(slots_.size() * 4, kEmpty);
-  const std::size_t mask = slots_.size() - 1;
-  for (std::uint32_t i = 0; i < states_.size(); ++i) {
-    std::size_t at = hash_mix(0, states_[i].code()) & mask;
-    while (slots_[at] != kEmpty) at = (at + 1) & mask;
-    slots_[at] = i;
-  }
-}
 
 std::optional<Path> shortest_path(const SearchProblem& problem,
                                   const State& source, const State& target) {

@@ -88,8 +88,8 @@ TEST_CASE("shards move by all-to-all, over one mesh dim or several") {
 }
 
 TEST_CASE("a large reduction over nodes scatters over all links first") {
-  CHECK(path(value_of(plan_of("dp=4,tp=8", "bf16[16384,16384]",
-                              "P(sum),P(sum)", "R,S(0)"))) ==
+  CHECK(path(value_of(plan_of("dp=4,tp=8", "bf16[16384,16384]", "P(sum),P(sum)",
+                              "R,S(0)"))) ==
         "P(sum),P(sum) -reduce_scatter[0,1]-> S(0)@1,S(0)@0 "
         "-all_gather[0]-> R,S(0)");
 }
@@ -176,6 +176,30 @@ TEST_CASE("five mesh dims, and the same plan every time") {
   CHECK(value_of(plan_of(mesh, "bf16[256,128]", src, dst)) == first);
 }
 
+TEST_CASE("a planner that has planned much plans the same") {
+  // After some plans a planner keeps the graph of its layouts.
+  const auto mesh = value_of(DeviceMesh::parse("2,2,2"));
+  const auto meta = value_of(TensorMeta::parse("bf16[64,64]"));
+  const auto used =
+      value_of(RedistributePlanner::create(mesh, default_topology()));
+  const char* layouts[] = {"R,R,R",         "S(0),R,S(0)",    "S(0),S(1),R",
+                           "P(sum),R,S(1)", "S(1),S(1),S(0)", "P(sum),P(sum),R",
+                           "R,S(1),S(0)",   "S(0)@1,S(0)@0,R"};
+  for (int round = 0; round < 3; ++round) {
+    for (const char* src : layouts) {
+      for (const char* dst : layouts) {
+        const auto a = value_of(Layout::parse(src));
+        const auto b = value_of(Layout::parse(dst));
+        const auto fresh =
+            value_of(RedistributePlanner::create(mesh, default_topology()));
+        const auto plan = used.plan(a, b, meta);
+        REQUIRE(plan.has_value() == fresh.plan(a, b, meta).has_value());
+        if (plan) CHECK(*plan == *fresh.plan(a, b, meta));
+      }
+    }
+  }
+}
+
 TEST_CASE("equal costs prefer fewer steps") {
   // Everything is free on a topology of no latency: one step still wins.
   const auto plan =
@@ -258,8 +282,7 @@ TEST_CASE("a table names its layouts and takes wanted ones in") {
       value_of(RedistributePlanner::create(mesh, default_topology()));
   const Layout strided = value_of(Layout::parse("SS(0,2),R,R"));
   const Layout wanted[] = {strided};
-  const auto table =
-      value_of(RedistributeTable::create(planner, meta, wanted));
+  const auto table = value_of(RedistributeTable::create(planner, meta, wanted));
   CHECK(table.index_of(strided).has_value());
   CHECK(table.index_of(value_of(Layout::parse("S(0),S(1),R"))) ==
         table.index_of(value_of(Layout::parse("S(0),R,R"))));
