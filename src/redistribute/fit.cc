@@ -26,8 +26,9 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 std::optional<double> number(std::string_view text) {
   double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [stop, code] = std::from_chars(begin, end, value);
   if (code != std::errc() || stop != end) return std::nullopt;
   return value;
 }

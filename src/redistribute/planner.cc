@@ -114,6 +114,7 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
   if (!source || !target) {
     throw InternalError("an endpoint lies outside its own alphabet");
   }
+  const auto graph = body.graphs.get(body.active, alphabet);
   auto path =
       shortest_path(SearchProblem{body.active, alphabet, body.times, body.mesh,
                                   meta, body.options.memory_limit, graph.get()},

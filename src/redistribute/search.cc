@@ -24,11 +24,15 @@ constexpr Label label_of(std::int64_t nanoseconds, std::int64_t steps) {
 }
 constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
 
+// What every move into a layout looks at, apart from the rest.
+struct Standing {
+  Label label = kUnreached;  // of the best path from the source so far
+  Label ahead = kUnknown;    // no path on to the target is shorter
+  static constexpr Label kUnknown = -1;
+};
+
 struct Node {
   LocalSize size;
-  bool made = false;
-  Label label = kUnreached;  // of the best path from the source so far
-  Label ahead = 0;           // no path on to the target is shorter
   std::uint32_t before = kNone;
   Move move = Move::kSlice;
   Mask group = 0;
@@ -263,26 +267,28 @@ class Search {
         sends_(problem.meta.numel() > 0) {
     if (problem.graph != nullptr) {
       nodes_.resize(problem.graph->states().size());
-    } else {
-      nodes_.reserve(64);
+      standings_.resize(nodes_.size());
     }
-    source_ = node_of(source);
-    target_ = node_of(target);
+    source_ = number_of(source);
+    target_ = number_of(target);
   }
 
   std::optional<Path> run() {
-    nodes_[source_].label = 0;
-    queue_.push({nodes_[source_].ahead, 0, source_});
+    standings_[source_].label = 0;
+    queue_.push({standings_[source_].ahead, 0, source_});
     while (!queue_.empty()) {
       const Waiting next = queue_.top();
       queue_.pop();
       if (next.node == target_) return path();
       // Reached better since. A layout reached better after it was expanded
       // is expanded again, so that rounded bounds lose nothing.
-      if (next.whole > nodes_[next.node].label + nodes_[next.node].ahead) {
-        continue;
+      const Standing& standing = standings_[next.node];
+      if (next.whole > standing.label + standing.ahead) continue;
+      if (problem_.graph != nullptr) {
+        expand_listed(next.node);
+      } else {
+        expand_found(next.node);
       }
-      expand(next.node);
     }
     return std::nullopt;
   }
@@ -293,50 +299,40 @@ class Search {
                                      : index_.states()[node];
   }
 
-  std::uint32_t node_of(const State& state) {
+  std::uint32_t number_of(const State& state) {
     const std::uint32_t number = problem_.graph != nullptr
                                      ? problem_.graph->number(state)
                                      : index_.insert(state).first;
-    if (number >= nodes_.size()) nodes_.emplace_back();
-    make(number);
+    if (number >= nodes_.size()) {
+      nodes_.emplace_back();
+      standings_.emplace_back();
+    }
+    meet(number);
     return number;
   }
 
-  void make(std::uint32_t number) {
-    Node& node = nodes_[number];
-    if (node.made) return;
-    node.made = true;
-    node.size = pricer_.local_size(state_of(number));
-    node.ahead = ahead_(state_of(number));
+  void meet(std::uint32_t number) {
+    if (standings_[number].ahead != Standing::kUnknown) return;
+    nodes_[number].size = pricer_.local_size(state_of(number));
+    standings_[number].ahead = ahead_(state_of(number));
   }
 
-  Label least_after(Label here, Move move, Mask group) const {
-    return here +
-           label_of(sends_ ? problem_.times.least_nanoseconds(move, group) : 0,
-                    1);
-  }
+  Label best() const { return standings_[target_].label; }
 
-  // Whether moves of this kind over `group` may still improve on the target.
-  bool admits(std::uint32_t at, Move move, Mask group) {
+  // No such move out of `at` leads to a path of less.
+  Label least_after(std::uint32_t at, Move move, Mask group) {
     const std::int64_t least =
         sends_ ? pricer_.least(move, group, nodes_[at].size) : 0;
-    return nodes_[at].label + label_of(least, 1) < nodes_[target_].label;
-  }
-
-  void expand(std::uint32_t at) {
-    if (problem_.graph != nullptr) {
-      expand_listed(at);
-    } else {
-      expand_found(at);
-    }
+    return standings_[at].label + label_of(least, 1);
   }
 
   void expand_listed(std::uint32_t at) {
     for (const LayoutGraph::Run& run : problem_.graph->runs(at)) {
-      if (!admits(at, run.move, run.group)) continue;
-      const Label least = least_after(nodes_[at].label, run.move, run.group);
+      const Label least = least_after(at, run.move, run.group);
+      if (least >= best()) continue;
       for (const std::uint16_t to : problem_.graph->targets(run)) {
-        make(to);
+        if (least >= standings_[to].label) continue;
+        meet(to);
         relax(at, run.move, run.group, to, least);
       }
     }
@@ -344,13 +340,13 @@ class Search {
 
   void expand_found(std::uint32_t at) {
     const State state = state_of(at);
-    const Label here = nodes_[at].label;
+    Label least = 0;
     const auto admit = [&](Move move, Mask group) {
-      return admits(at, move, group);
+      least = least_after(at, move, group);
+      return least < best();
     };
     table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
-      const Label least = least_after(here, move, group);
-      if (least + ahead_.latencies(raw) >= nodes_[target_].label) return;
+      if (least + ahead_.latencies(raw) >= best()) return;
       State to = raw;
       if (problem_.alphabet.has_strided()) {
         const auto form =
@@ -359,16 +355,15 @@ class Search {
         if (!form || *form == state) return;
         to = *form;
       }
-      relax(at, move, group, node_of(to), least);
+      relax(at, move, group, number_of(to), least);
     });
   }
 
   void relax(std::uint32_t at, Move move, Mask group, std::uint32_t to,
              Label least) {
+    Standing& standing = standings_[to];
+    if (least >= standing.label || least + standing.ahead >= best()) return;
     Node& node = nodes_[to];
-    if (least >= node.label || least + node.ahead >= nodes_[target_].label) {
-      return;
-    }
     const MovePrice price = pricer_.price(
         move, group, state_of(at), nodes_[at].size, state_of(to), node.size);
     if (problem_.memory_limit) {
@@ -376,20 +371,18 @@ class Search {
           at == source_ ? 0 : pricer_.bytes(nodes_[source_].size);
       if (price.held_bytes + source > *problem_.memory_limit) return;
     }
-    const Label label = nodes_[at].label + label_of(price.nanoseconds, 1);
-    if (label >= node.label || label + node.ahead >= nodes_[target_].label) {
-      return;
-    }
-    node.label = label;
+    const Label label = standings_[at].label + label_of(price.nanoseconds, 1);
+    if (label >= standing.label || label + standing.ahead >= best()) return;
+    standing.label = label;
     node.before = at;
     node.move = move;
     node.group = group;
-    queue_.push({label + node.ahead, state_of(to).code(), to});
+    queue_.push({label + standing.ahead, state_of(to).code(), to});
   }
 
   Path path() const {
     Path path;
-    path.nanoseconds = nanoseconds_of(nodes_[target_].label);
+    path.nanoseconds = nanoseconds_of(best());
     for (std::uint32_t at = target_; nodes_[at].before != kNone;
          at = nodes_[at].before) {
       path.steps.push_back({nodes_[at].move, nodes_[at].group,
@@ -406,6 +399,7 @@ class Search {
   bool sends_;
   StateIndex index_;
   std::vector<Node> nodes_;
+  std::vector<Standing> standings_;
   Queue queue_;
   std::uint32_t source_ = kNone;
   std::uint32_t target_ = kNone;
