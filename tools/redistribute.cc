@@ -80,7 +80,8 @@ void print_title(const TensorSpec& src, const TensorSpec& dst,
                               to_string(src.mesh()), to_string(src.layout()),
                               to_string(dst.layout()));
   if (dst.mesh() != src.mesh()) {
-    console.data << " on " << to_string(dst.mesh());
+    console.data << fmt::format(" on {} from rank {}", to_string(dst.mesh()),
+                                dst.mesh().rank_at_index(0));
   }
   console.data << fmt::format("   ({})\n\n", topology.name);
 }

@@ -242,6 +242,7 @@ int exit_code(const Error& error) {
                  ? kBadInput
                  : kUsage;
     case 6:
+      if (error.code == ErrorCode::kRedistributeMemory) return kFinding;
       return error.code == ErrorCode::kMeasurementTable ? kBadInput : kUsage;
     default:
       return kUsage;
