@@ -55,6 +55,19 @@ Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
   return {};
 }
 
+// Padded to the utmost, a tensor takes its size on every rank; sizes and times
+// beyond this would not fit their integers.
+Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 54;
+  if (meta.bytes() > kMostBytes / mesh.size()) {
+    return fail(ErrorCode::kRedistributeMeshTooLarge,
+                to_string(meta) + " on " + std::to_string(mesh.size()) +
+                    " ranks is more than can be planned for",
+                "plan for at most 2^54 bytes over all ranks");
+  }
+  return {};
+}
+
 std::int64_t layout_bytes(const Layout& layout, const DeviceMesh& mesh,
                           const TensorMeta& meta) {
   std::int64_t bytes = item_size(meta.dtype());
@@ -102,6 +115,7 @@ template <class Body>
 Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
                         const TensorMeta& meta) {
   SP_CHECK(check_pair(src, dst));
+  SP_CHECK(check_size(body.mesh, meta));
   if (!body.options.allow_empty_shards) {
     SP_CHECK(check_shards(src, body.mesh, meta));
     SP_CHECK(check_shards(dst, body.mesh, meta));
@@ -120,6 +134,9 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
                                   meta, body.options.memory_limit, graph.get()},
                     *source, *target);
   if (!path) {
+    if (!body.options.memory_limit) {
+      throw InternalError("no path between two layouts");
+    }
     const std::int64_t least =
         layout_bytes(src, body.mesh, meta) + layout_bytes(dst, body.mesh, meta);
     return fail(Error{

@@ -16,7 +16,7 @@ constexpr std::uint32_t kNone = 0xffffffffU;
 
 // Nanoseconds above steps in one number, so that one comparison says which of
 // two paths is better. 64 steps are more than any path of distinct layouts
-// that wins can have; times stay below 2^57 ns, four years.
+// that wins can have; times stay below 2^55 ns, a year.
 using Label = std::int64_t;
 constexpr Label kUnreached = std::numeric_limits<Label>::max() / 4;
 constexpr Label label_of(std::int64_t nanoseconds, std::int64_t steps) {

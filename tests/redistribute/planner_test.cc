@@ -162,6 +162,8 @@ TEST_CASE("bad pairs are refused with what is wrong") {
   CHECK(plan_of("16", "f32[8,8]", "R", "S(0)").has_value());
   CHECK_CODE(plan_of("2,2,2,2,2,2", "f32[8]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)"),
              ErrorCode::kRedistributeMeshTooLarge);
+  CHECK_CODE(plan_of("2,2", "f32[1125899906842624,4]", "R,R", "S(0),R"),
+             ErrorCode::kRedistributeMeshTooLarge);
   // Six mesh dims of which one is of size 1 are five.
   CHECK(plan_of("2,2,1,2,2,2", "f32[32]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)")
             .has_value());
