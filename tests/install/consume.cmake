@@ -65,6 +65,10 @@ if(CASE STREQUAL "find_package")
   build(${SOURCE}/examples/consumer_find_package
     -D CMAKE_PREFIX_PATH=${PREFIX})
   expect_shards(${WORK}/build/shards)
+  execute_process(COMMAND ${WORK}/build/plan_mlp dp=2,tp=4
+    OUTPUT_VARIABLE plan COMMAND_ERROR_IS_FATAL ANY)
+  # Costs are the planner's own business, that there is a plan is ours.
+  expect("${plan}" "x +[RS].*\nup +[RS].*\ndown +[RS].*relu.*[0-9]+\\.[0-9] us, ")
 elseif(CASE STREQUAL "add_subdirectory")
   build(${SOURCE}/examples/consumer_add_subdirectory)
   expect_output("0 1 2 3\n4 5 6 7\n" ${WORK}/build/groups dp=2,tp=4 tp)
