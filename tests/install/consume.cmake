@@ -78,6 +78,8 @@ elseif(CASE STREQUAL "add_subdirectory")
 elseif(CASE STREQUAL "pkg_config")
   find_program(pkg_config pkg-config REQUIRED)
   set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBDIR}/pkgconfig)
+  execute_process(COMMAND ${pkg_config} --exists --print-errors shardprop-io
+    COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${pkg_config} --cflags --libs shardprop
     OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
     COMMAND_ERROR_IS_FATAL ANY)
@@ -97,6 +99,9 @@ elseif(CASE STREQUAL "components")
   if(plain MATCHES "shardprop::io;")
     message(FATAL_ERROR "the planning component brings io along:\n${plain}")
   endif()
+  find(files REQUIRED COMPONENTS io)
+  expect("${files}" "found=(1|TRUE) io=(1|TRUE)")
+  expect("${files}" "shardprop::planning;.*shardprop::io;")
   find(version 9.0 REQUIRED)
   expect("${version}" "considered but\n? *not accepted|version: 0\\.")
   find(missing REQUIRED COMPONENTS telepathy)
