@@ -9,11 +9,12 @@ shardprop=${SHARDPROP_BIN:-$build/tools/shardprop}
 llama=examples/graphs/llama3_8b_train.json.gz
 tiny=examples/graphs/tiny/llama3_train.json.gz
 
-# What the folded output of a long plan begins with, up to a whole layer's
-# first redistributions.
-excerpt() { awk -v most="$1" 'NR > most { print "..."; exit } { print }' | cut -c1-100; }
+# The first lines of a long output.
+excerpt() {
+  awk -v most="$1" 'NR <= most { print } NR == most + 1 { print "..." }' |
+    cut -c1-100
+}
 
-# Solve times differ from run to run; nothing else may.
 print_block() {
   case $1 in
     explain) "$shardprop" explain "$llama" --mesh dp=8,tp=8 | excerpt 48 ;;
