@@ -70,7 +70,7 @@ bool arc_consistency(Network& network) {
       const auto w = static_cast<std::size_t>(edge.other(u));
       const int table = network.table_from(edge, static_cast<int>(w));
       const std::vector<char>& support = alive[static_cast<std::size_t>(u)];
-      const double* row = network.tables.costs(table).data();
+      const double* row = network.tables().costs(table).data();
       bool lost = false;
       for (char& mine : alive[w]) {
         if (mine != 0 && !has_support(row, support)) {

@@ -47,20 +47,20 @@ void absorb(Network& network, int x, int y, const std::vector<int>& map) {
     const NetEdge edge = network.edges[static_cast<std::size_t>(e)];
     const int z = edge.other(y);
     const int table =
-        network.tables.gather_rows(network.table_from(edge, y), map);
+        network.tables().gather_rows(network.table_from(edge, y), map);
     network.remove_edge(e);
     if (z == x) {
       for (std::size_t c = 0; c < map.size(); ++c) {
         into.costs[c] +=
-            network.tables.at(table, static_cast<int>(c), static_cast<int>(c));
+            network.tables().at(table, static_cast<int>(c), static_cast<int>(c));
       }
       continue;
     }
     if (const auto it = known.find(z); it != known.end()) {
       NetEdge& other = network.edges[static_cast<std::size_t>(it->second)];
       const int sum =
-          network.tables.sum(network.table_from(other, x), table);
-      other.table = other.a == x ? sum : network.tables.transposed(sum);
+          network.tables().sum(network.table_from(other, x), table);
+      other.table = other.a == x ? sum : network.tables().transposed(sum);
     } else {
       known.emplace(z, static_cast<int>(network.edges.size()));
       network.add_edge(x, z, table);
@@ -90,19 +90,19 @@ bool contract_determined(Network& network) {
         if (!edge.alive) continue;
         const int u = edge.other(v);
         const int forward = network.table_from(edge, v);
-        const int backward = network.tables.transposed(forward);
-        const bool i_tell = network.tables.is_functional(forward);
-        const bool u_tells = network.tables.is_functional(backward);
+        const int backward = network.tables().transposed(forward);
+        const bool i_tell = network.tables().is_functional(forward);
+        const bool u_tells = network.tables().is_functional(backward);
         if (!i_tell && !u_tells) continue;
         // Where each tells the other, the one with fewer edges moves.
         const bool keep_me =
             i_tell && (!u_tells || mine.size() >= network.live_edges(u).size());
         changed = true;
         if (keep_me) {
-          absorb(network, v, u, function_of(network.tables, forward));
+          absorb(network, v, u, function_of(network.tables(), forward));
           again = true;
         } else {
-          absorb(network, u, v, function_of(network.tables, backward));
+          absorb(network, u, v, function_of(network.tables(), backward));
           queue.push_back(u);
           break;
         }

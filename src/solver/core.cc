@@ -30,7 +30,7 @@ Core::Core(Network& network, double top)
   std::unordered_map<int, std::size_t> table_of;
   const auto table = [&](int id) {
     const auto [it, fresh] = table_of.emplace(id, tables_.size());
-    if (fresh) tables_.push_back(clip(network.tables.costs(id)));
+    if (fresh) tables_.push_back(clip(network.tables().costs(id)));
     return tables_[it->second].data();
   };
   std::vector<std::size_t> degree(static_cast<std::size_t>(size()) + 1, 0);
@@ -38,7 +38,7 @@ Core::Core(Network& network, double top)
     if (!edge.alive) continue;
     const int a = mine[static_cast<std::size_t>(edge.a)];
     const int b = mine[static_cast<std::size_t>(edge.b)];
-    const int transposed = network.tables.transposed(edge.table);
+    const int transposed = network.tables().transposed(edge.table);
     edges.push_back({a, b, table(edge.table), table(transposed)});
     ++degree[static_cast<std::size_t>(a) + 1];
     ++degree[static_cast<std::size_t>(b) + 1];

@@ -23,9 +23,9 @@ double most_beyond(Network& network, int v, std::size_t a, std::size_t b) {
   for (const int e : network.variables[static_cast<std::size_t>(v)].edges) {
     const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
     const int table = network.table_from(edge, v);
-    const auto columns = static_cast<std::size_t>(network.tables.shape(table).columns);
-    const double* row_a = network.tables.costs(table).data() + a * columns;
-    const double* row_b = network.tables.costs(table).data() + b * columns;
+    const auto columns = static_cast<std::size_t>(network.tables().shape(table).columns);
+    const double* row_a = network.tables().costs(table).data() + a * columns;
+    const double* row_b = network.tables().costs(table).data() + b * columns;
     double here = -kInfinity;
     for (std::size_t d = 0; d < columns; ++d) {
       if (!std::isfinite(row_b[d])) continue;

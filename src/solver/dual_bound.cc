@@ -8,7 +8,7 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr int kMaxChoicesOnStack = 2048;
+constexpr int kFirstSweeps = 10;
 
 }  // namespace
 
@@ -17,6 +17,9 @@ DualBound::DualBound(const Core& core) : core_(core) {
   const int exponent = std::ilogb(std::max(core.ceiling, 1.0)) + 1;
   std::size_t degree = 1;
   for (int v = 0; v < core.size(); ++v) degree = std::max(degree, core.arcs(v).size());
+  for (int v = 0; v < core.size(); ++v) {
+    most_choices_ = std::max(most_choices_, static_cast<std::size_t>(core.choices(v)));
+  }
   const int room = std::ilogb(static_cast<double>(degree) + 2) + 1;
   quantum_ = std::ldexp(1.0, std::min(0, exponent + 2 + room - 51));
   magic_ = std::ldexp(1.5, 52) * quantum_;
@@ -83,8 +86,8 @@ void DualBound::beliefs(int v, double* h) const {
 }
 
 void DualBound::sweep() {
-  std::vector<double> h(kMaxChoicesOnStack);
-  std::vector<double> out(kMaxChoicesOnStack);
+  std::vector<double> h(most_choices_);
+  std::vector<double> out(most_choices_);
   const int n = core_.size();
   for (const bool forward : {true, false}) {
     for (int step = 0; step < n; ++step) {
@@ -94,7 +97,6 @@ void DualBound::sweep() {
       for (const Arc& arc : arcs) ahead += (arc.other > v) == forward ? 1 : 0;
       if (ahead == 0) continue;
       const int k = core_.choices(v);
-      if (static_cast<int>(h.size()) < k) h.resize(static_cast<std::size_t>(k));
       std::vector<double>& scaled = out;
       beliefs(v, h.data());
       const double share =
@@ -104,7 +106,6 @@ void DualBound::sweep() {
       for (std::size_t i = 0; i < arcs.size(); ++i) {
         const Arc& arc = arcs[i];
         if ((arc.other > v) != forward) continue;
-        if (static_cast<int>(scaled.size()) < k) scaled.resize(static_cast<std::size_t>(k));
         const double* in = &message_[message_at_[first + i]];
         for (int c = 0; c < k; ++c) {
           scaled[static_cast<std::size_t>(c)] = h[static_cast<std::size_t>(c)] - in[c];
@@ -121,39 +122,39 @@ void DualBound::sweep() {
   }
 }
 
+int DualBound::split_belief(int v, double* h, double* part) const {
+  // The belief goes in equal shares to the edges it was last sent along, as
+  // the backward pass did; what rounding leaves stays with the variable.
+  const int k = core_.choices(v);
+  const auto arcs = core_.arcs(v);
+  int behind = 0;
+  for (const Arc& arc : arcs) behind += arc.other < v ? 1 : 0;
+  const double share =
+      1.0 / std::max(1, std::max(behind, static_cast<int>(arcs.size()) - behind));
+  for (int c = 0; c < k; ++c) {
+    part[c] = behind == 0 ? 0.0 : round(h[c] * share);
+    h[c] -= behind * part[c];
+  }
+  return behind;
+}
+
 double DualBound::evaluate() {
-  std::vector<double> h(kMaxChoicesOnStack);
-  std::vector<double> g(kMaxChoicesOnStack);
-  std::vector<double> part(kMaxChoicesOnStack);
+  std::vector<double> h(most_choices_);
+  std::vector<double> g(most_choices_);
+  std::vector<double> part(most_choices_);
   Int128 quanta = 0;
   const auto add = [&](double cost) { quanta += static_cast<Int128>(cost / quantum_); };
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
-    if (static_cast<int>(h.size()) < k) {
-      h.resize(static_cast<std::size_t>(k));
-      part.resize(static_cast<std::size_t>(k));
-    }
     beliefs(v, h.data());
-    // The belief goes in equal shares to the edges it was last sent along, as
-    // the backward pass did; what rounding leaves stays with the variable.
-    const auto arcs = core_.arcs(v);
-    int behind = 0;
-    for (const Arc& arc : arcs) behind += arc.other < v ? 1 : 0;
-    const double share =
-        1.0 / std::max(1, std::max(behind, static_cast<int>(arcs.size()) - behind));
-    double least = kInfinity;
-    for (int c = 0; c < k; ++c) {
-      const auto i = static_cast<std::size_t>(c);
-      part[i] = behind == 0 ? 0.0 : round(h[i] * share);
-      least = std::min(least, h[i] - behind * part[i]);
-    }
-    add(least);
+    split_belief(v, h.data(), part.data());
+    add(*std::min_element(h.begin(), h.begin() + k));
     const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const auto arcs = core_.arcs(v);
     for (std::size_t i = 0; i < arcs.size(); ++i) {
       const Arc& arc = arcs[i];
       if (arc.other > v) continue;
       const int m = core_.choices(arc.other);
-      if (static_cast<int>(g.size()) < m) g.resize(static_cast<std::size_t>(m));
       const double* mine = &message_[message_at_[first + i]];
       const double* theirs = &message_[reverse_at_[first + i]];
       for (int c = 0; c < k; ++c) {
@@ -170,13 +171,86 @@ double DualBound::evaluate() {
   }
   // The sum of n rounded terms is off by less than n units in the last place.
   paid += paid * static_cast<double>(price_.size() + 2) * 0x1p-52;
-  const double bound = static_cast<double>(quanta) * quantum_ - paid;
-  if (bound > best_bound_) {
-    best_bound_ = bound;
+  last_bound_ = static_cast<double>(quanta) * quantum_ - paid;
+  if (last_bound_ > best_bound_) {
+    best_bound_ = last_bound_;
     best_message_ = message_;
     best_price_ = price_;
   }
-  return bound;
+  return last_bound_;
+}
+
+std::vector<double> DualBound::choice_bounds() const {
+  std::vector<double> out(core_.unary.size(), 0.0);
+  std::vector<double> h(most_choices_);
+  std::vector<double> part(most_choices_);
+  std::vector<double> row(most_choices_);
+  std::vector<double> column(most_choices_);
+  for (int v = 0; v < core_.size(); ++v) {
+    const int k = core_.choices(v);
+    double* mine = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    beliefs(v, h.data());
+    split_belief(v, h.data(), part.data());
+    const double least = *std::min_element(h.begin(), h.begin() + k);
+    for (int c = 0; c < k; ++c) mine[c] += h[static_cast<std::size_t>(c)] - least;
+    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const auto arcs = core_.arcs(v);
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+      const Arc& arc = arcs[i];
+      if (arc.other > v) continue;
+      const int m = core_.choices(arc.other);
+      const double* in = &message_[message_at_[first + i]];
+      const double* back = &message_[reverse_at_[first + i]];
+      double* theirs = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(arc.other)])];
+      std::fill(row.begin(), row.end(), kInfinity);
+      std::fill(column.begin(), column.end(), kInfinity);
+      for (int c = 0; c < k; ++c) {
+        for (int d = 0; d < m; ++d) {
+          const double cost = part[static_cast<std::size_t>(c)] - in[c] - back[d] +
+                              arc.to_other[static_cast<std::ptrdiff_t>(c) * m + d];
+          double& r = row[static_cast<std::size_t>(c)];
+          double& l = column[static_cast<std::size_t>(d)];
+          r = std::min(r, cost);
+          l = std::min(l, cost);
+        }
+      }
+      const double all = *std::min_element(row.begin(), row.begin() + k);
+      for (int c = 0; c < k; ++c) mine[c] += row[static_cast<std::size_t>(c)] - all;
+      for (int d = 0; d < m; ++d) theirs[d] += column[static_cast<std::size_t>(d)] - all;
+    }
+  }
+  return out;
+}
+
+void DualBound::advance(double target) {
+  if (last_bound_ == -kInfinity) {
+    // Prices moved before the messages have settled would overshoot.
+    for (int i = 0; i < kFirstSweeps; ++i) sweep();
+    evaluate();
+    return;
+  }
+  const double before = best_bound_;
+  const double goal = std::isfinite(target)
+                          ? target
+                          : last_bound_ + 0.05 * std::max(1.0, std::abs(best_bound_));
+  move_prices(std::max(goal - last_bound_, 1e-6 * std::abs(goal)));
+  sweep();
+  evaluate();
+  if (best_bound_ > before + 1e-5 * std::max(0.0, goal - before)) {
+    since_best_ = 0;
+  } else if (++since_best_ > kPatience) {
+    if (step_ >= kSmallestStep) {
+      since_best_ = 0;
+      step_ *= 0.7;
+    }
+    restore_best();
+    last_bound_ = best_bound_;
+  }
+}
+
+void DualBound::set_prices(const std::vector<double>& prices) {
+  price_ = prices;
+  price_costs();
 }
 
 void DualBound::restore_best() {
@@ -189,14 +263,14 @@ void DualBound::move_prices(double gap) {
   const std::size_t rows = price_.size();
   if (rows == 0) return;
   std::vector<double> overflow(rows + 1, 0.0);
-  std::vector<double> h(kMaxChoicesOnStack);
-  const double tau = softness_ * std::abs(gap) /
-                     std::max(1, core_.size());
+  std::vector<double> h(most_choices_);
+  // Ties between choices are split softly while steps are long, hardly at all
+  // when they are short.
+  const double tau = std::min(1.0, 10 * step_) * gap / std::max(1, core_.size());
   for (int v = 0; v < core_.size(); ++v) {
     const auto segments = core_.segments(v);
     if (segments.empty()) continue;
     const int k = core_.choices(v);
-    if (static_cast<int>(h.size()) < k) h.resize(static_cast<std::size_t>(k));
     beliefs(v, h.data());
     const double least = *std::min_element(h.begin(), h.begin() + k);
     double total = 0;
@@ -235,10 +309,9 @@ void DualBound::move_prices(double gap) {
 
 std::vector<int> DualBound::decode() const {
   std::vector<int> x(static_cast<std::size_t>(core_.size()), 0);
-  std::vector<double> h(kMaxChoicesOnStack);
+  std::vector<double> h(most_choices_);
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
-    if (static_cast<int>(h.size()) < k) h.resize(static_cast<std::size_t>(k));
     const double* unary = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
     std::copy(unary, unary + k, h.begin());
     const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
@@ -255,17 +328,6 @@ std::vector<int> DualBound::decode() const {
         static_cast<int>(std::min_element(h.begin(), h.begin() + k) - h.begin());
   }
   return x;
-}
-
-std::vector<double> DualBound::reduced_costs() const {
-  std::vector<double> out(core_.unary.size());
-  for (int v = 0; v < core_.size(); ++v) {
-    double* h = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
-    beliefs(v, h);
-    const double least = *std::min_element(h, h + core_.choices(v));
-    for (int c = 0; c < core_.choices(v); ++c) h[c] -= least;
-  }
-  return out;
 }
 
 }  // namespace shardprop::solver

@@ -28,9 +28,12 @@ class DualBound {
   void sweep();
   // The bound at the present messages and prices, the core's offset left out.
   double evaluate();
-  // Raises prices where the softly chosen bytes exceed a row, lowers them
-  // where they do not reach it; `gap` is the distance to the best known cost.
-  void move_prices(double gap);
+  // A step of price ascent, a sweep and an evaluation. `target` is the best
+  // known cost without the offset, or infinity. Steps shrink when they fail;
+  // stalled() says when they have become too small to matter.
+  void advance(double target);
+  bool stalled() const { return step_ < kSmallestStep && since_best_ > kPatience; }
+  void set_prices(const std::vector<double>& prices);
   // Back to the messages and prices of the best bound so far.
   void restore_best();
 
@@ -39,18 +42,25 @@ class DualBound {
   const std::vector<double>& best_prices() const { return best_price_; }
   // A choice per variable, taken in order, each the best given those before.
   std::vector<int> decode() const;
-  // Costs, priced bytes and messages of each choice, less the variable's
-  // least: what taking the choice adds to the bound at least.
-  std::vector<double> reduced_costs() const;
+  // What taking each choice adds to the present bound at least.
+  std::vector<double> choice_bounds() const;
   // Table entries touched so far: the unit of work limits.
   std::uint64_t work() const { return work_; }
 
  private:
+  static constexpr double kSmallestStep = 1e-4;
+  static constexpr int kPatience = 20;
+
+  void move_prices(double gap);
   void beliefs(int v, double* h) const;
+  // Splits the belief h of `v` into what goes to each edge behind it and what
+  // stays; returns the number of edges behind.
+  int split_belief(int v, double* h, double* part) const;
   void price_costs();
   double round(double x) const { return (x + magic_) - magic_; }
 
   const Core& core_;
+  std::size_t most_choices_ = 1;
   double quantum_ = 1;
   double magic_ = 0;  // adding and subtracting it rounds to the quantum
   double limit_ = 0;  // messages stay within, for exactness
@@ -63,8 +73,9 @@ class DualBound {
   double best_bound_ = -kInfinity;
   std::vector<double> best_message_;
   std::vector<double> best_price_;
+  double last_bound_ = -kInfinity;
   double step_ = 1.0;
-  double softness_ = 0;
+  int since_best_ = 0;
   std::uint64_t work_ = 0;
 };
 

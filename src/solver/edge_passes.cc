@@ -18,7 +18,7 @@ bool merge_parallel_edges(Network& network) {
     const auto [it, fresh] = first.emplace(key, static_cast<int>(e));
     if (fresh) continue;
     NetEdge& kept = network.edges[static_cast<std::size_t>(it->second)];
-    kept.table = network.tables.sum(kept.table, network.table_from(edge, kept.a));
+    kept.table = network.tables().sum(kept.table, network.table_from(edge, kept.a));
     network.remove_edge(static_cast<int>(e));
     changed = true;
   }
@@ -29,15 +29,15 @@ bool drop_separable_edges(Network& network) {
   bool changed = false;
   for (std::size_t e = 0; e < network.edges.size(); ++e) {
     const NetEdge edge = network.edges[e];
-    if (!edge.alive || !network.tables.is_separable(edge.table)) continue;
+    if (!edge.alive || !network.tables().is_separable(edge.table)) continue;
     std::vector<double>& a = network.variables[static_cast<std::size_t>(edge.a)].costs;
     std::vector<double>& b = network.variables[static_cast<std::size_t>(edge.b)].costs;
-    const double corner = network.tables.at(edge.table, 0, 0);
+    const double corner = network.tables().at(edge.table, 0, 0);
     for (std::size_t c = 0; c < a.size(); ++c) {
-      a[c] += network.tables.at(edge.table, static_cast<int>(c), 0) - corner;
+      a[c] += network.tables().at(edge.table, static_cast<int>(c), 0) - corner;
     }
     for (std::size_t c = 0; c < b.size(); ++c) {
-      b[c] += network.tables.at(edge.table, 0, static_cast<int>(c));
+      b[c] += network.tables().at(edge.table, 0, static_cast<int>(c));
     }
     network.remove_edge(static_cast<int>(e));
     changed = true;

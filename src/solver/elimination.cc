@@ -19,14 +19,14 @@ std::vector<int> best_at_any_price(Network& network, int v) {
   if (!variable.edges.empty()) {
     const NetEdge& edge = network.edges[static_cast<std::size_t>(variable.edges[0])];
     table = network.table_from(edge, v);
-    columns = static_cast<std::size_t>(network.tables.shape(table).columns);
+    columns = static_cast<std::size_t>(network.tables().shape(table).columns);
   }
   std::vector<int> out;
   for (std::size_t d = 0; d < columns; ++d) {
     const auto cost = [&](std::size_t c) {
       return variable.costs[c] +
              (table < 0 ? 0.0
-                        : network.tables.at(table, static_cast<int>(c),
+                        : network.tables().at(table, static_cast<int>(c),
                                             static_cast<int>(d)));
     };
     const auto better = [&](std::size_t x, std::size_t y) {
@@ -62,7 +62,7 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
     const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
     step.on.push_back(edge.other(v));
     tables.push_back(network.table_from(edge, v));
-    step.sizes.push_back(network.tables.shape(tables.back()).columns);
+    step.sizes.push_back(network.tables().shape(tables.back()).columns);
     entries *= static_cast<std::size_t>(step.sizes.back());
   }
   if (entries > cap) return false;
@@ -73,11 +73,11 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
     const double* first_row = nullptr;
     const double* second_row = nullptr;
     if (!tables.empty()) {
-      first_row = network.tables.costs(tables[0]).data() +
+      first_row = network.tables().costs(tables[0]).data() +
                   c * static_cast<std::size_t>(step.sizes[0]);
     }
     if (tables.size() == 2) {
-      second_row = network.tables.costs(tables[1]).data() + c * last;
+      second_row = network.tables().costs(tables[1]).data() + c * last;
     }
     for (std::size_t i = 0; i < entries; ++i) {
       double cost = variable.costs[c];
@@ -91,7 +91,9 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
   }
   const std::vector<int> on = step.on;
   const std::vector<int> sizes = step.sizes;
-  if (on.empty()) {
+  if (on.empty() && !std::isfinite(best[0])) {
+    network.infeasible = true;
+  } else if (on.empty()) {
     network.offset += static_cast<Int128>(best[0]);
   } else if (on.size() == 1) {
     std::vector<double>& costs = network.variables[static_cast<std::size_t>(on[0])].costs;
@@ -99,12 +101,12 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
   }
   network.forget(v, std::move(step));
   if (on.size() < 2) return true;
-  const int table = network.tables.intern(sizes[0], sizes[1], std::move(best));
+  const int table = network.tables().intern(sizes[0], sizes[1], std::move(best));
   for (const int e : network.live_edges(on[0])) {
     NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
     if (edge.other(on[0]) != on[1]) continue;
-    const int sum = network.tables.sum(network.table_from(edge, on[0]), table);
-    edge.table = edge.a == on[0] ? sum : network.tables.transposed(sum);
+    const int sum = network.tables().sum(network.table_from(edge, on[0]), table);
+    edge.table = edge.a == on[0] ? sum : network.tables().transposed(sum);
     return true;
   }
   network.add_edge(on[0], on[1], table);

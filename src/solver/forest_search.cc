@@ -36,19 +36,12 @@ ForestSearch::ForestSearch(const Core& core, std::uint64_t seed)
 void ForestSearch::assign(const std::vector<int>& choices) {
   load_ = RowLoad(core_.capacity);
   x_ = choices;
-  cost_ = 0;
   best_.clear();
   best_cost_ = kInfinity;
+  recompute_cost();
   for (int v = 0; v < core_.size(); ++v) {
-    const int mine = x_[static_cast<std::size_t>(v)];
-    cost_ += core_.cost(v)[mine];
-    for (const Arc& arc : core_.arcs(v)) {
-      if (arc.other < v) continue;
-      cost_ += arc.to_other[static_cast<std::ptrdiff_t>(mine) * core_.choices(arc.other) +
-                            x_[static_cast<std::size_t>(arc.other)]];
-    }
     for (const CoreSegment& s : core_.segments(v)) {
-      load_.add(s.lo, s.hi, core_.bytes_of(s)[mine]);
+      load_.add(s.lo, s.hi, core_.bytes_of(s)[x_[static_cast<std::size_t>(v)]]);
     }
   }
   overflowing_.clear();
@@ -59,6 +52,19 @@ void ForestSearch::assign(const std::vector<int>& choices) {
   for (const Overflow& o : overflowing_) load_.add(o.row, o.row + 1, -o.tolerated);
   refresh_penalties();
   note_best();
+}
+
+void ForestSearch::recompute_cost() {
+  cost_ = 0;
+  for (int v = 0; v < core_.size(); ++v) {
+    const int mine = x_[static_cast<std::size_t>(v)];
+    cost_ += core_.cost(v)[mine];
+    for (const Arc& arc : core_.arcs(v)) {
+      if (arc.other < v) continue;
+      cost_ += arc.to_other[static_cast<std::ptrdiff_t>(mine) * core_.choices(arc.other) +
+                            x_[static_cast<std::size_t>(arc.other)]];
+    }
+  }
 }
 
 void ForestSearch::set_prices(const std::vector<double>& row_prices) {
@@ -368,6 +374,9 @@ void ForestSearch::give_back() {
   const std::size_t had = overflowing_.size();
   std::erase_if(overflowing_, [](const Overflow& o) { return o.tolerated == 0; });
   if (overflowing_.size() * 10 < had * 9 || overflowing_.empty()) refresh_penalties();
+  // Differences of large penalties have been added up: start again from exact
+  // integers.
+  if (overflowing_.empty()) recompute_cost();
 }
 
 void ForestSearch::note_best() {
@@ -376,9 +385,9 @@ void ForestSearch::note_best() {
   best_ = x_;
 }
 
-void ForestSearch::run(std::uint64_t work, const std::atomic<bool>& stop) {
+void ForestSearch::run(std::uint64_t work, const StopSignal& stop) {
   const std::uint64_t until = work_ + work;
-  while (work_ < until && !stop.load(std::memory_order_relaxed)) {
+  while (work_ < until && !stop.raised()) {
     pick_block();
     work_ += 16 * block_.size();
     const bool moved = improve_block();

@@ -15,8 +15,8 @@
 #include "solver/core.h"
 #include "solver/rng.h"
 #include "solver/row_load.h"
+#include "solver/stop_signal.h"
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -29,8 +29,8 @@ class ForestSearch {
   void assign(const std::vector<int>& choices);
   // Prices that steer, typically the dual's; they never decide.
   void set_prices(const std::vector<double>& row_prices);
-  // Searches until `work` more table entries have been touched, or `stop`.
-  void run(std::uint64_t work, const std::atomic<bool>& stop);
+  // Searches until `work` more table entries have been touched, or it is time to stop.
+  void run(std::uint64_t work, const StopSignal& stop);
   // Moves that raise the cost by up to this much are taken now and then.
   void set_temperature(double temperature) { temperature_ = temperature; }
 
@@ -86,6 +86,7 @@ class ForestSearch {
   double extra_rate(int lo, int hi) const;
   void move_loads(int v, int from, int to);
   void give_back();
+  void recompute_cost();
   void refresh_penalties();
   void note_best();
 

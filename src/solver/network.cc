@@ -12,7 +12,8 @@ double to_cost(std::int64_t cost) {
 
 }  // namespace
 
-Network::Network(const Problem& problem) {
+Network::Network(const Problem& problem)
+    : pool_(std::make_shared<TablePool>()) {
   const std::size_t n = problem.num_variables();
   variables.resize(n);
   for (std::size_t v = 0; v < n; ++v) {
@@ -33,7 +34,7 @@ Network::Network(const Problem& problem) {
       const Table table = problem.table(edge.table);
       std::vector<double> costs(table.costs.size());
       std::transform(table.costs.begin(), table.costs.end(), costs.begin(), to_cost);
-      id = tables.intern(static_cast<int>(table.rows),
+      id = tables().intern(static_cast<int>(table.rows),
                          static_cast<int>(table.columns), std::move(costs));
     }
     const int a = static_cast<int>(edge.a.index());
@@ -41,7 +42,7 @@ Network::Network(const Problem& problem) {
     if (a == b) {
       std::vector<double>& costs = variables[edge.a.index()].costs;
       for (std::size_t c = 0; c < costs.size(); ++c) {
-        costs[c] += tables.at(id, static_cast<int>(c), static_cast<int>(c));
+        costs[c] += tables().at(id, static_cast<int>(c), static_cast<int>(c));
       }
     } else {
       add_edge(a, b, id);
@@ -120,8 +121,8 @@ void Network::keep_choices(int v, const std::vector<int>& kept) {
   }
   for (const int e : live_edges(v)) {
     NetEdge& edge = edges[static_cast<std::size_t>(e)];
-    const int mine = tables.gather_rows(table_from(edge, v), kept);
-    edge.table = edge.a == v ? mine : tables.transposed(mine);
+    const int mine = tables().gather_rows(table_from(edge, v), kept);
+    edge.table = edge.a == v ? mine : tables().transposed(mine);
   }
   trail.push_back({v, {}, {}, kept, true});
 }
@@ -324,6 +325,40 @@ void Network::tidy_rows() {
     shrank.push_back(shrinks);
   }
   compress(keep);
+}
+
+void Network::normalise_edges() {
+  for (NetEdge& edge : edges) {
+    if (!edge.alive) continue;
+    const double least = tables().least(edge.table);
+    if (least == 0 || !std::isfinite(least)) continue;
+    edge.table = tables().lowered(edge.table);
+    offset += static_cast<Int128>(least);
+  }
+}
+
+Network Network::extract(std::vector<int>& variable) const {
+  Network out;
+  std::vector<int> mine(variables.size(), -1);
+  variable.clear();
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    if (!variables[v].alive) continue;
+    mine[v] = static_cast<int>(variable.size());
+    variable.push_back(static_cast<int>(v));
+    out.variables.push_back(variables[v]);
+    out.variables.back().edges.clear();
+  }
+  for (const NetEdge& edge : edges) {
+    if (!edge.alive) continue;
+    const auto [rows, columns] = tables().shape(edge.table);
+    out.add_edge(mine[static_cast<std::size_t>(edge.a)],
+                 mine[static_cast<std::size_t>(edge.b)],
+                 out.tables().intern(rows, columns, tables().costs(edge.table)));
+  }
+  out.capacity = capacity;
+  out.row_time = row_time;
+  out.offset = offset;
+  return out;
 }
 
 std::size_t Network::num_alive() const {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +49,9 @@ class TablePool {
   int sum(int a, int b);
   // Row r of the result is row rows[r] of `id`.
   int gather_rows(int id, const std::vector<int>& rows);
+  // Least entry, and the table less that.
+  double least(int id) const;
+  int lowered(int id);
   bool is_separable(int id);
   // Every row has exactly one entry that is not forbidden.
   bool is_functional(int id);
@@ -57,6 +61,7 @@ class TablePool {
     Shape shape;
     std::vector<double> costs;
     int transposed = -1;
+    int lowered = -1;
     signed char separable = -1;
     signed char functional = -1;
   };
@@ -110,7 +115,10 @@ class Network {
  public:
   explicit Network(const Problem& problem);
 
-  TablePool tables;
+  // Shared by copies, which belong to one thread.
+  TablePool& tables() { return *pool_; }
+  const TablePool& tables() const { return *pool_; }
+
   std::vector<NetVariable> variables;
   std::vector<NetEdge> edges;
   std::vector<std::int64_t> capacity;  // bytes left per row; empty: no limit
@@ -125,7 +133,7 @@ class Network {
   const std::vector<int>& live_edges(int v);
   // The table of `e` with the choices of `v` as rows.
   int table_from(const NetEdge& e, int v) {
-    return e.a == v ? e.table : tables.transposed(e.table);
+    return e.a == v ? e.table : tables().transposed(e.table);
   }
   void add_edge(int a, int b, int table);
   void remove_edge(int e) { edges[static_cast<std::size_t>(e)].alive = false; }
@@ -143,14 +151,22 @@ class Network {
   // Moves the least finite cost of `v` into the offset.
   void normalise(int v);
 
+  // Moves the least cost of every edge into the offset.
+  void normalise_edges();
+
   std::size_t num_alive() const;
+  // What is left, as a network of its own with its own tables and an empty
+  // trail; `variable` maps its variables to those here.
+  Network extract(std::vector<int>& variable) const;
   // From choices of the variables that are left to the whole problem's.
   Assignment expand(std::vector<int> choices) const;
 
  private:
+  Network() : pool_(std::make_shared<TablePool>()) {}
   void build_memory(const Problem& problem);
   void reserve_bytes(int lo, int hi, std::int64_t bytes);
 
+  std::shared_ptr<TablePool> pool_;
   std::vector<std::int64_t> reserved_;  // differences; taken by tidy_rows
 };
 

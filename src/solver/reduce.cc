@@ -15,6 +15,7 @@ void tidy(Network& network) {
     network.normalise(static_cast<int>(v));
     network.tidy_segments(static_cast<int>(v));
   }
+  network.normalise_edges();
   network.tidy_rows();
 }
 

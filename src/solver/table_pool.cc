@@ -2,6 +2,7 @@
 
 #include <shardprop/base/hash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -71,6 +72,23 @@ int TablePool::gather_rows(int id, const std::vector<int>& rows) {
   }
   const int result = intern(static_cast<int>(rows.size()), columns, std::move(out));
   gathered_.emplace(key, result);
+  return result;
+}
+
+double TablePool::least(int id) const {
+  const std::vector<double>& all = costs(id);
+  return *std::min_element(all.begin(), all.end());
+}
+
+int TablePool::lowered(int id) {
+  if (const int known = tables_[static_cast<std::size_t>(id)].lowered; known >= 0) {
+    return known;
+  }
+  std::vector<double> out = costs(id);
+  const double by = least(id);
+  for (double& cost : out) cost -= by;
+  const int result = intern(shape(id).rows, shape(id).columns, std::move(out));
+  tables_[static_cast<std::size_t>(id)].lowered = result;
   return result;
 }
 

@@ -3,10 +3,12 @@
 Import this and `_scaled_dot_product_flash_attention` and
 `_scaled_dot_product_efficient_attention` run on CPU tensors of any float dtype,
 so that graphs exported for CUDA can be run where there is none. Query heads
-may share key heads, as flash attention allows. Dropout is refused: the
-kernels' random streams are their own.
+may share key heads, as flash attention allows. The kernels' random streams are
+their own: with dropout, the caller says which attention weights are kept, and
+within `dropout(kept)` they are.
 """
 
+import contextlib
 import math
 
 import torch
@@ -20,9 +22,26 @@ def _register(name):
     return lambda function: _library.impl(name, function, "CPU")
 
 
-def _refuse_dropout(dropout_p):
-    if dropout_p != 0.0:
-        raise NotImplementedError("attention dropout on the CPU")
+_kept_weights = None  # bool [batch, heads, queries, keys]
+
+
+@contextlib.contextmanager
+def dropout(kept):
+    """Attention weights are kept where `kept` is true, and scaled."""
+    global _kept_weights
+    _kept_weights = kept
+    try:
+        yield
+    finally:
+        _kept_weights = None
+
+
+def _dropped(weights, dropout_p):
+    if dropout_p == 0.0:
+        return weights
+    if _kept_weights is None:
+        raise NotImplementedError("attention dropout outside of dropout(kept)")
+    return weights * _kept_weights / (1 - dropout_p)
 
 
 def _per_query_head(tensor, query):
@@ -53,19 +72,23 @@ def _scores(query, key, bias, is_causal, scale):
     return scores
 
 
-def _forward(query, key, value, bias, is_causal, scale):
+def _forward(query, key, value, bias, dropout_p, is_causal, scale):
     """The output and the logsumexp of the scores."""
     scores = _scores(query, key, bias, is_causal, scale)
-    out = scores.softmax(-1) @ _per_query_head(value, query)
+    weights = _dropped(scores.softmax(-1), dropout_p)
+    out = weights @ _per_query_head(value, query)
     return _sequence_major(out), scores.logsumexp(-1)
 
 
-def _backward(grad, query, key, value, bias, out, lse, is_causal, scale):
+def _backward(
+    grad, query, key, value, bias, out, lse, dropout_p, is_causal, scale
+):
     """Gradients of query, key, value and bias, from the saved logsumexp."""
     scores = _scores(query, key, bias, is_causal, scale)
     weights = (scores - lse.unsqueeze(-1)).exp()
-    grad_value = _per_key_head(weights.mT @ grad, value)
+    grad_value = _per_key_head(_dropped(weights, dropout_p).mT @ grad, value)
     grad_weights = grad @ _per_query_head(value, query).mT
+    grad_weights = _dropped(grad_weights, dropout_p)
     delta = (grad * out).sum(-1, keepdim=True)
     grad_scores = weights * (grad_weights - delta)
     scaled = grad_scores * _scale(query, scale)
@@ -79,8 +102,7 @@ def _backward(grad, query, key, value, bias, out, lse, is_causal, scale):
 def _flash(
     query, key, value, dropout_p=0.0, is_causal=False, debug=False, *, scale=None
 ):
-    _refuse_dropout(dropout_p)
-    out, lse = _forward(query, key, value, None, is_causal, scale)
+    out, lse = _forward(query, key, value, None, dropout_p, is_causal, scale)
     state = torch.empty(2, dtype=torch.uint64)
     unused = torch.empty((), dtype=torch.uint64)
     lengths = query.size(2), key.size(2)
@@ -92,9 +114,8 @@ def _flash_backward(
     grad, query, key, value, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
     dropout_p, is_causal, philox_seed, philox_offset, *, scale=None,
 ):  # fmt: skip
-    _refuse_dropout(dropout_p)
     return _backward(
-        grad, query, key, value, None, out, lse, is_causal, scale
+        grad, query, key, value, None, out, lse, dropout_p, is_causal, scale
     )[:3]
 
 
@@ -102,8 +123,7 @@ def _flash_backward(
 def _efficient(
     query, key, value, bias, with_lse, dropout_p=0.0, is_causal=False, *, scale=None
 ):
-    _refuse_dropout(dropout_p)
-    out, lse = _forward(query, key, value, bias, is_causal, scale)
+    out, lse = _forward(query, key, value, bias, dropout_p, is_causal, scale)
     length = query.size(2)
     padded = math.ceil(length / _LSE_ALIGNMENT) * _LSE_ALIGNMENT
     lse = torch.nn.functional.pad(lse, (0, padded - length))
@@ -116,10 +136,9 @@ def _efficient_backward(
     grad, query, key, value, bias, out, lse, philox_seed, philox_offset,
     dropout_p, grad_input_mask, is_causal=False, *, scale=None,
 ):  # fmt: skip
-    _refuse_dropout(dropout_p)
     lse = lse[..., : query.size(2)]
     gradients = _backward(
-        grad, query, key, value, bias, out, lse, is_causal, scale
+        grad, query, key, value, bias, out, lse, dropout_p, is_causal, scale
     )
     pairs = zip(gradients, grad_input_mask, strict=True)
     return tuple(g if wanted else None for g, wanted in pairs)

@@ -1,6 +1,6 @@
 """Meshes and local regions agree with PyTorch's on random cases.
 
-  SHARDPROP_ORACLE=build/tests/oracle/shardprop_oracle test_local_regions.py
+  SHARDPROP_ORACLE=build/release/tests/oracle/shardprop_oracle test_local_regions.py
 
 PyTorch answers through torch.distributed's DeviceMesh and DTensor, the library
 through the oracle. What the two write differently is translated:
@@ -35,7 +35,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ORACLE = os.environ.get(
-    "SHARDPROP_ORACLE", str(ROOT / "build/tests/oracle/shardprop_oracle")
+    "SHARDPROP_ORACLE", str(ROOT / "build/release/tests/oracle/shardprop_oracle")
 )
 CASES = int(os.environ.get("SHARDPROP_CASES", "4000"))  # of each of four tests
 SEED = 2026
@@ -157,8 +157,8 @@ class LocalRegions(unittest.TestCase):
                 for runs, begin in zip(answer["runs"], offset, strict=True):
                     if runs:
                         self.assertEqual(runs[0][0], begin)
-            whole = math.prod(question["shape"])
-            uneven += math.prod(shape) * math.prod(s for _, s in question["mesh"]) != whole
+            ranks = math.prod(size for _, size in question["mesh"])
+            uneven += math.prod(shape) * ranks != math.prod(question["shape"])
         # Replicated dims make it differ too; most of all cases must not be even.
         self.assertGreater(uneven, CASES // 2)
 

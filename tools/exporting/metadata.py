@@ -8,7 +8,9 @@ import torch
 from torch.fx.traceback import GRADIENT_ACC_SPECIAL_STACK
 
 _TORCH_ROOT = pathlib.Path(torch.__file__).resolve().parent
-_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$')
+_FRAME = re.compile(
+    r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.*)$'
+)
 
 
 def _is_user_code(path):

@@ -98,6 +98,7 @@ class Runner {
       work.kind = Kind::kRows;
       work.piece = std::min(work.run, kSegment / to_);
       work.pieces = ceil_div(work.run, work.piece);
+      if (!filling && box.rank > 2) read_in_order(box);
       work.rows = box.rank > 1 ? box.dims[--work.outer_rank].size : 1;
       elements = work.piece;
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
@@ -122,6 +123,15 @@ class Runner {
     work.item_bytes = elements * (to_ + (filling ? 0 : from_));
     bytes_ += work.items * work.item_bytes;
     works_.push_back(work);
+  }
+
+  // Rows are read in the order they lie in memory, as the prefetchers like it;
+  // where they are written to matters less.
+  static void read_in_order(Box& box) {
+    std::stable_sort(box.dims.begin(), box.dims.begin() + box.rank - 1,
+                     [](const BoxDim& a, const BoxDim& b) {
+                       return std::abs(a.src) > std::abs(b.src);
+                     });
   }
 
   // If there is a dim that src is dense along, brings it next to the innermost.

@@ -1,5 +1,7 @@
 #include <immintrin.h>
 
+#include <cstring>
+
 #include "../element.h"
 #include "rows.h"
 
@@ -20,13 +22,15 @@ struct Simd {
 
   template <class T>
   static Floats load(const std::byte* from);
-  template <class T, bool kStream>
+  template <class T>
   static void store(std::byte* to, Floats value);
   static Floats multiply(Floats value, float scale) {
     return _mm256_mul_ps(value, _mm256_set1_ps(scale));
   }
 
-  static constexpr bool kCanStream = true;
+  // A cache line of results; `values` hold as many as fill it.
+  template <class T>
+  static void stream_line(std::byte* to, const Floats* values);
   static void copy_line(std::byte* to, const std::byte* from) {
     for (int half = 0; half < 64; half += 32) {
       _mm256_stream_si256(
@@ -76,29 +80,14 @@ Simd::Floats Simd::load<F8E4M3FN>(const std::byte* from) {
                           floats(_mm256_cvtepi16_epi32(nan)));
 }
 
-template <bool kStream>
 void put(std::byte* to, __m256i value) {
-  if constexpr (kStream) {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), value);
-  } else {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
-  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
 }
-template <bool kStream>
 void put(std::byte* to, __m128i value) {
-  if constexpr (kStream) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to), value);
-  } else {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
-  }
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
 }
-template <bool kStream>
 void put(std::byte* to, long long value) {
-  if constexpr (kStream) {
-    _mm_stream_si64(reinterpret_cast<long long*>(to), value);
-  } else {
-    __builtin_memcpy(to, &value, sizeof value);
-  }
+  std::memcpy(to, &value, sizeof value);
 }
 
 // bits + bias + (bits >> shift & 1), shifted: round to nearest even.
@@ -187,9 +176,31 @@ struct Narrow<F8E5M2> {
   }
 };
 
-template <class T, bool kStream>
+template <class T>
 void Simd::store(std::byte* to, Floats value) {
-  put<kStream>(to, Narrow<T>::apply(value));
+  put(to, Narrow<T>::apply(value));
+}
+
+// Half a line of results.
+template <class T>
+__m256i narrow_half(const __m256* values) {
+  if constexpr (sizeof(T) == 4) {
+    return Narrow<T>::apply(values[0]);
+  } else if constexpr (sizeof(T) == 2) {
+    return _mm256_set_m128i(Narrow<T>::apply(values[1]),
+                            Narrow<T>::apply(values[0]));
+  } else {
+    return _mm256_set_epi64x(
+        Narrow<T>::apply(values[3]), Narrow<T>::apply(values[2]),
+        Narrow<T>::apply(values[1]), Narrow<T>::apply(values[0]));
+  }
+}
+
+template <class T>
+void Simd::stream_line(std::byte* to, const Floats* values) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrow_half<T>(values));
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to + 32),
+                      narrow_half<T>(values + sizeof(float) / sizeof(T)));
 }
 
 }  // namespace

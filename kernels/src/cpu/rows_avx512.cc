@@ -20,13 +20,15 @@ struct Simd {
 
   template <class T>
   static Floats load(const std::byte* from);
-  template <class T, bool kStream>
+  template <class T>
   static void store(std::byte* to, Floats value);
   static Floats multiply(Floats value, float scale) {
     return _mm512_mul_ps(value, _mm512_set1_ps(scale));
   }
 
-  static constexpr bool kCanStream = true;
+  // A cache line of results; `values` hold as many as fill it.
+  template <class T>
+  static void stream_line(std::byte* to, const Floats* values);
   static void copy_line(std::byte* to, const std::byte* from) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to),
                         _mm512_loadu_si512(from));
@@ -73,29 +75,12 @@ Simd::Floats Simd::load<F8E4M3FN>(const std::byte* from) {
   return _mm512_mask_blend_ps(nan, value, floats(splat(0x7fc00000U)));
 }
 
-template <bool kStream>
-void put(std::byte* to, __m512i value) {
-  if constexpr (kStream) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), value);
-  } else {
-    _mm512_storeu_si512(to, value);
-  }
-}
-template <bool kStream>
+void put(std::byte* to, __m512i value) { _mm512_storeu_si512(to, value); }
 void put(std::byte* to, __m256i value) {
-  if constexpr (kStream) {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), value);
-  } else {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
-  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
 }
-template <bool kStream>
 void put(std::byte* to, __m128i value) {
-  if constexpr (kStream) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to), value);
-  } else {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
-  }
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
 }
 
 // bits + bias + (bits >> shift & 1), shifted: round to nearest even.
@@ -122,13 +107,20 @@ template <>
 struct Narrow<float> {
   static __m512i apply(__m512 value) { return integers(value); }
 };
+// The bf16 stands in the high half of each element.
+__m512i round_to_bf16(__m512 value) {
+  const __m512i bits = integers(value);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), splat(1));
+  const __m512i rounded =
+      _mm512_add_epi32(_mm512_add_epi32(bits, splat(0x7fffU)), odd);
+  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+  return _mm512_mask_mov_epi32(rounded, nan, splat(0x7fc00000U));
+}
+
 template <>
 struct Narrow<BF16> {
   static __m256i apply(__m512 value) {
-    const __m512i rounded = round_bits<16>(integers(value), 0x7fffU);
-    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-    return _mm512_cvtepi32_epi16(
-        _mm512_mask_blend_epi32(nan, rounded, splat(0x7fc0U)));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(round_to_bf16(value), 16));
   }
 };
 template <>
@@ -175,9 +167,38 @@ struct Narrow<F8E5M2> {
   }
 };
 
-template <class T, bool kStream>
+template <class T>
 void Simd::store(std::byte* to, Floats value) {
-  put<kStream>(to, Narrow<T>::apply(value));
+  put(to, Narrow<T>::apply(value));
+}
+
+__m256i join(__m128i low, __m128i high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+__m512i join(__m256i low, __m256i high) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+template <class T>
+void Simd::stream_line(std::byte* to, const Floats* values) {
+  __m512i line;
+  if constexpr (sizeof(T) == 4) {
+    line = Narrow<T>::apply(values[0]);
+  } else if constexpr (__is_same(T, BF16)) {
+    // The odd halves of both, in a single shuffle.
+    alignas(64) static constexpr std::uint16_t kOdd[32] = {
+        1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+        33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    line = _mm512_permutex2var_epi16(round_to_bf16(values[0]),
+                                     _mm512_load_si512(kOdd),
+                                     round_to_bf16(values[1]));
+  } else if constexpr (sizeof(T) == 2) {
+    line = join(Narrow<T>::apply(values[0]), Narrow<T>::apply(values[1]));
+  } else {
+    line = join(join(Narrow<T>::apply(values[0]), Narrow<T>::apply(values[1])),
+                join(Narrow<T>::apply(values[2]), Narrow<T>::apply(values[3])));
+  }
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace shardprop::kernels::cpu::SHARDPROP_ROWS_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kAhead = 4096;  // bytes that casts prefetch
 
 std::int64_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::intptr_t>(address) & (kLine - 1);
@@ -17,7 +18,7 @@ std::int64_t bytes_to_line(const std::byte* address) {
 
 void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
               bool stream) {
-  if (!Simd::kCanStream || !stream || width < 4 * kLine) {
+  if (!stream || width < 4 * kLine) {
     std::memcpy(dst, src, static_cast<std::size_t>(width));
     return;
   }
@@ -40,7 +41,7 @@ void fill_row(std::byte* dst, const Pattern& pattern, std::int64_t width,
   std::int64_t i = 0;
   const std::byte* line = pattern.bytes;
   Pattern turned;
-  if (Simd::kCanStream && stream && width >= 4 * kLine) {
+  if (stream && width >= 4 * kLine) {
     const std::int64_t head = bytes_to_line(dst);
     std::memcpy(dst, pattern.bytes, static_cast<std::size_t>(head));
     // From here on the period starts in the middle of the pattern.
@@ -63,11 +64,16 @@ void fill(const Panel& panel, const Pattern& pattern, bool stream) {
   }
 }
 
-template <class From, class To, bool kScale, bool kStream>
-void cast_vector(std::byte* dst, const std::byte* src, float scale) {
+template <class From, bool kScale>
+typename Simd::Floats load_scaled(const std::byte* src, float scale) {
   typename Simd::Floats value = Simd::template load<From>(src);
   if constexpr (kScale) value = Simd::multiply(value, scale);
-  Simd::template store<To, kStream>(dst, value);
+  return value;
+}
+
+template <class From, class To, bool kScale>
+void cast_vector(std::byte* dst, const std::byte* src, float scale) {
+  Simd::template store<To>(dst, load_scaled<From, kScale>(src, scale));
 }
 
 // Fewer elements than a vector holds.
@@ -77,7 +83,7 @@ void cast_some(std::byte* dst, const std::byte* src, std::int64_t count,
   std::byte from[Simd::kWidth * sizeof(From)] = {};
   std::byte to[Simd::kWidth * sizeof(To)];
   std::memcpy(from, src, static_cast<std::size_t>(count) * sizeof(From));
-  cast_vector<From, To, kScale, false>(to, from, scale);
+  cast_vector<From, To, kScale>(to, from, scale);
   std::memcpy(dst, to, static_cast<std::size_t>(count) * sizeof(To));
 }
 
@@ -90,24 +96,29 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   constexpr std::int64_t kPerLine = kLine / kTo;
   std::int64_t i = 0;
   // Elements that straddle lines cannot be streamed.
-  if (Simd::kCanStream && stream && width >= 4 * kPerLine &&
+  if (stream && width >= 4 * kPerLine &&
       reinterpret_cast<std::intptr_t>(dst) % kTo == 0) {
     std::int64_t head = bytes_to_line(dst) / kTo;
     for (; head >= kStep; head -= kStep, i += kStep) {
-      cast_vector<From, To, kScale, false>(dst + i * kTo, src + i * kFrom,
-                                           scale);
+      cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
     }
     cast_some<From, To, kScale>(dst + i * kTo, src + i * kFrom, head, scale);
     i += head;
     for (; i + kPerLine <= width; i += kPerLine) {
-      for (std::int64_t j = i; j < i + kPerLine; j += kStep) {
-        cast_vector<From, To, kScale, true>(dst + j * kTo, src + j * kFrom,
-                                            scale);
+      // The conversion leaves fewer loads in flight than a copy has.
+      for (std::int64_t ahead = 0; ahead < kPerLine * kFrom; ahead += kLine) {
+        __builtin_prefetch(src + i * kFrom + kAhead + ahead);
       }
+      typename Simd::Floats line[kPerLine / kStep];
+      for (std::int64_t j = 0; j < kPerLine / kStep; ++j) {
+        line[j] =
+            load_scaled<From, kScale>(src + (i + j * kStep) * kFrom, scale);
+      }
+      Simd::template stream_line<To>(dst + i * kTo, line);
     }
   }
   for (; i + kStep <= width; i += kStep) {
-    cast_vector<From, To, kScale, false>(dst + i * kTo, src + i * kFrom, scale);
+    cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
   }
   if (i < width) {
     cast_some<From, To, kScale>(dst + i * kTo, src + i * kFrom, width - i,
@@ -272,7 +283,7 @@ void accumulate_float(void* accumulator, const void* src, std::int64_t count) {
   std::byte* const to = reinterpret_cast<std::byte*>(values);
   for (; count >= kBlock; count -= kBlock) {
     for (std::int64_t i = 0; i < kBlock; i += Simd::kWidth) {
-      cast_vector<From, float, false, false>(
+      cast_vector<From, float, false>(
           to + i * 4, from + i * static_cast<std::int64_t>(sizeof(From)), 1.0F);
     }
     accumulate_some<Op>(sums, values, kBlock);

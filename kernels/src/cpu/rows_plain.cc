@@ -18,16 +18,22 @@ struct Simd {
     std::memcpy(&value, from, sizeof value);
     return to_float(value);
   }
-  template <class T, bool kStream>
+  template <class T>
   static void store(std::byte* to, Floats value) {
     const T result = from_float<T>(value);
     std::memcpy(to, &result, sizeof result);
   }
   static Floats multiply(Floats value, float scale) { return value * scale; }
 
-  static constexpr bool kCanStream = false;
+  // No portable way past the caches.
   static void copy_line(std::byte* to, const std::byte* from) {
     std::memcpy(to, from, 64);
+  }
+  template <class T>
+  static void stream_line(std::byte* to, const Floats* values) {
+    for (std::size_t i = 0; i < 64 / sizeof(T); ++i) {
+      store<T>(to + i * sizeof(T), values[i]);
+    }
   }
 };
 

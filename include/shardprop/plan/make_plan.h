@@ -1,0 +1,30 @@
+// make_plan(): the whole way from a graph to an explained plan.
+//
+//   Plan plan = *make_plan(graph, *DeviceMesh::parse("dp=2,tp=2"),
+//                          default_topology(), RuleBook(), OpRegistry(), {});
+//   plan.status                       feasible
+//   plan.copies[0].reason             "mm_1 takes it as R,S(1); ..."
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/graph/graph.h>
+#include <shardprop/mesh/topology.h>
+#include <shardprop/ops/op_registry.h>
+#include <shardprop/plan/choose.h>
+#include <shardprop/plan/plan.h>
+#include <shardprop/plan/plan_options.h>
+#include <shardprop/plan/plan_problem.h>
+#include <shardprop/strategy/rule_book.h>
+
+namespace shardprop {
+
+// Errors: those of PlanProblem::create(). A plan that does not fit the memory
+// limit is no error: its status is unknown.
+Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
+                       const Topology& topology, const RuleBook& rules,
+                       const OpRegistry& registry, const PlanOptions& options);
+
+// The plan that a choice says, with copies, schedule, memory and reasons.
+Plan assemble_plan(const PlanProblem& problem, const PlanChoice& choice);
+
+}  // namespace shardprop

@@ -1,0 +1,190 @@
+// Plan: a graph laid out on a mesh: for every operator the strategy it runs
+// by, for every tensor its layout, and the redistributions in between, with
+// what they cost and why they are there.
+//
+// A Plan is plain data that stands for itself: values and nodes by name, so
+// that it can be saved, read back and shown without the graph. Times are
+// integer nanoseconds and bytes integers, both of the busiest rank.
+//
+//   mm_1: x S(0),R  w R,S(1)  ->  S(0),S(1)       on dp=2,tp=4
+//   copy 0: w  S(0),S(1) -> R,S(1)   all_gather over dp, made before node 17
+//
+// Invariants of a plan with a status of optimal or feasible:
+//   * every input of every node is laid out as its value is made, or as one of
+//     the copies, which the input then names;
+//   * each (value, layout) has at most one copy; totals count it once;
+//   * objective = compute + communication - hidden.
+// Others hold no choices: nodes, copies, values and outputs are empty.
+#pragma once
+
+#include <shardprop/graph/node.h>
+#include <shardprop/mesh/collective_kind.h>
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/layout.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+
+enum class PlanStatus : std::uint8_t {
+  kOptimal,     // proven: no assignment over the named space costs less
+  kFeasible,    // a plan, within `gap` of the best
+  kInfeasible,  // proven: there is none
+  kUnknown,     // none was found
+};
+std::string_view to_string(PlanStatus status);  // "optimal", ...
+std::optional<PlanStatus> parse_plan_status(std::string_view text);
+
+// A tensor of the plan: whole shape, and how it is laid out.
+struct PlannedTensor {
+  Dims shape;
+  DType dtype = DType::kF32;
+  Layout layout;
+  friend bool operator==(const PlannedTensor&, const PlannedTensor&) = default;
+};
+
+// A parameter, buffer, constant or user input.
+struct PlannedValue {
+  std::string name;  // its own: model.embed.weight
+  std::string role;  // "parameter", "buffer", "constant", "user_input"
+  PlannedTensor tensor;
+  friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
+};
+
+// One collective, of a redistribution or inside an operator.
+struct PlannedStep {
+  CollectiveKind collective = CollectiveKind::kSlice;
+  DimIndices mesh_dims;
+  std::int64_t bytes_per_rank = 0;
+  std::int64_t nanoseconds = 0;
+  friend bool operator==(const PlannedStep&, const PlannedStep&) = default;
+};
+
+// A value in a second layout, shared by all that want it so.
+struct PlannedCopy {
+  std::string from;
+  Layout src;
+  Layout dst;
+  // Made before the node of this index runs, dropped after that one; the
+  // number of nodes stands for the end of the program.
+  std::int64_t made_at = 0;
+  std::int64_t freed_at = 0;
+  std::string reason;
+  // What the best plan without this copy, found by changing one of its users
+  // alone, would cost more; empty when no user has another choice.
+  std::optional<std::int64_t> alternative_nanoseconds;
+  std::int64_t hidden_nanoseconds = 0;  // of its steps, behind compute
+  std::vector<PlannedStep> steps;
+
+  std::int64_t nanoseconds() const;
+  friend bool operator==(const PlannedCopy&, const PlannedCopy&) = default;
+};
+
+struct PlannedInput {
+  std::string from;
+  Layout layout;
+  std::optional<std::size_t> copy;  // index into Plan::copies
+  friend bool operator==(const PlannedInput&, const PlannedInput&) = default;
+};
+
+struct PlannedNode {
+  std::string name;
+  std::string op;
+  std::string module_path;
+  std::string source;  // model.py:53; empty where none is recorded
+  Phase phase = Phase::kForward;
+  std::int64_t compute_nanoseconds = 0;
+  std::vector<PlannedStep> inside;
+  std::vector<PlannedTensor> outputs;
+  std::vector<PlannedInput> inputs;
+  friend bool operator==(const PlannedNode&, const PlannedNode&) = default;
+};
+
+// What the program hands back, in the layout it is handed back in.
+struct PlannedOutput {
+  std::string kind;  // "user", "loss", "gradient", "update"
+  std::string target;  // gradients and updates: of which input
+  PlannedInput value;
+  friend bool operator==(const PlannedOutput&, const PlannedOutput&) = default;
+};
+
+struct PlannedGuard {
+  std::string condition;
+  std::string origin;
+  friend bool operator==(const PlannedGuard&, const PlannedGuard&) = default;
+};
+
+// An operator without a strategy, run replicated.
+struct UnsupportedOp {
+  std::string op;
+  std::int64_t count = 0;
+  std::string reason;
+  friend bool operator==(const UnsupportedOp&, const UnsupportedOp&) = default;
+};
+
+struct PlanMemory {
+  // Most bytes a rank holds at once; of the plan that came nearest where none
+  // fits the limit.
+  std::int64_t peak_bytes = 0;
+  std::int64_t peak_at = 0;  // index of the node that runs then
+  std::int64_t parameter_bytes = 0;
+  std::int64_t optimizer_bytes = 0;
+  std::optional<std::int64_t> limit_bytes;
+  friend bool operator==(const PlanMemory&, const PlanMemory&) = default;
+};
+
+struct PlanSummary {
+  std::int64_t compute_nanoseconds = 0;
+  std::int64_t communication_nanoseconds = 0;
+  std::int64_t hidden_nanoseconds = 0;
+  std::int64_t bytes_per_rank = 0;
+  // Steps by CollectiveKind.
+  std::array<std::int64_t, std::size(kAllCollectiveKinds)> collectives{};
+  friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
+};
+
+struct Plan {
+  std::string graph_name;
+  std::string graph_hash;  // 16 hex digits
+  std::size_t graph_ops = 0;
+  DeviceMesh mesh;
+  std::string topology;
+  // Name and value of every option that shaped the plan, pins included.
+  std::vector<std::pair<std::string, std::string>> options;
+
+  PlanStatus status = PlanStatus::kUnknown;
+  std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
+  std::int64_t lower_bound_nanoseconds = 0;
+  double solve_seconds = 0;
+
+  std::vector<UnsupportedOp> unsupported;
+  std::vector<PlannedGuard> guards;
+  PlanMemory memory;
+  PlanSummary summary;
+  std::int64_t optimizer_nanoseconds = 0;  // its step; part of the compute
+  std::vector<PlannedValue> values;
+  std::vector<PlannedCopy> copies;
+  std::vector<PlannedNode> nodes;
+  std::vector<PlannedOutput> outputs;
+
+  // Whether there is one to run.
+  bool has_plan() const { return objective_nanoseconds.has_value(); }
+  // (objective - bound) / objective; 0 for a plan that costs nothing.
+  std::optional<double> gap() const;
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// Totals of what the plan lists: every copy and every inside step once.
+PlanSummary summarize(const Plan& plan);
+
+// The hash as plans carry it: 16 lower-case hex digits.
+std::string hash_text(std::uint64_t hash);
+
+}  // namespace shardprop

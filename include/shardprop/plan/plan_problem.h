@@ -1,0 +1,150 @@
+// PlanProblem: a graph on a mesh as variables with choices.
+//
+// Variables
+//   * a graph input chooses its layout: any that a consumer takes it in
+//     (whole values, without strides), or R;
+//   * an operator chooses one of its strategies;
+//   * an output chooses among the whole layouts that its value is made in, or
+//     R: nothing is handed back as a partial.
+// A use is an operand of a variable: an operator's input, an output's value,
+// and the ties of an input, whose gradient and update end in its own layout.
+//
+// Cost of an assignment, in nanoseconds
+//     sum over variables of choices.costs[choice]
+//   + sum over values, over the distinct layouts its uses take it in other
+//     than the one it is made in, of move_nanoseconds(): one copy for all.
+//
+// The space of strategies is that of op_strategies() without empty shards, and
+// partials only where they can come from: a carry is in it when one of the
+// partials that it takes is made somewhere before the operator.
+//
+//   x: f32[16,8] -> mm(x, w) -> relu, on [2]
+//     variables x w mm relu output, values x w mm relu
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/base/strong_id.h>
+#include <shardprop/graph/graph.h>
+#include <shardprop/mesh/topology.h>
+#include <shardprop/ops/op_registry.h>
+#include <shardprop/plan/plan_options.h>
+#include <shardprop/redistribute/planner.h>
+#include <shardprop/strategy/op_cost.h>
+#include <shardprop/strategy/op_strategy.h>
+#include <shardprop/strategy/rule_book.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+// More than any plan costs: a layout cannot be reached from another.
+inline constexpr std::int64_t kUnreachable = std::int64_t{1} << 50;
+
+using PlanVariableId = StrongId<struct PlanVariableTag>;
+
+// What a variable may choose from. Shared by all variables with the same
+// choices: repeated layers are worked out once.
+struct ChoiceSet {
+  // Per operand, uses first, then what it makes: the distinct layouts, in order
+  // of first appearance (spec classes).
+  std::vector<std::vector<LayoutId>> layouts;
+  std::size_t num_uses = 0;
+  // [choice * layouts.size() + operand]: index into layouts[operand].
+  std::vector<std::uint16_t> picks;
+  std::vector<std::int64_t> costs;  // by choice
+  // [operand][layout]: how much more than the least of all choices the cheapest
+  // one with that layout costs.
+  std::vector<std::vector<std::int64_t>> extra;
+
+  // Operators only: choice i is op.strategies[i].
+  OpStrategy op;
+  std::string unsupported;  // why it has no strategy but all replicated
+
+  // Fills `extra` from the rest.
+  void seal();
+  std::size_t size() const { return costs.size(); }
+  std::size_t pick(std::size_t choice, std::size_t operand) const {
+    return picks[choice * layouts.size() + operand];
+  }
+  LayoutId layout(std::size_t choice, std::size_t operand) const {
+    return layouts[operand][pick(choice, operand)];
+  }
+};
+
+struct PlanVariable {
+  enum class Kind : std::uint8_t { kInput, kOperator, kOutput };
+  Kind kind = Kind::kOperator;
+  // Index of the input, node or output in the graph.
+  std::size_t index = 0;
+  std::shared_ptr<const ChoiceSet> choices;
+  std::vector<ValueId> uses;   // the first operands of `choices`
+  std::vector<ValueId> makes;  // the others
+};
+
+struct PlanUse {
+  PlanVariableId variable;
+  std::uint32_t operand = 0;  // among its uses
+};
+
+// A value of the graph, by ValueId.
+struct PlanValue {
+  PlanVariableId maker;
+  std::uint32_t operand = 0;  // among the operands of its maker's choices
+  std::vector<PlanUse> uses;
+  std::uint32_t tensor = 0;  // equal for equal shapes and dtypes
+  // Moving it can hide behind compute: a parameter, or a gradient on its way
+  // out.
+  bool hideable = false;
+};
+
+class PlanProblem {
+ public:
+  // `graph` must outlive the problem. Errors: kNoStrategy (options.strict),
+  // kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict and those
+  // of RedistributePlanner::create().
+  static Result<PlanProblem> create(const Graph& graph, DeviceMesh mesh,
+                                    Topology topology, const RuleBook& rules,
+                                    const OpRegistry& registry,
+                                    const PlanOptions& options);
+  PlanProblem(PlanProblem&&) noexcept;
+  PlanProblem& operator=(PlanProblem&&) noexcept;
+  ~PlanProblem();
+
+  const Graph& graph() const;
+  const DeviceMesh& mesh() const;
+  const Topology& topology() const;
+  const PlanOptions& options() const;
+  const LayoutTable& layouts() const;
+
+  // Inputs first, then operators in schedule order, then outputs.
+  std::span<const PlanVariable> variables() const;
+  const PlanVariable& variable(PlanVariableId id) const;
+  const PlanValue& value(ValueId id) const;
+  // The variable of a node; invalid for nodes that are mere assertions.
+  PlanVariableId variable_of(NodeId node) const;
+
+  // What carrying the value from one layout to the other takes, after overlap;
+  // kUnreachable where nothing does. 0 for equal layouts.
+  std::int64_t move_nanoseconds(ValueId value, LayoutId src,
+                                LayoutId dst) const;
+  // The part of a transfer of the value that compute hides.
+  std::int64_t hidden_nanoseconds(ValueId value, std::int64_t transfer) const;
+  // The collectives themselves. Precondition: reachable.
+  RedistributePlan redistribution(ValueId value, LayoutId src,
+                                  LayoutId dst) const;
+  // Bytes of the largest local part.
+  std::int64_t local_bytes(ValueId value, LayoutId layout) const;
+
+ private:
+  friend class PlanProblemBuilder;
+  struct Body;
+  explicit PlanProblem(std::unique_ptr<Body> body);
+  std::unique_ptr<Body> body_;
+};
+
+}  // namespace shardprop

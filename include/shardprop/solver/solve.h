@@ -1,0 +1,98 @@
+// Solves a plan problem: a feasible assignment early, a better one later, a
+// lower bound at any moment, and a status that does not lie.
+//
+//   SolveOptions options;
+//   options.time_limit_seconds = 10;
+//   options.threads = 2;
+//   Solution solution = solve(problem, options);
+//   // solution.status == Status::kOptimal: cost == lower_bound, proven
+//
+// Reproducible: with the same problem, seed, threads, passes and work limit,
+// and no time limit that strikes first, assignment, bound and status are the
+// same to the bit; threads meet after counted work, never after elapsed time.
+#pragma once
+
+#include <shardprop/solver/checker.h>
+#include <shardprop/solver/cost.h>
+#include <shardprop/solver/pass.h>
+#include <shardprop/solver/problem.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace shardprop::solver {
+
+enum class Status : std::uint8_t {
+  kOptimal,     // proven over all assignments
+  kFeasible,    // within `gap` of the best there is
+  kInfeasible,  // proven; `clash` says why
+  kUnknown,     // nothing found, nothing proven
+};
+
+// "optimal", "feasible", "infeasible", "unknown".
+std::string_view to_string(Status status);
+
+// What cannot hold together. Dropping any one part of it (a pin, the costs of
+// a variable, an edge, the limit at a time) leaves parts that do not clash,
+// provided `irreducible`.
+struct Clash {
+  std::vector<Pin> pins;
+  std::vector<VariableId> variables;  // whose forbidden choices matter
+  std::vector<EdgeId> edges;          // whose forbidden entries matter
+  struct MemoryStep {
+    std::int64_t time = 0;
+    // What the variables in the clash need at least beyond the limit at this
+    // time, everything else using its least.
+    Int128 bytes_short = 0;
+  };
+  std::vector<MemoryStep> memory;
+  // False when time ran out before every part was tried.
+  bool irreducible = false;
+};
+
+struct Solution {
+  Status status = Status::kUnknown;
+  // By the independent checker; absent without an assignment.
+  std::optional<Int128> cost;
+  // No assignment costs less; absent when infeasible or nothing is known.
+  std::optional<Int128> lower_bound;
+  Assignment assignment;
+  std::optional<Clash> clash;
+  std::vector<PassStats> passes;
+  double seconds = 0;
+  std::uint64_t work = 0;  // table entries touched
+
+  // (cost - lower_bound) / |cost|; absent unless both are known.
+  std::optional<double> gap() const;
+};
+
+struct Progress {
+  double seconds = 0;
+  std::optional<Int128> cost;
+  std::optional<Int128> lower_bound;
+};
+
+struct SolveOptions {
+  // Counted from `start`, so that reading a file can be made part of it.
+  double time_limit_seconds = 60;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  // Table entries to touch at most, all threads together; 0: no such limit.
+  // It is looked at when threads meet, so a run may exceed it by one round.
+  std::uint64_t work_limit = 0;
+  int threads = 1;
+  std::uint64_t seed = 0;
+  PassSet passes;
+  // Called by the thread that called solve(), when threads meet.
+  std::function<void(const Progress&)> progress;
+  // Set by another thread or a signal handler: return the best so far.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+Solution solve(const Problem& problem, const SolveOptions& options);
+
+}  // namespace shardprop::solver

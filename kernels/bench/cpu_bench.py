@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""The CPU kernels against torch's ops and the best plain copy, interleaved.
+
+    cpu_bench.py --build build [--threads 2] [--rounds 7] [--list NAME]
+        [--markdown FILE]
+
+Every round times each contender once, in turn, so that a slow moment of the
+machine meets all of them; the best round of each counts. Rates are payload:
+bytes read of the inputs and written to the output, over time.
+"""
+
+import argparse
+import ctypes
+import os
+import sys
+import time
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "python"))
+from lists import LISTS, even_rows  # noqa: E402
+from shardprop_kernels import Kernels  # noqa: E402
+
+WORLD = 8
+F32, BF16 = torch.float32, torch.bfloat16
+
+
+def nbytes(tensors):
+    return sum(t.numel() * t.element_size() for t in tensors)
+
+
+def make(shapes, dtype):
+    # Written once, so that every page is there before the clock starts.
+    return [torch.zeros(s, dtype=dtype).add_(1) for s in shapes]
+
+
+def shard_dims(shapes):
+    return [1 if len(s) > 1 else 0 for s in shapes]
+
+
+def chunk_cat(lib, shapes, src, dst, n):
+    tensors = make(shapes, src)
+    want = sum(-(-s[0] // n) * (t.numel() // s[0]) for s, t in zip(shapes, tensors))
+    out = torch.zeros((n, want), dtype=dst)
+    other = torch.zeros((n, want), dtype=dst)
+    return (
+        nbytes(tensors) + nbytes([out]),
+        lib.bind_chunk_cat(tensors, 0, n, out),
+        lambda: torch._chunk_cat(tensors, 0, n, out=other),
+        lambda: (out, other),
+        tensors,
+    )
+
+
+def sharded_chunk_cat(lib, shapes, src, dst, n):
+    tensors = make(shapes, src)
+    dims = shard_dims(shapes)
+    out = torch.zeros((n, sum(t.numel() for t in tensors) // n), dtype=dst)
+    other = torch.zeros_like(out)
+
+    def fsdp():
+        stacked = [
+            torch.cat(torch.chunk(t, n, d), 0) if d else t
+            for t, d in zip(tensors, dims)
+        ]
+        torch._chunk_cat(stacked, 0, n, out=other)
+
+    return (
+        nbytes(tensors) + nbytes([out]),
+        lib.bind_chunk_cat(tensors, 0, n, out, shard_dims=dims),
+        fsdp,
+        lambda: (out, other),
+        tensors,
+    )
+
+
+def split(lib, shapes, src, dst, n):
+    outs = [t.view(n, -1) for t in make(shapes, dst)]
+    sizes = [t.shape[1] for t in outs]
+    source = torch.zeros((n, sum(sizes)), dtype=src).add_(1)
+    others = [torch.zeros_like(t) for t in outs]
+
+    def ours_then_cast():
+        torch.split_with_sizes_copy(source, sizes, 1, out=others)
+
+    def cast_in_two():
+        parts = torch.split_with_sizes(source, sizes, 1)
+        torch._foreach_copy_(others, parts)
+
+    return (
+        nbytes(outs) + nbytes([source]),
+        lib.bind_split_with_sizes_copy(source, sizes, 1, outs),
+        ours_then_cast if src == dst else cast_in_two,
+        lambda: (outs, others),
+        source,
+    )
+
+
+def sharded_split(lib, shapes, src, dst, n):
+    outs = make(shapes, dst)
+    dims = shard_dims(shapes)
+    sizes = [t.numel() // n for t in outs]
+    source = torch.zeros((n, sum(sizes)), dtype=src).add_(1)
+    others = [torch.zeros_like(t) for t in outs]
+    # FSDP's second pass reads what split_with_sizes_copy wrote.
+    middle = [torch.zeros((n, size), dtype=src) for size in sizes]
+
+    def fsdp():
+        torch.split_with_sizes_copy(source, sizes, 1, out=middle)
+        for other, mid, d in zip(others, middle, dims):
+            if d == 0:
+                other.copy_(mid.view(other.shape))
+                continue
+            chunk = list(other.shape)
+            chunk[d] //= n
+            torch.cat([mid[k].view(chunk) for k in range(n)], d, out=other)
+
+    return (
+        nbytes(outs) + nbytes([source]),
+        lib.bind_split_with_sizes_copy(source, sizes, 1, outs, shard_dims=dims),
+        fsdp,
+        lambda: (outs, others),
+        source,
+    )
+
+
+# name, function, source, destination, chunks, torch needs a second pass
+CASES = [
+    ("chunk_cat bf16", chunk_cat, BF16, BF16, WORLD, False),
+    ("chunk_cat f32", chunk_cat, F32, F32, WORLD, False),
+    ("chunk_cat f32, padded", chunk_cat, F32, F32, 7, True),
+    ("chunk_cat f32 to bf16", chunk_cat, F32, BF16, WORLD, True),
+    ("chunk_cat bf16 to f32", chunk_cat, BF16, F32, WORLD, True),
+    ("chunk_cat bf16, shard dim 1", sharded_chunk_cat, BF16, BF16, WORLD, True),
+    ("split bf16", split, BF16, BF16, WORLD, False),
+    ("split f32 to bf16", split, F32, BF16, WORLD, True),
+    ("split bf16, shard dim 1", sharded_split, BF16, BF16, WORLD, True),
+]
+
+
+class BestCopy:
+    """Several ways to copy; the fastest of them is the yardstick."""
+
+    def __init__(self, path, threads):
+        self.lib = ctypes.CDLL(path)
+        self.lib.best_copy_pool.restype = ctypes.c_void_p
+        self.pools = {
+            n: ctypes.c_void_p(self.lib.best_copy_pool(n)) for n in {1, threads}
+        }
+
+    def contenders(self, payload):
+        count = max(payload // 2 // 65536 * 65536, 65536)
+        src = torch.zeros(count + 4096, dtype=torch.uint8).add_(1)
+        dst = torch.zeros(count + 4096, dtype=torch.uint8).add_(1)
+        pages = [ctypes.c_void_p(-(-t.data_ptr() // 4096) * 4096) for t in (dst, src)]
+        names = ("memcpy", "stream", "rep movsb")
+
+        def bind(way, pool):
+            return lambda: self.lib.best_copy(
+                way, *pages, ctypes.c_int64(count), pool
+            )
+
+        runs = {
+            f"{name} x{threads}": bind(way, pool)
+            for way, name in enumerate(names)
+            for threads, pool in self.pools.items()
+        }
+        return 2 * count, runs, (src, dst)
+
+
+def measure(runs, rounds, repeats):
+    best = dict.fromkeys(runs, float("inf"))
+    for _ in range(rounds):
+        for name, run in runs.items():
+            start = time.perf_counter()
+            for _ in range(repeats):
+                run()
+            best[name] = min(best[name], (time.perf_counter() - start) / repeats)
+    return best
+
+
+def cpu_model():
+    """What the processor says it is; virtual machines often say little."""
+    fields = {}
+    with open("/proc/cpuinfo") as info:
+        for line in info:
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    return (
+        f"{fields.get('model name', 'unknown')}, family "
+        f"{fields.get('cpu family')}, model {fields.get('model')}, "
+        f"{os.cpu_count()} cores, last-level cache {fields.get('cache size')}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--list", choices=LISTS)
+    parser.add_argument("--case", help="only cases whose name holds this")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    lib = Kernels(
+        os.path.join(arguments.build, "libshardprop_kernels_c.so"),
+        arguments.threads,
+    )
+    copies = BestCopy(
+        os.path.join(arguments.build, "bench", "libshardprop_best_copy.so"),
+        arguments.threads,
+    )
+    print(f"{cpu_model()}; torch {torch.__version__}, {arguments.threads} threads")
+    print()
+    print(
+        "| list | call | MiB | ours GB/s | torch GB/s | ours / torch "
+        "| memcpy GB/s | best copy GB/s | ours / best copy |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for list_name, shapes_of in LISTS.items():
+        if arguments.list not in (None, list_name):
+            continue
+        for case, function, src, dst, n, _ in CASES:
+            if arguments.case and arguments.case not in case:
+                continue
+            shapes = shapes_of() if n != WORLD else even_rows(shapes_of(), n)
+            payload, ours, torchs, results, keep = function(
+                lib, shapes, src, dst, n
+            )
+            copied, runs, buffers = copies.contenders(payload)
+            runs = {"ours": ours, "torch": torchs, **runs}
+            for run in runs.values():
+                run()
+            for got, want in zip(*map(list, results())):
+                assert torch.equal(got.view(-1), want.view(-1)), case
+            repeats = max(1, (8 << 20) // payload)
+            times = measure(runs, arguments.rounds, repeats)
+            rate = {
+                name: (payload if name in ("ours", "torch") else copied)
+                / seconds
+                / 1e9
+                for name, seconds in times.items()
+            }
+            memcpy = max(v for k, v in rate.items() if k.startswith("memcpy"))
+            best, way = max(
+                (v, k) for k, v in rate.items() if k not in ("ours", "torch")
+            )
+            print(
+                f"| {list_name} | {case} | {payload / 2**20:.1f} "
+                f"| {rate['ours']:.1f} | {rate['torch']:.1f} "
+                f"| {rate['ours'] / rate['torch']:.2f} | {memcpy:.1f} "
+                f"| {best:.1f} ({way}) | {rate['ours'] / best:.2f} |",
+                flush=True,
+            )
+            del payload, ours, torchs, results, keep, runs, buffers
+
+
+if __name__ == "__main__":
+    main()

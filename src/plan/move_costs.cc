@@ -1,0 +1,60 @@
+#include "plan/move_costs.h"
+
+#include <shardprop/placement/local_region.h>
+#include <shardprop/plan/plan_problem.h>
+
+namespace shardprop {
+namespace {
+
+// 20 bits of tensor class, 22 of each layout.
+std::uint64_t key(std::uint32_t tensor, LayoutId src, LayoutId dst) {
+  return std::uint64_t{tensor} << 44 | std::uint64_t{src.index()} << 22 |
+         dst.index();
+}
+
+}  // namespace
+
+std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
+  // Strides say nothing about what is moved.
+  const auto plain = TensorMeta::contiguous(meta.shape(), meta.dtype());
+  const auto [it, fresh] = ids_.try_emplace(
+      plain ? *plain : meta, static_cast<std::uint32_t>(tensors_.size()));
+  if (fresh) tensors_.push_back(it->first);
+  return it->second;
+}
+
+std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
+                                    LayoutId dst) const {
+  if (src == dst) return 0;
+  const auto [it, fresh] =
+      moves_.try_emplace(key(tensor, src, dst), kUnreachable);
+  if (fresh) {
+    if (auto cost = planner_.cost(layouts_[src], layouts_[dst],
+                                  tensors_[tensor])) {
+      it->second = *cost;
+    }
+  }
+  return it->second;
+}
+
+RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
+                                 LayoutId dst) const {
+  return planner_.plan(layouts_[src], layouts_[dst], tensors_[tensor]).value();
+}
+
+std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
+                                    LayoutId layout) const {
+  const auto [it, fresh] = bytes_.try_emplace(key(tensor, layout, layout), 0);
+  if (fresh) {
+    const TensorMeta& meta = tensors_[tensor];
+    std::int64_t bytes = item_size(meta.dtype());
+    for (const std::int64_t size : max_local_shape(
+             layouts_[layout], planner_.mesh(), meta.shape())) {
+      bytes *= size;
+    }
+    it->second = bytes;
+  }
+  return it->second;
+}
+
+}  // namespace shardprop

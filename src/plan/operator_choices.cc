@@ -1,0 +1,157 @@
+#include "plan/operator_choices.h"
+
+#include "plan/op_application.h"
+
+#include <shardprop/base/hash.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+PartialSet bit(Placement placement) {
+  return placement.is_partial()
+             ? static_cast<PartialSet>(
+                   1U << static_cast<unsigned>(placement.reduce_op()))
+             : PartialSet{0};
+}
+
+// Carries that none of the values at hand can feed only turn replicated tensors
+// into terms of a sum, which never costs less than leaving them alone.
+void drop_unfed_carries(FactorMap& map, const std::vector<PartialSet>& meets) {
+  std::erase_if(map.carries, [&](const Carry& carry) {
+    bool takes_partials = false;
+    for (std::size_t i = 0; i < carry.inputs.size(); ++i) {
+      const PartialSet taken = bit(carry.inputs[i]);
+      takes_partials = takes_partials || taken != 0;
+      if ((taken & meets[i]) != 0) return false;
+    }
+    return takes_partials;
+  });
+}
+
+// Nothing may be sharded.
+FactorMap all_replicated(const OpSchema& op) {
+  FactorMap map;
+  for (const TensorMeta& meta : op.inputs) {
+    map.inputs.emplace_back().dims.resize(
+        static_cast<std::size_t>(meta.rank()));
+  }
+  for (const TensorMeta& meta : op.outputs) {
+    map.outputs.emplace_back().dims.resize(
+        static_cast<std::size_t>(meta.rank()));
+  }
+  map.is_free = op.function->is_view();
+  map.seal();
+  return map;
+}
+
+// The distinct layouts of every operand, and each strategy as indices to them.
+void fill_layouts(ChoiceSet& set) {
+  const auto& strategies = set.op.strategies;
+  set.num_uses = set.op.op->inputs.size();
+  const std::size_t operands = set.num_uses + set.op.op->outputs.size();
+  set.layouts.resize(operands);
+  set.picks.resize(strategies.size() * operands);
+  for (std::size_t o = 0; o < operands; ++o) {
+    std::unordered_map<LayoutId, std::uint16_t> seen;
+    for (std::size_t c = 0; c < strategies.size(); ++c) {
+      const LayoutId id = o < set.num_uses
+                              ? strategies[c].inputs[o]
+                              : strategies[c].outputs[o - set.num_uses];
+      const auto [it, fresh] = seen.try_emplace(
+          id, static_cast<std::uint16_t>(set.layouts[o].size()));
+      if (fresh) set.layouts[o].push_back(id);
+      set.picks[c * operands + o] = it->second;
+    }
+  }
+}
+
+}  // namespace
+
+PartialSet partials_of(const Layout& layout) {
+  PartialSet set = 0;
+  for (const Placement placement : layout.placements()) {
+    set = static_cast<PartialSet>(set | bit(placement));
+  }
+  return set;
+}
+
+OperatorChoiceCache::OperatorChoiceCache(const DeviceMesh& mesh,
+                                         const Topology& topology,
+                                         const RuleBook& rules,
+                                         const OpRegistry& registry,
+                                         LayoutTable& layouts)
+    : mesh_(mesh),
+      topology_(topology),
+      rules_(rules),
+      registry_(registry),
+      layouts_(layouts) {}
+
+std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
+  return hash_range(hash_application(*key.op), key.meets);
+}
+
+bool OperatorChoiceCache::KeyEqual::operator()(const Key& a,
+                                               const Key& b) const {
+  return a.meets == b.meets && same_application(*a.op, *b.op);
+}
+
+const OperatorChoices& OperatorChoiceCache::of(
+    const OpSchema& op, const std::vector<PartialSet>& meets) {
+  // Looked up without a copy of the operator: the pointer owns nothing.
+  const Key probe{std::shared_ptr<const OpSchema>(std::shared_ptr<void>(), &op),
+                  meets};
+  const auto found = cache_.find(probe);
+  if (found != cache_.end()) return found->second;
+  auto own = std::make_shared<const OpSchema>(op);
+  OperatorChoices choices = work_out(own, meets);
+  return cache_.emplace(Key{std::move(own), meets}, std::move(choices))
+      .first->second;
+}
+
+OperatorChoices OperatorChoiceCache::work_out(
+    std::shared_ptr<const OpSchema> op, const std::vector<PartialSet>& meets) {
+  auto set = std::make_shared<ChoiceSet>();
+  Result<FactorMap> map = factor_map(*op, rules_, registry_);
+  if (map) {
+    drop_unfed_carries(*map, meets);
+  } else {
+    set->unsupported = map.error().message;
+    map = all_replicated(*op);
+  }
+  StrategyOptions options;
+  options.allow_empty_shards = false;
+  set->op = op_strategies(op, std::make_shared<const FactorMap>(*std::move(map)),
+                          mesh_, layouts_, options);
+  fill_layouts(*set);
+  set_costs(*set);
+
+  OperatorChoices out;
+  for (std::size_t o = 0; o < op->outputs.size(); ++o) {
+    PartialSet made = 0;
+    for (const LayoutId id : set->layouts[set->num_uses + o]) {
+      made = static_cast<PartialSet>(made | partials_of(layouts_[id]));
+    }
+    out.makes.push_back(made);
+  }
+  out.set = std::move(set);
+  return out;
+}
+
+void OperatorChoiceCache::set_costs(ChoiceSet& set) const {
+  set.costs.reserve(set.op.strategies.size());
+  for (const PlacementStrategy& strategy : set.op.strategies) {
+    const LocalContext context{*set.op.op, *set.op.map, mesh_, layouts_,
+                               strategy};
+    std::int64_t cost = compute_nanoseconds(context, topology_);
+    for (const InsideStep& step : collectives_inside(context, topology_)) {
+      cost += step.nanoseconds;
+    }
+    set.costs.push_back(cost);
+  }
+  set.seal();
+}
+
+}  // namespace shardprop

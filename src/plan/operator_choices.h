@@ -1,0 +1,63 @@
+// The choices of operators, worked out once for all nodes that are the same
+// application and can meet the same partials.
+#pragma once
+
+#include <shardprop/mesh/topology.h>
+#include <shardprop/ops/op_registry.h>
+#include <shardprop/plan/plan_problem.h>
+#include <shardprop/strategy/rule_book.h>
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop {
+
+// A bit per ReduceOp.
+using PartialSet = std::uint8_t;
+
+PartialSet partials_of(const Layout& layout);
+
+struct OperatorChoices {
+  std::shared_ptr<const ChoiceSet> set;
+  std::vector<PartialSet> makes;  // per output: partials it may come out as
+};
+
+class OperatorChoiceCache {
+ public:
+  OperatorChoiceCache(const DeviceMesh& mesh, const Topology& topology,
+                      const RuleBook& rules, const OpRegistry& registry,
+                      LayoutTable& layouts);
+
+  // `meets`: per input, the partials its value may come as. Where no rule fits,
+  // the one choice is all replicated, and set->unsupported says why. The
+  // reference stays valid for the life of the cache.
+  const OperatorChoices& of(const OpSchema& op,
+                            const std::vector<PartialSet>& meets);
+
+ private:
+  struct Key {
+    std::shared_ptr<const OpSchema> op;
+    std::vector<PartialSet> meets;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
+  struct KeyEqual {
+    bool operator()(const Key& a, const Key& b) const;
+  };
+
+  OperatorChoices work_out(std::shared_ptr<const OpSchema> op,
+                           const std::vector<PartialSet>& meets);
+  void set_costs(ChoiceSet& set) const;
+
+  const DeviceMesh& mesh_;
+  const Topology& topology_;
+  const RuleBook& rules_;
+  const OpRegistry& registry_;
+  LayoutTable& layouts_;
+  std::unordered_map<Key, OperatorChoices, KeyHash, KeyEqual> cache_;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,1 @@
+"""Runs sharding strategies on simulated ranks and compares them with PyTorch."""

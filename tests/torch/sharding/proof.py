@@ -1,0 +1,222 @@
+"""Proves the strategies of one operator call against the unsharded operator.
+
+Inputs are cut and split as the strategy demands, every rank runs its local
+program, and what comes out is put together as the strategy claims: shards side
+by side, partials reduced, replicas equal. The whole must be what the operator
+gives unsharded.
+"""
+
+import zlib
+
+import torch
+
+from . import partials
+from .inputs import draw_inputs, keeps_dtype, run_dtype
+from .layouts import coordinates, parse, put, region_shape, regions, take
+from .local_run import Draw, Runner
+
+_TOLERANCE = 1e-9
+
+# Outputs (among those that are tensors) whose values are nobody's business:
+# uninitialised memory, and what GPU kernels keep of their random streams.
+_UNDEFINED = {
+    "aten.empty_permuted.default": {0},
+    "aten._scaled_dot_product_flash_attention.default": {2, 3, 4},
+}
+
+
+class Wrong(Exception):
+    """What a strategy claims and what comes out differ."""
+
+
+def _partial_dims(layout):
+    return [d for d, entry in enumerate(layout) if parse(entry).kind == "P"]
+
+
+def _partial_kinds(layout, mesh):
+    dims = _partial_dims(layout)
+    return tuple(parse(layout[d]).op for d in dims), tuple(mesh[d] for d in dims)
+
+
+def _term(layout, mesh, at):
+    """Which term a rank holds, the last partial mesh dim fastest."""
+    index = 0
+    for dim in _partial_dims(layout):
+        index = index * mesh[dim] + at[dim]
+    return index
+
+
+def _max_error(found, wanted):
+    if found.dtype == torch.bool or not wanted.is_floating_point():
+        return float((found != wanted).sum())
+    return float((found - wanted).abs().max())
+
+
+def _same(found, wanted):
+    if not wanted.is_floating_point():
+        return torch.equal(found, wanted)
+    # The unequal of equal infinities is no number; allclose knows.
+    return torch.allclose(
+        found, wanted, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True
+    )
+
+
+class Proof:
+    """One call with its inputs, its unsharded results, and caches of shards."""
+
+    def __init__(self, call, seed):
+        self.call = call
+        # Inputs depend on the call alone, not on its place in the list.
+        self.generator = torch.Generator()
+        self.generator.manual_seed(seed * 2**32 + zlib.crc32(repr(call).encode()))
+        # Kernels that draw do so from the one global generator.
+        torch.manual_seed(seed)
+        self.inputs = draw_inputs(call, self.generator)
+        self.draw = Draw(call, self.generator)
+        self.runner = Runner(call, self.draw)
+        self.wanted = self.runner.alone(self.inputs)
+        self._check_unsharded()
+        self._terms = {}
+        self._shards = {}
+
+    def _check_unsharded(self):
+        if len(self.wanted) != len(self.call.outputs):
+            raise Wrong("the operator gives other results than its graph says")
+        for result, meta in zip(self.wanted, self.call.outputs, strict=True):
+            if tuple(result.shape) != meta.shape:
+                raise Wrong("the operator gives other shapes than its graph says")
+            if result.dtype != run_dtype(self.call, meta.dtype):
+                raise Wrong(f"the operator gives {result.dtype}, not {meta.dtype}")
+
+    def term(self, index, kinds, sizes, which):
+        """A term of an input, or the input itself where nothing is partial."""
+        if not kinds:
+            return self.inputs[index]
+        key = (index, kinds, sizes)
+        if key not in self._terms:
+            value = self.inputs[index]
+            exact = keeps_dtype(self.call)
+            terms = partials.split(value, kinds, sizes, self.generator, exact=exact)
+            self._terms[key] = [_laid_out_as(term, value) for term in terms]
+        return self._terms[key][which]
+
+    def shard(self, index, layout, mesh, rank):
+        """What a rank holds of an input."""
+        region = regions(layout, mesh, self.call.inputs[index].shape)[rank]
+        kinds, sizes = _partial_kinds(layout, mesh)
+        which = _term(layout, mesh, coordinates(mesh)[rank])
+        if all(runs is None for runs in region):
+            return self.term(index, kinds, sizes, which)
+        key = (index, region, kinds, sizes, which if kinds else 0)
+        if key not in self._shards:
+            self._shards[key] = take(self.term(index, kinds, sizes, which), region)
+        return self._shards[key]
+
+    def check(self, strategy, mesh):
+        """Raises Wrong, or whatever a local operator raises."""
+        inputs = [tuple(layout) for layout in strategy["inputs"]]
+        outputs = [tuple(layout) for layout in strategy["outputs"]]
+        if len(inputs) != len(self.inputs) or len(outputs) != len(self.wanted):
+            raise Wrong("the strategy has other operands than the operator")
+        if self.draw and any(_partial_dims(layout) for layout in inputs):
+            raise Wrong("a random operator takes a partial input")
+        tensors = [
+            [self.shard(i, layout, mesh, rank) for i, layout in enumerate(inputs)]
+            for rank in range(len(coordinates(mesh)))
+        ]
+        drawn_regions = None
+        if self.draw:
+            shape = self.call.outputs[0].shape
+            drawn_regions = regions(outputs[0], mesh, shape)
+        results = self.runner.by_rank(strategy, mesh, tensors, drawn_regions)
+        for o, layout in enumerate(outputs):
+            held = [by_rank[o] for by_rank in results]
+            self._check_output(o, layout, mesh, held)
+
+    def _check_output(self, o, layout, mesh, held):
+        wanted = self.wanted[o]
+        shape = tuple(wanted.shape)
+        where = regions(layout, mesh, shape)
+        undefined = o in _UNDEFINED.get(self.call.op, ())
+        kinds, sizes = _partial_kinds(layout, mesh)
+        copies = {}  # by coordinate on the mesh dims that shard or are partial
+        wholes = {}  # by term
+        covered = {}
+        for rank, at in enumerate(coordinates(mesh)):
+            result = held[rank]
+            if tuple(result.shape) != region_shape(where[rank], shape):
+                raise Wrong(
+                    f"output {o}: rank {rank} has shape {tuple(result.shape)}, "
+                    f"not {region_shape(where[rank], shape)}"
+                )
+            if result.dtype != wanted.dtype:
+                raise Wrong(f"output {o}: {result.dtype}, not {wanted.dtype}")
+            if undefined:
+                continue
+            key = tuple(
+                c for c, entry in zip(at, layout, strict=True) if entry != "R"
+            )
+            if key in copies:
+                if not _same(result, copies[key]):
+                    raise Wrong(f"output {o}: replicas differ")
+                continue
+            copies[key] = result
+            term = _term(layout, mesh, at)
+            if term not in wholes:
+                wholes[term] = torch.zeros(shape, dtype=wanted.dtype)
+                covered[term] = torch.zeros(shape, dtype=torch.int8)
+            if all(runs is None for runs in where[rank]):
+                wholes[term] = result
+                covered[term] = covered[term] + 1
+            else:
+                put(wholes[term], where[rank], result)
+                put(covered[term], where[rank], torch.ones((), dtype=torch.int8))
+        if undefined:
+            return
+        if not all(bool((mask == 1).all()) for mask in covered.values()):
+            raise Wrong(f"output {o}: shards leave elements out")
+        terms = [wholes[term] for term in sorted(wholes)]
+        found = partials.reduce(terms, kinds, sizes) if kinds else terms[0]
+        if not _same(found, wanted):
+            raise Wrong(f"output {o}: off by up to {_max_error(found, wanted):g}")
+
+
+def _laid_out_as(term, value):
+    """Terms of a broadcast tensor are broadcast too."""
+    for dim, stride in enumerate(value.stride()):
+        if stride == 0 and value.size(dim) > 1:
+            return term.clone()
+    laid_out = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+    return laid_out.copy_(term)
+
+
+def prove(call, answers, seed):
+    """Checks answers [(mesh, strategy)]; returns ([(mesh, strategy, why)])."""
+    wrong = []
+    try:
+        proof = Proof(call, seed)
+    except Exception as error:  # noqa: BLE001  (any failure is a finding)
+        return [(None, None, f"unsharded: {_describe(error)}")]
+    for mesh, strategy in answers:
+        try:
+            proof.check(strategy, mesh)
+        except Exception as error:  # noqa: BLE001
+            wrong.append((mesh, strategy, _describe(error)))
+    return wrong
+
+
+def _describe(error):
+    text = str(error).strip().splitlines()
+    first = text[0] if text else ""
+    return first if isinstance(error, Wrong) else f"{type(error).__name__}: {first}"
+
+
+def in_words(strategy):
+    """S(0),R->S(0); operands in brackets on meshes of several dims."""
+
+    def operand(layout):
+        text = ",".join(layout)
+        return text if len(layout) == 1 else f"[{text}]"
+
+    sides = (strategy["inputs"], strategy["outputs"])
+    return "->".join(",".join(map(operand, side)) for side in sides)
