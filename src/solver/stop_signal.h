@@ -13,8 +13,10 @@ struct StopSignal {
   const std::atomic<bool>* cancelled = nullptr;
 
   bool raised() const {
-    return (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) ||
-           (deadline.has_value() && std::chrono::steady_clock::now() >= *deadline);
+    return (cancelled != nullptr &&
+            cancelled->load(std::memory_order_relaxed)) ||
+           (deadline.has_value() &&
+            std::chrono::steady_clock::now() >= *deadline);
   }
 };
 

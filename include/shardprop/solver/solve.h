@@ -80,7 +80,8 @@ struct Progress {
 struct SolveOptions {
   // Counted from `start`, so that reading a file can be made part of it.
   double time_limit_seconds = 60;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
   // Table entries to touch at most, all threads together; 0: no such limit.
   // It is looked at when threads meet, so a run may exceed it by one round.
   std::uint64_t work_limit = 0;
