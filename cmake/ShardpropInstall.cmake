@@ -187,8 +187,3 @@ install(FILES
   DESTINATION ${shardprop_cmake_dir} COMPONENT planning)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
   DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/shardprop COMPONENT planning)
-
-if(TARGET shardprop)
-  install(TARGETS shardprop
-    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-endif()

@@ -1,15 +1,78 @@
 #!/usr/bin/env bash
-# Runs the tests that need PyTorch: scripts/test_torch.sh [BUILD_DIR]
-# The Python is $SHARDPROP_PYTHON (python3 from PATH unless set); without torch
-# and transformers in it nothing is run.
+# The tests that compare with PyTorch (tests/torch), on the build of
+# scripts/test.sh.
+#
+#   scripts/test_torch.sh [TEST FILES...]
+#
+# Python is $SHARDPROP_PYTHON if set. Otherwise a virtual environment outside
+# the tree is made once, in $SHARDPROP_VENV (a folder of TMPDIR unless set).
+# SHARDPROP_SLICE=K/M proves the rules on every M-th operator call only, from
+# the K-th. Without pip or network the tests are skipped, and that is said; set
+# SHARDPROP_TORCH=required to have it fail instead.
 set -euo pipefail
-build=$(realpath "${1:-build/release}")
-cd "$(dirname "$0")/.."
-python=${SHARDPROP_PYTHON:-python3}
+source "$(dirname "$0")/common.sh"
 
-if ! "$python" -c "import torch, transformers" 2>/dev/null; then
-  echo "torch-backed tests skipped: $python has no torch and transformers" >&2
+skip() {
+  echo "SKIPPED: the torch-backed tests: $*"
+  if [[ ${SHARDPROP_TORCH:-} == required ]]; then exit 1; fi
   exit 0
+}
+
+has_torch() {
+  "$1" -c 'import numpy, torch, transformers
+assert torch.__version__.startswith("2.13."), torch.__version__' 2> /dev/null
+}
+
+python=${SHARDPROP_PYTHON:-}
+if [[ -z $python ]]; then
+  venv=${SHARDPROP_VENV:-${TMPDIR:-/tmp}/shardprop-venv-$UID}
+  python=$venv/bin/python
+  if ! has_torch "$python"; then
+    say "Installing torch 2.13 into $venv"
+    command -v python3 > /dev/null || skip "there is no python3"
+    # Debian's python3 may lack ensurepip, which comes with python3-venv.
+    if ! python3 -m venv --clear "$venv" > "$venv.log" 2>&1; then
+      if command -v apt-get > /dev/null && ((EUID == 0)); then
+        DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
+          --no-install-recommends python3-venv >> "$venv.log" 2>&1 || true
+      fi
+      python3 -m venv --clear "$venv" >> "$venv.log" 2>&1 ||
+        skip "python3 makes no virtual environment ($venv.log)"
+    fi
+    "$python" -m pip install -q torch==2.13.0 numpy transformers \
+      2>&1 | tee -a "$venv.log" ||
+      skip "pip installs no torch, is there a network? ($venv.log)"
+  fi
 fi
-SHARDPROP_ORACLE="$build/tests/oracle/shardprop_oracle" \
-  "$python" -W ignore -m unittest discover -s tests/torch -v
+has_torch "$python" || skip "$python has no torch 2.13 with transformers"
+
+export SHARDPROP_ORACLE=$PWD/$build/tests/oracle/shardprop_oracle
+export SHARDPROP_BIN=$PWD/$build/tools/shardprop
+export PYTHONDONTWRITEBYTECODE=1
+if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
+  export SHARDPROP_CASES=${SHARDPROP_CASES:-40000}
+fi
+
+if (($# == 0)); then
+  set -- tests/torch/test_*.py tests/torch/prove_rules.py
+fi
+processes=$(($(nproc) > 1 ? 2 : 1))
+failed=()
+times=()
+for file in "$@"; do
+  say "$file"
+  began=$SECONDS
+  arguments=()
+  if [[ $file == */prove_rules.py ]]; then
+    arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
+  fi
+  "$python" -W ignore "$file" "${arguments[@]}" || failed+=("$file")
+  times+=("$((SECONDS - began)) s  $file")
+done
+
+say "Torch-backed tests: $# files, ${#failed[@]} failed"
+printf '%s\n' "${times[@]}" | sort -rn
+if ((${#failed[@]} > 0)); then
+  printf 'FAILED: %s\n' "${failed[@]}"
+  exit 1
+fi

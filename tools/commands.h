@@ -5,6 +5,8 @@
 
 namespace shardprop::cli {
 
+Command explain_command();
+Command ops_command();
 Command propagate_command();
 Command topologies_command();
 

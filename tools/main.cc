@@ -3,6 +3,8 @@
 int main(int argc, char** argv) {
   using namespace shardprop::cli;
   const Command commands[] = {
+      explain_command(),
+      ops_command(),
       propagate_command(),
       topologies_command(),
   };

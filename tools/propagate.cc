@@ -21,8 +21,11 @@ using Json = nlohmann::ordered_json;
 
 class Batch {
  public:
-  Batch(Topology topology, bool all, std::size_t limit)
-      : topology_(std::move(topology)), all_(all), limit_(limit) {}
+  Batch(Topology topology, bool all, bool strided, std::size_t limit)
+      : topology_(std::move(topology)),
+        all_(all),
+        strided_(strided),
+        limit_(limit) {}
 
   Json answer(const std::string& line) {
     Json out;
@@ -75,8 +78,8 @@ class Batch {
     LayoutTable layouts;
     StrategyOptions options;
     options.limit = limit_;
-    // In default shard order; strided only where the given inputs are.
-    options.allow_strided = false;
+    // In default shard order; strided where asked for, or given.
+    options.allow_strided = strided_;
     for (const Layout& layout : line.layouts) {
       options.allow_strided = options.allow_strided || layout.has_strided();
     }
@@ -93,6 +96,7 @@ class Batch {
 
   Topology topology_;
   bool all_;
+  bool strided_;
   std::size_t limit_;
   OpRegistry registry_;
   RuleBook rules_;
@@ -113,6 +117,7 @@ Result<int> run_propagate(const Arguments& arguments, Console& console) {
                       "check the path"});
   }
   Batch batch(std::move(topology), arguments.has("--all"),
+              arguments.has("--strided"),
               static_cast<std::size_t>(limit.value()));
   std::string line;
   while (std::getline(file, line)) {
@@ -134,6 +139,8 @@ Command propagate_command() {
                    .help = "one operator a line",
                    .required = true},
                   {.name = "--all", .help = "every valid strategy of each op"},
+                  {.name = "--strided",
+                   .help = "with --all, strided shards too"},
                   {.name = "--limit",
                    .value = "N",
                    .help = "most strategies of one op",

@@ -22,7 +22,8 @@ std::string runs_of(const shardprop::Intervals& dim) {
   std::string out;
   for (const shardprop::Interval& run : dim) {
     if (!out.empty()) out += '+';
-    out += '[' + std::to_string(run.begin) + ':' + std::to_string(run.end) + ')';
+    out +=
+        '[' + std::to_string(run.begin) + ':' + std::to_string(run.end) + ')';
   }
   return out.empty() ? "nothing" : out;
 }

@@ -3,7 +3,8 @@
     lib = Kernels("build/libshardprop_kernels_c.so", threads=2)
     lib.chunk_cat(grads, dim=0, num_chunks=8, out=out, scale=1 / 8)
 
-Tensors on a CUDA device run on torch's current stream.
+Tensors on a CUDA device run on torch's current stream. `emulate` sends those of
+the host to the CUDA ops too, for the library that emulates a device.
 """
 
 import ctypes
@@ -80,7 +81,8 @@ def _tensors(tensors):
 
 
 class Kernels:
-    def __init__(self, path, threads=1):
+    def __init__(self, path, threads=1, emulate=False):
+        self._emulate = emulate
         self._lib = ctypes.CDLL(path)
         self._lib.shardprop_pool_create.restype = ctypes.c_void_p
         self._pool = ctypes.c_void_p(self._lib.shardprop_pool_create(threads))
@@ -95,7 +97,7 @@ class Kernels:
         if tensor.is_cuda:
             stream = torch.cuda.current_stream(tensor.device).cuda_stream
             return _Where(1, None, stream)
-        return _Where(0, self._pool, None)
+        return _Where(int(self._emulate), self._pool, None)
 
     def bind(self, function, tensor, *arguments):
         """A callable that makes this very call, its arguments converted once."""

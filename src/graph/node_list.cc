@@ -43,6 +43,7 @@ Result<ValueId> NodeList::add_input(NewInput input) {
   value.name = input.name;
   value.qualified_name =
       input.qualified_name.empty() ? input.name : input.qualified_name;
+  value.aliases = std::move(input.aliases);
   value.meta = std::move(input.meta);
   value.symbolic = std::move(input.symbolic);
   const ValueId id = add_value(std::move(value), input.shares_storage_with);

@@ -10,6 +10,7 @@ namespace {
 
 // Deeper than any size of a program, and far from any limit of the stack.
 constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxLength = 4096;
 
 struct NamedOp {
   std::string_view name;
@@ -37,8 +38,10 @@ bool is_name_char(char c) {
          (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-SymNode make(SymExpr::Node node) {
-  return std::make_shared<const SymExpr::Node>(std::move(node));
+SymNode make(SymOp op, std::int64_t value, std::string text,
+             std::vector<SymNode> operands) {
+  return std::make_shared<const SymExpr::Node>(
+      SymExpr::Node{op, value, std::move(text), std::move(operands)});
 }
 
 class Parser {
@@ -46,6 +49,7 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<SymNode> run() {
+    if (text_.size() > kMaxLength) return wrong("it is too long");
     SP_ASSIGN(SymNode node, expression(0));
     skip_blanks();
     if (at_ != text_.size()) return wrong("more follows after it");
@@ -86,10 +90,10 @@ class Parser {
     const std::string_view name = word();
     if (name.empty()) return wrong("a name or number is missing");
     if (const auto integer = parse_int(name)) {
-      return make({.op = SymOp::kConstant, .value = *integer});
+      return make(SymOp::kConstant, *integer, {}, {});
     }
     if (!take('(')) {
-      return make({.op = SymOp::kSymbol, .text = std::string(name)});
+      return make(SymOp::kSymbol, 0, std::string(name), {});
     }
     if (name == "Symbol") return symbol();
     if (name == "Integer") return integer();
@@ -104,12 +108,12 @@ class Parser {
     for (const NamedOp& known : kOps) {
       if (known.name == name && operands.size() >= known.least &&
           operands.size() <= known.most) {
-        return make({.op = known.op, .operands = std::move(operands)});
+        return make(known.op, 0, {}, std::move(operands));
       }
     }
-    return make({.op = SymOp::kOpaque,
-                 .text = std::string(text_.substr(start, at_ - start)),
-                 .operands = std::move(operands)});
+    return make(SymOp::kOpaque, 0,
+                std::string(text_.substr(start, at_ - start)),
+                std::move(operands));
   }
 
   // 's77', positive=True, integer=True)
@@ -131,13 +135,13 @@ class Parser {
       }
     }
     if (!take(')')) return wrong("`)` expected");
-    return make({.op = SymOp::kSymbol, .text = std::move(name)});
+    return make(SymOp::kSymbol, 0, std::move(name), {});
   }
 
   Result<SymNode> integer() {
     const auto value = parse_int(word());
     if (!value || !take(')')) return wrong("an integer is malformed");
-    return make({.op = SymOp::kConstant, .value = *value});
+    return make(SymOp::kConstant, *value, {}, {});
   }
 
   std::string_view text_;

@@ -246,12 +246,18 @@ Plan assemble_plan(const PlanProblem& problem, const PlanChoice& choice) {
   plan.guards = guards_of(problem.graph());
   plan.lower_bound_nanoseconds = choice.lower_bound;
 
+  if (choice.objective >= kUnreachable) return plan;
   const Assembler assembler(problem, choice);
   const Liveness& live = assembler.live();
   plan.memory = {live.peak_bytes, live.peak_at, live.parameter_bytes,
                  live.optimizer_bytes, problem.options().memory_limit};
-  if (!choice.fits_memory) return plan;
+  if (!choice.feasible) return plan;
   assembler.fill(plan);
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const PlanVariable& variable = problem.variables()[v];
+    if (variable.kind != PlanVariable::Kind::kInput) continue;
+    plan.optimizer_nanoseconds += variable.choices->costs[choice.choices[v]];
+  }
   plan.objective_nanoseconds = choice.objective;
   plan.summary = summarize(plan);
   plan.status = choice.objective == choice.lower_bound &&

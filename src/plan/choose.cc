@@ -178,10 +178,14 @@ struct Judged {
 };
 
 Judged judge(const PlanProblem& problem, std::vector<std::uint32_t> choices) {
-  const std::vector<NeededCopy> copies = needed_copies(problem, choices);
   Judged out;
   out.objective = objective_nanoseconds(problem, choices);
-  out.peak_bytes = liveness(problem, choices, copies).peak_bytes;
+  if (out.objective < kUnreachable) {
+    const std::vector<NeededCopy> copies = needed_copies(problem, choices);
+    out.peak_bytes = liveness(problem, choices, copies).peak_bytes;
+  } else {
+    out.peak_bytes = std::numeric_limits<std::int64_t>::max();
+  }
   out.choices = std::move(choices);
   return out;
 }
@@ -243,7 +247,8 @@ PlanChoice choose(const PlanProblem& problem) {
     chooser.greedy(start);
     chooser.improve();
     Judged found = judge(problem, chooser.choices());
-    if (limit && found.peak_bytes > *limit) {
+    if (limit && found.peak_bytes > *limit &&
+        found.objective < kUnreachable) {
       found = squeeze(problem, budget, std::move(found), *limit);
     }
     if (first || better(found, best, limit)) best = std::move(found);
@@ -252,8 +257,8 @@ PlanChoice choose(const PlanProblem& problem) {
   PlanChoice out;
   out.objective = best.objective;
   out.lower_bound = std::min(least_unary_costs(problem), best.objective);
-  out.peak_bytes = best.peak_bytes;
-  out.fits_memory = !limit || best.peak_bytes <= *limit;
+  out.feasible = best.objective < kUnreachable &&
+                 (!limit || best.peak_bytes <= *limit);
   out.choices = std::move(best.choices);
   return out;
 }

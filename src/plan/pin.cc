@@ -1,6 +1,6 @@
 #include <shardprop/plan/pin.h>
 
-#include "base/try.h"
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -11,17 +11,21 @@ Result<Pin> Pin::parse(std::string_view text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) {
     return fail(Error{ErrorCode::kPinSyntax,
-                      "`" + std::string(text) + "` is no pin",
-                      {},
+                      "a pin needs a name and placements",
+                      fmt::format("--pin '{}'", text),
                       {},
                       "write NAME=PLACEMENTS, as in 'layers.*.wq.weight=R,S(0)'"});
   }
-  SP_ASSIGN(Layout layout, Layout::parse(text.substr(equals + 1)));
-  return Pin{std::string(text.substr(0, equals)), std::move(layout)};
+  auto layout = Layout::parse(text.substr(equals + 1));
+  if (!layout) {
+    return fail(
+        std::move(layout).error().at(fmt::format("--pin '{}'", text)));
+  }
+  return Pin{std::string(text.substr(0, equals)), *std::move(layout)};
 }
 
 std::string to_string(const Pin& pin) {
-  return pin.pattern + "=" + to_string(pin.layout);
+  return fmt::format("{}={}", pin.pattern, to_string(pin.layout));
 }
 
 bool glob_matches(std::string_view pattern, std::string_view name) {

@@ -42,6 +42,7 @@ std::optional<double> Plan::gap() const {
 
 PlanSummary summarize(const Plan& plan) {
   PlanSummary sum;
+  sum.compute_nanoseconds = plan.optimizer_nanoseconds;
   const auto add = [&](const PlannedStep& step) {
     sum.communication_nanoseconds += step.nanoseconds;
     sum.bytes_per_rank += step.bytes_per_rank;

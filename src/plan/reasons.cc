@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 
 namespace shardprop {
 namespace {
@@ -80,10 +80,12 @@ CopyReason reason_of(const PlanProblem& problem,
   const Alternative other = best_alternative(problem, choices, copy, prices);
   if (other.nanoseconds < kUnreachable) {
     reason.alternative_nanoseconds = other.nanoseconds;
-    reason.text +=
-        fmt::format("; as {} the plan would cost {:.1f} us more",
-                    to_string(problem.layouts()[other.layout]),
-                    static_cast<double>(other.nanoseconds) / 1000);
+    // Less, where only the memory limit speaks for the copy.
+    reason.text += fmt::format(
+        "; as {} the plan would cost {:.1f} us {}",
+        to_string(problem.layouts()[other.layout]),
+        std::abs(static_cast<double>(other.nanoseconds) / 1000),
+        other.nanoseconds < 0 ? "less, and hold more memory" : "more");
   } else {
     reason.text += "; it can be had in no other layout";
   }

@@ -54,6 +54,18 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
     set(Move::kReduceScatter,
         std::min(exchange, least(CollectiveKind::kReduceScatter)));
     set(Move::kReduce, std::min(exchange, least(CollectiveKind::kAllReduce)));
+    const auto ranks = static_cast<double>(places_[group].ranks);
+    for (const CollectiveKind kind :
+         {CollectiveKind::kAllGather, CollectiveKind::kAllToAll,
+          CollectiveKind::kAllReduce, CollectiveKind::kPermute}) {
+      const bool keeps = kind == CollectiveKind::kAllGather ||
+                         kind == CollectiveKind::kAllToAll;
+      for (const AlgorithmLine& line : lines(kind, group)) {
+        const double rate =
+            line.bandwidth_gbps * (keeps ? (ranks - 1) / ranks : 1);
+        least_per_byte_ = std::min(least_per_byte_, 1 / rate);
+      }
+    }
   }
 }
 
@@ -240,8 +252,9 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
     left |= std::uint64_t{1} << alphabet_[from.symbol[i]].dim;
     cut |= std::uint64_t{1} << alphabet_[to.symbol[i]].dim;
   }
-  std::int64_t exchanged = in;
-  std::int64_t sent = in;
+  // Otherwise there is a rank that keeps nothing, or nearly nothing.
+  std::int64_t sent = std::max(in, out);
+  std::int64_t exchanged = ceil_div(sent * ranks, ranks - 1);
   if ((left & cut) == 0) {
     std::int64_t piece = item_;
     for (std::size_t d = 0; d < shape_.size(); ++d) {

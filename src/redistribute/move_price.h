@@ -8,8 +8,10 @@
 #include <shardprop/mesh/topology.h>
 #include <shardprop/redistribute/collective_cost.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace shardprop::redistribute {
@@ -28,6 +30,17 @@ class GroupTimes {
   std::int64_t least_nanoseconds(Move move, Mask group) const {
     return least_[static_cast<std::size_t>(move)][group];
   }
+  // The same for whatever collective runs over `group`.
+  std::int64_t least_nanoseconds(Mask group) const {
+    std::int64_t least = least_nanoseconds(Move::kGather, group);
+    for (const Move move :
+         {Move::kReduceScatter, Move::kReduce, Move::kExchange}) {
+      least = std::min(least, least_nanoseconds(move, group));
+    }
+    return least;
+  }
+  // No rank comes by a byte that it lacks in less.
+  double least_nanoseconds_per_byte() const { return least_per_byte_; }
   std::int64_t memory_pass(std::int64_t bytes) const;
   Engine engine() const { return engine_; }
 
@@ -43,6 +56,7 @@ class GroupTimes {
 
   Engine engine_;
   double memory_gbps_;
+  double least_per_byte_ = std::numeric_limits<double>::infinity();
   std::array<GroupPlace, kGroups> places_;
   std::array<std::array<std::vector<AlgorithmLine>, kGroups>, kKinds> lines_;
   std::array<std::array<std::int64_t, kGroups>, kMoves> least_{};

@@ -22,11 +22,6 @@ enum class Move : std::uint8_t {
   kRescale,  // P(sum) <-> P(avg)
 };
 
-inline bool is_local(Move move) {
-  return move == Move::kSlice || move == Move::kToPartial ||
-         move == Move::kRescale;
-}
-
 // Whether two partials may stand in one layout.
 inline bool partials_mix(Placement a, Placement b) {
   const auto kind = [](Placement p) {
@@ -40,63 +35,65 @@ class MoveTable {
   MoveTable(const ActiveDims& active, const Alphabet& alphabet)
       : active_(active), alphabet_(alphabet) {}
 
-  // Calls visit(Move, Mask, const State&) for every move out of `from`.
+  // Calls visit(Move, Mask, const State&) for every move out of `at`, with the
+  // layout it leads to.
   template <class Visit>
-  void for_each(const State& from, Visit&& visit) const {
+  void for_each(const State& at, Visit&& visit) const {
     Mask replicated = 0;
     Mask sharded = 0;
     Mask partial = 0;
     std::array<Mask, kMaxPlannedDims> later{};  // cuts of the same dim behind
     for (int i = 0; i < active_.count; ++i) {
-      const Alphabet::Symbol& symbol = alphabet_[from.symbol[i]];
+      const Alphabet::Symbol& symbol = alphabet_[at.symbol[i]];
       Mask& kind =
           symbol.shard() ? sharded : (symbol.partial ? partial : replicated);
       kind |= Mask{1} << i;
       if (!symbol.shard()) continue;
       for (int j = 0; j < active_.count; ++j) {
-        if (alphabet_[from.symbol[j]].dim == symbol.dim &&
-            from.order[j] > from.order[i]) {
+        if (alphabet_[at.symbol[j]].dim == symbol.dim &&
+            at.order[j] > at.order[i]) {
           later[i] |= Mask{1} << j;
         }
       }
     }
     each_subset(sharded, [&](Mask group) {
-      State gathered = from;
+      State whole = at;
       for (int i = 0; i < active_.count; ++i) {
         if ((group >> i & 1U) == 0) continue;
         if ((later[i] & ~group) != 0) return;
-        gathered.symbol[i] = 0;
-        gathered.order[i] = 0;
+        whole.symbol[i] = 0;
+        whole.order[i] = 0;
       }
-      visit(Move::kGather, group, gathered);
-      append_shards(gathered, group, [&](const State& to) {
-        if (!shrinks(from, to, gathered, group)) {
-          visit(Move::kExchange, group, to);
+      visit(Move::kGather, group, whole);
+      append_shards(whole, group, [&](const State& other) {
+        if (!shrinks(at, other, whole, group)) {
+          visit(Move::kExchange, group, other);
         }
       });
     });
     each_subset(partial, [&](Mask group) {
-      State reduced = from;
+      State whole = at;
+      State rescaled = at;
       bool rescales = true;
-      State rescaled = from;
       for (int i = 0; i < active_.count; ++i) {
         if ((group >> i & 1U) == 0) continue;
-        reduced.symbol[i] = 0;
-        const auto other = rescaled_symbol(from.symbol[i]);
+        whole.symbol[i] = 0;
+        const auto other = rescaled_symbol(at.symbol[i]);
         rescales = rescales && other.has_value();
         if (other) rescaled.symbol[i] = *other;
       }
-      visit(Move::kReduce, group, reduced);
-      append_shards(reduced, group, [&](const State& to) {
-        visit(Move::kReduceScatter, group, to);
-      });
+      visit(Move::kReduce, group, whole);
       if (rescales) visit(Move::kRescale, group, rescaled);
+      append_shards(whole, group, [&](const State& other) {
+        visit(Move::kReduceScatter, group, other);
+      });
     });
     each_subset(replicated, [&](Mask group) {
-      append_shards(from, group,
-                    [&](const State& to) { visit(Move::kSlice, group, to); });
-      State to = from;
-      append_partials(to, group, 0, [&](const State& made) {
+      append_shards(at, group, [&](const State& other) {
+        visit(Move::kSlice, group, other);
+      });
+      State other = at;
+      append_partials(other, group, 0, [&](const State& made) {
         visit(Move::kToPartial, group, made);
       });
     });

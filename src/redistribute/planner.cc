@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "redistribute/exchange_bytes.h"
 #include "redistribute/move_price.h"
+#include "redistribute/planner_body.h"
 #include "redistribute/search.h"
 #include "redistribute/sharding_state.h"
 
@@ -15,28 +16,11 @@ namespace shardprop {
 
 using redistribute::ActiveDims;
 using redistribute::Alphabet;
-using redistribute::GroupTimes;
-using redistribute::LocalSize;
 using redistribute::MovePrice;
 using redistribute::MovePricer;
 using redistribute::Path;
 using redistribute::PathStep;
 using redistribute::SearchProblem;
-using redistribute::State;
-
-struct RedistributePlanner::Body {
-  Body(DeviceMesh the_mesh, const Topology& topology,
-       const RedistributeOptions& the_options)
-      : mesh(std::move(the_mesh)),
-        options(the_options),
-        active(mesh),
-        times(topology, mesh, active) {}
-
-  DeviceMesh mesh;
-  RedistributeOptions options;
-  ActiveDims active;
-  GroupTimes times;
-};
 
 namespace {
 

@@ -49,8 +49,8 @@ struct SearchProblem {
   std::optional<std::int64_t> memory_limit;
 };
 
-// Among paths of least cost the shortest, among those the one whose layouts
-// come first. Nothing when the memory limit leaves no path.
+// A path of least cost, and of fewest steps among those; always the same one.
+// Nothing when the memory limit leaves no path.
 std::optional<Path> shortest_path(const SearchProblem& problem,
                                   const State& source, const State& target);
 

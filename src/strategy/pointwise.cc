@@ -90,11 +90,13 @@ Result<FactorMap> instantiate_reduction(const OpSchema& op, ReduceOp reduce,
     }
   }
   for (const ReduceOp kind : kAllReduceOps) {
-    // Sums and averages are linear; the others commute with themselves.
+    // Sums and averages are linear, but for truth values, whose own sum is
+    // another; the others commute with themselves.
     const bool linear = reduce == ReduceOp::kSum || reduce == ReduceOp::kAvg;
-    const bool carried = linear
-                             ? kind == ReduceOp::kSum || kind == ReduceOp::kAvg
-                             : kind == reduce;
+    const bool carried =
+        linear ? (kind == ReduceOp::kSum || kind == ReduceOp::kAvg) &&
+                     op.inputs[0].dtype() != DType::kBool
+               : kind == reduce;
     if (!carried || !is_defined(kind, op.inputs[0].dtype()) ||
         !is_defined(kind, op.outputs[0].dtype())) {
       continue;

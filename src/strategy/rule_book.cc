@@ -151,10 +151,16 @@ const RuleBook::Entry* RuleBook::find(std::string_view name) const {
   return it == entries_.end() ? nullptr : &it->second;
 }
 
+const RuleBook::Entry* RuleBook::find(const FunctionSchema& function,
+                                      const OpRegistry& registry) const {
+  if (const Entry* own = find(function.name())) return own;
+  const auto base = functional_base(function, *this, registry);
+  return base == nullptr ? nullptr : find(base->name());
+}
+
 bool RuleBook::covers(const FunctionSchema& function,
                       const OpRegistry& registry) const {
-  return find(function.name()) != nullptr ||
-         functional_base(function, *this, registry) != nullptr;
+  return find(function, registry) != nullptr;
 }
 
 Result<FactorMap> factor_map(const OpSchema& op, const RuleBook& book,

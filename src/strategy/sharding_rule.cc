@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "strategy/rule_forms.h"
 
+#include <iterator>
 #include <utility>
 
 namespace shardprop {
@@ -35,10 +36,30 @@ void add_single_carry(const OpSchema& op, FactorMap& map, std::size_t input,
             std::vector<Placement>(outputs_of(map), Placement::partial(out)));
 }
 
-// Whether an argument declared to be a tensor or number is a number here.
-bool has_constant_term(const OpSchema& op) {
-  if (!op.has_arg("other") || op.tensor_arg("other")) return false;
-  return op.float_arg("other").value_or(1) != 0;
+// What self and other add up to: factor * tensor by operand, plus a constant
+// where one of them is a number.
+struct SignedSum {
+  std::vector<double> factors;
+  bool has_constant = false;
+};
+
+SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
+  SignedSum sum;
+  sum.factors.assign(op.inputs.size(), 1);
+  const double alpha =
+      op.has_arg("alpha") ? op.float_arg("alpha").value_or(0) : 1;
+  const std::string_view terms[] = {"self", "other"};
+  for (std::size_t i = 0; i < std::size(terms); ++i) {
+    if (!op.has_arg(terms[i])) continue;
+    const double factor =
+        (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1 : alpha);
+    if (const auto operand = op.tensor_arg(terms[i])) {
+      sum.factors[*operand] = factor;
+    } else if (op.float_arg(terms[i]).value_or(1) != 0) {
+      sum.has_constant = true;
+    }
+  }
+  return sum;
 }
 
 std::string sign_text(const std::vector<int>& signs) {
@@ -74,8 +95,8 @@ ShardingRule ShardingRule::additive(std::vector<int> signs) && {
                                                FactorMap& map) {
     const std::size_t n = map.inputs.size();
     if (n == 0) return;
-    const bool constant = has_constant_term(op);
-    if (!constant) {
+    const SignedSum sum = signed_sum(op, signs);
+    if (!sum.has_constant) {
       add_carry(op, map,
                 std::vector<Placement>(n, Placement::partial(ReduceOp::kSum)),
                 std::vector<Placement>(outputs_of(map),
@@ -87,17 +108,14 @@ ShardingRule ShardingRule::additive(std::vector<int> signs) && {
                 std::vector<Placement>(outputs_of(map),
                                        Placement::partial(ReduceOp::kAvg)));
     }
-    const double alpha =
-        op.has_arg("alpha") ? op.float_arg("alpha").value_or(0) : 1;
     for (std::size_t i = 0; i < n; ++i) {
       add_single_carry(op, map, i, ReduceOp::kAvg, ReduceOp::kAvg);
-      const double sign =
-          (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1.0 : alpha);
-      if (sign == 0) continue;
+      const double factor = sum.factors[i];
+      if (factor == 0) continue;
       for (const ReduceOp kept : {ReduceOp::kMax, ReduceOp::kMin}) {
         const ReduceOp swapped =
             kept == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
-        add_single_carry(op, map, i, kept, sign > 0 ? kept : swapped);
+        add_single_carry(op, map, i, kept, factor > 0 ? kept : swapped);
       }
     }
   });

@@ -1,8 +1,12 @@
 # Every public header compiles alone: one generated source each, built with
 # the tests.
-file(GLOB_RECURSE headers CONFIGURE_DEPENDS
-  RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.h)
 set(sources)
+set(headers)
+foreach(folder include kernels/include)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS
+    RELATIVE ${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_SOURCE_DIR}/${folder}/*.h)
+  list(APPEND headers ${found})
+endforeach()
 foreach(header IN LISTS headers)
   string(REGEX REPLACE "[/.]" "_" name ${header})
   set(source ${CMAKE_CURRENT_BINARY_DIR}/header_check/${name}.cc)
@@ -16,6 +20,7 @@ add_library(header_check OBJECT ${sources})
 get_property(modules GLOBAL PROPERTY SHARDPROP_MODULES)
 list(TRANSFORM modules PREPEND shardprop::)
 target_link_libraries(header_check PRIVATE ${modules})
-target_include_directories(header_check PRIVATE ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(header_check PRIVATE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/kernels/include)
 target_compile_options(header_check PRIVATE -O0 -g0)
 shardprop_warnings(header_check)

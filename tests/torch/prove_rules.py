@@ -29,7 +29,7 @@ from sharding.proof import in_words, prove
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXHAUSTIVE = ("2", "3", "2,2")
 SAMPLED = ("2,3", "2,2,2")
-SHOWN = 40  # wrong strategies that are printed
+SHOWN = 3  # wrong strategies of one call that are printed
 
 
 def mesh_sizes(text):
@@ -92,23 +92,30 @@ class Tally:
     def __init__(self):
         self.checked = collections.Counter()  # by (operator, mesh)
         self.calls = collections.Counter()  # by operator
-        self.wrong = []
+        self.wrong = collections.defaultdict(list)  # by call: what and why
 
     def add(self, other):
         self.checked += other.checked
         self.calls += other.calls
-        self.wrong += other.wrong
+        self.wrong.update(other.wrong)
+
+    @property
+    def wrong_count(self):
+        return sum(map(len, self.wrong.values()))
 
     def note_wrong(self, call, mesh, strategy, why):
-        shapes = ", ".join(f"{meta.dtype}{list(meta.shape)}" for meta in call.inputs)
-        scalars = ", ".join(
-            f"{name}={value}"
-            for name, value in call.args
-            if "Operand" not in repr(value)
-        )
         where = "" if mesh is None else f" on {list(mesh)}"
         what = "" if strategy is None else f": {in_words(strategy)}"
-        self.wrong.append(f"{call.op}({shapes}; {scalars}){where}{what}\n    {why}")
+        self.wrong[call].append(f"{where}{what}\n    {why}")
+
+
+def in_short(call):
+    """aten.sum.dim_IntList(f32[4, 6]; dim=(0,))"""
+    shapes = ", ".join(f"{meta.dtype}{list(meta.shape)}" for meta in call.inputs)
+    scalars = ", ".join(
+        f"{name}={value}" for name, value in call.args if "Operand" not in repr(value)
+    )
+    return f"{call.op}({shapes}; {scalars})"
 
 
 def answers(binary, calls, meshes):
@@ -118,10 +125,8 @@ def answers(binary, calls, meshes):
             for mesh in meshes:
                 print(json.dumps(capture.batch_line(call, mesh)), file=batch)
         batch.flush()
-        command = [binary, "propagate", "--batch", batch.name, "--all"]
-        with subprocess.Popen(
-            [*command, "--format", "json"], stdout=subprocess.PIPE, text=True
-        ) as tool:
+        command = [binary, "propagate", "--batch", batch.name, "--all", "--strided"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tool:
             for _ in calls:
                 yield [json.loads(tool.stdout.readline() or "{}") for _ in meshes]
         if tool.returncode != 0:
@@ -154,9 +159,11 @@ def check_calls(options, calls):
 
 
 def families(binary):
-    """Operator name to family, from the catalogue."""
+    """Operator name to family, from the catalogue, if the tool has one."""
     command = [binary, "ops", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        return {}
     return {entry["op"]: entry["family"] for entry in json.loads(done.stdout)}
 
 
@@ -164,7 +171,7 @@ def report(options, tally, seconds):
     family_of = families(options.bin)
     by_family = collections.defaultdict(collections.Counter)
     for (op, mesh), count in tally.checked.items():
-        by_family[family_of[op]][mesh] += count
+        by_family[family_of.get(op, "all")][mesh] += count
     meshes = [*options.meshes, *options.sampled_meshes]
     heads = [
         str(list(mesh)) + ("*" if mesh in options.sampled_meshes else "")
@@ -172,7 +179,9 @@ def report(options, tally, seconds):
     ]
     print(f"{'family':<14}{'calls':>7}" + "".join(f"{head:>12}" for head in heads))
     for family, counts in sorted(by_family.items()):
-        calls = sum(n for op, n in tally.calls.items() if family_of.get(op) == family)
+        calls = sum(
+            n for op, n in tally.calls.items() if family_of.get(op, "all") == family
+        )
         cells = "".join(f"{counts[mesh]:>12}" for mesh in meshes)
         print(f"{family:<14}{calls:>7}{cells}")
     totals = [sum(c[mesh] for c in by_family.values()) for mesh in meshes]
@@ -180,14 +189,15 @@ def report(options, tally, seconds):
     print(f"{'total':<14}{sum(tally.calls.values()):>7}{cells}")
     if options.sampled_meshes:
         print(f"* a sample of {options.sample} strategies per call")
-    for wrong in tally.wrong[:SHOWN]:
-        print(f"wrong: {wrong}")
-    if len(tally.wrong) > SHOWN:
-        print(f"and {len(tally.wrong) - SHOWN} more")
+    for call, wrongs in tally.wrong.items():
+        for wrong in wrongs[:SHOWN]:
+            print(f"wrong: {in_short(call)}{wrong}")
+        if len(wrongs) > SHOWN:
+            print(f"  and {len(wrongs) - SHOWN} more of this call")
     print(
         f"{len(tally.calls)} operators, {sum(tally.calls.values())} calls, "
         f"{sum(totals)} strategies checked in {seconds:.0f} s: "
-        f"{len(tally.wrong)} wrong"
+        f"{tally.wrong_count} wrong"
     )
 
 

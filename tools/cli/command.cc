@@ -233,6 +233,12 @@ int exit_code(const Error& error) {
     case 4:
     case 5:
       return kBadInput;
+    case 7:
+      // A plan file is input; a pin is usage.
+      return error.code == ErrorCode::kPlanFile ||
+                     error.code == ErrorCode::kPlanSchemaVersion
+                 ? kBadInput
+                 : kUsage;
     default:
       return kUsage;
   }

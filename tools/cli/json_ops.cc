@@ -128,6 +128,14 @@ class LineReader {
   }
 };
 
+// JSON writes a dtype as text.
+Result<Argument> as_declared(Argument value, const ArgumentSchema& declared) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr || declared.type != ArgumentType::kDType) return value;
+  SP_ASSIGN(const DType dtype, parse_dtype(*text));
+  return Argument(dtype);
+}
+
 Result<DeviceMesh> parse_mesh(const Json& json) {
   if (json.is_string()) return DeviceMesh::parse(json.get<std::string>());
   std::string text;
@@ -261,6 +269,10 @@ Result<OpLine> parse_op_line(const std::string& line,
   std::vector<GivenArgument> given;
   for (const Json& value : json.value("args", Json::array())) {
     SP_ASSIGN(Argument argument, reader.argument(value));
+    if (given.size() < function->arguments().size()) {
+      SP_ASSIGN(argument, as_declared(std::move(argument),
+                                      function->arguments()[given.size()]));
+    }
     given.push_back({"", std::move(argument)});
   }
   // Read in declared order, so that operands and layouts count alike.
@@ -270,7 +282,8 @@ Result<OpLine> parse_op_line(const std::string& line,
   }
   for (const ArgumentSchema& declared : function->arguments()) {
     if (!kwargs.contains(declared.name)) continue;
-    SP_ASSIGN(Argument argument, reader.argument(kwargs[declared.name]));
+    SP_ASSIGN(Argument read, reader.argument(kwargs[declared.name]));
+    SP_ASSIGN(Argument argument, as_declared(std::move(read), declared));
     given.push_back({declared.name, std::move(argument)});
   }
   SP_ASSIGN(OpSchema op,

@@ -30,7 +30,8 @@ namespace shardprop {
 struct NewInput {
   InputKind kind = InputKind::kUser;
   std::string name;
-  std::string qualified_name;  // empty: the name
+  std::string qualified_name;        // empty: the name
+  std::vector<std::string> aliases;  // more qualified names of the same tensor
   TensorMeta meta;
   bool persistent = true;
   std::vector<SymbolicDim> symbolic;

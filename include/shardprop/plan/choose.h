@@ -23,11 +23,11 @@ namespace shardprop {
 
 struct PlanChoice {
   std::vector<std::uint32_t> choices;  // by PlanVariableId
-  std::int64_t objective = 0;          // nanoseconds
+  // Nanoseconds; kUnreachable and more where pins leave no way.
+  std::int64_t objective = 0;
   // No plan costs less: the sum of least unary costs.
   std::int64_t lower_bound = 0;
-  std::int64_t peak_bytes = 0;
-  bool fits_memory = true;
+  bool feasible = false;  // reachable, and within the memory limit
 };
 
 // Takes limits of time and work, threads and seed from problem.options(). Same

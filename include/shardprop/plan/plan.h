@@ -168,11 +168,13 @@ struct Plan {
   std::vector<PlannedGuard> guards;
   PlanMemory memory;
   PlanSummary summary;
+  std::int64_t optimizer_nanoseconds = 0;  // its step; part of the compute
   std::vector<PlannedValue> values;
   std::vector<PlannedCopy> copies;
   std::vector<PlannedNode> nodes;
   std::vector<PlannedOutput> outputs;
 
+  // Whether there is one to run.
   bool has_plan() const { return objective_nanoseconds.has_value(); }
   // (objective - bound) / objective; 0 for a plan that costs nothing.
   std::optional<double> gap() const;

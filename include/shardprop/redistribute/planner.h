@@ -18,12 +18,13 @@
 //   all_reduce      P -> R on all of G
 //   all_to_all, permute   shards -> other shards on all of G
 //   slice           R -> S on all of G; R -> P on all of G; P(sum) <-> P(avg)
-// where shards that leave are the last cuts of their tensor dims, and shards
-// that come cut last. So every rank's data stays within its group, for any
-// size of the tensor. P only ever comes from R or from P.
+// where shards that leave are the last cuts of their tensor dims as the
+// canonical form has them, and shards that come cut last. So every rank's data
+// stays within its group, for any size of the tensor. P only ever comes from R
+// or from P.
 //
-// Among equal costs the path of fewest steps wins, then the one that comes
-// first in a fixed order of layouts: same input, same plan.
+// Among equal costs a path of fewest steps wins, and among those always the
+// same one: same input, same plan.
 //
 //   auto mesh = DeviceMesh::parse("dp=2,tp=4").value();
 //   auto src = TensorSpec::parse("bf16[4096,4096] S(0),R", mesh).value();

@@ -39,6 +39,9 @@ class RuleBook {
 
   // The entry written for that very name; null when there is none.
   const Entry* find(std::string_view name) const;
+  // The same, or else the one that an in-place or out= overload derives from.
+  const Entry* find(const FunctionSchema& function,
+                    const OpRegistry& registry) const;
   // Whether op_strategies() has a rule for the operator, derived ones included.
   bool covers(const FunctionSchema& function, const OpRegistry& registry) const;
 

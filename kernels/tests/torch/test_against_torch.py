@@ -2,7 +2,7 @@
 """The kernels against torch's own ops, bit for bit (any NaN equals any NaN).
 
     test_against_torch.py --library build/libshardprop_kernels_c.so
-        [--count 20000] [--seed 0] [--device cpu|cuda]
+        [--count 20000] [--seed 0] [--device cpu|cuda] [--emulate]
 
 Outputs are poisoned before the call and lie between guard bands, so that an
 element left out or a byte written outside shows. Exits with 77 when torch, or a
@@ -495,6 +495,9 @@ def main():
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument(
+        "--emulate", action="store_true", help="run the CUDA ops on host memory"
+    )
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("skipped: no CUDA device")
@@ -503,7 +506,9 @@ def main():
         print("skipped: this torch does not saturate e4m3fn yet (#178817)")
         return 77
     torch.set_num_threads(1)
-    libs = [Kernels(arguments.library, threads) for threads in (1, 2)]
+    libs = [
+        Kernels(arguments.library, threads, arguments.emulate) for threads in (1, 2)
+    ]
     op_samples(libs[0], arguments.device)
     errors_agree(libs[0], arguments.device)
     names = [test for test, weight in TESTS for _ in range(weight)]

@@ -106,7 +106,10 @@ def region_shape(region, shape):
 
 
 def _indices(runs):
-    return torch.cat([torch.arange(begin, end) for begin, end in runs])
+    return torch.tensor(
+        [index for begin, end in runs for index in range(begin, end)],
+        dtype=torch.int64,
+    )
 
 
 def take(tensor, region):
@@ -128,18 +131,13 @@ def dense_like(held, tensor):
     of `tensor`."""
     strides = tensor.stride()
     order = sorted(range(held.dim()), key=lambda d: (-strides[d], d))
-    broadcast = [d for d in order if strides[d] == 0 and held.size(d) > 1]
+    shape = held.shape
+    broadcast = [d for d in order if strides[d] == 0 and shape[d] > 1]
     for dim in broadcast:
         held = held.narrow(dim, 0, 1)
     nested = held.permute(order).contiguous()
     inverse = [order.index(d) for d in range(len(order))]
-    dense = nested.permute(inverse)
-    if not broadcast:
-        return dense
-    shape = [
-        tensor.size(d) if d in broadcast else dense.size(d) for d in range(dense.dim())
-    ]
-    return dense.expand(shape)
+    return nested.permute(inverse).expand(shape)
 
 
 def put(target, region, held):

@@ -156,11 +156,11 @@ class Proof:
             key = tuple(
                 c for c, entry in zip(at, layout, strict=True) if entry != "R"
             )
-            first = copies.setdefault(key, result)
-            if first is not result:
-                if not _same(result, first):
+            if key in copies:
+                if not _same(result, copies[key]):
                     raise Wrong(f"output {o}: replicas differ")
                 continue
+            copies[key] = result
             term = _term(layout, mesh, at)
             if term not in wholes:
                 wholes[term] = torch.zeros(shape, dtype=wanted.dtype)

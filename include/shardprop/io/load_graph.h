@@ -1,0 +1,39 @@
+// Reads exported programs: torch.export's .pt2 in both archive layouts, the
+// program's bare JSON, and its gzip. Which of them a file is, its first bytes
+// say, not its name.
+//
+//   const OpRegistry registry;
+//   Result<Graph> graph = load_graph("llama3_8b_train.json.gz", registry);
+//   graph->name()   "llama3_8b_train"
+//
+// Weights are not read. Memory stays below 64 MiB plus ten times the JSON.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_registry.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+
+struct LoadOptions {
+  // Of the program's JSON, after decompression.
+  std::int64_t max_input_bytes = std::int64_t{2} << 30;
+  // Which program of an archive that holds several; empty: the only one, or
+  // the one named `model`.
+  std::string program;
+};
+
+// Errors: SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
+Result<Graph> load_graph(const std::string& path, const OpRegistry& registry,
+                         const LoadOptions& options = {});
+
+// The same from memory; `name` becomes the graph's.
+Result<Graph> read_graph(std::string_view bytes, std::string name,
+                         const OpRegistry& registry,
+                         const LoadOptions& options = {});
+
+}  // namespace shardprop

@@ -1,0 +1,27 @@
+// A Plan as JSON, in the stable form `shardprop.plan/1`, and back.
+//
+//   parse_plan_json(plan_to_json(plan)) == plan
+//
+// Times are microseconds, exact to the nanosecond; placements one text per mesh
+// dim. Readers must pass over keys they do not know.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/plan/plan.h>
+
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+
+inline constexpr std::string_view kPlanSchema = "shardprop.plan/1";
+
+// Ends in a newline.
+std::string plan_to_json(const Plan& plan);
+
+// Everything a plan says is checked against itself: indices, layouts against
+// the mesh, totals against what they sum.
+// Errors: kPlanFile, with the JSON path; kPlanSchemaVersion.
+Result<Plan> parse_plan_json(std::string_view text);
+
+}  // namespace shardprop

@@ -1,0 +1,3 @@
+#include "kernels.cuh"
+
+SHARDPROP_KERNELS_OF(, F8E5M2)

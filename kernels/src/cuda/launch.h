@@ -1,0 +1,34 @@
+#pragma once
+
+#include <shardprop/kernels/dtype.h>
+
+#include "params.h"
+
+// The border between host code, which knows tensors, and device code, which
+// knows parameters. Tests put a host in the place of the device.
+namespace shardprop::kernels::cuda {
+
+// A cudaError_t; 0 is success.
+using LaunchError = int;
+const char* describe(LaunchError error);
+
+// The types a rows kernel is compiled for: `unit` bytes moved as they are
+// (1, 2, 4, 8 or 16), or, where unit is 0, elements converted.
+struct RowTypes {
+  int unit;
+  DType from;
+  DType to;
+};
+
+LaunchError launch_rows(RowTypes types, const SmallRowsParams& params,
+                        void* stream);
+LaunchError launch_rows(RowTypes types, const LargeRowsParams& params,
+                        void* stream);
+LaunchError launch_elements(const ElementsParams& params, void* stream);
+// `from_size` is 1, 2, 4 or 8.
+LaunchError launch_transposition(int from_size, const ElementsParams& params,
+                                 void* stream);
+LaunchError launch_reduce(DType from, DType to, const ReduceParams& params,
+                          void* stream);
+
+}  // namespace shardprop::kernels::cuda

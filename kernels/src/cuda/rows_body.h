@@ -1,0 +1,237 @@
+#pragma once
+
+#include "access.h"
+#include "params.h"
+
+// The work of one thread of the rows kernel, a plain function of the block and
+// the thread.
+//
+// Each row is cut into slots, vectors that are aligned in the output: the first
+// and last of a row may be cut short, and there is one more than fits, since
+// the row may start anywhere in its first. The slots of all rows of an item are
+// numbered through, kTileSlots of them are a tile, and tiles are numbered
+// through all items. So short rows share a tile and long ones take many, and
+// only slots at the ends of rows are handled by element.
+namespace shardprop::kernels::cuda {
+
+struct Row {
+  std::uint64_t dst;
+  std::uint64_t src;
+  std::int64_t width;  // elements to write
+  std::int64_t valid;  // elements to read; what follows is filled
+};
+
+template <class Item>
+SHARDPROP_HD std::uint32_t find_item(const Item* items, std::uint32_t count,
+                                     std::uint32_t tile, std::uint32_t low) {
+  std::uint32_t high = count;
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    (items[middle].first_tile <= tile ? low : high) = middle;
+  }
+  return low;
+}
+
+// The quotient, known to fit; 64-bit divisions are slow on a GPU.
+SHARDPROP_HD std::uint32_t divide(std::int64_t a, std::int64_t b) {
+  if (((a | b) >> 32) == 0) {
+    return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+  }
+  return static_cast<std::uint32_t>(a / b);
+}
+
+SHARDPROP_HD std::int64_t clamp(std::int64_t value, std::int64_t most) {
+  return value < 0 ? 0 : value > most ? most : value;
+}
+
+SHARDPROP_HD Row segment_row(const RowsHeader& header, const Segment& segment,
+                             std::uint32_t row, std::int64_t from,
+                             std::int64_t to) {
+  const std::uint32_t a = row / header.num_chunks;
+  const std::uint32_t k = row - a * header.num_chunks;
+  const std::int64_t before = k * segment.width;
+  const std::int64_t there = clamp(segment.extent - before, segment.width);
+  const std::int64_t in_tensor = a * segment.extent + before;
+  const bool pack = header.kind == RowKind::kPack;
+  const std::int64_t outer_stride =
+      header.outer_stride != 0 ? header.outer_stride
+                               : segment.width * (pack ? to : from);
+  const std::int64_t in_packed = a * outer_stride + k * header.chunk_stride;
+  return {segment.dst + static_cast<std::uint64_t>(pack ? in_packed
+                                                        : in_tensor * to),
+          segment.src + static_cast<std::uint64_t>(pack ? in_tensor * from
+                                                        : in_packed),
+          pack ? segment.width : there, there};
+}
+
+SHARDPROP_HD Row rectangle_row(const Rectangle& rectangle, std::uint32_t row) {
+  Row result{rectangle.dst, rectangle.src, rectangle.width,
+             rectangle.src == 0 ? 0 : rectangle.width};
+  for (std::uint32_t d = rectangle.rank; d-- > 0;) {
+    const std::uint32_t outer = row / rectangle.sizes[d];
+    const std::uint32_t i = row - outer * rectangle.sizes[d];
+    row = outer;
+    result.dst += static_cast<std::uint64_t>(i * rectangle.dst_strides[d]);
+    result.src += static_cast<std::uint64_t>(i * rectangle.src_strides[d]);
+  }
+  return result;
+}
+
+template <class From, class To>
+struct Slots {
+  static constexpr int kFrom = sizeof(From);
+  static constexpr int kTo = sizeof(To);
+  // The wider side takes 16 bytes.
+  static constexpr int kElements = 16 / (kFrom > kTo ? kFrom : kTo);
+  static constexpr int kFromWords = kElements * kFrom / 4;
+  static constexpr int kToWords = kElements * kTo / 4;
+
+  static SHARDPROP_HD std::int64_t per_row(std::int64_t width) {
+    return (width + kElements - 1) / kElements + 1;
+  }
+
+  // A whole vector on its way, or none.
+  enum class How { kNothing, kVector, kFill };
+  struct Slot {
+    How how = How::kNothing;
+    std::uint64_t dst;
+    Words<kFromWords> value;
+  };
+
+  // Starts one slot of a row. What is not a whole vector is done at once.
+  static SHARDPROP_HD Slot load(const Row& row, std::int64_t index,
+                                const RowsHeader& header) {
+    Slot slot;
+    const auto offset = static_cast<std::int64_t>(
+        row.dst % static_cast<std::uint64_t>(kElements * kTo) / kTo);
+    const std::int64_t first = index * kElements - offset;
+    const std::int64_t last = first + kElements;
+    if (first >= row.width) return slot;
+    const std::uint64_t src =
+        row.src + static_cast<std::uint64_t>(first * kFrom);
+    slot.dst = row.dst + static_cast<std::uint64_t>(first * kTo);
+    if (first >= 0 && last <= row.width) {
+      constexpr std::uint64_t kMask = kElements * kFrom - 1;
+      if (first >= row.valid) {
+        slot.how = How::kFill;
+        return slot;
+      }
+      if (last <= row.valid && (src & kMask) == 0) {
+        slot.how = How::kVector;
+        slot.value = load_words<kFromWords>(src);
+        return slot;
+      }
+      // Both aligned vectors around it must be part of the row.
+      const std::uint64_t end =
+          row.src + static_cast<std::uint64_t>(row.valid * kFrom);
+      if ((src & ~kMask) >= row.src && (src | kMask) + kMask + 1 < end) {
+        slot.how = How::kVector;
+        slot.value = load_shifted<kFromWords>(src);
+        return slot;
+      }
+    }
+    move_elements(slot.dst, src, first, row, header);
+    return slot;
+  }
+
+  static SHARDPROP_HD void move_elements(std::uint64_t dst, std::uint64_t src,
+                                         std::int64_t first, const Row& row,
+                                         const RowsHeader& header) {
+#pragma unroll 1
+    for (int i = 0; i < kElements; ++i) {
+      const std::int64_t at = first + i;
+      if (at < 0 || at >= row.width) continue;
+      To value;
+      if (at < row.valid) {
+        value = Conversion<To, From>::apply(
+            load_element<From>(src + static_cast<std::uint64_t>(i * kFrom)),
+            header.scale);
+      } else {
+        memcpy(&value, header.fill, sizeof value);
+      }
+      store_element(dst + static_cast<std::uint64_t>(i * kTo), value);
+    }
+  }
+
+  static SHARDPROP_HD void store(const Slot& slot, const RowsHeader& header) {
+    Words<kToWords> value;
+    if (slot.how == How::kVector) {
+      From from[kElements];
+      memcpy(from, &slot.value, sizeof from);
+      To to[kElements];
+#pragma unroll
+      for (int i = 0; i < kElements; ++i) {
+        to[i] = Conversion<To, From>::apply(from[i], header.scale);
+      }
+      memcpy(&value, to, sizeof to);
+    } else if (slot.how == How::kFill) {
+      memcpy(&value, header.fill, sizeof value);
+    } else {
+      return;
+    }
+    store_words<kToWords>(slot.dst, value);
+  }
+};
+
+template <class From, class To, class Params>
+SHARDPROP_HD void run_rows(const Params& params, std::uint32_t block,
+                           std::uint32_t blocks, std::uint32_t thread) {
+  using S = Slots<From, To>;
+  const RowsHeader& header = params.header;
+  std::uint32_t item = 0;
+  for (std::uint64_t next = block; next < header.tiles; next += blocks) {
+    const auto tile = static_cast<std::uint32_t>(next);
+    const bool rectangles = header.kind == RowKind::kRectangles;
+    item = rectangles
+               ? find_item(params.rectangles, header.count, tile, item)
+               : find_item(params.segments, header.count, tile, item);
+    std::uint32_t first_tile;
+    std::uint32_t rows;
+    std::int64_t width;
+    if (rectangles) {
+      const Rectangle& rectangle = params.rectangles[item];
+      first_tile = rectangle.first_tile;
+      rows = rectangle.rows;
+      width = rectangle.width;
+    } else {
+      const Segment& segment = params.segments[item];
+      first_tile = segment.first_tile;
+      rows = segment.outer * header.num_chunks;
+      width = segment.width;
+    }
+    const std::int64_t per_row = S::per_row(width);
+    const std::int64_t begin =
+        static_cast<std::int64_t>(tile - first_tile) * kTileSlots;
+    const std::uint32_t first_row = divide(begin, per_row);
+    const std::int64_t first_slot = begin - first_row * per_row;
+    typename S::Slot slots[kUnroll];
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      std::int64_t slot = first_slot + u * kThreads + thread;
+      std::uint32_t row = first_row;
+      if (slot >= per_row) {
+        // Rare in long rows; in short ones both fit 32 bits, as slot is less
+        // than a row and a tile.
+        const std::uint32_t more =
+            per_row > kTileSlots
+                ? 1
+                : static_cast<std::uint32_t>(slot) /
+                      static_cast<std::uint32_t>(per_row);
+        row += more;
+        slot -= more * per_row;
+      }
+      if (row >= rows) continue;
+      slots[u] = S::load(
+          rectangles ? rectangle_row(params.rectangles[item], row)
+                     : segment_row(header, params.segments[item], row,
+                                   sizeof(From), sizeof(To)),
+          slot, header);
+    }
+#pragma unroll
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      S::store(slots[u], header);
+    }
+  }
+}
+
+}  // namespace shardprop::kernels::cuda

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Everything at full counts: formatting, all tests, sanitizers, clang-tidy,
+# fuzzing, the tests against PyTorch. Goes on after a failure and prints a
+# summary with the time of each part; logs lie in build/full.
+#
+#   scripts/check_full.sh [PARTS...]
+#
+# SHARDPROP_FUZZ_MINUTES is the time for each fuzz target (10).
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+export SHARDPROP_FULL=1
+logs=build/full
+mkdir -p "$logs"
+jobs=$(jobs_that_fit)
+
+# Tests in which several threads run.
+threaded='kernels|collective|execute|solver|propagate|plan|redistribute'
+
+with_preset() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" > /dev/null
+  cmake --build "build/$preset" --parallel "$jobs"
+  ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" "$@"
+}
+
+run_packages() { scripts/install_packages.sh --yes --full; }
+run_format() { scripts/format.sh --check; }
+run_tests() { scripts/test.sh; }
+run_asan() { with_preset asan --no-tests=error; }
+run_tsan() { with_preset tsan -R "$threaded"; }
+run_tidy() { scripts/tidy.sh; }
+run_torch() { SHARDPROP_TORCH=required scripts/test_torch.sh; }
+run_fuzz() { scripts/fuzz.sh; }
+
+# One part alone, in a shell whose first failure ends it.
+if [[ ${1:-} == --part ]]; then
+  "run_$2"
+  exit
+fi
+
+parts=(packages format tests torch asan tsan tidy fuzz)
+if (($# > 0)); then parts=("$@"); fi
+for part in "${parts[@]}"; do
+  if ! declare -F "run_$part" > /dev/null; then
+    echo "no part $part; there are: ${parts[*]}" >&2
+    exit 2
+  fi
+done
+
+summary=()
+failed=0
+for part in "${parts[@]}"; do
+  say "$part (log: $logs/$part.log)"
+  began=$SECONDS
+  verdict=passed
+  if ! scripts/check_full.sh --part "$part" > "$logs/$part.log" 2>&1; then
+    verdict=FAILED
+    failed=1
+    tail -40 "$logs/$part.log"
+  fi
+  summary+=("$(printf '%-10s %-8s %6d s' "$part" "$verdict" $((SECONDS - began)))")
+done
+
+say "Summary of $(git describe --always --dirty --abbrev=12)"
+printf '%s\n' "${summary[@]}"
+exit "$failed"

@@ -1,0 +1,37 @@
+# Sourced by the other scripts: where things are and how they are said.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${SHARDPROP_BUILD:-build/release}
+
+say() { printf '\n== %s\n' "$*"; }
+
+# $SHARDPROP_JOBS, or as many as there are cores and memory has room for.
+jobs_that_fit() {
+  if [[ -n ${SHARDPROP_JOBS:-} ]]; then
+    echo "$SHARDPROP_JOBS"
+    return
+  fi
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/MemAvailable/ { print int($2 / 1500000) }' /proc/meminfo)
+  if ((memory < 1)); then memory=1; fi
+  echo $((memory < cores ? memory : cores))
+}
+
+# configure DIR FLAGS...: Ninja, and ccache where there is one.
+configure() {
+  local dir=$1
+  shift
+  local launcher=()
+  if command -v ccache > /dev/null; then
+    launcher=(-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake -S . -B "$dir" -G Ninja "${launcher[@]}" "$@" > "$dir.configure.log" 2>&1 ||
+    { cat "$dir.configure.log" >&2; return 1; }
+}
+
+configure_release() {
+  mkdir -p "$(dirname "$build")"
+  configure "$build" -D CMAKE_BUILD_TYPE=Release -D SHARDPROP_TOOLS=ON \
+    -D SHARDPROP_TESTS=ON -D SHARDPROP_INSTALL=ON
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Formats every C++ and CUDA file, or with --check says which are not.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+action=(-i)
+if [[ ${1:-} == --check ]]; then action=(--dry-run --Werror); fi
+git ls-files -z '*.cc' '*.h' '*.cu' '*.cuh' |
+  xargs -0 "${CLANG_FORMAT:-clang-format-19}" "${action[@]}"

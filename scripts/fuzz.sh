@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs every fuzz target (tests/fuzz) for SHARDPROP_FUZZ_MINUTES (10) each.
+#
+#   scripts/fuzz.sh [TARGETS...]
+#
+# Corpora are kept in build/fuzz/corpus; a finding is left in build/fuzz as
+# crash-*, and goes under tests/fuzz/<target> as a test once it is fixed.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+minutes=${SHARDPROP_FUZZ_MINUTES:-10}
+cmake --preset fuzz > /dev/null
+cmake --build build/fuzz --target fuzz_targets --parallel "$(jobs_that_fit)"
+if (($# == 0)); then
+  mapfile -t targets < <(cd build/fuzz/tests/fuzz && ls -d fuzz_*[^.]* | grep -v '\.')
+  set -- "${targets[@]}"
+fi
+for target in "$@"; do
+  say "$target for $minutes minutes"
+  seeds=tests/fuzz/${target#fuzz_}
+  corpus=build/fuzz/corpus/$target
+  mkdir -p "$corpus"
+  build/fuzz/tests/fuzz/"$target" -max_total_time=$((minutes * 60)) \
+    -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+    -artifact_prefix=build/fuzz/ "$corpus" $([[ -d $seeds ]] && echo "$seeds")
+done

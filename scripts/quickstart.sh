@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# From a fresh clone to an explained plan: installs packages, builds the command
+# line, explains a tiny graph and then Llama 3 8B training on 64 GPUs.
+#
+#   scripts/quickstart.sh [--yes]
+#
+# Says what it will install and, on a terminal, asks first unless --yes.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+if (($# > 1)) || [[ $# == 1 && $1 != --yes ]]; then
+  echo "usage: scripts/quickstart.sh [--yes]" >&2
+  exit 2
+fi
+
+say "Packages"
+scripts/install_packages.sh "$@"
+
+jobs=$(jobs_that_fit)
+say "Building the command line into $build with $jobs jobs"
+configure_release
+cmake --build "$build" --target shardprop --parallel "$jobs"
+shardprop=$build/tools/shardprop
+
+explain() {
+  say "shardprop explain $*"
+  "$shardprop" explain "$@"
+}
+explain examples/graphs/tiny/llama3_train.json.gz --mesh dp=2,tp=2
+explain examples/graphs/llama3_8b_train.json.gz --mesh dp=8,tp=8
+
+say "Done. Your own model: see README.md; all commands: $shardprop --help"

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Installs packages where they are missing, builds everything, runs the tests.
+#
+#   scripts/test.sh [CTEST ARGUMENTS...]
+#
+# SHARDPROP_FULL=1 runs every property at full counts.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+say "Packages"
+scripts/install_packages.sh --yes
+
+jobs=$(jobs_that_fit)
+say "Building into $build with $jobs jobs"
+configure_release
+cmake --build "$build" --parallel "$jobs"
+
+say "Tests"
+ctest --test-dir "$build" --output-on-failure --no-tests=error \
+  --parallel "$jobs" "$@"

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# clang-tidy over every source that the release build compiles; ends with
+# status 1 if there is anything to say.
+#
+#   scripts/tidy.sh [FILES...]
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+configure_release
+# Generated sources are read by others.
+ninja -C "$build" -t targets all |
+  sed -n 's/^\(.*\.\(cc\|h\|inc\)\): CUSTOM_COMMAND$/\1/p' |
+  xargs -r ninja -C "$build" > /dev/null
+if (($# == 0)); then
+  mapfile -t files < <(git ls-files 'src/*.cc' 'tools/*.cc' 'kernels/src/*.cc')
+  set -- "${files[@]}"
+fi
+printf '%s\0' "$@" |
+  xargs -0 -n 1 -P "$(jobs_that_fit)" \
+    "${CLANG_TIDY:-clang-tidy-19}" --quiet -p "$build" 2> /dev/null
+echo "clang-tidy: $# files, nothing to say"

@@ -1,0 +1,142 @@
+// JsonReader: reads a JSON text from front to back, value by value, without
+// building a tree: a tree of small values takes ten to twenty times the memory
+// of its text.
+//
+// Failure sticks: after the first error every read gives a neutral value and
+// every loop ends, so that decoders read as the shape of what they decode. The
+// caller looks at error() once, at the end.
+//
+//   JsonReader json(R"({"sizes": [8, 16]})");
+//   json.object([&](std::string_view key) {
+//     if (key == "sizes") json.array([&] { sizes.push_back(json.integer()); });
+//     else json.skip();
+//   });
+//   json.end();
+//   if (json.error()) ...   // at $.sizes[1]
+//
+// Strict RFC 8259 and UTF-8, except that NaN, Infinity and -Infinity are
+// numbers, as Python writes them.
+#pragma once
+
+#include <shardprop/base/error.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+
+// Holds strings that had escapes in them; views of them stay valid as long.
+class StringArena {
+ public:
+  std::string_view store(std::string_view text);
+
+ private:
+  std::vector<std::unique_ptr<char[]>> chunks_;
+  std::size_t used_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+class JsonReader {
+ public:
+  enum class Kind : std::uint8_t {
+    kNull,
+    kBool,
+    kNumber,
+    kString,
+    kArray,
+    kObject,
+    kNothing,  // the end, an error, or no JSON
+  };
+
+  // Both must outlive what is read.
+  JsonReader(std::string_view text, StringArena& arena)
+      : text_(text), arena_(arena) {}
+
+  Kind peek();
+  bool null();  // takes a null if there is one
+  bool boolean();
+  std::int64_t integer();
+  double number();  // also takes "Infinity", "-Infinity" and "NaN" as strings
+  std::string_view string();
+  void skip();
+  void end();  // nothing may follow
+
+  // Calls on_key(key) before each value, which it must read or skip. A key that
+  // comes twice is an error.
+  template <class OnKey>
+  void object(OnKey on_key) {
+    std::vector<std::string_view> seen;
+    members([&](std::string_view key) {
+      if (!first_time(seen, key)) return;
+      on_key(key);
+    });
+  }
+  // The same for objects with a key per entry of a table; the caller looks for
+  // doubled ones.
+  template <class OnKey>
+  void members(OnKey on_key) {
+    if (!open('{')) return;
+    for (bool first = true; next_element('}', first); first = false) {
+      path_.push_back({take_key(), 0});
+      if (ok()) on_key(path_.back().key);
+      path_.pop_back();
+    }
+    close();
+  }
+  // Calls on_element() before each value, which it must read or skip.
+  template <class OnElement>
+  void array(OnElement on_element) {
+    if (!open('[')) return;
+    path_.push_back({});
+    for (bool first = true; next_element(']', first); first = false) {
+      on_element();
+      ++path_.back().index;
+    }
+    path_.pop_back();
+    close();
+  }
+  // Same, with the number of values that an array of numbers holds: exact, so
+  // that a vector reserved by it is not twice as large as needed.
+  std::size_t count_numbers() const;
+
+  bool ok() const { return !error_; }
+  const std::optional<Error>& error() const { return error_; }
+  // Fails at the present place; the first failure counts.
+  void fail(ErrorCode code, std::string message, std::string help = {});
+  void expected(std::string_view what);
+  // "$.graph_module.graph.nodes[12]"
+  std::string path() const;
+
+ private:
+  struct Segment {
+    std::string_view key;  // of an object's member; of an array: no data
+    std::size_t index = 0;
+  };
+
+  void skip_blanks();
+  bool open(char bracket);
+  void close() { --depth_; }
+  bool next_element(char closing, bool first);
+  std::string_view take_key();
+  bool first_time(std::vector<std::string_view>& seen, std::string_view key);
+  bool literal(std::string_view word);
+  std::string_view number_token();
+  std::string_view quoted();
+  std::string_view unescape(std::size_t start);
+  bool escape(std::string& out);
+  std::optional<std::uint32_t> hex4();
+  void syntax(std::string message);
+
+  std::string_view text_;
+  StringArena& arena_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  std::vector<Segment> path_;
+  std::optional<Error> error_;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,88 @@
+#include "io/pt2_declare.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace shardprop::pt2 {
+namespace {
+
+bool is_identifier(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+  });
+}
+
+std::string_view declared_type(const Argument& value) {
+  struct Names {
+    std::string_view operator()(const TensorName&) { return "Tensor"; }
+    std::string_view operator()(const TensorNames&) { return "Tensor?[]"; }
+    std::string_view operator()(std::int64_t) { return "int"; }
+    std::string_view operator()(const SymName&) { return "SymInt"; }
+    std::string_view operator()(const std::vector<std::int64_t>&) {
+      return "int[]";
+    }
+    std::string_view operator()(const std::vector<SymName>&) {
+      return "SymInt[]";
+    }
+    std::string_view operator()(double) { return "float"; }
+    std::string_view operator()(const SymFloat&) { return "float"; }
+    std::string_view operator()(const std::vector<double>&) {
+      return "float[]";
+    }
+    std::string_view operator()(bool) { return "bool"; }
+    std::string_view operator()(const std::vector<bool>&) { return "bool[]"; }
+    std::string_view operator()(const Text&) { return "str"; }
+    std::string_view operator()(const TextList&) { return "str[]"; }
+    std::string_view operator()(const ScalarType&) { return "ScalarType"; }
+    std::string_view operator()(const MemoryFormat&) { return "MemoryFormat"; }
+    std::string_view operator()(const Layout&) { return "Layout"; }
+    std::string_view operator()(const Device&) { return "Device"; }
+    std::string_view operator()(const std::complex<double>&) {
+      return "Scalar";
+    }
+    std::string_view operator()(const None&) { return "Any?"; }
+    std::string_view operator()(const Foreign&) { return "Any"; }
+  };
+  return std::visit(Names{}, value);
+}
+
+}  // namespace
+
+Result<std::string> declaration_of(const Node& node,
+                                   const OpRegistry& registry) {
+  std::string_view name = node.target;
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  const bool of_torch = name.starts_with("aten.") || name.starts_with("prims.");
+  const std::size_t dot = name.find('.');
+  const std::size_t second =
+      dot == std::string_view::npos ? dot : name.find('.', dot + 1);
+  constexpr std::size_t kLongest = 200;
+  if (of_torch || second == std::string_view::npos || name.size() > kLongest) {
+    return fail(ErrorCode::kUnknownOperator,
+                '`' + std::string(node.target.substr(0, kLongest)) +
+                    "` is no operator of PyTorch " +
+                    std::string(torch_release()),
+                registry.suggest(name.substr(0, kLongest)));
+  }
+  std::string text(name.substr(0, dot));
+  text += "::";
+  text += name.substr(dot + 1);
+  text += '(';
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const std::string_view own = node.inputs[i].name;
+    if (i > 0) text += ", ";
+    text += declared_type(node.inputs[i].value);
+    text += ' ';
+    text += is_identifier(own) ? std::string(own) : "arg" + std::to_string(i);
+  }
+  text += ") -> (";
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += declared_type(node.outputs[i]);
+  }
+  return text + ')';
+}
+
+}  // namespace shardprop::pt2

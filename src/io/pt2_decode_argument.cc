@@ -1,0 +1,283 @@
+#include "io/pt2_decode_argument.h"
+
+#include <algorithm>
+#include <string>
+
+namespace shardprop::pt2 {
+namespace {
+
+// No operator takes lists nearly as long; it bounds what a list costs while it
+// grows.
+constexpr std::size_t kMostElements = 65536;
+
+template <class List, class ReadElement>
+List read_list(JsonReader& json, ReadElement read_element) {
+  List list;
+  json.array([&] {
+    if (list.size() == kMostElements) {
+      json.fail(ErrorCode::kListTooLong,
+                "a list of more than " + std::to_string(kMostElements) +
+                    " elements stands as an argument");
+      return;
+    }
+    list.push_back(read_element());
+  });
+  list.shrink_to_fit();
+  return list;
+}
+
+std::optional<std::int64_t> read_optional_integer(JsonReader& json) {
+  if (json.null()) return std::nullopt;
+  return json.integer();
+}
+
+// {"as_name": "s"} or {"as_int": 3} (as_bool, as_float alike).
+SymName read_sym_name(JsonReader& json) {
+  SymName out;
+  read_union(json, [&](std::string_view tag) {
+    if (tag == "as_name") {
+      out.name = json.string();
+    } else if (tag == "as_int") {
+      out.value = json.integer();
+    } else if (tag == "as_bool") {
+      out.value = json.boolean() ? 1 : 0;
+    } else {
+      unknown_variant(json, tag);
+    }
+  });
+  return out;
+}
+
+SymFloat read_sym_float(JsonReader& json) {
+  SymFloat out;
+  read_union(json, [&](std::string_view tag) {
+    if (tag == "as_name") {
+      out.name = json.string();
+    } else if (tag == "as_float") {
+      out.value = json.number();
+    } else {
+      unknown_variant(json, tag);
+    }
+  });
+  return out;
+}
+
+// {"as_tensor": {"name": "x"}} or {"as_none": true}.
+std::string_view read_optional_tensor(JsonReader& json) {
+  std::string_view name;
+  read_union(json, [&](std::string_view tag) {
+    if (tag == "as_tensor") {
+      name = read_name(json);
+    } else if (tag == "as_none") {
+      json.skip();
+    } else {
+      unknown_variant(json, tag);
+    }
+  });
+  return name;
+}
+
+Device read_device(JsonReader& json) {
+  Device device;
+  json.object([&](std::string_view key) {
+    if (key == "type") {
+      device.type = json.string();
+    } else if (key == "index") {
+      device.index = read_optional_integer(json);
+    } else {
+      json.skip();
+    }
+  });
+  return device;
+}
+
+std::complex<double> read_complex(JsonReader& json) {
+  double real = 0;
+  double imag = 0;
+  json.object([&](std::string_view key) {
+    if (key == "real") {
+      real = json.number();
+    } else if (key == "imag") {
+      imag = json.number();
+    } else {
+      json.skip();
+    }
+  });
+  return {real, imag};
+}
+
+std::vector<std::int64_t> read_integers(JsonReader& json) {
+  return read_list<std::vector<std::int64_t>>(json,
+                                              [&] { return json.integer(); });
+}
+
+Argument read_optional_tensor_argument(JsonReader& json) {
+  const std::string_view name = read_optional_tensor(json);
+  if (name.data() == nullptr) return None{};
+  return TensorName{name};
+}
+
+struct Variant {
+  std::string_view tag;
+  Argument (*read)(JsonReader&);
+};
+
+Argument foreign(JsonReader& json, std::string_view kind) {
+  json.skip();
+  return Foreign{kind};
+}
+
+constexpr Variant kVariants[] = {
+    {"as_tensor",
+     [](JsonReader& j) -> Argument { return TensorName{read_name(j)}; }},
+    {"as_int", [](JsonReader& j) -> Argument { return j.integer(); }},
+    {"as_ints", [](JsonReader& j) -> Argument { return read_integers(j); }},
+    {"as_none",
+     [](JsonReader& j) -> Argument {
+       j.skip();
+       return None{};
+     }},
+    {"as_float", [](JsonReader& j) -> Argument { return j.number(); }},
+    {"as_floats",
+     [](JsonReader& j) -> Argument {
+       return read_list<std::vector<double>>(j, [&] { return j.number(); });
+     }},
+    {"as_bool", [](JsonReader& j) -> Argument { return j.boolean(); }},
+    {"as_bools",
+     [](JsonReader& j) -> Argument {
+       return read_list<std::vector<bool>>(j, [&] { return j.boolean(); });
+     }},
+    {"as_tensors",
+     [](JsonReader& j) -> Argument {
+       return read_list<TensorNames>(j, [&] { return read_name(j); });
+     }},
+    {"as_optional_tensors",
+     [](JsonReader& j) -> Argument {
+       return read_list<TensorNames>(j, [&] { return read_optional_tensor(j); });
+     }},
+    {"as_optional_tensor", read_optional_tensor_argument},
+    {"as_string", [](JsonReader& j) -> Argument { return Text{j.string()}; }},
+    {"as_strings",
+     [](JsonReader& j) -> Argument {
+       return TextList{read_list<std::vector<std::string_view>>(
+           j, [&] { return j.string(); })};
+     }},
+    {"as_sym_int", [](JsonReader& j) -> Argument { return read_sym_name(j); }},
+    {"as_sym_bool", [](JsonReader& j) -> Argument { return read_sym_name(j); }},
+    {"as_sym_ints",
+     [](JsonReader& j) -> Argument {
+       return read_list<std::vector<SymName>>(j,
+                                              [&] { return read_sym_name(j); });
+     }},
+    {"as_sym_bools",
+     [](JsonReader& j) -> Argument {
+       return read_list<std::vector<SymName>>(j,
+                                              [&] { return read_sym_name(j); });
+     }},
+    {"as_sym_float",
+     [](JsonReader& j) -> Argument { return read_sym_float(j); }},
+    {"as_complex", [](JsonReader& j) -> Argument { return read_complex(j); }},
+    {"as_scalar_type",
+     [](JsonReader& j) -> Argument { return ScalarType{j.integer()}; }},
+    {"as_memory_format",
+     [](JsonReader& j) -> Argument { return MemoryFormat{j.integer()}; }},
+    {"as_layout",
+     [](JsonReader& j) -> Argument { return Layout{j.integer()}; }},
+    {"as_device", [](JsonReader& j) -> Argument { return read_device(j); }},
+    {"as_graph",
+     [](JsonReader& j) -> Argument { return foreign(j, "as_graph"); }},
+    {"as_custom_obj",
+     [](JsonReader& j) -> Argument { return foreign(j, "as_custom_obj"); }},
+    {"as_operator",
+     [](JsonReader& j) -> Argument { return foreign(j, "as_operator"); }},
+    {"as_sym_floats",
+     [](JsonReader& j) -> Argument { return foreign(j, "as_sym_floats"); }},
+    {"as_nested_tensors",
+     [](JsonReader& j) -> Argument { return foreign(j, "as_nested_tensors"); }},
+    {"as_int_lists",
+     [](JsonReader& j) -> Argument { return foreign(j, "as_int_lists"); }},
+    {"as_string_to_argument",
+     [](JsonReader& j) -> Argument {
+       return foreign(j, "as_string_to_argument");
+     }},
+};
+
+}  // namespace
+
+void unknown_variant(JsonReader& json, std::string_view tag) {
+  constexpr std::size_t kMostShown = 40;
+  json.fail(ErrorCode::kUnknownVariant,
+            "`" + std::string(tag.substr(0, kMostShown)) +
+                "` is no variant that is known here",
+            "the file was changed by hand, or written by a newer release");
+}
+
+std::string_view read_name(JsonReader& json) {
+  std::string_view name;
+  json.object([&](std::string_view key) {
+    if (key == "name") {
+      name = json.string();
+    } else {
+      json.skip();
+    }
+  });
+  if (json.ok() && name.empty()) {
+    json.fail(ErrorCode::kFieldMissing, "a tensor has no `name`");
+  }
+  return name;
+}
+
+SymValue read_sym_value(JsonReader& json) {
+  SymValue out;
+  const auto read_hint = [&] {
+    if (json.null()) return;
+    read_union(json, [&](std::string_view tag) {
+      if (tag == "as_int") {
+        out.value = json.integer();
+      } else if (tag == "as_bool") {
+        out.value = json.boolean() ? 1 : 0;
+      } else {
+        json.skip();
+      }
+    });
+  };
+  read_union(json, [&](std::string_view tag) {
+    if (tag == "as_int") {
+      out.value = json.integer();
+    } else if (tag == "as_bool") {
+      out.value = json.boolean() ? 1 : 0;
+    } else if (tag == "as_float") {
+      json.number();
+    } else if (tag == "as_expr") {
+      json.object([&](std::string_view key) {
+        if (key == "expr_str") {
+          out.expression = json.string();
+        } else if (key == "hint") {
+          read_hint();
+        } else {
+          json.skip();
+        }
+      });
+    } else {
+      unknown_variant(json, tag);
+    }
+  });
+  return out;
+}
+
+Argument read_argument(JsonReader& json) {
+  Argument out = None{};
+  read_union(json, [&](std::string_view tag) {
+    const auto* const found =
+        std::find_if(std::begin(kVariants), std::end(kVariants),
+                     [&](const Variant& variant) { return variant.tag == tag; });
+    if (found == std::end(kVariants)) {
+      unknown_variant(json, tag);
+    } else {
+      out = found->read(json);
+    }
+  });
+  return out;
+}
+
+}  // namespace shardprop::pt2

@@ -1,0 +1,26 @@
+// From an exported program to a graph.
+#pragma once
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_registry.h>
+
+#include "io/pt2_program.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardprop::pt2 {
+
+// Which qualified names are the same stored tensor: (name, stored file), as the
+// archive's weights_config lists them.
+using StoredTensors = std::vector<std::pair<std::string, std::string>>;
+
+// Errors: those of the graph builder, and kDanglingName, kUsedBeforeMade,
+// kSignatureMismatch, kHigherOrderOp, kNoSizeHint, kResultMismatch,
+// kUnknownOperator, kUnknownVariant.
+Result<Graph> to_graph(const Program& program, const StoredTensors& stored,
+                       std::string name, const OpRegistry& registry);
+
+}  // namespace shardprop::pt2

@@ -1,0 +1,172 @@
+// What an exported program's JSON says, as plain data.
+//
+// Mirrors torch/_export/serde/schema.py (schema 8.x), less what a graph of
+// operators has no use for. Texts are views of the JSON text or of `arena`: the
+// JSON text must outlive a Program.
+#pragma once
+
+#include <shardprop/base/result.h>
+
+#include "io/json_reader.h"
+
+#include <complex>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace shardprop::pt2 {
+
+// A size or flag: a number, or an expression in SymPy's srepr with the value
+// that it had when the program was traced.
+struct SymValue {
+  std::string_view expression;  // no data: a constant
+  std::optional<std::int64_t> value;
+
+  bool is_symbolic() const { return expression.data() != nullptr; }
+};
+
+// A sym argument: the name of a scalar of the graph, or a constant.
+struct SymName {
+  std::string_view name;  // no data: a constant
+  std::int64_t value = 0;
+
+  bool is_name() const { return name.data() != nullptr; }
+};
+
+struct None {};
+struct TensorName {
+  std::string_view name;
+};
+// A name without data is an absent tensor.
+using TensorNames = std::vector<std::string_view>;
+struct Text {
+  std::string_view text;
+};
+struct TextList {
+  std::vector<std::string_view> texts;
+};
+struct SymFloat {
+  std::string_view name;
+  double value = 0;
+};
+struct ScalarType {
+  std::int64_t number = 0;
+};
+struct MemoryFormat {
+  std::int64_t number = 0;
+};
+struct Layout {
+  std::int64_t number = 0;
+};
+struct Device {
+  std::string_view type;
+  std::optional<std::int64_t> index;
+};
+// Subgraphs of higher-order operators, script objects, operators as values:
+// their kind ("as_graph"), which is all that an error needs.
+struct Foreign {
+  std::string_view kind;
+};
+
+using Argument =
+    std::variant<None, TensorName, TensorNames, std::int64_t,
+                 std::vector<std::int64_t>, double, std::vector<double>, Text,
+                 TextList, bool, std::vector<bool>,
+                 SymName, std::vector<SymName>, SymFloat, std::complex<double>,
+                 ScalarType, MemoryFormat, Layout, Device, Foreign>;
+
+struct NamedArgument {
+  std::string_view name;  // empty: by position
+  Argument value;
+};
+
+struct Tensor {
+  std::string_view name;
+  std::int64_t dtype = 0;
+  std::vector<SymValue> sizes;
+  std::vector<SymValue> strides;
+};
+
+struct NamedSym {
+  std::string_view name;
+  SymValue value;
+};
+
+struct Node {
+  std::string_view target;
+  std::string_view name;  // empty in older files
+  std::vector<NamedArgument> inputs;
+  std::vector<Argument> outputs;
+  std::string_view stack_trace;
+  std::string_view module_stack;
+  std::string_view custom;
+};
+
+enum class InputRole : std::uint8_t {
+  kUser,
+  kParameter,
+  kBuffer,
+  kConstant,
+  kNoTensor,  // script objects, tokens, constants that are no tensors
+};
+
+struct InputSpec {
+  InputRole role = InputRole::kUser;
+  std::string_view value;   // its name in the graph; empty where it is no tensor
+  std::string_view target;  // parameter_name and the like
+  bool persistent = true;
+};
+
+enum class OutputRole : std::uint8_t {
+  kUser,
+  kLoss,
+  kBufferMutation,
+  kParameterMutation,
+  kInputMutation,
+  kParameterGradient,
+  kInputGradient,
+  kNoTensor,
+};
+
+struct OutputSpec {
+  OutputRole role = OutputRole::kUser;
+  std::string_view value;
+  std::string_view target;
+};
+
+struct Range {
+  std::string_view symbol;
+  std::optional<std::int64_t> min;
+  std::optional<std::int64_t> max;
+};
+
+struct Version {
+  std::int64_t major = 0;
+  std::int64_t minor = 0;
+};
+
+struct Program {
+  Version schema;
+  std::string_view torch_version;
+  // A deque's blocks: a vector would hold half of it twice while it grows.
+  std::deque<Node> nodes;
+  std::deque<Tensor> tensors;
+  std::vector<NamedSym> scalars;
+  std::vector<Argument> inputs;
+  std::vector<Argument> outputs;
+  std::vector<InputSpec> input_specs;
+  std::vector<OutputSpec> output_specs;
+  std::vector<Range> ranges;
+  std::vector<std::string_view> guards;
+  StringArena arena;
+};
+
+// Errors, at a JSON path: kJsonSyntax, kTooDeep, kRepeatedKey, kFieldType,
+// kFieldMissing, kUnknownVariant, kListTooLong, kSchemaVersion.
+Result<Program> parse_program(std::string_view json);
+
+}  // namespace shardprop::pt2

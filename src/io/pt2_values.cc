@@ -1,0 +1,219 @@
+#include "io/pt2_values.h"
+
+#include "base/try.h"
+
+#include <utility>
+
+namespace shardprop::pt2 {
+
+std::optional<DType> dtype_of(std::int64_t number) {
+  switch (number) {
+    case 1:
+      return DType::kU8;
+    case 2:
+      return DType::kI8;
+    case 3:
+      return DType::kI16;
+    case 4:
+      return DType::kI32;
+    case 5:
+      return DType::kI64;
+    case 6:
+      return DType::kF16;
+    case 7:
+      return DType::kF32;
+    case 8:
+      return DType::kF64;
+    case 9:
+      return DType::kC32;
+    case 10:
+      return DType::kC64;
+    case 11:
+      return DType::kC128;
+    case 12:
+      return DType::kBool;
+    case 13:
+      return DType::kBF16;
+    case 28:
+      return DType::kU16;
+    case 29:
+      return DType::kF8E4M3FN;
+    case 30:
+      return DType::kF8E5M2;
+    case 31:
+      return DType::kF8E4M3FNUZ;
+    case 32:
+      return DType::kF8E5M2FNUZ;
+    case 33:
+      return DType::kF8E8M0FNU;
+    case 34:
+      return DType::kU32;
+    case 35:
+      return DType::kU64;
+    default:
+      return std::nullopt;
+  }
+}
+
+namespace {
+
+std::string quote(std::string_view name) {
+  constexpr std::size_t kMostShown = 80;
+  return '`' + std::string(name.substr(0, kMostShown)) + '`';
+}
+
+std::string tensor_path(std::string_view name) {
+  return "$.graph_module.graph.tensor_values." +
+         std::string(name.substr(0, 80));
+}
+
+}  // namespace
+
+Result<SymExpr> Values::parse(std::string_view expression) const {
+  const auto known = parsed_.find(expression);
+  if (known != parsed_.end()) return known->second;
+  // Trees take tens of times the memory of their text, and no program has this
+  // much of it.
+  constexpr std::size_t kMostText = 1 << 20;
+  parsed_bytes_ += expression.size();
+  if (parsed_bytes_ > kMostText) {
+    return fail(ErrorCode::kListTooLong,
+                "the symbolic sizes of the program are longer than 1 MiB");
+  }
+  SP_ASSIGN(SymExpr parsed, SymExpr::parse(expression));
+  parsed_.emplace(expression, parsed);
+  return parsed;
+}
+
+// A size that is one symbol alone tells what the symbol stood for.
+Result<void> Values::learn_symbols(const SymValue& value) {
+  if (!value.is_symbolic()) return {};
+  SP_ASSIGN(const SymExpr expression, parse(value.expression));
+  const std::vector<std::string> names = expression.symbols();
+  for (const std::string& name : names) {
+    Symbol& symbol = symbols_.try_emplace(name).first->second;
+    symbol.name = name;
+    if (expression == SymExpr::symbol(name) && value.value && !symbol.hint) {
+      symbol.hint = value.value;
+      hints_.emplace(name, *value.value);
+    }
+  }
+  return {};
+}
+
+Result<Values> Values::create(const Program& program) {
+  Values values;
+  for (const Tensor& tensor : program.tensors) {
+    if (!values.tensors_.emplace(tensor.name, &tensor).second) {
+      return fail(Error{ErrorCode::kRepeatedKey,
+                        "two tensors are named " + quote(tensor.name),
+                        tensor_path(tensor.name),
+                        {},
+                        {}});
+    }
+    for (const auto* sizes : {&tensor.sizes, &tensor.strides}) {
+      for (const SymValue& size : *sizes) {
+        if (auto learned = values.learn_symbols(size); !learned) {
+          return fail(
+              std::move(learned).error().at(tensor_path(tensor.name)));
+        }
+      }
+    }
+  }
+  for (const NamedSym& scalar : program.scalars) {
+    const std::string place =
+        "$.graph_module.graph.sym_int_values." + std::string(scalar.name);
+    if (!values.scalars_.emplace(scalar.name, &scalar).second) {
+      return fail(Error{ErrorCode::kRepeatedKey,
+                        "two scalars are named " + quote(scalar.name),
+                        place,
+                        {},
+                        {}});
+    }
+    if (auto learned = values.learn_symbols(scalar.value); !learned) {
+      return fail(std::move(learned).error().at(place));
+    }
+  }
+  for (const Range& range : program.ranges) {
+    // srepr'd names in some releases, plain ones in others.
+    auto expression = SymExpr::parse(range.symbol);
+    const std::string name =
+        expression ? to_string(*expression) : std::string(range.symbol);
+    Symbol& symbol = values.symbols_.try_emplace(name).first->second;
+    symbol.name = name;
+    symbol.min = range.min;
+    symbol.max = range.max;
+  }
+  return values;
+}
+
+Result<Values::Scalar> Values::resolve(const SymValue& value) const {
+  if (!value.is_symbolic()) return Scalar{value.value.value_or(0), {}};
+  SP_ASSIGN(const SymExpr expression, parse(value.expression));
+  const auto number = value.value ? value.value : expression.evaluate(hints_);
+  if (!number) {
+    return fail(ErrorCode::kNoSizeHint,
+                "nothing says how large " + quote(to_string(expression)) +
+                    " was when the program was exported",
+                "export it with example inputs, or with fixed sizes");
+  }
+  return Scalar{*number, expression};
+}
+
+Result<Values::Scalar> Values::scalar(std::string_view name) const {
+  const auto found = scalars_.find(name);
+  if (found == scalars_.end()) {
+    return fail(ErrorCode::kDanglingName,
+                quote(name) + " stands for no scalar of the graph");
+  }
+  return resolve(found->second->value);
+}
+
+Result<Values::Scalar> Values::scalar(const SymName& argument) const {
+  if (!argument.is_name()) return Scalar{argument.value, {}};
+  return scalar(argument.name);
+}
+
+Result<ResolvedTensor> Values::tensor(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    return fail(ErrorCode::kDanglingName,
+                quote(name) + " has no entry among the graph's tensors");
+  }
+  const Tensor& tensor = *found->second;
+  const auto at_place = [&](Error error) {
+    return fail(std::move(error).at(tensor_path(name)));
+  };
+  const auto dtype = dtype_of(tensor.dtype);
+  if (!dtype) {
+    return at_place(Error{
+        ErrorCode::kUnknownVariant,
+        "the dtype " + std::to_string(tensor.dtype) + " is not known",
+        {},
+        {},
+        {}});
+  }
+  ResolvedTensor resolved;
+  Dims shape;
+  Dims strides;
+  for (const SymValue& size : tensor.sizes) {
+    auto scalar = resolve(size);
+    if (!scalar) return at_place(std::move(scalar).error());
+    if (scalar->expression) {
+      resolved.symbolic.push_back(
+          {static_cast<int>(shape.size()), *std::move(scalar->expression)});
+    }
+    shape.push_back(scalar->value);
+  }
+  for (const SymValue& stride : tensor.strides) {
+    auto scalar = resolve(stride);
+    if (!scalar) return at_place(std::move(scalar).error());
+    strides.push_back(scalar->value);
+  }
+  auto meta = TensorMeta::create(std::move(shape), std::move(strides), *dtype);
+  if (!meta) return at_place(std::move(meta).error());
+  resolved.meta = *std::move(meta);
+  return resolved;
+}
+
+}  // namespace shardprop::pt2

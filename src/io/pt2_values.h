@@ -1,0 +1,62 @@
+// Names of a program's tensors and scalars, and what they stand for.
+#pragma once
+
+#include <shardprop/graph/graph_builder.h>
+
+#include "io/pt2_program.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop::pt2 {
+
+// A tensor with the hints of its sizes put in.
+struct ResolvedTensor {
+  TensorMeta meta;
+  std::vector<SymbolicDim> symbolic;
+};
+
+// DType of the schema's own numbering (schema.py, ScalarType).
+std::optional<DType> dtype_of(std::int64_t number);
+
+class Values {
+ public:
+  // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong.
+  static Result<Values> create(const Program& program);
+
+  // Errors: kDanglingName, kUnknownVariant (dtype), kTensorMeta, kNoSizeHint.
+  Result<ResolvedTensor> tensor(std::string_view name) const;
+  bool has_tensor(std::string_view name) const {
+    return tensors_.contains(name);
+  }
+
+  struct Scalar {
+    std::int64_t value = 0;
+    std::optional<SymExpr> expression;  // where it is no constant
+  };
+  // Errors: kDanglingName, kNoSizeHint.
+  Result<Scalar> scalar(std::string_view name) const;
+  Result<Scalar> scalar(const SymName& argument) const;
+
+  // Free sizes by name, with the hints that the program gives them.
+  const std::map<std::string, Symbol>& symbols() const { return symbols_; }
+
+ private:
+  Result<Scalar> resolve(const SymValue& value) const;
+  Result<SymExpr> parse(std::string_view expression) const;
+  Result<void> learn_symbols(const SymValue& value);
+
+  std::unordered_map<std::string_view, const Tensor*> tensors_;
+  std::unordered_map<std::string_view, const NamedSym*> scalars_;
+  std::map<std::string, Symbol> symbols_;
+  SymExpr::Bindings hints_;
+  // Sizes repeat; every expression is parsed once.
+  mutable std::unordered_map<std::string_view, SymExpr> parsed_;
+  mutable std::size_t parsed_bytes_ = 0;
+};
+
+}  // namespace shardprop::pt2

@@ -1,0 +1,99 @@
+#include "report/json_cursor.h"
+
+#include <cmath>
+#include <utility>
+
+namespace shardprop {
+
+const nlohmann::ordered_json& JsonCursor::nothing() {
+  static const nlohmann::ordered_json kNull;
+  return kNull;
+}
+
+void JsonCursor::fail(std::string message) const {
+  if (!*problem_) *problem_ = Problem{path_, std::move(message)};
+}
+
+bool JsonCursor::has(std::string_view key) const {
+  return at_->is_object() && at_->contains(key);
+}
+
+JsonCursor JsonCursor::operator[](std::string_view key) const {
+  std::string path = path_ + "." + std::string(key);
+  if (!at_->is_object()) {
+    fail("expected an object");
+  } else if (const auto found = at_->find(key); found != at_->end()) {
+    return {&*found, std::move(path), problem_};
+  } else {
+    fail("`" + std::string(key) + "` is missing");
+  }
+  return {&nothing(), std::move(path), problem_};
+}
+
+std::vector<JsonCursor> JsonCursor::elements() const {
+  std::vector<JsonCursor> out;
+  if (!at_->is_array()) {
+    fail("expected a list");
+    return out;
+  }
+  for (std::size_t i = 0; i < at_->size(); ++i) {
+    out.push_back(JsonCursor(&(*at_)[i],
+                             path_ + "[" + std::to_string(i) + "]", problem_));
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, JsonCursor>> JsonCursor::members() const {
+  std::vector<std::pair<std::string, JsonCursor>> out;
+  if (!at_->is_object()) {
+    fail("expected an object");
+    return out;
+  }
+  for (const auto& [key, value] : at_->items()) {
+    out.emplace_back(key, JsonCursor(&value, path_ + "." + key, problem_));
+  }
+  return out;
+}
+
+std::string JsonCursor::text() const {
+  if (at_->is_string()) return at_->get<std::string>();
+  fail("expected a string");
+  return {};
+}
+
+std::vector<std::string> JsonCursor::texts() const {
+  std::vector<std::string> out;
+  for (const JsonCursor& element : elements()) out.push_back(element.text());
+  return out;
+}
+
+std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
+  const bool too_large = at_->is_number_unsigned() &&
+                         at_->get<std::uint64_t>() > std::uint64_t{INT64_MAX};
+  if (!at_->is_number_integer() || too_large) {
+    fail("expected an integer");
+    return least;
+  }
+  const auto value = at_->get<std::int64_t>();
+  if (value >= least && value <= most) return value;
+  fail(std::to_string(value) + " is out of range");
+  return least;
+}
+
+double JsonCursor::number() const {
+  if (at_->is_number()) return at_->get<double>();
+  fail("expected a number");
+  return 0;
+}
+
+std::int64_t JsonCursor::nanoseconds() const {
+  const double us = number();
+  constexpr double kMost = 1e15;
+  if (std::isfinite(us) && us >= 0 && us < kMost) {
+    return std::llround(us * 1000);
+  }
+  fail("expected a time in microseconds");
+  return 0;
+}
+
+}  // namespace shardprop

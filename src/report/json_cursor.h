@@ -1,0 +1,57 @@
+// JsonCursor: a place in a JSON document that is read with care. The first
+// thing that is not as it should be is kept with its path; what is read after
+// it is empty. So readers are straight lines that check once, at the end.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+
+class JsonCursor {
+ public:
+  struct Problem {
+    std::string path;
+    std::string message;
+  };
+
+  // `problem` outlives the cursor and all made from it.
+  JsonCursor(const nlohmann::ordered_json& at, std::optional<Problem>& problem)
+      : at_(&at), problem_(&problem) {}
+
+  // A member of an object; a missing one is a problem.
+  JsonCursor operator[](std::string_view key) const;
+  bool has(std::string_view key) const;
+  bool is_null() const { return at_->is_null(); }
+
+  // Elements of a list; names and members of an object.
+  std::vector<JsonCursor> elements() const;
+  std::vector<std::pair<std::string, JsonCursor>> members() const;
+
+  std::string text() const;
+  std::vector<std::string> texts() const;
+  std::int64_t integer(std::int64_t least = 0,
+                       std::int64_t most = INT64_MAX) const;
+  double number() const;
+  // Microseconds, finite and at least 0, as nanoseconds.
+  std::int64_t nanoseconds() const;
+
+  void fail(std::string message) const;
+
+ private:
+  JsonCursor(const nlohmann::ordered_json* at, std::string path,
+             std::optional<Problem>* problem)
+      : at_(at), path_(std::move(path)), problem_(problem) {}
+  static const nlohmann::ordered_json& nothing();
+
+  const nlohmann::ordered_json* at_;
+  std::string path_;
+  std::optional<Problem>* problem_;
+};
+
+}  // namespace shardprop

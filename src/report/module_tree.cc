@@ -1,0 +1,181 @@
+#include "report/module_tree.h"
+
+#include "report/name_folding.h"
+
+#include <shardprop/base/hash.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+Module& descend(Module& root, std::string_view path) {
+  Module* at = &root;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const std::string_view name = path.substr(0, dot);
+    auto child = std::find_if(at->children.begin(), at->children.end(),
+                              [&](const Module& m) { return m.name == name; });
+    if (child == at->children.end()) {
+      at->children.emplace_back();
+      child = at->children.end() - 1;
+      child->name = name;
+    }
+    at = &*child;
+    path = dot == std::string_view::npos ? std::string_view()
+                                         : path.substr(dot + 1);
+  }
+  return *at;
+}
+
+std::size_t phase_of(const PlannedNode& node) {
+  return node.phase == Phase::kForward ? 0 : 1;
+}
+
+std::int64_t sum(const std::vector<PlannedStep>& steps) {
+  std::int64_t total = 0;
+  for (const PlannedStep& step : steps) total += step.nanoseconds;
+  return total;
+}
+
+// By copy: the node it is made for; one for a result of the program is made
+// behind the node before it.
+std::vector<std::size_t> first_users(const Plan& plan) {
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t> users(plan.copies.size(), kNone);
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    for (const PlannedInput& input : plan.nodes[n].inputs) {
+      if (input.copy && users[*input.copy] == kNone) users[*input.copy] = n;
+    }
+  }
+  for (std::size_t c = 0; c < users.size(); ++c) {
+    if (users[c] != kNone) continue;
+    const auto at = static_cast<std::size_t>(plan.copies[c].made_at);
+    users[c] = at == 0 ? 0 : at - 1;
+  }
+  return users;
+}
+
+class Signatures {
+ public:
+  explicit Signatures(const Plan& plan) : plan_(plan) {}
+
+  // Equal for modules that are planned alike, whatever their values are called.
+  std::size_t of(const Module& module) const {
+    std::size_t seed = module.nodes.size();
+    for (const std::size_t n : module.nodes) {
+      seed = hash_mix(seed, of(plan_.nodes[n]));
+    }
+    for (const ModuleMove& move : module.moves) {
+      seed = hash_mix(seed, move.inside ? 1 : of(plan_.copies[move.copy]));
+    }
+    for (const Module& child : module.children) {
+      seed = hash_combine(seed, child.name);
+      seed = hash_mix(seed, child.repeats);
+      seed = hash_mix(seed, of(child));
+    }
+    return seed;
+  }
+
+ private:
+  static std::size_t of(const PlannedNode& node) {
+    std::size_t seed = std::hash<std::string>{}(node.op);
+    for (const PlannedInput& input : node.inputs) {
+      seed = hash_combine(seed, input.layout);
+      seed = hash_mix(seed, input.copy.has_value() ? 1 : 0);
+    }
+    for (const PlannedTensor& output : node.outputs) {
+      seed = hash_combine(seed, output.layout);
+      seed = hash_range(seed, output.shape);
+    }
+    return seed;
+  }
+  static std::size_t of(const PlannedCopy& copy) {
+    std::size_t seed = hash_combine(hash_combine(0, copy.src), copy.dst);
+    for (const PlannedStep& step : copy.steps) {
+      seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
+    }
+    return seed;
+  }
+
+  const Plan& plan_;
+};
+
+// Times from the leaves up, then alike neighbours folded.
+void finish(Module& module, const Plan& plan, const Signatures& signatures) {
+  for (const std::size_t n : module.nodes) {
+    module.times.compute[phase_of(plan.nodes[n])] +=
+        plan.nodes[n].compute_nanoseconds;
+  }
+  for (const ModuleMove& move : module.moves) {
+    const PlannedNode& node = plan.nodes[move.node];
+    module.times.communication[phase_of(node)] +=
+        sum(move.inside ? node.inside : plan.copies[move.copy].steps);
+  }
+  for (Module& child : module.children) {
+    finish(child, plan, signatures);
+    for (std::size_t phase = 0; phase < 2; ++phase) {
+      module.times.compute[phase] += child.times.compute[phase];
+      module.times.communication[phase] += child.times.communication[phase];
+    }
+  }
+  struct Run {
+    std::size_t signature;
+    std::vector<std::int64_t> numbers;
+  };
+  std::vector<Run> runs;
+  std::vector<Module> folded;
+  for (Module& child : module.children) {
+    if (!is_number(child.name)) {
+      folded.push_back(std::move(child));
+      runs.push_back({});
+      continue;
+    }
+    const std::size_t signature = signatures.of(child);
+    const std::int64_t number = std::stoll(child.name);
+    if (!folded.empty() && !runs.back().numbers.empty() &&
+        runs.back().signature == signature &&
+        runs.back().numbers.back() + 1 == number) {
+      runs.back().numbers.push_back(number);
+      ++folded.back().repeats;
+      continue;
+    }
+    folded.push_back(std::move(child));
+    runs.push_back({signature, {number}});
+  }
+  for (std::size_t i = 0; i < folded.size(); ++i) {
+    if (folded[i].repeats > 1) folded[i].name = runs_text(runs[i].numbers);
+  }
+  module.children = std::move(folded);
+}
+
+}  // namespace
+
+Module module_tree(const Plan& plan) {
+  Module root;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    Module& module = descend(root, plan.nodes[n].module_path);
+    module.nodes.push_back(n);
+    if (!plan.nodes[n].inside.empty()) module.moves.push_back({n, true, 0});
+  }
+  const std::vector<std::size_t> users = first_users(plan);
+  for (std::size_t c = 0; c < users.size(); ++c) {
+    if (users[c] >= plan.nodes.size()) continue;
+    descend(root, plan.nodes[users[c]].module_path)
+        .moves.push_back({users[c], false, c});
+  }
+  const auto sort_moves = [](Module& module, const auto& self) -> void {
+    std::stable_sort(module.moves.begin(), module.moves.end(),
+                     [](const ModuleMove& a, const ModuleMove& b) {
+                       return a.node < b.node;
+                     });
+    for (Module& child : module.children) self(child, self);
+  };
+  sort_moves(root, sort_moves);
+  finish(root, plan, Signatures(plan));
+  return root;
+}
+
+}  // namespace shardprop

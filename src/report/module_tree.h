@@ -1,0 +1,41 @@
+// The modules of a planned program as a tree, with what they cost.
+#pragma once
+
+#include <shardprop/plan/plan.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+struct ModuleTimes {
+  // By phase: forward, backward.
+  std::array<std::int64_t, 2> compute{};
+  std::array<std::int64_t, 2> communication{};
+  friend bool operator==(const ModuleTimes&, const ModuleTimes&) = default;
+};
+
+// A redistribution, or the collectives inside an operator, where the program
+// first needs it.
+struct ModuleMove {
+  std::size_t node = 0;  // that takes or runs it
+  bool inside = false;
+  std::size_t copy = 0;  // unless inside
+};
+
+struct Module {
+  std::string name;  // the last part of its path; runs where folded: "0..31"
+  std::size_t repeats = 1;  // alike modules that it stands for
+  std::vector<std::size_t> nodes;  // its own, in schedule order
+  std::vector<ModuleMove> moves;   // its own, in schedule order
+  ModuleTimes times;               // of one repeat, modules inside included
+  std::vector<Module> children;
+};
+
+// The root stands for the program. Neighbours with numbers for names whose
+// operators, layouts and moves are the same, name by name, are folded.
+Module module_tree(const Plan& plan);
+
+}  // namespace shardprop

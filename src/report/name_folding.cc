@@ -1,0 +1,111 @@
+#include "report/name_folding.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+namespace shardprop {
+namespace {
+
+struct Parts {
+  std::string pattern;                // numbers replaced by a mark
+  std::vector<std::int64_t> numbers;  // in order
+};
+
+constexpr char kMark = '\x01';
+
+Parts parts_of(std::string_view name) {
+  Parts out;
+  while (true) {
+    const std::size_t dot = name.find('.');
+    const std::string_view part = name.substr(0, dot);
+    if (is_number(part)) {
+      std::int64_t number = 0;
+      std::from_chars(part.data(), part.data() + part.size(), number);
+      out.numbers.push_back(number);
+      out.pattern += kMark;
+    } else {
+      out.pattern += part;
+    }
+    if (dot == std::string_view::npos) return out;
+    out.pattern += '.';
+    name.remove_prefix(dot + 1);
+  }
+}
+
+std::string filled(const std::string& pattern,
+                   const std::vector<std::set<std::int64_t>>& places) {
+  std::string text;
+  std::size_t place = 0;
+  for (const char c : pattern) {
+    if (c != kMark) {
+      text += c;
+      continue;
+    }
+    const std::set<std::int64_t>& numbers = places[place++];
+    text += runs_text({numbers.begin(), numbers.end()});
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_number(std::string_view text) {
+  // Longer ones are no indices.
+  return !text.empty() && text.size() < 10 &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return '0' <= c && c <= '9'; });
+}
+
+std::string runs_text(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t j = i;
+    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) ++j;
+    if (!text.empty()) text += ',';
+    text += std::to_string(numbers[i]);
+    if (j > i) text += (j == i + 1 ? "," : "..") + std::to_string(numbers[j]);
+    i = j + 1;
+  }
+  return text;
+}
+
+std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
+                                   const std::vector<std::string>& groups) {
+  struct Class {
+    std::vector<std::size_t> members;
+    std::vector<std::set<std::int64_t>> places;
+  };
+  std::map<std::pair<std::string, std::string>, std::size_t> index;
+  std::vector<std::pair<std::string, Class>> classes;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Parts parts = parts_of(names[i]);
+    const auto [it, fresh] =
+        index.try_emplace({parts.pattern, groups[i]}, classes.size());
+    if (fresh) {
+      classes.emplace_back(parts.pattern, Class{});
+      classes.back().second.places.resize(parts.numbers.size());
+    }
+    Class& entry = classes[it->second].second;
+    entry.members.push_back(i);
+    for (std::size_t k = 0; k < parts.numbers.size(); ++k) {
+      entry.places[k].insert(parts.numbers[k]);
+    }
+  }
+  std::vector<FoldedName> out;
+  for (const auto& [pattern, entry] : classes) {
+    std::size_t combinations = 1;
+    for (const auto& numbers : entry.places) combinations *= numbers.size();
+    if (combinations == entry.members.size()) {
+      out.push_back({filled(pattern, entry.places), entry.members});
+      continue;
+    }
+    for (const std::size_t member : entry.members) {
+      out.push_back({names[member], {member}});
+    }
+  }
+  return out;
+}
+
+}  // namespace shardprop

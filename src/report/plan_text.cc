@@ -1,0 +1,248 @@
+#include <shardprop/report/plan_text.h>
+
+#include "report/module_tree.h"
+#include "report/name_folding.h"
+#include "report/quantities.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+class Printer {
+ public:
+  explicit Printer(const Plan& plan) : plan_(plan) {}
+
+  std::string print() {
+    print_heading();
+    if (plan_.has_plan()) {
+      print_totals();
+      print_values();
+    }
+    print_remarks();
+    if (plan_.has_plan()) print_modules();
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format,
+                   std::forward<Args>(args)...);
+    out_ += '\n';
+  }
+
+  void print_heading() {
+    line("{} ({} ops) on {} ({} ranks), {}", plan_.graph_name,
+         count_text(static_cast<std::int64_t>(plan_.graph_ops)),
+         to_string(plan_.mesh), count_text(plan_.mesh.size()), plan_.topology);
+    if (!plan_.has_plan()) {
+      if (plan_.memory.limit_bytes &&
+          plan_.memory.peak_bytes > *plan_.memory.limit_bytes) {
+        line("{}: no plan found within {} a rank; the nearest takes {}",
+             to_string(plan_.status), bytes_text(*plan_.memory.limit_bytes),
+             bytes_text(plan_.memory.peak_bytes));
+      } else {
+        line("{}: the pins leave no plan", to_string(plan_.status));
+      }
+      return;
+    }
+    const std::int64_t total = *plan_.objective_nanoseconds;
+    if (plan_.status == PlanStatus::kOptimal) {
+      line("optimal: {}, no plan costs less", time_text(total));
+    } else {
+      line("{}: {}, where no plan can take less than {} (gap {:.1f} %)",
+           to_string(plan_.status), time_text(total),
+           time_text(plan_.lower_bound_nanoseconds),
+           100 * plan_.gap().value_or(0));
+    }
+  }
+
+  void print_totals() {
+    const PlanSummary& sum = plan_.summary;
+    line("");
+    if (plan_.optimizer_nanoseconds > 0) {
+      line("  compute        {:>12}   of which optimizer {}",
+           time_text(sum.compute_nanoseconds),
+           time_text(plan_.optimizer_nanoseconds));
+    } else {
+      line("  compute        {:>12}", time_text(sum.compute_nanoseconds));
+    }
+    line("  communication  {:>12}   of which {} hidden behind compute",
+         time_text(sum.communication_nanoseconds),
+         time_text(sum.hidden_nanoseconds));
+    line("  total          {:>12}   {} without overlap",
+         time_text(*plan_.objective_nanoseconds),
+         time_text(sum.compute_nanoseconds + sum.communication_nanoseconds));
+    const PlanMemory& memory = plan_.memory;
+    const std::string limit = memory.limit_bytes
+                                  ? "of " + bytes_text(*memory.limit_bytes)
+                                  : std::string("no limit");
+    line("  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
+         bytes_text(memory.peak_bytes), limit,
+         bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
+         node_name(memory.peak_at));
+    line("  sent           {:>12}   {}", bytes_text(sum.bytes_per_rank),
+         collectives_text(sum));
+  }
+
+  std::string node_name(std::int64_t index) const {
+    const auto at = static_cast<std::size_t>(index);
+    return at < plan_.nodes.size() ? "`" + plan_.nodes[at].name + "`"
+                                   : std::string("the end");
+  }
+
+  static std::string collectives_text(const PlanSummary& sum) {
+    std::string text;
+    for (const CollectiveKind kind : kAllCollectiveKinds) {
+      const std::int64_t count =
+          sum.collectives[static_cast<std::size_t>(kind)];
+      if (count == 0) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                          count_text(count), to_string(kind));
+    }
+    return text.empty() ? "nothing" : text;
+  }
+
+  void print_values() {
+    std::vector<std::string> names;
+    std::vector<std::string> groups;
+    for (const PlannedValue& value : plan_.values) {
+      names.push_back(value.name);
+      groups.push_back(value.role + " " + described(value.tensor));
+    }
+    const std::vector<FoldedName> rows = fold_names(names, groups);
+    std::vector<std::string> titles;
+    std::size_t width = 0;
+    for (const FoldedName& row : rows) {
+      titles.push_back(row.text + repeats_text(row.members.size()));
+      width = std::max(width, titles.back().size());
+    }
+    for (const auto& [role, title] :
+         {std::pair{"user_input", "inputs"}, std::pair{"parameter", "parameters"},
+          std::pair{"buffer", "buffers"}, std::pair{"constant", "constants"}}) {
+      bool any = false;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const PlannedValue& value = plan_.values[rows[i].members.front()];
+        if (value.role != role) continue;
+        if (!any) line("\n{}", title);
+        any = true;
+        line("  {:<{}}  {}", titles[i], width, described(value.tensor));
+      }
+    }
+  }
+
+  static std::string repeats_text(std::size_t repeats) {
+    return repeats > 1 ? fmt::format(" (x{})", repeats) : std::string();
+  }
+
+  // "bf16[8,2048] S(0),R"
+  static std::string described(const PlannedTensor& tensor) {
+    return fmt::format("{}[{}] {}", to_string(tensor.dtype),
+                       fmt::join(tensor.shape, ","), to_string(tensor.layout));
+  }
+
+  void print_remarks() {
+    if (!plan_.unsupported.empty()) {
+      line("\nrun replicated, having no strategy");
+      for (const UnsupportedOp& op : plan_.unsupported) {
+        line("  {}{}   {}", op.op,
+             repeats_text(static_cast<std::size_t>(op.count)), op.reason);
+      }
+    }
+    if (!plan_.guards.empty()) {
+      line("\nholds while");
+      for (const PlannedGuard& guard : plan_.guards) {
+        line("  {}   ({})", guard.condition, guard.origin);
+      }
+    }
+  }
+
+  void print_modules() {
+    line("\n{:<44} {:>22} {:>24}", "modules", "compute fwd + bwd",
+         "communication fwd + bwd");
+    const Module root = module_tree(plan_);
+    print_moves(root, 1);
+    for (const Module& child : root.children) print_module(child, {}, 1);
+  }
+
+  void print_module(const Module& module, const std::string& prefix,
+                    std::size_t depth) {
+    const std::string name =
+        prefix.empty() ? module.name : prefix + "." + module.name;
+    // A module that only holds others, all numbered or a single one, is said
+    // in one line with them.
+    const bool only_numbers =
+        !module.children.empty() &&
+        std::all_of(module.children.begin(), module.children.end(),
+                    [](const Module& child) {
+                      return is_number(child.name.substr(
+                          0, child.name.find_first_of(".,")));
+                    });
+    if (module.repeats == 1 && module.nodes.empty() && module.moves.empty() &&
+        (only_numbers || module.children.size() == 1)) {
+      for (const Module& child : module.children) {
+        print_module(child, name, depth);
+      }
+      return;
+    }
+    const ModuleTimes& times = module.times;
+    const std::string title =
+        std::string(2 * depth, ' ') + name + repeats_text(module.repeats);
+    line("{:<44} {:>22} {:>24}{}", title,
+         time_text(times.compute[0]) + " + " + time_text(times.compute[1]),
+         time_text(times.communication[0]) + " + " +
+             time_text(times.communication[1]),
+         module.repeats > 1 ? "  each" : "");
+    print_moves(module, depth + 1);
+    for (const Module& child : module.children) {
+      print_module(child, {}, depth + 1);
+    }
+  }
+
+  void print_moves(const Module& module, std::size_t depth) {
+    const std::string indent(2 * depth, ' ');
+    for (const ModuleMove& move : module.moves) {
+      const PlannedNode& node = plan_.nodes[move.node];
+      const std::string_view phase =
+          node.phase == Phase::kForward ? "fwd" : "bwd";
+      if (move.inside) {
+        line("{}{} inside {} ({})", indent, phase, node.name, node.op);
+        print_steps(node.inside, indent);
+        continue;
+      }
+      const PlannedCopy& copy = plan_.copies[move.copy];
+      line("{}{} {}  {} -> {}", indent, phase, copy.from, to_string(copy.src),
+           to_string(copy.dst));
+      print_steps(copy.steps, indent);
+      line("{}    because {}", indent, copy.reason);
+    }
+  }
+
+  void print_steps(const std::vector<PlannedStep>& steps,
+                   const std::string& indent) {
+    for (const PlannedStep& step : steps) {
+      std::string dims;
+      for (const std::int32_t dim : step.mesh_dims) {
+        dims += (dims.empty() ? "" : ",") + plan_.mesh.name(dim);
+      }
+      line("{}    {:<14} over {:<8} {:>10} {:>10}", indent,
+           to_string(step.collective), dims, bytes_text(step.bytes_per_rank),
+           time_text(step.nanoseconds));
+    }
+  }
+
+  const Plan& plan_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string plan_to_text(const Plan& plan) { return Printer(plan).print(); }
+
+}  // namespace shardprop

@@ -1,0 +1,13 @@
+// Times and bytes in the unit a person would say them in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace shardprop {
+
+std::string time_text(std::int64_t nanoseconds);  // "12.3 us", "1.25 ms"
+std::string bytes_text(std::int64_t bytes);       // "512 B", "16.0 MiB"
+std::string count_text(std::int64_t count);       // "7,415"
+
+}  // namespace shardprop

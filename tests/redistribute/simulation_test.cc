@@ -1,0 +1,231 @@
+// Plans run on simulated ranks give exactly the wanted shards, and send what
+// they say.
+#include "redistribute/reference_search.h"
+#include "redistribute/simulated_ranks.h"
+
+#include "support/property.h"
+#include "support/result_checks.h"
+
+#include <shardprop/redistribute/collective_cost.h>
+#include <shardprop/redistribute/planner.h>
+
+#include <map>
+#include <random>
+
+namespace shardprop {
+namespace {
+
+using testing::SimulatedRanks;
+using testing::value_of;
+
+struct Space {
+  const char* mesh;
+  const char* tensor;
+  std::vector<Placement> placements;
+};
+
+std::vector<Placement> with_shards(int rank, std::vector<Placement> others) {
+  others.push_back(Placement::replicate());
+  for (int d = 0; d < rank; ++d) others.push_back(Placement::shard(d));
+  return others;
+}
+
+bool possible(const Layout& from, const Layout& to) {
+  for (int i = 0; i < from.mesh_ndim(); ++i) {
+    if (from[i].is_shard() && to[i].is_partial()) return false;
+  }
+  return true;
+}
+
+void simulate(const RedistributePlanner& planner, const Layout& from,
+              const Layout& to, const TensorMeta& meta, std::mt19937& random,
+              std::map<CollectiveKind, int>& kinds) {
+  INFO(to_string(planner.mesh()) << " " << to_string(meta) << " "
+                                 << to_string(from) << " -> " << to_string(to));
+  const auto plan = value_of(planner.plan(from, to, meta));
+  SimulatedRanks ranks(planner.mesh(), meta, from, random);
+  REQUIRE(ranks.holds(from));
+  std::int64_t nanoseconds = 0;
+  std::int64_t bytes = 0;
+  const Layout* at = &from;
+  for (const RedistributeStep& step : plan.steps) {
+    REQUIRE(step.src == *at);
+    at = &step.dst;
+    ++kinds[step.collective];
+    ranks.run(step);
+    // No rank sends more than its step says; where nothing is padded the
+    // busiest sends just that.
+    const bool moves = step.collective == CollectiveKind::kPermute ||
+                       step.collective == CollectiveKind::kAllToAll;
+    if (moves) {
+      const std::int64_t sent = ranks.last_sent() * item_size(meta.dtype());
+      CHECK(sent <= step.bytes_per_rank);
+      if (is_even(step.src, planner.mesh(), meta.shape()) &&
+          is_even(step.dst, planner.mesh(), meta.shape())) {
+        CHECK(sent == step.bytes_per_rank);
+      }
+    }
+    nanoseconds += step.nanoseconds;
+    bytes += step.bytes_per_rank;
+  }
+  CHECK(*at == to);
+  CHECK(ranks.holds(to));
+  CHECK(nanoseconds == plan.nanoseconds);
+  CHECK(bytes == plan.bytes_per_rank);
+}
+
+TEST_CASE("plans give every rank exactly the wanted shard") {
+  const std::vector<Space> spaces = {
+      {"4", "f32[7]", with_shards(1, {Placement::partial(ReduceOp::kSum)})},
+      {"2,2", "f32[5,3]", with_shards(2, {Placement::partial(ReduceOp::kSum)})},
+      {"3,2", "f32[7,4]", with_shards(2, {Placement::partial(ReduceOp::kMax)})},
+      {"2,3", "f32[12,6]",
+       with_shards(2, {Placement::partial(ReduceOp::kSum),
+                       Placement::partial(ReduceOp::kAvg)})},
+      {"3,3", "i32[9,9]",
+       with_shards(2, {Placement::partial(ReduceOp::kBxor)})},
+      {"2,2", "i32[3,5]",
+       with_shards(2,
+                   {
+                       Placement::partial(ReduceOp::kBand),
+                   })},
+      {"2,4", "i32[6,4]", with_shards(2, {Placement::partial(ReduceOp::kBor)})},
+      {"4,2", "f64[8,4]",
+       with_shards(2, {Placement::partial(ReduceOp::kProduct)})},
+      {"2,3", "f64[5,8]", with_shards(2, {Placement::partial(ReduceOp::kMin)})},
+      {"2,4", "f32[24,8]",
+       with_shards(2, {Placement::strided_shard(0, 3),
+                       Placement::strided_shard(0, 2)})},
+      {"3,2", "f32[11]", with_shards(1, {Placement::strided_shard(0, 2)})},
+      {"2,1,3", "f32[4,5]", with_shards(2, {})},
+      {"2,2,2", "f32[8,4,2]", with_shards(3, {})},
+      {"2,3,2", "f32[5,3,4]",
+       with_shards(3, {Placement::partial(ReduceOp::kSum)})},
+      {"4,2,3", "bf16[7,12,5]", with_shards(3, {})},
+      {"2,2,2,2", "f32[6,5]", with_shards(2, {})},
+  };
+  std::mt19937 random(11);
+  std::map<CollectiveKind, int> kinds;
+  int plans = 0;
+  const int pairs = testing::full_counts() ? 20000 : 220;
+  for (const Space& space : spaces) {
+    const auto mesh = value_of(DeviceMesh::parse(space.mesh));
+    const auto meta = value_of(TensorMeta::parse(space.tensor));
+    Topology topology = default_topology();
+    topology.devices_per_node.value = 2;
+    const auto planner = value_of(RedistributePlanner::create(
+        mesh, topology, {.split_factors = SplitFactors::kEndpoints}));
+    std::vector<Layout> layouts;
+    for (Layout& layout : testing::all_layouts(mesh, meta, space.placements)) {
+      if (canonical(layout, mesh, meta.shape()) == layout) {
+        layouts.push_back(std::move(layout));
+      }
+    }
+    for (int k = 0; k < pairs; ++k) {
+      const Layout& from = layouts[random() % layouts.size()];
+      const Layout& to = layouts[random() % layouts.size()];
+      if (!possible(from, to)) continue;
+      simulate(planner, from, to, meta, random, kinds);
+      ++plans;
+    }
+  }
+  MESSAGE(plans << " plans simulated");
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+        CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
+        CollectiveKind::kSlice, CollectiveKind::kPermute}) {
+    CAPTURE(to_string(kind));
+    CHECK(kinds[kind] > 0);
+  }
+}
+
+TEST_CASE("without partials no plan beats the bytes a rank lacks") {
+  std::mt19937 random(12);
+  std::map<int, int> histogram;  // tenths of received over lacked
+  int at_bound = 0;
+  int counted = 0;
+  while (counted < 10000) {
+    const int ndim = 1 + static_cast<int>(random() % 3);
+    std::vector<MeshDim> dims;
+    for (int i = 0; i < ndim; ++i) {
+      dims.push_back({"d" + std::to_string(i),
+                      static_cast<std::int64_t>(2 + random() % 3)});
+    }
+    const auto mesh = value_of(DeviceMesh::create(dims));
+    const int rank = 1 + static_cast<int>(random() % 3);
+    Dims shape;
+    for (int d = 0; d < rank; ++d) {
+      shape.push_back(static_cast<std::int64_t>(1 + random() % 9));
+    }
+    const auto meta = value_of(TensorMeta::contiguous(shape, DType::kF32));
+    const auto draw = [&] {
+      Placements placements;
+      for (int i = 0; i < ndim; ++i) {
+        const auto pick = static_cast<int>(random() % (rank + 1U));
+        placements.push_back(pick == rank ? Placement::replicate()
+                                          : Placement::shard(pick));
+      }
+      return value_of(Layout::create(placements));
+    };
+    const Layout from = draw();
+    const Layout to = draw();
+    const auto planner =
+        value_of(RedistributePlanner::create(mesh, default_topology()));
+    const auto plan = value_of(planner.plan(from, to, meta));
+    ++counted;
+
+    // The bound: what a rank needs and does not hold.
+    std::int64_t bound = 0;
+    std::vector<std::int64_t> lacked;
+    for (std::int64_t r = 0; r < mesh.size(); ++r) {
+      const Coordinate at = mesh.coordinate_at_index(r);
+      const LocalRegion held = local_region(from, mesh, shape, at);
+      const LocalRegion wanted = local_region(to, mesh, shape, at);
+      std::int64_t kept = 1;
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        std::int64_t common = 0;
+        for (const Interval& a : held.dims()[d]) {
+          for (const Interval& b : wanted.dims()[d]) {
+            common += std::max<std::int64_t>(
+                0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+          }
+        }
+        kept *= common;
+      }
+      lacked.push_back(wanted.numel() - kept);
+      bound = std::max(bound, lacked.back());
+    }
+    SimulatedRanks ranks(mesh, meta, from, random);
+    for (const RedistributeStep& step : plan.steps) ranks.run(step);
+    std::int64_t busiest = 0;
+    for (std::size_t r = 0; r < lacked.size(); ++r) {
+      CHECK(ranks.received()[r] >= lacked[r]);
+      busiest = std::max(busiest, ranks.received()[r]);
+    }
+    CHECK(busiest >= bound);
+    if (bound == 0) {
+      CHECK(busiest == 0);
+      ++at_bound;
+      continue;
+    }
+    if (busiest == bound) ++at_bound;
+    ++histogram[static_cast<int>(10 * busiest / bound)];
+  }
+  std::string text;
+  int above = 0;
+  for (const auto& [tenths, count] : histogram) {
+    if (tenths > 20) {
+      above += count;
+      continue;
+    }
+    text += "\n  " + std::to_string(tenths / 10) + "." +
+            std::to_string(tenths % 10) + ": " + std::to_string(count);
+  }
+  MESSAGE(at_bound << " of " << counted
+                   << " plans receive the bound; received over bound:" << text
+                   << "\n  above 2.0: " << above);
+  CHECK(at_bound > counted / 4);
+}
+
+}  // namespace
+}  // namespace shardprop

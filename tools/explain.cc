@@ -1,0 +1,131 @@
+#include "cli/plan_options.h"
+#include "commands.h"
+
+#include "base/try.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/io/topology_file.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_json.h>
+#include <shardprop/report/plan_text.h>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace shardprop::cli {
+namespace {
+
+Result<std::string> read_file(const std::string& path, std::int64_t most) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() < 0) {
+    return fail(Error{ErrorCode::kPlanFile,
+                      "the plan cannot be read",
+                      "--plan " + path,
+                      {},
+                      "check the path"});
+  }
+  if (file.tellg() > most) {
+    return fail(Error{ErrorCode::kPlanFile,
+                      "the plan is larger than --max-input allows",
+                      "--plan " + path,
+                      {},
+                      "raise --max-input"});
+  }
+  file.seekg(0);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// A saved plan, if it is one of this graph (and mesh, where one is given).
+Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
+                        std::int64_t max_input) {
+  const std::string path = arguments.get("--plan");
+  SP_ASSIGN(const std::string text, read_file(path, max_input));
+  Result<Plan> plan = parse_plan_json(text);
+  if (!plan) return fail(std::move(plan).error().at("--plan " + path));
+  const std::string hash = hash_text(graph.hash());
+  if (plan->graph_hash != hash) {
+    return fail(Error{ErrorCode::kPlanOtherGraph,
+                      "the plan was made for another graph",
+                      "--plan " + path,
+                      {fmt::format("plan: {} {}", plan->graph_name,
+                                   plan->graph_hash),
+                       fmt::format("graph: {} {}", graph.name(), hash)},
+                      "give the graph it was made for, or plan anew without "
+                      "--plan"});
+  }
+  if (arguments.has("--mesh")) {
+    SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
+    if (!(mesh == plan->mesh)) {
+      return fail(Error{ErrorCode::kPlanOtherGraph,
+                        "the plan was made for another mesh",
+                        "--plan " + path,
+                        {"plan: " + to_string(plan->mesh),
+                         "--mesh: " + to_string(mesh)},
+                        "leave out --mesh"});
+    }
+  }
+  return plan;
+}
+
+Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
+                      const OpRegistry& registry) {
+  SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
+  SP_ASSIGN(const Topology topology,
+            load_topology(arguments.get("--topology")));
+  SP_ASSIGN(const PlanOptions options, plan_options(arguments, topology));
+  const RuleBook rules;
+  return make_plan(graph, mesh, topology, rules, registry, options);
+}
+
+void warn_of_unsupported(const Plan& plan, Console& console) {
+  for (const UnsupportedOp& op : plan.unsupported) {
+    console.messages << fmt::format(
+        "warning: `{}` runs replicated ({} of them): {}\n", op.op, op.count,
+        op.reason);
+  }
+}
+
+Result<int> run_explain(const Arguments& arguments, Console& console) {
+  // What needs no graph is checked before one is read.
+  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
+  if (!arguments.has("--plan")) {
+    SP_CHECK(mesh_option(arguments));
+    SP_ASSIGN(const Topology topology,
+              load_topology(arguments.get("--topology")));
+    SP_CHECK(plan_options(arguments, topology));
+  }
+  const OpRegistry registry;
+  LoadOptions load;
+  load.max_input_bytes = *max_input;
+  SP_ASSIGN(const Graph graph,
+            load_graph(arguments.get("GRAPH"), registry, load));
+  SP_ASSIGN(const Plan plan,
+            arguments.has("--plan")
+                ? saved_plan(arguments, graph, *max_input)
+                : new_plan(arguments, graph, registry));
+  warn_of_unsupported(plan, console);
+  console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
+                                                        : plan_to_text(plan));
+  return plan.has_plan() ? kDone : kFinding;
+}
+
+}  // namespace
+
+Command explain_command() {
+  std::vector<Option> options = planning_options();
+  options.push_back({.name = "--plan",
+                     .value = "FILE",
+                     .help = "explain this saved plan instead of making one"});
+  options.push_back(format_option());
+  options.push_back(output_option());
+  return {.name = "explain",
+          .summary = "plan a graph on a mesh and say why",
+          .example = "shardprop explain model.pt2 --mesh dp=2,tp=4",
+          .options = std::move(options),
+          .run = run_explain};
+}
+
+}  // namespace shardprop::cli

@@ -1,0 +1,156 @@
+#include "commands.h"
+
+#include "base/try.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/ops/op_registry.h>
+#include <shardprop/strategy/rule_book.h>
+#include <shardprop/strategy/rule_proofs.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace shardprop::cli {
+namespace {
+
+struct CatalogueRow {
+  std::string op;
+  std::string family;
+  std::string rule;
+  std::string proof;
+  std::string note;
+};
+
+// Every operator with a rule, the overloads that derive from one included.
+std::vector<CatalogueRow> catalogue(const OpRegistry& registry,
+                                    const RuleBook& rules) {
+  std::vector<CatalogueRow> rows;
+  for (const std::string& name : registry.names()) {
+    const auto function = registry.find(name);
+    if (function == nullptr) continue;
+    const RuleBook::Entry* entry = rules.find(*function, registry);
+    if (entry == nullptr) continue;
+    std::string note = entry->note;
+    if (rules.find(name) == nullptr) {
+      note = note.empty() ? "derived from the functional overload"
+                          : "derived; " + note;
+    }
+    rows.push_back({name, entry->family, entry->rule.text(),
+                    std::string(rule_proof(name)), std::move(note)});
+  }
+  return rows;
+}
+
+void print_catalogue(const std::vector<CatalogueRow>& rows, bool json,
+                     Console& console) {
+  if (json) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const CatalogueRow& row : rows) {
+      list.push_back({{"op", row.op},
+                      {"family", row.family},
+                      {"rule", row.rule},
+                      {"proof", row.proof},
+                      {"note", row.note}});
+    }
+    console.data << list.dump(1) << '\n';
+    return;
+  }
+  std::size_t width = 0;
+  for (const CatalogueRow& row : rows) width = std::max(width, row.op.size());
+  for (const CatalogueRow& row : rows) {
+    console.data << fmt::format("{:<{}}  {:<12} {:<9} {}{}{}\n", row.op, width,
+                                row.family, row.proof, row.rule,
+                                row.note.empty() ? "" : "   # ", row.note);
+  }
+  console.data << fmt::format("{} operators\n", rows.size());
+}
+
+struct Usage {
+  std::int64_t count = 0;
+  std::string why_not;  // empty where there is a strategy
+};
+
+// What the graph uses. An operator is supported when each of its applications
+// has strategies, not only when its name has a rule.
+std::map<std::string, Usage> usage_of(const Graph& graph, const RuleBook& rules,
+                                      const OpRegistry& registry) {
+  std::map<std::string, Usage> used;
+  for (const Node& node : graph.nodes()) {
+    Usage& entry = used[node.op_name()];
+    ++entry.count;
+    if (node.outputs.empty() || !entry.why_not.empty()) continue;
+    if (auto map = factor_map(node.op, rules, registry); !map) {
+      entry.why_not = map.error().message;
+    }
+  }
+  return used;
+}
+
+Result<int> print_supported(const Arguments& arguments, Console& console) {
+  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
+  const OpRegistry registry;
+  const RuleBook rules;
+  LoadOptions load;
+  load.max_input_bytes = *max_input;
+  SP_ASSIGN(const Graph graph,
+            load_graph(arguments.get("--supported"), registry, load));
+  const auto used = usage_of(graph, rules, registry);
+  const bool all =
+      std::all_of(used.begin(), used.end(),
+                  [](const auto& entry) { return entry.second.why_not.empty(); });
+  if (arguments.get("--format") == "json") {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const auto& [op, usage] : used) {
+      list.push_back({{"op", op},
+                      {"count", usage.count},
+                      {"supported", usage.why_not.empty()},
+                      {"note", usage.why_not}});
+    }
+    console.data << list.dump(1) << '\n';
+  } else {
+    for (const auto& [op, usage] : used) {
+      console.data << fmt::format("{:>6}  {:<4} {}{}{}\n", usage.count,
+                                  usage.why_not.empty() ? "yes" : "NO", op,
+                                  usage.why_not.empty() ? "" : "   # ",
+                                  usage.why_not);
+    }
+    console.data << fmt::format(
+        "{} operators in {} nodes, {}\n", used.size(), graph.nodes().size(),
+        all ? "all with strategies" : "not all with strategies");
+  }
+  return all ? kDone : kUnsupported;
+}
+
+Result<int> run_ops(const Arguments& arguments, Console& console) {
+  if (arguments.has("--supported")) return print_supported(arguments, console);
+  const OpRegistry registry;
+  print_catalogue(catalogue(registry, RuleBook()),
+                  arguments.get("--format") == "json", console);
+  return kDone;
+}
+
+}  // namespace
+
+Command ops_command() {
+  return {.name = "ops",
+          .summary = "the operators with a sharding rule",
+          .example = "shardprop ops --supported model.pt2",
+          .options = {{.name = "--supported",
+                       .value = "GRAPH",
+                       .help = "what this graph uses, how often, and whether "
+                               "it has strategies; exit 4 if anything has none"},
+                      {.name = "--max-input",
+                       .value = "BYTES",
+                       .help = "most to read, after decompression",
+                       .fallback = "2GiB"},
+                      format_option(),
+                      output_option()},
+          .run = run_ops};
+}
+
+}  // namespace shardprop::cli
