@@ -6,6 +6,7 @@ int main(int argc, char** argv) {
       explain_command(),
       ops_command(),
       propagate_command(),
+      solve_command(),
       topologies_command(),
   };
   return run(commands, argc, argv);
