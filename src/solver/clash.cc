@@ -1,5 +1,7 @@
 #include "solver/clash.h"
 
+#include "solver/stop_signal.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -176,8 +178,7 @@ class PartialProblem {
 class Explainer {
  public:
   Explainer(const Problem& problem, const SolveOptions& options)
-      : problem_(problem) {
-    options_ = options;
+      : problem_(problem), options_(options), stop_(stop_signal(options)) {
     options_.threads = 1;
     options_.work_limit = kWorkPerQuestion;
     options_.progress = nullptr;
@@ -208,6 +209,11 @@ class Explainer {
 
  private:
   bool infeasible(std::span<const Part> parts) {
+    // Out of time, every part is kept: the set still clashes.
+    if (stop_.raised()) {
+      unsure_ = true;
+      return false;
+    }
     const Solution answer =
         PartialProblem(problem_, parts, std::nullopt).solve(options_);
     unsure_ = unsure_ || answer.status == Status::kUnknown;
@@ -242,6 +248,7 @@ class Explainer {
       if (part.kind != step.kind || part.time != step.time)
         others.push_back(part);
     }
+    if (stop_.raised()) return 0;
     const Solution least =
         PartialProblem(problem_, others, step.time).solve(options_);
     return least.lower_bound.value_or(Int128{*problem_.limit()}) -
@@ -250,6 +257,7 @@ class Explainer {
 
   const Problem& problem_;
   SolveOptions options_;
+  StopSignal stop_;
   bool unsure_ = false;
 };
 

@@ -57,15 +57,10 @@ double safe_ceiling(Network& network) {
 class Solver {
  public:
   Solver(const Problem& problem, const SolveOptions& options)
-      : problem_(problem), options_(options), network_(problem) {
-    if (options.time_limit_seconds < 1e9) {
-      stop_.deadline =
-          options.start +
-          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-              std::chrono::duration<double>(options.time_limit_seconds));
-    }
-    stop_.cancelled = options.cancelled;
-  }
+      : problem_(problem),
+        options_(options),
+        stop_(stop_signal(options)),
+        network_(problem) {}
 
   Solution run();
 

@@ -46,8 +46,8 @@ struct Clash {
   std::vector<EdgeId> edges;          // whose forbidden entries matter
   struct MemoryStep {
     std::int64_t time = 0;
-    // What the variables in the clash need at least beyond the limit at this
-    // time, everything else using its least.
+    // What the parts of the clash make necessary beyond the limit at this
+    // time; 0 when time ran out before it was counted.
     Int128 bytes_short = 0;
   };
   std::vector<MemoryStep> memory;
