@@ -82,13 +82,13 @@ TEST_CASE("a separable edge goes; the sum stays") {
 TEST_CASE("dominance compares bytes as well as costs") {
   for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{2}}) {
     ProblemBuilder builder;
-    const VariableId a = builder.add_variable(Costs2{5, 4});
+    const VariableId a = builder.add_variable(Costs2{5, 3});
     const VariableId b = builder.add_variable(Costs2{0, 0});
     builder.add_usage(a, {0, 1}, Costs2{1, bytes});
     builder.add_edge(a, b, builder.add_table(2, 2, Costs4{0, 2, 1, 3}));
     builder.set_limit(2);
     Network network(*std::move(builder).build());
-    // Choice 1 of a costs as much at every choice of b.
+    // Choice 1 of a costs one less at every choice of b.
     const bool removed =
         dominance(network) && network.variables[0].num_choices() == 1;
     CHECK(removed == (bytes == 1));
