@@ -83,6 +83,7 @@ SHARDPROP_HD void store_element(std::uint64_t address, T value) {
 // What becomes of one element. Moving bytes has no scale.
 template <class To, class From>
 struct Conversion {
+  static constexpr bool kMoves = false;
   static SHARDPROP_HD To apply(From value, double scale) {
     return convert<To>(value, static_cast<float>(scale));
   }
@@ -90,6 +91,7 @@ struct Conversion {
 
 template <int kSize>
 struct Conversion<Bytes<kSize>, Bytes<kSize>> {
+  static constexpr bool kMoves = true;
   static SHARDPROP_HD Bytes<kSize> apply(Bytes<kSize> value, double) {
     return value;
   }
@@ -97,6 +99,7 @@ struct Conversion<Bytes<kSize>, Bytes<kSize>> {
 
 template <>
 struct Conversion<double, double> {
+  static constexpr bool kMoves = false;
   static SHARDPROP_HD double apply(double value, double scale) {
     return value * scale;
   }

@@ -39,8 +39,11 @@ std::int64_t slots_per_row(std::int64_t width, std::int64_t widest) {
 // Tiles of one item, or nothing if 32 bits cannot count them.
 std::optional<std::uint32_t> tiles_of(std::int64_t rows, std::int64_t width,
                                       std::int64_t widest) {
+  const std::int64_t per_row = slots_per_row(width, widest);
   std::int64_t slots = 0;
-  if (__builtin_mul_overflow(rows, slots_per_row(width, widest), &slots)) {
+  // A tile more than a row is counted in 32 bits too.
+  if (per_row > kMaxCount - kTileSlots ||
+      __builtin_mul_overflow(rows, per_row, &slots)) {
     return std::nullopt;
   }
   const std::int64_t tiles = slots / kTileSlots + (slots % kTileSlots != 0);
