@@ -126,6 +126,7 @@ def sharded_split(lib, shapes, src, dst, n):
 
 
 # name, function, source, destination, chunks, torch needs a second pass
+# (torch's default device says where: cuda_bench.py has these on the GPU)
 CASES = [
     ("chunk_cat bf16", chunk_cat, BF16, BF16, WORLD, False),
     ("chunk_cat f32", chunk_cat, F32, F32, WORLD, False),
