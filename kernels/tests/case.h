@@ -23,7 +23,8 @@ class Case {
   }
   template <class T>
   T pick_of(std::initializer_list<T> values) {
-    return values.begin()[pick(0, static_cast<std::int64_t>(values.size()) - 1)];
+    return values
+        .begin()[pick(0, static_cast<std::int64_t>(values.size()) - 1)];
   }
 
   enum class Layout { kRow, kColumn, kPadded, kStepped };

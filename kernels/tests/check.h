@@ -61,22 +61,23 @@ inline int run(const char* word = "") {
 
 #define CHECK_JOIN_(a, b) a##b
 #define CHECK_JOIN(a, b) CHECK_JOIN_(a, b)
-#define TEST_(name, id)                                                \
-  static void CHECK_JOIN(test_body_, id)();                            \
-  static const check::Registration CHECK_JOIN(test_entry_, id){        \
-      name, &CHECK_JOIN(test_body_, id)};                              \
+#define TEST_(name, id)                                         \
+  static void CHECK_JOIN(test_body_, id)();                     \
+  static const check::Registration CHECK_JOIN(test_entry_, id){ \
+      name, &CHECK_JOIN(test_body_, id)};                       \
   static void CHECK_JOIN(test_body_, id)()
 #define TEST(name) TEST_(name, __LINE__)
 
-#define CHECK(condition)                                             \
-  do {                                                               \
-    if (!(condition)) check::fail(__FILE__, __LINE__, #condition);   \
+#define CHECK(condition)                                           \
+  do {                                                             \
+    if (!(condition)) check::fail(__FILE__, __LINE__, #condition); \
   } while (false)
 
 // With what led there, for checks in loops.
-#define CHECK_FOR(condition, detail)                                          \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      check::fail(__FILE__, __LINE__, std::string(#condition ": ") + (detail)); \
-    }                                                                         \
+#define CHECK_FOR(condition, detail)                        \
+  do {                                                      \
+    if (!(condition)) {                                     \
+      check::fail(__FILE__, __LINE__,                       \
+                  std::string(#condition ": ") + (detail)); \
+    }                                                       \
   } while (false)

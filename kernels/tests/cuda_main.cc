@@ -90,20 +90,24 @@ TEST("chunk_cat can be captured in a graph and replayed") {
   require(cudaFree(out));
 }
 
-TEST("a bad stream is an error, not a crash") {
+// The default stream waits for streams made without cudaStreamNonBlocking, and
+// may not be used while one of them captures.
+TEST("a launch that CUDA refuses is an error, not a crash") {
   float* memory = nullptr;
   require(cudaMalloc(&memory, 64));
+  cudaStream_t blocking = nullptr;
+  require(cudaStreamCreate(&blocking));
   const std::int64_t sizes[] = {4};
   const float one = 1.0F;
-  require(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeGlobal));
-  // The default stream may not be used while another one captures.
+  require(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal));
   const Status status = cuda::fill(
       {.out = {memory, DType::kFloat32, sizes, {}}, .value = &one}, {});
   cudaGraph_t graph = nullptr;
-  (void)cudaStreamEndCapture(stream(), &graph);
+  (void)cudaStreamEndCapture(blocking, &graph);
   if (graph != nullptr) (void)cudaGraphDestroy(graph);
   (void)cudaGetLastError();
   CHECK_FOR(status.code() == StatusCode::kCuda, status.message());
+  require(cudaStreamDestroy(blocking));
   require(cudaFree(memory));
 }
 

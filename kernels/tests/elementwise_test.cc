@@ -44,8 +44,8 @@ TEST("strided_copy equals the reference on random cases") {
     const bool misaligned = test.pick(0, 3) == 0;
     Tensor in = test.input(from, sizes, test.any_layout(), misaligned);
     if (!sizes.empty() && test.pick(0, 5) == 0) {
-      in.strides[static_cast<std::size_t>(test.pick(
-          0, static_cast<std::int64_t>(sizes.size()) - 1))] = 0;
+      in.strides[static_cast<std::size_t>(
+          test.pick(0, static_cast<std::int64_t>(sizes.size()) - 1))] = 0;
     }
     const Tensor out = test.place(to, sizes, test.any_layout(), misaligned);
     expect_copy(test, in, out, casts ? test.pick_of({1.0, 0.3}) : 1.0,
@@ -63,11 +63,10 @@ TEST("strided_copy reads backwards") {
 }
 
 TEST("strided_copy transposes squares of every size of element") {
-  for (const DType dtype : {DType::kInt8, DType::kInt16, DType::kInt32,
-                            DType::kInt64}) {
+  for (const DType dtype :
+       {DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64}) {
     Case test(1);
-    const Tensor in =
-        test.input(dtype, {3, 301, 203}, Case::Layout::kColumn);
+    const Tensor in = test.input(dtype, {3, 301, 203}, Case::Layout::kColumn);
     const Tensor out = test.place(dtype, {3, 301, 203});
     expect_copy(test, in, out, 1.0, std::string(to_string(dtype)));
   }
@@ -154,11 +153,11 @@ TEST("fill refuses a missing value and an output that overlaps itself") {
                 [&](std::byte* base) {
                   return engine->fill({.out = out.out(base), .value = nullptr});
                 });
-    test.refuse(*engine, StatusCode::kOverlap, "fill: out overlaps itself",
-                [&](std::byte* base) {
-                  return engine->fill(
-                      {.out = folded.out(base), .value = &value});
-                });
+    test.refuse(
+        *engine, StatusCode::kOverlap, "fill: out overlaps itself",
+        [&](std::byte* base) {
+          return engine->fill({.out = folded.out(base), .value = &value});
+        });
   }
 }
 
@@ -245,13 +244,12 @@ TEST("reduce_into refuses what is wrong and writes nothing") {
     const auto refuse = [&](ReduceOp op, const std::vector<Tensor>& inputs,
                             const Tensor& into, StatusCode code,
                             const std::string& message) {
-      test.refuse(*engine, code, "reduce_into: " + message,
-                  [&](std::byte* base) {
-                    return engine->reduce_into(
-                        {.op = op,
-                         .inputs = inputs_of(inputs, base),
-                         .out = into.out(base)});
-                  });
+      test.refuse(
+          *engine, code, "reduce_into: " + message, [&](std::byte* base) {
+            return engine->reduce_into({.op = op,
+                                        .inputs = inputs_of(inputs, base),
+                                        .out = into.out(base)});
+          });
     };
     constexpr StatusCode kInvalid = StatusCode::kInvalidArgument;
     refuse(ReduceOp::kSum, {}, out, kInvalid, "the list of inputs is empty");

@@ -72,22 +72,21 @@ class Engine {
 std::span<Engine* const> engines();
 
 // An engine of a namespace of ops and its options, on host memory.
-#define SHARDPROP_ENGINE_OPS(space, options)                               \
-  Status chunk_cat(const ChunkCatArgs& args) override {                    \
-    return space::chunk_cat(args, options);                                \
-  }                                                                        \
-  Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args)         \
-      override {                                                           \
-    return space::split_with_sizes_copy(args, options);                    \
-  }                                                                        \
-  Status strided_copy(const StridedCopyArgs& args) override {              \
-    return space::strided_copy(args, options);                             \
-  }                                                                        \
-  Status reduce_into(const ReduceIntoArgs& args) override {                \
-    return space::reduce_into(args, options);                              \
-  }                                                                        \
-  Status fill(const FillArgs& args) override {                             \
-    return space::fill(args, options);                                     \
+#define SHARDPROP_ENGINE_OPS(space, options)                                  \
+  Status chunk_cat(const ChunkCatArgs& args) override {                       \
+    return space::chunk_cat(args, options);                                   \
+  }                                                                           \
+  Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args) override { \
+    return space::split_with_sizes_copy(args, options);                       \
+  }                                                                           \
+  Status strided_copy(const StridedCopyArgs& args) override {                 \
+    return space::strided_copy(args, options);                                \
+  }                                                                           \
+  Status reduce_into(const ReduceIntoArgs& args) override {                   \
+    return space::reduce_into(args, options);                                 \
+  }                                                                           \
+  Status fill(const FillArgs& args) override {                                \
+    return space::fill(args, options);                                        \
   }
 
 }  // namespace shardprop::kernels::testing

@@ -173,8 +173,8 @@ TEST("shard_dims pack and unpack as the reference on random cases") {
     }
     const Sizes shape = {num_chunks,
                          std::accumulate(widths.begin(), widths.end(), 0L)};
-    const Tensor packed = unpack ? test.input(types.from, shape)
-                                 : test.place(types.to, shape);
+    const Tensor packed =
+        unpack ? test.input(types.from, shape) : test.place(types.to, shape);
     for (Engine* engine : engines()) {
       test.expect(
           *engine, unpack ? tensors : std::vector<Tensor>{packed},
@@ -220,9 +220,9 @@ TEST("split_with_sizes_copy equals the reference on random cases") {
       parts.push_back(parts.size() == 5 ? left : test.pick(0, left));
       left -= parts.back();
       sizes[static_cast<std::size_t>(dim)] = parts.back();
-      outs.push_back(test.place(types.to, sizes,
-                                test.pick_of({Layout::kRow, Layout::kRow,
-                                              Layout::kPadded})));
+      outs.push_back(test.place(
+          types.to, sizes,
+          test.pick_of({Layout::kRow, Layout::kRow, Layout::kPadded})));
     } while (left > 0);
     for (Engine* engine : engines()) {
       test.expect(
@@ -243,9 +243,8 @@ TEST("split_with_sizes_copy equals the reference on random cases") {
 
 TEST("more than 65,535 chunks, and a chunk for every element") {
   Case test(1);
-  const std::vector<Tensor> tensors = {
-      test.input(DType::kFloat32, {70000, 2}),
-      test.input(DType::kFloat32, {3, 5})};
+  const std::vector<Tensor> tensors = {test.input(DType::kFloat32, {70000, 2}),
+                                       test.input(DType::kFloat32, {3, 5})};
   const Tensor out = test.place(DType::kBFloat16, {70000, 7});
   for (Engine* engine : engines()) {
     expect_chunk_cat(test, *engine, tensors, 0, 70000, out, 1.0, "70,000");
@@ -263,8 +262,7 @@ TEST("large tensors off the beat of cache lines") {
     const std::vector<Tensor> tensors = {
         test.input(from, {3001, 1237}), test.input(from, {5, 3}),
         test.input(from, {1000, 1001}, Layout::kColumn)};
-    const Tensor out =
-        test.place(to, {4, 751 * 1237 + 2 * 3 + 250 * 1001});
+    const Tensor out = test.place(to, {4, 751 * 1237 + 2 * 3 + 250 * 1001});
     for (Engine* engine : engines()) {
       expect_chunk_cat(test, *engine, tensors, 0, 4, out, 1.0,
                        std::string(to_string(to)));
@@ -315,13 +313,11 @@ TEST("chunk_cat refuses what is wrong and writes nothing") {
     refuse({a}, 2, 2, out, kInvalid, "dim 2 is out of range for 2-D tensors");
     refuse({a, b}, 1, 2, out, kInvalid,
            "tensors[1] has size 5 in dim 0, tensors[0] has 4");
-    refuse({b}, 0, 2, out, kInvalid,
-           "out has sizes [2,6], must have [2,9]");
+    refuse({b}, 0, 2, out, kInvalid, "out has sizes [2,6], must have [2,9]");
     refuse({whole}, 0, 2, out, StatusCode::kUnsupported,
            "no cast from i32 to f32");
     refuse({a}, 0, 2, folded, StatusCode::kOverlap, "out overlaps itself");
-    refuse({a}, 0, 2, inside, StatusCode::kOverlap,
-           "out overlaps tensors[0]");
+    refuse({a}, 0, 2, inside, StatusCode::kOverlap, "out overlaps tensors[0]");
     refuse({a, a}, 0, 2, out, kInvalid, "1 shard_dims for 2 tensors", {0});
     refuse({a}, 0, 2, out, kInvalid,
            "shard_dims[0] is 2, out of range for tensors[0] of sizes [4,3]",

@@ -44,7 +44,8 @@ const std::vector<float>& numbers_of(DType dtype) {
 std::int64_t index_of(const std::vector<std::int64_t>& sizes,
                       const std::vector<std::int64_t>& at) {
   std::int64_t index = 0;
-  for (std::size_t d = 0; d < sizes.size(); ++d) index = index * sizes[d] + at[d];
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    index = index * sizes[d] + at[d];
   return index;
 }
 
@@ -158,8 +159,8 @@ std::uint64_t nearest(float value, DType dtype) {
   if (index > 0 && magnitude != *above) {
     const double middle =
         (static_cast<double>(table[index]) + table[index - 1]) / 2;
-    const bool below = magnitude < middle ||
-                       (magnitude == middle && (index - 1) % 2 == 0);
+    const bool below =
+        magnitude < middle || (magnitude == middle && (index - 1) % 2 == 0);
     if (below) --index;
   }
   return sign | index;
@@ -171,8 +172,8 @@ std::uint64_t converted(std::uint64_t bits, DType from, DType to,
   if (from == DType::kFloat64) {
     return std::bit_cast<std::uint64_t>(number_of(bits, from) * scale);
   }
-  const float value = static_cast<float>(number_of(bits, from)) *
-                      static_cast<float>(scale);
+  const float value =
+      static_cast<float>(number_of(bits, from)) * static_cast<float>(scale);
   return nearest(value, to);
 }
 
@@ -286,7 +287,8 @@ void reduce_into(Arena& arena, ReduceOp op, const std::vector<Tensor>& inputs,
       auto sum = static_cast<float>(number_of(bits, dtype));
       for (std::size_t t = 1; t < inputs.size(); ++t) {
         sum = combined(
-            sum, static_cast<float>(number_of(read(arena, inputs[t], i), dtype)),
+            sum,
+            static_cast<float>(number_of(read(arena, inputs[t], i), dtype)),
             op);
       }
       bits = nearest(sum * static_cast<float>(scale), out.dtype);

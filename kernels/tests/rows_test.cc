@@ -30,8 +30,8 @@ std::vector<std::uint64_t> all_bits(DType dtype) {
   for (const DType narrow : {DType::kFloat16, DType::kBFloat16,
                              DType::kFloat8E4M3FN, DType::kFloat8E5M2}) {
     for (const std::uint64_t at : all_bits(narrow)) {
-      const auto here =
-          std::bit_cast<std::uint32_t>(static_cast<float>(number_of(at, narrow)));
+      const auto here = std::bit_cast<std::uint32_t>(
+          static_cast<float>(number_of(at, narrow)));
       const auto next = std::bit_cast<std::uint32_t>(
           static_cast<float>(number_of(at + 1, narrow)));
       const std::uint32_t middle = here + (next - here) / 2;

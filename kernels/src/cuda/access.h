@@ -46,7 +46,8 @@ template <int kWords>
 SHARDPROP_HD Words<kWords> load_shifted(std::uint64_t address) {
   constexpr std::uint64_t kMask = 4 * kWords - 1;
   const Words<kWords> low = load_words<kWords>(address & ~kMask);
-  const Words<kWords> high = load_words<kWords>((address & ~kMask) + 4 * kWords);
+  const Words<kWords> high =
+      load_words<kWords>((address & ~kMask) + 4 * kWords);
   const auto offset = static_cast<std::uint32_t>(address & kMask);
   std::uint32_t both[2 * kWords];
 #pragma unroll
@@ -109,8 +110,7 @@ struct Conversion<double, double> {
 SHARDPROP_HD std::uint64_t load_loose(std::uint64_t address, int size) {
   std::uint64_t value = 0;
   for (int i = 0; i < size; ++i) {
-    value |= static_cast<std::uint64_t>(
-                 load_element<std::uint8_t>(address + i))
+    value |= static_cast<std::uint64_t>(load_element<std::uint8_t>(address + i))
              << (8 * i);
   }
   return value;

@@ -51,14 +51,14 @@ SHARDPROP_HD Row segment_row(const RowsHeader& header, const Segment& segment,
   const std::int64_t there = clamp(segment.extent - before, segment.width);
   const std::int64_t in_tensor = a * segment.extent + before;
   const bool pack = header.kind == RowKind::kPack;
-  const std::int64_t outer_stride =
-      header.outer_stride != 0 ? header.outer_stride
-                               : segment.width * (pack ? to : from);
+  const std::int64_t outer_stride = header.outer_stride != 0
+                                        ? header.outer_stride
+                                        : segment.width * (pack ? to : from);
   const std::int64_t in_packed = a * outer_stride + k * header.chunk_stride;
-  return {segment.dst + static_cast<std::uint64_t>(pack ? in_packed
-                                                        : in_tensor * to),
-          segment.src + static_cast<std::uint64_t>(pack ? in_tensor * from
-                                                        : in_packed),
+  return {segment.dst +
+              static_cast<std::uint64_t>(pack ? in_packed : in_tensor * to),
+          segment.src +
+              static_cast<std::uint64_t>(pack ? in_tensor * from : in_packed),
           pack ? segment.width : there, there};
 }
 
@@ -153,7 +153,8 @@ struct Slots {
       To value;
       if (at < row.valid) {
         value = Conversion<To, From>::apply(
-            load_element<From>(row.src + static_cast<std::uint64_t>(at * kFrom)),
+            load_element<From>(row.src +
+                               static_cast<std::uint64_t>(at * kFrom)),
             header.scale);
       } else {
         memcpy(&value, header.fill, sizeof value);
@@ -180,6 +181,36 @@ struct Slots {
     }
     store_words<kToWords>(slot.dst, value);
   }
+
+  // The slots of one thread, kAtOnce at a time. `locate(u, &row, &slot)` finds
+  // the row of the u-th and its place there, and says whether there is one.
+  template <std::uint32_t kAtOnce, class Locate>
+  static SHARDPROP_HD void run(const RowsHeader& header, const Locate& locate) {
+    bool elements = false;
+#pragma unroll 1
+    for (std::uint32_t from = 0; from < kUnroll; from += kAtOnce) {
+      Slot slots[kAtOnce];
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u) {
+        Row row;
+        std::uint32_t slot;
+        if (locate(from + u, &row, &slot)) slots[u] = load(row, slot);
+        elements |= slots[u].how == How::kElements;
+      }
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u) store(slots[u], header);
+    }
+    // The ends of rows, found anew: to keep them would take registers.
+    if (!elements) return;
+#pragma unroll 1
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      Row row;
+      std::uint32_t slot;
+      if (locate(u, &row, &slot) && load(row, slot).how == How::kElements) {
+        move_elements(row, slot, header);
+      }
+    }
+  }
 };
 
 template <class From, class To, class Params>
@@ -191,9 +222,8 @@ SHARDPROP_HD void run_rows(const Params& params, std::uint32_t block,
   for (std::uint64_t next = block; next < header.tiles; next += blocks) {
     const auto tile = static_cast<std::uint32_t>(next);
     const bool rectangles = header.kind == RowKind::kRectangles;
-    item = rectangles
-               ? find_item(params.rectangles, header.count, tile, item)
-               : find_item(params.segments, header.count, tile, item);
+    item = rectangles ? find_item(params.rectangles, header.count, tile, item)
+                      : find_item(params.segments, header.count, tile, item);
     std::uint32_t first_tile;
     std::uint32_t rows;
     std::int64_t width;
@@ -214,48 +244,29 @@ SHARDPROP_HD void run_rows(const Params& params, std::uint32_t block,
     const std::uint32_t first_row = divide(begin, per_row);
     const auto first_slot = static_cast<std::uint32_t>(
         begin - static_cast<std::uint64_t>(first_row) * per_row);
-    // Finds the row of a slot and its place there; whether there is one.
-    const auto locate = [&](std::uint32_t u, Row* row, std::uint32_t* slot) {
-      *slot = first_slot + u * kThreads + thread;
-      std::uint32_t number = first_row;
-      if (*slot >= per_row) {  // rarely, in long rows
-        const std::uint32_t more = *slot / per_row;
-        number += more;
-        *slot -= more * per_row;
-      }
-      if (number >= rows) return false;
-      *row = rectangles
-                 ? rectangle_row(params.rectangles[item], number)
-                 : segment_row(header, params.segments[item], number,
-                               sizeof(From), sizeof(To));
-      return true;
+    const auto row_of = [&](std::uint32_t number) {
+      return rectangles ? rectangle_row(params.rectangles[item], number)
+                        : segment_row(header, params.segments[item], number,
+                                      sizeof(From), sizeof(To));
     };
-    bool elements = false;
-#pragma unroll 1
-    for (std::uint32_t from = 0; from < kUnroll; from += S::kAtOnce) {
-      typename S::Slot slots[S::kAtOnce];
-#pragma unroll
-      for (std::uint32_t u = 0; u < S::kAtOnce; ++u) {
-        Row row;
-        std::uint32_t slot;
-        if (locate(from + u, &row, &slot)) slots[u] = S::load(row, slot);
-        elements |= slots[u].how == S::How::kElements;
-      }
-#pragma unroll
-      for (std::uint32_t u = 0; u < S::kAtOnce; ++u) {
-        S::store(slots[u], header);
-      }
-    }
-    // The ends of rows, found anew: to keep them would take registers.
-    if (!elements) continue;
-#pragma unroll 1
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      Row row;
-      std::uint32_t slot;
-      if (locate(u, &row, &slot) &&
-          S::load(row, slot).how == S::How::kElements) {
-        S::move_elements(row, slot, header);
-      }
+    if (first_slot + kTileSlots <= per_row) {
+      const Row row = row_of(first_row);
+      S::template run<S::kAtOnce>(
+          header, [&](std::uint32_t u, Row* found, std::uint32_t* slot) {
+            *found = row;
+            *slot = first_slot + u * kThreads + thread;
+            return true;
+          });
+    } else {
+      S::template run<2>(header,
+                         [&](std::uint32_t u, Row* found, std::uint32_t* slot) {
+                           *slot = first_slot + u * kThreads + thread;
+                           const std::uint32_t more = *slot / per_row;
+                           *slot -= more * per_row;
+                           if (more >= rows - first_row) return false;
+                           *found = row_of(first_row + more);
+                           return true;
+                         });
     }
   }
 }

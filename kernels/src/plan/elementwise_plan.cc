@@ -100,7 +100,8 @@ Status plan_strided_copy(const StridedCopyArgs& args, std::vector<Box>* boxes) {
   }
   status = check_cast(kCopy, in.dtype, out.dtype, args.scale);
   if (!status.ok()) return status;
-  status = check_overlap(kCopy, {"out", false, {&out, 1}}, {"in", false, {&in, 1}});
+  status =
+      check_overlap(kCopy, {"out", false, {&out, 1}}, {"in", false, {&in, 1}});
   if (!status.ok() || out.count() == 0) return status;
   append_copy_box(out, in.data, in.strides, boxes);
   return {};

@@ -90,8 +90,7 @@ class Solver {
 };
 
 std::string name_of(NamedOperands named, std::size_t i) {
-  return OperandName{named.name,
-                     named.list ? static_cast<std::int64_t>(i) : -1}
+  return OperandName{named.name, named.list ? static_cast<std::int64_t>(i) : -1}
       .str();
 }
 

@@ -304,8 +304,7 @@ Status check_split(const SplitWithSizesCopyArgs& args, Operand* in,
   if (!status.ok() || outs->empty()) return status;
   status = check_cast(kSplit, in->dtype, (*outs)[0].dtype, args.scale);
   if (!status.ok()) return status;
-  return check_overlap(kSplit, {"outs", true, *outs},
-                       {"in", false, {in, 1}});
+  return check_overlap(kSplit, {"outs", true, *outs}, {"in", false, {in, 1}});
 }
 
 }  // namespace
