@@ -104,11 +104,11 @@ class Runner {
       elements = work.piece;
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
       work.kind = Kind::kTranspose;
-      work.rows = box.dims[--work.outer_rank].size;
+      const std::int64_t across = box.dims[--work.outer_rank].size;
+      work.rows = 1;
       work.piece = kTileRuns;
       work.pieces = ceil_div(work.run, kTileRuns);
-      work.tiles = ceil_div(work.rows, kTileBytes / from_);
-      work.rows = 1;
+      work.tiles = ceil_div(across, kTileBytes / from_);
       elements = kTileRuns * (kTileBytes / from_);
     } else {
       work.kind = Kind::kStrided;
