@@ -24,6 +24,7 @@ import time
 import torch
 
 from sharding import capture
+from sharding.missing import find_missing
 from sharding.proof import in_words, prove
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -79,6 +80,11 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--slice", type=slice_of, default=(1, 1), help="K/M: every M-th call, from K"
+    )
+    parser.add_argument(
+        "--missing",
+        action="store_true",
+        help="instead list layouts on one mesh dim that would work and no rule has",
     )
     parser.add_argument(
         "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
@@ -158,6 +164,22 @@ def check_calls(options, calls):
     return tally
 
 
+def report_missing(options, calls):
+    """Prints, by operator, what the rules could say and do not."""
+    torch.set_num_threads(1)
+    found = collections.defaultdict(dict)  # by operator: text to an example
+    for call, (answer,) in zip(calls, answers(options.bin, calls, [(2,)]), strict=True):
+        for inputs, outputs in find_missing(
+            call, answer.get("strategies", []), options.seed
+        ):
+            text = f"{','.join(inputs)}->{','.join(outputs)}"
+            found[call.op].setdefault(text, call)
+    for op, texts in found.items():
+        print(f"{op}: {len(texts)} more")
+        for text, call in list(texts.items())[:SHOWN]:
+            print(f"    {text}    {in_short(call)}")
+
+
 def families(binary):
     """Operator name to family, from the catalogue, if the tool has one."""
     command = [binary, "ops", "--format", "json"]
@@ -209,6 +231,9 @@ def main():
         calls = [call for call in calls if options.op in call.op]
     index, count = options.slice
     calls = calls[index - 1 :: count]
+    if options.missing:
+        report_missing(options, calls)
+        return 0
     start = time.monotonic()
     parts = [calls[i :: options.processes] for i in range(options.processes)]
     tally = Tally()
