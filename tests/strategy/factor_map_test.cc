@@ -43,15 +43,17 @@ TEST_CASE("einsum: letters are factors, a missing one is summed") {
 TEST_CASE("einsum: an added term broadcasts, and is a term of the sum") {
   const FactorMap addmm = map_of(
       applied("aten.addmm.default", {"f32[4]", "f32[16,8]", "f32[8,4]"}));
-  // The bias is bound after the terms that name every letter.
-  CHECK(addmm.inputs[0].dims.size() == 1);
-  CHECK(addmm.inputs[0].dims[0] == addmm.inputs[2].dims[1]);
-  const auto contracted =
-      static_cast<std::size_t>(addmm.inputs[1].dims[1].front());
-  CHECK(without(addmm, contracted) == "P(sum)");
-  CHECK(to_string(addmm.inputs_without[0][contracted]) == "P(sum)");
-  CHECK(to_string(addmm.inputs_without[0][static_cast<std::size_t>(
-            addmm.inputs[1].dims[0].front())]) == "R");
+  CHECK(in_words(addmm) == "[c],[a][b],[b][c]->[a][c]");
+  CHECK(without(addmm, 1) == "P(sum)");
+  CHECK(to_string(addmm.inputs_without[0][1]) == "P(sum)");
+  CHECK(to_string(addmm.inputs_without[0][0]) == "R");
+}
+
+TEST_CASE("einsum: an added dim of 1 says nothing of its letter") {
+  const FactorMap addmm = map_of(
+      applied("aten.addmm.default", {"f32[1,4]", "f32[16,8]", "f32[8,4]"}));
+  CHECK(in_words(addmm) == "[][c],[a][b],[b][c]->[a][c]");
+  CHECK(sizes_of(addmm) == Sizes{16, 8, 4});
 }
 
 TEST_CASE("einsum: leading dims stand for as many as there are") {

@@ -75,6 +75,15 @@ TEST_CASE("the operator alone is a program of one step") {
   CHECK(program.outputs == std::vector<LocalRef>{{0, 0}});
 }
 
+TEST_CASE("a shard of one row is not squeezed away") {
+  const Strategies squeeze(
+      applied("aten.squeeze.dims", {"f32[4,1,6]"}, {{"dim", Ints{0, 1}}}), "4");
+  CHECK_FALSE(needs_program(squeeze.context("S(2)->S(1)")));
+  const LocalProgram program = local_program(squeeze.context("S(0)->S(0)"));
+  const auto& op = std::get<LocalOp>(program.steps.at(0));
+  CHECK(std::get<Argument>(*find_arg(op, "dim")) == Argument(Ints{1}));
+}
+
 TEST_CASE("an embedding over sharded rows serves the rows it has") {
   const Strategies embedding(
       applied("aten.embedding.default", {"f32[30,8]", "i64[4,6]"}), "4");

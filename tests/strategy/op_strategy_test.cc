@@ -92,6 +92,19 @@ TEST_CASE("uneven and empty shards can be left out") {
   CHECK_FALSE(Strategies(op, "3", even).has("S(0)->S(0)"));
 }
 
+TEST_CASE("no rank is left without the channels of a batch norm") {
+  const auto norm = [](const char* input, const char* channels) {
+    return applied("aten._native_batch_norm_legit_functional.default",
+                   {input, channels, channels, channels, channels},
+                   {{"training", true}, {"momentum", 0.1}, {"eps", 1e-5}});
+  };
+  const std::string by_channel =
+      "S(1),S(0),S(0),S(0),S(0)->"
+      "S(1),S(0),S(0),S(0),S(0)";
+  CHECK(Strategies(norm("f32[4,6,8]", "f32[6]"), "6").has(by_channel));
+  CHECK_FALSE(Strategies(norm("f32[4,6,8]", "f32[6]"), "8").has(by_channel));
+}
+
 TEST_CASE("flattening a sharded minor dim gives a strided shard") {
   const OpSchema flatten =
       applied("aten.view.default", {"f32[4,6]"}, {{"size", Ints{24}}});

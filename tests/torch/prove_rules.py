@@ -2,8 +2,8 @@
 
   python tests/torch/prove_rules.py --bin build/tools/shardprop
 
-Each call of the graphs (examples/graphs/tiny unless given) is put to
-`shardprop propagate --batch --all`. Every strategy in the answer is run on
+Each call of the graphs (unless given: examples/graphs/tiny, and a list of calls
+that those lack) is put to `shardprop propagate --batch --all`. Every strategy in the answer is run on
 simulated ranks and compared with the unsharded operator: exhaustively on small
 meshes, a seeded sample of the strategies on larger ones. Prints how many were
 checked and each that is wrong; exits 1 if any is, or if a call has none.
@@ -25,6 +25,7 @@ import torch
 
 from sharding import capture
 from sharding.missing import find_missing
+from sharding.more_calls import more_calls
 from sharding.proof import in_words, prove
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -134,7 +135,10 @@ def answers(binary, calls, meshes):
         command = [binary, "propagate", "--batch", batch.name, "--all", "--strided"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tool:
             for _ in calls:
-                yield [json.loads(tool.stdout.readline() or "{}") for _ in meshes]
+                lines = [tool.stdout.readline() for _ in meshes]
+                if not lines[-1].endswith("\n"):
+                    raise RuntimeError(f"{' '.join(command)} stopped at its input")
+                yield [json.loads(line) for line in lines]
         if tool.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} exited {tool.returncode}")
 
@@ -227,6 +231,8 @@ def main():
     options = parse_arguments()
     paths = options.graphs or sorted((ROOT / "examples/graphs/tiny").glob("*.json.gz"))
     calls = capture.distinct_calls(paths)
+    if options.graphs is None:
+        calls += more_calls()
     if options.op:
         calls = [call for call in calls if options.op in call.op]
     index, count = options.slice
