@@ -169,19 +169,17 @@ def check_calls(options, calls):
 
 
 def report_missing(options, calls):
-    """Prints, by operator, what the rules could say and do not."""
+    """Prints what the rules could say of each operator and do not, with a call."""
     torch.set_num_threads(1)
-    found = collections.defaultdict(dict)  # by operator: text to an example
+    printed = set()
     for call, (answer,) in zip(calls, answers(options.bin, calls, [(2,)]), strict=True):
-        for inputs, outputs in find_missing(
-            call, answer.get("strategies", []), options.seed
-        ):
-            text = f"{','.join(inputs)}->{','.join(outputs)}"
-            found[call.op].setdefault(text, call)
-    for op, texts in found.items():
-        print(f"{op}: {len(texts)} more")
-        for text, call in list(texts.items())[:SHOWN]:
-            print(f"    {text}    {in_short(call)}")
+        strategies = answer.get("strategies", [])
+        for inputs, outputs in find_missing(call, strategies, options.seed):
+            text = f"{call.op}: {','.join(inputs)}->{','.join(outputs)}"
+            if text not in printed:
+                print(f"{text}    {in_short(call)}", flush=True)
+                printed.add(text)
+    print(f"{len(printed)} more would work")
 
 
 def families(binary):
