@@ -9,6 +9,7 @@ Command explain_command();
 Command ops_command();
 Command propagate_command();
 Command redistribute_command();
+Command solve_command();
 Command topologies_command();
 
 }  // namespace shardprop::cli

@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
       ops_command(),
       propagate_command(),
       redistribute_command(),
+      solve_command(),
       topologies_command(),
   };
   return run(commands, argc, argv);

@@ -437,11 +437,4 @@ bool JsonReader::first_time(std::vector<std::string_view>& seen,
   return true;
 }
 
-std::size_t JsonReader::count_numbers() const {
-  const std::size_t end = std::min(text_.find(']', at_), text_.size());
-  const std::string_view list = text_.substr(at_, end - at_);
-  return static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) +
-         1;
-}
-
 }  // namespace shardprop

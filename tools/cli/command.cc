@@ -234,6 +234,7 @@ int exit_code(const Error& error) {
       return kUnsupported;
     case 4:
     case 5:
+    case 8:
       return kBadInput;
     case 7:
       // A plan file is input; a pin is usage.
