@@ -6,6 +6,8 @@ int main(int argc, char** argv) {
       explain_command(),
       ops_command(),
       propagate_command(),
+      redistribute_command(),
+      solve_command(),
       topologies_command(),
   };
   return run(commands, argc, argv);

@@ -65,6 +65,10 @@ if(CASE STREQUAL "find_package")
   build(${SOURCE}/examples/consumer_find_package
     -D CMAKE_PREFIX_PATH=${PREFIX})
   expect_shards(${WORK}/build/shards)
+  execute_process(COMMAND ${WORK}/build/plan_mlp dp=2,tp=4
+    OUTPUT_VARIABLE plan COMMAND_ERROR_IS_FATAL ANY)
+  # Costs are the planner's own business, that there is a plan is ours.
+  expect("${plan}" "x +[RS].*\nup +[RS].*\ndown +[RS].*relu.*[0-9]+\\.[0-9] us, ")
 elseif(CASE STREQUAL "add_subdirectory")
   build(${SOURCE}/examples/consumer_add_subdirectory)
   expect_output("0 1 2 3\n4 5 6 7\n" ${WORK}/build/groups dp=2,tp=4 tp)
@@ -74,6 +78,8 @@ elseif(CASE STREQUAL "add_subdirectory")
 elseif(CASE STREQUAL "pkg_config")
   find_program(pkg_config pkg-config REQUIRED)
   set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBDIR}/pkgconfig)
+  execute_process(COMMAND ${pkg_config} --exists --print-errors shardprop-io
+    COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${pkg_config} --cflags --libs shardprop
     OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
     COMMAND_ERROR_IS_FATAL ANY)
@@ -93,6 +99,9 @@ elseif(CASE STREQUAL "components")
   if(plain MATCHES "shardprop::io;")
     message(FATAL_ERROR "the planning component brings io along:\n${plain}")
   endif()
+  find(files REQUIRED COMPONENTS io)
+  expect("${files}" "found=(1|TRUE) io=(1|TRUE)")
+  expect("${files}" "shardprop::planning;.*shardprop::io;")
   find(version 9.0 REQUIRED)
   expect("${version}" "considered but\n? *not accepted|version: 0\\.")
   find(missing REQUIRED COMPONENTS telepathy)

@@ -12,17 +12,17 @@ namespace shardprop::test {
 
 inline ValueId add_input(GraphBuilder& builder, InputKind kind,
                          const std::string& name, const char* meta) {
-  return require(builder.add_input(
+  return testing::value_of(builder.add_input(
       {.kind = kind,
        .name = name,
        .qualified_name = kind == InputKind::kUser ? "" : "net." + name,
-       .meta = require(TensorMeta::parse(meta))}));
+       .meta = testing::value_of(TensorMeta::parse(meta))}));
 }
 
 inline ValueId add_op(GraphBuilder& builder, const char* op,
                       std::vector<GivenArgument> arguments,
                       std::vector<ValueId> inputs, const char* name) {
-  return require(builder.add_op(op, std::move(arguments), std::move(inputs),
+  return testing::value_of(builder.add_op(op, std::move(arguments), std::move(inputs),
                                 name))
       .front();
 }
@@ -40,7 +40,7 @@ inline Graph mlp(const OpRegistry& registry) {
       add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {h}, "act");
   const ValueId y = add_op(b, "aten.mm.default", two, {a, w2}, "down");
   b.add_output({.value = y});
-  return require(std::move(b).build());
+  return testing::value_of(std::move(b).build());
 }
 
 // y = x w with its gradient, given that of y, and a buffer that is counted up.
@@ -63,7 +63,7 @@ inline Graph linear_training(const OpRegistry& registry) {
   b.add_output({.value = y});
   b.add_output({.value = gw, .kind = OutputKind::kGradient, .target = w});
   b.add_output({.value = more, .kind = OutputKind::kUpdate, .target = n});
-  return require(std::move(b).build());
+  return testing::value_of(std::move(b).build());
 }
 
 }  // namespace shardprop::test

@@ -1,0 +1,217 @@
+#include "plan/invariants.h"
+#include "plan/small_graphs.h"
+#include "support/result_checks.h"
+
+#include <shardprop/plan/make_plan.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+Plan planned(const Graph& graph, const OpRegistry& registry, const char* mesh,
+             const PlanOptions& options = {}) {
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                            default_topology(), RuleBook(), registry, options));
+}
+
+// The least over all assignments, by counting through them.
+std::int64_t exhaustive(const PlanProblem& problem) {
+  const auto variables = problem.variables();
+  std::vector<std::uint32_t> choices(variables.size(), 0);
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  while (true) {
+    least = std::min(least, objective_nanoseconds(problem, choices));
+    std::size_t v = 0;
+    while (v < choices.size() &&
+           ++choices[v] == variables[v].choices->size()) {
+      choices[v++] = 0;
+    }
+    if (v == choices.size()) return least;
+  }
+}
+
+TEST_CASE("every plan keeps its invariants") {
+  const OpRegistry registry;
+  const Graph graphs[] = {test::mlp(registry), test::linear_training(registry)};
+  for (const Graph& graph : graphs) {
+    for (const char* mesh : {"1", "2", "3", "2,2", "2,4", "2,2,2"}) {
+      for (const double overlap : {0.0, 0.5}) {
+        CAPTURE(graph.name());
+        CAPTURE(mesh);
+        PlanOptions options;
+        options.overlap = overlap;
+        options.optimizer = Optimizer::kAdamW;
+        test::check_plan(planned(graph, registry, mesh, options));
+      }
+    }
+  }
+}
+
+TEST_CASE("on one rank nothing moves and the plan is proven") {
+  const OpRegistry registry;
+  const Plan plan = planned(test::mlp(registry), registry, "1");
+  CHECK(plan.status == PlanStatus::kOptimal);
+  CHECK(plan.copies.empty());
+  CHECK(plan.summary.communication_nanoseconds == 0);
+}
+
+TEST_CASE("a small graph is planned as well as counting through finds") {
+  const OpRegistry registry;
+  const Graph graph = test::linear_training(registry);
+  const RuleBook rules;
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
+                          default_topology(), rules, registry, {}));
+  const PlanChoice choice = choose(problem);
+  CHECK(choice.objective == objective_nanoseconds(problem, choice.choices));
+  CHECK(choice.objective == exhaustive(problem));
+  CHECK(choice.lower_bound <= choice.objective);
+}
+
+TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
+  const OpRegistry registry;
+  const Graph graph = test::linear_training(registry);
+  PlanOptions options;
+  options.pins.push_back(value_of(Pin::parse("net.w=S(0)")));
+  options.pins.push_back(value_of(Pin::parse("gw=P(sum)")));
+  const Plan plan = planned(graph, registry, "2", options);
+  test::check_plan(plan);
+  const auto gradient = std::find_if(
+      plan.outputs.begin(), plan.outputs.end(),
+      [](const PlannedOutput& o) { return o.kind == "gradient"; });
+  REQUIRE(gradient != plan.outputs.end());
+  CHECK(to_string(gradient->value.layout) == "S(0)");
+  REQUIRE(gradient->value.copy);
+  const PlannedCopy& copy = plan.copies[*gradient->value.copy];
+  REQUIRE(copy.steps.size() == 1);
+  CHECK(copy.steps[0].collective == CollectiveKind::kReduceScatter);
+  CHECK(copy.steps[0].bytes_per_rank == 1024 * 1024 * 4 / 2);
+  CHECK(copy.made_at == 3);  // right behind gw
+  CHECK(copy.freed_at == 4);
+}
+
+TEST_CASE("consumers that want the same layout share one copy") {
+  const OpRegistry registry;
+  GraphBuilder b("shared", registry);
+  const ValueId x =
+      test::add_input(b, InputKind::kUser, "x", "f32[1024,1024]");
+  const ValueId w =
+      test::add_input(b, InputKind::kParameter, "w", "f32[1024,1024]");
+  const std::vector<GivenArgument> two = {{"", TensorArg{0}},
+                                          {"", TensorArg{1}}};
+  for (const char* name : {"m0", "m1", "m2"}) {
+    b.add_output({.value = test::add_op(b, "aten.mm.default", two, {x, w},
+                                        name)});
+  }
+  const Graph graph = value_of(std::move(b).build());
+  PlanOptions options;
+  for (const char* pin : {"net.w=S(0)", "x=S(0)", "m?=S(0)"}) {
+    options.pins.push_back(value_of(Pin::parse(pin)));
+  }
+  const Plan plan = planned(graph, registry, "4", options);
+  test::check_plan(plan);
+  REQUIRE(plan.copies.size() == 1);
+  CHECK(plan.copies[0].from == "net.w");
+  CHECK(plan.copies[0].made_at == 0);
+  CHECK(plan.copies[0].freed_at == 2);
+  CHECK(plan.summary.collectives[static_cast<std::size_t>(
+            CollectiveKind::kAllGather)] == 1);
+  // A quarter of w from each of the three other ranks.
+  CHECK(plan.summary.bytes_per_rank == 3 * 1024 * 1024);
+}
+
+TEST_CASE("overlap hides a share of parameter gathers, and totals say both") {
+  const OpRegistry registry;
+  PlanOptions options;
+  for (const char* pin : {"net.w1=S(0)", "x=S(0)", "up=S(0)"}) {
+    options.pins.push_back(value_of(Pin::parse(pin)));
+  }
+  options.overlap = 0.5;
+  const Plan plan = planned(test::mlp(registry), registry, "2", options);
+  test::check_plan(plan);
+  REQUIRE(plan.copies.size() >= 1);
+  CHECK(plan.summary.hidden_nanoseconds > 0);
+  CHECK(plan.summary.hidden_nanoseconds <=
+        plan.summary.communication_nanoseconds / 2 + 1);
+}
+
+TEST_CASE("memory is what lives at once") {
+  const OpRegistry registry;
+  // x 8 KiB, w1 and w2 16 KiB each, up 32 KiB, act 32 KiB, down 8 KiB: most is
+  // held while relu runs.
+  const Plan plan = planned(test::mlp(registry), registry, "1");
+  CHECK(plan.memory.parameter_bytes == 32 * 1024);
+  CHECK(plan.memory.peak_bytes == (8 + 32 + 64) * 1024);
+  CHECK(plan.memory.peak_at == 1);
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  const Graph training = test::linear_training(registry);
+  const Plan adamw = planned(training, registry, "1", options);
+  CHECK(adamw.memory.optimizer_bytes == 2 * adamw.memory.parameter_bytes);
+  CHECK(adamw.optimizer_nanoseconds > 0);
+}
+
+TEST_CASE("a limit is met by sharding, or the plan is unknown") {
+  const OpRegistry registry;
+  const Graph graph = test::linear_training(registry);
+  const std::int64_t MiB = 1 << 20;
+  const Plan free = planned(graph, registry, "4");
+  PlanOptions options;
+  options.memory_limit = free.memory.peak_bytes;
+  CHECK(planned(graph, registry, "4", options).has_plan());
+  options.memory_limit = 18 * MiB;
+  const Plan tight = planned(graph, registry, "4", options);
+  test::check_plan(tight);
+  options.memory_limit = MiB;
+  const Plan none = planned(graph, registry, "4", options);
+  CHECK(none.status == PlanStatus::kUnknown);
+  CHECK_FALSE(none.has_plan());
+  CHECK_FALSE(none.gap().has_value());
+  CHECK(none.nodes.empty());
+  CHECK(none.memory.peak_bytes > MiB);
+}
+
+TEST_CASE("an operator without a strategy runs replicated, or fails strictly") {
+  OpRegistry registry;
+  REQUIRE(registry.add("mylib::odd(Tensor x) -> Tensor").has_value());
+  GraphBuilder b("odd", registry);
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8,8]");
+  NewNode node;
+  node.name = "odd";
+  node.op = value_of(make_op_schema(registry.find("mylib.odd.default"),
+                                    {{"", TensorArg{0}}}, {b.meta(x)}));
+  node.op.outputs = {b.meta(x)};
+  node.op.output_slots = {0};
+  node.inputs = {x};
+  b.add_output({.value = value_of(b.add_node(std::move(node))).front()});
+  const Graph graph = value_of(std::move(b).build());
+  const Plan plan = planned(graph, registry, "2");
+  REQUIRE(plan.unsupported.size() == 1);
+  CHECK(plan.unsupported[0].op == "mylib.odd.default");
+  CHECK(plan.unsupported[0].count == 1);
+  CHECK(plan.status == PlanStatus::kFeasible);
+  CHECK(to_string(plan.nodes[0].inputs[0].layout) == "R");
+  PlanOptions strict;
+  strict.strict = true;
+  CHECK_CODE(make_plan(graph, value_of(DeviceMesh::parse("2")),
+                       default_topology(), RuleBook(), registry, strict),
+             ErrorCode::kNoStrategy);
+}
+
+TEST_CASE("the same problem gets the same plan") {
+  const OpRegistry registry;
+  const Graph graph = test::mlp(registry);
+  PlanOptions options;
+  options.work_limit = 200;
+  Plan a = planned(graph, registry, "2,2", options);
+  Plan b = planned(graph, registry, "2,2", options);
+  a.solve_seconds = b.solve_seconds = 0;
+  CHECK(a == b);
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,99 @@
+#include "report/module_tree.h"
+#include "report/name_folding.h"
+#include "report/quantities.h"
+
+#include <doctest/doctest.h>
+
+namespace shardprop {
+namespace {
+
+TEST_CASE("numbers print as runs") {
+  CHECK(runs_text({}).empty());
+  CHECK(runs_text({4}) == "4");
+  CHECK(runs_text({0, 1}) == "0,1");
+  CHECK(runs_text({0, 1, 2, 5, 7, 8, 9}) == "0..2,5,7..9");
+}
+
+TEST_CASE("names fold where they are all combinations of their numbers") {
+  const std::vector<std::string> names = {"emb", "l.0.w", "l.0.b",
+                                          "l.1.w", "l.1.b", "l.2.w"};
+  const std::vector<std::string> groups(names.size());
+  const auto folded = fold_names(names, groups);
+  REQUIRE(folded.size() == 3);
+  CHECK(folded[0].text == "emb");
+  CHECK(folded[1].text == "l.0..2.w");
+  CHECK(folded[1].members == std::vector<std::size_t>{1, 3, 5});
+  CHECK(folded[2].text == "l.0,1.b");
+}
+
+TEST_CASE("names of different groups stay apart") {
+  const auto folded = fold_names({"l.0.w", "l.1.w"}, {"S(0)", "R"});
+  REQUIRE(folded.size() == 2);
+  CHECK(folded[1].text == "l.1.w");
+}
+
+TEST_CASE("two numbers fold when every pair is there, else not at all") {
+  const std::vector<std::string> full = {"l.0.e.0", "l.0.e.1", "l.1.e.0",
+                                         "l.1.e.1"};
+  CHECK(fold_names(full, std::vector<std::string>(4)).at(0).text ==
+        "l.0,1.e.0,1");
+  const std::vector<std::string> holes = {"l.0.e.0", "l.0.e.1", "l.1.e.0"};
+  CHECK(fold_names(holes, std::vector<std::string>(3)).size() == 3);
+}
+
+TEST_CASE("quantities are said in the unit that suits them") {
+  CHECK(time_text(0) == "0 us");
+  CHECK(time_text(12'340) == "12.3 us");
+  CHECK(time_text(1'250'000) == "1.25 ms");
+  CHECK(time_text(61'000'000'000) == "61.00 s");
+  CHECK(bytes_text(512) == "512 B");
+  CHECK(bytes_text(16 << 20) == "16.0 MiB");
+  CHECK(count_text(0) == "0");
+  CHECK(count_text(7415) == "7,415");
+  CHECK(count_text(1234567) == "1,234,567");
+}
+
+// A layer with a mm and a copy of its weight.
+void add_layer(Plan& plan, int index, const char* layout) {
+  const Layout out = Layout::parse(layout).value();
+  const std::string name = std::to_string(index);
+  PlannedCopy copy;
+  copy.from = "w" + name;
+  copy.src = Layout::parse("S(0)").value();
+  copy.dst = Layout::parse("R").value();
+  copy.made_at = copy.freed_at =
+      static_cast<std::int64_t>(plan.nodes.size());
+  copy.reason = "mm" + name + " takes it as R";
+  copy.steps = {{CollectiveKind::kAllGather, {0}, 64, 5000}};
+  PlannedNode node;
+  node.name = "mm" + name;
+  node.op = "aten.mm.default";
+  node.module_path = "net.layers." + name + ".proj";
+  node.compute_nanoseconds = 7000;
+  node.inputs = {{copy.from, copy.dst, plan.copies.size()}};
+  node.outputs = {{{4, 4}, DType::kF32, out}};
+  plan.copies.push_back(std::move(copy));
+  plan.nodes.push_back(std::move(node));
+}
+
+TEST_CASE("neighbours that are planned alike stand once") {
+  Plan plan;
+  for (int i = 0; i < 4; ++i) add_layer(plan, i, i == 3 ? "R" : "S(0)");
+  const Module root = module_tree(plan);
+  REQUIRE(root.children.size() == 1);
+  const Module& layers = root.children[0].children.at(0);
+  REQUIRE(layers.children.size() == 2);
+  CHECK(layers.children[0].name == "0..2");
+  CHECK(layers.children[0].repeats == 3);
+  CHECK(layers.children[1].name == "3");
+  // Times: of one repeat below, of all above.
+  CHECK(layers.children[0].times.compute[0] == 7000);
+  CHECK(layers.children[0].times.communication[0] == 5000);
+  CHECK(root.times.compute[0] == 4 * 7000);
+  CHECK(root.times.communication[0] == 4 * 5000);
+  REQUIRE(layers.children[0].children.size() == 1);
+  CHECK(layers.children[0].children[0].moves.size() == 1);
+}
+
+}  // namespace
+}  // namespace shardprop

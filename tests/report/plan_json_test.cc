@@ -1,0 +1,126 @@
+#include <shardprop/report/plan_json.h>
+
+#include "plan/invariants.h"
+#include "plan/small_graphs.h"
+#include "support/result_checks.h"
+
+#include <shardprop/plan/make_plan.h>
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+
+namespace shardprop {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::value_of;
+
+Plan training_plan(std::optional<std::int64_t> limit = {}) {
+  const OpRegistry registry;
+  const Graph graph = test::linear_training(registry);
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  options.overlap = 0.3;
+  options.memory_limit = limit;
+  options.pins.push_back(value_of(Pin::parse("net.w=S(0),R")));
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
+                            default_topology(), RuleBook(), registry, options));
+}
+
+TEST_CASE("a plan reads back as it was written") {
+  const Plan plan = training_plan();
+  REQUIRE(plan.has_plan());
+  REQUIRE_FALSE(plan.copies.empty());
+  const Plan back = value_of(parse_plan_json(plan_to_json(plan)));
+  test::check_plan(back);
+  CHECK(back == plan);
+  CHECK(plan_to_json(back) == plan_to_json(plan));
+}
+
+TEST_CASE("what found no plan reads back too") {
+  const Plan none = training_plan(1024);
+  REQUIRE_FALSE(none.has_plan());
+  CHECK(value_of(parse_plan_json(plan_to_json(none))) == none);
+  const auto json = ordered_json::parse(plan_to_json(none));
+  CHECK(json["status"] == "unknown");
+  CHECK(json["objective_us"].is_null());
+  CHECK(json["gap"].is_null());
+}
+
+TEST_CASE("the keys of the contract are there") {
+  const auto json = ordered_json::parse(plan_to_json(training_plan()));
+  CHECK(json["schema"] == "shardprop.plan/1");
+  for (const char* key :
+       {"graph", "mesh", "topology", "options", "status", "objective_us",
+        "lower_bound_us", "gap", "solve_seconds", "unsupported", "guards",
+        "memory", "summary", "values", "copies", "nodes"}) {
+    CAPTURE(key);
+    CHECK(json.contains(key));
+  }
+  CHECK(json["mesh"]["dims"][0] == ordered_json{{"name", "dp"}, {"size", 2}});
+  CHECK(json["memory"]["limit_bytes"].is_null());
+  CHECK(json["summary"]["collectives"].size() == 8);
+  CHECK(json["values"]["net.w"]["role"] == "parameter");
+  CHECK(json["values"]["net.w"]["shape"] == ordered_json{1024, 1024});
+  CHECK(json["values"]["net.w"]["placements"] == ordered_json{"S(0)", "R"});
+  const auto& step = json["copies"][0]["steps"][0];
+  for (const char* key : {"collective", "mesh_dims", "bytes_per_rank", "us"}) {
+    CAPTURE(key);
+    CHECK(step.contains(key));
+  }
+  const auto& node = json["nodes"][0];
+  for (const char* key : {"id", "op", "module", "phase", "compute_us", "inside",
+                          "outputs", "inputs"}) {
+    CAPTURE(key);
+    CHECK(node.contains(key));
+  }
+  CHECK(node["op"] == "aten.mm.default");
+}
+
+// The plan's JSON, spoilt by `spoil`.
+std::string spoilt(const std::function<void(ordered_json&)>& spoil) {
+  auto json = ordered_json::parse(plan_to_json(training_plan()));
+  spoil(json);
+  return json.dump();
+}
+
+TEST_CASE("plans that are malformed say where") {
+  CHECK_CODE(parse_plan_json(""), ErrorCode::kPlanFile);
+  CHECK_CODE(parse_plan_json("{"), ErrorCode::kPlanFile);
+  CHECK_CODE(parse_plan_json("[]"), ErrorCode::kPlanFile);
+  CHECK_CODE(parse_plan_json("{}"), ErrorCode::kPlanFile);
+  const auto located = [](const std::function<void(ordered_json&)>& spoil) {
+    const auto plan = parse_plan_json(spoilt(spoil));
+    CHECK_CODE(plan, ErrorCode::kPlanFile);
+    return plan.error().location;
+  };
+  CHECK(located([](auto& j) { j.erase("mesh"); }) == "$.mesh");
+  CHECK(located([](auto& j) { j["nodes"][1]["phase"] = "sideways"; }) ==
+        "$.nodes[1].phase");
+  CHECK(located([](auto& j) { j["copies"][0]["dst"] = {"S(9)"}; }) ==
+        "$.copies[0].dst");
+  CHECK(located([](auto& j) { j["copies"][0]["made_at"] = 99; }) ==
+        "$.copies[0].made_at");
+  CHECK(located([](auto& j) { j["nodes"][0]["inputs"][0]["copy"] = 1000; }) ==
+        "$.nodes[0].inputs[0].copy");
+  CHECK(located([](auto& j) { j["values"]["net.w"]["dtype"] = "f33"; }) ==
+        "$.values.net.w.dtype");
+  CHECK(located([](auto& j) { j["mesh"]["dims"][0]["size"] = -1; }) ==
+        "$.mesh.dims[0].size");
+  CHECK(located([](auto& j) { j["summary"]["bytes_per_rank"] = 1; }) ==
+        "$.summary");
+  CHECK(located([](auto& j) { j["objective_us"] = 1; }) == "$.objective_us");
+  CHECK(located([](auto& j) { j["objective_us"] = nullptr; }) ==
+        "$.objective_us");
+}
+
+TEST_CASE("a plan of another schema is not read") {
+  CHECK_CODE(parse_plan_json(spoilt([](auto& j) {
+               j["schema"] = "shardprop.plan/2";
+             })),
+             ErrorCode::kPlanSchemaVersion);
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,58 @@
+#include <shardprop/report/plan_text.h>
+
+#include "plan/small_graphs.h"
+#include "support/result_checks.h"
+
+#include <shardprop/plan/make_plan.h>
+
+#include <string>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+std::string text_of(const PlanOptions& options) {
+  const OpRegistry registry;
+  const Graph graph = test::linear_training(registry);
+  return plan_to_text(
+      value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
+                         default_topology(), RuleBook(), registry, options)));
+}
+
+TEST_CASE("totals stand first, then inputs, parameters and moves") {
+  PlanOptions options;
+  options.pins.push_back(value_of(Pin::parse("net.w=S(0),R")));
+  options.pins.push_back(value_of(Pin::parse("gw=P(sum),R")));
+  const std::string text = text_of(options);
+  CAPTURE(text);
+  const std::size_t places[] = {
+      text.find("linear_training (4 ops) on dp=2,tp=2 (4 ranks), dgx-h100"),
+      text.find("  compute  "),
+      text.find("  communication  "),
+      text.find("  memory  "),
+      text.find("\ninputs\n"),
+      text.find("\nparameters\n  net.w"),
+      text.find("f32[1024,1024] S(0),R"),
+      text.find("\nmodules"),
+      text.find("gw  P(sum),R -> S(0),R"),
+      text.find("reduce_scatter over dp"),
+      text.find("because the gradient of `net.w` ends in the layout S(0),R"),
+  };
+  for (std::size_t i = 0; i < std::size(places); ++i) {
+    CAPTURE(i);
+    CHECK(places[i] != std::string::npos);
+    if (i > 0) CHECK(places[i - 1] < places[i]);
+  }
+}
+
+TEST_CASE("without a plan the text says what was missing") {
+  PlanOptions options;
+  options.memory_limit = 1024;
+  const std::string text = text_of(options);
+  CHECK(text.find("unknown: no plan found within 1.0 KiB a rank; the nearest "
+                  "takes ") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardprop
