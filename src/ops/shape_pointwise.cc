@@ -224,13 +224,12 @@ void add_pointwise_shapes(ShapeTable& table) {
   table["aten.where"] = where;
   table["aten.masked_fill"] = first_dtype;
   table["aten.copy"] = copied_into;
-  for (const char* name :
-       {"aten.fill", "aten.zero", "aten.masked_scatter"}) {
+  for (const char* name : {"aten.fill", "aten.zero", "aten.masked_scatter"}) {
     table[name] = into_self;
   }
   for (const char* name :
        {"aten.clone", "aten._to_copy", "aten.to", "aten.contiguous",
-        "aten.type_as", "aten.float", "aten.lift_fresh_copy"}) {
+        "aten.type_as", "aten.lift_fresh_copy"}) {
     table[name] = copied;
   }
 }

@@ -8,7 +8,8 @@
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
-TEST_CASE("an in-place operator becomes functional, later uses see the result") {
+TEST_CASE(
+    "an in-place operator becomes functional, later uses see the result") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[4]");
   const ValueId y = f.op("aten.relu.default", {x});
@@ -50,7 +51,8 @@ TEST_CASE("what is written keeps its dtype") {
   f.op("aten.add_.Tensor", {z, y});
   f.output(z);
   const Graph graph = f.build();
-  CHECK(listing(graph) == "relu(x) relu; add(relu, y) add; _to_copy(add) _to_copy");
+  CHECK(listing(graph) ==
+        "relu(x) relu; add(relu, y) add; _to_copy(add) _to_copy");
   CHECK(graph.value(graph.outputs()[0].value).meta == meta("bf16[4]"));
 }
 
@@ -70,12 +72,13 @@ TEST_CASE("a write through a slice is scattered back") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[4,6]");
   const ValueId y = f.op("aten.relu.default", {x});
-  const ValueId row = f.op("aten.select.int", {y},
-                           {{"dim", std::int64_t{0}}, {"index", std::int64_t{2}}});
-  const ValueId part =
-      f.op("aten.slice.Tensor", {row},
-           {{"dim", std::int64_t{0}}, {"start", std::int64_t{1}},
-            {"end", std::int64_t{4}}});
+  const ValueId row =
+      f.op("aten.select.int", {y},
+           {{"dim", std::int64_t{0}}, {"index", std::int64_t{2}}});
+  const ValueId part = f.op("aten.slice.Tensor", {row},
+                            {{"dim", std::int64_t{0}},
+                             {"start", std::int64_t{1}},
+                             {"end", std::int64_t{4}}});
   f.op("aten.zero_.default", {part});
   f.output(y);
   const Graph graph = f.build();
@@ -92,8 +95,10 @@ TEST_CASE("a write through a permutation or reshape is undone again") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[2,3,4]");
   const ValueId y = f.op("aten.relu.default", {x});
-  const ValueId p = f.op("aten.permute.default", {y}, {{"dims", ints({2, 0, 1})}});
-  const ValueId u = f.op("aten.unsqueeze.default", {p}, {{"dim", std::int64_t{0}}});
+  const ValueId p =
+      f.op("aten.permute.default", {y}, {{"dims", ints({2, 0, 1})}});
+  const ValueId u =
+      f.op("aten.unsqueeze.default", {p}, {{"dim", std::int64_t{0}}});
   f.op("aten.mul_.Scalar", {u}, {{"other", 2.0}});
   f.output(y);
   const Graph graph = f.build();
@@ -110,8 +115,8 @@ TEST_CASE("siblings see a write through one another") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[6]");
   const ValueId y = f.op("aten.relu.default", {x});
-  const auto halves = f.ops("aten.split.Tensor", {y},
-                            {{"split_size", std::int64_t{3}}});
+  const auto halves =
+      f.ops("aten.split.Tensor", {y}, {{"split_size", std::int64_t{3}}});
   const ValueId all = f.op("aten.view.default", {y}, {{"size", ints({2, 3})}});
   f.op("aten.zero_.default", {halves[1]});
   f.output(f.op("aten.neg.default", {all}));
@@ -128,8 +133,9 @@ TEST_CASE("what a write back makes and nobody uses goes away") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[4,6]");
   const ValueId y = f.op("aten.relu.default", {x});
-  const ValueId row = f.op("aten.select.int", {y},
-                           {{"dim", std::int64_t{0}}, {"index", std::int64_t{2}}});
+  const ValueId row =
+      f.op("aten.select.int", {y},
+           {{"dim", std::int64_t{0}}, {"index", std::int64_t{2}}});
   f.op("aten.add_.Tensor", {row, row});
   f.output(row);
   const Graph graph = f.build();
@@ -161,17 +167,16 @@ TEST_CASE("running statistics of a batch norm become updates") {
   const ValueId x = f.input("x", "f32[4,3,8,8]");
   const ValueId mean = f.input("mean", "f32[3]", InputKind::kBuffer);
   const ValueId var = f.input("var", "f32[3]", InputKind::kBuffer);
-  const auto made = f.builder.add_op(
-      "aten._native_batch_norm_legit.default",
-      {{"input", TensorArg{0}},
-       {"weight", NoneArg{}},
-       {"bias", NoneArg{}},
-       {"running_mean", TensorArg{1}},
-       {"running_var", TensorArg{2}},
-       {"training", true},
-       {"momentum", 0.1},
-       {"eps", 1e-5}},
-      {x, mean, var});
+  const auto made = f.builder.add_op("aten._native_batch_norm_legit.default",
+                                     {{"input", TensorArg{0}},
+                                      {"weight", NoneArg{}},
+                                      {"bias", NoneArg{}},
+                                      {"running_mean", TensorArg{1}},
+                                      {"running_var", TensorArg{2}},
+                                      {"training", true},
+                                      {"momentum", 0.1},
+                                      {"eps", 1e-5}},
+                                     {x, mean, var});
   REQUIRE(made);
   REQUIRE(made->size() == 3);
   f.output(made->front());

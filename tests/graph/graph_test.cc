@@ -12,7 +12,8 @@ using namespace shardprop;  // NOLINT(google-build-using-namespace)
 TEST_CASE("nodes, values and their uses are linked") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[16,8]");
-  const ValueId w = f.input("w", "f32[8,4]", InputKind::kParameter, "fc.weight");
+  const ValueId w =
+      f.input("w", "f32[8,4]", InputKind::kParameter, "fc.weight");
   const ValueId y = f.op("aten.mm.default", {x, w});
   const ValueId z = f.op("aten.mul.Tensor", {y, y});
   f.output(z);
@@ -43,12 +44,14 @@ TEST_CASE("views share storage, copies do not") {
   const ValueId x = f.input("x", "f32[4,6]");
   const ValueId t = f.op("aten.t.default", {x});
   const ValueId v = f.op("aten.view.default", {x}, {{"size", ints({24})}});
-  const ValueId seen = f.op("aten.reshape.default", {x}, {{"shape", ints({6, 4})}});
+  const ValueId seen =
+      f.op("aten.reshape.default", {x}, {{"shape", ints({6, 4})}});
   const ValueId copied =
       f.op("aten.reshape.default", {t}, {{"shape", ints({24})}});
   const ValueId same = f.op("aten.contiguous.default", {x});
   const ValueId moved = f.op("aten.contiguous.default", {t});
-  const ValueId same_type = f.op("aten.to.dtype", {x}, {{"dtype", DType::kF32}});
+  const ValueId same_type =
+      f.op("aten.to.dtype", {x}, {{"dtype", DType::kF32}});
   const ValueId cast = f.op("aten.to.dtype", {x}, {{"dtype", DType::kBF16}});
   const ValueId sum = f.op("aten.add.Tensor", {x, x});
   for (const ValueId id : {copied, moved, cast, sum}) f.output(id);
@@ -72,8 +75,8 @@ TEST_CASE("views share storage, copies do not") {
 TEST_CASE("all pieces of a split view their tensor") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[6,4]");
-  const auto pieces = f.ops("aten.split.Tensor", {x},
-                            {{"split_size", std::int64_t{2}}});
+  const auto pieces =
+      f.ops("aten.split.Tensor", {x}, {{"split_size", std::int64_t{2}}});
   REQUIRE(pieces.size() == 3);
   f.output(pieces[1]);
   const Graph graph = f.build();
@@ -193,7 +196,8 @@ TEST_CASE("the hash tells what a plan depends on, and nothing else") {
     node.inputs = {x};
     node.module_path = v.module;
     const ValueId y = f.builder.add_node(node).value().front();
-    f.builder.add_output({y, v.loss ? OutputKind::kLoss : OutputKind::kUser, {}});
+    f.builder.add_output(
+        {y, v.loss ? OutputKind::kLoss : OutputKind::kUser, {}});
     return f.build().hash();
   };
   const std::uint64_t hash = hash_of({});

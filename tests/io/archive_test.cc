@@ -58,8 +58,7 @@ std::string gzipped(const std::string& text) {
   REQUIRE(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + 16, 9,
                        Z_DEFAULT_STRATEGY) == Z_OK);
   std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in =
-      reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
@@ -142,10 +141,9 @@ TEST_CASE("names of one stored tensor are one value") {
   CHECK(fc.aliases == std::vector<std::string>{"tied.weight"});
   CHECK(graph->find_value("tied.weight") == fc.id);
 
-  CHECK(code_of(zipped(
-            {{"r/models/model.json", json.dump()},
-             {"r/data/weights/model_weights_config.json", "{\"config\": 1}"}})) ==
-        ErrorCode::kFieldType);
+  CHECK(code_of(zipped({{"r/models/model.json", json.dump()},
+                        {"r/data/weights/model_weights_config.json",
+                         "{\"config\": 1}"}})) == ErrorCode::kFieldType);
 }
 
 TEST_CASE("archives without a program say what they hold") {
@@ -168,8 +166,8 @@ TEST_CASE("damaged archives and streams are errors") {
   const std::string zip = zipped({{"r/models/model.json", json}}, true);
   for (const double part : {0.1, 0.5, 0.9, 0.99}) {
     CAPTURE(part);
-    const auto size = static_cast<std::size_t>(
-        static_cast<double>(zip.size()) * part);
+    const auto size =
+        static_cast<std::size_t>(static_cast<double>(zip.size()) * part);
     CHECK(code_of(zip.substr(0, size)) == ErrorCode::kArchiveDamaged);
   }
   CHECK(code_of("PK") == ErrorCode::kArchiveDamaged);
@@ -198,8 +196,7 @@ TEST_CASE("the limit holds before memory is spent") {
   CHECK(code_of(gzipped(bomb), options) == ErrorCode::kInputTooLarge);
   CHECK(code_of(zipped({{"r/models/model.json", bomb}}, true), options) ==
         ErrorCode::kInputTooLarge);
-  options.max_input_bytes =
-      static_cast<std::int64_t>(program().dump().size());
+  options.max_input_bytes = static_cast<std::int64_t>(program().dump().size());
   CHECK(hash_of(program().dump(), options) == hash_of(program().dump()));
   CHECK(hash_of(gzipped(program().dump()), options) ==
         hash_of(program().dump()));

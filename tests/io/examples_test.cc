@@ -137,8 +137,8 @@ TEST_CASE("a training graph: phases, buffers, modules, forward ops") {
   const auto count = [&](auto predicate) {
     return std::count_if(nodes.begin(), nodes.end(), predicate);
   };
-  const auto backward = count(
-      [](const Node& n) { return n.phase == Phase::kBackward; });
+  const auto backward =
+      count([](const Node& n) { return n.phase == Phase::kBackward; });
   CHECK(backward > 0);
   CHECK(count([](const Node& n) { return n.forward_node.valid(); }) >
         backward * 9 / 10);
@@ -152,8 +152,7 @@ TEST_CASE("archives as torch.export.save writes them") {
   const Graph mlp = load("tests/data/pt2/mlp.pt2");
   CHECK(mlp.name() == "mlp");
   CHECK(mlp.hash() == load("tests/data/pt2/legacy.pt2").hash());
-  CHECK(mlp.hash() ==
-        load("examples/graphs/tiny/mlp_dynamic.json.gz").hash());
+  CHECK(mlp.hash() == load("examples/graphs/tiny/mlp_dynamic.json.gz").hash());
   REQUIRE(mlp.symbols().size() == 1);
   CHECK(mlp.symbols()[0].min == 2);
 
@@ -172,6 +171,5 @@ TEST_CASE("archives as torch.export.save writes them") {
   CHECK(several.error().code == ErrorCode::kSeveralPrograms);
   LoadOptions options;
   options.program = "encoder";
-  CHECK_FALSE(
-      load("tests/data/pt2/two_models.pt2", options).nodes().empty());
+  CHECK_FALSE(load("tests/data/pt2/two_models.pt2", options).nodes().empty());
 }

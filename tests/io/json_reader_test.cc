@@ -48,12 +48,38 @@ TEST_CASE("well-formed texts are taken") {
 }
 
 TEST_CASE("what is no JSON is an error at its place") {
-  for (const char* text :
-       {"", " ", "nul", "tru", "+1", "01", "1.", ".5", "1e", "-", "[1,]", "[1",
-        "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{\"a\":1", "\"",
-        "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"\n\"",
-        "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf5\x80\x80\x80\"",
-        "1 2", "]", "[}", "{]"}) {
+  for (const char* text : {"",
+                           " ",
+                           "nul",
+                           "tru",
+                           "+1",
+                           "01",
+                           "1.",
+                           ".5",
+                           "1e",
+                           "-",
+                           "[1,]",
+                           "[1",
+                           "[1 2]",
+                           "{\"a\"}",
+                           "{\"a\":}",
+                           "{\"a\":1,}",
+                           "{a:1}",
+                           "{\"a\":1",
+                           "\"",
+                           "\"\\x\"",
+                           "\"\\u12\"",
+                           "\"\\ud800\"",
+                           "\"\\udc00\"",
+                           "\"\n\"",
+                           "\"\xff\"",
+                           "\"\xc0\x80\"",
+                           "\"\xed\xa0\x80\"",
+                           "\"\xf5\x80\x80\x80\"",
+                           "1 2",
+                           "]",
+                           "[}",
+                           "{]"}) {
     CAPTURE(text);
     const auto error = skim(text);
     REQUIRE(error);
@@ -91,15 +117,12 @@ TEST_CASE("the first error sticks, and says where") {
   int visited = 0;
   json.object([&](std::string_view) {
     ++visited;
-    json.object([&](std::string_view) {
-      json.array([&] { json.integer(); });
-    });
+    json.object([&](std::string_view) { json.array([&] { json.integer(); }); });
   });
   CHECK(visited == 1);
   REQUIRE(json.error());
   CHECK(json.error()->location == "$.a['b c'][1]");
-  CHECK(json.error()->message ==
-        "an integer is expected here, not a string");
+  CHECK(json.error()->message == "an integer is expected here, not a string");
 }
 
 TEST_CASE("nesting and doubled keys have their own codes") {

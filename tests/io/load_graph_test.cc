@@ -63,13 +63,11 @@ TEST_CASE("symbolic sizes carry hints, expressions and guards") {
   CHECK(graph.symbols()[0].hint == 16);
   CHECK(graph.symbols()[0].min == 2);
   CHECK(graph.symbols()[0].max == 64);
-  const std::vector<Guard> guards(graph.guards().begin(),
-                                  graph.guards().end());
-  CHECK(guards ==
-        std::vector<Guard>{{"s77 == 16", "dim 0 of x"},
-                           {"s77 >= 2", "range_constraints"},
-                           {"s77 <= 64", "range_constraints"},
-                           {"L['x'].size()[0] >= 2", "guards_code"}});
+  const std::vector<Guard> guards(graph.guards().begin(), graph.guards().end());
+  CHECK(guards == std::vector<Guard>{{"s77 == 16", "dim 0 of x"},
+                                     {"s77 >= 2", "range_constraints"},
+                                     {"s77 <= 64", "range_constraints"},
+                                     {"L['x'].size()[0] >= 2", "guards_code"}});
 }
 
 TEST_CASE("sizes computed in the program are folded, and kept as guards") {
@@ -81,11 +79,12 @@ TEST_CASE("sizes computed in the program are folded, and kept as guards") {
   json["graph_module"]["graph"]["sym_int_values"]["mul"] = {
       {"as_expr",
        {{"expr_str", "Mul(Integer(4), Symbol('s77', integer=True))"}}}};
-  Json view = node("view", "torch.ops.aten.view.default",
-                   {{"self", tensor_argument("mm")},
-                    {"size",
-                     {{"as_sym_ints",
-                       Json::array({{{"as_name", "mul"}}, {{"as_int", 1}}})}}}});
+  Json view =
+      node("view", "torch.ops.aten.view.default",
+           {{"self", tensor_argument("mm")},
+            {"size",
+             {{"as_sym_ints",
+               Json::array({{{"as_name", "mul"}}, {{"as_int", 1}}})}}}});
   nodes(json).insert(nodes(json).begin() + 2, {product, view});
   tensors(json)["view"] = tensor_meta(7, {64, 1}, {1, 1});
   const Graph graph = load(json);
@@ -120,8 +119,8 @@ TEST_CASE("results that are not produced are left out") {
                     {"weight", {{"as_none", true}}},
                     {"bias", {{"as_none", true}}},
                     {"output_mask", {{"as_bools", {true, false, false}}}}});
-  norm["outputs"] = Json::array({tensor_argument("norm"), {{"as_none", true}},
-                                 {{"as_none", true}}});
+  norm["outputs"] = Json::array(
+      {tensor_argument("norm"), {{"as_none", true}}, {{"as_none", true}}});
   const Json mean = node("mean", "torch.ops.aten.mean.dim",
                          {{"self", tensor_argument("mm")},
                           {"dim", {{"as_ints", {1}}}},

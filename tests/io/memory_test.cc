@@ -77,7 +77,7 @@ std::string with_graph(const std::string& nodes, const std::string& tensors) {
          R"({"as_tensor":{"name":"x"}}}}],"output_specs":[]}}})";
 }
 
-void check_bound(const char* what, const std::string& json) {
+void check_bound(const std::string& what, const std::string& json) {
   CAPTURE(what);
   const OpRegistry registry;
   const std::size_t before = held;
@@ -86,7 +86,7 @@ void check_bound(const char* what, const std::string& json) {
   const std::size_t used = most - before + json.size();
   MESSAGE(what << ": " << used / (1 << 20) << " MiB for "
                << json.size() / (1 << 20) << " MiB of JSON"
-               << (graph ? ", read" : ", refused"));
+               << std::string(graph ? ", read" : ", refused"));
   CHECK(used < kSlack + 10 * json.size());
 }
 
@@ -102,11 +102,10 @@ TEST_CASE("texts made to take memory") {
               with_graph(repeated(R"({"target":"t","inputs":[)",
                                   R"({"arg":{"as_none":1}})", "]}"),
                          ""));
-  check_bound(
-      "short lists",
-      with_graph(repeated(R"({"target":"t","inputs":[)",
-                          R"({"arg":{"as_ints":[0,0,0,0,0]}})", "]}"),
-                 ""));
+  check_bound("short lists",
+              with_graph(repeated(R"({"target":"t","inputs":[)",
+                                  R"({"arg":{"as_ints":[0,0,0,0,0]}})", "]}"),
+                         ""));
   check_bound("tensors that nobody makes",
               with_graph("", repeated(",",
                                       R"("#":{"dtype":7,"sizes":[],)"
@@ -129,18 +128,20 @@ TEST_CASE("graphs made to take memory") {
                          R"("inputs":[{"arg":{"as_tensor":{"name":"x"}}}],)"
                          R"("outputs":[{"as_tensor":{"name":")") +
              name + R"("}}]})";
-    tensors += ",\"" + name +
-               R"(":{"dtype":7,"sizes":[{"as_int":4}],"strides":[{"as_int":1}]})";
+    tensors +=
+        ",\"" + name +
+        R"(":{"dtype":7,"sizes":[{"as_int":4}],"strides":[{"as_int":1}]})";
   }
   check_bound("many small operators", with_graph(nodes, tensors));
   std::string list = R"({"name":"x"})";
   for (int i = 0; i < 5000; ++i) list += R"(,{"name":"x"})";
   check_bound(
       "operators of many operands",
-      with_graph(repeated("",
-                          R"({"target":"torch.ops.aten.cat.default","name":"n#",)"
-                          R"("inputs":[{"name":"tensors","arg":{"as_tensors":[)" +
-                              list + R"(]}}],"outputs":[{"as_none":true}]})",
-                          ""),
-                 ""));
+      with_graph(
+          repeated("",
+                   R"({"target":"torch.ops.aten.cat.default","name":"n#",)"
+                   R"("inputs":[{"name":"tensors","arg":{"as_tensors":[)" +
+                       list + R"(]}}],"outputs":[{"as_none":true}]})",
+                   ""),
+          ""));
 }

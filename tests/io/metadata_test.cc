@@ -2,7 +2,7 @@
 
 #include "io/pt2_metadata.h"
 
-using namespace shardprop;  // NOLINT(google-build-using-namespace)
+using namespace shardprop;       // NOLINT(google-build-using-namespace)
 using namespace shardprop::pt2;  // NOLINT(google-build-using-namespace)
 
 TEST_CASE("the innermost module of a stack") {
@@ -34,18 +34,19 @@ TEST_CASE("the innermost line of a traceback") {
   CHECK(source.function == "forward");
   CHECK(source.text == "return g(x)");
   CHECK(innermost_source("File \"c.py\", line 2, in f").text.empty());
-  for (const char* text : {"", "no frame", "File \"c.py\"",
-                           "File \"c.py\", line x, in f",
-                           "File \"c.py\", line -1, in f",
-                           "File \"c.py\", line 99999999999, in f"}) {
+  for (const char* text :
+       {"", "no frame", "File \"c.py\"", "File \"c.py\", line x, in f",
+        "File \"c.py\", line -1, in f",
+        "File \"c.py\", line 99999999999, in f"}) {
     CAPTURE(text);
     CHECK(innermost_source(text).empty());
   }
 }
 
 TEST_CASE("custom metadata that is not ours is nobody's error") {
-  CHECK(read_custom(R"({"forward_node": "mm", "other": [1, {}]})")
-            .forward_node == "mm");
+  CHECK(
+      read_custom(R"({"forward_node": "mm", "other": [1, {}]})").forward_node ==
+      "mm");
   for (const char* text : {"", "text", "[1]", "{", R"({"forward_node": 3})",
                            R"({"forward_node": "mm")"}) {
     CAPTURE(text);

@@ -23,9 +23,12 @@ inline Json tensor_argument(const std::string& name) {
 
 inline Json tensor_meta(int dtype, const std::vector<int>& sizes,
                         const std::vector<int>& strides) {
-  Json meta = {{"dtype", dtype},          {"sizes", Json::array()},
-               {"requires_grad", false},  {"device", {{"type", "cpu"}}},
-               {"strides", Json::array()}, {"storage_offset", {{"as_int", 0}}},
+  Json meta = {{"dtype", dtype},
+               {"sizes", Json::array()},
+               {"requires_grad", false},
+               {"device", {{"type", "cpu"}}},
+               {"strides", Json::array()},
+               {"storage_offset", {{"as_int", 0}}},
                {"layout", 7}};
   for (const int size : sizes) meta["sizes"].push_back({{"as_int", size}});
   for (const int stride : strides) {
@@ -36,18 +39,18 @@ inline Json tensor_meta(int dtype, const std::vector<int>& sizes,
 
 inline Json node(const std::string& name, const std::string& target,
                  const std::vector<std::pair<std::string, Json>>& inputs) {
-  Json out = {{"target", target},
-              {"inputs", Json::array()},
-              {"outputs", Json::array({tensor_argument(name)})},
-              {"metadata",
-               {{"nn_module_stack", "L__self__,,M;L__self___fc,fc,torch.nn.Linear"},
-                {"stack_trace",
-                 "  File \"model.py\", line 53, in forward\n    return fc(x)"}}},
-              {"is_hop_single_tensor_return", nullptr},
-              {"name", name}};
+  Json out = {
+      {"target", target},
+      {"inputs", Json::array()},
+      {"outputs", Json::array({tensor_argument(name)})},
+      {"metadata",
+       {{"nn_module_stack", "L__self__,,M;L__self___fc,fc,torch.nn.Linear"},
+        {"stack_trace",
+         "  File \"model.py\", line 53, in forward\n    return fc(x)"}}},
+      {"is_hop_single_tensor_return", nullptr},
+      {"name", name}};
   for (const auto& [argument, value] : inputs) {
-    out["inputs"].push_back(
-        {{"name", argument}, {"arg", value}, {"kind", 1}});
+    out["inputs"].push_back({{"name", argument}, {"arg", value}, {"kind", 1}});
   }
   return out;
 }
@@ -97,8 +100,9 @@ inline Json program() {
   return {
       {"graph_module",
        {{"graph",
-         {{"inputs", Json::array({tensor_argument("p_w"), tensor_argument("b_n"),
-                                  tensor_argument("x")})},
+         {{"inputs",
+           Json::array({tensor_argument("p_w"), tensor_argument("b_n"),
+                        tensor_argument("x")})},
           {"outputs",
            Json::array({tensor_argument("add"), tensor_argument("sum_1"),
                         tensor_argument("mm_1")})},
