@@ -147,7 +147,8 @@ class Assembler {
       out.inputs.push_back(taken(node.inputs[u], strategy.inputs[u]));
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      out.outputs.push_back(tensor(node.outputs[o], strategy.outputs[o]));
+      out.outputs.push_back({graph_.value(node.outputs[o]).display_name(),
+                             tensor(node.outputs[o], strategy.outputs[o])});
     }
     return out;
   }

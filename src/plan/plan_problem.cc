@@ -8,12 +8,19 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
 
 void ChoiceSet::seal() {
   extra.assign(layouts.size(), {});
+  by_cost.resize(costs.size());
+  std::iota(by_cost.begin(), by_cost.end(), 0U);
+  std::stable_sort(by_cost.begin(), by_cost.end(),
+                   [&](std::uint32_t a, std::uint32_t b) {
+                     return costs[a] < costs[b];
+                   });
   if (costs.empty()) return;
   const std::int64_t least = *std::min_element(costs.begin(), costs.end());
   for (std::size_t o = 0; o < layouts.size(); ++o) {
@@ -421,6 +428,23 @@ std::int64_t PlanProblem::hidden_nanoseconds(ValueId value,
 RedistributePlan PlanProblem::redistribution(ValueId value, LayoutId src,
                                              LayoutId dst) const {
   return body_->moves.plan(this->value(value).tensor, src, dst);
+}
+
+std::int64_t PlanProblem::optimizer_tensors() const {
+  return body_->options.optimizer == Optimizer::kAdamW ? 2 : 0;
+}
+
+std::int64_t PlanProblem::resident_bytes(ValueId value,
+                                         LayoutId layout) const {
+  const PlanVariable& maker = variable(this->value(value).maker);
+  std::int64_t tensors = 1;
+  if (maker.kind == PlanVariable::Kind::kInput && !maker.uses.empty()) {
+    tensors += static_cast<std::int64_t>(maker.uses.size());
+    if (graph().inputs()[maker.index].kind == InputKind::kParameter) {
+      tensors += optimizer_tensors();
+    }
+  }
+  return tensors * local_bytes(value, layout);
 }
 
 std::int64_t PlanProblem::local_bytes(ValueId value, LayoutId layout) const {

@@ -36,6 +36,12 @@ Json tensor_json(const PlannedTensor& tensor) {
           {"placements", to_strings(tensor.layout)}};
 }
 
+Json result_json(const PlannedResult& result) {
+  Json out = {{"name", result.name}};
+  out.update(tensor_json(result.tensor));
+  return out;
+}
+
 Json input_json(const PlannedInput& input) {
   Json out = {{"from", input.from}, {"placements", to_strings(input.layout)}};
   if (input.copy) out["copy"] = *input.copy;
@@ -165,7 +171,7 @@ class Writer {
             {"phase", to_string(node.phase)},
             {"compute_us", us(node.compute_nanoseconds)},
             {"inside", steps(node.inside)},
-            {"outputs", list_of(node.outputs, tensor_json)},
+            {"outputs", list_of(node.outputs, result_json)},
             {"inputs", list_of(node.inputs, input_json)}};
   }
 

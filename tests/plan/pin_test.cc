@@ -70,7 +70,7 @@ TEST_CASE("pins are honoured, whatever they cost") {
     CHECK(to_string(value.tensor.layout) ==
           (value.name == "x" ? "R,R" : "S(1),S(0)"));
   }
-  CHECK(to_string(plan.nodes[1].outputs[0].layout) == "R,R");
+  CHECK(to_string(plan.nodes[1].outputs[0].tensor.layout) == "R,R");
 }
 
 TEST_CASE("a pin is taken in canonical form") {

@@ -59,17 +59,34 @@ TEST_CASE("on one rank nothing moves and the plan is proven") {
   CHECK(plan.summary.communication_nanoseconds == 0);
 }
 
-TEST_CASE("a small graph is planned as well as counting through finds") {
+TEST_CASE("small graphs are planned as well as counting through finds") {
   const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
   const RuleBook rules;
-  const PlanProblem problem = value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
-                          default_topology(), rules, registry, {}));
-  const PlanChoice choice = choose(problem);
-  CHECK(choice.objective == objective_nanoseconds(problem, choice.choices));
-  CHECK(choice.objective == exhaustive(problem));
-  CHECK(choice.lower_bound <= choice.objective);
+  const Graph training = test::linear_training(registry);
+  const Graph forward = test::mlp(registry);
+  const std::pair<const Graph*, std::vector<const char*>> problems[] = {
+      {&training, {}},
+      {&training, {"x=S(0)"}},
+      {&training, {"net.w=S(1)", "gy=S(0)"}},
+      {&forward, {}},
+      {&forward, {"x=S(0)", "down=S(1)"}},
+      {&forward, {"net.w1=S(0)", "act=S(0)"}},
+  };
+  for (const auto& [graph, pins] : problems) {
+    PlanOptions options;
+    for (const char* pin : pins) {
+      CAPTURE(pin);
+      options.pins.push_back(value_of(Pin::parse(pin)));
+    }
+    const PlanProblem problem = value_of(
+        PlanProblem::create(*graph, value_of(DeviceMesh::parse("2")),
+                            default_topology(), rules, registry, options));
+    const PlanChoice choice = choose(problem);
+    CAPTURE(graph->name());
+    CHECK(choice.objective == objective_nanoseconds(problem, choice.choices));
+    CHECK(choice.objective == exhaustive(problem));
+    CHECK(choice.lower_bound <= choice.objective);
+  }
 }
 
 TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {

@@ -71,7 +71,7 @@ void add_layer(Plan& plan, int index, const char* layout) {
   node.module_path = "net.layers." + name + ".proj";
   node.compute_nanoseconds = 7000;
   node.inputs = {{copy.from, copy.dst, plan.copies.size()}};
-  node.outputs = {{{4, 4}, DType::kF32, out}};
+  node.outputs = {{node.name, {{4, 4}, DType::kF32, out}}};
   plan.copies.push_back(std::move(copy));
   plan.nodes.push_back(std::move(node));
 }
