@@ -42,8 +42,7 @@ std::uint32_t choice_sharded_over(const PlanProblem& problem,
 // Where to start from: nothing decided; then the user inputs sharded along
 // their first or second dim (batch, sequence) over every set of mesh dims.
 std::vector<std::vector<std::uint32_t>> starts_of(const PlanProblem& problem) {
-  const std::vector<std::uint32_t> open(problem.variables().size(),
-                                        kUndecided);
+  const std::vector<std::uint32_t> open(problem.variables().size(), kUndecided);
   std::vector<std::vector<std::uint32_t>> starts{open};
   const std::uint32_t sets = 1U << problem.mesh().ndim();
   for (int tensor_dim = 0; tensor_dim < 2; ++tensor_dim) {
@@ -52,10 +51,8 @@ std::vector<std::vector<std::uint32_t>> starts_of(const PlanProblem& problem) {
       for (std::size_t v = 0; v < problem.variables().size(); ++v) {
         const PlanVariable& variable = problem.variables()[v];
         if (variable.kind == PlanVariable::Kind::kInput &&
-            problem.graph().inputs()[variable.index].kind ==
-                InputKind::kUser) {
-          start[v] =
-              choice_sharded_over(problem, variable, tensor_dim, mask);
+            problem.graph().inputs()[variable.index].kind == InputKind::kUser) {
+          start[v] = choice_sharded_over(problem, variable, tensor_dim, mask);
         }
       }
       if (start != open) starts.push_back(std::move(start));
@@ -118,8 +115,7 @@ Judged squeeze(const PlanProblem& problem, SearchBudget& budget, Judged best,
   double price = kFirstPrice;
   for (int i = 0; i < kAttempts && best.peak_bytes > limit && !budget.spent();
        ++i, price *= 3) {
-    search.prices().set_memory_price(price,
-                                      at_peak(problem, search.choices()));
+    search.prices().set_memory_price(price, at_peak(problem, search.choices()));
     search.improve();
     Judged found = judge(problem, search.choices());
     if (better(found, best, limit)) best = std::move(found);
@@ -141,8 +137,7 @@ PlanChoice choose(const PlanProblem& problem) {
     search.improve();
     search.spread_copies();
     Judged found = judge(problem, search.choices());
-    if (limit && found.peak_bytes > *limit &&
-        found.objective < kUnreachable) {
+    if (limit && found.peak_bytes > *limit && found.objective < kUnreachable) {
       found = squeeze(problem, budget, std::move(found), *limit);
     }
     if (first || better(found, best, limit)) best = std::move(found);
@@ -151,8 +146,8 @@ PlanChoice choose(const PlanProblem& problem) {
   PlanChoice out;
   out.objective = best.objective;
   out.lower_bound = std::min(least_unary_costs(problem), best.objective);
-  out.feasible = best.objective < kUnreachable &&
-                 (!limit || best.peak_bytes <= *limit);
+  out.feasible =
+      best.objective < kUnreachable && (!limit || best.peak_bytes <= *limit);
   out.choices = std::move(best.choices);
   return out;
 }

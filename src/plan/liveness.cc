@@ -51,7 +51,8 @@ class Ranges {
         touch(range_taken(variable, u, node.inputs[u]), at);
       }
       for (const ValueId output : node.outputs) {
-        range_of_value_[output.index()] = range_made(node, variable, output, at);
+        range_of_value_[output.index()] =
+            range_made(node, variable, output, at);
       }
     }
     for (; next_copy < copies_.size(); ++next_copy) make_copy(next_copy);
@@ -103,8 +104,7 @@ class Ranges {
   std::size_t range_made(const Node& node, PlanVariableId variable,
                          ValueId output, std::int64_t at) {
     const ValueId viewed = graph_.value(output).view_of;
-    const auto use =
-        std::find(node.inputs.begin(), node.inputs.end(), viewed);
+    const auto use = std::find(node.inputs.begin(), node.inputs.end(), viewed);
     if (!viewed.valid() || use == node.inputs.end()) {
       return open(output, made_layout(output), at);
     }

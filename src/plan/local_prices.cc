@@ -81,8 +81,9 @@ std::int64_t LocalPrices::operand_price(std::size_t operand,
   if (operand < set.num_uses) {
     const bool shared = std::find(view.wanted.begin(), view.wanted.end(), id) !=
                         view.wanted.end();
-    return price = shared ? 0
-                          : problem_.move_nanoseconds(view.value, view.made, id);
+    return price = shared
+                       ? 0
+                       : problem_.move_nanoseconds(view.value, view.made, id);
   }
   std::int64_t sum = 0;
   for (const LayoutId wanted : view.wanted) {
@@ -111,8 +112,8 @@ std::int64_t LocalPrices::ahead(PlanUse use, ValueId value,
   }
   for (std::size_t l = 0; l < layouts.size(); ++l) {
     if (extra[l] >= least) continue;
-    least = std::min(least, extra[l] + problem_.move_nanoseconds(
-                                           value, made, layouts[l]));
+    least = std::min(
+        least, extra[l] + problem_.move_nanoseconds(value, made, layouts[l]));
   }
   return least;
 }

@@ -57,8 +57,8 @@ class LocalPrices {
  private:
   struct OperandView {
     ValueId value;
-    bool counts = false;  // a use of an undecided maker asks nothing
-    LayoutId made;        // uses: the layout the value is made in
+    bool counts = false;             // a use of an undecided maker asks nothing
+    LayoutId made;                   // uses: the layout the value is made in
     std::vector<LayoutId> wanted;    // by others that are decided
     std::vector<PlanUse> undecided;  // makes: users yet to decide
     std::vector<std::int64_t> prices;  // by layout; kUnknown until asked for

@@ -118,10 +118,9 @@ bool LocalSearch::spread(PlanVariableId seed, std::size_t operand,
   constexpr std::size_t kMostVisits = 4;
   prices_.look_at(seed);
   const ChoiceSet& set = *problem_.variable(seed).choices;
-  const LocalPrices::Best forced =
-      prices_.best(kUnreachable, [&](std::uint32_t c) {
-        return set.layout(c, operand) == layout;
-      });
+  const LocalPrices::Best forced = prices_.best(
+      kUnreachable,
+      [&](std::uint32_t c) { return set.layout(c, operand) == layout; });
   if (forced.choice == kUndecided) return false;
   ++spread_number_;
   std::vector<Change> changes;
@@ -158,8 +157,8 @@ bool LocalSearch::spread(PlanVariableId seed, std::size_t operand,
 
 bool LocalSearch::spread_value(ValueId value) {
   const PlanValue& planned = problem_.value(value);
-  const LayoutId made = layout_at(problem_, choices_, planned.maker,
-                                  planned.operand);
+  const LayoutId made =
+      layout_at(problem_, choices_, planned.maker, planned.operand);
   for (const PlanUse& use : planned.uses) {
     const LayoutId wanted =
         layout_at(problem_, choices_, use.variable, use.operand);

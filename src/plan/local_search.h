@@ -66,8 +66,8 @@ class LocalSearch {
 
   bool spread(PlanVariableId seed, std::size_t operand, LayoutId layout);
   bool spread_value(ValueId value);
-  std::int64_t move(PlanVariableId id, std::uint32_t choice,
-                    std::int64_t price, std::vector<Change>& changes);
+  std::int64_t move(PlanVariableId id, std::uint32_t choice, std::int64_t price,
+                    std::vector<Change>& changes);
 
   const PlanProblem& problem_;
   SearchBudget& budget_;

@@ -43,10 +43,9 @@ Alternative best_alternative(const PlanProblem& problem,
   const ChoiceSet& set = *problem.variable(use.variable).choices;
   prices.look_at(use.variable);
   const std::int64_t now = prices.price(choices[use.variable.index()]);
-  const LocalPrices::Best other =
-      prices.best(now + kUnreachable, [&](std::uint32_t c) {
-        return set.layout(c, use.operand) != copy.dst;
-      });
+  const LocalPrices::Best other = prices.best(
+      now + kUnreachable,
+      [&](std::uint32_t c) { return set.layout(c, use.operand) != copy.dst; });
   if (other.choice == kUndecided) return best;
   return {other.price - now, set.layout(other.choice, use.operand)};
 }

@@ -185,8 +185,7 @@ Module module_tree(const Plan& plan) {
   const std::vector<std::size_t> users = first_users(plan);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] >= plan.nodes.size()) continue;
-    descend(root, home[users[c]])
-        .moves.push_back({users[c], false, c});
+    descend(root, home[users[c]]).moves.push_back({users[c], false, c});
   }
   const auto sort_moves = [](Module& module, const auto& self) -> void {
     std::stable_sort(module.moves.begin(), module.moves.end(),

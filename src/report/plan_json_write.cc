@@ -93,8 +93,8 @@ class Writer {
     for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
       out["copies"].push_back(copy(i));
     }
-    out["nodes"] = list_of(plan_.nodes,
-                           [&](const PlannedNode& n) { return node(n); });
+    out["nodes"] =
+        list_of(plan_.nodes, [&](const PlannedNode& n) { return node(n); });
     out["outputs"] =
         list_of(plan_.outputs, [](const PlannedOutput& output) -> Json {
           Json entry = {{"kind", output.kind}};
@@ -137,10 +137,9 @@ class Writer {
 
   Json step(const PlannedStep& s) const {
     return {{"collective", to_string(s.collective)},
-            {"mesh_dims", list_of(s.mesh_dims,
-                                  [&](std::int32_t dim) {
-                                    return plan_.mesh.name(dim);
-                                  })},
+            {"mesh_dims",
+             list_of(s.mesh_dims,
+                     [&](std::int32_t dim) { return plan_.mesh.name(dim); })},
             {"bytes_per_rank", s.bytes_per_rank},
             {"us", us(s.nanoseconds)}};
   }

@@ -83,10 +83,11 @@ class Printer {
     const std::string limit = memory.limit_bytes
                                   ? "of " + bytes_text(*memory.limit_bytes)
                                   : std::string("no limit");
-    line("  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
-         bytes_text(memory.peak_bytes), limit,
-         bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
-         node_name(memory.peak_at));
+    line(
+        "  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
+        bytes_text(memory.peak_bytes), limit,
+        bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
+        node_name(memory.peak_at));
     line("  sent           {:>12}   {}", bytes_text(sum.bytes_per_rank),
          collectives_text(sum));
   }
@@ -124,8 +125,9 @@ class Printer {
       width = std::max(width, titles.back().size());
     }
     for (const auto& [role, title] :
-         {std::pair{"user_input", "inputs"}, std::pair{"parameter", "parameters"},
-          std::pair{"buffer", "buffers"}, std::pair{"constant", "constants"}}) {
+         {std::pair{"user_input", "inputs"},
+          std::pair{"parameter", "parameters"}, std::pair{"buffer", "buffers"},
+          std::pair{"constant", "constants"}}) {
       bool any = false;
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const PlannedValue& value = plan_.values[rows[i].members.front()];
@@ -181,8 +183,8 @@ class Printer {
         !module.children.empty() &&
         std::all_of(module.children.begin(), module.children.end(),
                     [](const Module& child) {
-                      return is_number(child.name.substr(
-                          0, child.name.find_first_of(".,")));
+                      return is_number(
+                          child.name.substr(0, child.name.find_first_of(".,")));
                     });
     if (module.repeats == 1 && module.nodes.empty() && module.moves.empty() &&
         (only_numbers || module.children.size() == 1)) {
@@ -225,7 +227,8 @@ class Printer {
         plan_.nodes[a.node].phase != plan_.nodes[b.node].phase) {
       return false;
     }
-    if (a.inside) return plan_.nodes[a.node].inside == plan_.nodes[b.node].inside;
+    if (a.inside)
+      return plan_.nodes[a.node].inside == plan_.nodes[b.node].inside;
     const PlannedCopy& x = plan_.copies[a.copy];
     const PlannedCopy& y = plan_.copies[b.copy];
     return x.src == y.src && x.dst == y.dst && x.steps == y.steps;

@@ -27,7 +27,8 @@ inline void check_plan(const Plan& plan) {
     CHECK(!(copy.src == copy.dst));
     CHECK(copy.made_at <= copy.freed_at);
     CHECK(!copy.reason.empty());
-    for (const PlannedStep& step : copy.steps) communication += step.nanoseconds;
+    for (const PlannedStep& step : copy.steps)
+      communication += step.nanoseconds;
     hidden += copy.hidden_nanoseconds;
   }
   const auto check_input = [&](const PlannedInput& input, std::int64_t at) {

@@ -90,8 +90,7 @@ TEST_CASE("pins that do not fit") {
   CHECK_CODE(planner.plan({"x=R"}), ErrorCode::kPinDoesNotFit);
   CHECK_CODE(planner.plan({"x=S(2),R"}), ErrorCode::kPinDoesNotFit);
   CHECK_CODE(planner.plan({"x=P(sum),R"}), ErrorCode::kPinDoesNotFit);
-  CHECK_CODE(planner.plan({"x=S(1),R"}, "a=33,b=2"),
-             ErrorCode::kPinDoesNotFit);
+  CHECK_CODE(planner.plan({"x=S(1),R"}, "a=33,b=2"), ErrorCode::kPinDoesNotFit);
 }
 
 TEST_CASE("no strategy of relu makes a partial sum") {

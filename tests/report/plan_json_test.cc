@@ -116,9 +116,8 @@ TEST_CASE("plans that are malformed say where") {
 }
 
 TEST_CASE("a plan of another schema is not read") {
-  CHECK_CODE(parse_plan_json(spoilt([](auto& j) {
-               j["schema"] = "shardprop.plan/2";
-             })),
+  CHECK_CODE(parse_plan_json(
+                 spoilt([](auto& j) { j["schema"] = "shardprop.plan/2"; })),
              ErrorCode::kPlanSchemaVersion);
 }
 

@@ -116,7 +116,7 @@ struct PlannedNode {
 
 // What the program hands back, in the layout it is handed back in.
 struct PlannedOutput {
-  std::string kind;  // "user", "loss", "gradient", "update"
+  std::string kind;    // "user", "loss", "gradient", "update"
   std::string target;  // gradients and updates: of which input
   PlannedInput value;
   friend bool operator==(const PlannedOutput&, const PlannedOutput&) = default;
