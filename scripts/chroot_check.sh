@@ -53,6 +53,7 @@ inside() {
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     ${http_proxy:+http_proxy="$http_proxy"} \
     ${https_proxy:+https_proxy="$https_proxy"} \
+    ${SHARDPROP_JOBS:+SHARDPROP_JOBS="$SHARDPROP_JOBS"} \
     /bin/bash -c "cd /root/shardprop && $*"
   echo "($((SECONDS - began)) s)"
 }

@@ -48,6 +48,7 @@ has_torch "$python" || skip "$python has no torch 2.13 with transformers"
 
 export SHARDPROP_ORACLE=$PWD/$build/tests/oracle/shardprop_oracle
 export SHARDPROP_BIN=$PWD/$build/tools/shardprop
+export SHARDPROP_PRICES=$PWD/$build/tests/oracle/redistribute_prices
 export PYTHONDONTWRITEBYTECODE=1
 if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
   export SHARDPROP_CASES=${SHARDPROP_CASES:-40000}

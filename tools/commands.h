@@ -8,6 +8,8 @@ namespace shardprop::cli {
 Command explain_command();
 Command ops_command();
 Command propagate_command();
+Command redistribute_command();
+Command solve_command();
 Command topologies_command();
 
 }  // namespace shardprop::cli

@@ -1,9 +1,18 @@
+#include "base/parse_int.h"
+#include "base/try.h"
 #include "commands.h"
 
+#include <shardprop/io/topology_file.h>
 #include <shardprop/mesh/topology.h>
+#include <shardprop/redistribute/fit.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace shardprop::cli {
 namespace {
@@ -55,7 +64,72 @@ void print_json(Console& console) {
   console.data << list.dump(1) << '\n';
 }
 
+struct FitRequest {
+  CollectiveKind collective;
+  GroupPlace place;
+  std::string path;
+};
+
+// "all_gather:8x2=table.txt": collective, ranks a node, nodes, table.
+Result<FitRequest> parse_fit(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::size_t cross = text.find('x', colon);
+  const std::size_t equals = text.find('=', cross);
+  if (equals != std::string::npos) {
+    const auto kind = parse_collective_kind(text.substr(0, colon));
+    const auto ranks = parse_int(text.substr(colon + 1, cross - colon - 1));
+    const auto nodes = parse_int(text.substr(cross + 1, equals - cross - 1));
+    if (kind && ranks && nodes && *ranks > 0 && *nodes > 0) {
+      return FitRequest{
+          *kind, {*ranks * *nodes, *ranks, *nodes}, text.substr(equals + 1)};
+    }
+  }
+  return fail(Error{ErrorCode::kInvalidArgument,
+                    "`" + text + "` says of no table what it measures",
+                    "--fit",
+                    {},
+                    "write all_gather:8x2=table.txt: collective, ranks a "
+                    "node, nodes and file"});
+}
+
+// The base with fitted lines for every place that was measured.
+Result<int> run_fit(const Arguments& arguments, Console& console) {
+  SP_ASSIGN(Topology topology, load_topology(arguments.get("--topology")));
+  topology.name = "fitted-" + topology.name;
+  for (const std::string& text : arguments.all("--fit")) {
+    SP_ASSIGN(const FitRequest request, parse_fit(text));
+    std::ifstream in(request.path, std::ios::binary);
+    std::ostringstream table;
+    if (!in || !(table << in.rdbuf())) {
+      return fail(Error{ErrorCode::kMeasurementTable,
+                        "the table cannot be read",
+                        request.path,
+                        {},
+                        {}});
+    }
+    const auto rows = parse_measurements(table.str());
+    if (!rows) return fail(Error(rows.error()).at(request.path));
+    auto fit = fit_collective(request.collective, request.place, *rows,
+                              "fit of " + request.path);
+    if (!fit) return fail(Error(fit.error()).at(request.path));
+    std::erase_if(topology.measured, [&](const MeasuredLine& line) {
+      return line.collective == request.collective &&
+             line.ranks_per_node == request.place.ranks_per_node &&
+             line.nodes == request.place.nodes;
+    });
+    topology.measured.insert(topology.measured.end(), fit->lines.begin(),
+                             fit->lines.end());
+    console.messages << fmt::format(
+        "{}: {} measurements, {} lines, off by {:.1f} % at most\n",
+        request.path, rows->size(), fit->lines.size(),
+        100 * fit->worst_relative_error);
+  }
+  console.data << topology_to_toml(topology);
+  return kDone;
+}
+
 Result<int> run_topologies(const Arguments& arguments, Console& console) {
+  if (arguments.has("--fit")) return run_fit(arguments, console);
   if (arguments.get("--format") == "json") {
     print_json(console);
   } else {
@@ -68,9 +142,19 @@ Result<int> run_topologies(const Arguments& arguments, Console& console) {
 
 Command topologies_command() {
   return {.name = "topologies",
-          .summary = "the presets, with their figures and sources",
+          .summary = "the presets, with their figures and sources; fits",
           .example = "shardprop topologies",
-          .options = {format_option(), output_option()},
+          .options = {{.name = "--fit",
+                       .value = "COLLECTIVE:RANKSxNODES=TABLE",
+                       .help = "write a topology file fitted to measurements "
+                               "(rows of nccl-tests, or bytes and us)",
+                       .repeatable = true},
+                      {.name = "--topology",
+                       .value = "NAME|FILE.toml",
+                       .help = "what --fit starts from",
+                       .fallback = "dgx-h100"},
+                      format_option(),
+                      output_option()},
           .run = run_topologies};
 }
 

@@ -24,7 +24,8 @@ int solve_file(const std::string& path, double seconds, int threads,
   options.time_limit_seconds = seconds;
   options.threads = threads;
   options.seed = seed;
-  const auto contest = shardprop::io::read_contest(path, std::uint64_t{1} << 31);
+  const auto contest =
+      shardprop::io::read_contest(path, std::uint64_t{1} << 31);
   if (!contest.has_value()) {
     fmt::print(stderr, "{}", shardprop::to_string(contest.error()));
     return 3;

@@ -40,7 +40,7 @@ def small_150():
     shapes = []
     for i in range(150):
         rows = 2 + (i * 37) % 61
-        columns = (16, 48, 64, 100, 128, 256, 512)[i % 7]
+        columns = (16, 48, 64, 104, 128, 256, 512)[i % 7]
         shapes.append((rows, columns))
     return shapes
 

@@ -4,6 +4,8 @@
 
 #include <shardprop/kernels/cuda.h>
 
+#include "cuda_emulation.h"
+
 #include "../src/cuda/dispatch.h"
 #include "../src/cuda/elements_body.h"
 #include "../src/cuda/launch.h"
@@ -16,8 +18,11 @@ namespace {
 // Fewer than the tiles of most cases, so that blocks loop.
 constexpr std::uint32_t kBlocks = 3;
 
+std::int64_t launches = 0;
+
 template <class Body>
 LaunchError launch(const Body& body) {
+  ++launches;
   for (std::uint32_t block = 0; block < kBlocks; ++block) {
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
       body(block, thread);
@@ -59,6 +64,8 @@ LaunchError launch_any_rows(RowTypes types, const Params& params) {
 
 }  // namespace
 
+std::int64_t emulated_launches() { return launches; }
+
 const char* describe(LaunchError) { return "no error can come of the host"; }
 
 LaunchError launch_rows(RowTypes types, const SmallRowsParams& params, void*) {
@@ -79,6 +86,7 @@ LaunchError launch_transposition(int from_size, const ElementsParams& params,
                                  void*) {
   return with_unsigned(from_size, [&](auto type) -> LaunchError {
     using Body = Transposition<typename decltype(type)::type>;
+    ++launches;
     typename Body::Square square;
     for (std::uint64_t tile = 0; tile < params.tiles; ++tile) {
       for (std::uint32_t thread = 0; thread < kThreads; ++thread) {

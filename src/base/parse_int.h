@@ -10,8 +10,9 @@ namespace shardprop {
 
 inline std::optional<std::int64_t> parse_int(std::string_view text) {
   std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, code] = std::from_chars(begin, end, value);
   if (code != std::errc() || stop != end) return std::nullopt;
   return value;
 }

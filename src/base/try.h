@@ -9,6 +9,7 @@
 
 #include <utility>
 
+// NOLINTBEGIN(bugprone-macro-parentheses): declarations and types take none.
 #define SP_CONCAT_(a, b) a##b
 #define SP_CONCAT(a, b) SP_CONCAT_(a, b)
 
@@ -22,3 +23,4 @@
 #define SP_CHECK(expr) SP_CHECK_(SP_CONCAT(sp_result_, __LINE__), expr)
 #define SP_CHECK_(tmp, expr) \
   if (auto tmp = (expr); !tmp) return ::shardprop::fail(std::move(tmp).error())
+// NOLINTEND(bugprone-macro-parentheses)

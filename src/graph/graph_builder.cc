@@ -6,6 +6,7 @@
 #include "graph/node_list.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace shardprop {
@@ -26,8 +27,7 @@ Result<void> check_results(const NewNode& node) {
     // Kernels may leave out what the declaration promises, and the other way
     // round.
     if (output == OpSchema::kNotProduced || !(*inferred)[i]) continue;
-    const TensorMeta& given =
-        node.op.outputs[static_cast<std::size_t>(output)];
+    const TensorMeta& given = node.op.outputs[static_cast<std::size_t>(output)];
     fits = given.shape() == (*inferred)[i]->shape() &&
            given.dtype() == (*inferred)[i]->dtype();
   }
@@ -53,7 +53,8 @@ Result<void> check_results(const NewNode& node) {
 class GraphBuilder::Impl {
  public:
   Impl(std::string name, const OpRegistry& op_registry)
-      : registry(op_registry), nodes(std::move(name)),
+      : registry(op_registry),
+        nodes(std::move(name)),
         mutations(nodes, op_registry) {}
 
   const OpRegistry& registry;
@@ -79,6 +80,12 @@ Result<ValueId> GraphBuilder::add_input(NewInput input) {
 }
 
 Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
+  if (node.op.function->has_tag("inplace_view")) {
+    return fail(ErrorCode::kNotFunctional,
+                "`" + node.op.name() + "` of node `" + node.name +
+                    "` changes the shape of a tensor in place",
+                "call the operator without the underscore in the model");
+  }
   SP_CHECK(check_results(node));
   if (node.op.function->is_mutating()) {
     return impl_->mutations.append_mutating(std::move(node));
@@ -150,21 +157,18 @@ const TensorMeta& GraphBuilder::meta(ValueId value) const {
 
 Result<Graph> GraphBuilder::build() && {
   std::vector<GraphOutput>& outputs = impl_->nodes.body().outputs;
+  std::unordered_set<ValueId> updated;
   for (const NewOutput& output : impl_->outputs) {
     SP_ASSIGN(const ValueId value, impl_->mutations.current(output.value));
     outputs.push_back({value, output.kind, output.target});
+    if (output.kind == OutputKind::kUpdate) updated.insert(output.target);
   }
   // Inputs that were written in place become outputs, as a functional program
   // has them.
   const std::vector<GraphInput> inputs = impl_->nodes.body().inputs;
   for (const GraphInput& input : inputs) {
     SP_ASSIGN(const ValueId now, impl_->mutations.current(input.value));
-    const bool listed = std::any_of(
-        impl_->outputs.begin(), impl_->outputs.end(), [&](const auto& output) {
-          return output.kind == OutputKind::kUpdate &&
-                 output.target == input.value;
-        });
-    if (now != input.value && !listed) {
+    if (now != input.value && !updated.contains(input.value)) {
       outputs.push_back({now, OutputKind::kUpdate, input.value});
     }
   }

@@ -132,10 +132,12 @@ Result<ValueId> Mutations::current(ValueId handle) {
 }
 
 Result<std::vector<ValueId>> Mutations::append_generated(NewNode node) {
-  if (++generated_ > kLeastGenerated + nodes_.body().nodes.size() / 2) {
-    return not_functional("the writes in place of this graph take too many "
-                          "steps to carry to all views",
-                          kHelp);
+  generated_ += 1 + node.op.outputs.size();
+  if (generated_ > kLeastGenerated + nodes_.body().values.size() / 2) {
+    return not_functional(
+        "the writes in place of this graph take too many "
+        "steps to carry to all views",
+        kHelp);
   }
   return nodes_.append_generated(std::move(node));
 }
@@ -276,8 +278,8 @@ Result<std::vector<ValueId>> Mutations::append_mutating(NewNode node) {
       form->writes.empty()
           ? 0
           : operands_of(mutating, form->writes.front().argument).size();
-  const auto results = by_result(
-      nodes_.body().nodes.back().op, outputs, list_length);
+  const auto results =
+      by_result(nodes_.body().nodes.back().op, outputs, list_length);
   for (const FunctionalForm::Write& write_to : form->writes) {
     const auto operands = operands_of(mutating, write_to.argument);
     const std::vector<ValueId>& values = results[write_to.result];
@@ -291,11 +293,11 @@ Result<std::vector<ValueId>> Mutations::append_mutating(NewNode node) {
                         " into " + to_string(wanted));
       }
       if (found.dtype() != wanted.dtype()) {
-        SP_ASSIGN(const std::vector<ValueId> cast,
-                  append_generated("aten._to_copy.default",
-                                   {{"self", TensorArg{0}},
-                                    {"dtype", wanted.dtype()}},
-                                   {value}));
+        SP_ASSIGN(
+            const std::vector<ValueId> cast,
+            append_generated(
+                "aten._to_copy.default",
+                {{"self", TensorArg{0}}, {"dtype", wanted.dtype()}}, {value}));
         value = cast.front();
       }
       SP_CHECK(write(handles[operands[i]], value));

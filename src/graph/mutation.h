@@ -33,7 +33,7 @@ class Mutations {
  private:
   struct Cell {
     ValueId now;
-    ValueId base;  // the handle viewed; invalid at the root of a family
+    ValueId base;       // the handle viewed; invalid at the root of a family
     ValueId base_seen;  // the value of the base that `now` agrees with
     ValueId root;
     int depth = 0;              // views between it and the root

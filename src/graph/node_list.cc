@@ -4,6 +4,7 @@
 #include "graph/view_algebra.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace shardprop {
@@ -32,7 +33,7 @@ ValueId NodeList::add_value(Value value, ValueId view_of) {
     body_->storages.push_back({value.storage, {}});
   }
   body_->storages[value.storage.index()].values.push_back(id);
-  value_names_.insert(value.name);
+  value_names_.emplace(value.name, id);
   body_->values.push_back(std::move(value));
   return id;
 }
@@ -53,24 +54,23 @@ Result<ValueId> NodeList::add_input(NewInput input) {
 
 Result<void> NodeList::check_names(const NewNode& node) const {
   if (node_names_.contains(node.name)) return doubled(node.name, "nodes");
-  for (std::size_t i = 0; i < node.output_names.size(); ++i) {
-    const std::string& name = node.output_names[i];
-    const auto end =
-        node.output_names.begin() + static_cast<std::ptrdiff_t>(i);
-    if (value_names_.contains(name) ||
-        std::find(node.output_names.begin(), end, name) != end) {
+  std::unordered_set<std::string_view> own;
+  for (const std::string& name : node.output_names) {
+    if (value_names_.contains(name) || !own.insert(name).second) {
       return doubled(name, "values");
     }
   }
   return {};
 }
 
-std::string NodeList::unique_node_name(std::string_view wanted) const {
+std::string NodeList::unique_node_name(std::string_view wanted) {
   std::string name(wanted);
-  for (int i = 1; node_names_.contains(name) || value_names_.contains(name);
-       ++i) {
-    name = std::string(wanted) + '_' + std::to_string(i);
-  }
+  if (!node_names_.contains(name) && !value_names_.contains(name)) return name;
+  // Counted on, not from 1 again: a program may want one name very often.
+  int& suffix = last_suffix_[name];
+  do {
+    name = std::string(wanted) + '_' + std::to_string(++suffix);
+  } while (node_names_.contains(name) || value_names_.contains(name));
   return name;
 }
 
@@ -122,11 +122,11 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
 }
 
 std::vector<ValueId> NodeList::append_generated(NewNode node) {
-  node.name = unique_node_name(
-      node.name.empty() ? node.op.function->base_name() : node.name);
+  node.name = unique_node_name(node.name.empty() ? node.op.function->base_name()
+                                                 : node.name);
   node.output_names.clear();
-  for (std::size_t i = 0; node.op.outputs.size() > 1 &&
-                          i < node.op.outputs.size(); ++i) {
+  for (std::size_t i = 0;
+       node.op.outputs.size() > 1 && i < node.op.outputs.size(); ++i) {
     node.output_names.push_back(
         unique_node_name(node.name + '_' + std::to_string(i)));
   }
@@ -204,6 +204,12 @@ void NodeList::drop_unused_generated() {
   body_->nodes = std::move(nodes);
   body_->values = std::move(values);
   body_->storages = std::move(storages);
+  node_names_.clear();
+  value_names_.clear();
+  for (const Node& node : body_->nodes) node_names_.emplace(node.name, node.id);
+  for (const Value& value : body_->values) {
+    value_names_.emplace(value.name, value.id);
+  }
 }
 
 void NodeList::link_consumers() {
@@ -252,8 +258,8 @@ void NodeList::mark_phases() {
     bool is_backward = !forward[i] && backward[i];
     if (!forward[i] && !backward[i]) {
       // Leads to no output: of the phase of what it uses.
-      is_backward = std::any_of(
-          node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      is_backward =
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
             const NodeId producer = body_->value(id).producer;
             return producer.valid() &&
                    body_->node(producer).phase == Phase::kBackward;
@@ -264,11 +270,9 @@ void NodeList::mark_phases() {
 }
 
 void NodeList::index_names() {
-  for (const Node& node : body_->nodes) {
-    body_->node_names.emplace(node.name, node.id);
-  }
+  body_->node_names = std::move(node_names_);
+  body_->value_names = std::move(value_names_);
   for (const Value& value : body_->values) {
-    body_->value_names.emplace(value.name, value.id);
     if (!value.qualified_name.empty()) {
       body_->qualified_names.emplace(value.qualified_name, value.id);
     }

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 namespace shardprop {
@@ -25,7 +25,7 @@ class NodeList {
   // made unique, and it goes away again if nothing uses it.
   std::vector<ValueId> append_generated(NewNode node);
 
-  std::string unique_node_name(std::string_view wanted) const;
+  std::string unique_node_name(std::string_view wanted);
   Graph::Body& body() { return *body_; }
   const Graph::Body& body() const { return *body_; }
 
@@ -43,9 +43,9 @@ class NodeList {
 
   std::unique_ptr<Graph::Body> body_;
   std::vector<bool> generated_;  // by node
-  // Generated values take the names that they find free.
-  std::unordered_set<std::string> value_names_;
+  std::unordered_map<std::string, ValueId> value_names_;
   std::unordered_map<std::string, NodeId> node_names_;
+  std::unordered_map<std::string, int> last_suffix_;
 };
 
 }  // namespace shardprop

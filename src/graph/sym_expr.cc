@@ -111,10 +111,10 @@ bool any_opaque(const SymExpr::Node& node) {
 
 bool equal(const SymExpr::Node& a, const SymExpr::Node& b) {
   return a.op == b.op && a.value == b.value && a.text == b.text &&
-         std::equal(
-             a.operands.begin(), a.operands.end(), b.operands.begin(),
-             b.operands.end(),
-             [](const SymNode& x, const SymNode& y) { return equal(*x, *y); });
+         std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(),
+                    b.operands.end(), [](const SymNode& x, const SymNode& y) {
+                      return equal(*x, *y);
+                    });
 }
 
 int precedence(SymOp op) {
@@ -166,10 +166,13 @@ std::string print(const SymExpr::Node& node) {
     const SymExpr::Node& operand = *node.operands[i];
     const int inner = precedence(operand.op);
     const int outer = precedence(node.op);
-    // Only sums and products may lose the brackets of their equals.
-    const bool brackets = !call && (inner < outer || (inner == outer && i > 0 &&
-                                                      operand.op != node.op) ||
-                                    (inner == outer && inner == 3));
+    // Sums in sums and products in products read the same without brackets.
+    const bool associates =
+        operand.op == node.op &&
+        (node.op == SymOp::kAdd || node.op == SymOp::kMultiply);
+    const bool equals =
+        inner == outer && !associates && (i > 0 || node.op == SymOp::kPower);
+    const bool brackets = !call && (inner < outer || equals);
     if (i > 0) out += infix(node.op);
     out += brackets ? '(' + print(operand) + ')' : print(operand);
   }

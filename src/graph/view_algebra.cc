@@ -24,8 +24,8 @@ constexpr std::array<std::string_view, 6> kMayCopy = {
 
 // Keep the elements in their order.
 constexpr std::array<std::string_view, 9> kReshapes = {
-    "view",      "reshape",   "_reshape_alias", "flatten", "unflatten",
-    "unsqueeze", "squeeze",   "view_as",        "reshape_as"};
+    "view",      "reshape", "_reshape_alias", "flatten",   "unflatten",
+    "unsqueeze", "squeeze", "view_as",        "reshape_as"};
 
 constexpr std::array<std::string_view, 7> kIdentities = {
     "alias", "detach", "lift_fresh", "contiguous", "to", "type_as", "view_of"};
@@ -112,7 +112,8 @@ std::vector<std::optional<std::size_t>> viewed_operands(const OpSchema& op) {
   for (const ArgumentSchema& result : op.function->returns()) {
     if (result.type != ArgumentType::kTensor) continue;
     // A list of results stands last or alone, so that it takes what is left.
-    const std::size_t count = result.is_list ? op.output_slots.size() - slot : 1;
+    const std::size_t count =
+        result.is_list ? op.output_slots.size() - slot : 1;
     const auto operand = aliased_operand(op, result);
     for (std::size_t i = 0; i < count && slot < op.output_slots.size();
          ++i, ++slot) {

@@ -17,14 +17,15 @@ std::vector<std::optional<std::size_t>> viewed_operands(const OpSchema& op);
 
 // What turns (base, written) into the base after its view was written.
 struct WriteBack {
-  std::string op;  // empty: the written value is the base
+  std::string op;                        // empty: the written value is the base
   std::vector<GivenArgument> arguments;  // TensorArgs: see takes_base
   bool takes_base = false;  // operands are base, written; else written alone
 };
 
 // The write back through output `output` of `view`; nullopt when the view
 // cannot be written through.
-// Worked example: y = x[2:4]; y.add_(1) ends with slice_scatter(x, y', 0, 2, 4).
+// Worked example: y = x[2:4]; y.add_(1) ends with slice_scatter(x, y', 0, 2,
+// 4).
 std::optional<WriteBack> write_back(const OpSchema& view, std::size_t output);
 
 }  // namespace shardprop

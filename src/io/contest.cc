@@ -106,19 +106,23 @@ tl::unexpected<Error> misshapen(std::string message) {
 Result<Problem> build(const Parts& parts) {
   const std::size_t n = parts.node_costs.size();
   if (parts.intervals.size() != n || parts.usages.size() != n) {
-    return misshapen(fmt::format(
-        "{} intervals, {} lists of costs and {} lists of usages are not one each "
-        "per node", parts.intervals.size(), n, parts.usages.size()));
+    return misshapen(
+        fmt::format("{} intervals, {} lists of costs and {} lists of usages "
+                    "are not one each "
+                    "per node",
+                    parts.intervals.size(), n, parts.usages.size()));
   }
   if (parts.edge_nodes.size() != parts.edge_costs.size()) {
     return misshapen(fmt::format("{} edges but {} lists of edge costs",
-                                 parts.edge_nodes.size(), parts.edge_costs.size()));
+                                 parts.edge_nodes.size(),
+                                 parts.edge_costs.size()));
   }
   ProblemBuilder builder;
   for (std::size_t i = 0; i < n; ++i) {
     const auto interval = parts.intervals[i];
     if (interval.size() != 2) {
-      return misshapen(fmt::format("the interval of node {} is not [lo, hi]", i));
+      return misshapen(
+          fmt::format("the interval of node {} is not [lo, hi]", i));
     }
     const VariableId v = builder.add_variable(parts.node_costs[i]);
     builder.add_usage(v, {interval[0], interval[1]}, parts.usages[i]);
@@ -126,18 +130,20 @@ Result<Problem> build(const Parts& parts) {
   for (std::size_t e = 0; e < parts.edge_nodes.size(); ++e) {
     const auto nodes = parts.edge_nodes[e];
     if (nodes.size() != 2) {
-      return misshapen(fmt::format("edge {} joins {} nodes, not two", e, nodes.size()));
+      return misshapen(
+          fmt::format("edge {} joins {} nodes, not two", e, nodes.size()));
     }
     if (nodes[0] < 0 || nodes[1] < 0 ||
         nodes[0] >= static_cast<std::int64_t>(n) ||
         nodes[1] >= static_cast<std::int64_t>(n)) {
-      return misshapen(fmt::format("edge {} names a node that does not exist", e));
+      return misshapen(
+          fmt::format("edge {} names a node that does not exist", e));
     }
     const auto a = static_cast<std::size_t>(nodes[0]);
     const auto b = static_cast<std::size_t>(nodes[1]);
     const TableId table =
-        builder.add_table(parts.node_costs[a].size(), parts.node_costs[b].size(),
-                          parts.edge_costs[e]);
+        builder.add_table(parts.node_costs[a].size(),
+                          parts.node_costs[b].size(), parts.edge_costs[e]);
     builder.add_edge(VariableId(a), VariableId(b), table);
   }
   if (parts.limit.has_value()) builder.set_limit(*parts.limit);
@@ -148,7 +154,8 @@ template <class Range>
 void append_list(std::string& out, const Range& values) {
   out += '[';
   for (std::size_t i = 0; i < values.size(); ++i) {
-    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",", values[i]);
+    fmt::format_to(std::back_inserter(out), "{}{}", i == 0 ? "" : ",",
+                   values[i]);
   }
   out += ']';
 }
@@ -163,7 +170,8 @@ Result<ContestProblem> parse_contest(std::string_view text) {
   std::string key;
   for (bool first = true; json.next_member(first, key);) {
     found = found || key == "problem";
-    if (!(key == "problem" ? read_problem(json, parts) : json.skip_value())) break;
+    if (!(key == "problem" ? read_problem(json, parts) : json.skip_value()))
+      break;
   }
   if (json.failed() || !json.at_end()) return fail(json.error());
   if (!found) return misshapen("the file has no \"problem\"");
@@ -173,10 +181,11 @@ Result<ContestProblem> parse_contest(std::string_view text) {
 
 Result<ContestProblem> read_contest(const std::string& path,
                                     std::uint64_t max_bytes) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"),
-                                                        gzclose);
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(
+      gzopen(path.c_str(), "rb"), gzclose);
   if (file == nullptr) {
-    return fail(Error{ErrorCode::kContestFile, "the file cannot be opened", path, {}, {}});
+    return fail(Error{
+        ErrorCode::kContestFile, "the file cannot be opened", path, {}, {}});
   }
   gzbuffer(file.get(), 1U << 18);
   std::string text;
@@ -187,15 +196,19 @@ Result<ContestProblem> read_contest(const std::string& path,
     const int got = gzread(file.get(), text.data() + had, kPiece);
     if (got < 0) {
       return fail(Error{ErrorCode::kContestFile,
-                        "the file is damaged or cannot be read", path, {}, {}});
+                        "the file is damaged or cannot be read",
+                        path,
+                        {},
+                        {}});
     }
     text.resize(had + static_cast<std::size_t>(got));
     if (text.size() > max_bytes) {
-      return fail(Error{ErrorCode::kContestFile,
-                        fmt::format("the file holds more than {} bytes", max_bytes),
-                        path,
-                        {},
-                        "raise --max-input if the file is meant to be this large"});
+      return fail(
+          Error{ErrorCode::kContestFile,
+                fmt::format("the file holds more than {} bytes", max_bytes),
+                path,
+                {},
+                "raise --max-input if the file is meant to be this large"});
     }
     if (static_cast<unsigned>(got) < kPiece) break;
   }
@@ -216,11 +229,13 @@ Result<std::string> write_contest(const ContestProblem& contest) {
   for (std::size_t i = 0; i < problem.num_variables(); ++i) {
     const VariableId v(i);
     if (problem.num_usages(v) > 1) {
-      return misshapen(fmt::format(
-          "variable {} uses bytes over {} intervals; the contest format has one",
-          i, problem.num_usages(v)));
+      return misshapen(
+          fmt::format("variable {} uses bytes over {} intervals; the contest "
+                      "format has one",
+                      i, problem.num_usages(v)));
     }
-    std::vector<std::int64_t> cost(problem.costs(v).begin(), problem.costs(v).end());
+    std::vector<std::int64_t> cost(problem.costs(v).begin(),
+                                   problem.costs(v).end());
     for (const std::uint32_t choice : pinned[i]) {
       for (std::size_t c = 0; c < cost.size(); ++c) {
         if (c != choice) cost[c] = solver::kForbidden;
@@ -228,8 +243,8 @@ Result<std::string> write_contest(const ContestProblem& contest) {
     }
     const char* const comma = i == 0 ? "" : ",";
     const std::vector<std::int64_t> none(cost.size(), 0);
-    const Usage usage = problem.num_usages(v) == 1 ? problem.usage(v, 0)
-                                                   : Usage{{0, 0}, none};
+    const Usage usage =
+        problem.num_usages(v) == 1 ? problem.usage(v, 0) : Usage{{0, 0}, none};
     intervals += comma;
     costs += comma;
     usages += comma;

@@ -15,8 +15,7 @@ bool is_gzip(std::string_view bytes) {
 
 Error too_large(std::int64_t limit) {
   return Error{ErrorCode::kInputTooLarge,
-               "the program is larger than " + std::to_string(limit) +
-                   " bytes",
+               "the program is larger than " + std::to_string(limit) + " bytes",
                {},
                {},
                "--max-input raises the limit"};
@@ -89,8 +88,8 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
     out.append(block.data(), made);
     if (status == Z_STREAM_END) {
       ended = true;
-    } else if (status == Z_BUF_ERROR || (status == Z_OK && made == 0 &&
-                                         at == bytes.size())) {
+    } else if (status == Z_BUF_ERROR ||
+               (status == Z_OK && made == 0 && at == bytes.size())) {
       return damaged("it ends too early");
     } else if (status != Z_OK) {
       return damaged(stream.msg == nullptr ? "it is no gzip" : stream.msg);

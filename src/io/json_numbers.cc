@@ -70,9 +70,9 @@ bool JsonNumberReader::read_integer(std::int64_t& value) {
 // The rare spellings: 1e18, 3.0, and integers of 19 digits or more.
 bool JsonNumberReader::read_real(const char* start, std::int64_t& value) {
   const auto exact = std::from_chars(start, end_, value);
-  const bool ends_here = exact.ptr == end_ || (*exact.ptr != '.' &&
-                                               *exact.ptr != 'e' &&
-                                               *exact.ptr != 'E');
+  const bool ends_here =
+      exact.ptr == end_ ||
+      (*exact.ptr != '.' && *exact.ptr != 'e' && *exact.ptr != 'E');
   if (exact.ec == std::errc{} && ends_here) {
     at_ = exact.ptr;
     return true;

@@ -119,9 +119,9 @@ void JsonReader::expected(std::string_view what) {
 void JsonReader::syntax(std::string message) {
   if (error_) return;
   const std::size_t at = std::min(at_, text_.size());
-  const auto line = 1 + std::count(text_.begin(),
-                                   text_.begin() + static_cast<std::ptrdiff_t>(at),
-                                   '\n');
+  const auto line =
+      1 + std::count(text_.begin(),
+                     text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
   fail(ErrorCode::kJsonSyntax, std::move(message));
   error_->notes.push_back("at byte " + std::to_string(at) + ", line " +
                           std::to_string(line));
@@ -216,9 +216,8 @@ std::int64_t JsonReader::integer() {
   const char* const last = token.data() + token.size();
   const auto [stop, code] = std::from_chars(token.data(), last, value);
   if (code != std::errc() || stop != last) {
-    fail(ErrorCode::kFieldType,
-         "`" + std::string(token.substr(0, 40)) +
-             "` is no integer that fits in 64 bits");
+    fail(ErrorCode::kFieldType, "`" + std::string(token.substr(0, 40)) +
+                                    "` is no integer that fits in 64 bits");
     return 0;
   }
   return value;
@@ -387,8 +386,8 @@ bool JsonReader::open(char bracket) {
     return false;
   }
   if (++depth_ > kMaxDepth) {
-    fail(ErrorCode::kTooDeep, "the file nests deeper than " +
-                                  std::to_string(kMaxDepth) + " levels");
+    fail(ErrorCode::kTooDeep,
+         "the file nests deeper than " + std::to_string(kMaxDepth) + " levels");
     return false;
   }
   ++at_;
@@ -435,13 +434,6 @@ bool JsonReader::first_time(std::vector<std::string_view>& seen,
   constexpr std::size_t kMostFields = 64;
   if (seen.size() < kMostFields) seen.push_back(key);
   return true;
-}
-
-std::size_t JsonReader::count_numbers() const {
-  const std::size_t end = std::min(text_.find(']', at_), text_.size());
-  const std::string_view list = text_.substr(at_, end - at_);
-  return static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) +
-         1;
 }
 
 }  // namespace shardprop

@@ -99,10 +99,6 @@ class JsonReader {
     path_.pop_back();
     close();
   }
-  // Same, with the number of values that an array of numbers holds: exact, so
-  // that a vector reserved by it is not twice as large as needed.
-  std::size_t count_numbers() const;
-
   bool ok() const { return !error_; }
   const std::optional<Error>& error() const { return error_; }
   // Fails at the present place; the first failure counts.

@@ -54,9 +54,9 @@ Result<Graph> load(const std::string& path, const OpRegistry& registry,
   if (file.bad() || !file.is_open()) return unreadable("it does not open");
   const std::string name = graph_name(path);
   if (pt2::is_zip(start)) {
-    SP_ASSIGN(const pt2::ArchivedProgram archived,
-              pt2::read_archive_file(path, options.program,
-                                     options.max_input_bytes));
+    SP_ASSIGN(
+        const pt2::ArchivedProgram archived,
+        pt2::read_archive_file(path, options.program, options.max_input_bytes));
     return import(archived.json, archived.stored, name, registry);
   }
   // Neither JSON nor its gzip is ever larger than the limit on the JSON; one
@@ -82,9 +82,9 @@ Result<Graph> read_graph(std::string_view bytes, std::string name,
                          const OpRegistry& registry,
                          const LoadOptions& options) {
   if (pt2::is_zip(bytes)) {
-    SP_ASSIGN(const pt2::ArchivedProgram archived,
-              pt2::read_archive(bytes, options.program,
-                                options.max_input_bytes));
+    SP_ASSIGN(
+        const pt2::ArchivedProgram archived,
+        pt2::read_archive(bytes, options.program, options.max_input_bytes));
     return import(archived.json, archived.stored, std::move(name), registry);
   }
   if (is_gzip(bytes)) {

@@ -66,8 +66,8 @@ std::vector<std::string> record_names(zip_t* archive) {
   std::vector<std::string> names;
   const zip_int64_t count = zip_get_num_entries(archive, 0);
   for (zip_int64_t i = 0; i < count; ++i) {
-    const char* name = zip_get_name(
-        archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
+    const char* name =
+        zip_get_name(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW);
     if (name != nullptr) names.emplace_back(name);
   }
   return names;
@@ -95,7 +95,8 @@ tl::unexpected<Error> no_program(const std::vector<std::string>& names) {
               {},
               {},
               "write it with torch.export.save(program, path)"};
-  if (compiled) error.notes.emplace_back("it is a compiled AOTInductor package");
+  if (compiled)
+    error.notes.emplace_back("it is a compiled AOTInductor package");
   constexpr std::size_t kMostShown = 5;
   for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
     error.notes.push_back("it holds " + names[i].substr(0, 80));
@@ -113,8 +114,8 @@ Result<std::string> find_program(const std::vector<std::string>& names,
     if (name == root + std::string(kLegacy)) return name;
     if (name.starts_with(folder) && name.ends_with(kJson) &&
         name.size() > folder.size() + kJson.size()) {
-      found.push_back(name.substr(
-          folder.size(), name.size() - folder.size() - kJson.size()));
+      found.push_back(name.substr(folder.size(),
+                                  name.size() - folder.size() - kJson.size()));
     }
   }
   if (found.empty()) return no_program(names);
@@ -164,8 +165,8 @@ std::optional<std::string> stored_record(const std::vector<std::string>& names,
                                          const std::string& root,
                                          const std::string& program) {
   const std::size_t slash = program.rfind('/');
-  const std::string stem = program.substr(
-      slash + 1, program.size() - slash - 1 - kJson.size());
+  const std::string stem =
+      program.substr(slash + 1, program.size() - slash - 1 - kJson.size());
   for (const char* ending :
        {"_weights_config.json", "_model_param_config.json"}) {
     std::string name = root + "data/weights/" + stem + ending;

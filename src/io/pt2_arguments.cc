@@ -129,8 +129,7 @@ class Reader {
     const auto dtype = dtype_of(type.number);
     if (!dtype) {
       return fail(ErrorCode::kUnknownVariant,
-                  "the dtype " + std::to_string(type.number) +
-                      " is not known");
+                  "the dtype " + std::to_string(type.number) + " is not known");
     }
     return *dtype;
   }
@@ -152,9 +151,9 @@ class Reader {
                   "export without control flow: torch.cond, scan and "
                   "while_loop are not supported");
     }
-    return fail(ErrorCode::kUnknownVariant,
-                "arguments of kind " + std::string(foreign.kind) +
-                    " are not supported");
+    return fail(ErrorCode::kUnknownVariant, "arguments of kind " +
+                                                std::string(foreign.kind) +
+                                                " are not supported");
   }
 
   const Values& values_;
@@ -177,9 +176,8 @@ std::vector<std::size_t> declared_order(const Node& node,
   }
   std::vector<std::size_t> order(place.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
-    return place[a] < place[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return place[a] < place[b]; });
   return order;
 }
 
@@ -200,8 +198,8 @@ Result<ReadArguments> read_arguments(
                            : function->argument_index(input.name).value_or(0);
     auto value = reader.read(input.value, index);
     if (!value) {
-      return fail(std::move(value).error().at("inputs[" + std::to_string(i) +
-                                              "].arg"));
+      return fail(
+          std::move(value).error().at("inputs[" + std::to_string(i) + "].arg"));
     }
     given.push_back({std::string(input.name), *std::move(value)});
   }

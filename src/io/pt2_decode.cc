@@ -9,6 +9,8 @@ namespace shardprop::pt2 {
 namespace {
 
 constexpr std::int64_t kSchemaMajor = 8;
+// No operator declares a hundred.
+constexpr std::size_t kMostArguments = 1024;
 
 void missing(JsonReader& json, std::string_view field) {
   json.fail(ErrorCode::kFieldMissing,
@@ -47,7 +49,15 @@ Node read_node(JsonReader& json) {
     } else if (key == "name") {
       if (!json.null()) node.name = json.string();
     } else if (key == "inputs") {
-      json.array([&] { node.inputs.push_back(read_named_argument(json)); });
+      json.array([&] {
+        if (node.inputs.size() == kMostArguments) {
+          json.fail(ErrorCode::kListTooLong,
+                    "a node has more than " + std::to_string(kMostArguments) +
+                        " arguments");
+          return;
+        }
+        node.inputs.push_back(read_named_argument(json));
+      });
       node.inputs.shrink_to_fit();
     } else if (key == "outputs") {
       json.array([&] { node.outputs.push_back(read_argument(json)); });
@@ -166,8 +176,7 @@ constexpr OutputVariant kOutputVariants[] = {
     {"buffer_mutation", OutputRole::kBufferMutation, "buffer_name"},
     {"parameter_mutation", OutputRole::kParameterMutation, "parameter_name"},
     {"user_input_mutation", OutputRole::kInputMutation, "user_input_name"},
-    {"gradient_to_parameter", OutputRole::kParameterGradient,
-     "parameter_name"},
+    {"gradient_to_parameter", OutputRole::kParameterGradient, "parameter_name"},
     {"gradient_to_user_input", OutputRole::kInputGradient, "user_input_name"},
     {"token", OutputRole::kNoTensor, ""},
 };

@@ -15,9 +15,9 @@ List read_list(JsonReader& json, ReadElement read_element) {
   List list;
   json.array([&] {
     if (list.size() == kMostElements) {
-      json.fail(ErrorCode::kListTooLong,
-                "a list of more than " + std::to_string(kMostElements) +
-                    " elements stands as an argument");
+      json.fail(ErrorCode::kListTooLong, "a list of more than " +
+                                             std::to_string(kMostElements) +
+                                             " elements stands as an argument");
       return;
     }
     list.push_back(read_element());
@@ -153,7 +153,8 @@ constexpr Variant kVariants[] = {
      }},
     {"as_optional_tensors",
      [](JsonReader& j) -> Argument {
-       return read_list<TensorNames>(j, [&] { return read_optional_tensor(j); });
+       return read_list<TensorNames>(j,
+                                     [&] { return read_optional_tensor(j); });
      }},
     {"as_optional_tensor", read_optional_tensor_argument},
     {"as_string", [](JsonReader& j) -> Argument { return Text{j.string()}; }},
@@ -268,9 +269,9 @@ SymValue read_sym_value(JsonReader& json) {
 Argument read_argument(JsonReader& json) {
   Argument out = None{};
   read_union(json, [&](std::string_view tag) {
-    const auto* const found =
-        std::find_if(std::begin(kVariants), std::end(kVariants),
-                     [&](const Variant& variant) { return variant.tag == tag; });
+    const auto* const found = std::find_if(
+        std::begin(kVariants), std::end(kVariants),
+        [&](const Variant& variant) { return variant.tag == tag; });
     if (found == std::end(kVariants)) {
       unknown_variant(json, tag);
     } else {

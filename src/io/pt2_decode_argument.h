@@ -12,8 +12,7 @@ void read_union(JsonReader& json, OnVariant on_variant) {
   std::size_t count = 0;
   json.object([&](std::string_view tag) {
     if (count++ > 0) {
-      json.fail(ErrorCode::kUnknownVariant,
-                "a union has two variants at once");
+      json.fail(ErrorCode::kUnknownVariant, "a union has two variants at once");
       return;
     }
     on_variant(tag);

@@ -40,17 +40,20 @@ bool computes_scalars(std::string_view target) {
 
 // Checks at run time; they make nothing.
 bool is_assertion(std::string_view target) {
-  return starts_with_any(target, {"torch.ops.aten._assert_",
-                                  "torch.ops.aten.sym_constrain_range",
-                                  "torch.ops.aten._functional_assert_"});
+  return starts_with_any(
+      target, {"torch.ops.aten._assert_", "torch.ops.aten.sym_constrain_range",
+               "torch.ops.aten._functional_assert_"});
 }
 
 class Importer {
  public:
   Importer(const Program& program, const StoredTensors& stored, Values values,
            std::string name, const OpRegistry& registry)
-      : program_(program), stored_(stored), values_(std::move(values)),
-        registry_(registry), builder_(std::move(name), registry) {}
+      : program_(program),
+        stored_(stored),
+        values_(std::move(values)),
+        registry_(registry),
+        builder_(std::move(name), registry) {}
 
   Result<Graph> run() {
     SP_CHECK(add_inputs());
@@ -87,8 +90,7 @@ class Importer {
     }
     for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
       if (auto added = add_input(i); !added) {
-        return fail(
-            std::move(added).error().at(indexed("graph.inputs", i)));
+        return fail(std::move(added).error().at(indexed("graph.inputs", i)));
       }
     }
     return {};
@@ -150,8 +152,7 @@ class Importer {
     if (input.kind == InputKind::kUser) return;
     const auto file = file_of_.find(input.qualified_name);
     if (file == file_of_.end()) return;
-    const auto [first, added] =
-        first_in_.try_emplace(file->second, input.name);
+    const auto [first, added] = first_in_.try_emplace(file->second, input.name);
     if (!added) {
       const ValueId other = scope_.at(first->second);
       if (builder_.meta(other) == meta) input.shares_storage_with = other;
@@ -191,8 +192,8 @@ class Importer {
     if (names.empty() && !function->is_mutating()) return {};
     added.inputs = std::move(read.inputs);
     added.symbolic = std::move(read.symbolic);
-    added.name = node.name.empty() && !names.empty() ? names.front()
-                                                     : node.name;
+    added.name =
+        node.name.empty() && !names.empty() ? names.front() : node.name;
     ModulePlace module = innermost_module(node.module_stack);
     added.module_path = std::move(module.path);
     added.module_class = std::move(module.class_name);
@@ -244,8 +245,7 @@ class Importer {
   // that are produced.
   Result<std::vector<std::string_view>> add_results(const Node& node,
                                                     NewNode& added) {
-    const std::vector<ArgumentSchema>& declared =
-        added.op.function->returns();
+    const std::vector<ArgumentSchema>& declared = added.op.function->returns();
     if (declared.size() != node.outputs.size()) {
       return fail(ErrorCode::kResultMismatch,
                   quote(node.target) + " returns " +
@@ -299,8 +299,7 @@ class Importer {
     }
     for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
       if (auto added = add_output(i); !added) {
-        return fail(
-            std::move(added).error().at(indexed("graph.outputs", i)));
+        return fail(std::move(added).error().at(indexed("graph.outputs", i)));
       }
     }
     return {};
@@ -363,12 +362,11 @@ class Importer {
     const TensorMeta& meta = builder_.meta(output.value);
     const TensorMeta& wanted = builder_.meta(target->second);
     if (meta.shape() != wanted.shape()) {
-      return fail(ErrorCode::kSignatureMismatch,
-                  quote(name) + " is " + to_string(wanted) +
-                      ", what stands for its " +
-                      (output.kind == OutputKind::kUpdate ? "update "
-                                                          : "gradient ") +
-                      to_string(meta));
+      return fail(
+          ErrorCode::kSignatureMismatch,
+          quote(name) + " is " + to_string(wanted) + ", what stands for its " +
+              (output.kind == OutputKind::kUpdate ? "update " : "gradient ") +
+              to_string(meta));
     }
     return target->second;
   }
@@ -380,17 +378,16 @@ class Importer {
       builder_.add_symbol(symbol);
       const auto origin = origins_.find(name);
       if (symbol.hint) {
-        builder_.add_guard(
-            {name + " == " + std::to_string(*symbol.hint),
-             origin == origins_.end() ? "" : origin->second});
+        builder_.add_guard({name + " == " + std::to_string(*symbol.hint),
+                            origin == origins_.end() ? "" : origin->second});
       }
       if (symbol.min) {
-        builder_.add_guard({name + " >= " + std::to_string(*symbol.min),
-                            "range_constraints"});
+        builder_.add_guard(
+            {name + " >= " + std::to_string(*symbol.min), "range_constraints"});
       }
       if (symbol.max) {
-        builder_.add_guard({name + " <= " + std::to_string(*symbol.max),
-                            "range_constraints"});
+        builder_.add_guard(
+            {name + " <= " + std::to_string(*symbol.max), "range_constraints"});
       }
     }
     for (const std::string_view guard : program_.guards) {

@@ -75,8 +75,8 @@ struct Foreign {
 using Argument =
     std::variant<None, TensorName, TensorNames, std::int64_t,
                  std::vector<std::int64_t>, double, std::vector<double>, Text,
-                 TextList, bool, std::vector<bool>,
-                 SymName, std::vector<SymName>, SymFloat, std::complex<double>,
+                 TextList, bool, std::vector<bool>, SymName,
+                 std::vector<SymName>, SymFloat, std::complex<double>,
                  ScalarType, MemoryFormat, Layout, Device, Foreign>;
 
 struct NamedArgument {
@@ -116,7 +116,7 @@ enum class InputRole : std::uint8_t {
 
 struct InputSpec {
   InputRole role = InputRole::kUser;
-  std::string_view value;   // its name in the graph; empty where it is no tensor
+  std::string_view value;  // its name in the graph; empty where it is no tensor
   std::string_view target;  // parameter_name and the like
   bool persistent = true;
 };

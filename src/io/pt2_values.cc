@@ -114,8 +114,7 @@ Result<Values> Values::create(const Program& program) {
     for (const auto* sizes : {&tensor.sizes, &tensor.strides}) {
       for (const SymValue& size : *sizes) {
         if (auto learned = values.learn_symbols(size); !learned) {
-          return fail(
-              std::move(learned).error().at(tensor_path(tensor.name)));
+          return fail(std::move(learned).error().at(tensor_path(tensor.name)));
         }
       }
     }
@@ -186,12 +185,12 @@ Result<ResolvedTensor> Values::tensor(std::string_view name) const {
   };
   const auto dtype = dtype_of(tensor.dtype);
   if (!dtype) {
-    return at_place(Error{
-        ErrorCode::kUnknownVariant,
-        "the dtype " + std::to_string(tensor.dtype) + " is not known",
-        {},
-        {},
-        {}});
+    return at_place(
+        Error{ErrorCode::kUnknownVariant,
+              "the dtype " + std::to_string(tensor.dtype) + " is not known",
+              {},
+              {},
+              {}});
   }
   ResolvedTensor resolved;
   Dims shape;

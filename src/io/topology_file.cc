@@ -19,8 +19,11 @@ std::string place(const std::string& origin, const toml::node& node) {
 
 tl::unexpected<Error> refuse(const std::string& where, std::string message,
                              std::string help = {}) {
-  return fail(
-      Error{ErrorCode::kTopologyFile, std::move(message), where, {}, help});
+  return fail(Error{ErrorCode::kTopologyFile,
+                    std::move(message),
+                    where,
+                    {},
+                    std::move(help)});
 }
 
 // A key that was read is taken out of its table, so that what is left is
@@ -31,7 +34,7 @@ Result<std::optional<T>> take(toml::table& table, std::string_view key,
                               std::string_view wanted) {
   toml::node* node = table.get(key);
   if (node == nullptr) return std::optional<T>();
-  const std::optional<T> value = node->value<T>();
+  std::optional<T> value = node->value<T>();
   if (!value) {
     return refuse(place(origin, *node),
                   fmt::format("`{}` is no {}", key, wanted));

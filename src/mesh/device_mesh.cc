@@ -184,6 +184,8 @@ Result<DeviceMesh> DeviceMesh::parse(std::string_view text) {
                       {why},
                       "write it as dp=2,tp=4, or 2,4 for unnamed dims"});
   };
+  // Some more than fit, so that create() can say how many there are.
+  constexpr std::size_t kMostParsed = 32;
   std::vector<MeshDim> dims;
   std::string_view rest = text;
   for (bool more = true; more;) {
@@ -210,7 +212,7 @@ Result<DeviceMesh> DeviceMesh::parse(std::string_view text) {
       return wrong("`" + std::string(entry) + "` has no size");
     }
     dims.push_back(std::move(dim));
-    if (dims.size() > 4 * kMaxMeshDims) return wrong("too many dims");
+    if (dims.size() > kMostParsed) return wrong("too many dims");
   }
   return create(dims);
 }
@@ -369,8 +371,9 @@ RankGroup DeviceMesh::group_at(int dim, std::int64_t i) const {
   return group(dim, at);
 }
 
-Result<DeviceMesh> DeviceMesh::slice(std::span<const std::string_view> names,
-                                     std::optional<Coordinate> at) const {
+Result<DeviceMesh> DeviceMesh::slice(
+    std::span<const std::string_view> names,
+    const std::optional<Coordinate>& at) const {
   if (names.empty()) {
     return fail(ErrorCode::kMeshReshape, "a slice names no mesh dim");
   }
@@ -435,25 +438,25 @@ Result<DeviceMesh> DeviceMesh::flatten(std::span<const std::int32_t> dims,
   if (dims.empty()) {
     return fail(ErrorCode::kMeshReshape, "flatten names no mesh dim");
   }
+  MeshDim whole{std::move(name), 1};
+  RankModes whole_modes;
+  for (const std::int32_t dim : dims) {
+    const auto d = static_cast<std::size_t>(dim);
+    whole.size *= body_->dims[d].size;
+    for (const RankMode& mode : body_->modes[d]) whole_modes.push_back(mode);
+  }
   auto body = std::make_shared<Body>();
   body->first = body_->first;
   body->table = body_->table;
-  const std::int32_t first = *std::min_element(dims.begin(), dims.end());
-  for (std::int32_t i = 0; i < ndim(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (i == first) {
-      MeshDim whole{std::move(name), 1};
-      RankModes modes;
-      for (const std::int32_t dim : dims) {
-        const auto d = static_cast<std::size_t>(dim);
-        whole.size *= body_->dims[d].size;
-        for (const RankMode& mode : body_->modes[d]) modes.push_back(mode);
-      }
-      body->dims.push_back(std::move(whole));
-      body->modes.push_back(std::move(modes));
-    } else if (!merged[at]) {
-      body->dims.push_back(body_->dims[at]);
-      body->modes.push_back(body_->modes[at]);
+  const auto place =
+      static_cast<std::size_t>(*std::min_element(dims.begin(), dims.end()));
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    if (i == place) {
+      body->dims.push_back(whole);
+      body->modes.push_back(whole_modes);
+    } else if (!merged[i]) {
+      body->dims.push_back(body_->dims[i]);
+      body->modes.push_back(body_->modes[i]);
     }
   }
   SP_CHECK(check_dims(body->dims));

@@ -172,8 +172,8 @@ MeshPlaces::MeshPlaces(const Topology& topology, const DeviceMesh& mesh)
     // this is min(n, g/m) for a strided mesh and holds for any other.
     const std::int64_t size = mesh.size(dim);
     const RankGroup group = mesh.group(dim, at);
-    std::int64_t near = 0;
-    for (std::int64_t i = 0; i < size; ++i) {
+    std::int64_t near = 1;  // the origin itself
+    for (std::int64_t i = 1; i < size; ++i) {
       if (group.rank(i) / node_size_ == home) ++near;
     }
     dims_.push_back({size, near, (size + near - 1) / near});

@@ -129,14 +129,14 @@ Topology cpu_host() {
   const std::string cycles =
       "AVX-512 core at 3.5 GHz, two 256-bit FMA units (AMD Zen 4)";
   t.name = "cpu-host";
-  t.description = "cores of CPU hosts, MPI between them, 100 Gb/s Ethernet";
+  t.description = "cores of CPU hosts, MPI between them, 25 Gb/s Ethernet";
   t.engine = Engine::kMpi;
   t.devices_per_node = {64, "assumed: one socket of 64 cores"};
   t.node_bandwidth_gbps = {
       9, "MPI_Alltoallw of 512 MiB between 2 ranks, Open MPI 4.1.4 on Zen 4"};
   t.node_latency_us = {1, "assumed: a shared-memory message of Open MPI"};
-  t.network_bandwidth_gbps = {12.5, "100 Gb/s Ethernet, one rank at a time"};
-  t.network_latency_us = {10, "assumed: TCP over 100 Gb/s Ethernet"};
+  t.network_bandwidth_gbps = {3.125, "25 Gb/s Ethernet, one rank at a time"};
+  t.network_latency_us = {10, "assumed: TCP over 25 Gb/s Ethernet"};
   t.all_to_all_gbps = {9, t.node_bandwidth_gbps.source};
   t.f64_tflops = {0.056, cycles};
   t.f32_tflops = {0.112, cycles};

@@ -129,8 +129,15 @@ Results cudnn(const ShapeContext& op) {
   return results;
 }
 
-TensorMeta like(const TensorMeta& meta) {
-  return dense_like(meta, meta.shape(), meta.dtype());
+// The gradient of a bias has rows padded to 16 elements.
+TensorMeta bias_gradient(const TensorMeta& bias) {
+  require(bias.rank() == 4, "the bias has another rank");
+  constexpr std::int64_t kAlignment = 16;
+  Dims padded = bias.shape();
+  padded.back() =
+      add_sizes(padded.back(), kAlignment - 1) / kAlignment * kAlignment;
+  const TensorMeta rows = make_meta(padded, bias.dtype());
+  return make_meta(bias.shape(), rows.strides(), bias.dtype());
 }
 
 // Gradients take the layout that the kernel writes.
@@ -154,7 +161,7 @@ Results masked_backward(const ShapeContext& op) {
   if ((*mask)[1]) results[1] = gradient(a.key);
   if ((*mask)[2]) results[2] = gradient(a.value);
   const TensorMeta* bias = op.optional_tensor("attn_bias");
-  if ((*mask)[3] && bias != nullptr) results[3] = like(*bias);
+  if ((*mask)[3] && bias != nullptr) results[3] = bias_gradient(*bias);
   return results;
 }
 

@@ -139,6 +139,7 @@ Dims strides_in_order(const Dims& shape, std::span<const int> order) {
 }  // namespace
 
 TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
+  require(shape.size() == like.shape().size(), "the ranks differ");
   std::vector<int> order(shape.size());
   std::iota(order.rbegin(), order.rend(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {

@@ -75,6 +75,14 @@ Results into_self(const ShapeContext& op) {
   return one(dense_like(self, self.shape(), self.dtype()));
 }
 
+// copy(self, src): self overwritten, in the place it has.
+Results copied_into(const ShapeContext& op) {
+  const TensorMeta& self = op.tensor("self");
+  require(broadcast(self.shape(), op.tensor("src").shape()) == self.shape(),
+          "the source does not broadcast into the first operand");
+  return one(self);
+}
+
 // clone, _to_copy, to, contiguous: memory format and dtype may change.
 Results copied(const ShapeContext& op) {
   const TensorMeta& self =
@@ -215,13 +223,13 @@ void add_pointwise_shapes(ShapeTable& table) {
   table["aten.divide"] = divide;
   table["aten.where"] = where;
   table["aten.masked_fill"] = first_dtype;
-  for (const char* name :
-       {"aten.copy", "aten.fill", "aten.zero", "aten.masked_scatter"}) {
+  table["aten.copy"] = copied_into;
+  for (const char* name : {"aten.fill", "aten.zero", "aten.masked_scatter"}) {
     table[name] = into_self;
   }
   for (const char* name :
        {"aten.clone", "aten._to_copy", "aten.to", "aten.contiguous",
-        "aten.type_as", "aten.float", "aten.lift_fresh_copy"}) {
+        "aten.type_as", "aten.lift_fresh_copy"}) {
     table[name] = copied;
   }
 }

@@ -375,9 +375,8 @@ void add_view_shapes(ShapeTable& table) {
   table["aten.chunk"] = chunk;
   table["aten.unsafe_chunk"] = chunk;
   table["aten.unbind"] = unbind;
-  for (const char* name :
-       {"aten.alias", "aten.detach", "aten.lift_fresh", "aten.view_as_self",
-        "aten.conj", "prims.view_of", "aten._conj"}) {
+  for (const char* name : {"aten.alias", "aten.detach", "aten.lift_fresh",
+                           "aten.conj", "prims.view_of", "aten._conj"}) {
     table[name] = alias;
   }
   table["aten.as_strided"] = as_strided;

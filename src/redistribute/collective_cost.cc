@@ -340,29 +340,6 @@ class Builder {
 
 }  // namespace
 
-std::int64_t collective_bytes_per_rank(CollectiveKind kind, std::int64_t ranks,
-                                       std::int64_t bytes) {
-  if (ranks <= 1) return 0;
-  const auto share = [&](std::int64_t times) {
-    return (times * bytes * (ranks - 1) + ranks - 1) / ranks;
-  };
-  switch (kind) {
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-      return share(1);
-    case CollectiveKind::kAllReduce:
-      return share(2);
-    case CollectiveKind::kPermute:
-    case CollectiveKind::kBroadcast:
-    case CollectiveKind::kSendRecv:
-      return bytes;
-    case CollectiveKind::kSlice:
-      return 0;
-  }
-  throw InternalError("a collective kind outside its enumeration");
-}
-
 std::vector<AlgorithmLine> collective_algorithms(const Topology& topology,
                                                  CollectiveKind kind,
                                                  const GroupPlace& place) {
@@ -391,30 +368,6 @@ std::int64_t collective_nanoseconds(const Topology& topology,
                                     std::int64_t bytes) {
   return line_nanoseconds(collective_algorithms(topology, kind, place), place,
                           bytes);
-}
-
-bool reduces_natively(Engine engine, ReduceOp op, DType dtype) {
-  const bool bitwise =
-      op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
-  switch (engine) {
-    case Engine::kThreads:
-      return true;
-    case Engine::kNccl:
-      // Complex sums are sums of pairs of floats.
-      if (is_complex(dtype)) {
-        return dtype != DType::kC32 &&
-               (op == ReduceOp::kSum || op == ReduceOp::kAvg);
-      }
-      return !bitwise && dtype != DType::kBool && dtype != DType::kI16 &&
-             dtype != DType::kU16 && dtype != DType::kF8E4M3FNUZ &&
-             dtype != DType::kF8E5M2FNUZ && dtype != DType::kF8E8M0FNU;
-    case Engine::kMpi:
-      if (op == ReduceOp::kAvg) return false;
-      if (is_floating(dtype)) return item_size(dtype) >= 4 && !bitwise;
-      if (is_complex(dtype)) return dtype != DType::kC32;
-      return true;
-  }
-  throw InternalError("an engine outside its enumeration");
 }
 
 std::int64_t memory_pass_nanoseconds(const Topology& topology,

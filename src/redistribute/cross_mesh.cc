@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -187,7 +188,7 @@ Sends assign(const std::vector<Shard>& held, std::vector<Want> wants,
 // Layouts without partials that reductions of `layout` can lead to at once.
 std::vector<Layout> reduced_layouts(const TensorSpec& spec) {
   std::vector<Layout> out;
-  const auto with_all = [&](Placement placement) -> std::optional<Layout> {
+  const auto with_all = [&](Placement placement) {
     Layout made = spec.layout();
     for (int i = 0; i < made.mesh_ndim(); ++i) {
       if (!made[i].is_partial()) continue;
@@ -197,9 +198,9 @@ std::vector<Layout> reduced_layouts(const TensorSpec& spec) {
     }
     return made;
   };
-  out.push_back(*with_all(Placement::replicate()));
+  out.push_back(with_all(Placement::replicate()));
   for (int d = 0; d < spec.meta().rank(); ++d) {
-    out.push_back(*with_all(Placement::shard(d)));
+    out.push_back(with_all(Placement::shard(d)));
   }
   return out;
 }

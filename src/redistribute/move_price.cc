@@ -28,6 +28,7 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
                        const ActiveDims& active)
     : engine_(topology.engine),
       memory_gbps_(topology.efficiency.value * topology.memory_gbps.value) {
+  all_ = (Mask{1} << active.count) - 1;
   const MeshPlaces all(topology, mesh);
   for (Mask group = 1; group < Mask{1} << active.count; ++group) {
     Mask mesh_dims = 0;
@@ -54,19 +55,39 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
     set(Move::kReduceScatter,
         std::min(exchange, least(CollectiveKind::kReduceScatter)));
     set(Move::kReduce, std::min(exchange, least(CollectiveKind::kAllReduce)));
-    const auto ranks = static_cast<double>(places_[group].ranks);
-    for (const CollectiveKind kind :
-         {CollectiveKind::kAllGather, CollectiveKind::kAllToAll,
-          CollectiveKind::kAllReduce, CollectiveKind::kPermute}) {
-      const bool keeps = kind == CollectiveKind::kAllGather ||
-                         kind == CollectiveKind::kAllToAll;
-      for (const AlgorithmLine& line : lines(kind, group)) {
-        const double rate =
-            line.bandwidth_gbps * (keeps ? (ranks - 1) / ranks : 1);
-        least_per_byte_ = std::min(least_per_byte_, 1 / rate);
-      }
+    if (places_[group].nodes > 1 && (group & (group - 1)) == 0) {
+      crossing_ |= group;
     }
   }
+}
+
+double GroupTimes::least_per_byte(Mask outer, bool reduces) const {
+  const auto size_of = [&](Mask dims) {
+    return dims == 0 ? 1.0 : static_cast<double>(places_[dims].ranks);
+  };
+  double most = 0;
+  for (Mask group = 1; group <= all_; ++group) {
+    if ((group & outer) == 0) continue;
+    const double ranks = size_of(group);
+    const double cells = size_of(group & outer);
+    const double cell = size_of(all_ & ~outer);
+    const double groups = cell / size_of(group & ~outer);
+    // Of S or B, what a cell comes to hold that it did not before.
+    const auto add = [&](CollectiveKind kind, double share) {
+      for (const AlgorithmLine& line : lines(kind, group)) {
+        most = std::max(most, share * line.bandwidth_gbps);
+      }
+    };
+    add(CollectiveKind::kAllGather, groups * (1 - 1 / cells));
+    add(CollectiveKind::kAllToAll, cell * (1 - 1 / ranks));
+    add(CollectiveKind::kPermute, cell);
+    if (!reduces) continue;
+    add(CollectiveKind::kReduceScatter, groups / cells);
+    add(CollectiveKind::kAllReduce, groups);
+    // Where the engine cannot reduce, an all-reduce ends in an all-gather.
+    add(CollectiveKind::kAllGather, groups);
+  }
+  return 1 / most;
 }
 
 std::int64_t GroupTimes::nanoseconds(CollectiveKind kind, Mask group,
@@ -241,7 +262,7 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   const bool even = from_size.even && to_size.even;
   if (permutes(group, from, to, even)) {
     return {CollectiveKind::kPermute,
-            timed(CollectiveKind::kPermute, group, in), in, held};
+            timed(CollectiveKind::kPermute, group, in), in, held, even};
   }
   // Between tensor dims that have nothing in common every rank sends every
   // other one an equal piece.
@@ -255,7 +276,9 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   // Otherwise there is a rank that keeps nothing, or nearly nothing.
   std::int64_t sent = std::max(in, out);
   std::int64_t exchanged = ceil_div(sent * ranks, ranks - 1);
+  bool exact = even;
   if ((left & cut) == 0) {
+    exact = true;
     std::int64_t piece = item_;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       piece *= std::min(from_size.shape[d], to_size.shape[d]);
@@ -266,7 +289,18 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   return {CollectiveKind::kAllToAll,
           timed(CollectiveKind::kAllToAll, group, exchanged) +
               times_.memory_pass(in),
-          sent, held};
+          sent, held, exact};
+}
+
+std::int64_t MovePricer::least(Move move, Mask group,
+                               const LocalSize& from_size) {
+  if (move != Move::kExchange) return times_.least_nanoseconds(move, group);
+  // Equal pieces for every rank are no less than the shard, nor is whatever
+  // else an exchange sends.
+  const std::int64_t in = bytes(from_size);
+  return std::min(
+      timed(CollectiveKind::kPermute, group, in),
+      timed(CollectiveKind::kAllToAll, group, in) + times_.memory_pass(in));
 }
 
 MovePrice MovePricer::price(Move move, Mask group, const State& from,

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace shardprop::redistribute {
@@ -39,8 +38,13 @@ class GroupTimes {
     }
     return least;
   }
-  // No rank comes by a byte that it lacks in less.
-  double least_nanoseconds_per_byte() const { return least_per_byte_; }
+  // Fix the coordinates on the mesh dims `outer`: the ranks left are a cell.
+  // No cell comes by a byte that none of its ranks holds in less nanoseconds;
+  // `reduces`: also counting bytes that become values of terms.
+  double least_per_byte(Mask outer, bool reduces) const;
+  Mask all() const { return all_; }
+  // The mesh dims whose groups span several nodes.
+  Mask crossing() const { return crossing_; }
   std::int64_t memory_pass(std::int64_t bytes) const;
   Engine engine() const { return engine_; }
 
@@ -56,7 +60,8 @@ class GroupTimes {
 
   Engine engine_;
   double memory_gbps_;
-  double least_per_byte_ = std::numeric_limits<double>::infinity();
+  Mask all_ = 0;
+  Mask crossing_ = 0;
   std::array<GroupPlace, kGroups> places_;
   std::array<std::array<std::vector<AlgorithmLine>, kGroups>, kKinds> lines_;
   std::array<std::array<std::int64_t, kGroups>, kMoves> least_{};
@@ -74,6 +79,9 @@ struct MovePrice {
   std::int64_t nanoseconds = 0;
   std::int64_t bytes_per_rank = 0;
   std::int64_t held_bytes = 0;  // input, output and staging
+  // False where some rank may send less than the largest shard; only a count
+  // over ranks says how much.
+  bool exact = true;
 };
 
 class MovePricer {
@@ -91,6 +99,9 @@ class MovePricer {
   std::int64_t bytes(const LocalSize& size) const {
     return size.elements * item_;
   }
+
+  // No move of this kind over `group` from a shard of this size takes less.
+  std::int64_t least(Move move, Mask group, const LocalSize& from_size);
 
   MovePrice price(Move move, Mask group, const State& from,
                   const LocalSize& from_size, const State& to,

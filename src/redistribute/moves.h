@@ -7,8 +7,10 @@
 
 #include "redistribute/sharding_state.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace shardprop::redistribute {
 
@@ -36,20 +38,22 @@ class MoveTable {
       : active_(active), alphabet_(alphabet) {}
 
   // Calls visit(Move, Mask, const State&) for every move out of `at`, with the
-  // layout it leads to.
-  template <class Visit>
-  void for_each(const State& at, Visit&& visit) const {
+  // layout it leads to, if admit(Move, Mask), asked once ahead of all outcomes
+  // of a kind of move over a group, says that they are worth listing.
+  template <class Admit, class Visit>
+  void for_each(const State& at, Admit&& admit, Visit&& visit) const {
+    const int count = std::min(active_.count, kMaxPlannedDims);
     Mask replicated = 0;
     Mask sharded = 0;
     Mask partial = 0;
     std::array<Mask, kMaxPlannedDims> later{};  // cuts of the same dim behind
-    for (int i = 0; i < active_.count; ++i) {
+    for (int i = 0; i < count; ++i) {
       const Alphabet::Symbol& symbol = alphabet_[at.symbol[i]];
       Mask& kind =
           symbol.shard() ? sharded : (symbol.partial ? partial : replicated);
       kind |= Mask{1} << i;
       if (!symbol.shard()) continue;
-      for (int j = 0; j < active_.count; ++j) {
+      for (int j = 0; j < count; ++j) {
         if (alphabet_[at.symbol[j]].dim == symbol.dim &&
             at.order[j] > at.order[i]) {
           later[i] |= Mask{1} << j;
@@ -58,13 +62,14 @@ class MoveTable {
     }
     each_subset(sharded, [&](Mask group) {
       State whole = at;
-      for (int i = 0; i < active_.count; ++i) {
+      for (int i = 0; i < count; ++i) {
         if ((group >> i & 1U) == 0) continue;
         if ((later[i] & ~group) != 0) return;
         whole.symbol[i] = 0;
         whole.order[i] = 0;
       }
-      visit(Move::kGather, group, whole);
+      if (admit(Move::kGather, group)) visit(Move::kGather, group, whole);
+      if (!admit(Move::kExchange, group)) return;
       append_shards(whole, group, [&](const State& other) {
         if (!shrinks(at, other, whole, group)) {
           visit(Move::kExchange, group, other);
@@ -75,23 +80,29 @@ class MoveTable {
       State whole = at;
       State rescaled = at;
       bool rescales = true;
-      for (int i = 0; i < active_.count; ++i) {
+      for (int i = 0; i < count; ++i) {
         if ((group >> i & 1U) == 0) continue;
         whole.symbol[i] = 0;
         const auto other = rescaled_symbol(at.symbol[i]);
         rescales = rescales && other.has_value();
         if (other) rescaled.symbol[i] = *other;
       }
-      visit(Move::kReduce, group, whole);
-      if (rescales) visit(Move::kRescale, group, rescaled);
+      if (admit(Move::kReduce, group)) visit(Move::kReduce, group, whole);
+      if (rescales && admit(Move::kRescale, group)) {
+        visit(Move::kRescale, group, rescaled);
+      }
+      if (!admit(Move::kReduceScatter, group)) return;
       append_shards(whole, group, [&](const State& other) {
         visit(Move::kReduceScatter, group, other);
       });
     });
     each_subset(replicated, [&](Mask group) {
-      append_shards(at, group, [&](const State& other) {
-        visit(Move::kSlice, group, other);
-      });
+      if (admit(Move::kSlice, group)) {
+        append_shards(at, group, [&](const State& other) {
+          visit(Move::kSlice, group, other);
+        });
+      }
+      if (!admit(Move::kToPartial, group)) return;
       State other = at;
       append_partials(other, group, 0, [&](const State& made) {
         visit(Move::kToPartial, group, made);
@@ -143,7 +154,8 @@ class MoveTable {
   void place_next(const State& base, State& state,
                   const std::array<int, kMaxPlannedDims>& dims, int count,
                   int next, Call&& call) const {
-    if (next == count) {
+    // The second bound only tells the compiler what the first one means.
+    if (next == count || next == kMaxPlannedDims) {
       call(state);
       return;
     }
@@ -178,7 +190,7 @@ class MoveTable {
   // Every way to make the mesh dims of `group` partial without mixing.
   template <class Call>
   void append_partials(State& state, Mask group, int next, Call&& call) const {
-    if (next == active_.count) {
+    if (next == active_.count || next == kMaxPlannedDims) {
       call(state);
       return;
     }

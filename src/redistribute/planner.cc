@@ -55,6 +55,19 @@ Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
   return {};
 }
 
+// Padded to the utmost, a tensor takes its size on every rank; sizes and times
+// beyond this would not fit their integers.
+Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 54;
+  if (meta.bytes() > kMostBytes / mesh.size()) {
+    return fail(ErrorCode::kRedistributeMeshTooLarge,
+                to_string(meta) + " on " + std::to_string(mesh.size()) +
+                    " ranks is more than can be planned for",
+                "plan for at most 2^54 bytes over all ranks");
+  }
+  return {};
+}
+
 std::int64_t layout_bytes(const Layout& layout, const DeviceMesh& mesh,
                           const TensorMeta& meta) {
   std::int64_t bytes = item_size(meta.dtype());
@@ -102,6 +115,7 @@ template <class Body>
 Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
                         const TensorMeta& meta) {
   SP_CHECK(check_pair(src, dst));
+  SP_CHECK(check_size(body.mesh, meta));
   if (!body.options.allow_empty_shards) {
     SP_CHECK(check_shards(src, body.mesh, meta));
     SP_CHECK(check_shards(dst, body.mesh, meta));
@@ -114,11 +128,15 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
   if (!source || !target) {
     throw InternalError("an endpoint lies outside its own alphabet");
   }
+  const auto graph = body.graphs.get(body.active, alphabet);
   auto path =
       shortest_path(SearchProblem{body.active, alphabet, body.times, body.mesh,
-                                  meta, body.options.memory_limit},
+                                  meta, body.options.memory_limit, graph.get()},
                     *source, *target);
   if (!path) {
+    if (!body.options.memory_limit) {
+      throw InternalError("no path between two layouts");
+    }
     const std::int64_t least =
         layout_bytes(src, body.mesh, meta) + layout_bytes(dst, body.mesh, meta);
     return fail(Error{
@@ -156,6 +174,14 @@ Result<RedistributePlan> RedistributePlanner::plan(
   plan.peak_bytes = source_bytes;
   plan.nanoseconds = found.path.nanoseconds;
   MovePricer pricer(body.times, body.active, found.alphabet, meta);
+  // On the way, mesh dims of size 1 are as in the target, but for partials,
+  // which need not go with those still to be reduced.
+  Layout others = to;
+  for (int i = 0; i < body.mesh.ndim(); ++i) {
+    if (body.mesh.size(i) == 1 && to[i].is_partial()) {
+      SP_ASSIGN(others, others.with(i, Placement::replicate()));
+    }
+  }
   Layout at = from;
   for (const PathStep& taken : found.path.steps) {
     const MovePrice price = pricer.price(taken.move, taken.group, taken.from,
@@ -169,11 +195,10 @@ Result<RedistributePlan> RedistributePlanner::plan(
           body.active.mesh_dims[static_cast<std::size_t>(i)]);
     }
     step.src = at;
-    step.dst = to_layout(taken.to, body.active, found.alphabet, to);
+    step.dst = to_layout(taken.to, body.active, found.alphabet, others);
     step.nanoseconds = price.nanoseconds;
     step.bytes_per_rank = price.bytes_per_rank;
-    if (taken.move == redistribute::Move::kExchange &&
-        price.bytes_per_rank == pricer.bytes(pricer.local_size(taken.from))) {
+    if (!price.exact) {
       step.bytes_per_rank =
           redistribute::exchanged_bytes(step.src, step.dst, body.mesh, meta);
     }

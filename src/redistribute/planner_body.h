@@ -1,6 +1,7 @@
 // What a RedistributePlanner holds; shared with the table of all pairs.
 #pragma once
 
+#include "redistribute/layout_graph.h"
 #include "redistribute/move_price.h"
 #include "redistribute/sharding_state.h"
 
@@ -22,6 +23,7 @@ struct RedistributePlanner::Body {
   RedistributeOptions options;
   redistribute::ActiveDims active;
   redistribute::GroupTimes times;
+  redistribute::LayoutGraphs graphs;
 };
 
 }  // namespace shardprop

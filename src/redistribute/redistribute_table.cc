@@ -83,20 +83,23 @@ class Graph {
     const State state = states()[at];
     edges_.emplace_back();
     MoveTable(active_, alphabet_)
-        .for_each(state, [&](Move move, Mask group, const State& raw) {
-          State to = raw;
-          if (alphabet_.has_strided()) {
-            const auto form =
-                canonical_state(raw, active_, alphabet_, mesh_, meta_.shape());
-            if (!form || *form == state) return;
-            to = *form;
-          }
-          const auto [number, made] = index_.insert(to);
-          if (made) sizes_.push_back(pricer_.local_size(to));
-          const MovePrice price =
-              pricer_.price(move, group, state, sizes_[at], to, sizes_[number]);
-          edges_[at].push_back({number, price.nanoseconds, price.held_bytes});
-        });
+        .for_each(
+            state, [](Move, Mask) { return true; },
+            [&](Move move, Mask group, const State& raw) {
+              State to = raw;
+              if (alphabet_.has_strided()) {
+                const auto form = canonical_state(raw, active_, alphabet_,
+                                                  mesh_, meta_.shape());
+                if (!form || *form == state) return;
+                to = *form;
+              }
+              const auto [number, made] = index_.insert(to);
+              if (made) sizes_.push_back(pricer_.local_size(to));
+              const MovePrice price = pricer_.price(
+                  move, group, state, sizes_[at], to, sizes_[number]);
+              edges_[at].push_back(
+                  {number, price.nanoseconds, price.held_bytes});
+            });
   }
 
   bool shard_to_partial(const State& from, const State& to) const {

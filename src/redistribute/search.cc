@@ -1,7 +1,6 @@
 #include "redistribute/search.h"
 
-#include <shardprop/base/hash.h>
-#include <shardprop/placement/local_region.h>
+#include "redistribute/path_bound.h"
 
 #include <algorithm>
 #include <array>
@@ -14,170 +13,29 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
 
-// Nanoseconds above steps in one number, so that one comparison says which of
-// two paths is better. 64 steps are more than any path of distinct layouts
-// that wins can have; times stay below 2^57 ns, four years.
-using Label = std::int64_t;
-constexpr Label kUnreached = std::numeric_limits<Label>::max() / 4;
-constexpr Label label_of(std::int64_t nanoseconds, std::int64_t steps) {
-  return nanoseconds * 64 + steps;
-}
-constexpr std::int64_t nanoseconds_of(Label label) { return label / 64; }
+// What every move into a layout looks at, apart from the rest.
+struct Standing {
+  Label label = kUnreached;  // of the best path from the source so far
+  Label ahead = kUnknown;    // no path on to the target is shorter
+  static constexpr Label kUnknown = -1;
+};
 
 struct Node {
   LocalSize size;
-  Label label = kUnreached;  // of the best path from the source so far
-  Label ahead = 0;           // no path on to the target is shorter
   std::uint32_t before = kNone;
   Move move = Move::kSlice;
   Mask group = 0;
-  bool done = false;
 };
 
+// Equal layouts in line are taken by their code, which does not depend on how
+// layouts are numbered.
 struct Waiting {
   Label whole;  // label and what is at least ahead
+  std::uint64_t code;
   std::uint32_t node;
   friend bool operator>(const Waiting& a, const Waiting& b) {
-    return std::tie(a.whole, a.node) > std::tie(b.whole, b.node);
+    return std::tie(a.whole, a.code) > std::tie(b.whole, b.code);
   }
-};
-
-// What a layout at least has ahead of it: latencies plus bytes.
-//
-// A shard or partial that is not as the target wants it must take part in some
-// collective, and so must one behind a cut that has to change. The least that
-// collectives over a set of mesh dims can take is the cheapest way to cover
-// the set by groups, by their latencies alone. And what a rank needs and does
-// not hold it must receive, at no more than the best rate of any group.
-//
-// A collective changes no standing but of its own group and brings a rank no
-// byte for free, so both bounds are consistent and so is their sum: the search
-// by it (A*) is exact.
-class Ahead {
- public:
-  Ahead(const SearchProblem& problem, const State& target)
-      : problem_(problem), target_(target) {
-    const int count = problem.active.count;
-    for (Mask set = 1; set < Mask{1} << count; ++set) {
-      cover_[set] = kUnreached;
-      const Mask first = set & (~set + 1);
-      for (Mask group = 1; group < Mask{1} << count; ++group) {
-        if ((group & first) == 0) continue;
-        const std::int64_t least = problem.times.least_nanoseconds(group);
-        cover_[set] =
-            std::min(cover_[set], cover_[set & ~group] + label_of(least, 1));
-      }
-    }
-    if (problem.alphabet.has_strided()) return;
-    per_byte_ = problem.times.least_nanoseconds_per_byte();
-    item_ = static_cast<double>(item_size(problem.meta.dtype()));
-    for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      wanted_[probe] = held_by(target, probe);
-    }
-  }
-
-  // The part that latencies have.
-  Label latencies(const State& state) const {
-    // With strided shards a collective may change how others are written.
-    if (problem_.alphabet.has_strided()) return 0;
-    const int count = problem_.active.count;
-    Mask unsettled = 0;
-    for (int i = 0; i < count; ++i) {
-      if (state.symbol[i] == 0) continue;
-      const Alphabet& alphabet = problem_.alphabet;
-      // Sums and averages turn into one another without a collective.
-      const bool settled = alphabet[state.symbol[i]].partial
-                               ? alphabet[target_.symbol[i]].partial
-                               : state.symbol[i] == target_.symbol[i] &&
-                                     state.order[i] == target_.order[i];
-      if (!settled) unsettled |= Mask{1} << i;
-    }
-    if (unsettled == 0) return 0;
-    Mask behind = 0;
-    for (int i = 0; i < count; ++i) {
-      const std::int16_t dim = problem_.alphabet[state.symbol[i]].dim;
-      if ((unsettled >> i & 1U) == 0 || dim < 0) continue;
-      for (int j = 0; j < count; ++j) {
-        if (problem_.alphabet[state.symbol[j]].dim == dim &&
-            state.order[j] > state.order[i]) {
-          behind |= Mask{1} << j;
-        }
-      }
-    }
-    return cover_[unsettled | behind];
-  }
-
-  // Both parts.
-  Label operator()(const State& state) const {
-    if (problem_.alphabet.has_strided()) return 0;
-    const bool terms = holds_terms(state);
-    double most = 0;
-    for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      const Block held = held_by(state, probe);
-      double needed = 1;
-      double kept = terms ? 0 : 1;
-      for (std::size_t d = 0; d < held.dims.size(); ++d) {
-        const Interval& want = wanted_[probe].dims[d];
-        const Interval& have = held.dims[d];
-        needed *= static_cast<double>(want.size());
-        kept *= static_cast<double>(std::max(
-            std::int64_t{0},
-            std::min(want.end, have.end) - std::max(want.begin, have.begin)));
-      }
-      most = std::max(most, needed - kept);
-    }
-    // Rounded down by more than rounding of times can make up for.
-    const double least = most * item_ * per_byte_ * (1 - 1e-9) - 64;
-    const Label bytes =
-        least > 0 ? label_of(static_cast<std::int64_t>(least), 0) : 0;
-    return latencies(state) + bytes;
-  }
-
- private:
-  // Two ranks far apart, whose shards change with any order of cuts.
-  static constexpr std::size_t kProbes = 2;
-  struct Block {
-    InlineVector<Interval, 6> dims;
-  };
-
-  // Terms of a reduction that the target wants reduced.
-  bool holds_terms(const State& state) const {
-    for (int i = 0; i < problem_.active.count; ++i) {
-      if (problem_.alphabet[state.symbol[i]].partial &&
-          !problem_.alphabet[target_.symbol[i]].partial) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  Block held_by(const State& state, std::size_t probe) const {
-    Block block;
-    for (const std::int64_t size : problem_.meta.shape()) {
-      block.dims.push_back({0, size});
-    }
-    const int count = problem_.active.count;
-    for (int place = 0; place < count; ++place) {
-      for (int i = 0; i < count; ++i) {
-        const Alphabet::Symbol& symbol = problem_.alphabet[state.symbol[i]];
-        if (!symbol.shard() || state.order[i] != place) continue;
-        const std::int64_t parts =
-            problem_.active.sizes[static_cast<std::size_t>(i)];
-        const bool last = (static_cast<std::size_t>(i) + probe) % 2 == 1;
-        Interval& held = block.dims[static_cast<std::size_t>(symbol.dim)];
-        const Interval part = chunk(held.size(), parts, last ? parts - 1 : 0);
-        held = {held.begin + part.begin, held.begin + part.end};
-      }
-    }
-    return block;
-  }
-
-  const SearchProblem& problem_;
-  State target_;
-  double per_byte_ = 0;
-  double item_ = 0;
-  std::array<Block, kProbes> wanted_;
-  std::array<Label, std::size_t{1} << kMaxPlannedDims> cover_{};
 };
 
 using Queue =
@@ -189,91 +47,130 @@ class Search {
       : problem_(problem),
         table_(problem.active, problem.alphabet),
         pricer_(problem.times, problem.active, problem.alphabet, problem.meta),
-        ahead_(problem, target) {
-    nodes_.reserve(64);
-    source_ = node_of(source);
-    target_ = node_of(target);
+        ahead_(problem, target),
+        sends_(problem.meta.numel() > 0) {
+    if (problem.graph != nullptr) {
+      nodes_.resize(problem.graph->states().size());
+      standings_.resize(nodes_.size());
+    }
+    source_ = number_of(source);
+    target_ = number_of(target);
   }
 
   std::optional<Path> run() {
-    nodes_[source_].label = 0;
-    queue_.push({nodes_[source_].ahead, source_});
+    standings_[source_].label = 0;
+    queue_.push({standings_[source_].ahead, 0, source_});
     while (!queue_.empty()) {
-      const std::uint32_t at = queue_.top().node;
+      const Waiting next = queue_.top();
       queue_.pop();
-      if (at == target_) return path();
-      if (nodes_[at].done) continue;
-      nodes_[at].done = true;
-      expand(at);
+      if (next.node == target_) return path();
+      // Reached better since. A layout reached better after it was expanded
+      // is expanded again, so that rounded bounds lose nothing.
+      const Standing& standing = standings_[next.node];
+      if (next.whole > standing.label + standing.ahead) continue;
+      if (problem_.graph != nullptr) {
+        expand_listed(next.node);
+      } else {
+        expand_found(next.node);
+      }
     }
     return std::nullopt;
   }
 
  private:
-  std::uint32_t node_of(const State& state) {
-    const auto [number, made] = index_.insert(state);
-    if (made) {
+  const State& state_of(std::uint32_t node) const {
+    return problem_.graph != nullptr ? problem_.graph->states()[node]
+                                     : index_.states()[node];
+  }
+
+  std::uint32_t number_of(const State& state) {
+    const std::uint32_t number = problem_.graph != nullptr
+                                     ? problem_.graph->number(state)
+                                     : index_.insert(state).first;
+    if (number >= nodes_.size()) {
       nodes_.emplace_back();
-      nodes_.back().size = pricer_.local_size(state);
-      nodes_.back().ahead = ahead_(state);
+      standings_.emplace_back();
     }
+    meet(number);
     return number;
   }
 
-  void expand(std::uint32_t at) {
-    const State state = index_.states()[at];
-    const Label here = nodes_[at].label;
-    table_.for_each(state, [&](Move move, Mask group, const State& raw) {
-      const Label least =
-          here + label_of(problem_.times.least_nanoseconds(move, group), 1);
-      if (least >= nodes_[target_].label) return;
-      if (!problem_.alphabet.has_strided()) {
-        relax(at, state, here, move, group, raw, least);
-        return;
+  void meet(std::uint32_t number) {
+    if (standings_[number].ahead != Standing::kUnknown) return;
+    nodes_[number].size = pricer_.local_size(state_of(number));
+    standings_[number].ahead = ahead_(state_of(number));
+  }
+
+  Label best() const { return standings_[target_].label; }
+
+  // No such move out of `at` leads to a path of less.
+  Label least_after(std::uint32_t at, Move move, Mask group) {
+    const std::int64_t least =
+        sends_ ? pricer_.least(move, group, nodes_[at].size) : 0;
+    return standings_[at].label + label_of(least, 1);
+  }
+
+  void expand_listed(std::uint32_t at) {
+    for (const LayoutGraph::Run& run : problem_.graph->runs(at)) {
+      const Label least = least_after(at, run.move, run.group);
+      if (least >= best()) continue;
+      for (const std::uint16_t to : problem_.graph->targets(run)) {
+        if (least >= standings_[to].label) continue;
+        meet(to);
+        relax(at, run.move, run.group, to, least);
       }
-      const auto form = canonical_state(raw, problem_.active, problem_.alphabet,
-                                        problem_.mesh, problem_.meta.shape());
-      if (form && !(*form == state)) {
-        relax(at, state, here, move, group, *form, least);
+    }
+  }
+
+  void expand_found(std::uint32_t at) {
+    const State state = state_of(at);
+    Label least = 0;
+    const auto admit = [&](Move move, Mask group) {
+      least = least_after(at, move, group);
+      return least < best();
+    };
+    table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
+      if (least + ahead_.latencies(raw) >= best()) return;
+      State to = raw;
+      if (problem_.alphabet.has_strided()) {
+        const auto form =
+            canonical_state(raw, problem_.active, problem_.alphabet,
+                            problem_.mesh, problem_.meta.shape());
+        if (!form || *form == state) return;
+        to = *form;
       }
+      relax(at, move, group, number_of(to), least);
     });
   }
 
-  void relax(std::uint32_t at, const State& state, Label here, Move move,
-             Mask group, const State& to, Label least) {
-    if (least + ahead_.latencies(to) >= nodes_[target_].label) return;
-    const std::uint32_t number = node_of(to);
-    if (least >= nodes_[number].label ||
-        least + nodes_[number].ahead >= nodes_[target_].label) {
-      return;
-    }
-    const MovePrice price = pricer_.price(move, group, state, nodes_[at].size,
-                                          to, nodes_[number].size);
+  void relax(std::uint32_t at, Move move, Mask group, std::uint32_t to,
+             Label least) {
+    Standing& standing = standings_[to];
+    if (least >= standing.label || least + standing.ahead >= best()) return;
+    Node& node = nodes_[to];
+    const MovePrice price = pricer_.price(
+        move, group, state_of(at), nodes_[at].size, state_of(to), node.size);
     if (problem_.memory_limit) {
       const std::int64_t source =
           at == source_ ? 0 : pricer_.bytes(nodes_[source_].size);
       if (price.held_bytes + source > *problem_.memory_limit) return;
     }
-    const Label label = here + label_of(price.nanoseconds, 1);
-    Node& node = nodes_[number];
-    if (label >= node.label || label + node.ahead >= nodes_[target_].label) {
-      return;
-    }
-    node.label = label;
+    const Label label = standings_[at].label + label_of(price.nanoseconds, 1);
+    if (label >= standing.label || label + standing.ahead >= best()) return;
+    standing.label = label;
     node.before = at;
     node.move = move;
     node.group = group;
-    queue_.push({label + node.ahead, number});
+    queue_.push({label + standing.ahead, state_of(to).code(), to});
   }
 
   Path path() const {
     Path path;
-    path.nanoseconds = nanoseconds_of(nodes_[target_].label);
-    const auto& states = index_.states();
+    path.nanoseconds = nanoseconds_of(best());
     for (std::uint32_t at = target_; nodes_[at].before != kNone;
          at = nodes_[at].before) {
       path.steps.push_back({nodes_[at].move, nodes_[at].group,
-                            states[nodes_[at].before], states[at]});
+                            state_of(nodes_[at].before), state_of(at)});
     }
     std::reverse(path.steps.begin(), path.steps.end());
     return path;
@@ -282,48 +179,17 @@ class Search {
   const SearchProblem& problem_;
   MoveTable table_;
   MovePricer pricer_;
-  Ahead ahead_;
+  PathBound ahead_;
+  bool sends_;
   StateIndex index_;
   std::vector<Node> nodes_;
+  std::vector<Standing> standings_;
   Queue queue_;
   std::uint32_t source_ = kNone;
   std::uint32_t target_ = kNone;
 };
 
 }  // namespace
-
-std::pair<std::uint32_t, bool> StateIndex::insert(const State& state) {
-  if (2 * states_.size() >= slots_.size()) grow();
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, state.code()) & mask;;
-       at = (at + 1) & mask) {
-    if (slots_[at] == kEmpty) {
-      slots_[at] = static_cast<std::uint32_t>(states_.size());
-      states_.push_back(state);
-      return {slots_[at], true};
-    }
-    if (states_[slots_[at]] == state) return {slots_[at], false};
-  }
-}
-
-std::optional<std::uint32_t> StateIndex::find(const State& state) const {
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, state.code()) & mask;;
-       at = (at + 1) & mask) {
-    if (slots_[at] == kEmpty) return std::nullopt;
-    if (states_[slots_[at]] == state) return slots_[at];
-  }
-}
-
-void StateIndex::grow() {
-  slots_.assign(slots_.size() * 4, kEmpty);
-  const std::size_t mask = slots_.size() - 1;
-  for (std::uint32_t i = 0; i < states_.size(); ++i) {
-    std::size_t at = hash_mix(0, states_[i].code()) & mask;
-    while (slots_[at] != kEmpty) at = (at + 1) & mask;
-    slots_[at] = i;
-  }
-}
 
 std::optional<Path> shortest_path(const SearchProblem& problem,
                                   const State& source, const State& target) {

@@ -1,6 +1,7 @@
 // Shortest paths over layouts: states are made as the search reaches them.
 #pragma once
 
+#include "redistribute/layout_graph.h"
 #include "redistribute/move_price.h"
 #include "redistribute/moves.h"
 #include "redistribute/sharding_state.h"
@@ -10,23 +11,6 @@
 #include <vector>
 
 namespace shardprop::redistribute {
-
-// Layout states found so far, by code.
-class StateIndex {
- public:
-  StateIndex() : slots_(256, kEmpty) {}
-
-  // The number of `state`, and whether it is new.
-  std::pair<std::uint32_t, bool> insert(const State& state);
-  std::optional<std::uint32_t> find(const State& state) const;
-  const std::vector<State>& states() const { return states_; }
-
- private:
-  static constexpr std::uint32_t kEmpty = 0xffffffffU;
-  void grow();
-  std::vector<State> states_;
-  std::vector<std::uint32_t> slots_;
-};
 
 struct PathStep {
   Move move;
@@ -47,6 +31,7 @@ struct SearchProblem {
   const DeviceMesh& mesh;
   const TensorMeta& meta;
   std::optional<std::int64_t> memory_limit;
+  const LayoutGraph* graph;  // of the alphabet; may be null
 };
 
 // A path of least cost, and of fewest steps among those; always the same one.

@@ -25,8 +25,9 @@ class LeastCapacity {
   std::int64_t operator()(int lo, int hi) const {
     const auto level = static_cast<std::size_t>(
         std::bit_width(static_cast<unsigned>(hi - lo)) - 1);
-    return std::min(levels_[level][static_cast<std::size_t>(lo)],
-                    levels_[level][static_cast<std::size_t>(hi) - (1ULL << level)]);
+    return std::min(
+        levels_[level][static_cast<std::size_t>(lo)],
+        levels_[level][static_cast<std::size_t>(hi) - (1ULL << level)]);
   }
 
  private:
@@ -55,7 +56,8 @@ bool arc_consistency(Network& network) {
     for (std::size_t c = 0; c < alive[v].size(); ++c) {
       if (!std::isfinite(variable.costs[c])) alive[v][c] = 0;
       for (const Segment& s : variable.segments) {
-        if (s.bytes[c] > 0 && s.bytes[c] > least_capacity(s.lo, s.hi)) alive[v][c] = 0;
+        if (s.bytes[c] > 0 && s.bytes[c] > least_capacity(s.lo, s.hi))
+          alive[v][c] = 0;
       }
     }
     queue.push_back(static_cast<int>(v));

@@ -13,8 +13,8 @@ namespace shardprop::solver {
 namespace {
 
 constexpr std::size_t kTableCap = 1U << 20;
-constexpr int kMaxRounds = 4;     // of bounding and pruning at a node
-constexpr int kMaxSweeps = 60;    // at one round
+constexpr int kMaxRounds = 4;       // of bounding and pruning at a node
+constexpr int kMaxSweeps = 60;      // at one round
 constexpr int kSweepsBetween = 10;  // after which progress is judged
 
 // Above this no sum of costs is exact in a double.
@@ -24,7 +24,8 @@ double most_of_all(Network& network) {
   double most = 1;
   const auto finite_most = [](const std::vector<double>& costs) {
     double out = 0;
-    for (const double cost : costs) out = std::isfinite(cost) ? std::max(out, cost) : out;
+    for (const double cost : costs)
+      out = std::isfinite(cost) ? std::max(out, cost) : out;
     return out;
   };
   for (const NetVariable& v : network.variables) {
@@ -44,7 +45,8 @@ BranchAndBound::BranchAndBound(Network root, Int128 below,
     : passes_(passes), seed_(seed), below_(below) {
   std::vector<std::int64_t> times = root.row_time;
   const Int128 bound = root.offset;
-  open_.push_back({std::move(root), bound, std::move(times), std::move(root_row_price)});
+  open_.push_back(
+      {std::move(root), bound, std::move(times), std::move(root_row_price)});
 }
 
 Int128 BranchAndBound::bound() const {
@@ -62,7 +64,8 @@ void BranchAndBound::offer(const Network& network, std::vector<int> choices,
   choices_.assign(full.begin(), full.end());
 }
 
-void BranchAndBound::run(std::uint64_t work, const StopSignal& stop, PassClock& clock) {
+void BranchAndBound::run(std::uint64_t work, const StopSignal& stop,
+                         PassClock& clock) {
   const std::uint64_t until = work_ + work;
   while (!open_.empty() && work_ < until && !stop.raised()) {
     Node node = std::move(open_.back());
@@ -71,7 +74,8 @@ void BranchAndBound::run(std::uint64_t work, const StopSignal& stop, PassClock& 
   }
 }
 
-void BranchAndBound::process(Node node, const StopSignal& stop, PassClock& clock) {
+void BranchAndBound::process(Node node, const StopSignal& stop,
+                             PassClock& clock) {
   Network& network = node.network;
   for (int round = 0;; ++round) {
     reduce(network, passes_, clock);
@@ -107,10 +111,12 @@ void BranchAndBound::process(Node node, const StopSignal& stop, PassClock& clock
       // Rows come and go; a price stays with the time of its row.
       std::vector<double> price(network.row_time.size(), 0.0);
       for (std::size_t r = 0; r < price.size() && !node.price.empty(); ++r) {
-        const auto it = std::lower_bound(node.price_time.begin(), node.price_time.end(),
-                                         network.row_time[r]);
+        const auto it =
+            std::lower_bound(node.price_time.begin(), node.price_time.end(),
+                             network.row_time[r]);
         if (it != node.price_time.end() && *it == network.row_time[r]) {
-          price[r] = node.price[static_cast<std::size_t>(it - node.price_time.begin())];
+          price[r] = node.price[static_cast<std::size_t>(
+              it - node.price_time.begin())];
         }
       }
       dual.set_prices(price);
@@ -133,7 +139,8 @@ void BranchAndBound::process(Node node, const StopSignal& stop, PassClock& clock
     if (passes_.enabled(Pass::kDualBound)) {
       const double bound = std::ceil(dual.best_bound());
       if (bound >= room) return;
-      node.bound = std::max(node.bound, network.offset + static_cast<Int128>(bound));
+      node.bound =
+          std::max(node.bound, network.offset + static_cast<Int128>(bound));
     } else {
       decoded.assign(static_cast<std::size_t>(n), 0);
     }
@@ -141,12 +148,14 @@ void BranchAndBound::process(Node node, const StopSignal& stop, PassClock& clock
       clock.time(Pass::kLocalSearch, [&] {
         ForestSearch search(core, seed_ + work_);
         search.assign(decoded);
-        search.run(64 * static_cast<std::uint64_t>(n) + 8 * core.unary.size(), stop);
+        search.run(64 * static_cast<std::uint64_t>(n) + 8 * core.unary.size(),
+                   stop);
         work_ += search.work();
         if (search.best().empty() || search.best_cost() >= room) return;
         std::vector<int> choices = none;
         for (int v = 0; v < n; ++v) {
-          choices[static_cast<std::size_t>(core.network_variable[static_cast<std::size_t>(v)])] =
+          choices[static_cast<std::size_t>(
+              core.network_variable[static_cast<std::size_t>(v)])] =
               search.best()[static_cast<std::size_t>(v)];
         }
         offer(network, std::move(choices),
@@ -156,17 +165,20 @@ void BranchAndBound::process(Node node, const StopSignal& stop, PassClock& clock
     // What cannot be part of anything better goes.
     const double now_room = static_cast<double>(below_ - network.offset);
     std::vector<double> extra = dual.choice_bounds();
-    const double base = passes_.enabled(Pass::kDualBound) ? dual.best_bound() : 0.0;
+    const double base =
+        passes_.enabled(Pass::kDualBound) ? dual.best_bound() : 0.0;
     if (!passes_.enabled(Pass::kDualBound)) extra = core.unary;
     bool pruned = false;
     for (int v = 0; v < n && !network.infeasible; ++v) {
       std::vector<int> kept;
       for (int c = 0; c < core.choices(v); ++c) {
-        const auto at = static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)] + c);
+        const auto at =
+            static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)] + c);
         if (std::ceil(base + extra[at]) < now_room) kept.push_back(c);
       }
       pruned = pruned || static_cast<int>(kept.size()) < core.choices(v);
-      network.keep_choices(core.network_variable[static_cast<std::size_t>(v)], kept);
+      network.keep_choices(core.network_variable[static_cast<std::size_t>(v)],
+                           kept);
     }
     if (network.infeasible) return;
     if (pruned && round < kMaxRounds) continue;
@@ -181,14 +193,17 @@ void BranchAndBound::process(Node node, const StopSignal& stop, PassClock& clock
     double most = -1;
     for (int v = 0; v < n; ++v) {
       const int mine = core.network_variable[static_cast<std::size_t>(v)];
-      if (pruned && !network.variables[static_cast<std::size_t>(mine)].alive) continue;
-      const double* e = &extra[static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)])];
+      if (pruned && !network.variables[static_cast<std::size_t>(mine)].alive)
+        continue;
+      const double* e = &extra[static_cast<std::size_t>(
+          core.at[static_cast<std::size_t>(v)])];
       double second = kInfinity;
       int first = 0;
       const int k = core.choices(v);
       if (k < 2) continue;
       for (int c = 1; c < k; ++c) first = e[c] < e[first] ? c : first;
-      for (int c = 0; c < k; ++c) second = c == first ? second : std::min(second, e[c]);
+      for (int c = 0; c < k; ++c)
+        second = c == first ? second : std::min(second, e[c]);
       const double score =
           second + 1e-6 * (static_cast<double>(core.arcs(v).size()) + k +
                            static_cast<double>(core.segments(v).size()));

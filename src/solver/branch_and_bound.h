@@ -13,8 +13,8 @@ namespace shardprop::solver {
 
 class BranchAndBound {
  public:
-  // Searches the assignments of `root`, whose trail must be empty, that cost
-  // less than `below`. `root_row_price` are prices of its rows, or empty.
+  // Searches the assignments of `root` that cost less than `below`.
+  // `root_row_price` are prices of its rows, or empty.
   BranchAndBound(Network root, Int128 below, std::vector<double> root_row_price,
                  const PassSet& passes, std::uint64_t seed);
 

@@ -28,7 +28,8 @@ std::vector<int> plan_order(Network& network, std::size_t cap) {
     if (!network.variables[v].alive) continue;
     alive.push_back(static_cast<int>(v));
     for (const int e : network.live_edges(static_cast<int>(v))) {
-      neighbours[v].insert(network.edges[static_cast<std::size_t>(e)].other(static_cast<int>(v)));
+      neighbours[v].insert(network.edges[static_cast<std::size_t>(e)].other(
+          static_cast<int>(v)));
     }
   }
   const auto entries = [&](int v) {
@@ -52,11 +53,13 @@ std::vector<int> plan_order(Network& network, std::size_t cap) {
     const double touched =
         size * network.variables[static_cast<std::size_t>(v)].num_choices();
     total += touched;
-    if (touched > static_cast<double>(cap) || total > 4.0 * static_cast<double>(cap)) {
+    if (touched > static_cast<double>(cap) ||
+        total > 4.0 * static_cast<double>(cap)) {
       return {};
     }
     order.push_back(v);
-    const std::set<int> around = std::move(neighbours[static_cast<std::size_t>(v)]);
+    const std::set<int> around =
+        std::move(neighbours[static_cast<std::size_t>(v)]);
     for (const int u : around) {
       std::set<int>& theirs = neighbours[static_cast<std::size_t>(u)];
       theirs.erase(v);
@@ -88,12 +91,14 @@ std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
   const auto place = [&](Factor factor) {
     const int first = *std::min_element(
         factor.scope.begin(), factor.scope.end(), [&](int x, int y) {
-          return position[static_cast<std::size_t>(x)] < position[static_cast<std::size_t>(y)];
+          return position[static_cast<std::size_t>(x)] <
+                 position[static_cast<std::size_t>(y)];
         });
     factors[static_cast<std::size_t>(first)].push_back(std::move(factor));
   };
   for (const NetEdge& edge : network.edges) {
-    if (edge.alive) place({{edge.a, edge.b}, network.tables().costs(edge.table)});
+    if (edge.alive)
+      place({{edge.a, edge.b}, network.tables().costs(edge.table)});
   }
   const auto choices = [&](int v) {
     return static_cast<std::size_t>(
@@ -110,13 +115,14 @@ std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
       }
     }
     std::sort(step.scope.begin(), step.scope.end());
-    step.scope.erase(std::unique(step.scope.begin(), step.scope.end()), step.scope.end());
+    step.scope.erase(std::unique(step.scope.begin(), step.scope.end()),
+                     step.scope.end());
     std::size_t entries = 1;
     for (const int u : step.scope) entries *= choices(u);
     // Strides of every factor along the new scope, and along v.
     const std::size_t width = step.scope.size();
-    std::vector<std::vector<std::size_t>> stride(mine.size(),
-                                                 std::vector<std::size_t>(width + 1, 0));
+    std::vector<std::vector<std::size_t>> stride(
+        mine.size(), std::vector<std::size_t>(width + 1, 0));
     for (std::size_t f = 0; f < mine.size(); ++f) {
       std::size_t s = 1;
       for (std::size_t i = mine[f].scope.size(); i-- > 0;) {
@@ -132,7 +138,8 @@ std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
     }
     Factor result{step.scope, std::vector<double>(entries, kInfinity)};
     step.choice.assign(entries, 0);
-    const std::vector<double>& unary = network.variables[static_cast<std::size_t>(v)].costs;
+    const std::vector<double>& unary =
+        network.variables[static_cast<std::size_t>(v)].costs;
     std::vector<std::size_t> index(width, 0);
     std::vector<std::size_t> offset(mine.size(), 0);
     for (std::size_t i = 0; i < entries; ++i) {
@@ -168,7 +175,8 @@ std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     std::size_t at = 0;
     for (const int u : step->scope) {
-      at = at * choices(u) + static_cast<std::size_t>(out.choices[static_cast<std::size_t>(u)]);
+      at = at * choices(u) +
+           static_cast<std::size_t>(out.choices[static_cast<std::size_t>(u)]);
     }
     out.choices[static_cast<std::size_t>(step->variable)] = step->choice[at];
   }

@@ -67,7 +67,8 @@ Result<Evaluation> evaluate(const Problem& problem,
       out.peak_time = time;
     }
   }
-  out.over_limit = problem.limit().has_value() && out.peak_bytes > *problem.limit();
+  out.over_limit =
+      problem.limit().has_value() && out.peak_bytes > *problem.limit();
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "solver/clash.h"
 
+#include "solver/stop_signal.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -51,8 +53,8 @@ std::vector<Part> all_parts(const Problem& problem) {
     std::sort(events.begin(), events.end());
     for (std::size_t i = 0; i < events.size(); ++i) {
       // The last beginning before an end is where the live set is largest.
-      const bool largest = events[i].second &&
-                           (i + 1 == events.size() || !events[i + 1].second);
+      const bool largest =
+          events[i].second && (i + 1 == events.size() || !events[i + 1].second);
       if (largest) parts.push_back({Part::Kind::kMemory, 0, events[i].first});
     }
   }
@@ -81,7 +83,8 @@ class PartialProblem {
     for (const Part& part : parts) {
       switch (part.kind) {
         case Part::Kind::kPin:
-          involved.try_emplace(problem.pins()[part.index].variable.index(), false);
+          involved.try_emplace(problem.pins()[part.index].variable.index(),
+                               false);
           break;
         case Part::Kind::kVariable:
           involved[part.index] = true;
@@ -99,10 +102,11 @@ class PartialProblem {
     }
     std::sort(times.begin(), times.end());
     for (std::size_t v = 0; v < problem.num_variables(); ++v) {
-      const bool uses = std::any_of(times.begin(), times.end(), [&](std::int64_t t) {
-        return uses_bytes_at(VariableId(v), t);
-      });
-      if (uses || (count_at_.has_value() && uses_bytes_at(VariableId(v), *count_at_))) {
+      const bool uses = std::any_of(
+          times.begin(), times.end(),
+          [&](std::int64_t t) { return uses_bytes_at(VariableId(v), t); });
+      if (uses ||
+          (count_at_.has_value() && uses_bytes_at(VariableId(v), *count_at_))) {
         involved.try_emplace(v, false);
       }
     }
@@ -110,7 +114,8 @@ class PartialProblem {
     for (const auto& [v, with_forbidden] : involved) {
       std::vector<std::int64_t> costs =
           with_forbidden ? only_forbidden(problem.costs(VariableId(v)))
-                         : std::vector<std::int64_t>(problem.num_choices(VariableId(v)), 0);
+                         : std::vector<std::int64_t>(
+                               problem.num_choices(VariableId(v)), 0);
       if (count_at_.has_value()) add_bytes(VariableId(v), *count_at_, costs);
       const VariableId id = builder_.add_variable(costs);
       mine.emplace(v, id);
@@ -154,7 +159,8 @@ class PartialProblem {
     }
     return false;
   }
-  void add_bytes(VariableId v, std::int64_t time, std::vector<std::int64_t>& to) const {
+  void add_bytes(VariableId v, std::int64_t time,
+                 std::vector<std::int64_t>& to) const {
     for (std::size_t u = 0; u < problem_.num_usages(v); ++u) {
       const Usage usage = problem_.usage(v, u);
       if (usage.when.lo > time || time >= usage.when.hi) continue;
@@ -171,8 +177,8 @@ class PartialProblem {
 
 class Explainer {
  public:
-  Explainer(const Problem& problem, const SolveOptions& options) : problem_(problem) {
-    options_ = options;
+  Explainer(const Problem& problem, const SolveOptions& options)
+      : problem_(problem), options_(options), stop_(stop_signal(options)) {
     options_.threads = 1;
     options_.work_limit = kWorkPerQuestion;
     options_.progress = nullptr;
@@ -203,6 +209,11 @@ class Explainer {
 
  private:
   bool infeasible(std::span<const Part> parts) {
+    // Out of time, every part is kept: the set still clashes.
+    if (stop_.raised()) {
+      unsure_ = true;
+      return false;
+    }
     const Solution answer =
         PartialProblem(problem_, parts, std::nullopt).solve(options_);
     unsure_ = unsure_ || answer.status == Status::kUnknown;
@@ -212,7 +223,8 @@ class Explainer {
   // The parts of `candidates` that, with all of `background`, make an
   // irreducible set; the two together are known to clash.
   std::vector<Part> explain(const std::vector<Part>& background,
-                            std::vector<Part> candidates, bool background_grew) {
+                            std::vector<Part> candidates,
+                            bool background_grew) {
     if (background_grew && infeasible(background)) return {};
     if (candidates.size() <= 1) return candidates;
     const auto middle =
@@ -233,15 +245,19 @@ class Explainer {
   Int128 bytes_short(const std::vector<Part>& parts, const Part& step) {
     std::vector<Part> others;
     for (const Part& part : parts) {
-      if (part.kind != step.kind || part.time != step.time) others.push_back(part);
+      if (part.kind != step.kind || part.time != step.time)
+        others.push_back(part);
     }
+    if (stop_.raised()) return 0;
     const Solution least =
         PartialProblem(problem_, others, step.time).solve(options_);
-    return least.lower_bound.value_or(Int128{*problem_.limit()}) - *problem_.limit();
+    return least.lower_bound.value_or(Int128{*problem_.limit()}) -
+           *problem_.limit();
   }
 
   const Problem& problem_;
   SolveOptions options_;
+  StopSignal stop_;
   bool unsure_ = false;
 };
 

@@ -2,17 +2,22 @@
 
 #include <cmath>
 #include <deque>
-#include <unordered_map>
 
 namespace shardprop::solver {
 namespace {
 
-std::unordered_map<int, int> edges_by_neighbour(Network& network, int v) {
-  std::unordered_map<int, int> out;
-  for (const int e : network.live_edges(v)) {
-    out.emplace(network.edges[static_cast<std::size_t>(e)].other(v), e);
+// The edge between x and z, or -1; looks where there is less to look at.
+int edge_between(const Network& network, int x, int z) {
+  const std::vector<int>& of_x =
+      network.variables[static_cast<std::size_t>(x)].edges;
+  const std::vector<int>& of_z =
+      network.variables[static_cast<std::size_t>(z)].edges;
+  const bool from_x = of_x.size() < of_z.size();
+  for (const int e : from_x ? of_x : of_z) {
+    const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
+    if (edge.alive && edge.other(from_x ? x : z) == (from_x ? z : x)) return e;
   }
-  return out;
+  return -1;
 }
 
 // The one allowed column of each row.
@@ -21,7 +26,8 @@ std::vector<int> function_of(const TablePool& tables, int table) {
   std::vector<int> map(static_cast<std::size_t>(rows), 0);
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
-      if (std::isfinite(tables.at(table, r, c))) map[static_cast<std::size_t>(r)] = c;
+      if (std::isfinite(tables.at(table, r, c)))
+        map[static_cast<std::size_t>(r)] = c;
     }
   }
   return map;
@@ -38,10 +44,10 @@ void absorb(Network& network, int x, int y, const std::vector<int>& map) {
   for (const Segment& segment : from.segments) {
     std::vector<std::int64_t> bytes;
     bytes.reserve(map.size());
-    for (const int c : map) bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
+    for (const int c : map)
+      bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
     into.segments.push_back({segment.lo, segment.hi, std::move(bytes)});
   }
-  std::unordered_map<int, int> known = edges_by_neighbour(network, x);
   const std::vector<int> moving = network.live_edges(y);
   for (const int e : moving) {
     const NetEdge edge = network.edges[static_cast<std::size_t>(e)];
@@ -51,18 +57,16 @@ void absorb(Network& network, int x, int y, const std::vector<int>& map) {
     network.remove_edge(e);
     if (z == x) {
       for (std::size_t c = 0; c < map.size(); ++c) {
-        into.costs[c] +=
-            network.tables().at(table, static_cast<int>(c), static_cast<int>(c));
+        into.costs[c] += network.tables().at(table, static_cast<int>(c),
+                                             static_cast<int>(c));
       }
       continue;
     }
-    if (const auto it = known.find(z); it != known.end()) {
-      NetEdge& other = network.edges[static_cast<std::size_t>(it->second)];
-      const int sum =
-          network.tables().sum(network.table_from(other, x), table);
+    if (const int parallel = edge_between(network, x, z); parallel >= 0) {
+      NetEdge& other = network.edges[static_cast<std::size_t>(parallel)];
+      const int sum = network.tables().sum(network.table_from(other, x), table);
       other.table = other.a == x ? sum : network.tables().transposed(sum);
     } else {
-      known.emplace(z, static_cast<int>(network.edges.size()));
       network.add_edge(x, z, table);
     }
   }
@@ -76,13 +80,16 @@ void absorb(Network& network, int x, int y, const std::vector<int>& map) {
 bool contract_determined(Network& network) {
   bool changed = false;
   std::deque<int> queue;
+  std::vector<char> queued(network.variables.size(), 1);
   for (std::size_t v = 0; v < network.variables.size(); ++v) {
     if (network.variables[v].alive) queue.push_back(static_cast<int>(v));
   }
   while (!queue.empty()) {
     const int v = queue.front();
     queue.pop_front();
-    for (bool again = true; again && network.variables[static_cast<std::size_t>(v)].alive;) {
+    queued[static_cast<std::size_t>(v)] = 0;
+    for (bool again = true;
+         again && network.variables[static_cast<std::size_t>(v)].alive;) {
       again = false;
       const std::vector<int> mine = network.live_edges(v);
       for (const int e : mine) {
@@ -96,14 +103,18 @@ bool contract_determined(Network& network) {
         if (!i_tell && !u_tells) continue;
         // Where each tells the other, the one with fewer edges moves.
         const bool keep_me =
-            i_tell && (!u_tells || mine.size() >= network.live_edges(u).size());
+            i_tell &&
+            (!u_tells ||
+             mine.size() >=
+                 network.variables[static_cast<std::size_t>(u)].edges.size());
         changed = true;
         if (keep_me) {
           absorb(network, v, u, function_of(network.tables(), forward));
           again = true;
         } else {
           absorb(network, u, v, function_of(network.tables(), backward));
-          queue.push_back(u);
+          if (queued[static_cast<std::size_t>(u)] == 0) queue.push_back(u);
+          queued[static_cast<std::size_t>(u)] = 1;
           break;
         }
       }

@@ -20,8 +20,8 @@ struct CoreSegment {
 struct Arc {
   int other = 0;
   int edge = 0;
-  const double* to_other = nullptr;   // row: my choice
-  const double* from_other = nullptr; // row: the other's choice
+  const double* to_other = nullptr;    // row: my choice
+  const double* from_other = nullptr;  // row: the other's choice
 };
 
 struct CoreEdge {
@@ -39,9 +39,12 @@ struct Core {
 
   int size() const { return static_cast<int>(network_variable.size()); }
   int choices(int v) const {
-    return at[static_cast<std::size_t>(v) + 1] - at[static_cast<std::size_t>(v)];
+    return at[static_cast<std::size_t>(v) + 1] -
+           at[static_cast<std::size_t>(v)];
   }
-  const double* cost(int v) const { return &unary[static_cast<std::size_t>(at[static_cast<std::size_t>(v)])]; }
+  const double* cost(int v) const {
+    return &unary[static_cast<std::size_t>(at[static_cast<std::size_t>(v)])];
+  }
   std::span<const Arc> arcs(int v) const {
     const auto i = static_cast<std::size_t>(v);
     return {arc_list.data() + arc_begin[i], arc_list.data() + arc_begin[i + 1]};
@@ -51,7 +54,9 @@ struct Core {
     return {segment_list.data() + segment_begin[i],
             segment_list.data() + segment_begin[i + 1]};
   }
-  const std::int64_t* bytes_of(const CoreSegment& s) const { return bytes.data() + s.bytes; }
+  const std::int64_t* bytes_of(const CoreSegment& s) const {
+    return bytes.data() + s.bytes;
+  }
   int rows() const { return static_cast<int>(capacity.size()); }
 
   std::vector<int> network_variable;

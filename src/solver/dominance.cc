@@ -18,12 +18,14 @@ bool uses_no_more(const NetVariable& variable, std::size_t a, std::size_t b) {
 // Most that choice a can cost beyond choice b, whatever the neighbours choose
 // among what b allows.
 double most_beyond(Network& network, int v, std::size_t a, std::size_t b) {
-  const std::vector<double>& costs = network.variables[static_cast<std::size_t>(v)].costs;
+  const std::vector<double>& costs =
+      network.variables[static_cast<std::size_t>(v)].costs;
   double most = costs[a] - costs[b];
   for (const int e : network.variables[static_cast<std::size_t>(v)].edges) {
     const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
     const int table = network.table_from(edge, v);
-    const auto columns = static_cast<std::size_t>(network.tables().shape(table).columns);
+    const auto columns =
+        static_cast<std::size_t>(network.tables().shape(table).columns);
     const double* row_a = network.tables().costs(table).data() + a * columns;
     const double* row_b = network.tables().costs(table).data() + b * columns;
     double here = -kInfinity;
@@ -50,7 +52,8 @@ bool dominance(Network& network) {
     double width = 1;
     for (const int e : network.live_edges(v)) {
       const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
-      width += network.variables[static_cast<std::size_t>(edge.other(v))].num_choices();
+      width += network.variables[static_cast<std::size_t>(edge.other(v))]
+                   .num_choices();
     }
     if (width * static_cast<double>(k * k) > kMaxWork) continue;
     std::vector<char> gone(k, 0);

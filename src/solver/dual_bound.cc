@@ -9,6 +9,9 @@ namespace shardprop::solver {
 namespace {
 
 constexpr int kFirstSweeps = 10;
+constexpr double kMemory =
+    0.15;  // weight of the newest overflow in its average
+constexpr double kSoftness = 5.0;  // of ties, per length of step
 
 }  // namespace
 
@@ -16,9 +19,11 @@ DualBound::DualBound(const Core& core) : core_(core) {
   // Exact sums need every partial one below 2^51 quanta, whatever the degree.
   const int exponent = std::ilogb(std::max(core.ceiling, 1.0)) + 1;
   std::size_t degree = 1;
-  for (int v = 0; v < core.size(); ++v) degree = std::max(degree, core.arcs(v).size());
+  for (int v = 0; v < core.size(); ++v)
+    degree = std::max(degree, core.arcs(v).size());
   for (int v = 0; v < core.size(); ++v) {
-    most_choices_ = std::max(most_choices_, static_cast<std::size_t>(core.choices(v)));
+    most_choices_ =
+        std::max(most_choices_, static_cast<std::size_t>(core.choices(v)));
   }
   const int room = std::ilogb(static_cast<double>(degree) + 2) + 1;
   quantum_ = std::ldexp(1.0, std::min(0, exponent + 2 + room - 51));
@@ -54,16 +59,19 @@ void DualBound::price_costs() {
   priced_ = core_.unary;
   if (price_.empty()) return;
   std::vector<double> prefix(price_.size() + 1, 0.0);
-  for (std::size_t r = 0; r < price_.size(); ++r) prefix[r + 1] = prefix[r] + price_[r];
+  for (std::size_t r = 0; r < price_.size(); ++r)
+    prefix[r + 1] = prefix[r] + price_[r];
   for (int v = 0; v < core_.size(); ++v) {
-    double* const mine = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    double* const mine = &priced_[static_cast<std::size_t>(
+        core_.at[static_cast<std::size_t>(v)])];
     const int k = core_.choices(v);
     for (const CoreSegment& s : core_.segments(v)) {
       const double rate = prefix[static_cast<std::size_t>(s.hi)] -
                           prefix[static_cast<std::size_t>(s.lo)];
       if (rate <= 0) continue;
       const std::int64_t* bytes = core_.bytes_of(s);
-      for (int c = 0; c < k; ++c) mine[c] += rate * static_cast<double>(bytes[c]);
+      for (int c = 0; c < k; ++c)
+        mine[c] += rate * static_cast<double>(bytes[c]);
     }
     // One quantum less: prices times bytes must never be rounded up.
     for (int c = 0; c < k; ++c) {
@@ -76,7 +84,8 @@ void DualBound::price_costs() {
 
 void DualBound::beliefs(int v, double* h) const {
   const int k = core_.choices(v);
-  const double* unary = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+  const double* unary =
+      &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
   std::copy(unary, unary + k, h);
   for (std::size_t i = core_.arc_begin[static_cast<std::size_t>(v)];
        i < core_.arc_begin[static_cast<std::size_t>(v) + 1]; ++i) {
@@ -108,14 +117,16 @@ void DualBound::sweep() {
         if ((arc.other > v) != forward) continue;
         const double* in = &message_[message_at_[first + i]];
         for (int c = 0; c < k; ++c) {
-          scaled[static_cast<std::size_t>(c)] = h[static_cast<std::size_t>(c)] - in[c];
+          scaled[static_cast<std::size_t>(c)] =
+              h[static_cast<std::size_t>(c)] - in[c];
         }
         double* to = &message_[reverse_at_[first + i]];
         const int m = core_.choices(arc.other);
         min_plus(scaled.data(), k, arc.to_other, m, to);
         double least = to[0];
         for (int d = 1; d < m; ++d) least = std::min(least, to[d]);
-        for (int d = 0; d < m; ++d) to[d] = std::min(round(to[d] - least), limit_);
+        for (int d = 0; d < m; ++d)
+          to[d] = std::min(round(to[d] - least), limit_);
         work_ += static_cast<std::uint64_t>(k * m);
       }
     }
@@ -130,7 +141,8 @@ int DualBound::split_belief(int v, double* h, double* part) const {
   int behind = 0;
   for (const Arc& arc : arcs) behind += arc.other < v ? 1 : 0;
   const double share =
-      1.0 / std::max(1, std::max(behind, static_cast<int>(arcs.size()) - behind));
+      1.0 /
+      std::max(1, std::max(behind, static_cast<int>(arcs.size()) - behind));
   for (int c = 0; c < k; ++c) {
     part[c] = behind == 0 ? 0.0 : round(h[c] * share);
     h[c] -= behind * part[c];
@@ -143,7 +155,9 @@ double DualBound::evaluate() {
   std::vector<double> g(most_choices_);
   std::vector<double> part(most_choices_);
   Int128 quanta = 0;
-  const auto add = [&](double cost) { quanta += static_cast<Int128>(cost / quantum_); };
+  const auto add = [&](double cost) {
+    quanta += static_cast<Int128>(cost / quantum_);
+  };
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
     beliefs(v, h.data());
@@ -158,7 +172,8 @@ double DualBound::evaluate() {
       const double* mine = &message_[message_at_[first + i]];
       const double* theirs = &message_[reverse_at_[first + i]];
       for (int c = 0; c < k; ++c) {
-        h[static_cast<std::size_t>(c)] = part[static_cast<std::size_t>(c)] - mine[c];
+        h[static_cast<std::size_t>(c)] =
+            part[static_cast<std::size_t>(c)] - mine[c];
       }
       for (int d = 0; d < m; ++d) g[static_cast<std::size_t>(d)] = -theirs[d];
       add(min_plus_all(h.data(), k, g.data(), m, arc.to_other));
@@ -188,11 +203,13 @@ std::vector<double> DualBound::choice_bounds() const {
   std::vector<double> column(most_choices_);
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
-    double* mine = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    double* mine =
+        &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
     beliefs(v, h.data());
     split_belief(v, h.data(), part.data());
     const double least = *std::min_element(h.begin(), h.begin() + k);
-    for (int c = 0; c < k; ++c) mine[c] += h[static_cast<std::size_t>(c)] - least;
+    for (int c = 0; c < k; ++c)
+      mine[c] += h[static_cast<std::size_t>(c)] - least;
     const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
     const auto arcs = core_.arcs(v);
     for (std::size_t i = 0; i < arcs.size(); ++i) {
@@ -201,13 +218,15 @@ std::vector<double> DualBound::choice_bounds() const {
       const int m = core_.choices(arc.other);
       const double* in = &message_[message_at_[first + i]];
       const double* back = &message_[reverse_at_[first + i]];
-      double* theirs = &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(arc.other)])];
+      double* theirs = &out[static_cast<std::size_t>(
+          core_.at[static_cast<std::size_t>(arc.other)])];
       std::fill(row.begin(), row.end(), kInfinity);
       std::fill(column.begin(), column.end(), kInfinity);
       for (int c = 0; c < k; ++c) {
         for (int d = 0; d < m; ++d) {
-          const double cost = part[static_cast<std::size_t>(c)] - in[c] - back[d] +
-                              arc.to_other[static_cast<std::ptrdiff_t>(c) * m + d];
+          const double cost =
+              part[static_cast<std::size_t>(c)] - in[c] - back[d] +
+              arc.to_other[static_cast<std::ptrdiff_t>(c) * m + d];
           double& r = row[static_cast<std::size_t>(c)];
           double& l = column[static_cast<std::size_t>(d)];
           r = std::min(r, cost);
@@ -215,8 +234,10 @@ std::vector<double> DualBound::choice_bounds() const {
         }
       }
       const double all = *std::min_element(row.begin(), row.begin() + k);
-      for (int c = 0; c < k; ++c) mine[c] += row[static_cast<std::size_t>(c)] - all;
-      for (int d = 0; d < m; ++d) theirs[d] += column[static_cast<std::size_t>(d)] - all;
+      for (int c = 0; c < k; ++c)
+        mine[c] += row[static_cast<std::size_t>(c)] - all;
+      for (int d = 0; d < m; ++d)
+        theirs[d] += column[static_cast<std::size_t>(d)] - all;
     }
   }
   return out;
@@ -230,9 +251,10 @@ void DualBound::advance(double target) {
     return;
   }
   const double before = best_bound_;
-  const double goal = std::isfinite(target)
-                          ? target
-                          : last_bound_ + 0.05 * std::max(1.0, std::abs(best_bound_));
+  const double goal =
+      std::isfinite(target)
+          ? target
+          : last_bound_ + 0.05 * std::max(1.0, std::abs(best_bound_));
   move_prices(std::max(goal - last_bound_, 1e-6 * std::abs(goal)));
   sweep();
   evaluate();
@@ -266,7 +288,8 @@ void DualBound::move_prices(double gap) {
   std::vector<double> h(most_choices_);
   // Ties between choices are split softly while steps are long, hardly at all
   // when they are short.
-  const double tau = std::min(1.0, 10 * step_) * gap / std::max(1, core_.size());
+  const double tau =
+      std::min(1.0, kSoftness * step_) * gap / std::max(1, core_.size());
   for (int v = 0; v < core_.size(); ++v) {
     const auto segments = core_.segments(v);
     if (segments.empty()) continue;
@@ -277,14 +300,16 @@ void DualBound::move_prices(double gap) {
     for (int c = 0; c < k; ++c) {
       double& p = h[static_cast<std::size_t>(c)];
       p -= least;
-      p = tau > 0 ? (p > 40 * tau ? 0.0 : std::exp(-p / tau)) : (p <= 0 ? 1.0 : 0.0);
+      p = tau > 0 ? (p > 40 * tau ? 0.0 : std::exp(-p / tau))
+                  : (p <= 0 ? 1.0 : 0.0);
       total += p;
     }
     for (const CoreSegment& s : segments) {
       const std::int64_t* bytes = core_.bytes_of(s);
       double expected = 0;
       for (int c = 0; c < k; ++c) {
-        expected += h[static_cast<std::size_t>(c)] * static_cast<double>(bytes[c]);
+        expected +=
+            h[static_cast<std::size_t>(c)] * static_cast<double>(bytes[c]);
       }
       expected /= total;
       overflow[static_cast<std::size_t>(s.lo)] += expected;
@@ -296,7 +321,7 @@ void DualBound::move_prices(double gap) {
   for (std::size_t r = 0; r < rows; ++r) {
     sum += overflow[r];
     const double g = sum - static_cast<double>(core_.capacity[r]);
-    average_[r] += 0.3 * (g - average_[r]);
+    average_[r] += kMemory * (g - average_[r]);
     if (price_[r] > 0 || average_[r] > 0) norm += average_[r] * average_[r];
   }
   if (norm <= 0) return;
@@ -312,7 +337,8 @@ std::vector<int> DualBound::decode() const {
   std::vector<double> h(most_choices_);
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
-    const double* unary = &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    const double* unary = &priced_[static_cast<std::size_t>(
+        core_.at[static_cast<std::size_t>(v)])];
     std::copy(unary, unary + k, h.begin());
     const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
     const auto arcs = core_.arcs(v);
@@ -320,12 +346,14 @@ std::vector<int> DualBound::decode() const {
       const double* add =
           arcs[i].other < v
               ? arcs[i].from_other +
-                    static_cast<std::ptrdiff_t>(x[static_cast<std::size_t>(arcs[i].other)]) * k
+                    static_cast<std::ptrdiff_t>(
+                        x[static_cast<std::size_t>(arcs[i].other)]) *
+                        k
               : &message_[message_at_[first + i]];
       for (int c = 0; c < k; ++c) h[static_cast<std::size_t>(c)] += add[c];
     }
-    x[static_cast<std::size_t>(v)] =
-        static_cast<int>(std::min_element(h.begin(), h.begin() + k) - h.begin());
+    x[static_cast<std::size_t>(v)] = static_cast<int>(
+        std::min_element(h.begin(), h.begin() + k) - h.begin());
   }
   return x;
 }

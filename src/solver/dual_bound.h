@@ -32,7 +32,9 @@ class DualBound {
   // known cost without the offset, or infinity. Steps shrink when they fail;
   // stalled() says when they have become too small to matter.
   void advance(double target);
-  bool stalled() const { return step_ < kSmallestStep && since_best_ > kPatience; }
+  bool stalled() const {
+    return step_ < kSmallestStep && since_best_ > kPatience;
+  }
   void set_prices(const std::vector<double>& prices);
   // Back to the messages and prices of the best bound so far.
   void restore_best();
@@ -48,8 +50,8 @@ class DualBound {
   std::uint64_t work() const { return work_; }
 
  private:
-  static constexpr double kSmallestStep = 1e-4;
-  static constexpr int kPatience = 20;
+  static constexpr double kSmallestStep = 1e-6;
+  static constexpr int kPatience = 8;
 
   void move_prices(double gap);
   void beliefs(int v, double* h) const;
@@ -64,17 +66,18 @@ class DualBound {
   double quantum_ = 1;
   double magic_ = 0;  // adding and subtracting it rounds to the quantum
   double limit_ = 0;  // messages stay within, for exactness
-  std::vector<std::size_t> message_at_;  // per arc: message into the arc's owner
+  std::vector<std::size_t>
+      message_at_;  // per arc: message into the arc's owner
   std::vector<std::size_t> reverse_at_;  // per arc: message into the other end
   std::vector<double> message_;
   std::vector<double> price_;
-  std::vector<double> priced_;  // unary plus priced bytes, by choice
+  std::vector<double> priced_;   // unary plus priced bytes, by choice
   std::vector<double> average_;  // smoothed overflow of each row
   double best_bound_ = -kInfinity;
   std::vector<double> best_message_;
   std::vector<double> best_price_;
   double last_bound_ = -kInfinity;
-  double step_ = 1.0;
+  double step_ = 0.02;
   int since_best_ = 0;
   std::uint64_t work_ = 0;
 };

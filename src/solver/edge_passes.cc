@@ -13,12 +13,13 @@ bool merge_parallel_edges(Network& network) {
     NetEdge& edge = network.edges[e];
     if (!edge.alive) continue;
     const auto [lo, hi] = std::minmax(edge.a, edge.b);
-    const std::uint64_t key = (static_cast<std::uint64_t>(lo) << 32) |
-                              static_cast<std::uint64_t>(hi);
+    const std::uint64_t key =
+        (static_cast<std::uint64_t>(lo) << 32) | static_cast<std::uint64_t>(hi);
     const auto [it, fresh] = first.emplace(key, static_cast<int>(e));
     if (fresh) continue;
     NetEdge& kept = network.edges[static_cast<std::size_t>(it->second)];
-    kept.table = network.tables().sum(kept.table, network.table_from(edge, kept.a));
+    kept.table =
+        network.tables().sum(kept.table, network.table_from(edge, kept.a));
     network.remove_edge(static_cast<int>(e));
     changed = true;
   }
@@ -30,8 +31,10 @@ bool drop_separable_edges(Network& network) {
   for (std::size_t e = 0; e < network.edges.size(); ++e) {
     const NetEdge edge = network.edges[e];
     if (!edge.alive || !network.tables().is_separable(edge.table)) continue;
-    std::vector<double>& a = network.variables[static_cast<std::size_t>(edge.a)].costs;
-    std::vector<double>& b = network.variables[static_cast<std::size_t>(edge.b)].costs;
+    std::vector<double>& a =
+        network.variables[static_cast<std::size_t>(edge.a)].costs;
+    std::vector<double>& b =
+        network.variables[static_cast<std::size_t>(edge.b)].costs;
     const double corner = network.tables().at(edge.table, 0, 0);
     for (std::size_t c = 0; c < a.size(); ++c) {
       a[c] += network.tables().at(edge.table, static_cast<int>(c), 0) - corner;

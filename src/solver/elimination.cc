@@ -17,7 +17,8 @@ std::vector<int> best_at_any_price(Network& network, int v) {
   int table = -1;
   std::size_t columns = 1;
   if (!variable.edges.empty()) {
-    const NetEdge& edge = network.edges[static_cast<std::size_t>(variable.edges[0])];
+    const NetEdge& edge =
+        network.edges[static_cast<std::size_t>(variable.edges[0])];
     table = network.table_from(edge, v);
     columns = static_cast<std::size_t>(network.tables().shape(table).columns);
   }
@@ -27,7 +28,7 @@ std::vector<int> best_at_any_price(Network& network, int v) {
       return variable.costs[c] +
              (table < 0 ? 0.0
                         : network.tables().at(table, static_cast<int>(c),
-                                            static_cast<int>(d)));
+                                              static_cast<int>(d)));
     };
     const auto better = [&](std::size_t x, std::size_t y) {
       if (cost(x) != cost(y)) return cost(x) < cost(y);
@@ -68,7 +69,8 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
   if (entries > cap) return false;
   std::vector<double> best(entries, kInfinity);
   step.choice.assign(entries, 0);
-  const std::size_t last = mine.size() == 2 ? static_cast<std::size_t>(step.sizes[1]) : 1;
+  const std::size_t last =
+      mine.size() == 2 ? static_cast<std::size_t>(step.sizes[1]) : 1;
   for (std::size_t c = 0; c < variable.costs.size(); ++c) {
     const double* first_row = nullptr;
     const double* second_row = nullptr;
@@ -96,16 +98,19 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
   } else if (on.empty()) {
     network.offset += static_cast<Int128>(best[0]);
   } else if (on.size() == 1) {
-    std::vector<double>& costs = network.variables[static_cast<std::size_t>(on[0])].costs;
+    std::vector<double>& costs =
+        network.variables[static_cast<std::size_t>(on[0])].costs;
     for (std::size_t d = 0; d < entries; ++d) costs[d] += best[d];
   }
   network.forget(v, std::move(step));
   if (on.size() < 2) return true;
-  const int table = network.tables().intern(sizes[0], sizes[1], std::move(best));
+  const int table =
+      network.tables().intern(sizes[0], sizes[1], std::move(best));
   for (const int e : network.live_edges(on[0])) {
     NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
     if (edge.other(on[0]) != on[1]) continue;
-    const int sum = network.tables().sum(network.table_from(edge, on[0]), table);
+    const int sum =
+        network.tables().sum(network.table_from(edge, on[0]), table);
     edge.table = edge.a == on[0] ? sum : network.tables().transposed(sum);
     return true;
   }

@@ -11,8 +11,6 @@ namespace {
 constexpr int kLastingRows = 64;
 constexpr int kMaxPriceRounds = 12;
 constexpr int kMaxRowsPriced = 4;  // in one round
-constexpr int kSmallBlock = 6;
-constexpr double kLogLargeBlock = 5.5;  // e^5.5 times the small one
 
 }  // namespace
 
@@ -29,8 +27,9 @@ ForestSearch::ForestSearch(const Core& core, std::uint64_t seed)
       if (s.hi - s.lo >= kLastingRows) lasting_.push_back({s.lo, s.hi, v});
     }
   }
-  std::stable_sort(starts_.begin(), starts_.end(),
-                   [](const Start& a, const Start& b) { return a.row < b.row; });
+  std::stable_sort(
+      starts_.begin(), starts_.end(),
+      [](const Start& a, const Start& b) { return a.row < b.row; });
 }
 
 void ForestSearch::assign(const std::vector<int>& choices) {
@@ -49,7 +48,8 @@ void ForestSearch::assign(const std::vector<int>& choices) {
     overflowing_.push_back({row, bytes});
     return true;
   });
-  for (const Overflow& o : overflowing_) load_.add(o.row, o.row + 1, -o.tolerated);
+  for (const Overflow& o : overflowing_)
+    load_.add(o.row, o.row + 1, -o.tolerated);
   refresh_penalties();
   note_best();
 }
@@ -61,7 +61,8 @@ void ForestSearch::recompute_cost() {
     cost_ += core_.cost(v)[mine];
     for (const Arc& arc : core_.arcs(v)) {
       if (arc.other < v) continue;
-      cost_ += arc.to_other[static_cast<std::ptrdiff_t>(mine) * core_.choices(arc.other) +
+      cost_ += arc.to_other[static_cast<std::ptrdiff_t>(mine) *
+                                core_.choices(arc.other) +
                             x_[static_cast<std::size_t>(arc.other)]];
     }
   }
@@ -76,7 +77,8 @@ void ForestSearch::set_prices(const std::vector<double>& row_prices) {
   }
   penalty_price_ = std::max(penalty_price_, most);
   for (int v = 0; v < core_.size(); ++v) {
-    double* mine = &steering_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    double* mine = &steering_[static_cast<std::size_t>(
+        core_.at[static_cast<std::size_t>(v)])];
     const int k = core_.choices(v);
     std::fill(mine, mine + k, 0.0);
     for (const CoreSegment& s : core_.segments(v)) {
@@ -99,13 +101,16 @@ void ForestSearch::refresh_penalties() {
     penalty_price_ = std::max(1.0, std::abs(cost_)) / std::max(1.0, bytes);
   }
   std::vector<int> before(core_.capacity.size() + 1, 0);
-  for (const Overflow& o : overflowing_) before[static_cast<std::size_t>(o.row) + 1] = 1;
+  for (const Overflow& o : overflowing_)
+    before[static_cast<std::size_t>(o.row) + 1] = 1;
   for (std::size_t r = 1; r < before.size(); ++r) before[r] += before[r - 1];
   for (int v = 0; v < core_.size(); ++v) {
-    double* mine = &penalty_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    double* mine = &penalty_[static_cast<std::size_t>(
+        core_.at[static_cast<std::size_t>(v)])];
     for (const CoreSegment& s : core_.segments(v)) {
-      const double rate = penalty_price_ * (before[static_cast<std::size_t>(s.hi)] -
-                                            before[static_cast<std::size_t>(s.lo)]);
+      const double rate =
+          penalty_price_ * (before[static_cast<std::size_t>(s.hi)] -
+                            before[static_cast<std::size_t>(s.lo)]);
       if (rate <= 0) continue;
       for (int c = 0; c < core_.choices(v); ++c) {
         mine[c] += rate * static_cast<double>(core_.bytes_of(s)[c]);
@@ -114,88 +119,12 @@ void ForestSearch::refresh_penalties() {
   }
 }
 
-int ForestSearch::variable_at(int row) {
-  // Half of the time something that lives for long, half of the time something
-  // that begins shortly before the row.
-  if (!lasting_.empty() && (rng_.next() & 1) != 0) {
-    for (int attempt = 0; attempt < 4; ++attempt) {
-      const Lasting& s = lasting_[static_cast<std::size_t>(
-          rng_.below(static_cast<int>(lasting_.size())))];
-      if (s.lo <= row && row < s.hi) return s.variable;
-    }
-  }
-  const auto after = std::upper_bound(
-      starts_.begin(), starts_.end(), row,
-      [](int r, const Start& s) { return r < s.row; });
-  const int available = static_cast<int>(after - starts_.begin());
-  if (available == 0) return starts_.front().variable;
-  const int back = 1 + rng_.below(std::min(available, 24));
-  return (after - back)->variable;
-}
-
-void ForestSearch::add_member(int v, const Touch& touch) {
-  const int index = static_cast<int>(block_.size());
-  in_block_[static_cast<std::size_t>(v)] = 1;
-  const int now = x_[static_cast<std::size_t>(v)];
-  block_.push_back({v, touch.parent, touch.to_parent, touch.from_parent,
-                    base_.size(), now, now});
-  base_.resize(base_.size() + static_cast<std::size_t>(core_.choices(v)));
-  for (const Arc& arc : core_.arcs(v)) {
-    Touch& t = touch_[static_cast<std::size_t>(arc.other)];
-    if (t.count++ == 0) {
-      t.parent = index;
-      t.to_parent = arc.from_other;
-      t.from_parent = arc.to_other;
-      touched_.push_back(arc.other);
-      frontier_.push_back(arc.other);
-    }
-  }
-}
-
-void ForestSearch::pick_block() {
-  for (const Member& m : block_) in_block_[static_cast<std::size_t>(m.variable)] = 0;
-  for (const int v : touched_) touch_[static_cast<std::size_t>(v)] = {};
-  block_.clear();
-  touched_.clear();
-  frontier_.clear();
-  base_.clear();
-  const int size = std::min(
-      core_.size(),
-      static_cast<int>(kSmallBlock * std::exp(kLogLargeBlock * rng_.unit())));
-  const int seeds = 1 + rng_.below(std::min(8, 1 + size / 4));
-  int row = -1;
-  if (!overflowing_.empty() && (rng_.next() & 3) != 0) {
-    row = overflowing_[static_cast<std::size_t>(
-                           rng_.below(static_cast<int>(overflowing_.size())))].row;
-  } else if (core_.rows() > 0) {
-    row = rng_.below(core_.rows());
-  }
-  for (int i = 0; i < seeds; ++i) {
-    const int v = row >= 0 && !starts_.empty() && (i > 0 || (rng_.next() & 1) != 0)
-                      ? variable_at(row)
-                      : rng_.below(core_.size());
-    if (in_block_[static_cast<std::size_t>(v)] == 0 &&
-        touch_[static_cast<std::size_t>(v)].count == 0) {
-      add_member(v, {});
-    }
-  }
-  while (static_cast<int>(block_.size()) < size && !frontier_.empty()) {
-    const auto at = static_cast<std::size_t>(rng_.below(static_cast<int>(frontier_.size())));
-    const int v = frontier_[at];
-    frontier_[at] = frontier_.back();
-    frontier_.pop_back();
-    const Touch touch = touch_[static_cast<std::size_t>(v)];
-    if (in_block_[static_cast<std::size_t>(v)] == 0 && touch.count == 1) {
-      add_member(v, touch);
-    }
-  }
-}
-
 void ForestSearch::prepare_block(double steer) {
   priced_.resize(base_.size());
   for (const Member& m : block_) {
     const int k = core_.choices(m.variable);
-    const auto flat = static_cast<std::size_t>(core_.at[static_cast<std::size_t>(m.variable)]);
+    const auto flat = static_cast<std::size_t>(
+        core_.at[static_cast<std::size_t>(m.variable)]);
     double* base = &base_[m.at];
     for (int c = 0; c < k; ++c) {
       base[c] = core_.unary[flat + static_cast<std::size_t>(c)] +
@@ -205,7 +134,8 @@ void ForestSearch::prepare_block(double steer) {
       if (in_block_[static_cast<std::size_t>(arc.other)] != 0) continue;
       const double* add =
           arc.from_other +
-          static_cast<std::ptrdiff_t>(x_[static_cast<std::size_t>(arc.other)]) * k;
+          static_cast<std::ptrdiff_t>(x_[static_cast<std::size_t>(arc.other)]) *
+              k;
       for (int c = 0; c < k; ++c) base[c] += add[c];
       work_ += static_cast<std::uint64_t>(k);
     }
@@ -236,7 +166,8 @@ void ForestSearch::solve_block() {
     message_.resize(static_cast<std::size_t>(up));
     min_plus(&belief_[m.at], k, m.to_parent, up, message_.data());
     for (int d = 0; d < up; ++d) {
-      belief_[parent.at + static_cast<std::size_t>(d)] += message_[static_cast<std::size_t>(d)];
+      belief_[parent.at + static_cast<std::size_t>(d)] +=
+          message_[static_cast<std::size_t>(d)];
     }
     work_ += static_cast<std::uint64_t>(k * up);
   }
@@ -244,9 +175,12 @@ void ForestSearch::solve_block() {
     const int k = core_.choices(m.variable);
     const double* belief = &belief_[m.at];
     const double* link =
-        m.parent < 0 ? nullptr
-                     : m.from_parent + static_cast<std::ptrdiff_t>(
-                                           block_[static_cast<std::size_t>(m.parent)].choice) * k;
+        m.parent < 0
+            ? nullptr
+            : m.from_parent +
+                  static_cast<std::ptrdiff_t>(
+                      block_[static_cast<std::size_t>(m.parent)].choice) *
+                      k;
     int best = 0;
     double least = kInfinity;
     for (int c = 0; c < k; ++c) {
@@ -270,16 +204,18 @@ void ForestSearch::move_loads(int v, int from, int to) {
   }
 }
 
-ForestSearch::BlockCost ForestSearch::block_cost(int Member::*which) const {
+ForestSearch::BlockCost ForestSearch::block_cost(int Member::* which) const {
   BlockCost out;
   for (const Member& m : block_) {
     const auto choice = static_cast<std::size_t>(m.*which);
     double link = 0;
     if (m.parent >= 0) {
-      link = m.from_parent[static_cast<std::size_t>(
-                               block_[static_cast<std::size_t>(m.parent)].*which) *
-                               static_cast<std::size_t>(core_.choices(m.variable)) +
-                           choice];
+      link =
+          m.from_parent[static_cast<std::size_t>(
+                            block_[static_cast<std::size_t>(m.parent)].*which) *
+                            static_cast<std::size_t>(
+                                core_.choices(m.variable)) +
+                        choice];
     }
     out.objective += base_[m.at + choice] + link;
     out.priced += priced_[m.at + choice] + link;
@@ -310,14 +246,16 @@ void ForestSearch::raise_prices(double gain) {
   int seen = 0;
   load_.for_each_positive([&](int row, std::int64_t) {
     bool apart = true;
-    for (int i = 0; i < count; ++i) apart = apart && std::abs(row - rows[i]) > 16;
+    for (int i = 0; i < count; ++i)
+      apart = apart && std::abs(row - rows[i]) > 16;
     if (apart) rows[count++] = row;
     return count < kMaxRowsPriced && ++seen < 256;
   });
   extra_.clear();
   for (int i = 0; i < count; ++i) {
     const auto added = static_cast<double>(bytes_added(rows[i]));
-    extra_.push_back({rows[i], (gain * 1.0001 + 1e-3) / (count * std::max(1.0, added))});
+    extra_.push_back(
+        {rows[i], (gain * 1.0001 + 1e-3) / (count * std::max(1.0, added))});
   }
   for (const Member& m : block_) {
     const int k = core_.choices(m.variable);
@@ -326,7 +264,8 @@ void ForestSearch::raise_prices(double gain) {
       if (rate <= 0) continue;
       const std::int64_t* bytes = core_.bytes_of(s);
       for (int c = 0; c < k; ++c) {
-        priced_[m.at + static_cast<std::size_t>(c)] += rate * static_cast<double>(bytes[c]);
+        priced_[m.at + static_cast<std::size_t>(c)] +=
+            rate * static_cast<double>(bytes[c]);
       }
     }
   }
@@ -343,9 +282,11 @@ bool ForestSearch::improve_block() {
     now = block_cost(&Member::choice);
     fits = load_.max() <= 0;
     if (fits || core_.rows() == 0) break;
-    raise_prices(std::max(0.0, block_cost(&Member::before).priced - now.priced));
+    raise_prices(
+        std::max(0.0, block_cost(&Member::before).priced - now.priced));
   }
-  const double slack = temperature_ > 0 ? -temperature_ * std::log(1 - rng_.unit()) : 0.0;
+  const double slack =
+      temperature_ > 0 ? -temperature_ * std::log(1 - rng_.unit()) : 0.0;
   if (!fits || now.objective > before + slack) {
     for (Member& m : block_) {
       if (m.choice != m.before) move_loads(m.variable, m.choice, m.before);
@@ -353,7 +294,8 @@ bool ForestSearch::improve_block() {
     return false;
   }
   for (const Member& m : block_) {
-    const auto flat = static_cast<std::size_t>(core_.at[static_cast<std::size_t>(m.variable)]);
+    const auto flat = static_cast<std::size_t>(
+        core_.at[static_cast<std::size_t>(m.variable)]);
     x_[static_cast<std::size_t>(m.variable)] = m.choice;
     now.objective -= penalty_[flat + static_cast<std::size_t>(m.choice)] -
                      penalty_[flat + static_cast<std::size_t>(m.before)];
@@ -372,8 +314,10 @@ void ForestSearch::give_back() {
     o.tolerated -= back;
   }
   const std::size_t had = overflowing_.size();
-  std::erase_if(overflowing_, [](const Overflow& o) { return o.tolerated == 0; });
-  if (overflowing_.size() * 10 < had * 9 || overflowing_.empty()) refresh_penalties();
+  std::erase_if(overflowing_,
+                [](const Overflow& o) { return o.tolerated == 0; });
+  if (overflowing_.size() * 10 < had * 9 || overflowing_.empty())
+    refresh_penalties();
   // Differences of large penalties have been added up: start again from exact
   // integers.
   if (overflowing_.empty()) recompute_cost();

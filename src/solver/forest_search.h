@@ -29,14 +29,17 @@ class ForestSearch {
   void assign(const std::vector<int>& choices);
   // Prices that steer, typically the dual's; they never decide.
   void set_prices(const std::vector<double>& row_prices);
-  // Searches until `work` more table entries have been touched, or it is time to stop.
+  // Searches until `work` more table entries have been touched, or it is time
+  // to stop.
   void run(std::uint64_t work, const StopSignal& stop);
   // Moves that raise the cost by up to this much are taken now and then.
   void set_temperature(double temperature) { temperature_ = temperature; }
 
   const std::vector<int>& choices() const { return x_; }
   double cost() const { return cost_; }
-  bool feasible() const { return overflowing_.empty() && cost_ < core_.ceiling; }
+  bool feasible() const {
+    return overflowing_.empty() && cost_ < core_.ceiling;
+  }
   // The best feasible assignment since assign(); empty if none.
   const std::vector<int>& best() const { return best_; }
   double best_cost() const { return best_cost_; }
@@ -81,7 +84,7 @@ class ForestSearch {
     double objective = 0;
     double priced = 0;
   };
-  BlockCost block_cost(int Member::*which) const;
+  BlockCost block_cost(int Member::* which) const;
   std::int64_t bytes_added(int row) const;
   double extra_rate(int lo, int hi) const;
   void move_loads(int v, int from, int to);

@@ -6,8 +6,27 @@
 namespace shardprop::solver {
 namespace {
 
-double to_cost(std::int64_t cost) {
-  return is_forbidden(cost) ? kInfinity : static_cast<double>(cost);
+constexpr std::int64_t kMostExact = std::int64_t{1} << 52;
+
+// The least power of two by which every finite cost is to be divided to be
+// exact in a double.
+std::int64_t unit_of(const Problem& problem) {
+  std::int64_t most = 0;
+  const auto look = [&](std::span<const std::int64_t> costs) {
+    for (const std::int64_t cost : costs) {
+      if (!is_forbidden(cost))
+        most = std::max(most, cost < 0 ? -(cost + 1) : cost);
+    }
+  };
+  for (std::size_t v = 0; v < problem.num_variables(); ++v) {
+    look(problem.costs(VariableId(v)));
+  }
+  for (std::size_t t = 0; t < problem.num_tables(); ++t) {
+    look(problem.table(TableId(t)).costs);
+  }
+  std::int64_t unit = 1;
+  while (most / unit >= kMostExact) unit *= 2;
+  return unit;
 }
 
 }  // namespace
@@ -15,11 +34,18 @@ double to_cost(std::int64_t cost) {
 Network::Network(const Problem& problem)
     : pool_(std::make_shared<TablePool>()) {
   const std::size_t n = problem.num_variables();
+  unit = unit_of(problem);
+  const auto to_cost = [this](std::int64_t cost) {
+    if (is_forbidden(cost)) return kInfinity;
+    const bool round_down = cost < 0 && cost % unit != 0;
+    return static_cast<double>(cost / unit - (round_down ? 1 : 0));
+  };
   variables.resize(n);
   for (std::size_t v = 0; v < n; ++v) {
     const auto costs = problem.costs(VariableId(v));
     variables[v].costs.reserve(costs.size());
-    for (const std::int64_t cost : costs) variables[v].costs.push_back(to_cost(cost));
+    for (const std::int64_t cost : costs)
+      variables[v].costs.push_back(to_cost(cost));
   }
   for (const Pin& pin : problem.pins()) {
     std::vector<double>& costs = variables[pin.variable.index()].costs;
@@ -33,9 +59,10 @@ Network::Network(const Problem& problem)
     if (id < 0) {
       const Table table = problem.table(edge.table);
       std::vector<double> costs(table.costs.size());
-      std::transform(table.costs.begin(), table.costs.end(), costs.begin(), to_cost);
+      std::transform(table.costs.begin(), table.costs.end(), costs.begin(),
+                     to_cost);
       id = tables().intern(static_cast<int>(table.rows),
-                         static_cast<int>(table.columns), std::move(costs));
+                           static_cast<int>(table.columns), std::move(costs));
     }
     const int a = static_cast<int>(edge.a.index());
     const int b = static_cast<int>(edge.b.index());
@@ -59,36 +86,6 @@ Network::Network(const Problem& problem)
   }
 }
 
-void Network::build_memory(const Problem& problem) {
-  std::vector<std::int64_t> times;
-  for (std::size_t v = 0; v < problem.num_variables(); ++v) {
-    for (std::size_t u = 0; u < problem.num_usages(VariableId(v)); ++u) {
-      const Interval when = problem.usage(VariableId(v), u).when;
-      if (when.empty()) continue;
-      times.push_back(when.lo);
-      times.push_back(when.hi);
-    }
-  }
-  std::sort(times.begin(), times.end());
-  times.erase(std::unique(times.begin(), times.end()), times.end());
-  if (times.empty()) return;
-  row_time.assign(times.begin(), times.end() - 1);
-  capacity.assign(row_time.size(), *problem.limit());
-  const auto row_of = [&](std::int64_t time) {
-    return static_cast<int>(std::lower_bound(times.begin(), times.end(), time) -
-                            times.begin());
-  };
-  for (std::size_t v = 0; v < problem.num_variables(); ++v) {
-    for (std::size_t u = 0; u < problem.num_usages(VariableId(v)); ++u) {
-      const Usage usage = problem.usage(VariableId(v), u);
-      if (usage.when.empty()) continue;
-      variables[v].segments.push_back(
-          {row_of(usage.when.lo), row_of(usage.when.hi),
-           {usage.bytes.begin(), usage.bytes.end()}});
-    }
-  }
-}
-
 void Network::add_edge(int a, int b, int table) {
   const int id = static_cast<int>(edges.size());
   edges.push_back({a, b, table});
@@ -98,7 +95,8 @@ void Network::add_edge(int a, int b, int table) {
 
 const std::vector<int>& Network::live_edges(int v) {
   std::vector<int>& list = variables[static_cast<std::size_t>(v)].edges;
-  std::erase_if(list, [&](int e) { return !edges[static_cast<std::size_t>(e)].alive; });
+  std::erase_if(
+      list, [&](int e) { return !edges[static_cast<std::size_t>(e)].alive; });
   return list;
 }
 
@@ -111,12 +109,14 @@ void Network::keep_choices(int v, const std::vector<int>& kept) {
   }
   std::vector<double> costs;
   costs.reserve(kept.size());
-  for (const int c : kept) costs.push_back(variable.costs[static_cast<std::size_t>(c)]);
+  for (const int c : kept)
+    costs.push_back(variable.costs[static_cast<std::size_t>(c)]);
   variable.costs = std::move(costs);
   for (Segment& segment : variable.segments) {
     std::vector<std::int64_t> bytes;
     bytes.reserve(kept.size());
-    for (const int c : kept) bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
+    for (const int c : kept)
+      bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
     segment.bytes = std::move(bytes);
   }
   for (const int e : live_edges(v)) {
@@ -131,7 +131,8 @@ void Network::forget(int v, TrailStep step) {
   NetVariable& variable = variables[static_cast<std::size_t>(v)];
   variable.alive = false;
   for (const int e : live_edges(v)) remove_edge(e);
-  variable = NetVariable{.alive = false, .costs = {}, .segments = {}, .edges = {}};
+  variable =
+      NetVariable{.alive = false, .costs = {}, .segments = {}, .edges = {}};
   step.variable = v;
   trail.push_back(std::move(step));
 }
@@ -142,189 +143,6 @@ void Network::normalise(int v) {
   if (least == 0 || !std::isfinite(least)) return;
   for (double& cost : costs) cost -= least;
   offset += static_cast<Int128>(least);
-}
-
-void Network::reserve_bytes(int lo, int hi, std::int64_t bytes) {
-  reserved_.resize(capacity.size() + 1, 0);
-  reserved_[static_cast<std::size_t>(lo)] += bytes;
-  reserved_[static_cast<std::size_t>(hi)] -= bytes;
-}
-
-void Network::tidy_segments(int v) {
-  std::vector<Segment>& segments = variables[static_cast<std::size_t>(v)].segments;
-  for (Segment& segment : segments) {
-    const auto [least, most] =
-        std::minmax_element(segment.bytes.begin(), segment.bytes.end());
-    const std::int64_t common = *least;
-    if (common == *most) segment.bytes.clear();
-    for (std::int64_t& bytes : segment.bytes) bytes -= common;
-    reserve_bytes(segment.lo, segment.hi, common);
-  }
-  std::erase_if(segments, [](const Segment& s) {
-    return s.bytes.empty() || s.lo >= s.hi;
-  });
-  if (segments.size() < 2) return;
-  std::sort(segments.begin(), segments.end(), [](const Segment& x, const Segment& y) {
-    return x.lo < y.lo || (x.lo == y.lo && x.hi < y.hi);
-  });
-  bool disjoint = true;
-  for (std::size_t i = 1; i < segments.size(); ++i) {
-    disjoint = disjoint && segments[i - 1].hi <= segments[i].lo;
-  }
-  std::vector<Segment> out;
-  const auto emit = [&](int lo, int hi, const std::vector<std::int64_t>& bytes) {
-    if (lo >= hi) return;
-    if (!out.empty() && out.back().hi == lo && out.back().bytes == bytes) {
-      out.back().hi = hi;
-    } else {
-      out.push_back({lo, hi, bytes});
-    }
-  };
-  if (disjoint) {
-    for (const Segment& s : segments) emit(s.lo, s.hi, s.bytes);
-    segments = std::move(out);
-    return;
-  }
-  // A sweep over the ends, carrying the sum of what is live.
-  struct Event {
-    int row;
-    std::size_t segment;
-    bool starts;
-  };
-  std::vector<Event> events;
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    events.push_back({segments[i].lo, i, true});
-    events.push_back({segments[i].hi, i, false});
-  }
-  std::sort(events.begin(), events.end(),
-            [](const Event& x, const Event& y) { return x.row < y.row; });
-  std::vector<std::int64_t> live(segments[0].bytes.size(), 0);
-  int count = 0;
-  for (std::size_t i = 0; i < events.size();) {
-    const int row = events[i].row;
-    for (; i < events.size() && events[i].row == row; ++i) {
-      const std::vector<std::int64_t>& bytes = segments[events[i].segment].bytes;
-      const std::int64_t sign = events[i].starts ? 1 : -1;
-      for (std::size_t c = 0; c < live.size(); ++c) live[c] += sign * bytes[c];
-      count += events[i].starts ? 1 : -1;
-    }
-    if (count > 0 && i < events.size()) emit(row, events[i].row, live);
-  }
-  segments = std::move(out);
-  for (Segment& segment : segments) {
-    const auto [least, most] =
-        std::minmax_element(segment.bytes.begin(), segment.bytes.end());
-    const std::int64_t common = *least;
-    if (common == *most) segment.bytes.clear();
-    for (std::int64_t& bytes : segment.bytes) bytes -= common;
-    reserve_bytes(segment.lo, segment.hi, common);
-  }
-  std::erase_if(segments, [](const Segment& s) { return s.bytes.empty(); });
-}
-
-void Network::tidy_rows() {
-  const std::size_t rows = capacity.size();
-  if (rows == 0) return;
-  std::int64_t reserved = 0;
-  for (std::size_t r = 0; r < reserved_.size() && r < rows; ++r) {
-    reserved += reserved_[r];
-    capacity[r] -= reserved;
-  }
-  reserved_.clear();
-  std::vector<std::int64_t> most(rows + 1, 0);
-  std::vector<char> starts(rows + 1, 0);
-  std::vector<char> ends(rows + 1, 0);
-  for (const NetVariable& variable : variables) {
-    if (!variable.alive) continue;
-    for (const Segment& s : variable.segments) {
-      const std::int64_t bytes = *std::max_element(s.bytes.begin(), s.bytes.end());
-      most[static_cast<std::size_t>(s.lo)] += bytes;
-      most[static_cast<std::size_t>(s.hi)] -= bytes;
-    }
-  }
-  std::vector<char> keep(rows, 0);
-  std::int64_t sum = 0;
-  for (std::size_t r = 0; r < rows; ++r) {
-    sum += most[r];
-    if (capacity[r] < 0 && !infeasible) {
-      infeasible = true;
-      short_row = static_cast<int>(r);
-    }
-    keep[r] = sum > capacity[r] ? 1 : 0;
-  }
-  // Segments shrink to the rows that are kept before neighbours are compared.
-  const auto compress = [&](const std::vector<char>& kept) {
-    std::vector<int> before(kept.size() + 1, 0);
-    for (std::size_t r = 0; r < kept.size(); ++r) before[r + 1] = before[r] + kept[r];
-    for (NetVariable& variable : variables) {
-      if (!variable.alive) continue;
-      for (Segment& s : variable.segments) {
-        s.lo = before[static_cast<std::size_t>(s.lo)];
-        s.hi = before[static_cast<std::size_t>(s.hi)];
-      }
-      std::erase_if(variable.segments, [](const Segment& s) { return s.lo >= s.hi; });
-    }
-    std::size_t to = 0;
-    for (std::size_t r = 0; r < kept.size(); ++r) {
-      if (kept[r] == 0) continue;
-      capacity[to] = capacity[r];
-      row_time[to++] = row_time[r];
-    }
-    capacity.resize(to);
-    row_time.resize(to);
-  };
-  if (infeasible) return;
-  compress(keep);
-  const std::size_t left = capacity.size();
-  for (const NetVariable& variable : variables) {
-    if (!variable.alive) continue;
-    for (std::size_t i = 0; i < variable.segments.size(); ++i) {
-      starts[static_cast<std::size_t>(variable.segments[i].lo)] = 1;
-      ends[static_cast<std::size_t>(variable.segments[i].hi)] = 1;
-    }
-  }
-  // Between two starts-or-ends the live set only grows or only shrinks along a
-  // run, so a row implied by a kept neighbour is implied for good: scan with a
-  // stack of kept rows.
-  keep.assign(left, 1);
-  std::vector<std::size_t> stack;
-  std::vector<char> grew;   // something starts between stack[i-1] and stack[i]
-  std::vector<char> shrank;  // something ends there
-  for (std::size_t r = 0; r < left; ++r) {
-    char grows = starts[r];
-    char shrinks = ends[r];
-    bool dropped = false;
-    while (!stack.empty()) {
-      const std::size_t last = stack.back();
-      if (shrinks == 0 && capacity[r] <= capacity[last]) {
-        // live(last) is part of live(r): last is implied by r.
-        keep[last] = 0;
-        grows = static_cast<char>(grows | grew.back());
-        shrinks = static_cast<char>(shrinks | shrank.back());
-        stack.pop_back();
-        grew.pop_back();
-        shrank.pop_back();
-        continue;
-      }
-      if (grows == 0 && capacity[last] <= capacity[r]) {
-        keep[r] = 0;
-        dropped = true;
-      }
-      break;
-    }
-    if (dropped) {
-      // What ended before r also ended before whatever follows r.
-      if (r + 1 < left) {
-        ends[r + 1] = static_cast<char>(ends[r + 1] | shrinks);
-        starts[r + 1] = static_cast<char>(starts[r + 1] | grows);
-      }
-      continue;
-    }
-    stack.push_back(r);
-    grew.push_back(grows);
-    shrank.push_back(shrinks);
-  }
-  compress(keep);
 }
 
 void Network::normalise_edges() {
@@ -351,19 +169,22 @@ Network Network::extract(std::vector<int>& variable) const {
   for (const NetEdge& edge : edges) {
     if (!edge.alive) continue;
     const auto [rows, columns] = tables().shape(edge.table);
-    out.add_edge(mine[static_cast<std::size_t>(edge.a)],
-                 mine[static_cast<std::size_t>(edge.b)],
-                 out.tables().intern(rows, columns, tables().costs(edge.table)));
+    out.add_edge(
+        mine[static_cast<std::size_t>(edge.a)],
+        mine[static_cast<std::size_t>(edge.b)],
+        out.tables().intern(rows, columns, tables().costs(edge.table)));
   }
   out.capacity = capacity;
   out.row_time = row_time;
   out.offset = offset;
+  out.unit = unit;
   return out;
 }
 
 std::size_t Network::num_alive() const {
-  return static_cast<std::size_t>(std::count_if(
-      variables.begin(), variables.end(), [](const NetVariable& v) { return v.alive; }));
+  return static_cast<std::size_t>(
+      std::count_if(variables.begin(), variables.end(),
+                    [](const NetVariable& v) { return v.alive; }));
 }
 
 Assignment Network::expand(std::vector<int> choices) const {
@@ -375,7 +196,8 @@ Assignment Network::expand(std::vector<int> choices) const {
     } else {
       for (std::size_t i = 0; i < step->on.size(); ++i) {
         at = at * static_cast<std::size_t>(step->sizes[i]) +
-             static_cast<std::size_t>(choices[static_cast<std::size_t>(step->on[i])]);
+             static_cast<std::size_t>(
+                 choices[static_cast<std::size_t>(step->on[i])]);
       }
     }
     mine = step->choice[at];

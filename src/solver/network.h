@@ -35,7 +35,9 @@ class TablePool {
   };
 
   int intern(int rows, int columns, std::vector<double> costs);
-  Shape shape(int id) const { return tables_[static_cast<std::size_t>(id)].shape; }
+  Shape shape(int id) const {
+    return tables_[static_cast<std::size_t>(id)].shape;
+  }
   const std::vector<double>& costs(int id) const {
     return tables_[static_cast<std::size_t>(id)].costs;
   }
@@ -123,6 +125,9 @@ class Network {
   std::vector<NetEdge> edges;
   std::vector<std::int64_t> capacity;  // bytes left per row; empty: no limit
   Int128 offset = 0;                   // cost of what has been decided
+  // Costs are counted in this many of the problem's, rounded down: 1 unless
+  // some cost is too large to be a double exactly.
+  std::int64_t unit = 1;
   std::vector<TrailStep> trail;
   // Set once no assignment can exist. `short_row`: the row that overflows even
   // at least usage, or -1.

@@ -6,8 +6,8 @@ namespace shardprop::solver {
 namespace {
 
 constexpr std::array<std::string_view, kNumPasses> kNames = {
-    "arc-consistency", "contraction", "separable-edges",
-    "dominance",       "low-degree",  "elimination",
+    "arc-consistency", "contraction",      "separable-edges",
+    "dominance",       "low-degree",       "elimination",
     "dual-bound",      "branch-and-bound", "local-search"};
 
 }  // namespace

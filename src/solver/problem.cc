@@ -10,7 +10,8 @@
 namespace shardprop::solver {
 namespace {
 
-// Bytes are summed in 64 bits by the searches; a problem beyond that is refused.
+// Bytes are summed in 64 bits by the searches; a problem beyond that is
+// refused.
 constexpr Int128 kMaxTotal = Int128{1} << 62;
 
 std::uint64_t hash_table(std::size_t rows, std::size_t columns,
@@ -41,8 +42,9 @@ std::string to_string(Int128 value) {
 
 Usage Problem::usage(VariableId v, std::size_t i) const {
   const std::size_t at = usage_begin_[v.index()] + i;
-  return {usage_interval_[at],
-          std::span(usage_bytes_).subspan(usage_bytes_begin_[at], num_choices(v))};
+  return {
+      usage_interval_[at],
+      std::span(usage_bytes_).subspan(usage_bytes_begin_[at], num_choices(v))};
 }
 
 Table Problem::table(TableId t) const {
@@ -72,9 +74,9 @@ TableId ProblemBuilder::add_table(std::size_t rows, std::size_t columns,
     const Problem::TableShape& known = tables_[it->second];
     if (known.rows == rows && known.columns == columns &&
         table_sizes_[it->second] == costs.size() &&
-        std::equal(costs.begin(), costs.end(),
-                   table_costs_.begin() +
-                       static_cast<std::ptrdiff_t>(known.offset))) {
+        std::equal(
+            costs.begin(), costs.end(),
+            table_costs_.begin() + static_cast<std::ptrdiff_t>(known.offset))) {
       return TableId(it->second);
     }
   }
@@ -103,10 +105,10 @@ Result<Problem> ProblemBuilder::build() && {
   }
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     if (table_sizes_[t] != tables_[t].rows * tables_[t].columns) {
-      return fail(ErrorCode::kProblemShape,
-                  fmt::format("a table of {} entries is not {} by {}",
-                              table_sizes_[t], tables_[t].rows,
-                              tables_[t].columns));
+      return fail(
+          ErrorCode::kProblemShape,
+          fmt::format("a table of {} entries is not {} by {}", table_sizes_[t],
+                      tables_[t].rows, tables_[t].columns));
     }
   }
   for (std::size_t e = 0; e < edges_.size(); ++e) {
@@ -115,20 +117,23 @@ Result<Problem> ProblemBuilder::build() && {
         edge.table.index() >= tables_.size()) {
       return fail(ErrorCode::kProblemShape,
                   fmt::format("edge {} names a variable or table that does "
-                              "not exist", e));
+                              "not exist",
+                              e));
     }
     const Problem::TableShape& shape = tables_[edge.table.index()];
     if (shape.rows != choices(edge.a.index()) ||
         shape.columns != choices(edge.b.index())) {
       return fail(
           ErrorCode::kProblemShape,
-          fmt::format("edge {} joins {} and {} choices with a table of {} by {}",
-                      e, choices(edge.a.index()), choices(edge.b.index()),
-                      shape.rows, shape.columns));
+          fmt::format(
+              "edge {} joins {} and {} choices with a table of {} by {}", e,
+              choices(edge.a.index()), choices(edge.b.index()), shape.rows,
+              shape.columns));
     }
   }
   for (const Pin& pin : pins_) {
-    if (pin.variable.index() >= n || pin.choice >= choices(pin.variable.index())) {
+    if (pin.variable.index() >= n ||
+        pin.choice >= choices(pin.variable.index())) {
       return fail(ErrorCode::kProblemShape,
                   "a pin names a variable or choice that does not exist");
     }
@@ -150,8 +155,9 @@ Result<Problem> ProblemBuilder::build() && {
     for (std::size_t i = 0; i < usage.count; ++i) {
       const std::int64_t bytes = usage_bytes_[usage.offset + i];
       if (bytes < 0) {
-        return fail(ErrorCode::kProblemValue,
-                    fmt::format("variable {} uses a negative number of bytes", v));
+        return fail(
+            ErrorCode::kProblemValue,
+            fmt::format("variable {} uses a negative number of bytes", v));
       }
       largest = std::max(largest, bytes);
     }

@@ -32,7 +32,8 @@ class Rng {
   }
   // In [0, bound); the bias of a 32-bit bound is below 2^-32.
   int below(int bound) {
-    return static_cast<int>(((next() >> 32) * static_cast<std::uint64_t>(bound)) >> 32);
+    return static_cast<int>(
+        ((next() >> 32) * static_cast<std::uint64_t>(bound)) >> 32);
   }
   // In [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }

@@ -50,15 +50,18 @@ std::int64_t RowLoad::max(int lo, int hi) const {
   std::int64_t left = node_[static_cast<std::size_t>(l)].most;
   std::int64_t right = node_[static_cast<std::size_t>(r)].most;
   while (l / 2 != r / 2) {
-    if ((l & 1) == 0) left = std::max(left, node_[static_cast<std::size_t>(l + 1)].most);
-    if ((r & 1) == 1) right = std::max(right, node_[static_cast<std::size_t>(r - 1)].most);
+    if ((l & 1) == 0)
+      left = std::max(left, node_[static_cast<std::size_t>(l + 1)].most);
+    if ((r & 1) == 1)
+      right = std::max(right, node_[static_cast<std::size_t>(r - 1)].most);
     l /= 2;
     r /= 2;
     left += node_[static_cast<std::size_t>(l)].pending;
     right += node_[static_cast<std::size_t>(r)].pending;
   }
   std::int64_t out = l == r ? left : std::max(left, right);
-  for (l /= 2; l >= 1; l /= 2) out += node_[static_cast<std::size_t>(l)].pending;
+  for (l /= 2; l >= 1; l /= 2)
+    out += node_[static_cast<std::size_t>(l)].pending;
   return out;
 }
 

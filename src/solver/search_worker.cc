@@ -6,19 +6,23 @@
 namespace shardprop::solver {
 namespace {
 
+constexpr double kShortCycle = 1.5e8;
 constexpr double kFirstCycle = 4e8;  // in units of work
 constexpr double kCycleGrowth = 1.25;
 constexpr double kLongestCycle = 2e10;
-constexpr double kColdShare = 0.2;   // of a cycle, at its end
+constexpr double kColdShare = 0.2;  // of a cycle, at its end
 // Temperatures are drawn between these, times the cost per variable.
 constexpr double kColdest = 3e-3;
 constexpr double kHottest = 3.0;
-constexpr int kSteps = 64;           // of temperature in a cycle
+constexpr int kSteps = 64;  // of temperature in a cycle
 
 }  // namespace
 
 SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
-    : core_(core), rng_(seed), search_(core, rng_.next()), cycle_work_(kFirstCycle) {}
+    : core_(core),
+      rng_(seed),
+      search_(core, rng_.next()),
+      cycle_work_(kShortCycle) {}
 
 void SearchWorker::guide(const Guide& guide) {
   if (in_cycle_) return;
@@ -26,8 +30,9 @@ void SearchWorker::guide(const Guide& guide) {
   cycle_start_ = search_.work();
   if (guide.prices != nullptr) search_.set_prices(*guide.prices);
   // The first cycles look for a good valley; later ones mostly dig deeper.
-  const bool fresh = cycles_ == 0 || guide.best == nullptr || rng_.unit() < (cycles_ < 4 ? 0.5 : 0.15);
-  if (fresh && guide.decoded != nullptr) {
+  const double afresh = guide.settling ? 1.0 : long_cycles_ < 4 ? 0.4 : 0.1;
+  if (guide.best == nullptr ? cycles_ == 0 || guide.settling
+                            : rng_.unit() < afresh) {
     search_.assign(*guide.decoded);
   } else if (guide.best != nullptr) {
     search_.assign(*guide.best);
@@ -36,10 +41,14 @@ void SearchWorker::guide(const Guide& guide) {
       std::isfinite(guide.best_cost)
           ? std::abs(guide.best_cost) / std::max(1, core_.size())
           : 0.0;
-  hottest_ = cycles_ == 0 ? 0.0
-                          : scale * kColdest *
-                                std::pow(kHottest / kColdest, rng_.unit());
-  if (cycles_ > 0) cycle_work_ = std::min(cycle_work_ * kCycleGrowth, kLongestCycle);
+  if (guide.settling) {
+    hottest_ = 0;
+    cycle_work_ = kShortCycle;
+  } else {
+    hottest_ = scale * kColdest * std::pow(kHottest / kColdest, rng_.unit());
+    cycle_work_ = std::min(kFirstCycle * std::pow(kCycleGrowth, long_cycles_++),
+                           kLongestCycle);
+  }
   ++cycles_;
 }
 
@@ -52,7 +61,8 @@ void SearchWorker::run(std::uint64_t work, const StopSignal& stop) {
       in_cycle_ = false;
       break;
     }
-    search_.set_temperature(hottest_ * std::max(0.0, 1 - progress / (1 - kColdShare)));
+    search_.set_temperature(hottest_ *
+                            std::max(0.0, 1 - progress / (1 - kColdShare)));
     const auto step = static_cast<std::uint64_t>(cycle_work_ / kSteps) + 1;
     search_.run(std::min(step, until - search_.work()), stop);
   }

@@ -17,10 +17,12 @@ class SearchWorker {
 
   // Where the next cycles start and by which prices they steer.
   struct Guide {
-    const std::vector<int>* best = nullptr;     // of all threads; may be null
+    const std::vector<int>* best = nullptr;  // of all threads; may be null
     double best_cost = kInfinity;
-    const std::vector<int>* decoded = nullptr;  // the dual's
+    const std::vector<int>* decoded = nullptr;    // the dual's
     const std::vector<double>* prices = nullptr;  // may be null
+    // The dual still finds much better prices: look briefly, start afresh.
+    bool settling = false;
   };
   // Between rounds only: takes up the guide when a cycle has ended.
   void guide(const Guide& guide);
@@ -36,6 +38,7 @@ class SearchWorker {
   ForestSearch search_;
   bool in_cycle_ = false;
   int cycles_ = 0;
+  int long_cycles_ = 0;
   std::uint64_t cycle_start_ = 0;
   double cycle_work_ = 0;
   double hottest_ = 0;

@@ -20,17 +20,18 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr std::uint64_t kFirstRound = 2'000'000;   // work of a thread
+constexpr std::uint64_t kFirstRound = 2'000'000;  // work of a thread
 constexpr std::uint64_t kLongestRound = 40'000'000;
 constexpr std::size_t kEliminationCap = 1U << 25;
 // The dual has the first thread to itself until it stalls or has done this
 // much; then it gets one round in a few.
-constexpr std::uint64_t kDualFirst = 4'000'000'000;
+constexpr std::uint64_t kDualFirst = 2'500'000'000;
 constexpr int kDualTurn = 4;
 // Networks of more choices than this are not worth branching on.
-constexpr std::size_t kBranchChoices = 20'000;
+constexpr std::size_t kBranchChoices = 8'000;
 constexpr std::size_t kSmallChoices = 4096;
-constexpr std::uint64_t kYoungBranching = 200'000'000;  // work after which it stays
+constexpr std::uint64_t kYoungBranching =
+    200'000'000;  // work after which it stays
 constexpr double kMostExact = 0x1p52;
 constexpr Int128 kNoCost = Int128{1} << 120;
 
@@ -56,15 +57,10 @@ double safe_ceiling(Network& network) {
 class Solver {
  public:
   Solver(const Problem& problem, const SolveOptions& options)
-      : problem_(problem), options_(options), network_(problem) {
-    if (options.time_limit_seconds < 1e9) {
-      stop_.deadline = options.start + std::chrono::duration_cast<
-                                           std::chrono::steady_clock::duration>(
-                                           std::chrono::duration<double>(
-                                               options.time_limit_seconds));
-    }
-    stop_.cancelled = options.cancelled;
-  }
+      : problem_(problem),
+        options_(options),
+        stop_(stop_signal(options)),
+        network_(problem) {}
 
   Solution run();
 
@@ -85,12 +81,22 @@ class Solver {
   void gather();
   void take_network_choices(std::vector<int> choices);
   void take_core_choices(const std::vector<int>& choices);
-  void raise_bound(Int128 bound);
+  void raise_bound(Int128 bound_in_units);
   void start_dual();
   bool branching_is_due() const;
+  bool dual_settling() const {
+    return dual_ != nullptr && !dual_->stalled() && dual_->work() < kDualFirst;
+  }
   void start_branching();
+  // The best known cost in the network's units, rounded up: what costs as much
+  // in units is no better.
+  Int128 cost_in_units() const {
+    const Int128 down = cost_ / network_.unit;
+    return down + (cost_ > down * network_.unit ? 1 : 0);
+  }
   double core_target() const {
-    return have_cost_ ? static_cast<double>(cost_ - network_.offset) : kInfinity;
+    return have_cost_ ? static_cast<double>(cost_in_units() - network_.offset)
+                      : kInfinity;
   }
   Solution finish();
 
@@ -104,7 +110,7 @@ class Solver {
   bool have_cost_ = false;
   Int128 cost_ = 0;
   Assignment assignment_;
-  std::vector<int> core_best_;      // the same, if it came from the core
+  std::vector<int> core_best_;  // the same, if it came from the core
   double core_best_cost_ = kInfinity;
   bool bound_known_ = false;
   Int128 bound_ = 0;
@@ -147,7 +153,9 @@ void Solver::take_core_choices(const std::vector<int>& choices) {
   take_network_choices(std::move(all));
 }
 
-void Solver::raise_bound(Int128 bound) {
+void Solver::raise_bound(Int128 bound_in_units) {
+  Int128 bound = bound_in_units * network_.unit;
+  if (have_cost_) bound = std::min(bound, cost_);
   if (!bound_known_ || bound > bound_) bound_ = bound;
   bound_known_ = true;
 }
@@ -191,7 +199,8 @@ Solution Solver::run() {
 
 void Solver::start_dual() {
   const double target = core_target();
-  std::vector<double> prices = dual_ ? dual_->best_prices() : std::vector<double>();
+  std::vector<double> prices =
+      dual_ ? dual_->best_prices() : std::vector<double>();
   if (dual_) spent_elsewhere_ += dual_->work();
   dual_.reset();
   // Entries above the best known cost cannot be part of anything better; a low
@@ -207,7 +216,7 @@ void Solver::start_dual() {
 // Drops what cannot be part of a better assignment, and branches on the rest
 // if that is small.
 void Solver::start_branching() {
-  const Int128 below = have_cost_ ? cost_ : kNoCost;
+  const Int128 below = have_cost_ ? cost_in_units() : kNoCost;
   tried_branching_ = true;
   branched_below_ = below;
   std::vector<int> variable;
@@ -221,8 +230,9 @@ void Solver::start_branching() {
     for (std::size_t v = 0; v < variable.size() && !root.infeasible; ++v) {
       std::vector<int> kept;
       for (int c = 0; c < dual_core_->choices(static_cast<int>(v)); ++c) {
-        const double bound = dual_->best_bound() +
-                             extra[static_cast<std::size_t>(dual_core_->at[v] + c)];
+        const double bound =
+            dual_->best_bound() +
+            extra[static_cast<std::size_t>(dual_core_->at[v] + c)];
         if (std::ceil(bound) < room) kept.push_back(c);
       }
       root.keep_choices(static_cast<int>(v), kept);
@@ -232,13 +242,14 @@ void Solver::start_branching() {
   for (const NetVariable& v : root.variables) choices += v.costs.size();
   if (root.infeasible) {
     // Nothing is better than what is known.
-    raise_bound(below);
+    if (have_cost_) raise_bound(below);
     infeasible_ = !have_cost_;
   } else if (choices <= kBranchChoices) {
     if (branching_) spent_elsewhere_ += branching_->work();
     branching_variable_ = std::move(variable);
     branching_ = std::make_unique<BranchAndBound>(
-        std::move(root), below, std::move(prices), options_.passes, options_.seed);
+        std::move(root), below, std::move(prices), options_.passes,
+        options_.seed);
   }
 }
 
@@ -247,28 +258,32 @@ void Solver::start_branching() {
 bool Solver::branching_is_due() const {
   if (!options_.passes.enabled(Pass::kBranchAndBound)) return false;
   const bool small = core_->unary.size() <= kSmallChoices;
-  const bool ready = small ? rounds_ >= 2
-                           : !dual_ || dual_->stalled() || dual_->work() > kDualFirst;
-  if (!ready || (tried_branching_ && (!have_cost_ || cost_ == branched_below_))) {
+  const bool ready =
+      small ? rounds_ >= 2
+            : !dual_ || dual_->stalled() || dual_->work() > kDualFirst;
+  if (!ready || (tried_branching_ &&
+                 (!have_cost_ || cost_in_units() == branched_below_))) {
     return false;
   }
-  return !branching_ || (!branching_->done() && branching_->work() < kYoungBranching);
+  return !branching_ ||
+         (!branching_->done() && branching_->work() < kYoungBranching);
 }
 
 void Solver::round(std::uint64_t work) {
   const PassSet& passes = options_.passes;
   const bool dual_on = passes.enabled(Pass::kDualBound) && dual_ != nullptr;
-  const bool branch_on =
-      passes.enabled(Pass::kBranchAndBound) && branching_ && !branching_->done();
+  const bool branch_on = passes.enabled(Pass::kBranchAndBound) && branching_ &&
+                         !branching_->done();
   const bool search_on = passes.enabled(Pass::kLocalSearch);
-  const bool dual_first =
-      dual_on && !dual_->stalled() && dual_->work() < kDualFirst;
-  // What the first thread does; with one thread, search keeps every other round.
+  const bool dual_first = dual_on && dual_settling();
+  const bool small = core_->unary.size() <= kSmallChoices;
+  // What the first thread does; with one thread, search keeps every other
+  // round.
   const int turn = rounds_ % kDualTurn;
   enum class Task { kSearch, kDual, kBranch } first = Task::kSearch;
   if (dual_first && (workers_.size() > 1 || rounds_ % 2 == 1)) {
     first = Task::kDual;
-  } else if (branch_on && (turn == 1 || turn == 2 || !search_on)) {
+  } else if (branch_on && (turn == 1 || (small && turn == 2) || !search_on)) {
     first = Task::kBranch;
   } else if (dual_on && (turn == 3 || !search_on) && !dual_->stalled()) {
     first = Task::kDual;
@@ -277,8 +292,9 @@ void Solver::round(std::uint64_t work) {
   const auto timed_search = [&](std::size_t i) {
     const auto start = std::chrono::steady_clock::now();
     workers_[i]->run(work, stop_);
-    took[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-                  .count();
+    took[i] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
   };
   std::vector<std::jthread> threads;
   for (std::size_t i = 1; search_on && i < workers_.size(); ++i) {
@@ -294,9 +310,10 @@ void Solver::round(std::uint64_t work) {
   } else if (first == Task::kBranch) {
     const auto start = std::chrono::steady_clock::now();
     branching_->run(work, stop_, clock_);
-    clock_.add(Pass::kBranchAndBound, 1,
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-                   .count());
+    clock_.add(
+        Pass::kBranchAndBound, 1,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count());
   } else if (search_on) {
     timed_search(0);
   }
@@ -310,33 +327,36 @@ void Solver::round(std::uint64_t work) {
 // Threads have met: what they found is put together in a fixed order.
 void Solver::gather() {
   for (const auto& worker : workers_) {
-    if (worker->best().empty() || worker->best_cost() >= core_best_cost_) continue;
+    if (worker->best().empty() || worker->best_cost() >= core_best_cost_)
+      continue;
     core_best_cost_ = worker->best_cost();
     core_best_ = worker->best();
     take_core_choices(core_best_);
   }
   if (branching_) {
-    if (branching_->improved() && (!have_cost_ || branching_->best_cost() < cost_)) {
+    if (branching_->improved() &&
+        (!have_cost_ || branching_->best_cost() < cost_in_units())) {
       std::vector<int> all(network_.variables.size(), 0);
       for (std::size_t v = 0; v < branching_variable_.size(); ++v) {
-        all[static_cast<std::size_t>(branching_variable_[v])] = branching_->choices()[v];
+        all[static_cast<std::size_t>(branching_variable_[v])] =
+            branching_->choices()[v];
       }
       // The core numbers what is alive in the same order.
       core_best_ = branching_->choices();
       take_network_choices(std::move(all));
       core_best_cost_ = core_target();
     }
-    if (have_cost_) branching_->lower(cost_);
+    if (have_cost_) branching_->lower(cost_in_units());
     if (branching_->done() && !have_cost_) {
       infeasible_ = true;
     } else if (have_cost_) {
-      raise_bound(std::min(branching_->bound(), cost_));
+      raise_bound(branching_->bound());
     }
   }
   if (dual_ && dual_->best_bound() > -kInfinity) {
-    const Int128 bound =
-        dual_core_->offset + static_cast<Int128>(std::ceil(dual_->best_bound()));
-    raise_bound(have_cost_ ? std::min(bound, cost_) : bound);
+    const Int128 bound = dual_core_->offset +
+                         static_cast<Int128>(std::ceil(dual_->best_bound()));
+    raise_bound(bound);
     prices_ = dual_->best_prices();
     decoded_ = dual_->decode();
   }
@@ -361,16 +381,17 @@ void Solver::search() {
   std::uint64_t work = kFirstRound;
   while (!proven() && !stop_.raised() && !out_of_work()) {
     if (options_.passes.enabled(Pass::kDualBound)) {
-      if (!dual_ ? have_cost_ || rounds_ == 4 : have_cost_ && !dual_has_target_) {
+      if (!dual_ ? have_cost_ || rounds_ == 4
+                 : have_cost_ && !dual_has_target_) {
         start_dual();
       }
     }
     if (branching_is_due()) start_branching();
     if (proven()) break;
     for (const auto& worker : workers_) {
-      worker->guide({core_best_.empty() ? nullptr : &core_best_, core_best_cost_,
-                     &decoded_,
-                     prices_.empty() ? nullptr : &prices_});
+      worker->guide({core_best_.empty() ? nullptr : &core_best_,
+                     core_best_cost_, &decoded_,
+                     prices_.empty() ? nullptr : &prices_, dual_settling()});
     }
     round(work);
     work = std::min(work + work / 4, kLongestRound);
@@ -390,7 +411,7 @@ Solution Solver::finish() {
     if (bound_known_) {
       // Beyond exact doubles a bound is true up to rounding only.
       Int128 bound = bound_;
-      if (!exact_ && have_cost_ && cost_ - network_.offset >= Int128{1} << 52) {
+      if (!exact_ && have_cost_ && core_target() >= kMostExact) {
         bound -= (bound < 0 ? -bound : bound) >> 40;
       }
       solution.lower_bound = bound;
@@ -398,9 +419,10 @@ Solution Solver::finish() {
     if (have_cost_) {
       solution.cost = cost_;
       solution.assignment = std::move(assignment_);
-      solution.status = solution.lower_bound.has_value() && *solution.lower_bound >= cost_
-                            ? Status::kOptimal
-                            : Status::kFeasible;
+      solution.status =
+          solution.lower_bound.has_value() && *solution.lower_bound >= cost_
+              ? Status::kOptimal
+              : Status::kFeasible;
     }
   }
   solution.passes = clock_.stats();

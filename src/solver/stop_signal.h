@@ -2,6 +2,8 @@
 // has cancelled.
 #pragma once
 
+#include <shardprop/solver/solve.h>
+
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -13,9 +15,25 @@ struct StopSignal {
   const std::atomic<bool>* cancelled = nullptr;
 
   bool raised() const {
-    return (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) ||
-           (deadline.has_value() && std::chrono::steady_clock::now() >= *deadline);
+    return (cancelled != nullptr &&
+            cancelled->load(std::memory_order_relaxed)) ||
+           (deadline.has_value() &&
+            std::chrono::steady_clock::now() >= *deadline);
   }
 };
+
+inline StopSignal stop_signal(const SolveOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  // Beyond a century the sum would leave the clock's range.
+  constexpr double kNever = 3e9;
+  StopSignal signal{std::nullopt, options.cancelled};
+  if (options.time_limit_seconds < kNever) {
+    signal.deadline =
+        options.start +
+        std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(options.time_limit_seconds));
+  }
+  return signal;
+}
 
 }  // namespace shardprop::solver

@@ -29,7 +29,8 @@ int TablePool::intern(int rows, int columns, std::vector<double> costs) {
 }
 
 int TablePool::transposed(int id) {
-  if (const int known = tables_[static_cast<std::size_t>(id)].transposed; known >= 0) {
+  if (const int known = tables_[static_cast<std::size_t>(id)].transposed;
+      known >= 0) {
     return known;
   }
   const auto [rows, columns] = shape(id);
@@ -62,15 +63,18 @@ int TablePool::intern_map(const std::vector<int>& map) {
 
 int TablePool::gather_rows(int id, const std::vector<int>& rows) {
   const std::pair key(id, intern_map(rows));
-  if (const auto it = gathered_.find(key); it != gathered_.end()) return it->second;
+  if (const auto it = gathered_.find(key); it != gathered_.end())
+    return it->second;
   const int columns = shape(id).columns;
   std::vector<double> out;
   out.reserve(rows.size() * static_cast<std::size_t>(columns));
   for (const int r : rows) {
-    const auto from = costs(id).begin() + static_cast<std::ptrdiff_t>(r) * columns;
+    const auto from =
+        costs(id).begin() + static_cast<std::ptrdiff_t>(r) * columns;
     out.insert(out.end(), from, from + columns);
   }
-  const int result = intern(static_cast<int>(rows.size()), columns, std::move(out));
+  const int result =
+      intern(static_cast<int>(rows.size()), columns, std::move(out));
   gathered_.emplace(key, result);
   return result;
 }
@@ -81,7 +85,8 @@ double TablePool::least(int id) const {
 }
 
 int TablePool::lowered(int id) {
-  if (const int known = tables_[static_cast<std::size_t>(id)].lowered; known >= 0) {
+  if (const int known = tables_[static_cast<std::size_t>(id)].lowered;
+      known >= 0) {
     return known;
   }
   std::vector<double> out = costs(id);
@@ -112,7 +117,8 @@ bool TablePool::is_functional(int id) {
   if (t.functional < 0) {
     bool ok = true;
     const auto columns = static_cast<std::size_t>(t.shape.columns);
-    for (std::size_t r = 0; ok && r < static_cast<std::size_t>(t.shape.rows); ++r) {
+    for (std::size_t r = 0; ok && r < static_cast<std::size_t>(t.shape.rows);
+         ++r) {
       int finite = 0;
       for (std::size_t c = 0; c < columns; ++c) {
         finite += std::isfinite(t.costs[r * columns + c]) ? 1 : 0;

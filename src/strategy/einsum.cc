@@ -176,12 +176,21 @@ class Binder {
   std::map<int, int> leading_;
 };
 
+int binding_place(const Term& term) {
+  if (term.is_added) return 2;
+  return std::all_of(term.dims.begin(), term.dims.end(),
+                     [](const std::string& dim) {
+                       return dim.size() == 1 || dim == "...";
+                     })
+             ? 0
+             : 1;
+}
+
 Result<FactorMap> instantiate(const Notation& notation, const OpSchema& op) {
   FactorMap map;
   Binder binder(map, notation.blocked);
   std::vector<bool> added;
 
-  // Single letters first, so that dims of several letters find their sizes.
   std::vector<const Term*> terms;
   std::size_t declared = 0;
   const auto& arguments = op.function->arguments();
@@ -202,11 +211,12 @@ Result<FactorMap> instantiate(const Notation& notation, const OpSchema& op) {
   map.inputs.resize(terms.size());
   std::vector<std::size_t> order(terms.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
-    return std::all_of(
-        terms[i]->dims.begin(), terms[i]->dims.end(),
-        [](const std::string& dim) { return dim.size() == 1 || dim == "..."; });
-  });
+  // Single letters first, so that dims of several letters find their sizes;
+  // added terms last, since a dim of 1 in them says nothing of its letter.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     return binding_place(*terms[a]) < binding_place(*terms[b]);
+                   });
   for (const std::size_t i : order) {
     SP_ASSIGN(map.inputs[i], binder.bind(*terms[i], op.inputs[i]));
   }

@@ -8,8 +8,7 @@ A case is a text file under tests/golden: lines that start with `$ shardprop`
 are commands, run in order from the top of the repository; behind each stands
 what it prints: standard output, then standard error with `! ` in front of every
 line, then `exit N` unless N is 0. $TMP is a folder of the case's own. Lines that
-start with `#` before the first command are comment. Times that a clock measured
-are written as 0.
+start with `# ` are comment. Times that a clock measured are written as 0.
 """
 
 import argparse
@@ -50,19 +49,14 @@ def run(line, binary, folder):
 
 def rerun(case, binary):
     """The case as it would be written now."""
-    lines = case.read_text(encoding="utf-8").splitlines(keepends=True)
-    comment = []
-    for line in lines:
-        if line.startswith("$ "):
-            break
-        comment.append(line)
+    kept = []
     with tempfile.TemporaryDirectory() as folder:
-        body = [
-            line + run(line[2:], binary, folder)
-            for line in lines
-            if line.startswith("$ shardprop")
-        ]
-    return "".join(comment + body)
+        for line in case.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.startswith("$ shardprop"):
+                kept.append(line + run(line[2:], binary, folder))
+            elif line.startswith("# "):
+                kept.append(line)
+    return "".join(kept)
 
 
 def main():
@@ -75,7 +69,7 @@ def main():
     arguments = parser.parse_args()
     binary = str(pathlib.Path(arguments.bin).resolve())
 
-    cases = sorted(HERE.glob("*.txt"))
+    cases = sorted(set(HERE.glob("*.txt")) - {HERE / "CMakeLists.txt"})
     if arguments.names:
         cases = [c for c in cases if any(name in c.stem for name in arguments.names)]
     if not cases:

@@ -53,9 +53,8 @@ struct Case {
 int compare(const Case& c, int pairs, std::mt19937& random) {
   CAPTURE(to_string(c.mesh));
   CAPTURE(to_string(c.meta));
-  const ReferenceSearch reference(
-      c.mesh, c.topology, c.meta,
-      testing::all_layouts(c.mesh, c.meta, c.placements));
+  const ReferenceSearch reference(c.mesh, c.topology, c.meta,
+                                  testing::all_layouts(c.mesh, c.placements));
   const auto planner = value_of(RedistributePlanner::create(
       c.mesh, c.topology, {.split_factors = c.split_factors}));
   const auto names_all = [&](const Layout& a, const Layout& b) {
@@ -216,7 +215,7 @@ TEST_CASE("a mesh's own split factors only ever make plans cheaper") {
     }
   }
   const ReferenceSearch reference(mesh, topology, meta,
-                                  testing::all_layouts(mesh, meta, placements));
+                                  testing::all_layouts(mesh, placements));
   const auto all = value_of(RedistributePlanner::create(
       mesh, topology, {.split_factors = SplitFactors::kAll}));
   const auto plain = value_of(RedistributePlanner::create(
@@ -249,8 +248,7 @@ TEST_CASE("the table of all pairs is the exhaustive search's") {
     const ReferenceSearch reference(
         mesh, topology, meta,
         testing::all_layouts(
-            mesh, meta,
-            placements_of(3, {Placement::partial(ReduceOp::kSum)})));
+            mesh, placements_of(3, {Placement::partial(ReduceOp::kSum)})));
     REQUIRE(table.layouts().size() == reference.layouts().size());
     for (std::size_t a = 0; a < reference.layouts().size(); ++a) {
       for (std::size_t b = 0; b < reference.layouts().size(); ++b) {

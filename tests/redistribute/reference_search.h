@@ -24,7 +24,6 @@ inline constexpr std::int64_t kNoPath =
 // Every way to write a layout whose placements are among `allowed` on mesh dims
 // larger than 1 and R on the others.
 inline std::vector<Layout> all_layouts(const DeviceMesh& mesh,
-                                       const TensorMeta& meta,
                                        const std::vector<Placement>& allowed) {
   std::vector<Placements> assignments{Placements{}};
   for (int i = 0; i < mesh.ndim(); ++i) {
@@ -128,6 +127,11 @@ class ReferenceSearch {
     return kinds.size() == 1 ? *kinds.begin() : Kind::kMixed;
   }
 
+  static bool linear(Placement partial) {
+    return partial.reduce_op() == ReduceOp::kSum ||
+           partial.reduce_op() == ReduceOp::kAvg;
+  }
+
   bool legal(const Layout& from, const Layout& to, std::uint32_t group) const {
     for (int i = 0; i < mesh_.ndim(); ++i) {
       const bool inside = (group >> i & 1U) != 0;
@@ -141,7 +145,11 @@ class ReferenceSearch {
     if (before == Kind::kShard && after == Kind::kPartial) return false;
     if (before == Kind::kPartial && after == Kind::kPartial) {
       for (int i = 0; i < mesh_.ndim(); ++i) {
-        if ((group >> i & 1U) != 0 && from[i] == to[i]) return false;
+        if ((group >> i & 1U) == 0) continue;
+        const bool scaled = from[i] != to[i] && linear(from[i]) &&
+                            linear(to[i]) &&
+                            from[i].reduce_dtype() == to[i].reduce_dtype();
+        if (!scaled) return false;
       }
     }
     for (int d = 0; d < meta_.rank(); ++d) {

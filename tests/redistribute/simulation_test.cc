@@ -116,7 +116,7 @@ TEST_CASE("plans give every rank exactly the wanted shard") {
     const auto planner = value_of(RedistributePlanner::create(
         mesh, topology, {.split_factors = SplitFactors::kEndpoints}));
     std::vector<Layout> layouts;
-    for (Layout& layout : testing::all_layouts(mesh, meta, space.placements)) {
+    for (Layout& layout : testing::all_layouts(mesh, space.placements)) {
       if (canonical(layout, mesh, meta.shape()) == layout) {
         layouts.push_back(std::move(layout));
       }
@@ -144,7 +144,8 @@ TEST_CASE("without partials no plan beats the bytes a rank lacks") {
   std::map<int, int> histogram;  // tenths of received over lacked
   int at_bound = 0;
   int counted = 0;
-  while (counted < 10000) {
+  const int wanted_pairs = testing::full_counts() ? 10000 : 1000;
+  while (counted < wanted_pairs) {
     const int ndim = 1 + static_cast<int>(random() % 3);
     std::vector<MeshDim> dims;
     for (int i = 0; i < ndim; ++i) {
@@ -203,12 +204,8 @@ TEST_CASE("without partials no plan beats the bytes a rank lacks") {
       busiest = std::max(busiest, ranks.received()[r]);
     }
     CHECK(busiest >= bound);
-    if (bound == 0) {
-      CHECK(busiest == 0);
-      ++at_bound;
-      continue;
-    }
     if (busiest == bound) ++at_bound;
+    if (bound == 0) continue;
     ++histogram[static_cast<int>(10 * busiest / bound)];
   }
   std::string text;

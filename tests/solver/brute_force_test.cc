@@ -26,7 +26,8 @@ SolveOptions quiet_options(std::uint64_t seed, int threads) {
 }
 
 // What every answer must satisfy, whatever the passes.
-void check_against_all_assignments(const Problem& problem, const Solution& solution) {
+void check_against_all_assignments(const Problem& problem,
+                                   const Solution& solution) {
   const std::optional<Int128> truth = brute_force(problem);
   if (!truth.has_value()) {
     CHECK(solution.status == Status::kInfeasible);
@@ -37,10 +38,12 @@ void check_against_all_assignments(const Problem& problem, const Solution& solut
   CHECK(to_string(*solution.cost) == to_string(*truth));
   CHECK(to_string(*solution.lower_bound) == to_string(*truth));
   CHECK(evaluate(problem, solution.assignment)->feasible());
-  CHECK(to_string(evaluate(problem, solution.assignment)->cost) == to_string(*truth));
+  CHECK(to_string(evaluate(problem, solution.assignment)->cost) ==
+        to_string(*truth));
 }
 
-TEST_CASE("random problems: the optimum, and infeasibility, as brute force has it") {
+TEST_CASE(
+    "random problems: the optimum, and infeasibility, as brute force has it") {
   Rng rng(20251120);
   int infeasible = 0;
   for (int i = 0; i < 9000; ++i) {
@@ -49,7 +52,8 @@ TEST_CASE("random problems: the optimum, and infeasibility, as brute force has i
     shape.most_assignments = i % 10 == 0 ? 20000 : 1500;
     const Problem problem = random_problem(rng, shape);
     CAPTURE(i);
-    const Solution solution = solve(problem, quiet_options(static_cast<std::uint64_t>(i), 1));
+    const Solution solution =
+        solve(problem, quiet_options(static_cast<std::uint64_t>(i), 1));
     check_against_all_assignments(problem, solution);
     infeasible += solution.status == Status::kInfeasible ? 1 : 0;
   }
@@ -66,7 +70,8 @@ TEST_CASE("random problems with any one pass switched off") {
     if (pass == Pass::kBranchAndBound) continue;
     for (int i = 0; i < 150; ++i) {
       const Problem problem = random_problem(rng, {.most_assignments = 600});
-      SolveOptions options = quiet_options(static_cast<std::uint64_t>(i), 1 + i % 2);
+      SolveOptions options =
+          quiet_options(static_cast<std::uint64_t>(i), 1 + i % 2);
       options.passes.disable(pass);
       CAPTURE(pass_name(pass));
       CAPTURE(i);
@@ -87,7 +92,8 @@ TEST_CASE("bounds never exceed the optimum, whatever the work") {
     CAPTURE(i);
     if (!truth.has_value()) continue;
     REQUIRE(solution.status != Status::kInfeasible);
-    if (solution.lower_bound.has_value()) CHECK(*solution.lower_bound <= *truth);
+    if (solution.lower_bound.has_value())
+      CHECK(*solution.lower_bound <= *truth);
     if (solution.cost.has_value()) CHECK(*solution.cost >= *truth);
   }
 }
@@ -111,37 +117,46 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
     const Core core(network, 1e12);
     DualBound dual(core);
     for (int step = 0; step < 12; ++step) {
-      dual.advance(step % 2 == 0 ? kInfinity
-                                 : static_cast<double>(*truth - network.offset));
-      CHECK(network.offset + static_cast<Int128>(std::ceil(dual.best_bound())) <= *truth);
+      dual.advance(step % 2 == 0
+                       ? kInfinity
+                       : static_cast<double>(*truth - network.offset));
+      CHECK(network.offset +
+                static_cast<Int128>(std::ceil(dual.best_bound())) <=
+            *truth);
     }
     dual.restore_best();
     const std::vector<double> extra = dual.choice_bounds();
     for (int v = 0; v < core.size(); ++v) {
       for (int c = 0; c < core.choices(v); ++c) {
         Network forced = network;
-        forced.keep_choices(core.network_variable[static_cast<std::size_t>(v)], {c});
+        forced.keep_choices(core.network_variable[static_cast<std::size_t>(v)],
+                            {c});
         const double bound =
-            dual.best_bound() + extra[static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)] + c)];
+            dual.best_bound() + extra[static_cast<std::size_t>(
+                                    core.at[static_cast<std::size_t>(v)] + c)];
         // The best with this choice, by asking for it.
         std::vector<int> choices(network.variables.size(), 0);
         std::optional<Int128> least;
         for (;;) {
           const auto judged = evaluate(problem, network.expand(choices));
-          if (choices[static_cast<std::size_t>(core.network_variable[static_cast<std::size_t>(v)])] == c &&
-              judged->feasible() && (!least.has_value() || judged->cost < *least)) {
+          if (choices[static_cast<std::size_t>(
+                  core.network_variable[static_cast<std::size_t>(v)])] == c &&
+              judged->feasible() &&
+              (!least.has_value() || judged->cost < *least)) {
             least = judged->cost;
           }
           int at = 0;
           for (; at < core.size(); ++at) {
-            int& x = choices[static_cast<std::size_t>(core.network_variable[static_cast<std::size_t>(at)])];
+            int& x = choices[static_cast<std::size_t>(
+                core.network_variable[static_cast<std::size_t>(at)])];
             if (++x < core.choices(at)) break;
             x = 0;
           }
           if (at == core.size()) break;
         }
         if (least.has_value()) {
-          CHECK(network.offset + static_cast<Int128>(std::ceil(bound)) <= *least);
+          CHECK(network.offset + static_cast<Int128>(std::ceil(bound)) <=
+                *least);
           ++compared;
         }
       }
@@ -153,8 +168,11 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
 TEST_CASE("same seed, threads and work limit: the same answer to the bit") {
   Rng rng(4);
   for (int i = 0; i < 20; ++i) {
-    const Problem problem = random_problem(
-        rng, {.most_variables = 60, .most_choices = 6, .most_cost = 1000, .most_assignments = 2000000000});
+    const Problem problem =
+        random_problem(rng, {.most_variables = 60,
+                             .most_choices = 6,
+                             .most_cost = 1000,
+                             .most_assignments = 2000000000});
     for (const int threads : {1, 2, 3}) {
       SolveOptions options = quiet_options(5, threads);
       options.work_limit = 30'000'000;

@@ -41,7 +41,8 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
     return below(shape.most_cost + 1) - (negative ? shape.most_cost / 2 : 0);
   };
   for (int v = 0; v < n; ++v) {
-    std::vector<std::int64_t> costs(static_cast<std::size_t>(choices[static_cast<std::size_t>(v)]));
+    std::vector<std::int64_t> costs(
+        static_cast<std::size_t>(choices[static_cast<std::size_t>(v)]));
     for (auto& c : costs) c = rng.below(3) == 0 ? 0 : cost();
     const VariableId id = builder.add_variable(costs);
     const int usages = rng.below(4);
@@ -80,7 +81,8 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
       }
     }
     TableId table = builder.add_table(rows, columns, costs);
-    if (shared.has_value() && shared_shape == std::pair(rows, columns) && rng.below(2) == 0) {
+    if (shared.has_value() && shared_shape == std::pair(rows, columns) &&
+        rng.below(2) == 0) {
       table = *shared;
     }
     shared = table;
@@ -90,7 +92,8 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
   if (rng.below(8) == 0) {
     const int v = rng.below(n);
     builder.pin(VariableId(static_cast<std::size_t>(v)),
-                static_cast<std::uint32_t>(rng.below(choices[static_cast<std::size_t>(v)])));
+                static_cast<std::uint32_t>(
+                    rng.below(choices[static_cast<std::size_t>(v)])));
   }
   if (rng.below(4) != 0) builder.set_limit(rng.below(6 * n + 4));
   return *std::move(builder).build();
@@ -106,7 +109,8 @@ inline std::optional<Int128> brute_force(const Problem& problem) {
       best = judged->cost;
     }
     std::size_t v = 0;
-    while (v < x.size() && ++x[v] == problem.num_choices(VariableId(v))) x[v++] = 0;
+    while (v < x.size() && ++x[v] == problem.num_choices(VariableId(v)))
+      x[v++] = 0;
     if (v == x.size()) return best;
   }
 }

@@ -2,8 +2,8 @@
 
   python tests/torch/prove_rules.py --bin build/tools/shardprop
 
-Each call of the graphs (examples/graphs/tiny unless given) is put to
-`shardprop propagate --batch --all`. Every strategy in the answer is run on
+Each call of the graphs (unless given: examples/graphs/tiny, and a list of calls
+that those lack) is put to `shardprop propagate --batch --all`. Every strategy in the answer is run on
 simulated ranks and compared with the unsharded operator: exhaustively on small
 meshes, a seeded sample of the strategies on larger ones. Prints how many were
 checked and each that is wrong; exits 1 if any is, or if a call has none.
@@ -24,6 +24,8 @@ import time
 import torch
 
 from sharding import capture
+from sharding.missing import find_missing
+from sharding.more_calls import more_calls
 from sharding.proof import in_words, prove
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -81,6 +83,11 @@ def parse_arguments():
         "--slice", type=slice_of, default=(1, 1), help="K/M: every M-th call, from K"
     )
     parser.add_argument(
+        "--missing",
+        action="store_true",
+        help="instead list layouts on one mesh dim that would work and no rule has",
+    )
+    parser.add_argument(
         "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
     )
     return parser.parse_args()
@@ -128,7 +135,10 @@ def answers(binary, calls, meshes):
         command = [binary, "propagate", "--batch", batch.name, "--all", "--strided"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tool:
             for _ in calls:
-                yield [json.loads(tool.stdout.readline() or "{}") for _ in meshes]
+                lines = [tool.stdout.readline() for _ in meshes]
+                if not lines[-1].endswith("\n"):
+                    raise RuntimeError(f"{' '.join(command)} stopped at its input")
+                yield [json.loads(line) for line in lines]
         if tool.returncode != 0:
             raise RuntimeError(f"{' '.join(command)} exited {tool.returncode}")
 
@@ -156,6 +166,20 @@ def check_calls(options, calls):
         for mesh, strategy, why in prove(call, chosen, options.seed):
             tally.note_wrong(call, mesh, strategy, why)
     return tally
+
+
+def report_missing(options, calls):
+    """Prints what the rules could say of each operator and do not, with a call."""
+    torch.set_num_threads(1)
+    printed = set()
+    for call, (answer,) in zip(calls, answers(options.bin, calls, [(2,)]), strict=True):
+        strategies = answer.get("strategies", [])
+        for inputs, outputs in find_missing(call, strategies, options.seed):
+            text = f"{call.op}: {','.join(inputs)}->{','.join(outputs)}"
+            if text not in printed:
+                print(f"{text}    {in_short(call)}", flush=True)
+                printed.add(text)
+    print(f"{len(printed)} more would work")
 
 
 def families(binary):
@@ -205,10 +229,15 @@ def main():
     options = parse_arguments()
     paths = options.graphs or sorted((ROOT / "examples/graphs/tiny").glob("*.json.gz"))
     calls = capture.distinct_calls(paths)
+    if options.graphs is None:
+        calls += more_calls()
     if options.op:
         calls = [call for call in calls if options.op in call.op]
     index, count = options.slice
     calls = calls[index - 1 :: count]
+    if options.missing:
+        report_missing(options, calls)
+        return 0
     start = time.monotonic()
     parts = [calls[i :: options.processes] for i in range(options.processes)]
     tally = Tally()

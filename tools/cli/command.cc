@@ -228,10 +228,13 @@ Result<std::optional<std::int64_t>> Arguments::bytes(
 int exit_code(const Error& error) {
   // By the hundred of the code: which kind of thing was wrong.
   switch (static_cast<int>(error.code) / 100) {
+    case 1:
+      return error.code == ErrorCode::kTopologyFile ? kBadInput : kUsage;
     case 2:
       return kUnsupported;
     case 4:
     case 5:
+    case 8:
       return kBadInput;
     case 7:
       // A plan file is input; a pin is usage.
@@ -239,6 +242,9 @@ int exit_code(const Error& error) {
                      error.code == ErrorCode::kPlanSchemaVersion
                  ? kBadInput
                  : kUsage;
+    case 6:
+      if (error.code == ErrorCode::kRedistributeMemory) return kFinding;
+      return error.code == ErrorCode::kMeasurementTable ? kBadInput : kUsage;
     default:
       return kUsage;
   }

@@ -15,6 +15,7 @@
 namespace shardprop {
 
 enum class ErrorCode : std::uint16_t {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): an enumerator takes none.
 #define SHARDPROP_ERROR_CODE(name, number, meaning) name = number,
 #include <shardprop/base/error_codes.inc>
 #undef SHARDPROP_ERROR_CODE

@@ -99,7 +99,7 @@ class DeviceMesh {
   // at the mesh's origin when `at` is left out.
   // Errors: kMeshDimUnknown, kMeshDimName (one named twice), kMeshCoordinate.
   Result<DeviceMesh> slice(std::span<const std::string_view> names,
-                           std::optional<Coordinate> at = {}) const;
+                           const std::optional<Coordinate>& at = {}) const;
   // The sub-mesh where `dim` is fixed at `index`. Errors: kMeshDimUnknown,
   // kMeshCoordinate, kMeshReshape (the only dim).
   Result<DeviceMesh> submesh(std::string_view dim, std::int64_t index) const;

@@ -16,13 +16,13 @@ namespace shardprop::solver {
 using Assignment = std::vector<std::uint32_t>;  // one choice per variable
 
 struct Evaluation {
-  Int128 cost = 0;                       // of the entries that are not forbidden
-  std::vector<VariableId> forbidden;     // variables at a forbidden choice
-  std::vector<EdgeId> forbidden_edges;   // edges at a forbidden entry
+  Int128 cost = 0;                      // of the entries that are not forbidden
+  std::vector<VariableId> forbidden;    // variables at a forbidden choice
+  std::vector<EdgeId> forbidden_edges;  // edges at a forbidden entry
   std::vector<Pin> broken_pins;
   Int128 peak_bytes = 0;
-  std::int64_t peak_time = 0;            // first time of the peak
-  bool over_limit = false;               // peak_bytes exceeds the limit
+  std::int64_t peak_time = 0;  // first time of the peak
+  bool over_limit = false;     // peak_bytes exceeds the limit
 
   bool feasible() const {
     return forbidden.empty() && forbidden_edges.empty() &&

@@ -46,8 +46,8 @@ struct Clash {
   std::vector<EdgeId> edges;          // whose forbidden entries matter
   struct MemoryStep {
     std::int64_t time = 0;
-    // What the variables in the clash need at least beyond the limit at this
-    // time, everything else using its least.
+    // What the parts of the clash make necessary beyond the limit at this
+    // time; 0 when time ran out before it was counted.
     Int128 bytes_short = 0;
   };
   std::vector<MemoryStep> memory;
@@ -80,7 +80,8 @@ struct Progress {
 struct SolveOptions {
   // Counted from `start`, so that reading a file can be made part of it.
   double time_limit_seconds = 60;
-  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
   // Table entries to touch at most, all threads together; 0: no such limit.
   // It is looked at when threads meet, so a run may exceed it by one round.
   std::uint64_t work_limit = 0;

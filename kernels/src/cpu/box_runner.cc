@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -98,16 +99,16 @@ class Runner {
       work.kind = Kind::kRows;
       work.piece = std::min(work.run, kSegment / to_);
       work.pieces = ceil_div(work.run, work.piece);
-      if (!filling && box.rank > 2) read_in_order(box);
+      if (!filling && box.rank > 2) order_rows(box);
       work.rows = box.rank > 1 ? box.dims[--work.outer_rank].size : 1;
       elements = work.piece;
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
       work.kind = Kind::kTranspose;
-      work.rows = box.dims[--work.outer_rank].size;
+      const std::int64_t across = box.dims[--work.outer_rank].size;
+      work.rows = 1;
       work.piece = kTileRuns;
       work.pieces = ceil_div(work.run, kTileRuns);
-      work.tiles = ceil_div(work.rows, kTileBytes / from_);
-      work.rows = 1;
+      work.tiles = ceil_div(across, kTileBytes / from_);
       elements = kTileRuns * (kTileBytes / from_);
     } else {
       work.kind = Kind::kStrided;
@@ -125,13 +126,18 @@ class Runner {
     works_.push_back(work);
   }
 
-  // Rows are read in the order they lie in memory, as the prefetchers like it;
-  // where they are written to matters less.
-  static void read_in_order(Box& box) {
-    std::stable_sort(box.dims.begin(), box.dims.begin() + box.rank - 1,
-                     [](const BoxDim& a, const BoxDim& b) {
-                       return std::abs(a.src) > std::abs(b.src);
-                     });
+  // simplify() orders rows by dst. Where chunks interleave on one side, that
+  // side is best walked in order and the others left as a few streams, each in
+  // order too: the innermost dim is then the shorter one, that of the chunks.
+  static void order_rows(Box& box) {
+    const auto begin = box.dims.begin();
+    const auto end = begin + box.rank - 1;
+    const auto by_src = [](const BoxDim& a, const BoxDim& b) {
+      return std::abs(a.src) > std::abs(b.src);
+    };
+    if (std::max_element(begin, end, by_src)->size <= (end - 1)->size) {
+      std::stable_sort(begin, end, by_src);
+    }
   }
 
   // If there is a dim that src is dense along, brings it next to the innermost.
@@ -337,12 +343,21 @@ class Runner {
   bool stream_ = false;
 };
 
+// Of the caches that one core reaches. sysconf() is asked last: on AMD it adds
+// up the whole package, most of which a core does not reach.
 std::int64_t last_level_cache() {
-  for (const int level :
-       {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+  for (const char* path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
+                           "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
+    std::int64_t kib = 0;
+    char unit = 0;
+    if (std::ifstream file(path); file >> kib >> unit && unit == 'K') {
+      return kib * 1024;
+    }
+  }
+  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
     if (const long size = sysconf(level); size > 0) return size;
   }
-  return 32 << 20;  // where the system does not tell
+  return 32 << 20;  // where nobody tells
 }
 
 }  // namespace
@@ -359,7 +374,7 @@ void finish_stores() {
 }
 
 std::int64_t task_count(std::int64_t bytes, const ThreadPool* pool) {
-  constexpr std::int64_t kWorthWaking = 1 << 20;
+  constexpr std::int64_t kWorthWaking = 4 << 20;
   constexpr std::int64_t kTask = 1 << 19;
   if (pool == nullptr || pool->threads() == 1 || bytes < kWorthWaking) return 1;
   // Some more than threads, for those that are held up.

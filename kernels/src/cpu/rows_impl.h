@@ -10,7 +10,8 @@ namespace shardprop::kernels::cpu::SHARDPROP_ROWS_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kAhead = 4096;  // bytes that casts prefetch
+constexpr std::int64_t kStreamed = 2 * kLine;  // bytes; shorter rows are cached
+constexpr std::int64_t kAhead = 4096;          // bytes that casts prefetch
 
 std::int64_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::intptr_t>(address) & (kLine - 1);
@@ -18,7 +19,7 @@ std::int64_t bytes_to_line(const std::byte* address) {
 
 void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
               bool stream) {
-  if (!stream || width < 4 * kLine) {
+  if (!stream || width < kStreamed) {
     std::memcpy(dst, src, static_cast<std::size_t>(width));
     return;
   }
@@ -41,7 +42,7 @@ void fill_row(std::byte* dst, const Pattern& pattern, std::int64_t width,
   std::int64_t i = 0;
   const std::byte* line = pattern.bytes;
   Pattern turned;
-  if (stream && width >= 4 * kLine) {
+  if (stream && width >= kStreamed) {
     const std::int64_t head = bytes_to_line(dst);
     std::memcpy(dst, pattern.bytes, static_cast<std::size_t>(head));
     // From here on the period starts in the middle of the pattern.
@@ -96,7 +97,7 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   constexpr std::int64_t kPerLine = kLine / kTo;
   std::int64_t i = 0;
   // Elements that straddle lines cannot be streamed.
-  if (stream && width >= 4 * kPerLine &&
+  if (stream && width >= kStreamed / kTo &&
       reinterpret_cast<std::intptr_t>(dst) % kTo == 0) {
     std::int64_t head = bytes_to_line(dst) / kTo;
     for (; head >= kStep; head -= kStep, i += kStep) {

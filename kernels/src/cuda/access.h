@@ -46,7 +46,8 @@ template <int kWords>
 SHARDPROP_HD Words<kWords> load_shifted(std::uint64_t address) {
   constexpr std::uint64_t kMask = 4 * kWords - 1;
   const Words<kWords> low = load_words<kWords>(address & ~kMask);
-  const Words<kWords> high = load_words<kWords>((address & ~kMask) + 4 * kWords);
+  const Words<kWords> high =
+      load_words<kWords>((address & ~kMask) + 4 * kWords);
   const auto offset = static_cast<std::uint32_t>(address & kMask);
   std::uint32_t both[2 * kWords];
 #pragma unroll
@@ -83,6 +84,7 @@ SHARDPROP_HD void store_element(std::uint64_t address, T value) {
 // What becomes of one element. Moving bytes has no scale.
 template <class To, class From>
 struct Conversion {
+  static constexpr bool kMoves = false;
   static SHARDPROP_HD To apply(From value, double scale) {
     return convert<To>(value, static_cast<float>(scale));
   }
@@ -90,6 +92,7 @@ struct Conversion {
 
 template <int kSize>
 struct Conversion<Bytes<kSize>, Bytes<kSize>> {
+  static constexpr bool kMoves = true;
   static SHARDPROP_HD Bytes<kSize> apply(Bytes<kSize> value, double) {
     return value;
   }
@@ -97,6 +100,7 @@ struct Conversion<Bytes<kSize>, Bytes<kSize>> {
 
 template <>
 struct Conversion<double, double> {
+  static constexpr bool kMoves = false;
   static SHARDPROP_HD double apply(double value, double scale) {
     return value * scale;
   }
@@ -106,8 +110,7 @@ struct Conversion<double, double> {
 SHARDPROP_HD std::uint64_t load_loose(std::uint64_t address, int size) {
   std::uint64_t value = 0;
   for (int i = 0; i < size; ++i) {
-    value |= static_cast<std::uint64_t>(
-                 load_element<std::uint8_t>(address + i))
+    value |= static_cast<std::uint64_t>(load_element<std::uint8_t>(address + i))
              << (8 * i);
   }
   return value;

@@ -12,7 +12,7 @@
 namespace shardprop::kernels::cuda {
 namespace {
 
-constexpr std::int64_t kWorthTransposing = 8;     // elements of a dim
+constexpr std::int64_t kWorthTransposing = 8;      // elements of a dim
 constexpr std::int64_t kWorthLaunching = 1 << 16;  // elements in all
 constexpr std::int64_t kMaxCount = std::numeric_limits<std::uint32_t>::max();
 
@@ -39,8 +39,11 @@ std::int64_t slots_per_row(std::int64_t width, std::int64_t widest) {
 // Tiles of one item, or nothing if 32 bits cannot count them.
 std::optional<std::uint32_t> tiles_of(std::int64_t rows, std::int64_t width,
                                       std::int64_t widest) {
+  const std::int64_t per_row = slots_per_row(width, widest);
   std::int64_t slots = 0;
-  if (__builtin_mul_overflow(rows, slots_per_row(width, widest), &slots)) {
+  // A tile more than a row is counted in 32 bits too.
+  if (per_row > kMaxCount - kTileSlots ||
+      __builtin_mul_overflow(rows, per_row, &slots)) {
     return std::nullopt;
   }
   const std::int64_t tiles = slots / kTileSlots + (slots % kTileSlots != 0);
@@ -267,7 +270,8 @@ bool Batches::transposes(const Box& box) const {
     return false;
   }
   const BoxDim& inner = box.dims[box.rank - 1];
-  if (inner.dst != to_ || inner.src == from_ || inner.size < kWorthTransposing) {
+  if (inner.dst != to_ || inner.src == from_ ||
+      inner.size < kWorthTransposing) {
     return false;
   }
   return std::any_of(box.dims.begin(), box.dims.begin() + box.rank - 1,
@@ -429,13 +433,12 @@ Status Batches::launch_elements_of(const Box& box, void* stream) const {
     params.tiles = ceil_div(params.count, kTileSlots);
     return failure(launch_elements(params, stream));
   }
-  params.tiles = ceil_div(end->size, kTileSide) *
-                 ceil_div((end - 1)->size, kTileSide);
+  params.tiles =
+      ceil_div(end->size, kTileSide) * ceil_div((end - 1)->size, kTileSide);
   for (auto dim = dims.begin(); dim != end - 1; ++dim) {
     params.tiles *= static_cast<std::uint64_t>(dim->size);
   }
-  return failure(
-      launch_transposition(static_cast<int>(from_), params, stream));
+  return failure(launch_transposition(static_cast<int>(from_), params, stream));
 }
 
 }  // namespace shardprop::kernels::cuda

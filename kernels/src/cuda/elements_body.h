@@ -75,13 +75,12 @@ SHARDPROP_HD Addresses address_of(const ElementsParams& params,
 SHARDPROP_HD void run_elements(const ElementsParams& params,
                                std::uint32_t block, std::uint32_t blocks,
                                std::uint32_t thread) {
-  const auto from =
-      static_cast<int>(size_of(static_cast<DType>(params.from)));
+  const auto from = static_cast<int>(size_of(static_cast<DType>(params.from)));
   const auto to = static_cast<int>(size_of(static_cast<DType>(params.to)));
   for (std::uint64_t tile = block; tile < params.tiles; tile += blocks) {
     for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      const auto index = static_cast<std::int64_t>(tile * kTileSlots +
-                                                   u * kThreads + thread);
+      const auto index =
+          static_cast<std::int64_t>(tile * kTileSlots + u * kThreads + thread);
       if (index >= params.count) break;
       const Addresses at = address_of(params, params.rank, index);
       for (int part = 0; part < to; part += 8) {
@@ -139,10 +138,9 @@ struct Transposition {
       const std::int64_t along = start.along + y;
       if (along >= params.sizes[params.rank - 1]) break;
       square[y][x] = load_element<T>(
-          start.at.src +
-          static_cast<std::uint64_t>(
-              along * params.src_strides[params.rank - 1] +
-              across * static_cast<std::int64_t>(sizeof(T))));
+          start.at.src + static_cast<std::uint64_t>(
+                             along * params.src_strides[params.rank - 1] +
+                             across * static_cast<std::int64_t>(sizeof(T))));
     }
   }
 

@@ -58,14 +58,14 @@ LaunchError launch_reduce_from(DType to, const ReduceParams& params,
 }  // namespace shardprop::kernels::cuda
 
 // Defines the kernels of a source type, or says that another file does.
-#define SHARDPROP_KERNELS_OF(extern_or_nothing, From)                       \
-  namespace shardprop::kernels::cuda {                                      \
-  extern_or_nothing template LaunchError                                    \
-  launch_rows_from<From, SmallRowsParams>(DType, const SmallRowsParams&,    \
-                                          void*);                           \
-  extern_or_nothing template LaunchError                                    \
-  launch_rows_from<From, LargeRowsParams>(DType, const LargeRowsParams&,    \
-                                          void*);                           \
-  extern_or_nothing template LaunchError launch_reduce_from<From>(          \
-      DType, const ReduceParams&, void*);                                   \
+#define SHARDPROP_KERNELS_OF(extern_or_nothing, From)                    \
+  namespace shardprop::kernels::cuda {                                   \
+  extern_or_nothing template LaunchError                                 \
+  launch_rows_from<From, SmallRowsParams>(DType, const SmallRowsParams&, \
+                                          void*);                        \
+  extern_or_nothing template LaunchError                                 \
+  launch_rows_from<From, LargeRowsParams>(DType, const LargeRowsParams&, \
+                                          void*);                        \
+  extern_or_nothing template LaunchError launch_reduce_from<From>(       \
+      DType, const ReduceParams&, void*);                                \
   }

@@ -57,8 +57,8 @@ LaunchError grid_size(std::uint64_t tiles, unsigned* blocks) {
   int processors = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) {
-    error = cudaDeviceGetAttribute(&processors,
-                                   cudaDevAttrMultiProcessorCount, device);
+    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
+                                   device);
   }
   if (error != cudaSuccess) return error;
   const std::uint64_t most =

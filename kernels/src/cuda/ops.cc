@@ -51,9 +51,9 @@ Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args,
     std::vector<Box> none;
     return plan_split(args, &none);
   }
-  Batches batches("split_with_sizes_copy", {.from = args.in.dtype,
-                                            .to = args.outs[0].dtype,
-                                            .scale = args.scale});
+  Batches batches(
+      "split_with_sizes_copy",
+      {.from = args.in.dtype, .to = args.outs[0].dtype, .scale = args.scale});
   if (args.shard_dims.empty()) {
     std::vector<Box> boxes;
     if (Status status = plan_split(args, &boxes); !status.ok()) return status;
@@ -73,9 +73,9 @@ Status strided_copy(const StridedCopyArgs& args, const CudaOptions& options) {
   if (Status status = plan_strided_copy(args, &boxes); !status.ok()) {
     return status;
   }
-  Batches batches("strided_copy", {.from = args.in.dtype,
-                                   .to = args.out.dtype,
-                                   .scale = args.scale});
+  Batches batches(
+      "strided_copy",
+      {.from = args.in.dtype, .to = args.out.dtype, .scale = args.scale});
   for (const Box& box : boxes) batches.add_box(box);
   return batches.launch(options.stream);
 }
@@ -83,9 +83,9 @@ Status strided_copy(const StridedCopyArgs& args, const CudaOptions& options) {
 Status fill(const FillArgs& args, const CudaOptions& options) {
   std::vector<Box> boxes;
   if (Status status = plan_fill(args, &boxes); !status.ok()) return status;
-  Batches batches("fill", {.from = args.out.dtype,
-                           .to = args.out.dtype,
-                           .fill = args.value});
+  Batches batches(
+      "fill",
+      {.from = args.out.dtype, .to = args.out.dtype, .fill = args.value});
   for (const Box& box : boxes) batches.add_box(box);
   return batches.launch(options.stream);
 }
@@ -118,8 +118,7 @@ Status reduce_into(const ReduceIntoArgs& args, const CudaOptions& options) {
   }
   params.dense = dense ? 1 : 0;
   params.loose = loose ? 1 : 0;
-  const std::size_t words =
-      dense ? 1 : 1 + static_cast<std::size_t>(plan.rank);
+  const std::size_t words = dense ? 1 : 1 + static_cast<std::size_t>(plan.rank);
   if (plan.operands.size() * words > ReduceParams::kWords) {
     return {StatusCode::kUnsupported,
             message(kReduce, ": ", args.inputs.size(),

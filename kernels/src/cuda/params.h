@@ -8,8 +8,8 @@
 namespace shardprop::kernels::cuda {
 
 inline constexpr std::size_t kMaxParamBytes = 32764;  // since CUDA 12.1
-inline constexpr std::uint32_t kThreads = 256;        // of a block
-inline constexpr std::uint32_t kBlocksPerSm = 4;      // that the grid asks for
+inline constexpr std::uint32_t kThreads = 128;        // of a block
+inline constexpr std::uint32_t kBlocksPerSm = 5;      // that the grid asks for
 // Vectors a thread moves at a time, to have as many loads in flight.
 inline constexpr std::uint32_t kUnroll = 4;
 inline constexpr std::uint32_t kTileSlots = kThreads * kUnroll;

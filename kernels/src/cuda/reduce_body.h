@@ -110,9 +110,9 @@ struct Reduction {
     Accumulator sums[kElements] = {};
 #pragma unroll 4
     for (std::uint32_t i = 1; i <= params.inputs; ++i) {
-      const Input words = load_words<kElements * kFrom / 4>(
-          static_cast<std::uint64_t>(params.words[i] +
-                                     index * kElements * kFrom));
+      const Input words =
+          load_words<kElements * kFrom / 4>(static_cast<std::uint64_t>(
+              params.words[i] + index * kElements * kFrom));
       From values[kElements];
       memcpy(values, &words, sizeof values);
 #pragma unroll

@@ -33,10 +33,8 @@ SHARDPROP_HD std::uint32_t find_item(const Item* items, std::uint32_t count,
 }
 
 // The quotient, known to fit; 64-bit divisions are slow on a GPU.
-SHARDPROP_HD std::uint32_t divide(std::int64_t a, std::int64_t b) {
-  if (((a | b) >> 32) == 0) {
-    return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
-  }
+SHARDPROP_HD std::uint32_t divide(std::uint64_t a, std::uint32_t b) {
+  if (a >> 32 == 0) return static_cast<std::uint32_t>(a) / b;
   return static_cast<std::uint32_t>(a / b);
 }
 
@@ -53,14 +51,14 @@ SHARDPROP_HD Row segment_row(const RowsHeader& header, const Segment& segment,
   const std::int64_t there = clamp(segment.extent - before, segment.width);
   const std::int64_t in_tensor = a * segment.extent + before;
   const bool pack = header.kind == RowKind::kPack;
-  const std::int64_t outer_stride =
-      header.outer_stride != 0 ? header.outer_stride
-                               : segment.width * (pack ? to : from);
+  const std::int64_t outer_stride = header.outer_stride != 0
+                                        ? header.outer_stride
+                                        : segment.width * (pack ? to : from);
   const std::int64_t in_packed = a * outer_stride + k * header.chunk_stride;
-  return {segment.dst + static_cast<std::uint64_t>(pack ? in_packed
-                                                        : in_tensor * to),
-          segment.src + static_cast<std::uint64_t>(pack ? in_tensor * from
-                                                        : in_packed),
+  return {segment.dst +
+              static_cast<std::uint64_t>(pack ? in_packed : in_tensor * to),
+          segment.src +
+              static_cast<std::uint64_t>(pack ? in_tensor * from : in_packed),
           pack ? segment.width : there, there};
 }
 
@@ -86,57 +84,68 @@ struct Slots {
   static constexpr int kFromWords = kElements * kFrom / 4;
   static constexpr int kToWords = kElements * kTo / 4;
 
-  static SHARDPROP_HD std::int64_t per_row(std::int64_t width) {
-    return (width + kElements - 1) / kElements + 1;
+  // Vectors in flight at a time: sixteen conversions take registers of their
+  // own.
+  static constexpr std::uint32_t kAtOnce =
+      kElements == 16 && !Conversion<To, From>::kMoves ? 2 : kUnroll;
+
+  // Fits 32 bits: batches.cc refuses longer rows.
+  static SHARDPROP_HD std::uint32_t per_row(std::int64_t width) {
+    return static_cast<std::uint32_t>((width + kElements - 1) / kElements) + 1;
   }
 
-  // A whole vector on its way, or none.
-  enum class How { kNothing, kVector, kFill };
+  // What a slot holds: a whole vector to move or to fill, a part of one, which
+  // goes by element, or nothing.
+  enum class How { kNothing, kVector, kFill, kElements };
   struct Slot {
     How how = How::kNothing;
     std::uint64_t dst;
     Words<kFromWords> value;
   };
 
-  // Starts one slot of a row. What is not a whole vector is done at once.
-  static SHARDPROP_HD Slot load(const Row& row, std::int64_t index,
-                                const RowsHeader& header) {
-    Slot slot;
+  // The first element of a slot; negative where the row starts within it.
+  static SHARDPROP_HD std::int64_t first_of(const Row& row,
+                                            std::uint32_t index) {
     const auto offset = static_cast<std::int64_t>(
         row.dst % static_cast<std::uint64_t>(kElements * kTo) / kTo);
-    const std::int64_t first = index * kElements - offset;
+    return static_cast<std::int64_t>(index) * kElements - offset;
+  }
+
+  // Starts what can go as a vector.
+  static SHARDPROP_HD Slot load(const Row& row, std::uint32_t index) {
+    Slot slot;
+    const std::int64_t first = first_of(row, index);
     const std::int64_t last = first + kElements;
     if (first >= row.width) return slot;
     const std::uint64_t src =
         row.src + static_cast<std::uint64_t>(first * kFrom);
     slot.dst = row.dst + static_cast<std::uint64_t>(first * kTo);
-    if (first >= 0 && last <= row.width) {
-      constexpr std::uint64_t kMask = kElements * kFrom - 1;
-      if (first >= row.valid) {
-        slot.how = How::kFill;
-        return slot;
-      }
-      if (last <= row.valid && (src & kMask) == 0) {
-        slot.how = How::kVector;
-        slot.value = load_words<kFromWords>(src);
-        return slot;
-      }
-      // Both aligned vectors around it must be part of the row.
-      const std::uint64_t end =
-          row.src + static_cast<std::uint64_t>(row.valid * kFrom);
-      if ((src & ~kMask) >= row.src && (src | kMask) + kMask + 1 < end) {
-        slot.how = How::kVector;
-        slot.value = load_shifted<kFromWords>(src);
-        return slot;
-      }
+    slot.how = How::kElements;
+    if (first < 0 || last > row.width) return slot;
+    if (first >= row.valid) {
+      slot.how = How::kFill;
+      return slot;
     }
-    move_elements(slot.dst, src, first, row, header);
+    if (last > row.valid) return slot;
+    constexpr std::uint64_t kMask = kElements * kFrom - 1;
+    if ((src & kMask) == 0) {
+      slot.how = How::kVector;
+      slot.value = load_words<kFromWords>(src);
+      return slot;
+    }
+    // Both aligned vectors around it must be part of the row.
+    const std::uint64_t end =
+        row.src + static_cast<std::uint64_t>(row.valid * kFrom);
+    if ((src & ~kMask) >= row.src && (src | kMask) + kMask + 1 < end) {
+      slot.how = How::kVector;
+      slot.value = load_shifted<kFromWords>(src);
+    }
     return slot;
   }
 
-  static SHARDPROP_HD void move_elements(std::uint64_t dst, std::uint64_t src,
-                                         std::int64_t first, const Row& row,
+  static SHARDPROP_HD void move_elements(const Row& row, std::uint32_t index,
                                          const RowsHeader& header) {
+    const std::int64_t first = first_of(row, index);
 #pragma unroll 1
     for (int i = 0; i < kElements; ++i) {
       const std::int64_t at = first + i;
@@ -144,12 +153,13 @@ struct Slots {
       To value;
       if (at < row.valid) {
         value = Conversion<To, From>::apply(
-            load_element<From>(src + static_cast<std::uint64_t>(i * kFrom)),
+            load_element<From>(row.src +
+                               static_cast<std::uint64_t>(at * kFrom)),
             header.scale);
       } else {
         memcpy(&value, header.fill, sizeof value);
       }
-      store_element(dst + static_cast<std::uint64_t>(i * kTo), value);
+      store_element(row.dst + static_cast<std::uint64_t>(at * kTo), value);
     }
   }
 
@@ -171,6 +181,36 @@ struct Slots {
     }
     store_words<kToWords>(slot.dst, value);
   }
+
+  // The slots of one thread, kAtOnce at a time. `locate(u, &row, &slot)` finds
+  // the row of the u-th and its place there, and says whether there is one.
+  template <std::uint32_t kAtOnce, class Locate>
+  static SHARDPROP_HD void run(const RowsHeader& header, const Locate& locate) {
+    bool elements = false;
+#pragma unroll 1
+    for (std::uint32_t from = 0; from < kUnroll; from += kAtOnce) {
+      Slot slots[kAtOnce];
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u) {
+        Row row;
+        std::uint32_t slot;
+        if (locate(from + u, &row, &slot)) slots[u] = load(row, slot);
+        elements |= slots[u].how == How::kElements;
+      }
+#pragma unroll
+      for (std::uint32_t u = 0; u < kAtOnce; ++u) store(slots[u], header);
+    }
+    // The ends of rows, found anew: to keep them would take registers.
+    if (!elements) return;
+#pragma unroll 1
+    for (std::uint32_t u = 0; u < kUnroll; ++u) {
+      Row row;
+      std::uint32_t slot;
+      if (locate(u, &row, &slot) && load(row, slot).how == How::kElements) {
+        move_elements(row, slot, header);
+      }
+    }
+  }
 };
 
 template <class From, class To, class Params>
@@ -182,9 +222,8 @@ SHARDPROP_HD void run_rows(const Params& params, std::uint32_t block,
   for (std::uint64_t next = block; next < header.tiles; next += blocks) {
     const auto tile = static_cast<std::uint32_t>(next);
     const bool rectangles = header.kind == RowKind::kRectangles;
-    item = rectangles
-               ? find_item(params.rectangles, header.count, tile, item)
-               : find_item(params.segments, header.count, tile, item);
+    item = rectangles ? find_item(params.rectangles, header.count, tile, item)
+                      : find_item(params.segments, header.count, tile, item);
     std::uint32_t first_tile;
     std::uint32_t rows;
     std::int64_t width;
@@ -199,37 +238,35 @@ SHARDPROP_HD void run_rows(const Params& params, std::uint32_t block,
       rows = segment.outer * header.num_chunks;
       width = segment.width;
     }
-    const std::int64_t per_row = S::per_row(width);
-    const std::int64_t begin =
-        static_cast<std::int64_t>(tile - first_tile) * kTileSlots;
+    const std::uint32_t per_row = S::per_row(width);
+    const std::uint64_t begin =
+        static_cast<std::uint64_t>(tile - first_tile) * kTileSlots;
     const std::uint32_t first_row = divide(begin, per_row);
-    const std::int64_t first_slot = begin - first_row * per_row;
-    typename S::Slot slots[kUnroll];
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      std::int64_t slot = first_slot + u * kThreads + thread;
-      std::uint32_t row = first_row;
-      if (slot >= per_row) {
-        // Rare in long rows; in short ones both fit 32 bits, as slot is less
-        // than a row and a tile.
-        const std::uint32_t more =
-            per_row > kTileSlots
-                ? 1
-                : static_cast<std::uint32_t>(slot) /
-                      static_cast<std::uint32_t>(per_row);
-        row += more;
-        slot -= more * per_row;
-      }
-      if (row >= rows) continue;
-      slots[u] = S::load(
-          rectangles ? rectangle_row(params.rectangles[item], row)
-                     : segment_row(header, params.segments[item], row,
-                                   sizeof(From), sizeof(To)),
-          slot, header);
-    }
-#pragma unroll
-    for (std::uint32_t u = 0; u < kUnroll; ++u) {
-      S::store(slots[u], header);
+    const auto first_slot = static_cast<std::uint32_t>(
+        begin - static_cast<std::uint64_t>(first_row) * per_row);
+    const auto row_of = [&](std::uint32_t number) {
+      return rectangles ? rectangle_row(params.rectangles[item], number)
+                        : segment_row(header, params.segments[item], number,
+                                      sizeof(From), sizeof(To));
+    };
+    if (first_slot + kTileSlots <= per_row) {
+      const Row row = row_of(first_row);
+      S::template run<S::kAtOnce>(
+          header, [&](std::uint32_t u, Row* found, std::uint32_t* slot) {
+            *found = row;
+            *slot = first_slot + u * kThreads + thread;
+            return true;
+          });
+    } else {
+      S::template run<2>(header,
+                         [&](std::uint32_t u, Row* found, std::uint32_t* slot) {
+                           *slot = first_slot + u * kThreads + thread;
+                           const std::uint32_t more = *slot / per_row;
+                           *slot -= more * per_row;
+                           if (more >= rows - first_row) return false;
+                           *found = row_of(first_row + more);
+                           return true;
+                         });
     }
   }
 }

@@ -100,7 +100,8 @@ Status plan_strided_copy(const StridedCopyArgs& args, std::vector<Box>* boxes) {
   }
   status = check_cast(kCopy, in.dtype, out.dtype, args.scale);
   if (!status.ok()) return status;
-  status = check_overlap(kCopy, {"out", {&out, 1}}, {"in", {&in, 1}});
+  status =
+      check_overlap(kCopy, {"out", false, {&out, 1}}, {"in", false, {&in, 1}});
   if (!status.ok() || out.count() == 0) return status;
   append_copy_box(out, in.data, in.strides, boxes);
   return {};
@@ -111,7 +112,7 @@ Status plan_fill(const FillArgs& args, std::vector<Box>* boxes) {
   Status status = make_operand(kFill, {"out"}, args.out, &out);
   if (!status.ok()) return status;
   if (args.value == nullptr) return invalid(kFill, "value is null");
-  status = check_overlap(kFill, {"out", {&out, 1}}, {"in", {}});
+  status = check_overlap(kFill, {"out", false, {&out, 1}}, {"in", false, {}});
   if (!status.ok() || out.count() == 0) return status;
   append_copy_box(out, nullptr, {}, boxes);
   return {};

@@ -9,6 +9,8 @@
 #include <shardprop/kernels/status.h>
 #include <shardprop/kernels/tensor.h>
 
+#include "message.h"
+
 namespace shardprop::kernels {
 
 // A checked tensor view, strides in bytes. Only the first `rank` entries of
@@ -44,20 +46,11 @@ Status make_operand(const char* op, OperandName name,
 
 // kInvalidArgument, the message led by the name of the op.
 template <class... Pieces>
-Status invalid(const char* op, const Pieces&... pieces);
-
-// Whether elements of `from`, multiplied by scale, can become elements of `to`.
-Status check_cast(const char* op, DType from, DType to, double scale);
-
-}  // namespace shardprop::kernels
-
-#include "message.h"
-
-namespace shardprop::kernels {
-
-template <class... Pieces>
 Status invalid(const char* op, const Pieces&... pieces) {
   return {StatusCode::kInvalidArgument, message(op, ": ", pieces...)};
 }
+
+// Whether elements of `from`, multiplied by scale, can become elements of `to`.
+Status check_cast(const char* op, DType from, DType to, double scale);
 
 }  // namespace shardprop::kernels

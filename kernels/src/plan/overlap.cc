@@ -89,9 +89,8 @@ class Solver {
   int steps_ = 10000;
 };
 
-std::string name_of(NamedOperands list, std::size_t i) {
-  const bool single = list.operands.size() == 1;
-  return OperandName{list.list, single ? -1 : static_cast<std::int64_t>(i)}
+std::string name_of(NamedOperands named, std::size_t i) {
+  return OperandName{named.name, named.list ? static_cast<std::int64_t>(i) : -1}
       .str();
 }
 

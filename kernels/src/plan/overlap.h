@@ -19,7 +19,8 @@ bool overlap(const Operand& a, const Operand& b);
 
 // kOverlap if any output overlaps itself, another output or an input.
 struct NamedOperands {
-  const char* list;  // "tensors", or "out" for a single one
+  const char* name;  // of the list, or of its only operand
+  bool list;
   std::span<const Operand> operands;
 };
 Status check_overlap(const char* op, NamedOperands outs, NamedOperands ins);

@@ -260,8 +260,8 @@ Status plan_chunk_cat(const ChunkCatArgs& args, PackPlan* plan) {
   status =
       check_cast(kChunkCat, tensors[0].dtype, plan->packed.dtype, args.scale);
   if (!status.ok()) return status;
-  return check_overlap(kChunkCat, {"out", {&plan->packed, 1}},
-                       {"tensors", tensors});
+  return check_overlap(kChunkCat, {"out", false, {&plan->packed, 1}},
+                       {"tensors", true, tensors});
 }
 
 namespace {
@@ -304,7 +304,7 @@ Status check_split(const SplitWithSizesCopyArgs& args, Operand* in,
   if (!status.ok() || outs->empty()) return status;
   status = check_cast(kSplit, in->dtype, (*outs)[0].dtype, args.scale);
   if (!status.ok()) return status;
-  return check_overlap(kSplit, {"outs", *outs}, {"in", {in, 1}});
+  return check_overlap(kSplit, {"outs", true, *outs}, {"in", false, {in, 1}});
 }
 
 }  // namespace

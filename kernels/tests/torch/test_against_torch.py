@@ -502,7 +502,8 @@ def main():
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("skipped: no CUDA device")
         return 77
-    if torch.tensor(1000.0).to(torch.float8_e4m3fn).float().isnan():
+    large = torch.tensor(1000.0, device=arguments.device)
+    if large.to(torch.float8_e4m3fn).float().isnan():
         print("skipped: this torch does not saturate e4m3fn yet (#178817)")
         return 77
     torch.set_num_threads(1)

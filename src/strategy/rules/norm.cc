@@ -196,6 +196,8 @@ Result<FactorMap> instantiate_batch_norm(const OpSchema& op) {
                                                     : dim == 1 ? 'c'
                                                                : 's');
       map.factors.back().by_program = training && dim != 1;
+      // The operator itself refuses a tensor without channels.
+      map.factors.back().nonempty = dim == 1;
       factors.push_back(static_cast<std::int8_t>(f));
     }
     whole.dims.push_back(std::move(factors));

@@ -64,6 +64,38 @@ Result<FactorMap> instantiate_pad(const OpSchema& op) {
   return map;
 }
 
+std::vector<int> named_dims(const OpSchema& op) {
+  std::vector<int> dims;
+  const std::vector<std::int64_t> given = op.ints_arg("dim").value();
+  for (const std::int64_t dim : given) {
+    dims.push_back(wrap(dim, op.inputs[0].rank()));
+  }
+  return dims;
+}
+
+// A named dim that is longer than 1 stays; its shards may not be longer.
+LocalProgram squeeze_program(const LocalContext& context) {
+  const OpSchema& op = context.op;
+  std::vector<std::int64_t> squeezed;
+  for (const int dim : named_dims(op)) {
+    if (op.inputs[0].size(dim) == 1) squeezed.push_back(dim);
+  }
+  LocalProgram program;
+  program.outputs = {program.op(
+      op.name(), {{"self", LocalRef{-1, 0}}, {"dim", Argument(squeezed)}})};
+  return program;
+}
+
+void squeeze_by_program(const OpSchema& op, FactorMap& map) {
+  for (const int dim : named_dims(op)) {
+    for (const std::int8_t f :
+         map.inputs[0].dims[static_cast<std::size_t>(dim)]) {
+      map.factors[static_cast<std::size_t>(f)].by_program = true;
+    }
+  }
+  map.program = squeeze_program;
+}
+
 }  // namespace
 
 void add_shape_rules(RuleBook& book) {
@@ -71,7 +103,7 @@ void add_shape_rules(RuleBook& book) {
     book.add("shape", name, std::move(rule));
   };
   add("aten.reshape.default", view("shape"));
-  add("aten.squeeze.dims", view());
+  add("aten.squeeze.dims", view().refine("squeeze(dim)", squeeze_by_program));
   add("aten.unsqueeze.default", view());
   add("aten.view.default", view("size"));
   add("aten.expand.default", pointwise().passes().local_shape("size").free());

@@ -93,7 +93,7 @@ class Runner:
         self.call = call
         self.draw = draw
         self._results = {}  # of the operator alone, by what it was given
-        self._writes = torch_op(call.op)._schema.is_mutable
+        self.writes = torch_op(call.op)._schema.is_mutable
 
     def _arguments(self, tensors, local):
         args = {}
@@ -102,7 +102,7 @@ class Runner:
                 continue
             if isinstance(value, Operand):
                 held = tensors[value.index]
-                args[name] = held.clone() if self._writes else held
+                args[name] = held.clone() if self.writes else held
             elif isinstance(value, tuple) and any(
                 isinstance(element, Operand) for element in value
             ):

@@ -131,9 +131,10 @@ class Proof:
         results = self.runner.by_rank(strategy, mesh, tensors, drawn_regions)
         for o, layout in enumerate(outputs):
             held = [by_rank[o] for by_rank in results]
-            self._check_output(o, layout, mesh, held)
+            self.check_output(o, layout, mesh, held)
 
-    def _check_output(self, o, layout, mesh, held):
+    def check_output(self, o, layout, mesh, held):
+        """Puts an output together from what the ranks hold. Raises Wrong."""
         wanted = self.wanted[o]
         shape = tuple(wanted.shape)
         where = regions(layout, mesh, shape)

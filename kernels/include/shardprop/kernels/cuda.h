@@ -12,11 +12,11 @@
 // be captured in a graph, with the pointers they were given.
 //
 // One launch takes some 800 contiguous tensors of chunk_cat, or parts of a
-// split into contiguous tensors, and 180 of other strides; longer lists take a
-// launch for each batch. reduce_into takes up to 1,000 inputs. A call that
-// would need more blocks of work than 32 bits count, or more inputs, is
-// kUnsupported. kCuda: a launch failed; earlier batches of the same call may
-// have been queued.
+// split into contiguous tensors, and 200 of other strides; longer lists take a
+// launch for each batch, and large transpositions one each. reduce_into takes
+// up to 479 inputs, fewer where they are strided. More of these, or more rows
+// of work than 32 bits count, is kUnsupported. kCuda: a launch failed; earlier
+// batches of the same call may have been queued.
 namespace shardprop::kernels::cuda {
 
 struct CudaOptions {

@@ -1,0 +1,37 @@
+#!/bin/sh
+# check_gpu.sh [BUILD]: all that needs a GPU, in one command: builds, tests (plain
+# and under compute-sanitizer where there is one), compares with torch and
+# measures. What it prints goes to BUILD/gpu.log too; the table to
+# BUILD/kernels_cuda.md. Needs the CUDA Toolkit, CMake and, for the comparison, a
+# Python with torch: $SHARDPROP_PYTHON or python3.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+build=${1:-$here/build-gpu}
+python=${SHARDPROP_PYTHON:-python3}
+mkdir -p "$build"
+
+main() {
+  cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DSHARDPROP_CUDA=ON
+  cmake --build "$build" -j "$(nproc)"
+  ctest --test-dir "$build" --output-on-failure || status=1
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck initcheck; do
+      echo "compute-sanitizer $tool"
+      # Random cases only; the large ones take too long under it.
+      compute-sanitizer --tool $tool --error-exitcode 1 \
+        "$build/tests/shardprop_kernels_cuda_tests" random || status=1
+    done
+  else
+    echo "skipped: no compute-sanitizer"
+  fi
+  "$python" "$here/tests/torch/test_against_torch.py" --device cuda \
+    --library "$build/libshardprop_kernels_c.so" --count 20000 || status=1
+  "$python" "$here/bench/cuda_bench.py" --build "$build" >"$build/kernels_cuda.md" ||
+    status=1
+  cat "$build/kernels_cuda.md"
+  echo "exit $status"
+}
+
+status=0
+main 2>&1 | tee "$build/gpu.log"
+tail -1 "$build/gpu.log" | grep -q '^exit 0$'

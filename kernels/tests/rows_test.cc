@@ -1,0 +1,147 @@
+// The instruction sets against each other and against the numbers themselves.
+
+#include <bit>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../src/cpu/rows.h"
+#include "check.h"
+#include "reference.h"
+
+namespace shardprop::kernels::testing {
+namespace {
+
+using cpu::all_row_kernels;
+using cpu::Panel;
+using cpu::RowKernels;
+
+std::vector<std::uint64_t> all_bits(DType dtype) {
+  std::vector<std::uint64_t> bits;
+  if (dtype != DType::kFloat32) {
+    for (std::uint64_t i = 0; i < 1ULL << (8 * size_of(dtype)); ++i) {
+      bits.push_back(i);
+    }
+    return bits;
+  }
+  // Every 4,099th f32, and the neighbourhood of every number of f16 and bf16
+  // and of the middles between two, where rounding turns.
+  for (std::uint64_t i = 0; i < 1ULL << 32; i += 4099) bits.push_back(i);
+  for (const DType narrow : {DType::kFloat16, DType::kBFloat16,
+                             DType::kFloat8E4M3FN, DType::kFloat8E5M2}) {
+    for (const std::uint64_t at : all_bits(narrow)) {
+      const auto here = std::bit_cast<std::uint32_t>(
+          static_cast<float>(number_of(at, narrow)));
+      const auto next = std::bit_cast<std::uint32_t>(
+          static_cast<float>(number_of(at + 1, narrow)));
+      const std::uint32_t middle = here + (next - here) / 2;
+      for (std::uint32_t off = 0; off < 3; ++off) {
+        bits.push_back(here + off - 1);
+        bits.push_back(middle + off - 1);
+      }
+    }
+  }
+  return bits;
+}
+
+TEST("every instruction set rounds every number to the nearest") {
+  for (int from = 0; from < kCastableCount; ++from) {
+    const auto source = static_cast<DType>(from);
+    const std::vector<std::uint64_t> bits = all_bits(source);
+    const std::int64_t item = size_of(source);
+    std::vector<std::byte> in(bits.size() * static_cast<std::size_t>(item));
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      std::memcpy(&in[i * static_cast<std::size_t>(item)], &bits[i],
+                  static_cast<std::size_t>(item));
+    }
+    for (int to = 0; to < kCastableCount; ++to) {
+      const auto target = static_cast<DType>(to);
+      const auto size = static_cast<std::size_t>(size_of(target));
+      std::vector<std::uint64_t> want(bits.size());
+      for (std::size_t i = 0; i < bits.size(); ++i) {
+        want[i] =
+            nearest(static_cast<float>(number_of(bits[i], source)), target);
+      }
+      for (const RowKernels* kernels : all_row_kernels()) {
+        for (const bool stream : {false, true}) {
+          // Off by an element, so that streaming starts within a line.
+          std::vector<std::byte> out((bits.size() + 1) * size);
+          kernels->cast[from][to](
+              {.dst = out.data() + size,
+               .src = in.data(),
+               .dst_stride = 0,
+               .src_stride = 0,
+               .rows = 1,
+               .width = static_cast<std::int64_t>(bits.size())},
+              1.0F, stream);
+          int wrong = 0;
+          for (std::size_t i = 0; i < bits.size(); ++i) {
+            std::uint64_t got = 0;
+            std::memcpy(&got, &out[(i + 1) * size], size);
+            if (!same(got, want[i], target)) ++wrong;
+          }
+          CHECK_FOR(wrong == 0, std::string(kernels->name) + " " +
+                                    std::string(to_string(source)) + " to " +
+                                    std::string(to_string(target)) + ": " +
+                                    std::to_string(wrong) + " wrong");
+        }
+      }
+    }
+  }
+}
+
+TEST("every instruction set copies, fills and transposes alike") {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round) {
+    const auto width = static_cast<std::int64_t>(random() % 900);
+    const std::size_t shift = random() % 64;
+    std::vector<std::byte> in(1000 + 64);
+    for (std::byte& byte : in) byte = static_cast<std::byte>(random());
+    cpu::Pattern pattern;
+    for (std::size_t i = 0; i < 64; ++i) pattern.bytes[i] = in[i % 16];
+    for (const RowKernels* kernels : all_row_kernels()) {
+      for (const bool stream : {false, true}) {
+        std::vector<std::byte> out(1200, std::byte{0xA5});
+        std::vector<std::byte> want = out;
+        const Panel panel{out.data() + shift, in.data() + 7, 0, 0, 1, width};
+        const auto length = static_cast<std::size_t>(width);
+        kernels->copy(panel, stream);
+        std::memcpy(want.data() + shift, in.data() + 7, length);
+        CHECK_FOR(out == want, kernels->name);
+        kernels->fill(panel, pattern, stream);
+        for (std::size_t i = 0; i < length; ++i) {
+          want[shift + i] = pattern.bytes[i % 16];
+        }
+        CHECK_FOR(out == want, kernels->name);
+      }
+    }
+  }
+}
+
+TEST("every instruction set accumulates alike") {
+  std::mt19937_64 random(2);
+  constexpr std::int64_t kCount = 203;
+  std::vector<std::byte> start(kCount * 8);
+  std::vector<std::byte> in(kCount * 8);
+  for (std::byte& byte : start) byte = static_cast<std::byte>(random() & 0x3f);
+  for (std::byte& byte : in) byte = static_cast<std::byte>(random() & 0x3f);
+  for (int op = 0; op < kReduceOpCount; ++op) {
+    for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+      std::vector<std::byte> first;
+      for (const RowKernels* kernels : all_row_kernels()) {
+        const auto accumulate = kernels->accumulate[op][dtype];
+        if (accumulate == nullptr) continue;
+        std::vector<std::byte> sums = start;
+        accumulate(sums.data(), in.data(), kCount);
+        CHECK(sums != start);
+        if (first.empty()) first = sums;
+        CHECK_FOR(sums == first, std::string(kernels->name) + " op " +
+                                     std::to_string(op) + " dtype " +
+                                     std::to_string(dtype));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardprop::kernels::testing

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Puts what the command line prints today into README.md, between the lines
+# <!-- begin NAME --> and <!-- end -->. With --check it changes nothing and says
+# whether README.md is up to date.
+set -euo pipefail
+source "$(dirname "$0")/common.sh"
+
+shardprop=${SHARDPROP_BIN:-$build/tools/shardprop}
+llama=examples/graphs/llama3_8b_train.json.gz
+tiny=examples/graphs/tiny/llama3_train.json.gz
+
+# The first lines of a long output.
+excerpt() {
+  awk -v most="$1" 'NR <= most { print } NR == most + 1 { print "..." }' |
+    cut -c1-100
+}
+
+print_block() {
+  case $1 in
+    explain) "$shardprop" explain "$llama" --mesh dp=8,tp=8 | excerpt 48 ;;
+    error) "$shardprop" explain "$tiny" --mesh dp=2,tp=2 \
+      --pin 'lm_head.weight=S(2),R' 2>&1 || true ;;
+    fixed) "$shardprop" explain "$tiny" --mesh dp=2,tp=2 \
+      --pin 'lm_head.weight=S(0),R' | excerpt 8 ;;
+    *)
+      echo "README.md: no block $1" >&2
+      return 1
+      ;;
+  esac
+}
+
+fresh=$(mktemp)
+trap 'rm -f "$fresh"' EXIT
+inside=false
+while IFS= read -r line; do
+  if [[ $line == "<!-- end -->" ]]; then inside=false; fi
+  if ! $inside; then printf '%s\n' "$line"; fi
+  if [[ $line =~ ^"<!-- begin "([a-z]+)" -->"$ ]]; then
+    inside=true
+    printf '```text\n'
+    print_block "${BASH_REMATCH[1]}"
+    printf '```\n'
+  fi
+done < README.md > "$fresh"
+
+if [[ ${1:-} == --check ]]; then
+  diff -u README.md "$fresh" && echo "README.md is up to date"
+else
+  cat "$fresh" > README.md
+fi

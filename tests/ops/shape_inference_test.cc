@@ -1,0 +1,273 @@
+#include <doctest/doctest.h>
+#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/shape_inference.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace shardprop;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+const OpRegistry& registry() {
+  static const OpRegistry kRegistry;
+  return kRegistry;
+}
+
+using Ints = std::vector<std::int64_t>;
+
+// Tensors by position, the rest by name.
+Result<OpSchema> apply(const char* name, const std::vector<const char*>& inputs,
+                       std::vector<GivenArgument> rest = {}) {
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> metas;
+  for (const char* text : inputs) {
+    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
+    metas.push_back(TensorMeta::parse(text).value());
+  }
+  for (GivenArgument& argument : rest) given.push_back(std::move(argument));
+  return make_op_schema(registry().find(name), std::move(given),
+                        std::move(metas));
+}
+
+// Results in one line, "-" for one that is not produced.
+std::string results(const char* name, const std::vector<const char*>& inputs,
+                    std::vector<GivenArgument> rest = {}) {
+  const auto op = apply(name, inputs, std::move(rest));
+  if (!op) return to_string(op.error());
+  const auto inferred = infer_results(*op);
+  if (!inferred)
+    return "SP" + std::to_string(static_cast<int>(inferred.error().code));
+  std::string out;
+  for (const auto& result : *inferred) {
+    if (!out.empty()) out += ' ';
+    out += result ? to_string(*result) : "-";
+  }
+  return out;
+}
+
+const std::string kMismatch = "SP507";
+
+}  // namespace
+
+TEST_CASE("pointwise: shapes broadcast, dtypes promote, strides are kept") {
+  CHECK(results("aten.add.Tensor", {"f32[4,1]", "f32[3]"}) == "f32[4,3]");
+  CHECK(results("aten.add.Tensor", {"bf16[4]", "f32[]"}) == "bf16[4]");
+  CHECK(results("aten.add.Tensor", {"bf16[4]", "f32[1]"}) == "f32[4]");
+  CHECK(results("aten.mul.Tensor", {"i64[4]"}, {{"other", 2.5}}) == "f32[4]");
+  CHECK(results("aten.mul.Tensor", {"bool[4]"}, {{"other", std::int64_t{2}}}) ==
+        "i64[4]");
+  CHECK(results("aten.exp.default", {"i32[4]"}) == "f32[4]");
+  CHECK(results("aten.div.Tensor", {"i32[4]", "i32[4]"}) == "f32[4]");
+  CHECK(results("aten.div.Tensor_mode", {"i32[4]", "i32[4]"},
+                {{"rounding_mode", std::string("floor")}}) == "i32[4]");
+  CHECK(results("aten.lt.Tensor", {"f32[4]", "f64[2,1]"}) == "bool[2,4]");
+  CHECK(results("aten.relu.default", {"f32[4,6]{1,4}"}) == "f32[4,6]{1,4}");
+  CHECK(results("aten.add.Tensor", {"f32[4,6]{1,4}", "f32[6]"}) ==
+        "f32[4,6]{1,4}");
+  CHECK(results("aten.where.self", {"bool[4]", "f32[3,1]", "i64[]"}) ==
+        "f32[3,4]");
+  CHECK(results("aten.abs.default", {"c64[4]"}) == "f32[4]");
+  CHECK(results("aten.add.Tensor", {"f32[4]", "f32[3]"}) == kMismatch);
+}
+
+TEST_CASE("dtypes promote as PyTorch's do") {
+  CHECK(promote_types(DType::kBF16, DType::kF16) == DType::kF32);
+  CHECK(promote_types(DType::kU8, DType::kI8) == DType::kI16);
+  CHECK(promote_types(DType::kI64, DType::kF16) == DType::kF16);
+  CHECK(promote_types(DType::kBool, DType::kU8) == DType::kU8);
+  CHECK(promote_types(DType::kF64, DType::kC64) == DType::kC128);
+  CHECK(promote_types(DType::kI64, DType::kC64) == DType::kC64);
+  for (const DType a : all_dtypes()) {
+    CHECK(promote_types(a, a) == a);
+    for (const DType b : all_dtypes()) {
+      CHECK(promote_types(a, b) == promote_types(b, a));
+    }
+  }
+}
+
+TEST_CASE("views") {
+  CHECK(results("aten.view.default", {"f32[4,6]"}, {{"size", Ints{2, -1}}}) ==
+        "f32[2,12]");
+  CHECK(results("aten.view.default", {"f32[4,6]{1,4}"},
+                {{"size", Ints{4, 2, 3}}}) == "f32[4,2,3]{1,12,4}");
+  CHECK(results("aten.view.default", {"f32[4,6]"}, {{"size", Ints{5, -1}}}) ==
+        kMismatch);
+  CHECK(results("aten.flatten.using_ints", {"f32[2,3,4]"},
+                {{"start_dim", std::int64_t{1}}}) == "f32[2,12]");
+  CHECK(results("aten.unflatten.int", {"f32[2,12]"},
+                {{"dim", std::int64_t{-1}}, {"sizes", Ints{3, -1}}}) ==
+        "f32[2,3,4]");
+  CHECK(results("aten.transpose.int", {"f32[2,3,4]"},
+                {{"dim0", std::int64_t{0}}, {"dim1", std::int64_t{-1}}}) ==
+        "f32[4,3,2]{1,4,12}");
+  CHECK(results("aten.permute.default", {"f32[2,3]"}, {{"dims", Ints{0, 0}}}) ==
+        kMismatch);
+  CHECK(results("aten.squeeze.dims", {"f32[1,3,1]"}, {{"dim", Ints{0, 1}}}) ==
+        "f32[3,1]");
+  CHECK(results("aten.expand.default", {"f32[3,1]"},
+                {{"size", Ints{2, -1, 4}}}) == "f32[2,3,4]{0,1,0}");
+  CHECK(results("aten.slice.Tensor", {"f32[10]"},
+                {{"start", std::int64_t{-7}},
+                 {"end", std::int64_t{9}},
+                 {"step", std::int64_t{4}}}) == "f32[2]{4}");
+  CHECK(results("aten.select.int", {"f32[2,3]"},
+                {{"dim", std::int64_t{1}}, {"index", std::int64_t{3}}}) ==
+        kMismatch);
+  CHECK(results("aten.chunk.default", {"f32[7]"},
+                {{"chunks", std::int64_t{3}}}) == "f32[3] f32[3] f32[1]");
+  CHECK(results("aten.split.Tensor", {"f32[4]"},
+                {{"split_size", std::int64_t{3}}}) == "f32[3] f32[1]");
+  CHECK(results("aten.unbind.int", {"f32[2,3]"}) == "f32[3] f32[3]");
+  CHECK(results("aten.diagonal.default", {"f32[3,4]"},
+                {{"offset", std::int64_t{1}}}) == "f32[3]{5}");
+}
+
+TEST_CASE("reductions") {
+  CHECK(results("aten.sum.dim_IntList", {"bf16[2,3,4]"},
+                {{"dim", Ints{-1, 0}}}) == "bf16[3]");
+  CHECK(results("aten.sum.default", {"i32[2,3]"}) == "i64[]");
+  CHECK(results("aten.mean.dim", {"f32[2,3]"},
+                {{"dim", Ints{1}}, {"keepdim", true}}) == "f32[2,1]");
+  CHECK(results("aten.max.dim", {"f32[2,3]"}, {{"dim", std::int64_t{0}}}) ==
+        "f32[3] i64[3]");
+  CHECK(results("aten.argmax.default", {"f32[2,3]"}) == "i64[]");
+  CHECK(results("aten.var_mean.correction", {"f32[2,3]"}, {{"dim", Ints{1}}}) ==
+        "f32[2] f32[2]");
+  CHECK(results("aten.cumsum.default", {"i32[2,3]"},
+                {{"dim", std::int64_t{1}}}) == "i64[2,3]");
+  CHECK(results("aten.topk.default", {"f32[2,8]"}, {{"k", std::int64_t{3}}}) ==
+        "f32[2,3] i64[2,3]");
+  CHECK(results("aten.any.dim", {"f32[2,3]"}, {{"dim", std::int64_t{1}}}) ==
+        "bool[2]");
+  CHECK(results("aten.sum.dim_IntList", {"f32[2]"}, {{"dim", Ints{2}}}) ==
+        kMismatch);
+}
+
+TEST_CASE("products") {
+  CHECK(results("aten.mm.default", {"f32[2,3]", "f32[3,4]"}) == "f32[2,4]");
+  CHECK(results("aten.mm.default", {"f32[2,3]", "f32[4,3]"}) == kMismatch);
+  CHECK(results("aten.mm.default", {"f32[2,3]", "bf16[3,4]"}) == kMismatch);
+  CHECK(results("aten.bmm.default", {"f32[5,2,3]", "f32[5,3,4]"}) ==
+        "f32[5,2,4]");
+  CHECK(results("aten.matmul.default", {"f32[3]", "f32[5,3,4]"}) == "f32[5,4]");
+  CHECK(results("aten.matmul.default", {"f32[7,1,2,3]", "f32[5,3,4]"}) ==
+        "f32[7,5,2,4]");
+  CHECK(results("aten.linear.default", {"f32[5,2,3]", "f32[4,3]", "f32[4]"}) ==
+        "f32[5,2,4]");
+}
+
+TEST_CASE("creation") {
+  CHECK(results("aten.full.default", {},
+                {{"size", Ints{2, 3}}, {"fill_value", std::int64_t{1}}}) ==
+        "i64[2,3]");
+  CHECK(results("aten.arange.start_step", {},
+                {{"start", std::int64_t{1}},
+                 {"end", std::int64_t{10}},
+                 {"step", std::int64_t{4}}}) == "i64[3]");
+  CHECK(results("aten.arange.default", {}, {{"end", 2.5}}) == "f32[3]");
+  CHECK(results("aten.ones_like.default", {"f32[2,3]{1,2}"}) ==
+        "f32[2,3]{1,2}");
+  CHECK(results("aten.empty.memory_format", {}, {{"size", Ints{-1}}}) ==
+        kMismatch);
+}
+
+TEST_CASE("indexing") {
+  CHECK(results("aten.embedding.default", {"f32[100,8]", "i64[4,6]"}) ==
+        "f32[4,6,8]");
+  CHECK(results("aten.gather.default", {"f32[4,6]"},
+                {{"dim", std::int64_t{1}}, {"index", NoneArg{}}}) == kMismatch);
+  const auto index = [](std::vector<TensorArg> indices) {
+    const auto op =
+        make_op_schema(registry().find("aten.index.Tensor"),
+                       {{"", TensorArg{0}}, {"", std::move(indices)}},
+                       {TensorMeta::parse("f32[4,5,6]").value(),
+                        TensorMeta::parse("i64[2,1]").value(),
+                        TensorMeta::parse("i64[3]").value()});
+    REQUIRE(op);
+    return to_string(infer_outputs(*op).value().front());
+  };
+  CHECK(index({{TensorArg::kNone}, {1}, {2}}) == "f32[4,2,3]");
+  CHECK(index({{1}, {TensorArg::kNone}, {2}}) == "f32[2,3,5]");
+}
+
+TEST_CASE("images and norms") {
+  const std::vector<GivenArgument> conv = {
+      {"stride", Ints{2, 2}},         {"padding", Ints{1, 1}},
+      {"dilation", Ints{1, 1}},       {"transposed", false},
+      {"output_padding", Ints{0, 0}}, {"groups", std::int64_t{1}}};
+  CHECK(results("aten.convolution.default",
+                {"f32[2,3,8,8]", "f32[6,3,3,3]", "f32[6]"},
+                conv) == "f32[2,6,4,4]");
+  CHECK(results("aten.convolution.default",
+                {"f32[2,4,8,8]", "f32[6,3,3,3]", "f32[6]"}, conv) == kMismatch);
+  CHECK(results("aten.convolution_backward.default",
+                {"f32[2,6,4,4]", "f32[2,3,8,8]", "f32[6,3,3,3]"},
+                {{"bias_sizes", Ints{6}},
+                 {"stride", Ints{2, 2}},
+                 {"padding", Ints{1, 1}},
+                 {"dilation", Ints{1, 1}},
+                 {"transposed", false},
+                 {"output_padding", Ints{0, 0}},
+                 {"groups", std::int64_t{1}},
+                 {"output_mask", std::vector<bool>{false, true, true}}}) ==
+        "- f32[6,3,3,3] f32[6]");
+  CHECK(results("aten.max_pool2d_with_indices.default", {"f32[1,3,7,7]"},
+                {{"kernel_size", Ints{3, 3}},
+                 {"stride", Ints{2, 2}},
+                 {"ceil_mode", true}}) == "f32[1,3,3,3] i64[1,3,3,3]");
+  CHECK(results("aten.native_layer_norm.default", {"bf16[2,5,8]"},
+                {{"normalized_shape", Ints{8}},
+                 {"weight", NoneArg{}},
+                 {"bias", NoneArg{}},
+                 {"eps", 1e-5}}) == "bf16[2,5,8] f32[2,5,1] f32[2,5,1]");
+  CHECK(results("aten.cross_entropy_loss.default", {"f32[8,10]", "i64[8]"}) ==
+        "f32[]");
+  CHECK(results("aten.nll_loss_forward.default", {"f32[8,10]", "i64[8]"},
+                {{"weight", NoneArg{}},
+                 {"reduction", std::int64_t{0}},
+                 {"ignore_index", std::int64_t{-100}}}) == "f32[8] f32[]");
+}
+
+TEST_CASE("sizes that a file may choose at will do not overflow") {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  CHECK(results("aten.constant_pad_nd.default", {"f32[4]"},
+                {{"pad", Ints{kHuge, kHuge}}}) == kMismatch);
+  CHECK(results("aten.repeat.default", {"f32[4]"},
+                {{"repeats", Ints{kHuge}}}) == kMismatch);
+  CHECK(results("aten.slice.Tensor", {"f32[4]{8}"},
+                {{"step", std::int64_t{kHuge}}}) == kMismatch);
+  CHECK(results("aten.avg_pool2d.default", {"f32[1,3,7,7]"},
+                {{"kernel_size", Ints{3, 3}},
+                 {"padding", Ints{kHuge, kHuge}}}) == kMismatch);
+}
+
+TEST_CASE("overloads that write return what they write") {
+  CHECK(results("aten.add_.Tensor", {"bf16[4]", "f32[4]"}) == "bf16[4]");
+  CHECK(has_shape_inference(*registry().find("aten.exponential_.default")));
+}
+
+TEST_CASE("what is not covered says so") {
+  CHECK(results("aten.linalg_svd.default", {"f32[4,4]"}) == "SP506");
+  const auto op = apply("aten.linalg_svd.default", {"f32[4,4]"});
+  REQUIRE(op);
+  CHECK(infer_outputs(*op).error().code == ErrorCode::kNoShapeInference);
+  CHECK(infer_outputs(*apply("aten.mm.default", {"f32[4,4]", "f32[3,4]"}))
+            .error()
+            .code == ErrorCode::kShapeMismatch);
+  CHECK_FALSE(has_shape_inference(*registry().find("aten.linalg_svd.default")));
+}
+
+TEST_CASE("the table names only operators that exist") {
+  const auto covered = covered_by_shape_inference();
+  const auto names = registry().names();
+  for (const std::string_view name : covered) {
+    CAPTURE(name);
+    const std::string prefix = std::string(name) + '.';
+    const auto found = std::lower_bound(names.begin(), names.end(), prefix);
+    CHECK((found != names.end() && found->starts_with(prefix)));
+  }
+  CHECK(covered.size() > 250);
+}

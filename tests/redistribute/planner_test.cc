@@ -1,0 +1,299 @@
+// Paths that plans must take, errors, limits, ties.
+#include <shardprop/redistribute/planner.h>
+
+#include "support/result_checks.h"
+
+#include <shardprop/placement/local_region.h>
+#include <shardprop/redistribute/caching_planner.h>
+#include <shardprop/redistribute/redistribute_table.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+TensorSpec spec(const char* mesh, const char* text) {
+  return value_of(TensorSpec::parse(text, value_of(DeviceMesh::parse(mesh))));
+}
+
+Result<RedistributePlan> plan_of(const char* mesh, const std::string& tensor,
+                                 const std::string& src, const std::string& dst,
+                                 const RedistributeOptions& options = {}) {
+  return plan_redistribution(spec(mesh, (tensor + " " + src).c_str()),
+                             spec(mesh, (tensor + " " + dst).c_str()),
+                             default_topology(), options);
+}
+
+// "S(0),R -slice[1]-> S(0),S(1) -all_gather[0]-> R,S(1)"
+std::string path(const RedistributePlan& plan) {
+  std::string out;
+  for (const RedistributeStep& step : plan.steps) {
+    if (out.empty()) out = to_string(step.src);
+    out += " -" + std::string(to_string(step.collective)) + "[";
+    for (const std::int32_t dim : step.mesh_dims) {
+      if (out.back() != '[') out += ',';
+      out += std::to_string(dim);
+    }
+    out += "]-> " + to_string(step.dst);
+  }
+  return out;
+}
+
+TEST_CASE("collectives over several mesh dims merge into one") {
+  CHECK(path(value_of(plan_of("2,4", "bf16[4096,4096]", "S(0),S(0)", "R,R"))) ==
+        "S(0),S(0) -all_gather[0,1]-> R,R");
+  CHECK(path(value_of(plan_of("2,4", "bf16[64,64]", "P(sum),P(sum)", "R,R"))) ==
+        "P(sum),P(sum) -all_reduce[0,1]-> R,R");
+  CHECK(path(value_of(
+            plan_of("2,4", "bf16[64,64]", "P(sum),P(avg)", "S(0),S(0)"))) ==
+        "P(sum),P(avg) -reduce_scatter[0,1]-> S(0),S(0)");
+  // Also where a third mesh dim stands between them.
+  CHECK(path(value_of(
+            plan_of("2,2,2", "bf16[64,64]", "P(sum),R,P(sum)", "R,R,R"))) ==
+        "P(sum),R,P(sum) -all_reduce[0,2]-> R,R,R");
+}
+
+TEST_CASE("what is not wanted whole is sliced before it is gathered") {
+  // [3]6 -> [2]6 on 3x2 (Rink et al., arXiv 2112.01075), sizes scaled up.
+  const auto plan =
+      value_of(plan_of("x=3,y=2", "f32[50331648]", "S(0),R", "R,S(0)"));
+  CHECK(path(plan) ==
+        "S(0),R -slice[1]-> S(0),S(0) -permute[0,1]-> S(0)@1,S(0)@0 "
+        "-all_gather[0]-> R,S(0)");
+  // A sixth is sent once, then twice more: half of the tensor, not two thirds.
+  CHECK(plan.bytes_per_rank == 4 * 50331648 / 2);
+  CHECK(path(value_of(
+            plan_of("dp=2,tp=4", "bf16[4096,4096]", "S(0),R", "R,S(1)"))) ==
+        "S(0),R -slice[1]-> S(0),S(1) -all_gather[0]-> R,S(1)");
+}
+
+TEST_CASE("shards move by all-to-all, over one mesh dim or several") {
+  const auto one = value_of(plan_of("8", "bf16[4096,4096]", "S(0)", "S(1)"));
+  CHECK(path(one) == "S(0) -all_to_all[0]-> S(1)");
+  // B (n-1)/n of what a rank holds.
+  CHECK(one.bytes_per_rank == 4096 * 4096 * 2 / 8 * 7 / 8);
+  const auto two =
+      value_of(plan_of("2,4", "bf16[4096,4096]", "S(0),S(0)", "S(1),S(1)"));
+  CHECK(path(two) == "S(0),S(0) -all_to_all[0,1]-> S(1),S(1)");
+  CHECK(two.bytes_per_rank == 4096 * 4096 * 2 / 8 * 7 / 8);
+  // Swapping both mesh dims' cuts sends every shard whole to one rank.
+  CHECK(path(value_of(
+            plan_of("2,2", "bf16[4096,4096]", "S(0),S(1)", "S(1),S(0)"))) ==
+        "S(0),S(1) -permute[0,1]-> S(1),S(0)");
+}
+
+TEST_CASE("a large reduction over nodes scatters over all links first") {
+  CHECK(path(value_of(plan_of("dp=4,tp=8", "bf16[16384,16384]", "P(sum),P(sum)",
+                              "R,S(0)"))) ==
+        "P(sum),P(sum) -reduce_scatter[0,1]-> S(0)@1,S(0)@0 "
+        "-all_gather[0]-> R,S(0)");
+}
+
+TEST_CASE("uneven nested shards gather right in one collective") {
+  // PyTorch 2.13 corrupts this one.
+  const auto plan = value_of(plan_of("2,2", "f32[5,3]", "S(0),S(0)", "R,R"));
+  CHECK(path(plan) == "S(0),S(0) -all_gather[0,1]-> R,R");
+  // Rank (0,0) holds 2 of 5 rows: every rank sends 2 padded rows to 3 others.
+  CHECK(plan.bytes_per_rank == 3 * 2 * 3 * 4);
+}
+
+TEST_CASE("partials of any op, to and from replicas") {
+  CHECK(path(value_of(plan_of("2,2", "i32[8]", "R,S(0)", "P(bxor),S(0)"))) ==
+        "R,S(0) -slice[0]-> P(bxor),S(0)");
+  CHECK(path(value_of(plan_of("2", "f32[8]", "P(sum)", "P(avg)"))) ==
+        "P(sum) -slice[0]-> P(avg)");
+  CHECK(path(value_of(plan_of("2", "f32[8]", "P(max)", "P(min)"))) ==
+        "P(max) -all_reduce[0]-> R -slice[0]-> P(min)");
+  CHECK(value_of(plan_of("2", "f32[8]", "R", "P(sum)")).nanoseconds == 0);
+}
+
+TEST_CASE("nothing to do is no step; mesh dims of size 1 change for free") {
+  const auto none = value_of(plan_of("2,4", "f32[8,8]", "S(0),R", "S(0),R"));
+  CHECK(none.steps.empty());
+  CHECK(none.peak_bytes == 8 * 8 * 4 / 2);
+  const auto free = value_of(plan_of("1,4", "f32[8,8]", "S(0),R", "R,R"));
+  CHECK(path(free) == "S(0),R -slice[0]-> R,R");
+  CHECK(free.nanoseconds == 0);
+  CHECK(path(value_of(plan_of("1,4", "f32[8,8]", "S(0),S(0)", "R,R"))) ==
+        "S(0),S(0) -all_gather[1]-> R,R");
+  // Order among cuts that do not cut says nothing.
+  CHECK(value_of(plan_of("1,4", "f32[8,8]", "S(0)@1,S(0)@0", "S(0),S(0)"))
+            .bytes_per_rank == 0);
+}
+
+TEST_CASE("a plan keeps to its memory limit or says that none does") {
+  const std::string tensor = "bf16[4096,4096]";
+  const auto free = value_of(plan_of("2,4", tensor, "S(0),R", "S(1),R"));
+  CHECK(free.peak_bytes > 48 << 20);
+  const auto limited = value_of(plan_of("2,4", tensor, "S(0),R", "S(1),R",
+                                        {.memory_limit = free.peak_bytes - 1}));
+  CHECK(limited.peak_bytes < free.peak_bytes);
+  CHECK(limited.nanoseconds >= free.nanoseconds);
+  CHECK_CODE(
+      plan_of("2,4", tensor, "S(0),R", "S(1),R", {.memory_limit = 32 << 20}),
+      ErrorCode::kRedistributeMemory);
+}
+
+TEST_CASE("bad pairs are refused with what is wrong") {
+  const auto a = spec("2,2", "f32[8,8] S(0),R");
+  CHECK_CODE(plan_redistribution(a, spec("2,2", "f32[8,4] S(0),R"),
+                                 default_topology()),
+             ErrorCode::kRedistributeTensor);
+  CHECK_CODE(plan_redistribution(a, spec("2,2", "bf16[8,8] S(0),R"),
+                                 default_topology()),
+             ErrorCode::kRedistributeTensor);
+  CHECK_CODE(
+      plan_redistribution(a, spec("4", "f32[8,8] S(0)"), default_topology()),
+      ErrorCode::kRedistributeMeshes);
+  const auto partial = plan_of("2,2", "f32[8,8]", "S(0),R", "P(sum),R");
+  CHECK_CODE(partial, ErrorCode::kShardToPartial);
+  CHECK(partial.error().message == "S(0) cannot become P(sum) on mesh dim 0");
+  CHECK_CODE(
+      TensorSpec::parse("f32[8,8] S(2),R", value_of(DeviceMesh::parse("2,2"))),
+      ErrorCode::kShardDimOutOfRange);
+  CHECK_CODE(
+      plan_of("16", "f32[8,8]", "R", "S(0)", {.allow_empty_shards = false}),
+      ErrorCode::kRedistributeMeshTooLarge);
+  CHECK(plan_of("16", "f32[8,8]", "R", "S(0)").has_value());
+  CHECK_CODE(plan_of("2,2,2,2,2,2", "f32[8]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)"),
+             ErrorCode::kRedistributeMeshTooLarge);
+  CHECK_CODE(plan_of("2,2", "f32[1125899906842624,4]", "R,R", "S(0),R"),
+             ErrorCode::kRedistributeMeshTooLarge);
+  // Six mesh dims of which one is of size 1 are five.
+  CHECK(plan_of("2,2,1,2,2,2", "f32[32]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)")
+            .has_value());
+}
+
+TEST_CASE("five mesh dims, and the same plan every time") {
+  const char* mesh = "2,2,2,2,2";
+  const char* src = "S(0),S(1),R,S(0),P(sum)";
+  const char* dst = "S(1),R,S(0),S(0),R";
+  const auto first = value_of(plan_of(mesh, "bf16[256,128]", src, dst));
+  CHECK_FALSE(first.steps.empty());
+  CHECK(value_of(plan_of(mesh, "bf16[256,128]", src, dst)) == first);
+}
+
+TEST_CASE("a planner that has planned much plans the same") {
+  // After some plans a planner keeps the graph of its layouts.
+  const auto mesh = value_of(DeviceMesh::parse("2,2,2"));
+  const auto meta = value_of(TensorMeta::parse("bf16[64,64]"));
+  const auto used =
+      value_of(RedistributePlanner::create(mesh, default_topology()));
+  const char* layouts[] = {"R,R,R",         "S(0),R,S(0)",    "S(0),S(1),R",
+                           "P(sum),R,S(1)", "S(1),S(1),S(0)", "P(sum),P(sum),R",
+                           "R,S(1),S(0)",   "S(0)@1,S(0)@0,R"};
+  for (int round = 0; round < 3; ++round) {
+    for (const char* src : layouts) {
+      for (const char* dst : layouts) {
+        const auto a = value_of(Layout::parse(src));
+        const auto b = value_of(Layout::parse(dst));
+        const auto fresh =
+            value_of(RedistributePlanner::create(mesh, default_topology()));
+        const auto plan = used.plan(a, b, meta);
+        REQUIRE(plan.has_value() == fresh.plan(a, b, meta).has_value());
+        if (plan) CHECK(*plan == *fresh.plan(a, b, meta));
+      }
+    }
+  }
+}
+
+TEST_CASE("equal costs prefer fewer steps") {
+  // Everything is free on a topology of no latency: one step still wins.
+  const auto plan =
+      value_of(plan_of("2,2", "f32[0,4]", "S(0),S(0)", "S(1),S(1)"));
+  CHECK(plan.nanoseconds == 0);
+  CHECK(plan.steps.size() == 1);
+}
+
+TEST_CASE("a plan draws its path") {
+  const auto mesh = value_of(DeviceMesh::parse("dp=2,tp=4"));
+  const std::string text = to_string(
+      value_of(plan_of("dp=2,tp=4", "bf16[4096,4096]", "S(0),R", "R,S(1)")),
+      mesh);
+  CHECK(text ==
+        "  S(0),R\n"
+        "    | slice           tp         0 B        0.00 us\n"
+        "  S(0),S(1)\n"
+        "    | all_gather      dp       4 MiB       23.62 us\n"
+        "  R,S(1)\n"
+        "  2 steps, 4 MiB sent by the busiest rank, 23.62 us, peak 28 MiB\n");
+  CHECK(to_string(RedistributePlan{}, mesh) == "  nothing to do\n");
+}
+
+TEST_CASE("a caching planner remembers, and forgets when full") {
+  const auto mesh = value_of(DeviceMesh::parse("2,4"));
+  const auto meta = value_of(TensorMeta::parse("bf16[64,64]"));
+  const auto src = value_of(Layout::parse("S(0),R"));
+  const auto dst = value_of(Layout::parse("R,S(1)"));
+  const auto partial = value_of(Layout::parse("P(sum),R"));
+  CachingPlanner planner(
+      value_of(RedistributePlanner::create(mesh, default_topology())), 2);
+  const auto first = value_of(planner.plan(src, dst, meta));
+  CHECK(value_of(planner.plan(src, dst, meta)) == first);
+  CHECK(value_of(planner.cost(src, dst, meta)) == first->nanoseconds);
+  CHECK(*first == value_of(planner.planner().plan(src, dst, meta)));
+  CHECK(planner.statistics().hits == 2);
+  CHECK(planner.statistics().misses == 1);
+  CHECK_CODE(planner.plan(src, partial, meta), ErrorCode::kShardToPartial);
+  CHECK(planner.statistics().held == 1);
+  value_of(planner.plan(dst, src, meta));
+  const auto other = value_of(TensorMeta::parse("f32[64,64]"));
+  CHECK(value_of(planner.plan(src, dst, other)) != first);
+  CHECK(planner.statistics().held == 1);
+  CHECK(value_of(planner.plan(src, dst, meta)) != first);
+  CHECK(*value_of(planner.plan(src, dst, meta)) == *first);
+}
+
+TEST_CASE("a caching planner serves several threads") {
+  const auto mesh = value_of(DeviceMesh::parse("2,2"));
+  const auto meta = value_of(TensorMeta::parse("bf16[64,64]"));
+  CachingPlanner planner(
+      value_of(RedistributePlanner::create(mesh, default_topology())), 8);
+  std::vector<Layout> layouts;
+  for (const char* text : {"R,R", "S(0),R", "R,S(0)", "S(0),S(1)", "S(1),S(1)"})
+    layouts.push_back(value_of(Layout::parse(text)));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        for (const Layout& a : layouts) {
+          for (const Layout& b : layouts) {
+            const auto plan = planner.plan(a, b, meta);
+            if (!plan || **plan != *planner.planner().plan(a, b, meta)) {
+              ++wrong;
+            }
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a table names its layouts and takes wanted ones in") {
+  const auto mesh = value_of(DeviceMesh::parse("2,1,4"));
+  const auto meta = value_of(TensorMeta::parse("f32[16,8]"));
+  const auto planner =
+      value_of(RedistributePlanner::create(mesh, default_topology()));
+  const Layout strided = value_of(Layout::parse("SS(0,2),R,R"));
+  const Layout wanted[] = {strided};
+  const auto table = value_of(RedistributeTable::create(planner, meta, wanted));
+  CHECK(table.index_of(strided).has_value());
+  CHECK(table.index_of(value_of(Layout::parse("S(0),S(1),R"))) ==
+        table.index_of(value_of(Layout::parse("S(0),R,R"))));
+  CHECK_FALSE(
+      table.index_of(value_of(Layout::parse("SS(1,2),R,R"))).has_value());
+  const Layout outside[] = {value_of(Layout::parse("S(5),R,R"))};
+  CHECK_CODE(RedistributeTable::create(planner, meta, outside),
+             ErrorCode::kShardDimOutOfRange);
+}
+
+}  // namespace
+}  // namespace shardprop

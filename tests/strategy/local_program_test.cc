@@ -1,0 +1,190 @@
+// What each rank runs.
+#include <shardprop/strategy/local_program.h>
+
+#include <shardprop/strategy/local_context.h>
+
+#include "strategy/applied.h"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::applied;
+using testing::Strategies;
+
+using Ints = std::vector<std::int64_t>;
+using Rows = std::vector<std::vector<std::int64_t>>;
+
+// Steps by name; collectives as "all_reduce(max)".
+std::vector<std::string> steps_of(const LocalProgram& program) {
+  std::vector<std::string> names;
+  for (const LocalStep& step : program.steps) {
+    if (const auto* op = std::get_if<LocalOp>(&step)) {
+      names.push_back(op->name);
+    } else {
+      names.push_back(
+          "all_reduce(" +
+          std::string(to_string(std::get<LocalAllReduce>(step).op)) + ")");
+    }
+  }
+  return names;
+}
+
+const LocalOp::Value* find_arg(const LocalOp& op, std::string_view name) {
+  for (const auto& [key, value] : op.args) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+TEST_CASE("a view passes each rank its own shape") {
+  const Strategies view(
+      applied("aten.view.default", {"f32[4,6,8]"}, {{"size", Ints{24, 8}}}),
+      "2");
+  const auto arguments = rank_arguments(view.context("S(0)->S(0)"));
+  REQUIRE(arguments.size() == 1);
+  CHECK(arguments[0].name == "size");
+  CHECK(arguments[0].is_list);
+  CHECK(arguments[0].values == Rows{{12, 8}, {12, 8}});
+  CHECK(rank_arguments(view.context("R->R")).empty());
+  CHECK(rank_arguments(view.context("P(sum)->P(sum)")).empty());
+}
+
+TEST_CASE("uneven shards have shapes of their own") {
+  const Strategies expand(
+      applied("aten.expand.default", {"f32[5,1]"}, {{"size", Ints{5, 7}}}),
+      "2");
+  const auto arguments = rank_arguments(expand.context("S(0)->S(0)"));
+  REQUIRE(arguments.size() == 1);
+  CHECK(arguments[0].values == Rows{{3, 7}, {2, 7}});
+}
+
+TEST_CASE("the operator alone is a program of one step") {
+  const Strategies mm(applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"}),
+                      "2");
+  const LocalContext context = mm.context("S(1),S(0)->P(sum)");
+  CHECK_FALSE(needs_program(context));
+  const LocalProgram program = local_program(context);
+  REQUIRE(program.steps.size() == 1);
+  const auto& op = std::get<LocalOp>(program.steps[0]);
+  CHECK(op.name == "aten.mm.default");
+  CHECK(std::get<LocalRef>(*find_arg(op, "mat2")) == LocalRef{-1, 1});
+  CHECK(program.outputs == std::vector<LocalRef>{{0, 0}});
+}
+
+TEST_CASE("a shard of one row is not squeezed away") {
+  const Strategies squeeze(
+      applied("aten.squeeze.dims", {"f32[4,1,6]"}, {{"dim", Ints{0, 1}}}), "4");
+  CHECK_FALSE(needs_program(squeeze.context("S(2)->S(1)")));
+  const LocalProgram program = local_program(squeeze.context("S(0)->S(0)"));
+  const auto& op = std::get<LocalOp>(program.steps.at(0));
+  CHECK(std::get<Argument>(*find_arg(op, "dim")) == Argument(Ints{1}));
+}
+
+TEST_CASE("an embedding over sharded rows serves the rows it has") {
+  const Strategies embedding(
+      applied("aten.embedding.default", {"f32[30,8]", "i64[4,6]"}), "4");
+  CHECK_FALSE(needs_program(embedding.context("S(1),R->S(2)")));
+  const LocalContext context = embedding.context("S(0),R->P(sum)");
+  REQUIRE(needs_program(context));
+  const LocalProgram program = local_program(context);
+  CHECK(steps_of(program) ==
+        std::vector<std::string>{
+            "aten.sub.Scalar", "aten.ge.Scalar", "aten.lt.Scalar",
+            "aten.logical_and.default", "aten.where.ScalarOther",
+            "aten.embedding.default", "aten.unsqueeze.default",
+            "aten.where.ScalarOther"});
+  // 30 rows over 4 ranks: 8, 8, 8, 6.
+  const auto& shift = std::get<LocalOp>(program.steps[0]);
+  const auto& first = std::get<RankScalar>(*find_arg(shift, "other"));
+  const auto& below = std::get<LocalOp>(program.steps[2]);
+  const auto& count = std::get<RankScalar>(*find_arg(below, "other"));
+  Ints offsets;
+  Ints sizes;
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const Coordinate at = context.mesh.coordinate_at_index(rank);
+    offsets.push_back(evaluate(first, context, at));
+    sizes.push_back(evaluate(count, context, at));
+  }
+  CHECK(offsets == Ints{0, 8, 16, 24});
+  CHECK(sizes == Ints{8, 8, 8, 6});
+}
+
+TEST_CASE("rows that some rank would lack altogether stay whole") {
+  const Strategies embedding(
+      applied("aten.embedding.default", {"f32[5,8]", "i64[6]"}), "4");
+  CHECK_FALSE(embedding.has("S(0),R->P(sum)"));
+}
+
+TEST_CASE("a softmax over its own dim exchanges a maximum and a sum") {
+  const Strategies softmax(
+      applied("aten._softmax.default", {"f32[4,30]"},
+              {{"dim", std::int64_t{-1}}, {"half_to_float", false}}),
+      "2,3");
+  CHECK_FALSE(needs_program(softmax.context("[S(0),R]->[S(0),R]")));
+  const LocalContext context = softmax.context("[S(0),S(1)]->[S(0),S(1)]");
+  const LocalProgram program = local_program(context);
+  CHECK(steps_of(program) ==
+        std::vector<std::string>{"aten.amax.default", "all_reduce(max)",
+                                 "aten.sub.Tensor", "aten.exp.default",
+                                 "aten.sum.dim_IntList", "all_reduce(sum)",
+                                 "aten.div.Tensor"});
+  const auto& reduce = std::get<LocalAllReduce>(program.steps[1]);
+  CHECK(reduce.mesh_dims == DimIndices{1});
+  CHECK(reduce.bytes == 2 * 4);  // a number per row
+}
+
+TEST_CASE("a mean over unequal shards divides by the whole") {
+  const Strategies mean(
+      applied("aten.mean.dim", {"f32[5,6]"}, {{"dim", Ints{0}}}), "2");
+  CHECK_FALSE(needs_program(mean.context("S(1)->S(0)")));
+  const LocalProgram program = local_program(mean.context("S(0)->P(sum)"));
+  CHECK(steps_of(program) ==
+        std::vector<std::string>{"aten.sum.dim_IntList", "aten.div.Scalar"});
+  const auto& divide = std::get<LocalOp>(program.steps[1]);
+  CHECK(std::get<double>(std::get<Argument>(*find_arg(divide, "other"))) == 5);
+}
+
+TEST_CASE("an arange starts where the rank's elements do") {
+  const OpSchema op = testing::applied_to(
+      "aten.arange.start_step",
+      {{"", std::int64_t{3}}, {"", std::int64_t{17}}, {"", std::int64_t{2}}},
+      {});
+  const Strategies arange(op, "2");  // 3 5 7 9 | 11 13 15
+  const LocalContext context = arange.context("->S(0)");
+  const LocalProgram program = local_program(context);
+  const auto& add = std::get<LocalOp>(program.steps.back());
+  const auto& first = std::get<RankScalar>(*find_arg(add, "other"));
+  CHECK(evaluate(first, context, context.mesh.coordinate_at_index(0)) == 3);
+  CHECK(evaluate(first, context, context.mesh.coordinate_at_index(1)) == 11);
+}
+
+TEST_CASE("grouped convolutions split their groups") {
+  const Strategies convolution(
+      applied("aten.convolution.default", {"f32[4,6,8,8]", "f32[8,3,3,3]"},
+              {{"bias", NoneArg{}},
+               {"stride", Ints{1, 1}},
+               {"padding", Ints{1, 1}},
+               {"dilation", Ints{1, 1}},
+               {"transposed", false},
+               {"output_padding", Ints{0, 0}},
+               {"groups", std::int64_t{2}}}),
+      "2");
+  const auto arguments = rank_arguments(convolution.context("S(1),S(0)->S(1)"));
+  REQUIRE(arguments.size() == 1);
+  CHECK(arguments[0].name == "groups");
+  CHECK(arguments[0].values == Rows{{1}, {1}});
+}
+
+TEST_CASE("the points of the busiest rank") {
+  const Strategies mm(applied("aten.mm.default", {"f32[5,8]", "f32[8,4]"}),
+                      "2");
+  CHECK(max_local_points(mm.context("R,R->R")) == 5 * 8 * 4);
+  CHECK(max_local_points(mm.context("S(0),R->S(0)")) == 3 * 8 * 4);
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,88 @@
+"""Layouts under which an operator would run as it stands, but no rule says so.
+
+Every way to lay the inputs out over one mesh dim is tried: the operator runs on
+each rank with its own arguments, and where its results make up the unsharded
+ones, some strategy should take those inputs. Local programs and arguments that
+differ on the ranks (shapes of views) are beyond this search.
+"""
+
+import itertools
+
+from .proof import Proof, Wrong
+
+_KINDS = ("sum", "avg", "max", "min")
+_MOST_INPUTS = 3
+_MESHES = ((2,), (3,))
+# Their kernels trust that operands fit each other, and write where they do not.
+_TRUSTING = ("attention", "pool", "_norm", "convolution_backward")
+
+
+def _shards(meta):
+    return [f"S({dim})" for dim, size in enumerate(meta.shape) if size > 1]
+
+
+def _partials(meta):
+    if meta.dtype == "bool":
+        return ["P(bor)", "P(band)"]
+    kinds = [k for k in _KINDS if k != "avg" or meta.dtype[0] in "fb"]
+    return [f"P({kind})" for kind in kinds]
+
+
+def _choices(meta):
+    return ["R", *_shards(meta), *_partials(meta)]
+
+
+def _makes_whole(proof, mesh, inputs):
+    """Per output the first layout that fits the local results, or None."""
+    layouts = [(entry,) for entry in inputs]
+    ranks = range(mesh[0])
+    tensors = [
+        [proof.shard(i, layout, mesh, rank) for i, layout in enumerate(layouts)]
+        for rank in ranks
+    ]
+    try:
+        results = [proof.runner.alone(tensors[rank]) for rank in ranks]
+    except (RuntimeError, IndexError, ValueError):
+        return None
+    outputs = []
+    for o, meta in enumerate(proof.call.outputs):
+        for entry in _choices(meta):
+            try:
+                proof.check_output(o, (entry,), mesh, [by[o] for by in results])
+            except Wrong:
+                continue
+            outputs.append(entry)
+            break
+        else:
+            return None
+    return tuple(outputs)
+
+
+def find_missing(call, strategies, seed):
+    """[(inputs, outputs)] that work on every mesh tried and are in no strategy.
+
+    `strategies` are those of a mesh of one dim.
+    """
+    known = {
+        tuple(layout[0] for layout in strategy["inputs"]) for strategy in strategies
+    }
+    if len(call.inputs) > _MOST_INPUTS or not call.inputs or not call.outputs:
+        return []
+    if any(part in call.op for part in _TRUSTING):
+        return []
+    proof = Proof(call, seed)
+    # What is written in place has the layout of the result, by its own rule.
+    if proof.draw or proof.runner.writes:
+        return []
+    again = Proof(call, seed + 1)
+    found = []
+    for inputs in itertools.product(*map(_choices, call.inputs)):
+        if inputs in known:
+            continue
+        outputs = _makes_whole(proof, _MESHES[0], inputs)
+        if outputs is None:
+            continue
+        # Once by luck is not a rule.
+        if all(_makes_whole(again, mesh, inputs) == outputs for mesh in _MESHES):
+            found.append((inputs, outputs))
+    return found

@@ -1,0 +1,238 @@
+// The least-cost plan from one layout to another.
+
+#include "base/parse_int.h"
+#include "base/try.h"
+#include "commands.h"
+
+#include <shardprop/io/topology_file.h>
+#include <shardprop/redistribute/cross_mesh.h>
+#include <shardprop/redistribute/planner.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+
+namespace shardprop::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double microseconds(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e3;
+}
+
+// "8,16"; empty for a scalar.
+Result<Dims> parse_shape(const std::string& text) {
+  Dims shape;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    const auto size = parse_int(rest.substr(0, comma));
+    if (!size || *size < 0 || comma + 1 == rest.size()) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "`" + text + "` is no shape",
+                        "--shape",
+                        {},
+                        "write sizes with commas between: 8,16"});
+    }
+    shape.push_back(*size);
+    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
+  }
+  return shape;
+}
+
+Json steps_json(const RedistributePlan& plan, const DeviceMesh& mesh) {
+  Json steps = Json::array();
+  for (const RedistributeStep& step : plan.steps) {
+    Json dims = Json::array();
+    for (const std::int32_t dim : step.mesh_dims)
+      dims.push_back(mesh.name(dim));
+    steps.push_back({{"collective", to_string(step.collective)},
+                     {"mesh_dims", std::move(dims)},
+                     {"src", to_strings(step.src)},
+                     {"dst", to_strings(step.dst)},
+                     {"bytes_per_rank", step.bytes_per_rank},
+                     {"us", microseconds(step.nanoseconds)}});
+  }
+  return steps;
+}
+
+Json header_json(const TensorSpec& src, const TensorSpec& dst,
+                 const Topology& topology, std::int64_t nanoseconds,
+                 std::int64_t peak_bytes, std::int64_t bytes_per_rank) {
+  return {{"schema", "shardprop.redistribute/1"},
+          {"tensor", to_string(src.meta())},
+          {"mesh", to_string(src.mesh())},
+          {"dst_mesh", to_string(dst.mesh())},
+          {"topology", topology.name},
+          {"src", to_strings(src.layout())},
+          {"dst", to_strings(dst.layout())},
+          {"cost_us", microseconds(nanoseconds)},
+          {"peak_bytes_per_rank", peak_bytes},
+          {"bytes_per_rank", bytes_per_rank}};
+}
+
+void print_title(const TensorSpec& src, const TensorSpec& dst,
+                 const Topology& topology, Console& console) {
+  console.data << fmt::format("{} on {}:  {} -> {}", to_string(src.meta()),
+                              to_string(src.mesh()), to_string(src.layout()),
+                              to_string(dst.layout()));
+  if (dst.mesh() != src.mesh()) {
+    console.data << fmt::format(" on {} from rank {}", to_string(dst.mesh()),
+                                dst.mesh().rank_at_index(0));
+  }
+  console.data << fmt::format("   ({})\n\n", topology.name);
+}
+
+void print_plan(const TensorSpec& src, const TensorSpec& dst,
+                const Topology& topology, const RedistributePlan& plan,
+                bool json, Console& console) {
+  if (json) {
+    Json out = header_json(src, dst, topology, plan.nanoseconds,
+                           plan.peak_bytes, plan.bytes_per_rank);
+    out["steps"] = steps_json(plan, src.mesh());
+    console.data << out.dump(1) << '\n';
+    return;
+  }
+  print_title(src, dst, topology, console);
+  console.data << to_string(plan, src.mesh());
+}
+
+void print_plan(const TensorSpec& src, const TensorSpec& dst,
+                const Topology& topology, const CrossMeshPlan& plan, bool json,
+                Console& console) {
+  if (json) {
+    Json out =
+        header_json(src, dst, topology, plan.nanoseconds, plan.peak_bytes,
+                    plan.before.bytes_per_rank + plan.sent_bytes);
+    out["steps"] = steps_json(plan.before, src.mesh());
+    if (!plan.transfers.empty()) {
+      out["steps"].push_back(
+          {{"collective", to_string(CollectiveKind::kSendRecv)},
+           {"mesh_dims", Json::array()},
+           {"src", to_strings(plan.sent_layout)},
+           {"dst", to_strings(dst.layout())},
+           {"bytes_per_rank", plan.sent_bytes},
+           {"us", microseconds(plan.nanoseconds - plan.before.nanoseconds)}});
+    }
+    out["transfers"] = Json::array();
+    for (const MeshTransfer& transfer : plan.transfers) {
+      out["transfers"].push_back({{"from", transfer.src_rank},
+                                  {"to", transfer.dst_rank},
+                                  {"pieces", transfer.pieces.size()},
+                                  {"bytes", transfer.bytes}});
+    }
+    console.data << out.dump(1) << '\n';
+    return;
+  }
+  print_title(src, dst, topology, console);
+  if (!plan.before.steps.empty()) {
+    console.data << to_string(plan.before, src.mesh());
+  }
+  for (const MeshTransfer& transfer : plan.transfers) {
+    console.data << fmt::format(
+        "  rank {:>5} -> {:<5} {:>12} bytes in {} {}\n", transfer.src_rank,
+        transfer.dst_rank, transfer.bytes, transfer.pieces.size(),
+        transfer.pieces.size() == 1 ? "piece" : "pieces");
+  }
+  console.data << fmt::format(
+      "  {} messages, {} bytes sent and {} received by the busiest ranks, "
+      "{:.2f} us\n",
+      plan.transfers.size(), plan.sent_bytes, plan.received_bytes,
+      microseconds(plan.nanoseconds));
+}
+
+// The mesh of --dst-mesh, on ranks from --dst-first-rank on.
+Result<DeviceMesh> target_mesh(const Arguments& arguments,
+                               const DeviceMesh& source) {
+  if (!arguments.has("--dst-mesh")) return source;
+  SP_ASSIGN(const DeviceMesh parsed,
+            DeviceMesh::parse(arguments.get("--dst-mesh")));
+  SP_ASSIGN(const auto first,
+            arguments.integer("--dst-first-rank", 0, kMaxMeshRanks));
+  return DeviceMesh::create(parsed.dims(), first.value_or(0));
+}
+
+Result<int> run_redistribute(const Arguments& arguments, Console& console) {
+  SP_ASSIGN(const DeviceMesh mesh, DeviceMesh::parse(arguments.get("--mesh")));
+  SP_ASSIGN(const DeviceMesh dst_mesh, target_mesh(arguments, mesh));
+  SP_ASSIGN(const Topology topology,
+            load_topology(arguments.get("--topology")));
+  SP_ASSIGN(Dims shape, parse_shape(arguments.get("--shape")));
+  SP_ASSIGN(const DType dtype, parse_dtype(arguments.get("--dtype")));
+  SP_ASSIGN(const TensorMeta meta,
+            TensorMeta::contiguous(std::move(shape), dtype));
+  RedistributeOptions options;
+  if (arguments.get("--memory") != "none") {
+    SP_ASSIGN(options.memory_limit, arguments.bytes("--memory"));
+  }
+  options.allow_empty_shards = !arguments.has("--no-empty-shards");
+  SP_ASSIGN(const Layout src_layout, Layout::parse(arguments.get("SRC")));
+  SP_ASSIGN(const Layout dst_layout, Layout::parse(arguments.get("DST")));
+  SP_ASSIGN(const TensorSpec src, TensorSpec::create(mesh, src_layout, meta));
+  SP_ASSIGN(const TensorSpec dst,
+            TensorSpec::create(dst_mesh, dst_layout, meta));
+  const bool json = arguments.get("--format") == "json";
+  if (src.mesh() == dst.mesh()) {
+    SP_ASSIGN(const RedistributePlan plan,
+              plan_redistribution(src, dst, topology, options));
+    print_plan(src, dst, topology, plan, json, console);
+  } else {
+    SP_ASSIGN(const CrossMeshPlan plan,
+              plan_between_meshes(src, dst, topology, options));
+    print_plan(src, dst, topology, plan, json, console);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Command redistribute_command() {
+  return {.name = "redistribute",
+          .summary = "the least-cost plan from one layout to another",
+          .example =
+              "shardprop redistribute --mesh dp=2,tp=4 --shape 4096,4096 "
+              "--dtype bf16 'S(0),R' 'R,S(1)'",
+          .options = {{.name = "SRC",
+                       .help = "placements held, as S(0),R",
+                       .required = true},
+                      {.name = "DST",
+                       .help = "placements wanted",
+                       .required = true},
+                      {.name = "--mesh",
+                       .value = "MESH",
+                       .help = "dp=2,tp=4, or 2,4",
+                       .required = true},
+                      {.name = "--shape",
+                       .value = "SIZES",
+                       .help = "the whole tensor, as 8,16",
+                       .required = true},
+                      {.name = "--dtype",
+                       .value = "DTYPE",
+                       .help = "element type, as bf16",
+                       .fallback = "f32"},
+                      {.name = "--topology",
+                       .value = "NAME|FILE.toml",
+                       .help = "a preset or a topology file",
+                       .fallback = "dgx-h100"},
+                      {.name = "--memory",
+                       .value = "BYTES|none",
+                       .help = "most that a rank may hold at once",
+                       .fallback = "none"},
+                      {.name = "--dst-mesh",
+                       .value = "MESH",
+                       .help = "the target's mesh, where it is another one"},
+                      {.name = "--dst-first-rank",
+                       .value = "RANK",
+                       .help = "first rank of --dst-mesh",
+                       .fallback = "0"},
+                      {.name = "--no-empty-shards",
+                       .help = "refuse layouts that leave ranks with nothing"},
+                      format_option(),
+                      output_option()},
+          .run = run_redistribute};
+}
+
+}  // namespace shardprop::cli
