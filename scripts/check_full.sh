@@ -40,11 +40,12 @@ if [[ ${1:-} == --part ]]; then
   exit
 fi
 
-parts=(packages format tests torch asan tsan tidy fuzz)
+all=(packages format tests torch asan tsan tidy fuzz)
+parts=("${all[@]}")
 if (($# > 0)); then parts=("$@"); fi
 for part in "${parts[@]}"; do
   if ! declare -F "run_$part" > /dev/null; then
-    echo "no part $part; there are: ${parts[*]}" >&2
+    echo "no part $part; there are: ${all[*]}" >&2
     exit 2
   fi
 done

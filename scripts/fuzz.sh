@@ -12,15 +12,19 @@ minutes=${SHARDPROP_FUZZ_MINUTES:-10}
 cmake --preset fuzz > /dev/null
 cmake --build build/fuzz --target fuzz_targets --parallel "$(jobs_that_fit)"
 if (($# == 0)); then
-  mapfile -t targets < <(cd build/fuzz/tests/fuzz && ls -d fuzz_*[^.]* | grep -v '\.')
+  mapfile -t targets < <(cd tests/fuzz && ls fuzz_*.cc | sed 's/\.cc$//')
   set -- "${targets[@]}"
 fi
 for target in "$@"; do
   say "$target for $minutes minutes"
-  seeds=tests/fuzz/${target#fuzz_}
+  name=${target#fuzz_}
   corpus=build/fuzz/corpus/$target
   mkdir -p "$corpus"
+  inputs=("$corpus" "tests/fuzz/$name")
+  if [[ -f tests/fuzz/$name.dict ]]; then
+    inputs+=("-dict=tests/fuzz/$name.dict")
+  fi
   build/fuzz/tests/fuzz/"$target" -max_total_time=$((minutes * 60)) \
     -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
-    -artifact_prefix=build/fuzz/ "$corpus" $([[ -d $seeds ]] && echo "$seeds")
+    -artifact_prefix=build/fuzz/ "${inputs[@]}"
 done

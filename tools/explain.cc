@@ -47,24 +47,24 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
   if (!plan) return fail(std::move(plan).error().at("--plan " + path));
   const std::string hash = hash_text(graph.hash());
   if (plan->graph_hash != hash) {
-    return fail(Error{ErrorCode::kPlanOtherGraph,
-                      "the plan was made for another graph",
-                      "--plan " + path,
-                      {fmt::format("plan: {} {}", plan->graph_name,
-                                   plan->graph_hash),
-                       fmt::format("graph: {} {}", graph.name(), hash)},
-                      "give the graph it was made for, or plan anew without "
-                      "--plan"});
+    return fail(
+        Error{ErrorCode::kPlanOtherGraph,
+              "the plan was made for another graph",
+              "--plan " + path,
+              {fmt::format("plan: {} {}", plan->graph_name, plan->graph_hash),
+               fmt::format("graph: {} {}", graph.name(), hash)},
+              "give the graph it was made for, or plan anew without "
+              "--plan"});
   }
   if (arguments.has("--mesh")) {
     SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
     if (!(mesh == plan->mesh)) {
-      return fail(Error{ErrorCode::kPlanOtherGraph,
-                        "the plan was made for another mesh",
-                        "--plan " + path,
-                        {"plan: " + to_string(plan->mesh),
-                         "--mesh: " + to_string(mesh)},
-                        "leave out --mesh"});
+      return fail(Error{
+          ErrorCode::kPlanOtherGraph,
+          "the plan was made for another mesh",
+          "--plan " + path,
+          {"plan: " + to_string(plan->mesh), "--mesh: " + to_string(mesh)},
+          "leave out --mesh"});
     }
   }
   return plan;
@@ -102,13 +102,12 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   load.max_input_bytes = *max_input;
   SP_ASSIGN(const Graph graph,
             load_graph(arguments.get("GRAPH"), registry, load));
-  SP_ASSIGN(const Plan plan,
-            arguments.has("--plan")
-                ? saved_plan(arguments, graph, *max_input)
-                : new_plan(arguments, graph, registry));
+  SP_ASSIGN(const Plan plan, arguments.has("--plan")
+                                 ? saved_plan(arguments, graph, *max_input)
+                                 : new_plan(arguments, graph, registry));
   warn_of_unsupported(plan, console);
   console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
-                                                        : plan_to_text(plan));
+                                                       : plan_to_text(plan));
   return plan.has_plan() ? kDone : kFinding;
 }
 

@@ -100,9 +100,9 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const Graph graph,
             load_graph(arguments.get("--supported"), registry, load));
   const auto used = usage_of(graph, rules, registry);
-  const bool all =
-      std::all_of(used.begin(), used.end(),
-                  [](const auto& entry) { return entry.second.why_not.empty(); });
+  const bool all = std::all_of(used.begin(), used.end(), [](const auto& entry) {
+    return entry.second.why_not.empty();
+  });
   if (arguments.get("--format") == "json") {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& [op, usage] : used) {
@@ -137,20 +137,21 @@ Result<int> run_ops(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Command ops_command() {
-  return {.name = "ops",
-          .summary = "the operators with a sharding rule",
-          .example = "shardprop ops --supported model.pt2",
-          .options = {{.name = "--supported",
-                       .value = "GRAPH",
-                       .help = "what this graph uses, how often, and whether "
-                               "it has strategies; exit 4 if anything has none"},
-                      {.name = "--max-input",
-                       .value = "BYTES",
-                       .help = "most to read, after decompression",
-                       .fallback = "2GiB"},
-                      format_option(),
-                      output_option()},
-          .run = run_ops};
+  return {
+      .name = "ops",
+      .summary = "the operators with a sharding rule",
+      .example = "shardprop ops --supported model.pt2",
+      .options = {{.name = "--supported",
+                   .value = "GRAPH",
+                   .help = "what this graph uses, how often, and whether "
+                           "it has strategies; exit 4 if anything has none"},
+                  {.name = "--max-input",
+                   .value = "BYTES",
+                   .help = "most to read, after decompression",
+                   .fallback = "2GiB"},
+                  format_option(),
+                  output_option()},
+      .run = run_ops};
 }
 
 }  // namespace shardprop::cli

@@ -72,8 +72,9 @@ int main(int argc, char** argv) {
     std::printf("%-9s %s\n", node.name.c_str(),
                 to_string(node.outputs.front().layout).c_str());
   }
-  std::printf("%.1f us, %zu redistributions\n",
-              static_cast<double>(plan->objective_nanoseconds.value_or(0)) / 1e3,
-              plan->copies.size());
+  std::printf(
+      "%.1f us, %zu redistributions\n",
+      static_cast<double>(plan->objective_nanoseconds.value_or(0)) / 1e3,
+      plan->copies.size());
   return 0;
 }

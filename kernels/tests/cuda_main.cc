@@ -44,6 +44,12 @@ class CudaEngine : public Engine {
   void* memory_ = nullptr;
 };
 
+float* device_floats(std::size_t count) {
+  void* memory = nullptr;
+  require(cudaMalloc(&memory, count * sizeof(float)));
+  return static_cast<float*>(memory);
+}
+
 cudaStream_t& stream() {
   static cudaStream_t value = nullptr;
   return value;
@@ -52,10 +58,8 @@ cudaStream_t& stream() {
 // Captured once, replayed on new contents of the same memory.
 TEST("chunk_cat can be captured in a graph and replayed") {
   constexpr std::int64_t kCount = 1 << 20;
-  float* in = nullptr;
-  float* out = nullptr;
-  require(cudaMalloc(&in, kCount * sizeof(float)));
-  require(cudaMalloc(&out, kCount * sizeof(float)));
+  float* const in = device_floats(kCount);
+  float* const out = device_floats(kCount);
   const std::int64_t sizes[] = {kCount};
   const std::int64_t packed[] = {8, kCount / 8};
   const TensorView tensors[] = {{in, DType::kFloat32, sizes, {}}};
@@ -93,8 +97,7 @@ TEST("chunk_cat can be captured in a graph and replayed") {
 // The default stream waits for streams made without cudaStreamNonBlocking, and
 // may not be used while one of them captures.
 TEST("a launch that CUDA refuses is an error, not a crash") {
-  float* memory = nullptr;
-  require(cudaMalloc(&memory, 64));
+  float* const memory = device_floats(4);
   cudaStream_t blocking = nullptr;
   require(cudaStreamCreate(&blocking));
   const std::int64_t sizes[] = {4};

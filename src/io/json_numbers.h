@@ -1,8 +1,7 @@
 // A pull reader for JSON files that are almost nothing but integers.
 //
 // The contest's files hold tens of millions of small integers; a general parser
-// spends most of its time on values that are then thrown away (measured on a
-// 59 MB file: nlohmann's SAX 1.6 s, this 0.2 s).
+// spends most of its time on values that are then thrown away.
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -74,9 +74,8 @@ class Assembler {
   }
 
   PlannedInput taken(ValueId value, LayoutId layout) const {
-    PlannedInput input{graph_.value(value).display_name(),
-                       problem_.layouts()[layout],
-                       {}};
+    PlannedInput input{
+        graph_.value(value).display_name(), problem_.layouts()[layout], {}};
     if (const auto copy = copy_of_.find({value, layout});
         copy != copy_of_.end()) {
       input.copy = copy->second;
@@ -132,12 +131,10 @@ class Assembler {
       return out;
     }
     const ChoiceSet& set = *problem_.variable(id).choices;
-    const PlacementStrategy& strategy =
-        set.op.strategies[choices_[id.index()]];
+    const PlacementStrategy& strategy = set.op.strategies[choices_[id.index()]];
     const LocalContext context{*set.op.op, *set.op.map, problem_.mesh(),
                                problem_.layouts(), strategy};
-    out.compute_nanoseconds =
-        compute_nanoseconds(context, problem_.topology());
+    out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
     for (const InsideStep& step :
          collectives_inside(context, problem_.topology())) {
       out.inside.push_back({step.collective, step.mesh_dims,
@@ -147,7 +144,8 @@ class Assembler {
       out.inputs.push_back(taken(node.inputs[u], strategy.inputs[u]));
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      out.outputs.push_back(tensor(node.outputs[o], strategy.outputs[o]));
+      out.outputs.push_back({graph_.value(node.outputs[o]).display_name(),
+                             tensor(node.outputs[o], strategy.outputs[o])});
     }
     return out;
   }
@@ -175,11 +173,11 @@ class Assembler {
       const LayoutId layout = found != own.end()  ? found->second
                               : tie != tied.end() ? tie->second
                                                   : made_layout(output.value);
-      plan.outputs.push_back(
-          {std::string(kind_of(output.kind)),
-           output.target.valid() ? graph_.value(output.target).display_name()
-                                 : std::string(),
-           taken(output.value, layout)});
+      plan.outputs.push_back({std::string(kind_of(output.kind)),
+                              output.target.valid()
+                                  ? graph_.value(output.target).display_name()
+                                  : std::string(),
+                              taken(output.value, layout)});
     }
   }
 
@@ -193,8 +191,8 @@ class Assembler {
 
 void add_options(const PlanOptions& options, Plan& plan) {
   plan.options = {
-      {"memory", options.memory_limit ? std::to_string(*options.memory_limit)
-                                      : "none"},
+      {"memory",
+       options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
       {"optimizer", std::string(to_string(options.optimizer))},
       {"overlap", fmt::format("{:g}", options.overlap)},
   };
@@ -260,10 +258,10 @@ Plan assemble_plan(const PlanProblem& problem, const PlanChoice& choice) {
   }
   plan.objective_nanoseconds = choice.objective;
   plan.summary = summarize(plan);
-  plan.status = choice.objective == choice.lower_bound &&
-                        plan.unsupported.empty()
-                    ? PlanStatus::kOptimal
-                    : PlanStatus::kFeasible;
+  plan.status =
+      choice.objective == choice.lower_bound && plan.unsupported.empty()
+          ? PlanStatus::kOptimal
+          : PlanStatus::kFeasible;
   return plan;
 }
 

@@ -51,7 +51,8 @@ class Ranges {
         touch(range_taken(variable, u, node.inputs[u]), at);
       }
       for (const ValueId output : node.outputs) {
-        range_of_value_[output.index()] = range_made(node, variable, output, at);
+        range_of_value_[output.index()] =
+            range_made(node, variable, output, at);
       }
     }
     for (; next_copy < copies_.size(); ++next_copy) make_copy(next_copy);
@@ -103,8 +104,7 @@ class Ranges {
   std::size_t range_made(const Node& node, PlanVariableId variable,
                          ValueId output, std::int64_t at) {
     const ValueId viewed = graph_.value(output).view_of;
-    const auto use =
-        std::find(node.inputs.begin(), node.inputs.end(), viewed);
+    const auto use = std::find(node.inputs.begin(), node.inputs.end(), viewed);
     if (!viewed.valid() || use == node.inputs.end()) {
       return open(output, made_layout(output), at);
     }
@@ -172,8 +172,6 @@ Liveness liveness(const PlanProblem& problem,
   for (std::size_t c = 0; c < copies.size(); ++c) {
     out.copy_ends.push_back(out.ranges[ranges.range_of_copy(c)].end);
   }
-  const std::int64_t states =
-      problem.options().optimizer == Optimizer::kAdamW ? 2 : 0;
   for (std::size_t v = 0; v < problem.variables().size(); ++v) {
     const PlanVariable& variable = problem.variables()[v];
     if (variable.kind != PlanVariable::Kind::kInput ||
@@ -185,7 +183,9 @@ Liveness liveness(const PlanProblem& problem,
         variable.makes[0],
         layout_at(problem, choices, PlanVariableId(v), variable.uses.size()));
     out.parameter_bytes += bytes;
-    if (!variable.uses.empty()) out.optimizer_bytes += states * bytes;
+    if (!variable.uses.empty()) {
+      out.optimizer_bytes += problem.optimizer_tensors() * bytes;
+    }
   }
   find_peak(problem, copies, out.optimizer_bytes, out);
   return out;

@@ -1,10 +1,16 @@
-// What every choice of one variable costs, given what its neighbours chose.
+// What the choices of one variable cost, given what its neighbours chose.
+//
+// The price of a choice is its own cost, what its uses add to the copies that
+// there are, and the copies of what it makes. Undecided makers ask nothing; of
+// undecided users the cheapest way to take each layout is counted. The
+// difference of two prices is the difference the change makes to the objective.
+// Prices of kUnreachable and more are not possible.
 #pragma once
 
 #include <shardprop/plan/plan_problem.h>
 
 #include <cstdint>
-#include <span>
+#include <limits>
 #include <vector>
 
 namespace shardprop {
@@ -18,29 +24,60 @@ class LocalPrices {
               const std::vector<std::uint32_t>& choices)
       : problem_(problem), choices_(choices) {}
 
-  // Own cost, what its uses add to copies that there are, and the copies of
-  // what it makes. Undecided makers ask nothing; of undecided users the
-  // cheapest way to take each layout is counted. Prices of kUnreachable and
-  // more are not possible. The result is valid until the next call.
-  const std::vector<std::int64_t>& of(PlanVariableId variable);
+  // Looks at one variable. The rest is about that variable until the next call
+  // or until a choice of a neighbour changes.
+  void look_at(PlanVariableId variable);
 
-  // Extra cost of a byte that lives at the peak; see set_memory_price().
+  std::int64_t price(std::uint32_t choice);
+
+  struct Best {
+    std::uint32_t choice = kUndecided;
+    std::int64_t price = std::numeric_limits<std::int64_t>::max();
+  };
+  // The cheapest choice that `allowed` lets through and that costs less than
+  // `below`; the first in order of own cost among equals. Prices are worked out
+  // only as far as it takes.
+  template <class Allowed>
+  Best best(std::int64_t below, const Allowed& allowed) {
+    Best found{kUndecided, below};
+    const ChoiceSet& set = *problem_.variable(variable_).choices;
+    for (const std::uint32_t c : set.by_cost) {
+      if (set.costs[c] >= found.price) break;
+      if (!allowed(c)) continue;
+      const std::int64_t price = price_below(c, found.price);
+      if (price < found.price) found = {c, price};
+    }
+    return found;
+  }
+
+  // A byte of a value that lives at the peak costs that much on top.
   void set_memory_price(double nanoseconds_per_byte,
                         std::vector<bool> lives_at_peak);
 
  private:
-  void add_use(PlanVariableId variable, std::size_t use);
-  void add_made(PlanVariableId variable, std::size_t operand, ValueId value);
-  void wanted_by_others(PlanVariableId variable, const PlanValue& value);
+  struct OperandView {
+    ValueId value;
+    bool counts = false;             // a use of an undecided maker asks nothing
+    LayoutId made;                   // uses: the layout the value is made in
+    std::vector<LayoutId> wanted;    // by others that are decided
+    std::vector<PlanUse> undecided;  // makes: users yet to decide
+    std::vector<std::int64_t> prices;  // by layout; kUnknown until asked for
+    std::vector<std::size_t> earlier;  // uses of the same value before it
+  };
+  static constexpr std::int64_t kUnknown = -1;
+
+  void view_use(std::size_t use);
+  void view_made(std::size_t operand, ValueId value);
+  void collect_users(const PlanValue& value, OperandView& view) const;
+  std::int64_t price_below(std::uint32_t choice, std::int64_t below);
+  std::int64_t operand_price(std::size_t operand, std::size_t layout);
   std::int64_t ahead(PlanUse use, ValueId value, LayoutId made) const;
-  LayoutId layout(PlanUse use) const;
+  bool paid_before(std::uint32_t choice, std::size_t operand) const;
 
   const PlanProblem& problem_;
   const std::vector<std::uint32_t>& choices_;
-  std::vector<std::int64_t> prices_;
-  std::vector<std::int64_t> by_layout_;
-  std::vector<LayoutId> wanted_;
-  std::vector<PlanUse> undecided_;
+  PlanVariableId variable_;
+  std::vector<OperandView> operands_;
   double memory_price_ = 0;
   std::vector<bool> lives_at_peak_;
 };

@@ -29,8 +29,8 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
   const auto [it, fresh] =
       moves_.try_emplace(key(tensor, src, dst), kUnreachable);
   if (fresh) {
-    if (auto cost = planner_.cost(layouts_[src], layouts_[dst],
-                                  tensors_[tensor])) {
+    if (auto cost =
+            planner_.cost(layouts_[src], layouts_[dst], tensors_[tensor])) {
       it->second = *cost;
     }
   }
@@ -48,8 +48,8 @@ std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
   if (fresh) {
     const TensorMeta& meta = tensors_[tensor];
     std::int64_t bytes = item_size(meta.dtype());
-    for (const std::int64_t size : max_local_shape(
-             layouts_[layout], planner_.mesh(), meta.shape())) {
+    for (const std::int64_t size :
+         max_local_shape(layouts_[layout], planner_.mesh(), meta.shape())) {
       bytes *= size;
     }
     it->second = bytes;

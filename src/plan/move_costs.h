@@ -23,8 +23,7 @@ class MoveCosts {
   std::int64_t nanoseconds(std::uint32_t tensor, LayoutId src,
                            LayoutId dst) const;
   // Precondition: reachable.
-  RedistributePlan plan(std::uint32_t tensor, LayoutId src,
-                        LayoutId dst) const;
+  RedistributePlan plan(std::uint32_t tensor, LayoutId src, LayoutId dst) const;
   std::int64_t local_bytes(std::uint32_t tensor, LayoutId layout) const;
 
  private:

@@ -123,8 +123,9 @@ OperatorChoices OperatorChoiceCache::work_out(
   }
   StrategyOptions options;
   options.allow_empty_shards = false;
-  set->op = op_strategies(op, std::make_shared<const FactorMap>(*std::move(map)),
-                          mesh_, layouts_, options);
+  set->op =
+      op_strategies(op, std::make_shared<const FactorMap>(*std::move(map)),
+                    mesh_, layouts_, options);
   fill_layouts(*set);
   set_costs(*set);
 

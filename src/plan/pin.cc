@@ -10,16 +10,16 @@ Result<Pin> Pin::parse(std::string_view text) {
   // The last `=`: names may hold one, placements may not.
   const std::size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) {
-    return fail(Error{ErrorCode::kPinSyntax,
-                      "a pin needs a name and placements",
-                      fmt::format("--pin '{}'", text),
-                      {},
-                      "write NAME=PLACEMENTS, as in 'layers.*.wq.weight=R,S(0)'"});
+    return fail(
+        Error{ErrorCode::kPinSyntax,
+              "a pin needs a name and placements",
+              fmt::format("--pin '{}'", text),
+              {},
+              "write NAME=PLACEMENTS, as in 'layers.*.wq.weight=R,S(0)'"});
   }
   auto layout = Layout::parse(text.substr(equals + 1));
   if (!layout) {
-    return fail(
-        std::move(layout).error().at(fmt::format("--pin '{}'", text)));
+    return fail(std::move(layout).error().at(fmt::format("--pin '{}'", text)));
   }
   return Pin{std::string(text.substr(0, equals)), *std::move(layout)};
 }

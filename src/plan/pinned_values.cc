@@ -68,15 +68,14 @@ Result<PinnedValue> fitted(const Pin& pin, const DeviceMesh& mesh,
                            const Value& value) {
   if (auto fits = check_fit(pin.layout, mesh, value); !fits) {
     Error why = std::move(fits).error();
-    return fail(Error{ErrorCode::kPinDoesNotFit,
-                      "the pin does not fit `" + value.display_name() +
-                          "`: " + why.message,
-                      flag(pin),
-                      {described(value) + "   mesh " + to_string(mesh)},
-                      why.help.empty()
-                          ? "give one placement per mesh dim, of a tensor dim "
-                            "that there is"
-                          : why.help});
+    return fail(Error{
+        ErrorCode::kPinDoesNotFit,
+        "the pin does not fit `" + value.display_name() + "`: " + why.message,
+        flag(pin),
+        {described(value) + "   mesh " + to_string(mesh)},
+        why.help.empty() ? "give one placement per mesh dim, of a tensor dim "
+                           "that there is"
+                         : why.help});
   }
   return PinnedValue{canonical(pin.layout, mesh, value.meta.shape()), pin};
 }
@@ -97,13 +96,12 @@ Result<std::map<ValueId, PinnedValue>> pinned_values(
       SP_ASSIGN(PinnedValue wanted, fitted(pin, mesh, value));
       const auto [it, fresh] = pinned.try_emplace(name.value, wanted);
       if (!fresh && !(it->second.layout == wanted.layout)) {
-        return fail(Error{ErrorCode::kPinConflict,
-                          "two pins ask `" + value.display_name() +
-                              "` for different layouts",
-                          flag(pin),
-                          {"also matched by " + flag(it->second.pin),
-                           described(value)},
-                          "leave one of them out, or narrow its pattern"});
+        return fail(Error{
+            ErrorCode::kPinConflict,
+            "two pins ask `" + value.display_name() + "` for different layouts",
+            flag(pin),
+            {"also matched by " + flag(it->second.pin), described(value)},
+            "leave one of them out, or narrow its pattern"});
       }
     }
     if (!matched) {

@@ -35,8 +35,7 @@ std::int64_t PlannedCopy::nanoseconds() const {
 std::optional<double> Plan::gap() const {
   if (!objective_nanoseconds) return std::nullopt;
   if (*objective_nanoseconds == 0) return 0.0;
-  return static_cast<double>(*objective_nanoseconds -
-                             lower_bound_nanoseconds) /
+  return static_cast<double>(*objective_nanoseconds - lower_bound_nanoseconds) /
          static_cast<double>(*objective_nanoseconds);
 }
 

@@ -8,12 +8,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
 
 void ChoiceSet::seal() {
   extra.assign(layouts.size(), {});
+  by_cost.resize(costs.size());
+  std::iota(by_cost.begin(), by_cost.end(), 0U);
+  std::stable_sort(
+      by_cost.begin(), by_cost.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return costs[a] < costs[b]; });
   if (costs.empty()) return;
   const std::int64_t least = *std::min_element(costs.begin(), costs.end());
   for (std::size_t o = 0; o < layouts.size(); ++o) {
@@ -50,8 +56,8 @@ namespace {
 // Checks of the program itself, which move and make nothing.
 bool is_assertion(const Node& node) {
   const std::string_view name = node.op.function->base_name();
-  return node.outputs.empty() && (name.starts_with("_assert") ||
-                                  name.starts_with("sym_constrain"));
+  return node.outputs.empty() &&
+         (name.starts_with("_assert") || name.starts_with("sym_constrain"));
 }
 
 // The same values under another shape or dtype.
@@ -86,8 +92,7 @@ std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
 
 // A choice a layout, the same for every operand.
 std::shared_ptr<ChoiceSet> same_layout_everywhere(
-    const std::vector<LayoutId>& layouts, std::size_t uses,
-    std::size_t makes) {
+    const std::vector<LayoutId>& layouts, std::size_t uses, std::size_t makes) {
   auto set = std::make_shared<ChoiceSet>();
   set->num_uses = uses;
   set->layouts.assign(uses + makes, layouts);
@@ -111,8 +116,7 @@ class PlanProblemBuilder {
         choices_(body.mesh, body.topology, rules, registry, body.layouts) {}
 
   Result<void> build() {
-    SP_ASSIGN(pinned_,
-              pinned_values(graph_, body_.mesh, body_.options.pins));
+    SP_ASSIGN(pinned_, pinned_values(graph_, body_.mesh, body_.options.pins));
     for (const GraphOutput& output : graph_.outputs()) {
       if (is_tie(output)) ties_[output.target].push_back(output.value);
     }
@@ -166,7 +170,8 @@ class PlanProblemBuilder {
       }
       const OperatorChoices& found = choices_.of(node.op, meets);
       if (!found.set->unsupported.empty() && body_.options.strict) {
-        return fail(Error{ErrorCode::kNoStrategy, found.set->unsupported,
+        return fail(Error{ErrorCode::kNoStrategy,
+                          found.set->unsupported,
                           located(node),
                           {node.name + ": " + node.op_name()},
                           "add a rule, or leave out --strict to run it "
@@ -176,8 +181,7 @@ class PlanProblemBuilder {
         comes_as[node.outputs[o].index()] = found.makes[o];
       }
       SP_ASSIGN(auto set, pinned_choices(node, found.set));
-      body_.of_node[node.id.index()] =
-          PlanVariableId(body_.variables.size());
+      body_.of_node[node.id.index()] = PlanVariableId(body_.variables.size());
       PlanVariable variable;
       variable.index = node.id.index();
       variable.choices = std::move(set);
@@ -218,8 +222,8 @@ class PlanProblemBuilder {
     }
     if (layouts.size() > kMostListed) made += "  ...";
     return Error{ErrorCode::kPinNoStrategy,
-                 "no strategy of `" + node.op_name() + "` makes `" +
-                     node.name + "` as " + to_string(wanted.layout),
+                 "no strategy of `" + node.op_name() + "` makes `" + node.name +
+                     "` as " + to_string(wanted.layout),
                  "--pin '" + to_string(wanted.pin) + "'",
                  {"it can be made as " + made},
                  "pin it to one of these, or pin what takes it instead"};
@@ -304,8 +308,8 @@ class PlanProblemBuilder {
                         layouts);
       if (pinned) {
         // Handed back as it was asked for, unless that is a partial.
-        layouts.assign(
-            1, body_.layouts.intern(pinned_.at(output.value).layout));
+        layouts.assign(1,
+                       body_.layouts.intern(pinned_.at(output.value).layout));
         if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
       PlanVariable variable;
@@ -373,9 +377,8 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
                                         const PlanOptions& options) {
   SP_ASSIGN(RedistributePlanner planner,
             RedistributePlanner::create(mesh, topology));
-  auto body =
-      std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
-                             options, std::move(planner));
+  auto body = std::make_unique<Body>(
+      graph, std::move(mesh), std::move(topology), options, std::move(planner));
   SP_CHECK(PlanProblemBuilder(*body, rules, registry).build());
   return PlanProblem(std::move(body));
 }
@@ -421,6 +424,22 @@ std::int64_t PlanProblem::hidden_nanoseconds(ValueId value,
 RedistributePlan PlanProblem::redistribution(ValueId value, LayoutId src,
                                              LayoutId dst) const {
   return body_->moves.plan(this->value(value).tensor, src, dst);
+}
+
+std::int64_t PlanProblem::optimizer_tensors() const {
+  return body_->options.optimizer == Optimizer::kAdamW ? 2 : 0;
+}
+
+std::int64_t PlanProblem::resident_bytes(ValueId value, LayoutId layout) const {
+  const PlanVariable& maker = variable(this->value(value).maker);
+  std::int64_t tensors = 1;
+  if (maker.kind == PlanVariable::Kind::kInput && !maker.uses.empty()) {
+    tensors += static_cast<std::int64_t>(maker.uses.size());
+    if (graph().inputs()[maker.index].kind == InputKind::kParameter) {
+      tensors += optimizer_tensors();
+    }
+  }
+  return tensors * local_bytes(value, layout);
 }
 
 std::int64_t PlanProblem::local_bytes(ValueId value, LayoutId layout) const {

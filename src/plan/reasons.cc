@@ -30,7 +30,6 @@ std::string user_name(const PlanProblem& problem, const NeededCopy& copy,
 struct Alternative {
   std::int64_t nanoseconds = kUnreachable;
   LayoutId layout;
-  PlanUse use;
 };
 
 Alternative best_alternative(const PlanProblem& problem,
@@ -42,15 +41,13 @@ Alternative best_alternative(const PlanProblem& problem,
   if (copy.users.size() != 1) return best;
   const PlanUse use = copy.users.front();
   const ChoiceSet& set = *problem.variable(use.variable).choices;
-  const std::vector<std::int64_t>& cost = prices.of(use.variable);
-  const std::int64_t now = cost[choices[use.variable.index()]];
-  for (std::size_t c = 0; c < set.size(); ++c) {
-    if (set.layout(c, use.operand) == copy.dst) continue;
-    if (cost[c] - now < best.nanoseconds) {
-      best = {cost[c] - now, set.layout(c, use.operand), use};
-    }
-  }
-  return best;
+  prices.look_at(use.variable);
+  const std::int64_t now = prices.price(choices[use.variable.index()]);
+  const LocalPrices::Best other = prices.best(
+      now + kUnreachable,
+      [&](std::uint32_t c) { return set.layout(c, use.operand) != copy.dst; });
+  if (other.choice == kUndecided) return best;
+  return {other.price - now, set.layout(other.choice, use.operand)};
 }
 
 }  // namespace

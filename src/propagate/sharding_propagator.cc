@@ -47,6 +47,7 @@ Result<Propagation> ShardingPropagator::propagate(
     given.push_back(
         layouts.intern(canonical(inputs[i], mesh_, op->inputs[i].shape())));
   }
+  Error refused;
   // What moving one operand to one layout takes; nothing where it cannot.
   std::map<std::pair<std::size_t, LayoutId>, std::optional<std::int64_t>> moves;
   const auto move_cost = [&](std::size_t input,
@@ -54,9 +55,12 @@ Result<Propagation> ShardingPropagator::propagate(
     if (given[input] == to) return 0;
     const auto [it, fresh] = moves.try_emplace({input, to});
     if (fresh) {
-      if (auto cost = planner_.cost(layouts[given[input]], layouts[to],
-                                    op->inputs[input])) {
+      auto cost =
+          planner_.cost(layouts[given[input]], layouts[to], op->inputs[input]);
+      if (cost) {
         it->second = *cost;
+      } else {
+        refused = std::move(cost).error();
       }
     }
     return it->second;
@@ -92,18 +96,9 @@ Result<Propagation> ShardingPropagator::propagate(
     best.inside_nanoseconds = inside_ns;
     best.compute_nanoseconds = compute;
   }
-  if (chosen == nullptr) {
-    std::string given_text;
-    for (const LayoutId id : given) {
-      given_text += (given_text.empty() ? "" : " ; ") + to_string(layouts[id]);
-    }
-    return fail(Error{
-        ErrorCode::kNoReachableStrategy,
-        "no strategy of `" + op->name() + "` accepts the input placements",
-        {},
-        {"inputs " + given_text + " on mesh " + to_string(mesh_)},
-        "reduce partial inputs first"});
-  }
+  // Every layout reaches all replicated, which every operator accepts: what is
+  // left is a tensor that the planner itself refuses.
+  if (chosen == nullptr) return fail(std::move(refused));
   for (const LayoutId id : chosen->inputs) best.inputs.push_back(layouts[id]);
   for (const LayoutId id : chosen->outputs) best.outputs.push_back(layouts[id]);
   best.rank_arguments =

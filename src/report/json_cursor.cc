@@ -37,8 +37,8 @@ std::vector<JsonCursor> JsonCursor::elements() const {
     return out;
   }
   for (std::size_t i = 0; i < at_->size(); ++i) {
-    out.push_back(JsonCursor(&(*at_)[i],
-                             path_ + "[" + std::to_string(i) + "]", problem_));
+    out.push_back(JsonCursor(&(*at_)[i], path_ + "[" + std::to_string(i) + "]",
+                             problem_));
   }
   return out;
 }

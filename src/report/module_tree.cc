@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace shardprop {
@@ -58,6 +59,26 @@ std::vector<std::size_t> first_users(const Plan& plan) {
   return users;
 }
 
+// By node: its module. A node that belongs to none, such as a sum of gradients,
+// counts to that of the first node whose result it takes.
+std::vector<std::string_view> homes(const Plan& plan) {
+  std::unordered_map<std::string_view, std::string_view> home_of_value;
+  std::vector<std::string_view> out;
+  for (const PlannedNode& node : plan.nodes) {
+    std::string_view home = node.module_path;
+    for (const PlannedInput& input : node.inputs) {
+      if (!home.empty()) break;
+      const auto maker = home_of_value.find(input.from);
+      if (maker != home_of_value.end()) home = maker->second;
+    }
+    for (const PlannedResult& result : node.outputs) {
+      home_of_value[result.name] = home;
+    }
+    out.push_back(home);
+  }
+  return out;
+}
+
 class Signatures {
  public:
   explicit Signatures(const Plan& plan) : plan_(plan) {}
@@ -86,9 +107,9 @@ class Signatures {
       seed = hash_combine(seed, input.layout);
       seed = hash_mix(seed, input.copy.has_value() ? 1 : 0);
     }
-    for (const PlannedTensor& output : node.outputs) {
-      seed = hash_combine(seed, output.layout);
-      seed = hash_range(seed, output.shape);
+    for (const PlannedResult& output : node.outputs) {
+      seed = hash_combine(seed, output.tensor.layout);
+      seed = hash_range(seed, output.tensor.shape);
     }
     return seed;
   }
@@ -155,16 +176,16 @@ void finish(Module& module, const Plan& plan, const Signatures& signatures) {
 
 Module module_tree(const Plan& plan) {
   Module root;
+  const std::vector<std::string_view> home = homes(plan);
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    Module& module = descend(root, plan.nodes[n].module_path);
+    Module& module = descend(root, home[n]);
     module.nodes.push_back(n);
     if (!plan.nodes[n].inside.empty()) module.moves.push_back({n, true, 0});
   }
   const std::vector<std::size_t> users = first_users(plan);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] >= plan.nodes.size()) continue;
-    descend(root, plan.nodes[users[c]].module_path)
-        .moves.push_back({users[c], false, c});
+    descend(root, home[users[c]]).moves.push_back({users[c], false, c});
   }
   const auto sort_moves = [](Module& module, const auto& self) -> void {
     std::stable_sort(module.moves.begin(), module.moves.end(),

@@ -27,7 +27,7 @@ struct ModuleMove {
 
 struct Module {
   std::string name;  // the last part of its path; runs where folded: "0..31"
-  std::size_t repeats = 1;  // alike modules that it stands for
+  std::size_t repeats = 1;         // alike modules that it stands for
   std::vector<std::size_t> nodes;  // its own, in schedule order
   std::vector<ModuleMove> moves;   // its own, in schedule order
   ModuleTimes times;               // of one repeat, modules inside included

@@ -54,8 +54,9 @@ std::string filled(const std::string& pattern,
 bool is_number(std::string_view text) {
   // Longer ones are no indices.
   return !text.empty() && text.size() < 10 &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return '0' <= c && c <= '9'; });
+         std::all_of(
+             text.begin(), text.end(),
+             [](char c) { return '0' <= c && c <= '9'; });
 }
 
 std::string runs_text(const std::vector<std::int64_t>& numbers) {

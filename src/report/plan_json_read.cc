@@ -229,7 +229,7 @@ class Reader {
     out.compute_nanoseconds = at["compute_us"].nanoseconds();
     out.inside = steps(at["inside"]);
     for (const JsonCursor& element : at["outputs"].elements()) {
-      out.outputs.push_back(tensor(element));
+      out.outputs.push_back({element["name"].text(), tensor(element)});
     }
     for (const JsonCursor& element : at["inputs"].elements()) {
       out.inputs.push_back(input(element));

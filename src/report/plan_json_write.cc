@@ -36,6 +36,12 @@ Json tensor_json(const PlannedTensor& tensor) {
           {"placements", to_strings(tensor.layout)}};
 }
 
+Json result_json(const PlannedResult& result) {
+  Json out = {{"name", result.name}};
+  out.update(tensor_json(result.tensor));
+  return out;
+}
+
 Json input_json(const PlannedInput& input) {
   Json out = {{"from", input.from}, {"placements", to_strings(input.layout)}};
   if (input.copy) out["copy"] = *input.copy;
@@ -87,8 +93,8 @@ class Writer {
     for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
       out["copies"].push_back(copy(i));
     }
-    out["nodes"] = list_of(plan_.nodes,
-                           [&](const PlannedNode& n) { return node(n); });
+    out["nodes"] =
+        list_of(plan_.nodes, [&](const PlannedNode& n) { return node(n); });
     out["outputs"] =
         list_of(plan_.outputs, [](const PlannedOutput& output) -> Json {
           Json entry = {{"kind", output.kind}};
@@ -131,10 +137,9 @@ class Writer {
 
   Json step(const PlannedStep& s) const {
     return {{"collective", to_string(s.collective)},
-            {"mesh_dims", list_of(s.mesh_dims,
-                                  [&](std::int32_t dim) {
-                                    return plan_.mesh.name(dim);
-                                  })},
+            {"mesh_dims",
+             list_of(s.mesh_dims,
+                     [&](std::int32_t dim) { return plan_.mesh.name(dim); })},
             {"bytes_per_rank", s.bytes_per_rank},
             {"us", us(s.nanoseconds)}};
   }
@@ -165,7 +170,7 @@ class Writer {
             {"phase", to_string(node.phase)},
             {"compute_us", us(node.compute_nanoseconds)},
             {"inside", steps(node.inside)},
-            {"outputs", list_of(node.outputs, tensor_json)},
+            {"outputs", list_of(node.outputs, result_json)},
             {"inputs", list_of(node.inputs, input_json)}};
   }
 

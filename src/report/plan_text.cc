@@ -83,10 +83,11 @@ class Printer {
     const std::string limit = memory.limit_bytes
                                   ? "of " + bytes_text(*memory.limit_bytes)
                                   : std::string("no limit");
-    line("  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
-         bytes_text(memory.peak_bytes), limit,
-         bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
-         node_name(memory.peak_at));
+    line(
+        "  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
+        bytes_text(memory.peak_bytes), limit,
+        bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
+        node_name(memory.peak_at));
     line("  sent           {:>12}   {}", bytes_text(sum.bytes_per_rank),
          collectives_text(sum));
   }
@@ -124,8 +125,9 @@ class Printer {
       width = std::max(width, titles.back().size());
     }
     for (const auto& [role, title] :
-         {std::pair{"user_input", "inputs"}, std::pair{"parameter", "parameters"},
-          std::pair{"buffer", "buffers"}, std::pair{"constant", "constants"}}) {
+         {std::pair{"user_input", "inputs"},
+          std::pair{"parameter", "parameters"}, std::pair{"buffer", "buffers"},
+          std::pair{"constant", "constants"}}) {
       bool any = false;
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const PlannedValue& value = plan_.values[rows[i].members.front()];
@@ -181,8 +183,8 @@ class Printer {
         !module.children.empty() &&
         std::all_of(module.children.begin(), module.children.end(),
                     [](const Module& child) {
-                      return is_number(child.name.substr(
-                          0, child.name.find_first_of(".,")));
+                      return is_number(
+                          child.name.substr(0, child.name.find_first_of(".,")));
                     });
     if (module.repeats == 1 && module.nodes.empty() && module.moves.empty() &&
         (only_numbers || module.children.size() == 1)) {
@@ -205,23 +207,50 @@ class Printer {
     }
   }
 
+  // Moves of one module that are alike but for the names stand once.
   void print_moves(const Module& module, std::size_t depth) {
     const std::string indent(2 * depth, ' ');
-    for (const ModuleMove& move : module.moves) {
-      const PlannedNode& node = plan_.nodes[move.node];
-      const std::string_view phase =
-          node.phase == Phase::kForward ? "fwd" : "bwd";
-      if (move.inside) {
-        line("{}{} inside {} ({})", indent, phase, node.name, node.op);
-        print_steps(node.inside, indent);
-        continue;
-      }
-      const PlannedCopy& copy = plan_.copies[move.copy];
-      line("{}{} {}  {} -> {}", indent, phase, copy.from, to_string(copy.src),
-           to_string(copy.dst));
-      print_steps(copy.steps, indent);
-      line("{}    because {}", indent, copy.reason);
+    for (std::size_t i = 0; i < module.moves.size(); ++i) {
+      const auto same = [&](const ModuleMove& other) {
+        return alike(module.moves[i], other);
+      };
+      const auto self = module.moves.begin() + static_cast<std::ptrdiff_t>(i);
+      if (std::any_of(module.moves.begin(), self, same)) continue;
+      const auto count = static_cast<std::size_t>(
+          std::count_if(self, module.moves.end(), same));
+      print_move(*self, count, indent);
     }
+  }
+
+  bool alike(const ModuleMove& a, const ModuleMove& b) const {
+    if (a.inside != b.inside ||
+        plan_.nodes[a.node].phase != plan_.nodes[b.node].phase) {
+      return false;
+    }
+    if (a.inside)
+      return plan_.nodes[a.node].inside == plan_.nodes[b.node].inside;
+    const PlannedCopy& x = plan_.copies[a.copy];
+    const PlannedCopy& y = plan_.copies[b.copy];
+    return x.src == y.src && x.dst == y.dst && x.steps == y.steps;
+  }
+
+  void print_move(const ModuleMove& move, std::size_t count,
+                  const std::string& indent) {
+    const PlannedNode& node = plan_.nodes[move.node];
+    const std::string_view phase =
+        node.phase == Phase::kForward ? "fwd" : "bwd";
+    const std::string times =
+        count > 1 ? fmt::format("   and {} more like it", count - 1) : "";
+    if (move.inside) {
+      line("{}{} inside {} ({}){}", indent, phase, node.name, node.op, times);
+      print_steps(node.inside, indent);
+      return;
+    }
+    const PlannedCopy& copy = plan_.copies[move.copy];
+    line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
+         to_string(copy.dst), times);
+    print_steps(copy.steps, indent);
+    line("{}    because {}", indent, copy.reason);
   }
 
   void print_steps(const std::vector<PlannedStep>& steps,

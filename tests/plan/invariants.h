@@ -27,7 +27,8 @@ inline void check_plan(const Plan& plan) {
     CHECK(!(copy.src == copy.dst));
     CHECK(copy.made_at <= copy.freed_at);
     CHECK(!copy.reason.empty());
-    for (const PlannedStep& step : copy.steps) communication += step.nanoseconds;
+    for (const PlannedStep& step : copy.steps)
+      communication += step.nanoseconds;
     hidden += copy.hidden_nanoseconds;
   }
   const auto check_input = [&](const PlannedInput& input, std::int64_t at) {
@@ -50,8 +51,9 @@ inline void check_plan(const Plan& plan) {
     for (const PlannedInput& input : node.inputs) {
       check_input(input, static_cast<std::int64_t>(n));
     }
-    // Values are called after their node; of several, by their own name.
-    if (node.outputs.size() == 1) made[node.name] = node.outputs[0].layout;
+    for (const PlannedResult& result : node.outputs) {
+      made[result.name] = result.tensor.layout;
+    }
     compute += node.compute_nanoseconds;
     for (const PlannedStep& step : node.inside) {
       communication += step.nanoseconds;

@@ -70,7 +70,7 @@ TEST_CASE("pins are honoured, whatever they cost") {
     CHECK(to_string(value.tensor.layout) ==
           (value.name == "x" ? "R,R" : "S(1),S(0)"));
   }
-  CHECK(to_string(plan.nodes[1].outputs[0].layout) == "R,R");
+  CHECK(to_string(plan.nodes[1].outputs[0].tensor.layout) == "R,R");
 }
 
 TEST_CASE("a pin is taken in canonical form") {
@@ -90,8 +90,7 @@ TEST_CASE("pins that do not fit") {
   CHECK_CODE(planner.plan({"x=R"}), ErrorCode::kPinDoesNotFit);
   CHECK_CODE(planner.plan({"x=S(2),R"}), ErrorCode::kPinDoesNotFit);
   CHECK_CODE(planner.plan({"x=P(sum),R"}), ErrorCode::kPinDoesNotFit);
-  CHECK_CODE(planner.plan({"x=S(1),R"}, "a=33,b=2"),
-             ErrorCode::kPinDoesNotFit);
+  CHECK_CODE(planner.plan({"x=S(1),R"}, "a=33,b=2"), ErrorCode::kPinDoesNotFit);
 }
 
 TEST_CASE("no strategy of relu makes a partial sum") {

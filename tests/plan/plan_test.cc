@@ -26,8 +26,7 @@ std::int64_t exhaustive(const PlanProblem& problem) {
   while (true) {
     least = std::min(least, objective_nanoseconds(problem, choices));
     std::size_t v = 0;
-    while (v < choices.size() &&
-           ++choices[v] == variables[v].choices->size()) {
+    while (v < choices.size() && ++choices[v] == variables[v].choices->size()) {
       choices[v++] = 0;
     }
     if (v == choices.size()) return least;
@@ -59,17 +58,34 @@ TEST_CASE("on one rank nothing moves and the plan is proven") {
   CHECK(plan.summary.communication_nanoseconds == 0);
 }
 
-TEST_CASE("a small graph is planned as well as counting through finds") {
+TEST_CASE("small graphs are planned as well as counting through finds") {
   const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
   const RuleBook rules;
-  const PlanProblem problem = value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
-                          default_topology(), rules, registry, {}));
-  const PlanChoice choice = choose(problem);
-  CHECK(choice.objective == objective_nanoseconds(problem, choice.choices));
-  CHECK(choice.objective == exhaustive(problem));
-  CHECK(choice.lower_bound <= choice.objective);
+  const Graph training = test::linear_training(registry);
+  const Graph forward = test::mlp(registry);
+  const std::pair<const Graph*, std::vector<const char*>> problems[] = {
+      {&training, {}},
+      {&training, {"x=S(0)"}},
+      {&training, {"net.w=S(1)", "gy=S(0)"}},
+      {&forward, {}},
+      {&forward, {"x=S(0)", "down=S(1)"}},
+      {&forward, {"net.w1=S(0)", "act=S(0)"}},
+  };
+  for (const auto& [graph, pins] : problems) {
+    PlanOptions options;
+    for (const char* pin : pins) {
+      CAPTURE(pin);
+      options.pins.push_back(value_of(Pin::parse(pin)));
+    }
+    const PlanProblem problem = value_of(
+        PlanProblem::create(*graph, value_of(DeviceMesh::parse("2")),
+                            default_topology(), rules, registry, options));
+    const PlanChoice choice = choose(problem);
+    CAPTURE(graph->name());
+    CHECK(choice.objective == objective_nanoseconds(problem, choice.choices));
+    CHECK(choice.objective == exhaustive(problem));
+    CHECK(choice.lower_bound <= choice.objective);
+  }
 }
 
 TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
@@ -80,9 +96,9 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
   options.pins.push_back(value_of(Pin::parse("gw=P(sum)")));
   const Plan plan = planned(graph, registry, "2", options);
   test::check_plan(plan);
-  const auto gradient = std::find_if(
-      plan.outputs.begin(), plan.outputs.end(),
-      [](const PlannedOutput& o) { return o.kind == "gradient"; });
+  const auto gradient =
+      std::find_if(plan.outputs.begin(), plan.outputs.end(),
+                   [](const PlannedOutput& o) { return o.kind == "gradient"; });
   REQUIRE(gradient != plan.outputs.end());
   CHECK(to_string(gradient->value.layout) == "S(0)");
   REQUIRE(gradient->value.copy);
@@ -97,15 +113,14 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
 TEST_CASE("consumers that want the same layout share one copy") {
   const OpRegistry registry;
   GraphBuilder b("shared", registry);
-  const ValueId x =
-      test::add_input(b, InputKind::kUser, "x", "f32[1024,1024]");
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[1024,1024]");
   const ValueId w =
       test::add_input(b, InputKind::kParameter, "w", "f32[1024,1024]");
   const std::vector<GivenArgument> two = {{"", TensorArg{0}},
                                           {"", TensorArg{1}}};
   for (const char* name : {"m0", "m1", "m2"}) {
-    b.add_output({.value = test::add_op(b, "aten.mm.default", two, {x, w},
-                                        name)});
+    b.add_output(
+        {.value = test::add_op(b, "aten.mm.default", two, {x, w}, name)});
   }
   const Graph graph = value_of(std::move(b).build());
   PlanOptions options;

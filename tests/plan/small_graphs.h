@@ -22,8 +22,8 @@ inline ValueId add_input(GraphBuilder& builder, InputKind kind,
 inline ValueId add_op(GraphBuilder& builder, const char* op,
                       std::vector<GivenArgument> arguments,
                       std::vector<ValueId> inputs, const char* name) {
-  return testing::value_of(builder.add_op(op, std::move(arguments), std::move(inputs),
-                                name))
+  return testing::value_of(
+             builder.add_op(op, std::move(arguments), std::move(inputs), name))
       .front();
 }
 
@@ -58,8 +58,8 @@ inline Graph linear_training(const OpRegistry& registry) {
       {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}}, {x}, "xt");
   const ValueId gw = add_op(b, "aten.mm.default", two, {xt, gy}, "gw");
   const ValueId more =
-      add_op(b, "aten.add.Scalar",
-             {{"", TensorArg{0}}, {"", std::int64_t{1}}}, {n}, "more");
+      add_op(b, "aten.add.Scalar", {{"", TensorArg{0}}, {"", std::int64_t{1}}},
+             {n}, "more");
   b.add_output({.value = y});
   b.add_output({.value = gw, .kind = OutputKind::kGradient, .target = w});
   b.add_output({.value = more, .kind = OutputKind::kUpdate, .target = n});

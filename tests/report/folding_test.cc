@@ -15,7 +15,7 @@ TEST_CASE("numbers print as runs") {
 }
 
 TEST_CASE("names fold where they are all combinations of their numbers") {
-  const std::vector<std::string> names = {"emb", "l.0.w", "l.0.b",
+  const std::vector<std::string> names = {"emb",   "l.0.w", "l.0.b",
                                           "l.1.w", "l.1.b", "l.2.w"};
   const std::vector<std::string> groups(names.size());
   const auto folded = fold_names(names, groups);
@@ -61,8 +61,7 @@ void add_layer(Plan& plan, int index, const char* layout) {
   copy.from = "w" + name;
   copy.src = Layout::parse("S(0)").value();
   copy.dst = Layout::parse("R").value();
-  copy.made_at = copy.freed_at =
-      static_cast<std::int64_t>(plan.nodes.size());
+  copy.made_at = copy.freed_at = static_cast<std::int64_t>(plan.nodes.size());
   copy.reason = "mm" + name + " takes it as R";
   copy.steps = {{CollectiveKind::kAllGather, {0}, 64, 5000}};
   PlannedNode node;
@@ -71,7 +70,7 @@ void add_layer(Plan& plan, int index, const char* layout) {
   node.module_path = "net.layers." + name + ".proj";
   node.compute_nanoseconds = 7000;
   node.inputs = {{copy.from, copy.dst, plan.copies.size()}};
-  node.outputs = {{{4, 4}, DType::kF32, out}};
+  node.outputs = {{node.name, {{4, 4}, DType::kF32, out}}};
   plan.copies.push_back(std::move(copy));
   plan.nodes.push_back(std::move(node));
 }

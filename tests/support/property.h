@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace shardprop::testing {
@@ -56,9 +57,9 @@ void property(int cases, Testable&& testable) {
   params.seed = property_seed();
   params.maxSuccess = scaled(cases);
   detail::QuietListener quiet;
-  const auto result =
-      rc::detail::checkTestable(std::forward<Testable>(testable),
-                                rc::detail::TestMetadata(), params, quiet);
+  const auto result = rc::detail::checkTestable(
+      std::forward<Testable>(testable), rc::detail::TestMetadata(), params,
+      quiet, std::unordered_map<std::string, rc::detail::Reproduce>());
   std::ostringstream text;
   rc::detail::printResultMessage(result, text);
   INFO(text.str());

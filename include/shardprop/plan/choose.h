@@ -2,10 +2,11 @@
 //
 // First form: least cost in schedule order, looking one edge ahead, from
 // several starts; then every variable is chosen anew given its neighbours until
-// nothing changes, and whole repeated layers together. Where the memory limit
-// is broken, bytes that live at the peak are given a price, which is raised
-// until the plan fits or the attempts are spent. A solver of the whole graph
-// takes its place behind this interface.
+// nothing changes, and the border between two layouts is moved as far as it
+// pays (src/plan/local_search.h). Where the memory limit is broken, bytes that
+// live at the peak are given a price, which is raised until the plan fits or
+// the attempts are spent. A solver of the whole graph takes its place behind
+// this interface.
 //
 //   PlanProblem problem = *PlanProblem::create(...);
 //   PlanChoice choice = *choose(problem);
@@ -30,8 +31,9 @@ struct PlanChoice {
   bool feasible = false;  // reachable, and within the memory limit
 };
 
-// Takes limits of time and work, threads and seed from problem.options(). Same
-// options and no time limit reached: same choice.
+// Takes limits of time and work from problem.options(); runs on one thread and
+// draws nothing at random, so threads and seed make no difference. Same problem
+// and work limit, and no time limit reached: same choice.
 PlanChoice choose(const PlanProblem& problem);
 
 // The cost of an assignment by the definition in plan_problem.h, from nothing

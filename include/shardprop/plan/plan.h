@@ -94,6 +94,13 @@ struct PlannedInput {
   friend bool operator==(const PlannedInput&, const PlannedInput&) = default;
 };
 
+// What a node makes.
+struct PlannedResult {
+  std::string name;  // as inputs name it
+  PlannedTensor tensor;
+  friend bool operator==(const PlannedResult&, const PlannedResult&) = default;
+};
+
 struct PlannedNode {
   std::string name;
   std::string op;
@@ -102,14 +109,14 @@ struct PlannedNode {
   Phase phase = Phase::kForward;
   std::int64_t compute_nanoseconds = 0;
   std::vector<PlannedStep> inside;
-  std::vector<PlannedTensor> outputs;
+  std::vector<PlannedResult> outputs;
   std::vector<PlannedInput> inputs;
   friend bool operator==(const PlannedNode&, const PlannedNode&) = default;
 };
 
 // What the program hands back, in the layout it is handed back in.
 struct PlannedOutput {
-  std::string kind;  // "user", "loss", "gradient", "update"
+  std::string kind;    // "user", "loss", "gradient", "update"
   std::string target;  // gradients and updates: of which input
   PlannedInput value;
   friend bool operator==(const PlannedOutput&, const PlannedOutput&) = default;

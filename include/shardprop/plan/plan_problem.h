@@ -65,7 +65,9 @@ struct ChoiceSet {
   OpStrategy op;
   std::string unsupported;  // why it has no strategy but all replicated
 
-  // Fills `extra` from the rest.
+  std::vector<std::uint32_t> by_cost;  // choices, cheapest first
+
+  // Fills `extra` and `by_cost` from the rest.
   void seal();
   std::size_t size() const { return costs.size(); }
   std::size_t pick(std::size_t choice, std::size_t operand) const {
@@ -139,6 +141,11 @@ class PlanProblem {
                                   LayoutId dst) const;
   // Bytes of the largest local part.
   std::int64_t local_bytes(ValueId value, LayoutId layout) const;
+  // The same with all that must lie so because the value does: of a parameter
+  // its gradient and optimizer state.
+  std::int64_t resident_bytes(ValueId value, LayoutId layout) const;
+  // Tensors of optimizer state beside a parameter that is trained.
+  std::int64_t optimizer_tensors() const;
 
  private:
   friend class PlanProblemBuilder;

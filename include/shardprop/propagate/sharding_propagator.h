@@ -60,8 +60,8 @@ class ShardingPropagator {
                                 const StrategyOptions& options = {}) const;
 
   // Precondition: op.outputs filled in, one valid layout per operand.
-  // Errors: kNoStrategy; kNoReachableStrategy when the inputs can be moved to
-  // none of them.
+  // Errors: kNoStrategy, and those of RedistributePlanner::cost() where an
+  // operand can be moved nowhere.
   Result<Propagation> propagate(std::shared_ptr<const OpSchema> op,
                                 std::span<const Layout> inputs) const;
 
