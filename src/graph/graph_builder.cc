@@ -88,7 +88,7 @@ Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
   }
   SP_CHECK(check_results(node));
   if (node.op.function->is_mutating()) {
-    return impl_->mutations.append_mutating(std::move(node));
+    return impl_->mutations.append_mutating(node);
   }
   const std::vector<ValueId> handles = node.inputs;
   for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -119,6 +119,7 @@ Result<std::vector<ValueId>> GraphBuilder::add_op(
                 impl_->registry.suggest(op));
   }
   std::vector<TensorMeta> metas;
+  metas.reserve(inputs.size());
   for (const ValueId input : inputs) metas.push_back(meta(input));
   NewNode node;
   node.name = std::move(name);

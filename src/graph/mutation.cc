@@ -146,6 +146,7 @@ Result<std::vector<ValueId>> Mutations::append_generated(
     std::string_view op, std::vector<GivenArgument> arguments,
     std::vector<ValueId> inputs) {
   std::vector<TensorMeta> metas;
+  metas.reserve(inputs.size());
   for (const ValueId input : inputs) {
     metas.push_back(nodes_.body().value(input).meta);
   }
@@ -247,7 +248,7 @@ Result<void> Mutations::write(ValueId handle, ValueId value) {
   return {};
 }
 
-Result<std::vector<ValueId>> Mutations::append_mutating(NewNode node) {
+Result<std::vector<ValueId>> Mutations::append_mutating(const NewNode& node) {
   const std::vector<ValueId> handles = node.inputs;
   const OpSchema& mutating = node.op;
   const auto form = functional_form(*mutating.function, registry_);

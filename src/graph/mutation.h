@@ -26,7 +26,7 @@ class Mutations {
   Result<ValueId> current(ValueId handle);
   // Appends the functional form of `node`, whose inputs are handles. Returns a
   // handle per output: for a written argument, the handle that was written.
-  Result<std::vector<ValueId>> append_mutating(NewNode node);
+  Result<std::vector<ValueId>> append_mutating(const NewNode& node);
   // Remembers that `view` was made from the value `seen` of the handle `base`.
   void note_view(ValueId view, ValueId base, ValueId seen);
 

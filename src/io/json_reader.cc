@@ -11,7 +11,7 @@ namespace {
 
 // Far deeper than any program and far from any limit of the stack.
 constexpr int kMaxDepth = 200;
-constexpr std::size_t kArenaChunk = 64 * 1024;
+constexpr std::size_t kArenaChunk = std::size_t{64} * 1024;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -69,13 +69,14 @@ bool is_plain(std::string_view key) {
 }  // namespace
 
 std::string_view StringArena::store(std::string_view text) {
+  if (text.empty()) return "";
   if (capacity_ - used_ < text.size()) {
     capacity_ = std::max(kArenaChunk, text.size());
     chunks_.push_back(std::make_unique<char[]>(capacity_));
     used_ = 0;
   }
-  char* const place = chunks_.empty() ? nullptr : chunks_.back().get() + used_;
-  if (!text.empty()) std::memcpy(place, text.data(), text.size());
+  char* const place = chunks_.back().get() + used_;
+  std::memcpy(place, text.data(), text.size());
   used_ += text.size();
   return {place, text.size()};
 }
@@ -213,8 +214,9 @@ std::int64_t JsonReader::integer() {
   }
   const std::string_view token = number_token();
   std::int64_t value = 0;
-  const char* const last = token.data() + token.size();
-  const auto [stop, code] = std::from_chars(token.data(), last, value);
+  const char* const first = token.data();
+  const char* const last = first + token.size();
+  const auto [stop, code] = std::from_chars(first, last, value);
   if (code != std::errc() || stop != last) {
     fail(ErrorCode::kFieldType, "`" + std::string(token.substr(0, 40)) +
                                     "` is no integer that fits in 64 bits");
@@ -235,8 +237,9 @@ double JsonReader::number() {
   if (token == "-Infinity") return -kInfinity;
   if (token == "NaN") return std::numeric_limits<double>::quiet_NaN();
   double value = 0;
-  const char* const last = token.data() + token.size();
-  const auto [stop, code] = std::from_chars(token.data(), last, value);
+  const char* const first = token.data();
+  const char* const last = first + token.size();
+  const auto [stop, code] = std::from_chars(first, last, value);
   if (text || stop != last) {
     fail(ErrorCode::kFieldType,
          "`" + std::string(token.substr(0, 40)) + "` is no number");

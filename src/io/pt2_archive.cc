@@ -129,7 +129,9 @@ Result<std::string> find_program(const std::vector<std::string>& names,
   if (has(chosen)) return folder + chosen + std::string(kJson);
   std::string list;
   for (const std::string& name : found) {
-    list += (list.empty() ? "`" : ", `") + name.substr(0, 80) + '`';
+    list += list.empty() ? "`" : ", `";
+    list.append(name, 0, 80);
+    list += '`';
   }
   if (!wanted.empty()) {
     return fail(ErrorCode::kNoProgram,
@@ -167,9 +169,11 @@ std::optional<std::string> stored_record(const std::vector<std::string>& names,
   const std::size_t slash = program.rfind('/');
   const std::string stem =
       program.substr(slash + 1, program.size() - slash - 1 - kJson.size());
+  const std::string prefix = root + "data/weights/" + stem;
   for (const char* ending :
        {"_weights_config.json", "_model_param_config.json"}) {
-    std::string name = root + "data/weights/" + stem + ending;
+    std::string name = prefix;
+    name += ending;
     if (std::find(names.begin(), names.end(), name) != names.end()) {
       return name;
     }

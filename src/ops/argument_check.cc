@@ -21,9 +21,8 @@ bool is_empty_list(const Argument& value) {
   return std::visit(
       [](const auto& v) {
         using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::string>) {
-          return false;
-        } else if constexpr (requires { v.empty(); }) {
+        if constexpr (!std::is_same_v<T, std::string> &&
+                      requires { v.empty(); }) {
           return v.empty();
         } else {
           return false;

@@ -125,9 +125,10 @@ Result<std::vector<std::optional<Argument>>> place_arguments(
 // Renumbers operands into the order in which the arguments name them.
 class OperandOrder {
  public:
-  OperandOrder(const std::vector<TensorMeta>& given,
-               std::vector<TensorMeta>& ordered)
-      : given_(given), used_(given.size(), false), ordered_(ordered) {}
+  OperandOrder(std::vector<TensorMeta> given, std::vector<TensorMeta>& ordered)
+      : given_(std::move(given)),
+        used_(given_.size(), false),
+        ordered_(ordered) {}
 
   bool renumber(TensorArg& tensor) {
     if (tensor.operand == TensorArg::kNone) return true;
@@ -157,7 +158,7 @@ class OperandOrder {
   }
 
  private:
-  const std::vector<TensorMeta>& given_;
+  std::vector<TensorMeta> given_;
   std::vector<bool> used_;
   std::vector<TensorMeta>& ordered_;
 };
@@ -173,7 +174,7 @@ Result<OpSchema> make_op_schema(std::shared_ptr<const FunctionSchema> function,
   op.function = std::move(function);
   op.args.reserve(placed.size());
   op.inputs.reserve(inputs.size());
-  OperandOrder operands(inputs, op.inputs);
+  OperandOrder operands(std::move(inputs), op.inputs);
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const ArgumentSchema& declared = op.function->arguments()[i];
     if (!placed[i]) {

@@ -276,15 +276,16 @@ class Parser {
     if (next_is("\"") || next_is("'")) return quoted();
     const std::size_t end = text_.find_first_of(" ,])", at_);
     const std::string_view token = text_.substr(at_, end - at_);
-    const char* const last = token.data() + token.size();
+    const char* const first = token.data();
+    const char* const last = first + token.size();
     std::int64_t integer = 0;
-    if (const auto [stop, code] = std::from_chars(token.data(), last, integer);
+    if (const auto [stop, code] = std::from_chars(first, last, integer);
         code == std::errc() && stop == last) {
       at_ += token.size();
       return Argument(integer);
     }
     double real = 0;
-    if (const auto [stop, code] = std::from_chars(token.data(), last, real);
+    if (const auto [stop, code] = std::from_chars(first, last, real);
         code == std::errc() && stop == last) {
       at_ += token.size();
       return Argument(real);

@@ -92,7 +92,7 @@ TensorMeta convolve(const TensorMeta& input, const TensorMeta& weight,
                               per_dim(s.output_padding, i, 0))
             : window_count(size, kernel, stride, padding, dilation, false));
   }
-  const TensorMeta out = make_meta(std::move(shape), input.dtype());
+  TensorMeta out = make_meta(std::move(shape), input.dtype());
   if (batched && (is_channels_last(input) || is_channels_last(weight))) {
     return make_meta(out.shape(), channels_last_strides(out.shape()),
                      out.dtype());
@@ -172,7 +172,7 @@ TensorMeta pooled(const ShapeContext& op, const TensorMeta& self,
         window_count(size, per_dim(kernel, i, 1), per_dim(stride, i, 1),
                      per_dim(padding, i, 0), per_dim(dilation, i, 1), round_up);
   }
-  const TensorMeta out = make_meta(std::move(shape), dtype);
+  TensorMeta out = make_meta(std::move(shape), dtype);
   if (!is_channels_last(self)) return out;
   return make_meta(out.shape(), channels_last_strides(out.shape()), dtype);
 }
@@ -208,7 +208,7 @@ Results adaptive_pool(const ShapeContext& op) {
   for (std::size_t i = 0; i < spatial; ++i) {
     shape[shape.size() - spatial + i] = per_dim(sizes, i, 1);
   }
-  const TensorMeta out = make_meta(std::move(shape), self.dtype());
+  TensorMeta out = make_meta(std::move(shape), self.dtype());
   if (!is_channels_last(self)) return one(out);
   return one(
       make_meta(out.shape(), channels_last_strides(out.shape()), out.dtype()));

@@ -34,7 +34,7 @@ TensorMeta reduce(const ShapeContext& op, DType dtype) {
   }
   const bool keepdim = op.boolean_or("keepdim", false);
   // A dim that keeps its place with size 1 still orders the strides.
-  const TensorMeta kept = dense_like(self, reduced(self, dims, true), dtype);
+  TensorMeta kept = dense_like(self, reduced(self, dims, true), dtype);
   const Dims shape = reduced(self, dims, keepdim);
   if (keepdim) return kept;
   std::vector<bool> gone(self.shape().size(), dims.empty());

@@ -2,6 +2,7 @@
 #include "ops/view_strides.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
@@ -121,8 +122,8 @@ Results permute(const ShapeContext& op) {
 }
 
 std::vector<int> all_dims(const TensorMeta& self) {
-  std::vector<int> dims;
-  for (int dim = 0; dim < self.rank(); ++dim) dims.push_back(dim);
+  std::vector<int> dims(self.shape().size());
+  std::iota(dims.begin(), dims.end(), 0);
   return dims;
 }
 
@@ -258,8 +259,9 @@ Results pieces(const TensorMeta& self, int dim,
 }
 
 std::vector<std::int64_t> equal_pieces(std::int64_t size, std::int64_t piece) {
-  require(piece > 0 || (piece == 0 && size == 0), "a piece of no size");
+  require(piece >= 0, "a piece of no size");
   if (size == 0) return {0};
+  if (piece == 0) shape_error("a piece of no size");
   require((size - 1) / piece < 65536, "too many pieces");
   std::vector<std::int64_t> sizes;
   for (std::int64_t left = size; left > 0; left -= piece) {
