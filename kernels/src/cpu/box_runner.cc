@@ -99,7 +99,7 @@ class Runner {
       work.kind = Kind::kRows;
       work.piece = std::min(work.run, kSegment / to_);
       work.pieces = ceil_div(work.run, work.piece);
-      if (!filling && box.rank > 2) order_rows(box);
+      if (!filling && box.rank > 2) read_in_order(box);
       work.rows = box.rank > 1 ? box.dims[--work.outer_rank].size : 1;
       elements = work.piece;
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
@@ -126,18 +126,13 @@ class Runner {
     works_.push_back(work);
   }
 
-  // simplify() orders rows by dst. Where chunks interleave on one side, that
-  // side is best walked in order and the others left as a few streams, each in
-  // order too: the innermost dim is then the shorter one, that of the chunks.
-  static void order_rows(Box& box) {
-    const auto begin = box.dims.begin();
-    const auto end = begin + box.rank - 1;
-    const auto by_src = [](const BoxDim& a, const BoxDim& b) {
-      return std::abs(a.src) > std::abs(b.src);
-    };
-    if (std::max_element(begin, end, by_src)->size <= (end - 1)->size) {
-      std::stable_sort(begin, end, by_src);
-    }
+  // Rows are read in the order they lie in memory, as the prefetchers like it;
+  // where they are written to matters less.
+  static void read_in_order(Box& box) {
+    std::stable_sort(box.dims.begin(), box.dims.begin() + box.rank - 1,
+                     [](const BoxDim& a, const BoxDim& b) {
+                       return std::abs(a.src) > std::abs(b.src);
+                     });
   }
 
   // If there is a dim that src is dense along, brings it next to the innermost.
