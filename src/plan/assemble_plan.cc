@@ -212,6 +212,7 @@ std::vector<UnsupportedOp> unsupported_ops(const PlanProblem& problem) {
     ++entry.count;
   }
   std::vector<UnsupportedOp> out;
+  out.reserve(by_op.size());
   for (auto& [name, entry] : by_op) out.push_back(std::move(entry));
   return out;
 }
