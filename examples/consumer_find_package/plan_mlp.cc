@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   }
   for (const PlannedNode& node : plan->nodes) {
     std::printf("%-9s %s\n", node.name.c_str(),
-                to_string(node.outputs.front().layout).c_str());
+                to_string(node.outputs.front().tensor.layout).c_str());
   }
   std::printf(
       "%.1f us, %zu redistributions\n",
