@@ -43,8 +43,8 @@ if ! mountpoint -q "$root/proc" && mount -t proc proc "$root/proc" 2> /dev/null;
   mounted+=("$root/proc")
 fi
 
-rm -rf "$root/root/shardprop"
-git clone -q --no-hardlinks . "$root/root/shardprop"
+rm -rf "$root/opt/shardprop"
+git clone -q --no-hardlinks . "$root/opt/shardprop"
 
 inside() {
   say "In the chroot: $*"
@@ -54,7 +54,7 @@ inside() {
     ${http_proxy:+http_proxy="$http_proxy"} \
     ${https_proxy:+https_proxy="$https_proxy"} \
     ${SHARDPROP_JOBS:+SHARDPROP_JOBS="$SHARDPROP_JOBS"} \
-    /bin/bash -c "cd /root/shardprop && $*"
+    /bin/bash -c "cd /opt/shardprop && $*"
   echo "($((SECONDS - began)) s)"
 }
 inside scripts/quickstart.sh --yes
