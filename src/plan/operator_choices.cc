@@ -122,7 +122,8 @@ const OperatorChoices& OperatorChoiceCache::of(
 }
 
 OperatorChoices OperatorChoiceCache::work_out(
-    std::shared_ptr<const OpSchema> op, const std::vector<PartialSet>& meets) {
+    const std::shared_ptr<const OpSchema>& op,
+    const std::vector<PartialSet>& meets) {
   auto set = std::make_shared<ChoiceSet>();
   Result<FactorMap> map = factor_map(*op, rules_, registry_);
   if (map) {

@@ -48,7 +48,7 @@ class OperatorChoiceCache {
     bool operator()(const Key& a, const Key& b) const;
   };
 
-  OperatorChoices work_out(std::shared_ptr<const OpSchema> op,
+  OperatorChoices work_out(const std::shared_ptr<const OpSchema>& op,
                            const std::vector<PartialSet>& meets);
   void set_costs(ChoiceSet& set) const;
 

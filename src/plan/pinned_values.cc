@@ -106,6 +106,7 @@ Result<std::map<ValueId, PinnedValue>> pinned_values(
     }
     if (!matched) {
       std::vector<std::string_view> known;
+      known.reserve(names.size());
       for (const Name& name : names) known.push_back(name.text);
       std::string help = did_you_mean(pin.pattern, known);
       // A list of every name of a model helps nobody.

@@ -165,6 +165,7 @@ class PlanProblemBuilder {
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
       std::vector<PartialSet> meets;
+      meets.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
         meets.push_back(comes_as[input.index()]);
       }
