@@ -55,7 +55,8 @@ if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
 fi
 
 if (($# == 0)); then
-  set -- tests/torch/test_*.py tests/torch/prove_rules.py
+  set -- tests/torch/test_*.py tests/torch/prove_rules.py \
+    kernels/tests/torch/test_against_torch.py
 fi
 processes=$(($(nproc) > 1 ? 2 : 1))
 failed=()
@@ -66,6 +67,11 @@ for file in "$@"; do
   arguments=()
   if [[ $file == */prove_rules.py ]]; then
     arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
+  elif [[ $file == */test_against_torch.py ]]; then
+    cases=1000
+    if [[ ${SHARDPROP_FULL:-} == 1 ]]; then cases=20000; fi
+    arguments=(--count "$cases"
+      --library "$build/kernels/libshardprop_kernels_c.so")
   fi
   "$python" -W ignore "$file" "${arguments[@]}" || failed+=("$file")
   times+=("$((SECONDS - began)) s  $file")
