@@ -78,10 +78,12 @@ class Batch {
     LayoutTable layouts;
     StrategyOptions options;
     options.limit = limit_;
-    // In default shard order; strided where asked for, or given.
+    // In default shard order and not strided, unless asked for or given.
     options.allow_strided = strided_;
+    options.allow_shard_orders = strided_;
     for (const Layout& layout : line.layouts) {
-      options.allow_strided = options.allow_strided || layout.has_strided();
+      options.allow_strided |= layout.has_strided();
+      options.allow_shard_orders |= !layout.has_default_order();
     }
     SP_ASSIGN(const OpStrategy every,
               propagator->strategies(line.op, layouts, options));

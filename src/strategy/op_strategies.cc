@@ -129,6 +129,9 @@ class Composer {
     if (!layout || !check_layout(*layout, mesh_, meta)) return std::nullopt;
     Layout form = canonical(*layout, mesh_, meta.shape());
     if (!options_.allow_strided && form.has_strided()) return std::nullopt;
+    if (!options_.allow_shard_orders && !form.has_default_order()) {
+      return std::nullopt;
+    }
     return form;
   }
 

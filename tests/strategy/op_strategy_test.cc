@@ -119,6 +119,16 @@ TEST_CASE("flattening a sharded minor dim gives a strided shard") {
   StrategyOptions plain;
   plain.allow_strided = false;
   CHECK_FALSE(Strategies(flatten, "2", plain).has("S(1)->SS(0,4)"));
+
+  // Two rows over two ranks: their pieces are the parts of the other mesh dim,
+  // which says the same as that one cutting first.
+  const OpSchema two_rows =
+      applied("aten.view.default", {"f32[2,6]"}, {{"size", Ints{12}}});
+  const std::string reordered = "[S(1),S(0)]->[S(0)@1,S(0)@0]";
+  CHECK(Strategies(two_rows, "2,2").has(reordered));
+  StrategyOptions ordered;
+  ordered.allow_shard_orders = false;
+  CHECK_FALSE(Strategies(two_rows, "2,2", ordered).has(reordered));
 }
 
 TEST_CASE("a factor with minor ones behind it is only cut evenly") {

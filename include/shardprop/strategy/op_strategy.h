@@ -55,6 +55,8 @@ struct StrategyOptions {
   bool allow_uneven = true;
   // Operands laid out in strided shards.
   bool allow_strided = true;
+  // Operands that mesh dims cut in another order than their own.
+  bool allow_shard_orders = true;
   std::size_t limit = 100'000;
 };
 
