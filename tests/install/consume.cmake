@@ -50,7 +50,7 @@ message(STATUS \"targets=\${targets};\")
 ")
   execute_process(
     COMMAND ${CMAKE_COMMAND} -S ${WORK}/find -B ${WORK}/find/build --fresh
-            -D CMAKE_PREFIX_PATH=${PREFIX}
+            -G ${GENERATOR} -D CMAKE_PREFIX_PATH=${PREFIX}
     OUTPUT_VARIABLE said ERROR_VARIABLE wrong)
   set(${result} "${said}${wrong}" PARENT_SCOPE)
 endfunction()
