@@ -160,9 +160,9 @@ void sort_copies(PlanAssignment& plan) {
 PlanAssignment PlanNetwork::decode(
     std::span<const std::uint32_t> assignment) const {
   PlanAssignment out;
-  const std::size_t own = problem_.variables().size();
-  out.choices.assign(assignment.begin(),
-                     assignment.begin() + static_cast<std::ptrdiff_t>(own));
+  for (const solver::VariableId variable : variable_) {
+    out.choices.push_back(assignment[variable.index()]);
+  }
   out.taken.resize(problem_.storages().size());
   for (std::size_t s = 0; s < problem_.storages().size(); ++s) {
     const PlanStorage& storage = problem_.storages()[s];

@@ -25,14 +25,17 @@ class NetworkBuilder {
         with_memory_(options.memory_limit.has_value()),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
 
-  solver::Problem build(std::vector<std::vector<Stretch>>& stretches) {
-    for (const PlanVariable& variable : problem_.variables()) {
-      builder_.add_variable(variable.choices->costs);
-    }
+  solver::Problem build(std::vector<std::vector<Stretch>>& stretches,
+                        std::vector<solver::VariableId>& variables) {
     for (const PlanStorage& storage : problem_.storages()) {
       stretches.push_back(stretches_of(storage));
-      add_edges(storage, stretches.back());
-      if (with_memory_) add_usages(storage, stretches.back());
+    }
+    add_variables(stretches);
+    variables = variable_;
+    for (std::size_t s = 0; s < stretches.size(); ++s) {
+      const PlanStorage& storage = problem_.storages()[s];
+      add_edges(storage, stretches[s]);
+      if (with_memory_) add_usages(storage, stretches[s]);
     }
     if (with_memory_) {
       add_optimizer_state();
@@ -46,6 +49,69 @@ class NetworkBuilder {
 
  private:
   enum class TableKind : std::uint8_t { kMaker, kNext, kTaken, kDirect };
+
+  // ---- variables
+
+  // In the order of the schedule, what is held of a storage between its maker
+  // and its users: messages of the dual bound then run the length of the
+  // program in one sweep.
+  void add_variables(std::vector<std::vector<Stretch>>& stretches) {
+    struct Entry {
+      std::int64_t slot;
+      int rank;  // at one slot: inputs, what is held of them, operators, ...
+      std::size_t variable;  // or the storage
+      std::size_t stretch;   // kNone for variables
+    };
+    constexpr std::size_t kNone = ~std::size_t{0};
+    std::vector<Entry> entries;
+    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
+      const PlanVariable& variable = problem_.variables()[v];
+      const auto index = static_cast<std::int64_t>(variable.index);
+      switch (variable.kind) {
+        case PlanVariable::Kind::kInput:
+          entries.push_back({first_use(variable), 0, v, kNone});
+          break;
+        case PlanVariable::Kind::kOperator:
+          entries.push_back({index, 2, v, kNone});
+          break;
+        case PlanVariable::Kind::kOutput:
+          entries.push_back({end_, 2, v, kNone});
+          break;
+      }
+    }
+    for (std::size_t s = 0; s < stretches.size(); ++s) {
+      const PlanStorage& storage = problem_.storages()[s];
+      for (std::size_t i = 0; i < stretches[s].size(); ++i) {
+        if (i == 0 && !storage.persistent) {
+          entries.push_back({storage.made_at, 3, s, i});
+        } else {
+          entries.push_back({stretches[s][i].begin, 1, s, i});
+        }
+      }
+    }
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const Entry& a, const Entry& b) {
+                       return std::pair(a.slot, a.rank) <
+                              std::pair(b.slot, b.rank);
+                     });
+    variable_.resize(problem_.variables().size());
+    for (const Entry& entry : entries) {
+      if (entry.stretch == kNone) {
+        variable_[entry.variable] = builder_.add_variable(
+            problem_.variables()[entry.variable].choices->costs);
+      } else {
+        Stretch& stretch = stretches[entry.variable][entry.stretch];
+        const std::vector<std::int64_t> free(stretch.sets->size(), 0);
+        stretch.variable = builder_.add_variable(free);
+      }
+    }
+  }
+
+  std::int64_t first_use(const PlanVariable& input) const {
+    const PlanStorage& storage =
+        problem_.storage(problem_.value(input.makes[0]).storage);
+    return storage.uses.empty() ? 0 : storage.uses[0].slot;
+  }
 
   // ---- stretches
 
@@ -91,8 +157,7 @@ class NetworkBuilder {
       sets = std::make_shared<const std::vector<HeldSet>>(
           held_sets(problem_, storage));
     }
-    const std::vector<std::int64_t> free(sets->size(), 0);
-    return {builder_.add_variable(free), sets, first_use, num_uses, begin, end};
+    return {{}, sets, first_use, num_uses, begin, end};
   }
 
   // ---- costs
@@ -116,8 +181,8 @@ class NetworkBuilder {
         .first->second;
   }
 
-  static solver::VariableId of(PlanVariableId id) {
-    return solver::VariableId(id.index());
+  solver::VariableId of(PlanVariableId id) const {
+    return variable_[id.index()];
   }
 
   HeldSet made(const PlanStorage& storage, std::size_t choice) const {
@@ -253,7 +318,7 @@ class NetworkBuilder {
         bytes.push_back(problem_.optimizer_tensors() *
                         problem_.local_bytes(variable.makes[0], layout));
       }
-      builder_.add_usage(solver::VariableId(v), {0, end_ + 1}, bytes);
+      builder_.add_usage(variable_[v], {0, end_ + 1}, bytes);
     }
   }
 
@@ -273,6 +338,7 @@ class NetworkBuilder {
   bool with_memory_;
   std::int64_t end_;
   solver::ProblemBuilder builder_;
+  std::vector<solver::VariableId> variable_;
   std::map<const StorageClass*, std::shared_ptr<const std::vector<HeldSet>>>
       sets_;
   std::map<std::tuple<const StorageClass*, TableKind, std::size_t>,
@@ -285,7 +351,7 @@ class NetworkBuilder {
 PlanNetwork::PlanNetwork(const PlanProblem& problem,
                          const NetworkOptions& options)
     : problem_(problem) {
-  network_ = NetworkBuilder(problem, options).build(stretches_);
+  network_ = NetworkBuilder(problem, options).build(stretches_, variable_);
 }
 
 }  // namespace shardprop

@@ -1,9 +1,9 @@
 // A plan problem as a cost function network, and its solutions as assignments.
 //
-// The variables of the plan problem come first, with their own choices. Behind
-// them stands one for each stretch of a storage's life in which what is held of
-// it is a choice of its own: a segment of uses, and, where memory counts, the
-// pause between two segments. An edge leads from what is held to each use, and
+// It has the variables of the plan problem, with their own choices, and one for
+// each stretch of a storage's life in which what is held of it is a choice of
+// its own: a segment of uses, and, where memory counts, the pause between two
+// segments. An edge leads from what is held to each use, and
 // from one stretch to the next; a lone last use hangs on what was held before.
 //
 // Memory is counted from below: storages and copies while they are held, but
@@ -55,6 +55,7 @@ class PlanNetwork {
  private:
   const PlanProblem& problem_;
   std::vector<std::vector<Stretch>> stretches_;
+  std::vector<solver::VariableId> variable_;  // by PlanVariableId
   std::optional<solver::Problem> network_;
 };
 
