@@ -32,6 +32,8 @@ constexpr std::size_t kBranchChoices = 8'000;
 constexpr std::size_t kSmallChoices = 4096;
 // Share of the cost within which the dual bound is close.
 constexpr double kCloseGap = 0.02;
+// Share of the choices at which eliminating what pruning has left is tried.
+constexpr double kFewChoices = 0.5;
 constexpr std::uint64_t kYoungBranching =
     200'000'000;  // work after which it stays
 constexpr double kMostExact = 0x1p52;
@@ -229,6 +231,12 @@ bool Solver::eliminate_rest(const Network& pruned,
   if (!options_.passes.enabled(Pass::kElimination)) return false;
   for (const NetVariable& v : pruned.variables) {
     if (!v.segments.empty()) return false;
+  }
+  std::size_t choices = 0;
+  for (const NetVariable& v : pruned.variables) choices += v.costs.size();
+  if (static_cast<double>(choices) >
+      kFewChoices * static_cast<double>(core_->unary.size())) {
+    return false;
   }
   Network rest = pruned;
   reduce(rest, options_.passes, clock_);
