@@ -115,8 +115,7 @@ std::int64_t AlternativeCosts::making(PlanStorageId id,
                                       std::uint32_t choice) const {
   const PlanStorage& storage = problem_.storage(id);
   const StorageClass& kind = *storage.kind;
-  const StorageState now =
-      made(storage, plan_.choices[storage.maker.index()]);
+  const StorageState now = made(storage, plan_.choices[storage.maker.index()]);
   const StorageState then = made(storage, choice);
   std::int64_t sum = 0;
   const auto& taken = plan_.taken[id.index()];

@@ -111,7 +111,8 @@ class Assembler {
       const PlanVariable& variable = problem_.variables()[v];
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const GraphInput& input = graph_.inputs()[variable.index];
-      PlannedValue value{name(input.value), std::string(role_of(input.kind)),
+      PlannedValue value{name(input.value),
+                         std::string(role_of(input.kind)),
                          tensor(input.value, views_.layout(input.value, {})),
                          {}};
       if (const auto& states = variable.choices->state_layouts;
@@ -262,7 +263,8 @@ class Assembler {
       const std::uint32_t choice = plan_.choices[v];
       const ValueId value = variable.makes[0];
       const LayoutId state = variable.choices->state_layouts[choice];
-      const LayoutId own = variable.choices->layout(choice, variable.uses.size());
+      const LayoutId own =
+          variable.choices->layout(choice, variable.uses.size());
       std::int64_t cost = variable.choices->costs[choice];
       if (state != own) {
         PlannedCopy copy = moved(value, state, own);

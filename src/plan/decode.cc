@@ -71,12 +71,11 @@ class StorageDecoder {
 
   void enter(HeldSet set, std::int64_t slot) {
     for (const Making& making : transition(storage_, set_, set).makings) {
-      holding_.emplace_back(making.to, make(making.to, thing_in(making.from),
-                                            slot));
+      holding_.emplace_back(making.to,
+                            make(making.to, thing_in(making.from), slot));
     }
-    std::erase_if(holding_, [&](const auto& held) {
-      return !set.has(held.first);
-    });
+    std::erase_if(holding_,
+                  [&](const auto& held) { return !set.has(held.first); });
     set_ = set;
   }
 
@@ -89,8 +88,8 @@ class StorageDecoder {
       // What is held for a segment is held to its end.
       until = std::max(until, last_slot_);
     } else {
-      thing = make(wanted, thing_in(taking(storage_, set_, wanted).from),
-                   at.slot);
+      thing =
+          make(wanted, thing_in(taking(storage_, set_, wanted).from), at.slot);
     }
     need(thing, at.slot, until);
     out_.taken[id_.index()][use] =
@@ -172,8 +171,8 @@ PlanAssignment PlanNetwork::decode(
     };
     std::vector<StorageState> wanted;
     for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-      wanted.push_back(storage.kind->wanted[u][pick(
-          storage.uses[u].variable, storage.uses[u].operand)]);
+      wanted.push_back(storage.kind->wanted[u][pick(storage.uses[u].variable,
+                                                    storage.uses[u].operand)]);
     }
     std::vector<HeldSet> held;
     for (const Stretch& stretch : stretches_[s]) {
@@ -183,11 +182,10 @@ PlanAssignment PlanNetwork::decode(
     StorageDecoder decoder(storage, PlanStorageId(s), out);
     decoder.run(storage.kind->made[pick(storage.maker, storage.operand)],
                 stretches_[s], held, wanted);
-    const auto end =
-        static_cast<std::int64_t>(problem_.graph().nodes().size());
-    out.freed_at.push_back(
-        storage.persistent ? end
-                           : std::max(decoder.freed_at(), storage.made_at));
+    const auto end = static_cast<std::int64_t>(problem_.graph().nodes().size());
+    out.freed_at.push_back(storage.persistent
+                               ? end
+                               : std::max(decoder.freed_at(), storage.made_at));
   }
   sort_copies(out);
   return out;

@@ -99,8 +99,7 @@ Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
   };
   if (!first_is_new && !second_is_new) return {0, {}};
   if (to.first == to.second || !first_is_new || !second_is_new) {
-    const auto [cost, making] =
-        make(first_is_new ? to.first : to.second, from);
+    const auto [cost, making] = make(first_is_new ? to.first : to.second, from);
     return {cost, {making}};
   }
   // Either may be made first, and the other from it.

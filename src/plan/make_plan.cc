@@ -28,9 +28,8 @@ class Blame {
         options_(std::move(options)) {
     options_.time_limit_seconds =
         std::min(options_.time_limit_seconds, kSecondsPerQuestion);
-    options_.work_limit =
-        std::min(options_.work_limit.value_or(kWorkPerQuestion),
-                 kWorkPerQuestion);
+    options_.work_limit = std::min(
+        options_.work_limit.value_or(kWorkPerQuestion), kWorkPerQuestion);
   }
 
   Result<void> run(PlanSolution& solution) {

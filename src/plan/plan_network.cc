@@ -89,11 +89,10 @@ class NetworkBuilder {
         }
       }
     }
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const Entry& a, const Entry& b) {
-                       return std::pair(a.slot, a.rank) <
-                              std::pair(b.slot, b.rank);
-                     });
+    std::stable_sort(
+        entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+          return std::pair(a.slot, a.rank) < std::pair(b.slot, b.rank);
+        });
     variable_.resize(problem_.variables().size());
     for (const Entry& entry : entries) {
       if (entry.stretch == kNone) {
@@ -209,13 +208,13 @@ class NetworkBuilder {
       const Stretch& here = stretches[i];
       const std::vector<HeldSet>& sets = *here.sets;
       if (i == 0) {
-        builder_.add_edge(
-            of(storage.maker), here.variable,
-            table(storage, TableKind::kMaker, 0, made_ways, sets.size(),
-                  [&](std::size_t r, std::size_t c) {
-                    return transition(storage, made(storage, r), sets[c])
-                        .nanoseconds;
-                  }));
+        builder_.add_edge(of(storage.maker), here.variable,
+                          table(storage, TableKind::kMaker, 0, made_ways,
+                                sets.size(), [&](std::size_t r, std::size_t c) {
+                                  return transition(storage, made(storage, r),
+                                                    sets[c])
+                                      .nanoseconds;
+                                }));
       } else {
         builder_.add_edge(
             stretches[i - 1].variable, here.variable,
@@ -239,27 +238,26 @@ class NetworkBuilder {
       return;
     }
     const PlanVariableId user = storage.uses[last].variable;
-    builder_.add_edge(
-        of(storage.maker), of(user),
-        table(storage, TableKind::kDirect, last, made_ways, choices(user),
-              [&](std::size_t r, std::size_t c) {
-                return taking(storage, made(storage, r),
-                              wanted(storage, last, c))
-                    .nanoseconds;
-              }));
+    builder_.add_edge(of(storage.maker), of(user),
+                      table(storage, TableKind::kDirect, last, made_ways,
+                            choices(user), [&](std::size_t r, std::size_t c) {
+                              return taking(storage, made(storage, r),
+                                            wanted(storage, last, c))
+                                  .nanoseconds;
+                            }));
   }
 
   void add_taking(const PlanStorage& storage, const Stretch& held,
                   std::size_t use) {
     const PlanVariableId user = storage.uses[use].variable;
     const std::vector<HeldSet>& sets = *held.sets;
-    builder_.add_edge(
-        held.variable, of(user),
-        table(storage, TableKind::kTaken, use, sets.size(), choices(user),
-              [&](std::size_t r, std::size_t c) {
-                return taking(storage, sets[r], wanted(storage, use, c))
-                    .nanoseconds;
-              }));
+    builder_.add_edge(held.variable, of(user),
+                      table(storage, TableKind::kTaken, use, sets.size(),
+                            choices(user), [&](std::size_t r, std::size_t c) {
+                              return taking(storage, sets[r],
+                                            wanted(storage, use, c))
+                                  .nanoseconds;
+                            }));
   }
 
   // ---- memory
@@ -329,7 +327,8 @@ class NetworkBuilder {
     for (std::size_t t = 0; t < options_.reserved.size(); ++t) {
       if (options_.reserved[t] == 0) continue;
       const auto slot = static_cast<std::int64_t>(t);
-      builder_.add_usage(variable, {slot, slot + 1}, {&options_.reserved[t], 1});
+      builder_.add_usage(variable, {slot, slot + 1},
+                         {&options_.reserved[t], 1});
     }
   }
 

@@ -217,13 +217,14 @@ class PlanProblemBuilder {
       }
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
-          !variable.uses.empty() &&
-          body_.options.optimizer != Optimizer::kNone;
-      auto& shared = input_choices_[{layouts, kinds_of_ties(value.id),
-                                     trained ? 1 + body_.values[value.id.index()].tensor : 0}];
+          !variable.uses.empty() && body_.options.optimizer != Optimizer::kNone;
+      auto& shared = input_choices_[{
+          layouts, kinds_of_ties(value.id),
+          trained ? 1 + body_.values[value.id.index()].tensor : 0}];
       if (!shared) {
-        shared = trained ? trained_parameter(value, layouts)
-                         : same_layout_everywhere(layouts, variable.uses.size(), 1);
+        shared = trained
+                     ? trained_parameter(value, layouts)
+                     : same_layout_everywhere(layouts, variable.uses.size(), 1);
       }
       variable.choices = shared;
     }
@@ -256,11 +257,9 @@ class PlanProblemBuilder {
     set->num_uses = ties.size();
     set->layouts.assign(ties.size() + 1, layouts);
     const PlanValue& planned = body_.values[value.id.index()];
-    const auto passes =
-        static_cast<double>(body_.options.optimizer == Optimizer::kAdamW ? 7
-                                                                         : 3);
-    const double flops =
-        body_.options.optimizer == Optimizer::kAdamW ? 15 : 2;
+    const auto passes = static_cast<double>(
+        body_.options.optimizer == Optimizer::kAdamW ? 7 : 3);
+    const double flops = body_.options.optimizer == Optimizer::kAdamW ? 15 : 2;
     for (std::size_t state = 0; state < layouts.size(); ++state) {
       const auto bytes = static_cast<double>(
           body_.moves.local_bytes(planned.tensor, layouts[state]));
@@ -278,9 +277,8 @@ class PlanProblemBuilder {
               tie.kind == OutputKind::kGradient ? state : own));
         }
         set->picks.push_back(static_cast<std::uint16_t>(own));
-        set->costs.push_back(step +
-                             body_.move_nanoseconds(planned, layouts[state],
-                                                    layouts[own]));
+        set->costs.push_back(step + body_.move_nanoseconds(
+                                        planned, layouts[state], layouts[own]));
         set->state_layouts.push_back(layouts[state]);
       }
     }
@@ -358,9 +356,9 @@ class PlanProblemBuilder {
   std::map<ValueId, PinnedValue> pinned_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
   // By layouts, ties and, of trained parameters, 1 + the tensor class.
-  std::map<std::tuple<std::vector<LayoutId>, std::vector<OutputKind>,
-                      std::uint32_t>,
-           std::shared_ptr<const ChoiceSet>>
+  std::map<
+      std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
+      std::shared_ptr<const ChoiceSet>>
       input_choices_;
   // By unrestricted choices, operand and layout.
   std::map<std::tuple<const ChoiceSet*, std::size_t, LayoutId>,
@@ -380,6 +378,5 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
   SP_CHECK(PlanProblemBuilder(*body, rules, registry).build());
   return PlanProblem(std::move(body));
 }
-
 
 }  // namespace shardprop

@@ -58,8 +58,8 @@ class PlanSolver {
       const auto most = static_cast<std::uint64_t>(*options_.work_limit);
       if (out_.work >= most) return false;
       how.work_limit = std::max<std::uint64_t>(
-          1, static_cast<std::uint64_t>(
-                 share * static_cast<double>(most - out_.work)));
+          1, static_cast<std::uint64_t>(share *
+                                        static_cast<double>(most - out_.work)));
     }
     const solver::Solution solution = solver::solve(network.network(), how);
     out_.work += solution.work;
@@ -69,9 +69,8 @@ class PlanSolver {
       return false;
     }
     if (bounds && solution.lower_bound) {
-      out_.lower_bound =
-          std::max(out_.lower_bound,
-                   static_cast<std::int64_t>(*solution.lower_bound));
+      out_.lower_bound = std::max(
+          out_.lower_bound, static_cast<std::int64_t>(*solution.lower_bound));
     }
     if (!solution.cost) return false;
     take(network.decode(solution.assignment), *solution.cost);
@@ -84,8 +83,8 @@ class PlanSolver {
     if (judged.objective > cost) {
       throw InternalError("a plan costs more than the solver says");
     }
-    const bool fits = !options_.memory_limit ||
-                      judged.peak_bytes <= *options_.memory_limit;
+    const bool fits =
+        !options_.memory_limit || judged.peak_bytes <= *options_.memory_limit;
     last_ = std::move(plan);
     if (fits) {
       out_.assignment = last_;
@@ -101,8 +100,8 @@ class PlanSolver {
     const std::vector<std::int64_t> bytes = bytes_by_slot(problem_, last_);
     network.reserved.resize(bytes.size(), 0);
     for (std::size_t t = 0; t < bytes.size(); ++t) {
-      network.reserved[t] += std::max<std::int64_t>(
-          0, bytes[t] - *options_.memory_limit);
+      network.reserved[t] +=
+          std::max<std::int64_t>(0, bytes[t] - *options_.memory_limit);
     }
   }
 
@@ -118,8 +117,7 @@ class PlanSolver {
 
   PlanSolution finish() {
     if (out_.assignment) {
-      out_.lower_bound =
-          std::min(out_.lower_bound, out_.evaluation.objective);
+      out_.lower_bound = std::min(out_.lower_bound, out_.evaluation.objective);
       out_.status = out_.lower_bound == out_.evaluation.objective
                         ? PlanStatus::kOptimal
                         : PlanStatus::kFeasible;

@@ -67,7 +67,8 @@ void StorageClasses::add_states(const PlanStorage& storage,
   std::vector<StatesOfValue> state_of(values);
   std::size_t states = 0;
   const auto add_state = [&](std::size_t value, LayoutId layout) {
-    if (!state_of[value].emplace(layout, static_cast<StorageState>(states))
+    if (!state_of[value]
+             .emplace(layout, static_cast<StorageState>(states))
              .second) {
       return;
     }
@@ -75,8 +76,7 @@ void StorageClasses::add_states(const PlanStorage& storage,
     for (auto& layouts : out.layouts) layouts.resize(states);
     out.layouts[value][states - 1] = layout;
   };
-  const ChoiceSet& maker =
-      *body_.variables[storage.maker.index()].choices;
+  const ChoiceSet& maker = *body_.variables[storage.maker.index()].choices;
   for (const LayoutId id : maker.layouts[storage.operand]) add_state(0, id);
   for (std::size_t v = 0; v < values; ++v) {
     const ValueId value = storage.values[v];
@@ -127,8 +127,8 @@ void StorageClasses::set_moves(const PlanStorage& storage,
       if (!layouts[from].valid()) continue;
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
-        const std::int64_t cost = body_.move_nanoseconds(
-            value, layouts[from], layouts[to]);
+        const std::int64_t cost =
+            body_.move_nanoseconds(value, layouts[from], layouts[to]);
         StorageClass::Move& move = out.moves[from * n + to];
         if (cost >= move.nanoseconds) continue;
         move.nanoseconds = cost;

@@ -20,13 +20,12 @@ StorageViews::StorageViews(const PlanProblem& problem,
   }
 }
 
-StorageState StorageViews::state(
-    PlanStorageId storage, const std::optional<std::size_t>& copy) const {
+StorageState StorageViews::state(PlanStorageId storage,
+                                 const std::optional<std::size_t>& copy) const {
   if (copy) return plan_.copies[*copy].state;
   const PlanStorage& of = problem_.storage(storage);
   const ChoiceSet& maker = *problem_.variable(of.maker).choices;
-  return of.kind
-      ->made[maker.pick(plan_.choices[of.maker.index()], of.operand)];
+  return of.kind->made[maker.pick(plan_.choices[of.maker.index()], of.operand)];
 }
 
 LayoutId StorageViews::layout(ValueId value,
@@ -43,8 +42,8 @@ std::optional<std::size_t> StorageViews::choose(ValueId value,
                                                 std::size_t place,
                                                 const PlanStorage& storage,
                                                 PlanStorageId id) const {
-  const auto slot = static_cast<std::int64_t>(
-      problem_.graph().value(value).producer.index());
+  const auto slot =
+      static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
   const auto shows = [&](const std::optional<std::size_t>& copy) {
     return storage.kind->layouts[place][state(id, copy)].valid();
   };

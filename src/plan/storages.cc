@@ -75,9 +75,8 @@ class StorageCollector {
       storage.maker = PlanVariableId(v);
       storage.operand = static_cast<std::uint32_t>(variable.uses.size() + o);
       storage.persistent = variable.kind == PlanVariable::Kind::kInput;
-      storage.made_at = storage.persistent
-                            ? 0
-                            : static_cast<std::int64_t>(variable.index);
+      storage.made_at =
+          storage.persistent ? 0 : static_cast<std::int64_t>(variable.index);
     }
   }
 

@@ -210,8 +210,8 @@ class Reader {
     out.src = layout(at["src"]);
     out.dst = layout(at["dst"]);
     if (at.has("source")) {
-      out.source = static_cast<std::size_t>(
-          at["source"].integer(0, num_copies_ - 1));
+      out.source =
+          static_cast<std::size_t>(at["source"].integer(0, num_copies_ - 1));
     }
     out.made_at = at["made_at"].integer(0, ops());
     out.freed_at = at["freed_at"].integer(out.made_at, ops());

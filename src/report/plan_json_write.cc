@@ -127,13 +127,12 @@ class Writer {
   Json clash() const {
     const PlanClash& clash = plan_.clash;
     return {{"pins", clash.pins},
-            {"memory",
-             list_of(clash.memory,
-                     [](const PlanClash::Step& step) -> Json {
-                       return {{"at", step.at},
-                               {"node", step.node},
-                               {"bytes_short", step.bytes_short}};
-                     })},
+            {"memory", list_of(clash.memory,
+                               [](const PlanClash::Step& step) -> Json {
+                                 return {{"at", step.at},
+                                         {"node", step.node},
+                                         {"bytes_short", step.bytes_short}};
+                               })},
             {"irreducible", clash.irreducible}};
   }
 

@@ -74,8 +74,7 @@ class Printer {
       line("  {} a rank at {}: {} short",
            memory.limit_bytes ? bytes_text(*memory.limit_bytes)
                               : std::string("the memory"),
-           step.node.empty() ? std::string("the end")
-                             : "`" + step.node + "`",
+           step.node.empty() ? std::string("the end") : "`" + step.node + "`",
            bytes_text(step.bytes_short));
     }
   }

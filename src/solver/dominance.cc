@@ -45,8 +45,7 @@ double most_beyond(Network& network, int v, std::size_t a, std::size_t b) {
 // All that decides which choices of a variable are dominated. Repeated layers
 // have many variables alike, and tables of equal content have equal ids.
 std::vector<double> fingerprint(Network& network, int v) {
-  const NetVariable& variable =
-      network.variables[static_cast<std::size_t>(v)];
+  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
   std::vector<double> out = variable.costs;
   out.push_back(static_cast<double>(variable.edges.size()));
   for (const int e : variable.edges) {

@@ -53,18 +53,18 @@ std::vector<int> best_at_any_price(Network& network, int v) {
 // For each choice of the neighbours (two, one or none) the least cost over the
 // choices of a variable, and the first choice that attains it.
 Marginal minimise(const Network& network, const std::vector<double>& costs,
-                    const std::vector<int>& tables,
-                    const std::vector<int>& sizes, std::size_t entries) {
+                  const std::vector<int>& tables, const std::vector<int>& sizes,
+                  std::size_t entries) {
   Marginal out{std::vector<double>(entries, kInfinity),
-                 std::vector<int>(entries, 0)};
+               std::vector<int>(entries, 0)};
   const std::size_t last =
       tables.size() == 2 ? static_cast<std::size_t>(sizes[1]) : 1;
   const double nothing = 0;
   for (std::size_t c = 0; c < costs.size(); ++c) {
-    const double* first =
-        tables.empty() ? &nothing
-                       : network.tables().costs(tables[0]).data() +
-                             c * static_cast<std::size_t>(sizes[0]);
+    const double* first = tables.empty()
+                              ? &nothing
+                              : network.tables().costs(tables[0]).data() +
+                                    c * static_cast<std::size_t>(sizes[0]);
     const double* second =
         tables.size() < 2 ? &nothing
                           : network.tables().costs(tables[1]).data() + c * last;

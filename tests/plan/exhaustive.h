@@ -67,8 +67,7 @@ class Exhaustive {
   std::int64_t from_segment(const PlanStorage& storage, StorageState made,
                             std::size_t segment, const States& held) const {
     if (segment == storage.segments.size()) return 0;
-    const auto states =
-        static_cast<StorageState>(storage.kind->num_states());
+    const auto states = static_cast<StorageState>(storage.kind->num_states());
     std::int64_t best = std::numeric_limits<std::int64_t>::max();
     for (StorageState a = 0; a < states; ++a) {
       for (StorageState b = a; b < states; ++b) {
@@ -77,16 +76,15 @@ class Exhaustive {
         std::int64_t sum = making(*storage.kind, held, next);
         const UseSegment& uses = storage.segments[segment];
         for (std::size_t u = uses.first; u < uses.first + uses.count; ++u) {
-          const StorageState wanted =
-              storage.kind->wanted[u][pick(storage.uses[u].variable,
-                                           storage.uses[u].operand)];
+          const StorageState wanted = storage.kind->wanted[u][pick(
+              storage.uses[u].variable, storage.uses[u].operand)];
           if (!next.contains(wanted)) {
             sum += nearest(*storage.kind, next, wanted);
           }
         }
         if (sum >= best) continue;
-        best = std::min(
-            best, sum + from_segment(storage, made, segment + 1, next));
+        best = std::min(best,
+                        sum + from_segment(storage, made, segment + 1, next));
       }
     }
     return best;

@@ -37,8 +37,8 @@ inline void check_plan(const Plan& plan) {
       const PlannedCopy& before = plan.copies[other];
       if (before.from == copy.from && before.dst == copy.dst &&
           !before.steps.empty() && !copy.steps.empty()) {
-        CHECK((before.freed_at < copy.made_at ||
-               copy.freed_at < before.made_at));
+        CHECK(
+            (before.freed_at < copy.made_at || copy.freed_at < before.made_at));
       }
     }
     for (const PlannedStep& step : copy.steps)
@@ -57,8 +57,8 @@ inline void check_plan(const Plan& plan) {
     CHECK(copy.from == input.from);
     // A copy that is seen as another value lies as it says itself.
     if (!copy.steps.empty()) {
-      CHECK(copy.src == (copy.source ? plan.copies[*copy.source].dst
-                                     : made[input.from]));
+      CHECK(copy.src ==
+            (copy.source ? plan.copies[*copy.source].dst : made[input.from]));
     }
     CHECK(copy.dst == input.layout);
     CHECK(copy.made_at <= at);
@@ -82,14 +82,13 @@ inline void check_plan(const Plan& plan) {
     CHECK_FALSE(output.value.layout.has_partial());
     if (output.target.empty()) continue;
     const auto target = std::find_if(
-        plan.values.begin(), plan.values.end(), [&](const PlannedValue& v) {
-          return v.name == output.target;
-        });
+        plan.values.begin(), plan.values.end(),
+        [&](const PlannedValue& v) { return v.name == output.target; });
     REQUIRE(target != plan.values.end());
-    CHECK(output.value.layout == (output.kind == "gradient"
-                                      ? target->state_layout.value_or(
-                                            target->tensor.layout)
-                                      : target->tensor.layout));
+    CHECK(output.value.layout ==
+          (output.kind == "gradient"
+               ? target->state_layout.value_or(target->tensor.layout)
+               : target->tensor.layout));
   }
   CHECK(*plan.objective_nanoseconds == compute + communication - hidden);
   CHECK(plan.summary.compute_nanoseconds == compute);

@@ -40,13 +40,13 @@ inline Graph random_graph(const OpRegistry& registry, std::mt19937& draw,
                       name.c_str());
         break;
       case 2:
-        made = add_op(b, "aten.relu.default", {{"", TensorArg{0}}},
-                      {operand()}, name.c_str());
+        made = add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {operand()},
+                      name.c_str());
         break;
       default:
-        made = add_op(b, "aten.permute.default",
-                      {{"", TensorArg{0}}, {"", swap}}, {operand()},
-                      name.c_str());
+        made =
+            add_op(b, "aten.permute.default", {{"", TensorArg{0}}, {"", swap}},
+                   {operand()}, name.c_str());
         break;
     }
     values.push_back(made);

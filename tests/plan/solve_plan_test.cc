@@ -84,9 +84,9 @@ TEST_CASE("plans of random graphs keep their invariants on two mesh dims") {
     PlanOptions options;
     options.overlap = 0.25 * (i % 3);
     options.optimizer = i % 2 == 0 ? Optimizer::kAdamW : Optimizer::kNone;
-    test::check_plan(value_of(
-        make_plan(graph, value_of(DeviceMesh::parse("2,2")),
-                  default_topology(), RuleBook(), registry, options)));
+    test::check_plan(
+        value_of(make_plan(graph, value_of(DeviceMesh::parse("2,2")),
+                           default_topology(), RuleBook(), registry, options)));
   }
 }
 

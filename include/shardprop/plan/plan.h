@@ -149,8 +149,8 @@ struct UnsupportedOp {
 // the others can, provided `irreducible`.
 struct PlanClash {
   struct Step {
-    std::int64_t at = 0;   // index of the node that runs then
-    std::string node;      // its name; empty at the end of the program
+    std::int64_t at = 0;           // index of the node that runs then
+    std::string node;              // its name; empty at the end of the program
     std::int64_t bytes_short = 0;  // beyond the limit, whatever else is chosen
     friend bool operator==(const Step&, const Step&) = default;
   };

@@ -74,10 +74,10 @@ struct UseSegment {
 
 struct PlanStorage {
   PlanVariableId maker;
-  std::uint32_t operand = 0;    // among the operands of its maker's choices
-  std::int64_t made_at = 0;     // slot of its maker; 0 for inputs
-  bool persistent = false;      // an input: lives throughout as it was given
-  std::vector<ValueId> values;  // the one that was made, then its views
+  std::uint32_t operand = 0;     // among the operands of its maker's choices
+  std::int64_t made_at = 0;      // slot of its maker; 0 for inputs
+  bool persistent = false;       // an input: lives throughout as it was given
+  std::vector<ValueId> values;   // the one that was made, then its views
   std::vector<StorageUse> uses;  // by slot
   std::vector<UseSegment> segments;
   std::shared_ptr<const StorageClass> kind;
