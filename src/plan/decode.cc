@@ -159,6 +159,7 @@ void sort_copies(PlanAssignment& plan) {
 PlanAssignment PlanNetwork::decode(
     std::span<const std::uint32_t> assignment) const {
   PlanAssignment out;
+  out.choices.reserve(variable_.size());
   for (const solver::VariableId variable : variable_) {
     out.choices.push_back(assignment[variable.index()]);
   }
@@ -170,11 +171,13 @@ PlanAssignment PlanNetwork::decode(
           out.choices[variable.index()], operand);
     };
     std::vector<StorageState> wanted;
+    wanted.reserve(storage.uses.size());
     for (std::size_t u = 0; u < storage.uses.size(); ++u) {
       wanted.push_back(storage.kind->wanted[u][pick(storage.uses[u].variable,
                                                     storage.uses[u].operand)]);
     }
     std::vector<HeldSet> held;
+    held.reserve(stretches_[s].size());
     for (const Stretch& stretch : stretches_[s]) {
       held.push_back((*stretch.sets)[assignment[stretch.variable.index()]]);
     }
