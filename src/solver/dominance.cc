@@ -46,8 +46,10 @@ double most_beyond(Network& network, int v, std::size_t a, std::size_t b) {
 // have many variables alike, and tables of equal content have equal ids.
 std::vector<double> fingerprint(Network& network, int v) {
   const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
-  std::vector<double> out = variable.costs;
-  out.push_back(static_cast<double>(variable.edges.size()));
+  // Counts first, so that no two lists read the same.
+  std::vector<double> out{static_cast<double>(variable.costs.size()),
+                          static_cast<double>(variable.edges.size())};
+  out.insert(out.end(), variable.costs.begin(), variable.costs.end());
   for (const int e : variable.edges) {
     out.push_back(
         network.table_from(network.edges[static_cast<std::size_t>(e)], v));

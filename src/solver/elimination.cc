@@ -103,8 +103,9 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap,
   if (entries > cap) return false;
   Marginal* known = nullptr;
   if (memo != nullptr) {
-    std::vector<double> key = variable.costs;
-    for (const int table : tables) key.push_back(table);
+    std::vector<double> key{static_cast<double>(variable.costs.size())};
+    key.insert(key.end(), variable.costs.begin(), variable.costs.end());
+    key.insert(key.end(), tables.begin(), tables.end());
     known = &(*memo)[std::move(key)];
   }
   Marginal own;

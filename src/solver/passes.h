@@ -40,7 +40,7 @@ struct Marginal {
   std::vector<double> best;
   std::vector<int> choice;
 };
-// By costs of the variable, then its tables.
+// By the number of choices, their costs, and the tables.
 using EliminationMemo = std::map<std::vector<double>, Marginal>;
 
 // Takes out `v`, which has at most two neighbours, by minimising over its
