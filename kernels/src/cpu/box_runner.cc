@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <fstream>
@@ -24,7 +25,7 @@ constexpr std::int64_t kTileBytes = 128;       // along src: two cache lines
 constexpr std::int64_t kGather = 1024;         // elements of a strided row
 constexpr std::int64_t kSegment = 256 * 1024;  // bytes of dst; longest item
 
-enum class Kind {
+enum class Kind : std::uint8_t {
   kRows,       // adjacent elements on both sides, or a fill
   kTranspose,  // adjacent on both sides, but along different dims
   kStrided,    // anything
@@ -32,15 +33,14 @@ enum class Kind {
 
 // A box cut into items that can be done in any order.
 struct Work {
-  const Box* box;
+  std::byte* dst;
+  const std::byte* src;
+  std::uint32_t first_dim;  // of its dims among those of all works
+  std::uint8_t rank;        // at least 1
+  std::uint8_t outer_rank;  // dims that an item has one index of
   Kind kind;
-  int outer_rank;       // dims that an item has one index of
-  std::int64_t outer;   // product of these dims
-  std::int64_t rows;    // kRows: of the dim outside the innermost
-  std::int64_t run;     // elements of the innermost dim
   std::int64_t pieces;  // that the innermost dim is cut into
   std::int64_t piece;   // elements of one
-  std::int64_t tiles;   // kTranspose: along src
   std::int64_t items;
   std::int64_t item_bytes;  // read and written by one item
   std::int64_t before;      // read and written by the works before this one
@@ -52,7 +52,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 
 class Runner {
  public:
-  Runner(std::span<Box> boxes, const Transform& transform)
+  Runner(const BoxList& boxes, const Transform& transform)
       : rows_(row_kernels()),
         transform_(transform),
         from_(size_of(transform.from)),
@@ -65,8 +65,10 @@ class Runner {
               : static_cast<const std::byte*>(transform.fill)[i % to_];
     }
     works_.reserve(boxes.size());
-    for (Box& box : boxes) add(box);
+    dims_.reserve(2 * boxes.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i) add(boxes[i]);
     stream_ = exceeds_caches(bytes_);
+    for (const Work& work : works_) order_rows(work);
   }
 
   void run(ThreadPool* pool) {
@@ -85,54 +87,70 @@ class Runner {
   }
 
  private:
-  void add(Box& box) {
-    Work work{};
-    work.box = &box;
-    work.before = bytes_;
-    work.outer_rank = std::max(box.rank - 1, 0);
-    const BoxDim unit{1, to_, from_};
-    const BoxDim& inner = box.rank > 0 ? box.dims[box.rank - 1] : unit;
-    work.run = inner.size;
+  void add(Box box) {
+    if (box.rank == 0) box.add(1, to_, from_);
+    const BoxDim& inner = box.dims[box.rank - 1];
     const bool filling = box.src == nullptr;
-    std::int64_t elements = 0;  // of one item
+    Work work{};
+    work.outer_rank = static_cast<std::uint8_t>(box.rank - 1);
+    work.piece = std::min(inner.size, kSegment / to_);
+    std::int64_t elements = work.piece;  // of one item
+    std::int64_t parts = 1;              // that the last outer dim is cut into
     if (inner.dst == to_ && (filling || inner.src == from_)) {
       work.kind = Kind::kRows;
-      work.piece = std::min(work.run, kSegment / to_);
-      work.pieces = ceil_div(work.run, work.piece);
-      if (!filling && box.rank > 2) read_in_order(box);
-      work.rows = box.rank > 1 ? box.dims[--work.outer_rank].size : 1;
-      elements = work.piece;
+      if (box.rank > 1) parts = box.dims[--work.outer_rank].size;
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
       work.kind = Kind::kTranspose;
-      const std::int64_t across = box.dims[--work.outer_rank].size;
-      work.rows = 1;
       work.piece = kTileRuns;
-      work.pieces = ceil_div(work.run, kTileRuns);
-      work.tiles = ceil_div(across, kTileBytes / from_);
+      parts = tiles_across(box.dims[--work.outer_rank].size);
       elements = kTileRuns * (kTileBytes / from_);
     } else {
       work.kind = Kind::kStrided;
-      work.rows = 1;
-      work.piece = std::min(work.run, kSegment / to_);
-      work.pieces = ceil_div(work.run, work.piece);
-      elements = work.piece;
     }
-    work.outer = 1;
-    for (int d = 0; d < work.outer_rank; ++d) work.outer *= box.dims[d].size;
-    work.items = work.outer * work.rows * work.pieces *
-                 (work.kind == Kind::kTranspose ? work.tiles : 1);
+    work.dst = box.dst;
+    work.src = box.src;
+    work.rank = static_cast<std::uint8_t>(box.rank);
+    work.first_dim = static_cast<std::uint32_t>(dims_.size());
+    dims_.insert(dims_.end(), box.dims.begin(), box.dims.begin() + box.rank);
+    work.pieces = ceil_div(inner.size, work.piece);
+    work.items = work.pieces * parts;
+    for (int d = 0; d < work.outer_rank; ++d) work.items *= box.dims[d].size;
     work.item_bytes = elements * (to_ + (filling ? 0 : from_));
+    work.before = bytes_;
     bytes_ += work.items * work.item_bytes;
     works_.push_back(work);
   }
 
-  // Rows are read in the order they lie in memory, as the prefetchers like it;
-  // where they are written to matters less.
-  static void read_in_order(Box& box) {
-    std::stable_sort(box.dims.begin(), box.dims.begin() + box.rank - 1,
+  // Of a transposition, along src.
+  std::int64_t tiles_across(std::int64_t elements) const {
+    return ceil_div(elements, kTileBytes / from_);
+  }
+
+  const BoxDim* dims_of(const Work& work) const {
+    return dims_.data() + work.first_dim;
+  }
+
+  // Rows go in the order of one side, so that the other side is met in as many
+  // places at once as the last outer dim is long. Beyond the caches few places
+  // keep the pages open and the prefetchers going; within them, what counts is
+  // how many rows run in one call.
+  void order_rows(const Work& work) {
+    if (work.kind != Kind::kRows || work.rank < 3 || work.src == nullptr) {
+      return;
+    }
+    BoxDim* const in_dst = dims_.data() + work.first_dim;
+    const int outer = work.rank - 1;
+    std::array<BoxDim, kMaxBoxDims> in_src;
+    std::copy_n(in_dst, outer, in_src.begin());
+    std::stable_sort(in_src.begin(), in_src.begin() + outer,
                      [](const BoxDim& a, const BoxDim& b) {
                        return std::abs(a.src) > std::abs(b.src);
                      });
+    const std::int64_t by_dst = in_dst[outer - 1].size;
+    const std::int64_t by_src = in_src[outer - 1].size;
+    if (stream_ ? by_src < by_dst : by_src > by_dst) {
+      std::copy_n(in_src.begin(), outer, in_dst);
+    }
   }
 
   // If there is a dim that src is dense along, brings it next to the innermost.
@@ -183,10 +201,10 @@ class Runner {
   };
 
   // Where an index into the outer dims, row-major, starts.
-  static Place place(const Work& work, std::int64_t index) {
-    Place at{work.box->dst, work.box->src};
+  Place place(const Work& work, std::int64_t index) const {
+    Place at{work.dst, work.src};
     for (int d = work.outer_rank - 1; d >= 0; --d) {
-      const BoxDim& dim = work.box->dims[d];
+      const BoxDim& dim = dims_of(work)[d];
       const std::int64_t i = index % dim.size;
       index /= dim.size;
       at.dst += i * dim.dst;
@@ -196,10 +214,9 @@ class Runner {
   }
 
   void run_rows(const Work& work, std::int64_t begin, std::int64_t end) const {
-    const Box& box = *work.box;
-    const BoxDim row_dim =
-        box.rank > 1 ? box.dims[box.rank - 2] : BoxDim{1, 0, 0};
-    const std::int64_t per_outer = work.rows * work.pieces;
+    const BoxDim* const inner = dims_of(work) + work.rank - 1;
+    const BoxDim row_dim = work.rank > 1 ? inner[-1] : BoxDim{1, 0, 0};
+    const std::int64_t per_outer = row_dim.size * work.pieces;
     while (begin < end) {
       const Place at = place(work, begin / per_outer);
       const std::int64_t row = begin % per_outer / work.pieces;
@@ -209,16 +226,16 @@ class Runner {
                   row_dim.dst,
                   row_dim.src,
                   1,
-                  work.run};
+                  inner->size};
       if (at.src != nullptr) panel.src += row * row_dim.src;
       std::int64_t items = 0;
       if (work.pieces == 1) {
-        items = std::min(work.rows - row, end - begin);
+        items = std::min(row_dim.size - row, end - begin);
         panel.rows = items;
       } else {
         items = std::min(work.pieces - piece, end - begin);
         const std::int64_t first = piece * work.piece;
-        panel.width = std::min(work.run - first, items * work.piece);
+        panel.width = std::min(inner->size - first, items * work.piece);
         panel.dst += first * to_;
         if (at.src != nullptr) panel.src += first * from_;
       }
@@ -243,14 +260,13 @@ class Runner {
   }
 
   void run_tiles(const Work& work, std::int64_t begin, std::int64_t end) const {
-    const Box& box = *work.box;
-    const BoxDim& across = box.dims[box.rank - 2];  // src is dense along it
-    const BoxDim& along = box.dims[box.rank - 1];   // dst is
+    const BoxDim& along = dims_of(work)[work.rank - 1];   // dst is dense
+    const BoxDim& across = dims_of(work)[work.rank - 2];  // src is
     const std::int64_t tile_rows = kTileBytes / from_;
     alignas(64) std::byte tile[kTileRuns * kTileBytes];
     const auto transpose =
         rows_.transpose[std::countr_zero(static_cast<std::uint64_t>(from_))];
-    const std::int64_t per_outer = work.pieces * work.tiles;
+    const std::int64_t per_outer = work.pieces * tiles_across(across.size);
     for (; begin < end; ++begin) {
       const Place at = place(work, begin / per_outer);
       const std::int64_t c = begin % per_outer / work.pieces * tile_rows;
@@ -277,10 +293,8 @@ class Runner {
   void run_strided(const Work& work, std::int64_t index) const {
     const Place at = place(work, index / work.pieces);
     const std::int64_t begin = index % work.pieces * work.piece;
-    const std::int64_t end = std::min(begin + work.piece, work.run);
-    const Box& box = *work.box;
-    const BoxDim inner =
-        box.rank > 0 ? box.dims[box.rank - 1] : BoxDim{1, to_, from_};
+    const BoxDim& inner = dims_of(work)[work.rank - 1];
+    const std::int64_t end = std::min(begin + work.piece, inner.size);
     alignas(64) std::byte gathered[kGather * 16];
     alignas(64) std::byte result[kGather * 16];
     for (std::int64_t i = begin; i < end; i += kGather) {
@@ -333,6 +347,7 @@ class Runner {
   const bool plain_;  // bits are copied
   Pattern pattern_;
   std::vector<Work> works_;
+  std::vector<BoxDim> dims_;
   std::int64_t bytes_ = 0;
   std::int64_t tasks_ = 1;
   bool stream_ = false;
@@ -376,7 +391,7 @@ std::int64_t task_count(std::int64_t bytes, const ThreadPool* pool) {
   return std::min<std::int64_t>(bytes / kTask, 8L * pool->threads());
 }
 
-void run_boxes(std::span<Box> boxes, const Transform& transform,
+void run_boxes(const BoxList& boxes, const Transform& transform,
                const CpuOptions& options) {
   if (!boxes.empty()) Runner(boxes, transform).run(options.pool);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <span>
+#include <cstdint>
 
 #include <shardprop/kernels/cpu.h>
 
@@ -18,9 +17,8 @@ struct Transform {
   const void* fill = nullptr;
 };
 
-// Runs simplified boxes, in any order and on all threads of the pool. Their
-// outer dims may be left in another order.
-void run_boxes(std::span<Box> boxes, const Transform& transform,
+// Runs simplified boxes, in any order and on all threads of the pool.
+void run_boxes(const BoxList& boxes, const Transform& transform,
                const CpuOptions& options);
 
 // Whether a call that reads and writes so many bytes should store past the

@@ -29,7 +29,30 @@ void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
   std::memcpy(dst + i, src + i, static_cast<std::size_t>(width - i));
 }
 
+// Rows of kBytes to 2 * kBytes bytes: two moves that may overlap, as a call of
+// memcpy would take longer than what it copies.
+template <std::int64_t kBytes>
+void copy_short_rows(const Panel& panel) {
+  const std::int64_t last = panel.width - kBytes;
+  for (std::int64_t r = 0; r < panel.rows; ++r) {
+    std::byte* dst = panel.dst + r * panel.dst_stride;
+    const std::byte* src = panel.src + r * panel.src_stride;
+    std::memcpy(dst, src, kBytes);
+    std::memcpy(dst + last, src + last, kBytes);
+  }
+}
+
 void copy(const Panel& panel, bool stream) {
+  if (panel.width < kStreamed) {
+    if (panel.width >= 64) return copy_short_rows<64>(panel);
+    if (panel.width >= 32) return copy_short_rows<32>(panel);
+    if (panel.width >= 16) return copy_short_rows<16>(panel);
+    if (panel.width >= 8) return copy_short_rows<8>(panel);
+    if (panel.width >= 4) return copy_short_rows<4>(panel);
+    if (panel.width >= 2) return copy_short_rows<2>(panel);
+    if (panel.width == 1) return copy_short_rows<1>(panel);
+    return;
+  }
   for (std::int64_t r = 0; r < panel.rows; ++r) {
     copy_row(panel.dst + r * panel.dst_stride, panel.src + r * panel.src_stride,
              panel.width, stream);
@@ -96,8 +119,9 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   constexpr std::int64_t kPerLine = kLine / kTo;
   std::int64_t i = 0;
   // Elements that straddle lines cannot be streamed.
-  if (stream && width >= kStreamed / kTo &&
-      reinterpret_cast<std::intptr_t>(dst) % kTo == 0) {
+  stream = stream && width >= kStreamed / kTo &&
+           reinterpret_cast<std::intptr_t>(dst) % kTo == 0;
+  if (stream) {
     std::int64_t head = bytes_to_line(dst) / kTo;
     for (; head >= kStep; head -= kStep, i += kStep) {
       cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
@@ -116,7 +140,12 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   for (; i + kStep <= width; i += kStep) {
     cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
   }
-  if (i < width) {
+  if (i == width) return;
+  if (!stream && width >= kStep) {
+    // Some elements once more, to the same result.
+    i = width - kStep;
+    cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
+  } else {
     cast_some<From, To, kScale>(dst + i * kTo, src + i * kFrom, width - i,
                                 scale);
   }
