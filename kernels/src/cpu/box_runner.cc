@@ -1,18 +1,12 @@
 #include "box_runner.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+#include "call_size.h"
 #include "rows.h"
 
 namespace shardprop::kernels::cpu {
@@ -20,13 +14,17 @@ namespace {
 
 // A tile of a transposition is copied here first and leaves in whole rows, so
 // that they can be cast and streamed.
-constexpr std::int64_t kTileRuns = 128;        // elements along dst
-constexpr std::int64_t kTileBytes = 128;       // along src: two cache lines
-constexpr std::int64_t kGather = 1024;         // elements of a strided row
-constexpr std::int64_t kSegment = 256 * 1024;  // bytes of dst; longest item
+constexpr std::int64_t kTileRuns = 128;   // elements along dst
+constexpr std::int64_t kTileBytes = 128;  // along src: two cache lines
+constexpr std::int64_t kGather = 1024;    // elements of a strided row
+constexpr std::int64_t kLongRow = 1024;   // bytes that need no blocks
+constexpr std::int64_t kBlockRows = 8;
+constexpr std::int64_t kBlockBytes = 64 * 1024;  // read, and fetched ahead
+constexpr std::int64_t kSegment = 256 * 1024;    // bytes of dst; longest item
 
 enum class Kind : std::uint8_t {
   kRows,       // adjacent elements on both sides, or a fill
+  kBlocks,     // rows that adjoin in src, some at a time, see rows_of_block()
   kTranspose,  // adjacent on both sides, but along different dims
   kStrided,    // anything
 };
@@ -40,7 +38,7 @@ struct Work {
   std::uint8_t outer_rank;  // dims that an item has one index of
   Kind kind;
   std::int64_t pieces;  // that the innermost dim is cut into
-  std::int64_t piece;   // elements of one
+  std::int64_t piece;   // elements of one; kBlocks: rows, of the dim before
   std::int64_t items;
   std::int64_t item_bytes;  // read and written by one item
   std::int64_t before;      // read and written by the works before this one
@@ -64,11 +62,10 @@ class Runner {
               ? std::byte{0}
               : static_cast<const std::byte*>(transform.fill)[i % to_];
     }
+    stream_ = exceeds_caches(bytes_of(boxes));
     works_.reserve(boxes.size());
     dims_.reserve(2 * boxes.size());
     for (std::size_t i = 0; i < boxes.size(); ++i) add(boxes[i]);
-    stream_ = exceeds_caches(bytes_);
-    for (const Work& work : works_) order_rows(work);
   }
 
   void run(ThreadPool* pool) {
@@ -87,32 +84,51 @@ class Runner {
   }
 
  private:
+  // Read and written by all boxes.
+  std::int64_t bytes_of(const BoxList& boxes) const {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      const Box box = boxes[i];
+      bytes += box.count() * (to_ + (box.src == nullptr ? 0 : from_));
+    }
+    return bytes;
+  }
+
   void add(Box box) {
     if (box.rank == 0) box.add(1, to_, from_);
     const BoxDim& inner = box.dims[box.rank - 1];
     const bool filling = box.src == nullptr;
     Work work{};
+    work.kind = Kind::kStrided;
     work.outer_rank = static_cast<std::uint8_t>(box.rank - 1);
     work.piece = std::min(inner.size, kSegment / to_);
+    work.pieces = ceil_div(inner.size, work.piece);
     std::int64_t elements = work.piece;  // of one item
     std::int64_t parts = 1;              // that the last outer dim is cut into
     if (inner.dst == to_ && (filling || inner.src == from_)) {
       work.kind = Kind::kRows;
-      if (box.rank > 1) parts = box.dims[--work.outer_rank].size;
+      if (!filling && box.rank > 2) order_rows(box);
+      if (const std::int64_t rows = rows_of_block(box); rows > 1) {
+        work.kind = Kind::kBlocks;
+        work.outer_rank -= 2;
+        work.piece = rows;
+        work.pieces = ceil_div(box.dims[work.outer_rank].size, rows);
+        elements = rows * box.dims[box.rank - 2].size * inner.size;
+      } else if (box.rank > 1) {
+        parts = box.dims[--work.outer_rank].size;
+      }
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
       work.kind = Kind::kTranspose;
       work.piece = kTileRuns;
+      work.pieces = ceil_div(inner.size, kTileRuns);
       parts = tiles_across(box.dims[--work.outer_rank].size);
       elements = kTileRuns * (kTileBytes / from_);
-    } else {
-      work.kind = Kind::kStrided;
     }
     work.dst = box.dst;
     work.src = box.src;
     work.rank = static_cast<std::uint8_t>(box.rank);
     work.first_dim = static_cast<std::uint32_t>(dims_.size());
     dims_.insert(dims_.end(), box.dims.begin(), box.dims.begin() + box.rank);
-    work.pieces = ceil_div(inner.size, work.piece);
     work.items = work.pieces * parts;
     for (int d = 0; d < work.outer_rank; ++d) work.items *= box.dims[d].size;
     work.item_bytes = elements * (to_ + (filling ? 0 : from_));
@@ -130,27 +146,36 @@ class Runner {
     return dims_.data() + work.first_dim;
   }
 
-  // Rows go in the order of one side, so that the other side is met in as many
-  // places at once as the last outer dim is long. Beyond the caches few places
-  // keep the pages open and the prefetchers going; within them, what counts is
-  // how many rows run in one call.
-  void order_rows(const Work& work) {
-    if (work.kind != Kind::kRows || work.rank < 3 || work.src == nullptr) {
-      return;
-    }
-    BoxDim* const in_dst = dims_.data() + work.first_dim;
-    const int outer = work.rank - 1;
+  // Beyond the caches rows are read in the order they lie in memory. Reading
+  // from several places at once can take twice the time, depending on how far
+  // they are apart; writing to several does not. Within the caches what counts
+  // is how many rows run in one call.
+  void order_rows(Box& box) const {
+    const int outer = box.rank - 1;
     std::array<BoxDim, kMaxBoxDims> in_src;
-    std::copy_n(in_dst, outer, in_src.begin());
+    std::copy_n(box.dims.begin(), outer, in_src.begin());
     std::stable_sort(in_src.begin(), in_src.begin() + outer,
                      [](const BoxDim& a, const BoxDim& b) {
                        return std::abs(a.src) > std::abs(b.src);
                      });
-    const std::int64_t by_dst = in_dst[outer - 1].size;
-    const std::int64_t by_src = in_src[outer - 1].size;
-    if (stream_ ? by_src < by_dst : by_src > by_dst) {
-      std::copy_n(in_src.begin(), outer, in_dst);
+    if (stream_ || in_src[outer - 1].size > box.dims[outer - 1].size) {
+      std::copy_n(in_src.begin(), outer, box.dims.begin());
     }
+  }
+
+  // Where memory is read from end to end but leaves in short rows for several
+  // places: how many of the longer rows that adjoin in src make a block, which
+  // goes to one place after the other while the next is fetched. Otherwise 0.
+  std::int64_t rows_of_block(const Box& box) const {
+    if (!stream_ || !plain_ || box.src == nullptr || box.rank < 3) return 0;
+    const BoxDim& inner = box.dims[box.rank - 1];
+    const BoxDim& places = box.dims[box.rank - 2];
+    const BoxDim& rows = box.dims[box.rank - 3];
+    if (places.src != inner.size * inner.src || places.src >= kLongRow ||
+        rows.src != places.size * places.src) {
+      return 0;
+    }
+    return std::min({kBlockRows, kBlockBytes / rows.src, rows.size});
   }
 
   // If there is a dim that src is dense along, brings it next to the innermost.
@@ -188,6 +213,8 @@ class Runner {
     switch (work.kind) {
       case Kind::kRows:
         return run_rows(work, begin, end);
+      case Kind::kBlocks:
+        return run_blocks(work, begin, end);
       case Kind::kTranspose:
         return run_tiles(work, begin, end);
       case Kind::kStrided:
@@ -241,6 +268,33 @@ class Runner {
       }
       run_panel(panel, stream_);
       begin += items;
+    }
+  }
+
+  void run_blocks(const Work& work, std::int64_t begin,
+                  std::int64_t end) const {
+    const BoxDim& rows = dims_of(work)[work.rank - 3];
+    const BoxDim& places = dims_of(work)[work.rank - 2];
+    const BoxDim& inner = dims_of(work)[work.rank - 1];
+    for (; begin < end; ++begin) {
+      Place at = place(work, begin / work.pieces);
+      const std::int64_t first = begin % work.pieces * work.piece;
+      const std::int64_t count = std::min(work.piece, rows.size - first);
+      at.dst += first * rows.dst;
+      at.src += first * rows.src;
+      const bool last = first + count == rows.size;
+      const std::byte* next = last ? nullptr : at.src + count * rows.src;
+      for (std::int64_t i = 0; i < places.size; ++i) {
+        run_panel({.dst = at.dst + i * places.dst,
+                   .src = at.src + i * places.src,
+                   .dst_stride = rows.dst,
+                   .src_stride = rows.src,
+                   .rows = count,
+                   .width = inner.size,
+                   .ahead = next},
+                  stream_);
+        if (!last) next += count * places.src;
+      }
     }
   }
 
@@ -353,43 +407,7 @@ class Runner {
   bool stream_ = false;
 };
 
-// Of the caches that one core reaches. sysconf() is asked last: on AMD it adds
-// up the whole package, most of which a core does not reach.
-std::int64_t last_level_cache() {
-  for (const char* path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
-                           "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
-    std::int64_t kib = 0;
-    char unit = 0;
-    if (std::ifstream file(path); file >> kib >> unit && unit == 'K') {
-      return kib * 1024;
-    }
-  }
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long size = sysconf(level); size > 0) return size;
-  }
-  return 32 << 20;  // where nobody tells
-}
-
 }  // namespace
-
-bool exceeds_caches(std::int64_t bytes) {
-  static const std::int64_t last_level = last_level_cache();
-  return bytes > last_level;
-}
-
-void finish_stores() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
-std::int64_t task_count(std::int64_t bytes, const ThreadPool* pool) {
-  constexpr std::int64_t kWorthWaking = 4 << 20;
-  constexpr std::int64_t kTask = 1 << 19;
-  if (pool == nullptr || pool->threads() == 1 || bytes < kWorthWaking) return 1;
-  // Some more than threads, for those that are held up.
-  return std::min<std::int64_t>(bytes / kTask, 8L * pool->threads());
-}
 
 void run_boxes(const BoxList& boxes, const Transform& transform,
                const CpuOptions& options) {

@@ -1,8 +1,10 @@
+#include <shardprop/kernels/cpu.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "../plan/elementwise_plan.h"
-#include "box_runner.h"
+#include "call_size.h"
 #include "rows.h"
 
 namespace shardprop::kernels::cpu {

@@ -54,6 +54,11 @@ void copy(const Panel& panel, bool stream) {
     return;
   }
   for (std::int64_t r = 0; r < panel.rows; ++r) {
+    if (panel.ahead != nullptr) {
+      for (std::int64_t i = 0; i < panel.width; i += kLine) {
+        __builtin_prefetch(panel.ahead + r * panel.width + i);
+      }
+    }
     copy_row(panel.dst + r * panel.dst_stride, panel.src + r * panel.src_stride,
              panel.width, stream);
   }
