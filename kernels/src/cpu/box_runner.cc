@@ -19,8 +19,8 @@ constexpr std::int64_t kTileBytes = 128;  // along src: two cache lines
 constexpr std::int64_t kGather = 1024;    // elements of a strided row
 constexpr std::int64_t kLongRow = 1024;   // bytes that need no blocks
 constexpr std::int64_t kBlockRows = 8;
-constexpr std::int64_t kBlockBytes = 64 * 1024;  // read, and fetched ahead
-constexpr std::int64_t kSegment = 256 * 1024;    // bytes of dst; longest item
+constexpr std::int64_t kBlockBytes = 64 << 10;  // read, and fetched ahead
+constexpr std::int64_t kSegment = 256 << 10;    // bytes of dst; longest item
 
 enum class Kind : std::uint8_t {
   kRows,       // adjacent elements on both sides, or a fill

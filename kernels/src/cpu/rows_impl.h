@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace shardprop::kernels::cpu::SHARDPROP_ROWS_NAMESPACE {
 namespace {
@@ -184,6 +185,14 @@ void scale_f64(const Panel& panel, double scale) {
   }
 }
 
+// a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1] and so on.
+template <int kFirst, class Vector, int... kIndex>
+Vector interleave(Vector a, Vector b, std::integer_sequence<int, kIndex...>) {
+  constexpr int kSide = sizeof...(kIndex);
+  return __builtin_shufflevector(a, b,
+                                 (kFirst + kIndex / 2 + kIndex % 2 * kSide)...);
+}
+
 // A square of kSide x kSide elements, kSide of them to a vector of 16 bytes:
 // each step interleaves the first half of the vectors with the second, and as
 // many steps as kSide has bits transpose.
@@ -196,17 +205,15 @@ void transpose_square(std::byte* dst, std::int64_t dst_stride,
   typedef T Loose __attribute__((vector_size(16), aligned(1), may_alias));
   Vector rows[kSide];
   Vector next[kSide];
-  Vector low;
-  Vector high;
   for (int i = 0; i < kSide; ++i) {
-    low[i] = static_cast<T>(i / 2 + (i % 2) * kSide);
-    high[i] = static_cast<T>(i / 2 + kSide / 2 + (i % 2) * kSide);
     rows[i] = *reinterpret_cast<const Loose*>(src + i * src_stride);
   }
+  constexpr std::make_integer_sequence<int, kSide> kAll;
   for (int step = 1; step < kSide; step *= 2) {
     for (int i = 0; i < kSide / 2; ++i) {
-      next[2 * i] = __builtin_shuffle(rows[i], rows[i + kSide / 2], low);
-      next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kSide / 2], high);
+      next[2 * i] = interleave<0>(rows[i], rows[i + kSide / 2], kAll);
+      next[2 * i + 1] =
+          interleave<kSide / 2>(rows[i], rows[i + kSide / 2], kAll);
     }
     for (int i = 0; i < kSide; ++i) rows[i] = next[i];
   }
