@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <vector>
 
 #include "call_size.h"
+#include "move_elements.h"
 #include "rows.h"
 
 namespace shardprop::kernels::cpu {
@@ -359,38 +359,12 @@ class Runner {
       if (at.src != nullptr) {
         panel.src = at.src + i * inner.src;
         if (inner.src != from_) {
-          move(gathered, from_, panel.src, inner.src, from_, count);
+          move_elements(gathered, from_, panel.src, inner.src, from_, count);
           panel.src = gathered;
         }
       }
       run_panel(panel, false);
-      if (!dense) move(dst, inner.dst, result, to_, to_, count);
-    }
-  }
-
-  template <std::size_t kSize>
-  static void move_elements(std::byte* dst, std::int64_t dst_stride,
-                            const std::byte* src, std::int64_t src_stride,
-                            std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::memcpy(dst + i * dst_stride, src + i * src_stride, kSize);
-    }
-  }
-
-  static void move(std::byte* dst, std::int64_t dst_stride,
-                   const std::byte* src, std::int64_t src_stride,
-                   std::int64_t size, std::int64_t count) {
-    switch (size) {
-      case 1:
-        return move_elements<1>(dst, dst_stride, src, src_stride, count);
-      case 2:
-        return move_elements<2>(dst, dst_stride, src, src_stride, count);
-      case 4:
-        return move_elements<4>(dst, dst_stride, src, src_stride, count);
-      case 8:
-        return move_elements<8>(dst, dst_stride, src, src_stride, count);
-      default:
-        return move_elements<16>(dst, dst_stride, src, src_stride, count);
+      if (!dense) move_elements(dst, inner.dst, result, to_, to_, count);
     }
   }
 
