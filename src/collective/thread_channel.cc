@@ -103,13 +103,14 @@ void ThreadChannel::run_tasks(Lock& lock, ThreadOp& op, std::size_t index) {
 void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
   std::vector<CollectiveCall> calls = std::move(op.calls);
   op.calls.clear();
-  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone,
-                 std::memory_order_release);
-  op.changed.notify_all();
-  // Owners may do anything when the last view of theirs goes.
+  // Owners may do anything when the last view of theirs goes; a wait that
+  // returns leaves nothing behind.
   lock.unlock();
   calls.clear();
   lock.lock();
+  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone,
+                 std::memory_order_release);
+  op.changed.notify_all();
 }
 
 void ThreadChannel::sweep() {

@@ -199,35 +199,6 @@ RegionCopies to_buffer(RegionCopies copies, std::span<const std::int64_t> shape,
   return copies;
 }
 
-namespace {
-
-// Lays the copies out one behind the other, on the side that `start_of` and
-// `step_of` name.
-RegionCopies as_message(RegionCopies copies, std::int64_t offset,
-                        Dims RegionCopy::* start_of, Dims CopyAxis::* step_of) {
-  for (RegionCopy& copy : copies) {
-    copy.*start_of = Dims{offset};
-    offset += copy.numel();
-    std::int64_t step = 1;
-    for (std::size_t a = copy.axes.size(); a-- > 0;) {
-      copy.axes[a].*step_of = Dims{step};
-      step *= copy.axes[a].size;
-    }
-  }
-  return copies;
-}
-
-}  // namespace
-
-RegionCopies from_message(RegionCopies copies, std::int64_t offset) {
-  return as_message(std::move(copies), offset, &RegionCopy::from,
-                    &CopyAxis::from);
-}
-
-RegionCopies to_message(RegionCopies copies, std::int64_t offset) {
-  return as_message(std::move(copies), offset, &RegionCopy::to, &CopyAxis::to);
-}
-
 RegionCopies merged(RegionCopies copies) {
   std::erase_if(copies,
                 [](const RegionCopy& copy) { return copy.numel() == 0; });
@@ -239,19 +210,6 @@ RegionCopies merged(RegionCopies copies) {
   }
   for (RegionCopy& copy : copies) copy.axes = joined(copy.axes);
   return copies;
-}
-
-bool is_identity(const RegionCopies& copies,
-                 std::span<const std::int64_t> from_shape,
-                 std::span<const std::int64_t> to_shape) {
-  const RegionCopies flat =
-      merged(from_buffer(to_buffer(copies, to_shape, 0), from_shape, 0));
-  if (flat.size() != 1) return flat.empty();
-  const RegionCopy& copy = flat.front();
-  if (copy.from[0] != 0 || copy.to[0] != 0) return false;
-  return copy.axes.empty() ||
-         (copy.axes.size() == 1 && copy.axes[0].from[0] == 1 &&
-          copy.axes[0].to[0] == 1);
 }
 
 }  // namespace shardprop::execute

@@ -51,20 +51,9 @@ RegionCopies from_buffer(RegionCopies copies,
 RegionCopies to_buffer(RegionCopies copies, std::span<const std::int64_t> shape,
                        std::int64_t offset);
 
-// The same copies, with one side a message that starts at `offset` of a
-// buffer: copy by copy, each in the order of its axes.
-RegionCopies from_message(RegionCopies copies, std::int64_t offset);
-RegionCopies to_message(RegionCopies copies, std::int64_t offset);
-
 // As few copies as do the same: neighbours in the list that follow one another
 // at equal distances become one with an axis more, axes that continue each
 // other become one.
 RegionCopies merged(RegionCopies copies);
-
-// Whether the copies are one run from the start of a row-major tensor to the
-// start of another one, so that nothing need be copied at all.
-bool is_identity(const RegionCopies& copies,
-                 std::span<const std::int64_t> from_shape,
-                 std::span<const std::int64_t> to_shape);
 
 }  // namespace shardprop::execute

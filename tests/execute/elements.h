@@ -60,8 +60,7 @@ inline std::uint64_t float_bits(double value, const FloatFormat& format) {
   if (value == 0) return top;
   int exponent = 0;
   const double fraction = std::frexp(std::abs(value), &exponent);
-  const double mantissa =
-      std::ldexp(2 * fraction - 1, format.mantissa_bits);
+  const double mantissa = std::ldexp(2 * fraction - 1, format.mantissa_bits);
   const int stored = exponent - 1 + format.bias;
   if (mantissa != std::floor(mantissa) || stored <= 0 ||
       stored >= 1 << format.exponent_bits) {
@@ -74,20 +73,19 @@ inline std::uint64_t float_bits(double value, const FloatFormat& format) {
 inline double float_value(std::uint64_t bits, const FloatFormat& format) {
   const std::uint64_t mantissa =
       bits & ((std::uint64_t{1} << format.mantissa_bits) - 1);
-  const auto stored = static_cast<int>(
-      bits >> format.mantissa_bits &
-      ((std::uint64_t{1} << format.exponent_bits) - 1));
+  const auto stored =
+      static_cast<int>(bits >> format.mantissa_bits &
+                       ((std::uint64_t{1} << format.exponent_bits) - 1));
   const double sign =
       (bits >> (format.exponent_bits + format.mantissa_bits) & 1U) != 0 ? -1
-                                                                         : 1;
+                                                                        : 1;
   if (stored == 0) {
     return sign * std::ldexp(static_cast<double>(mantissa),
                              1 - format.bias - format.mantissa_bits);
   }
-  return sign *
-         std::ldexp(1 + std::ldexp(static_cast<double>(mantissa),
-                                   -format.mantissa_bits),
-                    stored - format.bias);
+  return sign * std::ldexp(1 + std::ldexp(static_cast<double>(mantissa),
+                                          -format.mantissa_bits),
+                           stored - format.bias);
 }
 
 inline ElementBits encode(DType dtype, const Number& number) {
@@ -115,9 +113,8 @@ inline Number decode(DType dtype, const std::byte* from) {
       out[part] = float_value(bits, *format);
       continue;
     }
-    const bool negative =
-        dtype != DType::kBool && to_string(dtype)[0] == 'i' &&
-        (bits >> (8 * size - 1) & 1U) != 0;
+    const bool negative = dtype != DType::kBool && to_string(dtype)[0] == 'i' &&
+                          (bits >> (8 * size - 1) & 1U) != 0;
     if (negative && size < 8) bits |= ~std::uint64_t{0} << (8 * size);
     out[part] = static_cast<double>(static_cast<std::int64_t>(bits));
   }

@@ -89,8 +89,7 @@ class RedistributionCase {
   // Sources of all ranks of `src`: the same on replicas, terms on partials.
   RedistributionCase(TensorSpec src, TensorSpec dst, Random& random)
       : src_(std::move(src)), dst_(std::move(dst)) {
-    moves_only_ =
-        !src_.layout().has_partial() && !dst_.layout().has_partial();
+    moves_only_ = !src_.layout().has_partial() && !dst_.layout().has_partial();
     const auto count = static_cast<std::size_t>(src_.meta().numel());
     const auto item = static_cast<std::size_t>(item_size(dtype()));
     whole_bytes_.resize(count * item);
@@ -208,8 +207,7 @@ class RedistributionCase {
     return term;
   }
 
-  ElementBits source_element(const Coordinate& at,
-                             std::int64_t element) const {
+  ElementBits source_element(const Coordinate& at, std::int64_t element) const {
     const auto e = static_cast<std::size_t>(element);
     if (!moves_only_) {
       return encode(dtype(), terms_[e][term_of(src_, partial_of(src_), at)]);
@@ -223,13 +221,12 @@ class RedistributionCase {
   // Few terms differ from the neutral one, so that every sum on the way is
   // exact in 8 bits.
   Number draw_term(ReduceOp op, bool special, Random& random) const {
-    const bool bits = op == ReduceOp::kBand || op == ReduceOp::kBor ||
-                      op == ReduceOp::kBxor;
+    const bool bits =
+        op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
     if (dtype() == DType::kBool) return {static_cast<double>(random() % 2), 0};
     if (bits) return {static_cast<double>(random() % 128), 0};
-    const bool is_signed =
-        is_floating(dtype()) || is_complex(dtype()) ||
-        to_string(dtype())[0] == 'i';
+    const bool is_signed = is_floating(dtype()) || is_complex(dtype()) ||
+                           to_string(dtype())[0] == 'i';
     if (op == ReduceOp::kProduct) {
       if (!special) return {1, 0};
       return {is_signed && random() % 3 == 0 ? -1.0 : 2.0, 0};
@@ -250,8 +247,7 @@ class RedistributionCase {
       terms *= static_cast<std::size_t>(src_.mesh().size(d));
     }
     // Whole values are a source of one term; the target may split them up.
-    const ReduceOp op =
-        partial.dims.empty() ? partial_of(dst_).op : partial.op;
+    const ReduceOp op = partial.dims.empty() ? partial_of(dst_).op : partial.op;
     const auto item = static_cast<std::size_t>(item_size(dtype()));
     for (std::size_t e = 0; e < count; ++e) {
       std::vector<bool> special(terms);
@@ -299,8 +295,6 @@ class RedistributionCase {
 struct Draw {
   int most_dims = 4;
   std::int64_t most_ranks = 16;
-  std::int64_t first_rank = 0;
-  bool partial = true;
 };
 
 inline DeviceMesh draw_mesh(const Draw& draw, Random& random) {
@@ -314,7 +308,7 @@ inline DeviceMesh draw_mesh(const Draw& draw, Random& random) {
     left /= size;
     dims.push_back({"d" + std::to_string(i), size});
   }
-  return DeviceMesh::create(dims, draw.first_rank).value();
+  return DeviceMesh::create(dims).value();
 }
 
 inline Dims draw_shape(Random& random) {
@@ -323,8 +317,8 @@ inline Dims draw_shape(Random& random) {
   Dims shape;
   for (std::size_t d = 0; d < rank; ++d) {
     const bool empty = random() % 40 == 0;
-    shape.push_back(
-        empty ? 0 : static_cast<std::int64_t>(1 + pick(random, most)));
+    shape.push_back(empty ? 0
+                          : static_cast<std::int64_t>(1 + pick(random, most)));
   }
   return shape;
 }
@@ -402,6 +396,27 @@ inline RedistributionCase draw_case(const DeviceMesh& mesh, Random& random) {
       mesh, meta.rank(), draw_partial(meta.dtype(), random), &from, random);
   return {TensorSpec::create(mesh, from, meta).value(),
           TensorSpec::create(mesh, to, meta).value(), random};
+}
+
+// Between meshes of up to `world` ranks, overlapping or not.
+inline RedistributionCase draw_cross_case(std::int64_t world, Random& random) {
+  const auto mesh = [&] {
+    const DeviceMesh made =
+        draw_mesh(Draw{.most_dims = 3, .most_ranks = world}, random);
+    const auto room = static_cast<std::size_t>(world - made.size() + 1);
+    return DeviceMesh::create(made.dims(),
+                              static_cast<std::int64_t>(pick(random, room)))
+        .value();
+  };
+  const DeviceMesh from_mesh = mesh();
+  const DeviceMesh to_mesh = mesh();
+  const TensorMeta meta = draw_meta(random);
+  const Layout from =
+      draw_layout(from_mesh, meta.rank(), draw_partial(meta.dtype(), random),
+                  nullptr, random);
+  const Layout to = draw_layout(to_mesh, meta.rank(), {}, nullptr, random);
+  return {TensorSpec::create(from_mesh, from, meta).value(),
+          TensorSpec::create(to_mesh, to, meta).value(), random};
 }
 
 }  // namespace shardprop::testing
