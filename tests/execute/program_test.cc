@@ -104,9 +104,9 @@ TEST_CASE("plans that do not hang together are refused") {
   CHECK_CODE(
       RedistributeProgram::create(plan, from, spec("f32[8,5] S(1)", "4"), 0),
       ErrorCode::kRedistributeTensor);
-  CHECK_CODE(
-      RedistributeProgram::create(plan, from, spec("f32[8,4] S(1)", "2,2"), 0),
-      ErrorCode::kRedistributeMeshes);
+  CHECK_CODE(RedistributeProgram::create(plan, from,
+                                         spec("f32[8,4] S(1),R", "2,2"), 0),
+             ErrorCode::kRedistributeMeshes);
 }
 
 TEST_CASE("terms are combined in dtypes that there is a cast to") {

@@ -211,7 +211,7 @@ TEST_CASE("random redistributions on threads") {
       ++steps;
     }
   };
-  run_jobs(testing::scaled(300), draw, seen);
+  run_jobs(testing::scaled(5000), draw, seen);
   MESSAGE(steps << " steps");
   for (const CollectiveKind kind :
        {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
