@@ -360,6 +360,20 @@ Result<void> check_call(CollectiveCall& call, std::int64_t ranks,
   return check_overlap(call, n, me);
 }
 
+bool on_host(const CollectiveCall& call) {
+  const auto all = [](const std::vector<LocalTensor>& tensors) {
+    return std::all_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+      return tensor.device().type == DeviceType::kHost;
+    });
+  };
+  const auto all_messages = [&all](const std::vector<Message>& messages) {
+    return std::all_of(messages.begin(), messages.end(),
+                       [&all](const auto& m) { return all(m.pieces); });
+  };
+  return all(call.inputs) && all(call.outputs) && all_messages(call.sends) &&
+         all_messages(call.receives);
+}
+
 Result<void> check_match(const Group::Ranks& ranks,
                          std::span<const CollectiveCall> calls) {
   return Matcher(ranks, calls).run();
