@@ -123,12 +123,24 @@ const LocalTensor* own_input(const CollectiveCall& call, std::size_t output,
   }
 }
 
+// Which of the T tensors an input or output belongs to.
+std::size_t tensor_of_input(const CollectiveCall& call, std::size_t input,
+                            std::size_t n) {
+  return call.kind == CollectiveKind::kReduceScatter ? input / n : input;
+}
+std::size_t tensor_of_output(const CollectiveCall& call, std::size_t output,
+                             std::size_t n) {
+  return call.kind == CollectiveKind::kAllGather ? output / n : output;
+}
+
 // What is read, by where it starts, so that what meets a range is found fast.
 class ReadRanges {
  public:
-  void add(const LocalTensor& tensor) {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  void add(const LocalTensor& tensor, std::size_t of) {
     const ByteRange range = byte_range(tensor);
-    if (range.first != range.end) ranges_.push_back({range, &tensor});
+    if (range.first != range.end) ranges_.push_back({range, &tensor, of});
   }
   void finish() {
     std::sort(ranges_.begin(), ranges_.end(),
@@ -141,10 +153,9 @@ class ReadRanges {
       reach_.push_back(reach);
     }
   }
-  // A tensor read that meets `written` and is not the very view of it, which
-  // only `allowed` may be.
+  // A tensor read that meets `written`, those of number `except` apart.
   const LocalTensor* clash(const LocalTensor& written,
-                           const LocalTensor* allowed) const {
+                           std::size_t except) const {
     const ByteRange range = byte_range(written);
     if (range.first == range.end) return nullptr;
     auto at = std::lower_bound(ranges_.begin(), ranges_.end(), range.end,
@@ -156,7 +167,7 @@ class ReadRanges {
       const auto i = static_cast<std::size_t>(at - ranges_.begin());
       if (reach_[i] <= range.first) break;
       if (at->range.end <= range.first) continue;
-      if (at->tensor == allowed && written.same_view(*allowed)) continue;
+      if (except != kNone && at->of == except) continue;
       return at->tensor;
     }
     return nullptr;
@@ -166,22 +177,40 @@ class ReadRanges {
   struct Entry {
     ByteRange range;
     const LocalTensor* tensor;
+    std::size_t of;
   };
   std::vector<Entry> ranges_;
   std::vector<std::uintptr_t> reach_;  // furthest end of those up to here
 };
 
+// Of the T tensors those run in place.
+std::vector<bool> in_place(const CollectiveCall& call, std::size_t n,
+                           std::size_t index) {
+  std::vector<bool> out(call.outputs.size());
+  for (std::size_t o = 0; o < call.outputs.size(); ++o) {
+    const LocalTensor* input = own_input(call, o, n, index);
+    if (input != nullptr && call.outputs[o].same_view(*input)) {
+      out[tensor_of_output(call, o, n)] = true;
+    }
+  }
+  return out;
+}
+
 Result<void> check_overlap(const CollectiveCall& call, std::size_t n,
                            std::size_t index) {
   ReadRanges read;
-  for (const LocalTensor& input : call.inputs) read.add(input);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    read.add(call.inputs[i], tensor_of_input(call, i, n));
+  }
   for (const Message& message : call.sends) {
-    for (const LocalTensor& piece : message.pieces) read.add(piece);
+    for (const LocalTensor& piece : message.pieces) {
+      read.add(piece, ReadRanges::kNone);
+    }
   }
   read.finish();
   const auto check = [&](const LocalTensor& output,
-                         const LocalTensor* allowed) -> Result<void> {
-    const LocalTensor* clash = read.clash(output, allowed);
+                         std::size_t except) -> Result<void> {
+    const LocalTensor* clash = read.clash(output, except);
     if (clash == nullptr) return {};
     return fail(Error{ErrorCode::kCollectiveOverlap,
                       std::string(to_string(call.kind)) + ": output " +
@@ -189,12 +218,16 @@ Result<void> check_overlap(const CollectiveCall& call, std::size_t n,
                           to_string(*clash),
                       call.where});
   };
+  // In place the slices of one tensor are told apart by whoever cut them:
+  // columns interleave without sharing an element.
+  const std::vector<bool> exempt = in_place(call, n, index);
   for (std::size_t o = 0; o < call.outputs.size(); ++o) {
-    SP_CHECK(check(call.outputs[o], own_input(call, o, n, index)));
+    const std::size_t t = tensor_of_output(call, o, n);
+    SP_CHECK(check(call.outputs[o], exempt[t] ? t : ReadRanges::kNone));
   }
   for (const Message& message : call.receives) {
     for (const LocalTensor& piece : message.pieces) {
-      SP_CHECK(check(piece, nullptr));
+      SP_CHECK(check(piece, ReadRanges::kNone));
     }
   }
   return {};
@@ -325,6 +358,20 @@ Result<void> check_call(CollectiveCall& call, std::int64_t ranks,
     }
   }
   return check_overlap(call, n, me);
+}
+
+bool on_host(const CollectiveCall& call) {
+  const auto all = [](const std::vector<LocalTensor>& tensors) {
+    return std::all_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+      return tensor.device().type == DeviceType::kHost;
+    });
+  };
+  const auto all_messages = [&all](const std::vector<Message>& messages) {
+    return std::all_of(messages.begin(), messages.end(),
+                       [&all](const auto& m) { return all(m.pieces); });
+  };
+  return all(call.inputs) && all(call.outputs) && all_messages(call.sends) &&
+         all_messages(call.receives);
 }
 
 Result<void> check_match(const Group::Ranks& ranks,

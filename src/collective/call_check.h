@@ -15,6 +15,9 @@ namespace shardprop::collective {
 Result<void> check_call(CollectiveCall& call, std::int64_t ranks,
                         std::int64_t index);
 
+// Whether all its tensors are in host memory.
+bool on_host(const CollectiveCall& call);
+
 // Of all members, by index; each has passed check_call(). Error:
 // kCollectiveMismatch, naming two ranks that differ.
 Result<void> check_match(const Group::Ranks& ranks,

@@ -4,6 +4,7 @@
 #include <shardprop/collective/kernel_view.h>
 #include <shardprop/kernels/cpu.h>
 
+#include <utility>
 #include <vector>
 
 namespace shardprop::collective {
@@ -85,6 +86,16 @@ kernels::Status reduce_terms(ReduceOp op, std::span<const LocalTensor> terms,
                                     .inputs = views,
                                     .out = mutable_kernel_view(out),
                                     .scale = scale});
+}
+
+kernels::Status scale_into(const LocalTensor& in, double factor,
+                           const LocalTensor& out) {
+  if (is_complex(in.dtype())) {
+    return scale_into(as_real(in), factor, as_real(out));
+  }
+  return kernels::cpu::strided_copy({.in = kernel_view(in),
+                                     .out = mutable_kernel_view(out),
+                                     .scale = factor});
 }
 
 }  // namespace shardprop::collective

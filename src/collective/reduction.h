@@ -20,4 +20,8 @@ bool reduces(ReduceOp op, DType dtype);
 kernels::Status reduce_terms(ReduceOp op, std::span<const LocalTensor> terms,
                              const LocalTensor& out);
 
+// out = in * factor, of floats and complex numbers.
+kernels::Status scale_into(const LocalTensor& in, double factor,
+                           const LocalTensor& out);
+
 }  // namespace shardprop::collective

@@ -60,10 +60,11 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
       } else {
         // A member that has left will not come any more.
         for (std::size_t i = 0; i < ranks_.size() && !failure; ++i) {
-          if (!op->came[i] && hub_.has_left(ranks_[i])) {
+          if (op->came[i]) continue;
+          if (const auto how = hub_.left(ranks_[i])) {
             failure = Error{ErrorCode::kRankFailed,
-                            "rank " + std::to_string(ranks_[i]) +
-                                " left before " + describe(*op, index)};
+                            "rank " + std::to_string(ranks_[i]) + " " + *how +
+                                " before " + describe(*op, index)};
           }
         }
       }

@@ -3,6 +3,7 @@
 #include <shardprop/base/error.h>
 
 #include "base/try.h"
+#include "collective/call_check.h"
 
 #include <exception>
 #include <utility>
@@ -37,20 +38,6 @@ class ThreadWork final : public Work {
   std::size_t index_;
 };
 
-bool on_host(const std::vector<LocalTensor>& tensors) {
-  for (const LocalTensor& tensor : tensors) {
-    if (tensor.device().type != DeviceType::kHost) return false;
-  }
-  return true;
-}
-
-bool on_host(const std::vector<Message>& messages) {
-  for (const Message& message : messages) {
-    if (!on_host(message.pieces)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 ThreadCommunicator::ThreadCommunicator(std::int64_t rank,
@@ -74,8 +61,7 @@ void ThreadCommunicator::abort(const Error& reason) {
 
 Result<std::shared_ptr<Work>> ThreadCommunicator::do_start(
     const Group& group, Group::Place place, CollectiveCall call) {
-  if (!on_host(call.inputs) || !on_host(call.outputs) || !on_host(call.sends) ||
-      !on_host(call.receives)) {
+  if (!on_host(call)) {
     return shardprop::fail(Error{ErrorCode::kCollectiveDevice,
                                  "threads exchange host memory only",
                                  call.where});

@@ -57,7 +57,10 @@ void ThreadHub::fail(Error failure) {
 }
 
 void ThreadHub::leave(std::int64_t rank, const std::string& how) {
-  left_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  {
+    const std::lock_guard lock(left_mutex_);
+    left_[rank] = how;
+  }
   for (const auto& channel : channels()) {
     const auto& ranks = channel->ranks();
     const auto found = std::find(ranks.begin(), ranks.end(), rank);
@@ -71,8 +74,11 @@ void ThreadHub::leave(std::int64_t rank, const std::string& how) {
   }
 }
 
-bool ThreadHub::has_left(std::int64_t rank) const {
-  return left_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+std::optional<std::string> ThreadHub::left(std::int64_t rank) const {
+  const std::lock_guard lock(left_mutex_);
+  const auto found = left_.find(rank);
+  if (found == left_.end()) return std::nullopt;
+  return found->second;
 }
 
 std::string ThreadHub::activity(std::int64_t rank) const {
@@ -85,7 +91,7 @@ std::string ThreadHub::activity(std::int64_t rank) const {
         channel->activity(static_cast<std::size_t>(found - ranks.begin()));
     if (call) return name + " is in " + *call;
   }
-  return name + (has_left(rank) ? " has left" : " is in no collective");
+  return name + " " + left(rank).value_or("is in no collective");
 }
 
 }  // namespace shardprop::collective

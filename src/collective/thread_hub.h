@@ -34,7 +34,8 @@ class ThreadHub {
 
   // The rank takes part in nothing any more; fails those who still expect it.
   void leave(std::int64_t rank, const std::string& how);
-  bool has_left(std::int64_t rank) const;
+  // How it left, if it has.
+  std::optional<std::string> left(std::int64_t rank) const;
   // "rank 3 is in call 2 of group {2,3}: all_gather of f32[8]".
   std::string activity(std::int64_t rank) const;
 
@@ -45,7 +46,10 @@ class ThreadHub {
   const CommunicatorOptions options_;
   const bool may_spin_;
   std::atomic<bool> failed_{false};
-  std::vector<std::atomic<bool>> left_;
+
+  // Taken with a channel's mutex held, never the other way round.
+  mutable std::mutex left_mutex_;
+  std::unordered_map<std::int64_t, std::string> left_;
 
   mutable std::mutex mutex_;  // never taken with a channel's mutex held
   std::optional<Error> failure_;
