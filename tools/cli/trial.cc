@@ -40,13 +40,6 @@ Group::Ranks ranks_of(const TensorSpec& src, const TensorSpec& dst) {
   return ranks;
 }
 
-// What all ranks know behind their runs.
-struct Figures {
-  std::int64_t payload = 0;
-  std::int64_t peak = 0;
-  std::int64_t nanoseconds = 0;
-};
-
 class RankTrial {
  public:
   RankTrial(const TensorSpec& src, const TensorSpec& dst,
@@ -59,7 +52,9 @@ class RankTrial {
     SP_ASSIGN(const Group group, Group::ranks(ranks_of(src_, dst_)));
     SP_ASSIGN(const RedistributeProgram program, program_of_(rank));
     LocalTensor source;
-    if (program.has_source()) SP_ASSIGN(source, data_.source(rank));
+    if (program.has_source()) {
+      SP_ASSIGN(source, data_.source(rank));
+    }
     std::vector<std::byte> before(static_cast<std::size_t>(source.bytes()));
     if (!before.empty()) {
       std::memcpy(before.data(), source.data(), before.size());
@@ -74,15 +69,13 @@ class RankTrial {
         !before.empty() &&
         std::memcmp(before.data(), source.data(), before.size()) != 0;
 
-    Figures own;
-    for (const std::int64_t bytes : report.step_payload_bytes) {
-      own.payload += bytes;
-    }
-    own.peak = report.peak_bytes;
-    own.nanoseconds =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(took).count();
+    // By step, then memory and time.
+    std::vector<std::int64_t> figures = report.step_payload_bytes;
+    figures.push_back(report.peak_bytes);
+    figures.push_back(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
     Trial trial;
-    SP_CHECK(share_figures(communicator, group, own, trial));
+    SP_CHECK(share(communicator, group, figures, trial));
     SP_ASSIGN(const auto results, gather(communicator, group, out));
     trial.wrong = touched ? "the source of rank " + std::to_string(rank)
                           : data_.check(results);
@@ -98,22 +91,25 @@ class RankTrial {
   }
 
  private:
-  static Result<void> share_figures(Communicator& communicator,
-                                    const Group& group, Figures own,
-                                    Trial& trial) {
-    LocalTensor mine =
-        LocalTensor::wrap(&own, Dims{sizeof(Figures) / 8}, DType::kI64);
-    Figures most;
+  // The most of every figure over all ranks.
+  static Result<void> share(Communicator& communicator, const Group& group,
+                            std::vector<std::int64_t>& figures, Trial& trial) {
+    const LocalTensor all = LocalTensor::wrap(
+        figures.data(), Dims{static_cast<std::int64_t>(figures.size())},
+        DType::kI64);
     CollectiveCall call;
     call.kind = CollectiveKind::kAllReduce;
     call.op = ReduceOp::kMax;
-    call.inputs = {std::move(mine)};
-    call.outputs = {
-        LocalTensor::wrap(&most, Dims{sizeof(Figures) / 8}, DType::kI64)};
+    call.inputs = {all};
+    call.outputs = {all};
     SP_CHECK(communicator.run(group, std::move(call)));
-    trial.payload_bytes_per_rank = most.payload;
-    trial.peak_bytes_per_rank = most.peak;
-    trial.microseconds = static_cast<double>(most.nanoseconds) / 1e3;
+    trial.microseconds = static_cast<double>(figures.back()) / 1e3;
+    figures.pop_back();
+    trial.peak_bytes_per_rank = figures.back();
+    figures.pop_back();
+    for (const std::int64_t bytes : figures) {
+      trial.payload_bytes_per_rank += bytes;
+    }
     return {};
   }
 
