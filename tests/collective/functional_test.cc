@@ -28,6 +28,7 @@ struct NamedGroup {
 
 // Every way to name a group; sizes 1 to 4, orders that are not ascending.
 std::vector<NamedGroup> some_groups() {
+  const DeviceMesh square = value_of(DeviceMesh::parse("dp=2,tp=2"));
   const DeviceMesh grid = value_of(DeviceMesh::parse("dp=2,tp=3"));
   const std::int32_t both[] = {1, 0};
   return {
@@ -37,8 +38,9 @@ std::vector<NamedGroup> some_groups() {
       {"lists", value_of(Group::lists({{2, 0}, {1, 3}})), 4},
       {"1-D mesh", value_of(Group::mesh(value_of(DeviceMesh::parse("x=3")))),
        3},
-      {"mesh dim", value_of(Group::mesh_dim(grid, "tp")), 6},
-      {"outer mesh dim", value_of(Group::mesh_dim(grid, 0)), 6},
+      {"mesh dim", value_of(Group::mesh_dim(square, "tp")), 4},
+      {"outer mesh dim", value_of(Group::mesh_dim(square, 0)), 4},
+      {"larger mesh dim", value_of(Group::mesh_dim(grid, "tp")), 6},
       {"mesh dims", value_of(Group::mesh_dims(grid, both)), 6},
   };
 }

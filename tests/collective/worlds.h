@@ -1,30 +1,16 @@
-// Worlds to run a test's ranks in.
+// Worlds to run a test's ranks in: threads (thread_worlds.cc) or, in the MPI
+// tests, the processes that mpiexec has started.
 #pragma once
 
-#include <doctest/doctest.h>
-#include <shardprop/collective/thread_world.h>
+#include <shardprop/collective/communicator.h>
 
-#include <chrono>
 #include <functional>
 
 namespace shardprop::testing {
 
-// Long enough that only a hang runs into it.
-inline CommunicatorOptions patient() {
-  return {.timeout = std::chrono::seconds(20)};
-}
-
-// Every rank must end well; `body` may check and throw.
-inline void on_ranks(std::int64_t ranks,
-                     const std::function<void(Communicator&)>& body) {
-  const auto ends =
-      run_ranks(ranks, patient(), [&](Communicator& communicator) {
-        body(communicator);
-        return Result<void>();
-      });
-  for (const Result<void>& end : ends) {
-    if (!end) FAIL_CHECK(to_string(end.error()));
-  }
-}
+// Runs `body` on ranks 0 to ranks-1, each of which must end well; it may check
+// and throw. False where there are not so many ranks: nothing was run.
+bool on_ranks(std::int64_t ranks,
+              const std::function<void(Communicator&)>& body);
 
 }  // namespace shardprop::testing
