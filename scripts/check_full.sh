@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Everything at full counts: formatting, all tests, sanitizers, clang-tidy,
-# fuzzing, the tests against PyTorch. Goes on after a failure and prints a
-# summary with the time of each part; logs lie in build/full.
+# Everything: formatting, all tests and those against PyTorch at full counts, all
+# tests at everyday counts under the sanitizers, clang-tidy, fuzzing. Goes on
+# after a failure and prints a summary with the time of each part; logs lie in
+# build/full.
 #
 #   scripts/check_full.sh [PARTS...]
 #
@@ -9,7 +10,6 @@
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-export SHARDPROP_FULL=1
 logs=build/full
 mkdir -p "$logs"
 jobs=$(jobs_that_fit)
@@ -27,11 +27,11 @@ with_preset() {
 
 run_packages() { scripts/install_packages.sh --yes --full; }
 run_format() { scripts/format.sh --check; }
-run_tests() { scripts/test.sh; }
+run_tests() { SHARDPROP_FULL=1 scripts/test.sh --timeout 7200; }
 run_asan() { with_preset asan --no-tests=error; }
 run_tsan() { with_preset tsan -R "$threaded"; }
 run_tidy() { scripts/tidy.sh; }
-run_torch() { SHARDPROP_TORCH=required scripts/test_torch.sh; }
+run_torch() { SHARDPROP_FULL=1 SHARDPROP_TORCH=required scripts/test_torch.sh; }
 run_fuzz() { scripts/fuzz.sh; }
 
 # One part alone, in a shell whose first failure ends it.

@@ -18,15 +18,16 @@ jobs_that_fit() {
   echo $((memory < cores ? memory : cores))
 }
 
-# configure DIR FLAGS...: Ninja, and ccache where there is one.
+# ccache where there is one, whoever configures.
+if command -v ccache > /dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+
+# configure DIR FLAGS...: with Ninja.
 configure() {
   local dir=$1
   shift
-  local launcher=()
-  if command -v ccache > /dev/null; then
-    launcher=(-D CMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  fi
-  cmake -S . -B "$dir" -G Ninja "${launcher[@]}" "$@" > "$dir.configure.log" 2>&1 ||
+  cmake -S . -B "$dir" -G Ninja "$@" > "$dir.configure.log" 2>&1 ||
     { cat "$dir.configure.log" >&2; return 1; }
 }
 

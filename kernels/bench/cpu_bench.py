@@ -5,13 +5,16 @@
         [--markdown FILE]
 
 Every round times each contender once, in turn, so that a slow moment of the
-machine meets all of them; the best round of each counts. Rates are payload:
-bytes read of the inputs and written to the output, over time.
+machine meets all of them. Rates are payload, bytes read of the inputs and
+written to the output over time, and medians over the rounds; a ratio is the
+median of the rounds' own ratios, which a round slow for all does not touch. The
+best copy is the one that leads ours by most, judged so.
 """
 
 import argparse
 import ctypes
 import os
+import statistics
 import sys
 import time
 
@@ -171,14 +174,20 @@ class BestCopy:
 
 
 def measure(runs, rounds, repeats):
-    best = dict.fromkeys(runs, float("inf"))
+    """The seconds of every round, by contender."""
+    seconds = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             start = time.perf_counter()
             for _ in range(repeats):
                 run()
-            best[name] = min(best[name], (time.perf_counter() - start) / repeats)
-    return best
+            seconds[name].append((time.perf_counter() - start) / repeats)
+    return seconds
+
+
+def lead(ours, other):
+    """How many times faster than the other, as a median over rounds."""
+    return statistics.median(b / a for a, b in zip(ours, other))
 
 
 def cpu_model():
@@ -236,22 +245,25 @@ def main():
             for got, want in zip(*map(list, results())):
                 assert torch.equal(got.view(-1), want.view(-1)), case
             repeats = max(1, (8 << 20) // payload)
-            times = measure(runs, arguments.rounds, repeats)
+            seconds = measure(runs, arguments.rounds, repeats)
             rate = {
                 name: (payload if name in ("ours", "torch") else copied)
-                / seconds
+                / statistics.median(times)
                 / 1e9
-                for name, seconds in times.items()
+                for name, times in seconds.items()
             }
             memcpy = max(v for k, v in rate.items() if k.startswith("memcpy"))
-            best, way = max(
-                (v, k) for k, v in rate.items() if k not in ("ours", "torch")
-            )
+            leads = {
+                name: lead(seconds["ours"], times)
+                for name, times in seconds.items()
+            }
+            copy = min((k for k in leads if k not in ("ours", "torch")), key=leads.get)
+            share = leads[copy] * payload / copied
             print(
                 f"| {list_name} | {case} | {payload / 2**20:.1f} "
                 f"| {rate['ours']:.1f} | {rate['torch']:.1f} "
-                f"| {rate['ours'] / rate['torch']:.2f} | {memcpy:.1f} "
-                f"| {best:.1f} ({way}) | {rate['ours'] / best:.2f} |",
+                f"| {leads['torch']:.2f} | {memcpy:.1f} "
+                f"| {rate[copy]:.1f} ({copy}) | {share:.2f} |",
                 flush=True,
             )
             del payload, ours, torchs, results, keep, runs, buffers

@@ -94,23 +94,6 @@ int compare(const Case& c, int pairs, std::mt19937& random) {
   return compared;
 }
 
-std::vector<DeviceMesh> meshes_up_to(int dims, std::int64_t size) {
-  std::vector<DeviceMesh> meshes;
-  std::vector<std::vector<MeshDim>> shapes{{}};
-  for (int d = 0; d < dims; ++d) {
-    std::vector<std::vector<MeshDim>> longer;
-    for (const auto& start : shapes) {
-      for (std::int64_t n = 1; n <= size; ++n) {
-        longer.push_back(start);
-        longer.back().push_back({"d" + std::to_string(d), n});
-        meshes.push_back(value_of(DeviceMesh::create(longer.back())));
-      }
-    }
-    shapes = std::move(longer);
-  }
-  return meshes;
-}
-
 TEST_CASE("every pair of plain layouts costs what exhaustive search finds") {
   std::mt19937 random(3);
   const bool full = testing::full_counts();
@@ -118,7 +101,7 @@ TEST_CASE("every pair of plain layouts costs what exhaustive search finds") {
       "f32[7]",         "bf16[48]",   "f32[5,3]",       "bf16[96,48]",
       "f64[4096,4096]", "f32[3,2,5]", "bf16[24,12,48]", "f32[512,256,1024]"};
   int compared = 0;
-  for (const DeviceMesh& mesh : meshes_up_to(3, 4)) {
+  for (const DeviceMesh& mesh : testing::meshes_up_to(3, 4)) {
     for (const char* text : tensors) {
       if (!full && random() % 8 != 0) continue;
       const auto meta = value_of(TensorMeta::parse(text));
@@ -143,7 +126,7 @@ TEST_CASE("pairs with partials cost what exhaustive search finds") {
       {Placement::partial(ReduceOp::kSum), Placement::partial(ReduceOp::kAvg)},
       {Placement::partial(ReduceOp::kSum, DType::kF32)}};
   int compared = 0;
-  for (const DeviceMesh& mesh : meshes_up_to(3, 4)) {
+  for (const DeviceMesh& mesh : testing::meshes_up_to(3, 4)) {
     for (const char* text :
          {"bf16[7]", "bf16[5,6]", "bf16[512,4096]", "bf16[12,8,4]"}) {
       if (!full && random() % 10 != 0) continue;
@@ -185,7 +168,7 @@ TEST_CASE("pairs with strided shards cost what exhaustive search finds") {
   std::mt19937 random(6);
   const bool full = testing::full_counts();
   int compared = 0;
-  for (const DeviceMesh& mesh : meshes_up_to(full ? 3 : 2, 4)) {
+  for (const DeviceMesh& mesh : testing::meshes_up_to(full ? 3 : 2, 4)) {
     for (const char* text : {"f32[24]", "f32[12,5]", "bf16[1536,64]"}) {
       if (!full && random() % 4 != 0) continue;
       const auto meta = value_of(TensorMeta::parse(text));

@@ -4,6 +4,7 @@
 // by Floyd and Warshall. Slow and simple on purpose.
 #pragma once
 
+#include <shardprop/mesh/device_mesh.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/collective_cost.h>
@@ -14,12 +15,31 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace shardprop::testing {
 
 inline constexpr std::int64_t kNoPath =
     std::numeric_limits<std::int64_t>::max() / 4;
+
+// All meshes of one to `dims` dims, each of size 1 to `size`.
+inline std::vector<DeviceMesh> meshes_up_to(int dims, std::int64_t size) {
+  std::vector<DeviceMesh> meshes;
+  std::vector<std::vector<MeshDim>> shapes{{}};
+  for (int d = 0; d < dims; ++d) {
+    std::vector<std::vector<MeshDim>> longer;
+    for (const auto& start : shapes) {
+      for (std::int64_t n = 1; n <= size; ++n) {
+        longer.push_back(start);
+        longer.back().push_back({"d" + std::to_string(d), n});
+        meshes.push_back(DeviceMesh::create(longer.back()).value());
+      }
+    }
+    shapes = std::move(longer);
+  }
+  return meshes;
+}
 
 // Every way to write a layout whose placements are among `allowed` on mesh dims
 // larger than 1 and R on the others.

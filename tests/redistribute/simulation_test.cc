@@ -11,6 +11,8 @@
 
 #include <map>
 #include <random>
+#include <tuple>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -137,6 +139,89 @@ TEST_CASE("plans give every rank exactly the wanted shard") {
     CAPTURE(to_string(kind));
     CHECK(kinds[kind] > 0);
   }
+}
+
+// Runs a step once on ranks that hold its source, and remembers that it left
+// every rank with just its shard: plans share their steps, so every plan of
+// every pair can be shown right.
+class StepProof {
+ public:
+  StepProof(DeviceMesh mesh, TensorMeta meta)
+      : mesh_(std::move(mesh)), meta_(std::move(meta)) {}
+
+  // Whether the step turns its source into its target.
+  bool proves(const RedistributeStep& step, std::mt19937& random) {
+    const auto [at, is_new] = right_.emplace(
+        std::tuple(step.src, step.dst, step.collective, step.mesh_dims), false);
+    if (!is_new) return at->second;
+    SimulatedRanks ranks(mesh_, meta_, step.src, random);
+    ranks.run(step);
+    at->second = ranks.holds(step.dst);
+    return at->second;
+  }
+  std::size_t steps() const { return right_.size(); }
+
+ private:
+  DeviceMesh mesh_;
+  TensorMeta meta_;
+  std::map<std::tuple<Layout, Layout, CollectiveKind,
+                      decltype(RedistributeStep::mesh_dims)>,
+           bool>
+      right_;
+};
+
+TEST_CASE("every step of every pair's plan leaves each rank its shard") {
+  std::mt19937 random(13);
+  const bool full = testing::full_counts();
+  std::int64_t plans = 0;
+  std::size_t steps = 0;
+  const std::vector<std::vector<Placement>> others = {
+      {},
+      {Placement::partial(ReduceOp::kSum)},
+      {Placement::partial(ReduceOp::kMax)},
+      {Placement::partial(ReduceOp::kSum), Placement::partial(ReduceOp::kAvg)},
+      {Placement::strided_shard(0, 2)}};
+  for (const DeviceMesh& mesh : testing::meshes_up_to(3, 4)) {
+    for (const char* text : {"f64[7]", "f64[8]", "f64[5,3]", "f64[12,8]",
+                             "f64[3,2,5]", "f64[4,6,2]"}) {
+      if (!full && random() % 6 != 0) continue;
+      const auto meta = value_of(TensorMeta::parse(text));
+      CAPTURE(to_string(mesh));
+      CAPTURE(to_string(meta));
+      Topology topology = default_topology();
+      topology.devices_per_node.value = 2;
+      const auto planner = value_of(RedistributePlanner::create(
+          mesh, topology, {.split_factors = SplitFactors::kEndpoints}));
+      StepProof proof(mesh, meta);
+      std::vector<Layout> layouts;
+      const auto placements =
+          with_shards(meta.rank(), others[random() % others.size()]);
+      for (Layout& layout : testing::all_layouts(mesh, placements)) {
+        if (canonical(layout, mesh, meta.shape()) == layout) {
+          layouts.push_back(std::move(layout));
+        }
+      }
+      for (const Layout& from : layouts) {
+        for (const Layout& to : layouts) {
+          if (!full && random() % 32 != 0) continue;
+          if (!possible(from, to)) continue;
+          INFO(to_string(from) << " -> " << to_string(to));
+          const auto plan = value_of(planner.plan(from, to, meta));
+          const Layout* at = &from;
+          bool right = true;
+          for (const RedistributeStep& step : plan.steps) {
+            right = right && step.src == *at && proof.proves(step, random);
+            at = &step.dst;
+          }
+          CHECK((right && *at == to));
+          ++plans;
+        }
+      }
+      steps += proof.steps();
+    }
+  }
+  MESSAGE(plans << " plans, of " << steps << " different steps, each run");
+  CHECK(plans > 1000);
 }
 
 TEST_CASE("without partials no plan beats the bytes a rank lacks") {

@@ -144,8 +144,8 @@ class InlineVector {
     heap_ = std::exchange(other.heap_, nullptr);
     capacity_ = std::exchange(other.capacity_, std::uint32_t{N});
     size_ = std::exchange(other.size_, 0U);
-    if (heap_ == nullptr)
-      std::copy(other.inline_, other.inline_ + size_, inline_);
+    // All of it: a copy of fixed size is a few moves.
+    if (heap_ == nullptr) std::copy_n(other.inline_, N, inline_);
   }
 
   T* heap_ = nullptr;

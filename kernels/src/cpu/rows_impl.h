@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kStreamed = 2 * kLine;  // bytes; shorter rows are cached
-constexpr std::int64_t kAhead = 4096;          // bytes that casts prefetch
 
 std::int64_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::intptr_t>(address) & (kLine - 1);
@@ -106,10 +105,6 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
     cast_some<From, To, kScale>(dst + i * kTo, src + i * kFrom, head, scale);
     i += head;
     for (; i + kPerLine <= width; i += kPerLine) {
-      // The conversion leaves fewer loads in flight than a copy has.
-      for (std::int64_t ahead = 0; ahead < kPerLine * kFrom; ahead += kLine) {
-        __builtin_prefetch(src + i * kFrom + kAhead + ahead);
-      }
       typename Simd::Floats line[kPerLine / kStep];
       for (std::int64_t j = 0; j < kPerLine / kStep; ++j) {
         line[j] =

@@ -28,34 +28,8 @@ SHARDPROP_HD T take_max(T a, T b) {
   return (a > b) | (a != a) ? a : b;
 }
 
-SHARDPROP_HD float combine(float a, float b, ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return a + b;
-    case ReduceOp::kProduct:
-      return a * b;
-    case ReduceOp::kMin:
-      return take_min(a, b);
-    default:
-      return take_max(a, b);
-  }
-}
-
-SHARDPROP_HD double combine(double a, double b, ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return a + b;
-    case ReduceOp::kProduct:
-      return a * b;
-    case ReduceOp::kMin:
-      return take_min(a, b);
-    default:
-      return take_max(a, b);
-  }
-}
-
 template <class T>
-SHARDPROP_HD T combine(T a, T b, ReduceOp op) {
+SHARDPROP_HD T combine_whole(T a, T b, ReduceOp op) {
   // Unsigned, so that overflow wraps.
   const auto x = static_cast<std::uint64_t>(a);
   const auto y = static_cast<std::uint64_t>(b);
@@ -74,6 +48,24 @@ SHARDPROP_HD T combine(T a, T b, ReduceOp op) {
       return static_cast<T>(x | y);
     default:
       return static_cast<T>(x ^ y);
+  }
+}
+
+template <class T>
+SHARDPROP_HD T combine(T a, T b, ReduceOp op) {
+  if constexpr (std::is_integral_v<T>) {
+    return combine_whole(a, b, op);
+  } else {
+    switch (op) {
+      case ReduceOp::kSum:
+        return a + b;
+      case ReduceOp::kProduct:
+        return a * b;
+      case ReduceOp::kMin:
+        return take_min(a, b);
+      default:
+        return take_max(a, b);
+    }
   }
 }
 
