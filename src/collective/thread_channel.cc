@@ -3,13 +3,13 @@
 #include <shardprop/base/error.h>
 
 #include "base/try.h"
+#include "collective/bulk_copy.h"
 #include "collective/call_check.h"
 #include "collective/thread_hub.h"
 #include "collective/thread_tasks.h"
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace shardprop::collective {
@@ -21,6 +21,14 @@ constexpr std::int64_t kInlineBytes = 64 << 10;
 
 // How long a wait spins before it sleeps.
 constexpr std::chrono::microseconds kSpin{30};
+
+// Tells the core that this is a spin. Not a yield: where others want the core
+// that would cost a time slice, a sleep does not.
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
 
 }  // namespace
 
@@ -50,11 +58,13 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
         if (Result<void> match = check_match(ranks_, op->calls); !match) {
           failure = std::move(match).error();
         } else {
-          op->state.store(ThreadOp::State::kReady, std::memory_order_release);
-          if (task_bytes(op->calls) <= kInlineBytes) {
-            run_tasks(lock, *op, index);
+          const std::int64_t bytes = task_bytes(op->calls);
+          // Read and written.
+          op->bulk = is_bulk(2 * bytes);
+          if (bytes <= kInlineBytes) {
+            run_at_once(lock, *op);
           } else {
-            op->changed.notify_all();
+            op->state.store(ThreadOp::State::kReady);
           }
         }
       } else {
@@ -71,7 +81,7 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
     }
   }
   if (failure) hub_.fail(*std::move(failure));
-  if (op == nullptr || op->state == ThreadOp::State::kFailed) {
+  if (op == nullptr || op->state.load() == ThreadOp::State::kFailed) {
     return shardprop::fail(hub_.failure());
   }
   return op;
@@ -90,28 +100,36 @@ void ThreadChannel::run_tasks(Lock& lock, ThreadOp& op, std::size_t index) {
   const std::size_t count = ranks_.size();
   for (std::size_t k = 0; k < count; ++k) {
     const std::size_t task = (index + k) % count;
-    if (op.state != ThreadOp::State::kReady) return;
+    if (op.state.load() != ThreadOp::State::kReady) return;
     if (op.taken[task]) continue;
     op.taken[task] = true;
     lock.unlock();
-    Result<void> done = run_task(op.calls, task);
+    Result<void> done = run_task(op.calls, task, op.bulk);
     lock.lock();
     if (!done && !op.error) op.error = std::move(done).error();
     if (++op.finished == count) finish(lock, op);
   }
 }
 
+void ThreadChannel::run_at_once(Lock& lock, ThreadOp& op) {
+  for (std::size_t task = 0; task < ranks_.size(); ++task) {
+    Result<void> done = run_task(op.calls, task, op.bulk);
+    if (!done && !op.error) op.error = std::move(done).error();
+    op.taken[task] = true;
+  }
+  op.state.store_quietly(ThreadOp::State::kReady);
+  finish(lock, op);
+}
+
 void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
   std::vector<CollectiveCall> calls = std::move(op.calls);
   op.calls.clear();
-  // Owners may do anything when the last view of theirs goes; a wait that
-  // returns leaves nothing behind.
+  // Owners may do anything when the last view of theirs goes; and a wait that
+  // returns finds nothing of its call held any more.
   lock.unlock();
   calls.clear();
   lock.lock();
-  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone,
-                 std::memory_order_release);
-  op.changed.notify_all();
+  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone);
 }
 
 void ThreadChannel::sweep() {
@@ -123,44 +141,46 @@ void ThreadChannel::sweep() {
 
 Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
                                  std::chrono::milliseconds timeout) {
+  using State = ThreadOp::State;
   const auto begin = std::chrono::steady_clock::now();
   if (hub_.may_spin()) {
-    while (op.state.load(std::memory_order_acquire) ==
-               ThreadOp::State::kCollecting &&
+    while (op.state.load() == State::kCollecting &&
            std::chrono::steady_clock::now() < begin + kSpin) {
-      std::this_thread::yield();
+      pause();
     }
   }
-  Lock lock(mutex_);
-  for (;;) {
-    run_tasks(lock, op, index);
-    if (op.over()) break;
-    if (op.state == ThreadOp::State::kReady) {
+  while (!op.over()) {
+    if (op.state.load() == State::kReady) {
+      {
+        Lock lock(mutex_);
+        run_tasks(lock, op, index);
+      }
       // The rest is in the hands of threads that wait for nobody.
-      op.changed.wait(lock, [&op] { return op.over(); });
-      break;
+      op.state.sleep_while(State::kReady, std::nullopt);
+    } else if (!op.state.sleep_while(State::kCollecting, begin + timeout)) {
+      give_up(op, index, timeout);
     }
-    const bool moved = op.changed.wait_until(lock, begin + timeout, [&op] {
-      return op.state != ThreadOp::State::kCollecting;
-    });
-    if (moved) continue;
-    std::vector<std::int64_t> missing;
+  }
+  if (op.state.load() == State::kDone) return {};
+  hub_.fail(*op.error);
+  return shardprop::fail(Error(*op.error).with_note(
+      "rank " + std::to_string(ranks_[index]) + " waited in call " +
+      std::to_string(op.number) + " of group " + to_string(ranks_)));
+}
+
+void ThreadChannel::give_up(ThreadOp& op, std::size_t index,
+                            std::chrono::milliseconds timeout) {
+  std::vector<std::int64_t> missing;
+  std::string call;
+  {
+    const Lock lock(mutex_);
+    if (op.state.load() != ThreadOp::State::kCollecting) return;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       if (!op.came[i]) missing.push_back(ranks_[i]);
     }
-    const std::string call = describe(op, index);
-    lock.unlock();
-    hub_.fail(late(missing, call, timeout));
-    lock.lock();
+    call = describe(op, index);
   }
-  sweep();
-  if (!op.error) return {};
-  const Error failure = *op.error;
-  lock.unlock();
-  hub_.fail(failure);
-  return shardprop::fail(Error(failure).with_note(
-      "rank " + std::to_string(ranks_[index]) + " waited in call " +
-      std::to_string(op.number) + " of group " + to_string(ranks_)));
+  hub_.fail(late(missing, call, timeout));
 }
 
 Error ThreadChannel::late(std::span<const std::int64_t> missing,
@@ -202,19 +222,19 @@ void ThreadChannel::withdraw(const Error& failure) {
   std::vector<std::vector<CollectiveCall>> withdrawn;
   const Lock lock(mutex_);
   for (const std::shared_ptr<ThreadOp>& op : ops_) {
-    if (op->state != ThreadOp::State::kCollecting) continue;
+    if (op->state.load() != ThreadOp::State::kCollecting) continue;
     withdrawn.push_back(std::move(op->calls));
     op->calls.clear();
     op->error = failure;
-    op->state.store(ThreadOp::State::kFailed, std::memory_order_release);
-    op->changed.notify_all();
+    op->state.store(ThreadOp::State::kFailed);
   }
 }
 
 std::optional<std::string> ThreadChannel::missed(std::size_t index) const {
   const Lock lock(mutex_);
   for (const std::shared_ptr<ThreadOp>& op : ops_) {
-    if (op->state != ThreadOp::State::kCollecting || op->came[index]) continue;
+    if (op->state.load() != ThreadOp::State::kCollecting || op->came[index])
+      continue;
     const auto waiting = std::find(op->came.begin(), op->came.end(), true);
     if (waiting == op->came.end()) continue;
     return describe(*op, static_cast<std::size_t>(waiting - op->came.begin()));
@@ -225,8 +245,8 @@ std::optional<std::string> ThreadChannel::missed(std::size_t index) const {
 std::optional<std::string> ThreadChannel::activity(std::size_t index) const {
   const Lock lock(mutex_);
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
-    if ((*op)->state == ThreadOp::State::kCollecting && (*op)->came[index] &&
-        !(*op)->dropped[index]) {
+    if ((*op)->state.load() == ThreadOp::State::kCollecting &&
+        (*op)->came[index] && !(*op)->dropped[index]) {
       return describe(**op, index);
     }
   }

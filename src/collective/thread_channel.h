@@ -10,8 +10,9 @@
 
 #include <shardprop/collective/communicator.h>
 
-#include <atomic>
-#include <condition_variable>
+#include "collective/state_word.h"
+
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -37,23 +38,23 @@ struct ThreadOp {
         taken(members) {}
 
   bool over() const {
-    const State now = state.load(std::memory_order_acquire);
+    const State now = state.load();
     return now == State::kDone || now == State::kFailed;
   }
 
   const std::int64_t number;
-  // Written under the channel's mutex, read without it by those who spin.
-  std::atomic<State> state{State::kCollecting};
+  // Written under the channel's mutex, read and slept on without it.
+  StateWord<State> state{State::kCollecting};
 
   // Guarded by the channel's mutex; `calls` is only read while kReady.
   std::vector<CollectiveCall> calls;
   std::vector<bool> came;
   std::vector<bool> dropped;  // members that will not wait
   std::vector<bool> taken;    // tasks
+  bool bulk = false;          // see bulk_copy.h
   std::size_t arrived = 0;
-  std::size_t finished = 0;  // tasks
-  std::optional<Error> error;
-  std::condition_variable changed;
+  std::size_t finished = 0;    // tasks
+  std::optional<Error> error;  // what kFailed means; never changes after
 };
 
 class ThreadChannel {
@@ -88,10 +89,16 @@ class ThreadChannel {
   std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
   // Runs tasks, the member's own first, while there are any. Unlocks inside.
   void run_tasks(Lock& lock, ThreadOp& op, std::size_t index);
+  // All tasks of a complete operation that nobody has seen ready: sleepers
+  // wake once, when it is done.
+  void run_at_once(Lock& lock, ThreadOp& op);
   void finish(Lock& lock, ThreadOp& op);
   // Moves along what the member dropped, before there is more of it.
   void reap(Lock& lock, std::size_t index);
   void sweep();
+  // Fails the hub with whoever has not come in time.
+  void give_up(ThreadOp& op, std::size_t index,
+               std::chrono::milliseconds timeout);
   std::string describe(const ThreadOp& op, std::size_t index) const;
   // Not to be called with the mutex held.
   Error late(std::span<const std::int64_t> missing, const std::string& call,
