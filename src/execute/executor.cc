@@ -123,7 +123,7 @@ class Run {
       }
       return part;
     }
-    SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     if (step.neutral) {
       SP_CHECK(execute::fill_neutral(out, step.op));
     } else {
@@ -162,7 +162,7 @@ class Run {
   }
 
   Result<LocalTensor> gather(const ProgramStep& step, const LocalTensor& at) {
-    SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     CollectiveCall call = call_of(step);
     call.inputs = {box_from(at, step.sends.front())};
     for (const PeerCopies& peer : step.receives) {
@@ -190,7 +190,7 @@ class Run {
   // Row-major, as one run.
   Result<LocalTensor> flat(const LocalTensor& tensor) {
     if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
-    SP_ASSIGN(const LocalTensor packed,
+    SP_ASSIGN(LocalTensor packed,
               allocate(tensor.sizes(), tensor.dtype()));
     SP_CHECK(execute::copy_all(tensor, packed));
     return packed.reshaped(Dims{packed.numel()});
@@ -206,14 +206,14 @@ class Run {
       SP_ASSIGN(call.outputs, chunks(step, at.dtype(), buffer));
       SP_CHECK(carry_out(step, std::move(call)));
     }
-    SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     SP_CHECK(execute::run_copies(step.local, buffer, out));
     return out;
   }
 
   Result<LocalTensor> reduce_scatter(const ProgramStep& step,
                                      const LocalTensor& at) {
-    SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     CollectiveCall call = call_of(step);
     for (const PeerCopies& peer : step.sends) {
       call.inputs.push_back(box_from(at, peer));
@@ -232,7 +232,7 @@ class Run {
     CollectiveCall call = call_of(step);
     SP_ASSIGN(call.inputs, chunks(step, step.reduce_dtype, buffer));
     SP_CHECK(execute::run_copies(step.local, at, buffer));
-    SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
     // In place where the result is not of the tensor's dtype yet.
     const LocalTensor result =
@@ -257,11 +257,11 @@ class Run {
       call.inputs = {terms};
       call.outputs = {terms};
       SP_CHECK(carry_out(step, std::move(call)));
-      SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+      SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
       SP_CHECK(execute::copy_all(terms, out, step.scale));
       return out;
     }
-    SP_ASSIGN(const LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     call.inputs = {at};
     call.outputs = {out};
     SP_CHECK(carry_out(step, std::move(call)));
