@@ -114,7 +114,7 @@ def engines(bench, most_ranks):
         port = 20000 + os.getpid() % 20000
         out.append(Engine("gloo", [
             [python, "-c", GLOO, str(r), str(most_ranks), str(port)]
-            for r in range(most_ranks)], {"GLOO_SOCKET_IFNAME": "lo"}))
+            for r in range(most_ranks)], {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}))
     return out
 
 

@@ -13,9 +13,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often a wait asks MPI before it begins to sleep in between.
+// How often a wait asks MPI before it begins to sleep in between: for a share
+// of the time it has waited, up to a limit.
 constexpr int kEagerPolls = 200;
-constexpr auto kNap = 20us;
+constexpr int kNapShare = 16;
+constexpr std::chrono::nanoseconds kLongestNap = 500us;
 
 // Messages about a failure get this long to leave.
 constexpr auto kFarewell = 100ms;
@@ -102,14 +104,17 @@ Result<void> MpiHub::check_thread() const {
 
 bool MpiHub::poll(Clock::time_point deadline,
                   const std::function<bool()>& done) {
+  const auto begin = Clock::now();
   for (int polls = 0;; ++polls) {
     progress();
     if (done()) return true;
-    if (failure_ || Clock::now() > deadline) return false;
+    const auto now = Clock::now();
+    if (failure_ || now > deadline) return false;
     if (polls < kEagerPolls) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(std::min(
+          kLongestNap, std::chrono::nanoseconds((now - begin) / kNapShare)));
     }
   }
 }
@@ -234,7 +239,7 @@ void MpiHub::fail(Error failure, bool tell) {
     }
     const auto deadline = Clock::now() + kFarewell;
     while (!control_.flush() && Clock::now() < deadline) {
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kLongestNap);
     }
     control_.abandon();
   }
