@@ -305,8 +305,7 @@ class ReferenceSearch {
       }
     }
     const DType dtype = term.reduce_dtype().value_or(meta_.dtype());
-    const std::int64_t item =
-        std::max(item_size(dtype), item_size(meta_.dtype()));
+    const std::int64_t item = item_size(dtype);
     const bool native =
         reduces_natively(topology_.engine, term.reduce_op(), dtype);
     const std::int64_t in =
