@@ -30,6 +30,15 @@ void pause() {
 #endif
 }
 
+// "rank 3", "ranks 1, 3".
+std::string rank_names(std::span<const std::int64_t> ranks) {
+  std::string names = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    names += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return names;
+}
+
 }  // namespace
 
 ThreadChannel::ThreadChannel(ThreadHub& hub, Group::Ranks ranks)
@@ -175,23 +184,26 @@ void ThreadChannel::give_up(ThreadOp& op, std::size_t index,
   {
     const Lock lock(mutex_);
     if (op.state.load() != ThreadOp::State::kCollecting) return;
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      if (!op.came[i]) missing.push_back(ranks_[i]);
-    }
+    missing = missing_from(op);
     call = describe(op, index);
   }
   hub_.fail(late(missing, call, timeout));
 }
 
+std::vector<std::int64_t> ThreadChannel::missing_from(
+    const ThreadOp& op) const {
+  std::vector<std::int64_t> missing;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!op.came[i]) missing.push_back(ranks_[i]);
+  }
+  return missing;
+}
+
 Error ThreadChannel::late(std::span<const std::int64_t> missing,
                           const std::string& call,
                           std::chrono::milliseconds timeout) const {
-  std::string who = missing.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    who += (i == 0 ? "" : ", ") + std::to_string(missing[i]);
-  }
-  Error error{ErrorCode::kTimeout, who + " did not come to " + call +
-                                       " within " +
+  Error error{ErrorCode::kTimeout, rank_names(missing) + " did not come to " +
+                                       call + " within " +
                                        std::to_string(timeout.count()) + " ms"};
   for (const std::int64_t rank : missing) {
     error.notes.push_back(hub_.activity(rank));
@@ -247,7 +259,8 @@ std::optional<std::string> ThreadChannel::activity(std::size_t index) const {
   for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
     if ((*op)->state.load() == ThreadOp::State::kCollecting &&
         (*op)->came[index] && !(*op)->dropped[index]) {
-      return describe(**op, index);
+      return describe(**op, index) + ", waiting for " +
+             rank_names(missing_from(**op));
     }
   }
   return std::nullopt;

@@ -100,6 +100,8 @@ class ThreadChannel {
   void give_up(ThreadOp& op, std::size_t index,
                std::chrono::milliseconds timeout);
   std::string describe(const ThreadOp& op, std::size_t index) const;
+  // Members that have not come to it. With the mutex held.
+  std::vector<std::int64_t> missing_from(const ThreadOp& op) const;
   // Not to be called with the mutex held.
   Error late(std::span<const std::int64_t> missing, const std::string& call,
              std::chrono::milliseconds timeout) const;
