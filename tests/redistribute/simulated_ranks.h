@@ -21,7 +21,32 @@ class SimulatedRanks {
  public:
   using Value = std::int64_t;
   // Elements that a rank holds, by their place in the whole tensor.
-  using Local = std::map<std::int64_t, Value>;
+  class Local {
+   public:
+    explicit Local(std::int64_t numel)
+        : values_(static_cast<std::size_t>(numel)), held_(values_.size()) {}
+
+    // Holds the element from now on.
+    Value& operator[](std::int64_t element) {
+      const auto at = static_cast<std::size_t>(element);
+      count_ += held_[at] ? 0U : 1U;
+      held_[at] = true;
+      return values_[at];
+    }
+    bool contains(std::int64_t element) const {
+      return held_[static_cast<std::size_t>(element)];
+    }
+    Value at(std::int64_t element) const {
+      if (!contains(element)) throw std::runtime_error("an element is missing");
+      return values_[static_cast<std::size_t>(element)];
+    }
+    std::size_t size() const { return count_; }
+
+   private:
+    std::vector<Value> values_;
+    std::vector<bool> held_;
+    std::size_t count_ = 0;
+  };
 
   // Values such that averages over any mesh dims stay whole.
   static constexpr Value kUnit = 4 * 4 * 4 * 3 * 3 * 3;
@@ -29,7 +54,10 @@ class SimulatedRanks {
   // Every rank holds its shard of `layout`; partials are split into terms.
   SimulatedRanks(const DeviceMesh& mesh, const TensorMeta& meta,
                  const Layout& layout, std::mt19937& random)
-      : mesh_(mesh), meta_(meta), locals_(ranks()), received_(ranks()) {
+      : mesh_(mesh),
+        meta_(meta),
+        locals_(ranks(), Local(meta.numel())),
+        received_(ranks()) {
     whole_.resize(static_cast<std::size_t>(meta.numel()));
     const bool product = op_of(layout) == ReduceOp::kProduct;
     for (Value& value : whole_) {
@@ -45,8 +73,8 @@ class SimulatedRanks {
     }
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       if (!is_first(rank, partial)) continue;
-      const std::vector<std::size_t> group = group_of(rank, partial);
-      for (auto& [element, value] : locals_[rank]) {
+      const std::vector<std::size_t>& group = group_of(rank, partial);
+      for (const std::int64_t element : elements(layout, rank)) {
         split(layout, partial, whole(element), group, element, random);
       }
     }
@@ -56,10 +84,10 @@ class SimulatedRanks {
   void run(const RedistributeStep& step) {
     std::uint32_t dims = 0;
     for (const std::int32_t dim : step.mesh_dims) dims |= 1U << dim;
-    std::vector<Local> next(ranks());
+    std::vector<Local> next(ranks(), Local(meta_.numel()));
     std::vector<std::int64_t> sent(ranks());
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
-      const std::vector<std::size_t> group = group_of(rank, dims);
+      const std::vector<std::size_t>& group = group_of(rank, dims);
       for (const std::int64_t element : elements(step.dst, rank)) {
         next[rank][element] = made(step, dims, rank, group, element, sent);
       }
@@ -75,7 +103,7 @@ class SimulatedRanks {
     for (std::size_t rank = 0; rank < ranks(); ++rank) {
       const std::vector<std::int64_t> wanted = elements(layout, rank);
       if (wanted.size() != locals_[rank].size()) return false;
-      const std::vector<std::size_t> group = group_of(rank, partial);
+      const std::vector<std::size_t>& group = group_of(rank, partial);
       for (const std::int64_t element : wanted) {
         if (!locals_[rank].contains(element)) return false;
         const Value value = partial == 0
@@ -121,18 +149,24 @@ class SimulatedRanks {
     return out;
   }
 
-  std::vector<std::size_t> group_of(std::size_t rank,
-                                    std::uint32_t dims) const {
-    std::vector<std::size_t> group;
-    for (std::size_t other = 0; other < ranks(); ++other) {
-      bool same = true;
-      for (int i = 0; i < mesh_.ndim(); ++i) {
-        const auto d = static_cast<std::size_t>(i);
-        same = same && ((dims >> i & 1U) != 0 || at(rank)[d] == at(other)[d]);
+  // The ranks that differ from this one along `dims` only.
+  const std::vector<std::size_t>& group_of(std::size_t rank,
+                                           std::uint32_t dims) const {
+    std::vector<std::vector<std::size_t>>& groups = groups_[dims];
+    if (groups.empty()) {
+      std::map<Coordinate, std::vector<std::size_t>> by_rest;
+      std::vector<Coordinate> rests;
+      for (std::size_t other = 0; other < ranks(); ++other) {
+        Coordinate rest = at(other);
+        for (int i = 0; i < mesh_.ndim(); ++i) {
+          if ((dims >> i & 1U) != 0) rest[static_cast<std::size_t>(i)] = 0;
+        }
+        by_rest[rest].push_back(other);
+        rests.push_back(rest);
       }
-      if (same) group.push_back(other);
+      for (const Coordinate& rest : rests) groups.push_back(by_rest[rest]);
     }
-    return group;
+    return groups[rank];
   }
 
   bool is_first(std::size_t rank, std::uint32_t dims) const {
@@ -260,27 +294,22 @@ class SimulatedRanks {
       }
       return combined(step.src, dims, group, element);
     }
-    if (const auto own = locals_[rank].find(element);
-        own != locals_[rank].end()) {
-      return own->second;
-    }
+    if (locals_[rank].contains(element)) return locals_[rank].at(element);
     for (const std::size_t other : group) {
-      const auto found = locals_[other].find(element);
-      if (found == locals_[other].end()) continue;
+      if (!locals_[other].contains(element)) continue;
       ++sent[other];
       ++received_[rank];
-      return found->second;
+      return locals_[other].at(element);
     }
     throw std::runtime_error("no rank of the group holds an element");
   }
 
   Value made_locally(const RedistributeStep& step, std::uint32_t dims,
                      std::size_t rank, std::int64_t element) const {
-    const auto own = locals_[rank].find(element);
-    if (own == locals_[rank].end()) {
+    if (!locals_[rank].contains(element)) {
       throw std::runtime_error("a local step needs what its rank lacks");
     }
-    const Value value = own->second;
+    const Value value = locals_[rank].at(element);
     const std::uint32_t terms = partial_dims(step.dst) & dims;
     const bool from_whole = (partial_dims(step.src) & dims) == 0;
     if (terms != 0 && from_whole) {
@@ -310,6 +339,9 @@ class SimulatedRanks {
   std::vector<Local> locals_;
   std::vector<std::int64_t> received_;
   std::int64_t last_sent_ = 0;
+  // By set of mesh dims, then by rank.
+  mutable std::map<std::uint32_t, std::vector<std::vector<std::size_t>>>
+      groups_;
 };
 
 }  // namespace shardprop::testing

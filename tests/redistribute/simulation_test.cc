@@ -181,10 +181,11 @@ TEST_CASE("every step of every pair's plan leaves each rank its shard") {
       {Placement::partial(ReduceOp::kMax)},
       {Placement::partial(ReduceOp::kSum), Placement::partial(ReduceOp::kAvg)},
       {Placement::strided_shard(0, 2)}};
+  // On three mesh dims strided shards take milliseconds a plan.
   for (const DeviceMesh& mesh : testing::meshes_up_to(3, 4)) {
     for (const char* text : {"f64[7]", "f64[8]", "f64[5,3]", "f64[12,8]",
                              "f64[3,2,5]", "f64[4,6,2]"}) {
-      if (!full && random() % 40 != 0) continue;
+      if (!full && random() % 6 != 0) continue;
       const auto meta = value_of(TensorMeta::parse(text));
       CAPTURE(to_string(mesh));
       CAPTURE(to_string(meta));
@@ -194,8 +195,8 @@ TEST_CASE("every step of every pair's plan leaves each rank its shard") {
           mesh, topology, {.split_factors = SplitFactors::kEndpoints}));
       StepProof proof(mesh, meta);
       std::vector<Layout> layouts;
-      const auto placements =
-          with_shards(meta.rank(), others[random() % others.size()]);
+      const auto placements = with_shards(
+          meta.rank(), others[random() % (mesh.ndim() > 2 ? 4 : 5)]);
       for (Layout& layout : testing::all_layouts(mesh, placements)) {
         if (canonical(layout, mesh, meta.shape()) == layout) {
           layouts.push_back(std::move(layout));
@@ -203,7 +204,7 @@ TEST_CASE("every step of every pair's plan leaves each rank its shard") {
       }
       for (const Layout& from : layouts) {
         for (const Layout& to : layouts) {
-          if (!full && random() % 16 != 0) continue;
+          if (!full && random() % 32 != 0) continue;
           if (!possible(from, to)) continue;
           INFO(to_string(from) << " -> " << to_string(to));
           const auto plan = value_of(planner.plan(from, to, meta));

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Collectives of ours on threads and MPI, and of torch's gloo, in turns.
+
+    python bench/collective/compare.py build/release/bench/collective/bench_collective
+
+Every engine is started once and asked for one measurement after another, so
+that all share what else the machine does; the table has medians over the
+rounds. Needs torch for the gloo column and mpiexec for the MPI one; a column
+that cannot be had is left out.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+COLLECTIVES = ["all_gather", "reduce_scatter", "all_reduce", "all_to_all",
+               "broadcast", "permute"]
+
+GLOO = r"""
+import os, sys, time
+import torch, torch.distributed as dist
+
+rank, size, port = (int(a) for a in sys.argv[1:])
+torch.set_num_threads(1)
+dist.init_process_group(
+    "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+groups = {n: dist.new_group(list(range(n))) for n in range(1, size + 1)}
+
+def run(name, n, nbytes, calls):
+    group = groups[n]
+    whole = torch.zeros(nbytes // 4)
+    if name in ("all_gather", "reduce_scatter"):
+        part = torch.zeros(nbytes // n // 4)
+    else:
+        other = torch.zeros(nbytes // 4)
+    def call():
+        if name == "all_gather":
+            dist.all_gather_into_tensor(whole, part, group=group)
+        elif name == "reduce_scatter":
+            dist.reduce_scatter_tensor(part, whole, group=group)
+        elif name == "all_reduce":
+            dist.all_reduce(whole, group=group)
+        elif name == "all_to_all":
+            dist.all_to_all_single(other, whole, group=group)
+        elif name == "broadcast":
+            dist.broadcast(whole, 0, group=group)
+        elif name == "permute":
+            works = [dist.isend(whole, (rank + 1) % n, group=group),
+                     dist.irecv(other, (rank - 1) % n, group=group)]
+            for work in works:
+                work.wait()
+    call()
+    dist.barrier(group=group)
+    begin = time.perf_counter()
+    for _ in range(calls):
+        call()
+    dist.barrier(group=group)
+    return (time.perf_counter() - begin) / calls
+
+while True:
+    box = [sys.stdin.readline() if rank == 0 else None]
+    dist.broadcast_object_list(box, 0)
+    words = box[0].split()
+    if not words:
+        break
+    name, n, nbytes, calls = words[0], *(int(w) for w in words[1:])
+    took = run(name, n, nbytes, calls) if rank < n else 0.0
+    if rank == 0:
+        print(took, flush=True)
+"""
+
+
+class Engine:
+    """A process that answers each command line with seconds."""
+
+    def __init__(self, name, commands, environment=None):
+        env = dict(os.environ, **(environment or {}))
+        self.name = name
+        self.others = [
+            subprocess.Popen(c, env=env, stdin=subprocess.DEVNULL)
+            for c in commands[1:]]
+        self.first = subprocess.Popen(
+            commands[0], env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, collective, ranks, nbytes, calls):
+        self.first.stdin.write(f"{collective} {ranks} {nbytes} {calls}\n")
+        self.first.stdin.flush()
+        return float(self.first.stdout.readline())
+
+    def close(self):
+        self.first.stdin.close()
+        for process in [self.first, *self.others]:
+            process.wait()
+
+
+def engines(bench, most_ranks):
+    out = [Engine("threads", [[bench, "threads"]])]
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec:
+        settings = {"OMPI_ALLOW_RUN_AS_ROOT": "1",
+                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+                    "OMPI_MCA_mpi_yield_when_idle": "1"}
+        out.append(Engine(
+            "MPI", [[mpiexec, "-n", str(most_ranks), bench, "mpi"]], settings))
+    python = os.environ.get("SHARDPROP_PYTHON", sys.executable)
+    has_torch = subprocess.run([python, "-c", "import torch.distributed"],
+                               stderr=subprocess.DEVNULL).returncode == 0
+    if has_torch:
+        port = 20000 + os.getpid() % 20000
+        out.append(Engine("gloo", [
+            [python, "-c", GLOO, str(r), str(most_ranks), str(port)]
+            for r in range(most_ranks)], {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}))
+    return out
+
+
+def calls_for(nbytes):
+    return max(1, min(200, (32 << 20) // nbytes))
+
+
+def shown(nbytes):
+    return f"{nbytes >> 20} MiB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KiB"
+
+
+def time_text(seconds):
+    micros = seconds * 1e6
+    return f"{micros:.0f}" if micros < 1000 else f"{micros / 1000:.2f} ms"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bench")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="LOG2",
+                        default=[12, 16, 20, 24, 26, 28])
+    parser.add_argument("--collectives", nargs="+", default=COLLECTIVES)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+
+    all_engines = engines(arguments.bench, max(arguments.ranks))
+    print("| collective | ranks | bytes | "
+          + " | ".join(e.name for e in all_engines)
+          + " | over gloo | of copy |")
+    print("|---" * (5 + len(all_engines)) + "|")
+    for ranks in arguments.ranks:
+        for collective in arguments.collectives:
+            for log2 in arguments.sizes:
+                nbytes = 1 << log2
+                took = {e.name: [] for e in all_engines}
+                copies = []
+                for _ in range(arguments.rounds):
+                    for engine in all_engines:
+                        took[engine.name].append(engine.ask(
+                            collective, ranks, nbytes, calls_for(nbytes)))
+                    copies.append(all_engines[0].ask(
+                        "copy", ranks, nbytes, calls_for(nbytes)))
+                medians = {k: statistics.median(v) for k, v in took.items()}
+                gloo = ("%.1f" % (medians["gloo"] / medians["threads"])
+                        if "gloo" in medians else "")
+                # Every rank of an all-gather writes the whole tensor.
+                copy = ("%.0f %%" % (100 * statistics.median(copies)
+                                     / medians["threads"])
+                        if collective == "all_gather" else "")
+                print(f"| {collective} | {ranks} | {shown(nbytes)} | "
+                      + " | ".join(time_text(medians[e.name])
+                                   for e in all_engines)
+                      + f" | {gloo} | {copy} |", flush=True)
+    for engine in all_engines:
+        engine.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+// Communicator: one rank's end of a world of ranks that exchange data.
+//
+// The one interface over engines: threads (thread_world.h), MPI, NCCL, or what
+// a framework brings. An engine implements the protected functions; what is
+// the same for all (checks, payload, the failure that stays) is done here.
+//
+// Contract
+//   * A communicator is used by one thread at a time.
+//   * start() does not wait for other ranks. It co-owns the call's buffers
+//   until
+//     the collective is over; dropping the Work parks them, later calls reap
+//     them, nobody is held up.
+//   * Collectives of one group match by order: the k-th call of every member.
+//     Members of one group make their calls in one order; on MPI and NCCL the
+//     first calls of new groups too come in one order on all ranks.
+//   * A wait lasts at most the timeout, counted from the wait's begin. A rank
+//     that leaves (destroys its communicator), fails (abort()) or does not come
+//     ends it with an error that names the rank and the collective.
+//   * After the first such failure every later call on every rank fails with
+//     it: make a new world. What was complete before stays valid.
+//   * Bad arguments have no effect: they fail on the rank that gave them before
+//     anything is sent. A rank that goes on without the call will be missed by
+//     the others.
+//
+//   Result<std::shared_ptr<Work>> work = communicator.start(group, call);
+//   if (!work) return fail(work.error());
+//   Result<void> done = (*work)->wait();
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/collective_call.h>
+#include <shardprop/collective/group.h>
+#include <shardprop/mesh/topology.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace shardprop {
+
+struct CommunicatorOptions {
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  // Whether ranks compare what they call before they exchange anything, so that
+  // a mismatch is named rather than read as garbage. Threads always do.
+  bool checked = false;
+};
+
+struct CommunicatorStats {
+  std::int64_t calls = 0;
+  std::int64_t payload_bytes = 0;  // see payload_bytes() of collective_call.h
+  // Collectives whose result was dropped and whose buffers are still held.
+  std::int64_t parked = 0;
+  // Collectives whose buffers cannot be freed: after a failure an engine may
+  // read or write them still. They stay allocated until the process ends.
+  std::int64_t abandoned = 0;
+  std::int64_t abandoned_bytes = 0;
+};
+
+// One rank's part of one collective in flight.
+class Work {
+ public:
+  Work() = default;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  virtual ~Work() = default;
+
+  // Whether wait() would return at once. Moves things along; never blocks.
+  virtual bool is_done() = 0;
+  // Outputs are written and inputs free when it returns; again and again the
+  // same answer. Errors: kTimeout, kRankFailed, kCollectiveMismatch, kEngine.
+  virtual Result<void> wait() = 0;
+};
+
+class Communicator {
+ public:
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;
+
+  std::int64_t rank() const { return rank_; }
+  std::int64_t size() const { return size_; }
+  Engine engine() const { return engine_; }
+  std::chrono::milliseconds timeout() const { return options_.timeout; }
+  void set_timeout(std::chrono::milliseconds timeout) {
+    options_.timeout = timeout;
+  }
+  bool checked() const { return options_.checked; }
+
+  // Errors: kGroup (a rank beyond the world), kNotInGroup, kCollectiveCall and
+  // its like where the call is not what collective_call.h says, kReduction (an
+  // op the dtype does not have), kCollectiveDevice, kEngine; and the failure
+  // that this world has seen.
+  Result<std::shared_ptr<Work>> start(const Group& group, CollectiveCall call);
+  // start() and wait().
+  Result<void> run(const Group& group, CollectiveCall call);
+  // Returns when every member of the group has come.
+  Result<void> barrier(const Group& group);
+
+  // Memory of the kind the engine likes best, uninitialised, row-major.
+  // Errors: kTensorMeta, kOutOfMemory.
+  virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype);
+
+  // Tells all ranks that this one cannot go on: their waits end with
+  // kRankFailed and `reason`.
+  virtual void abort(const Error& reason) = 0;
+
+  CommunicatorStats stats() const;
+
+ protected:
+  Communicator(std::int64_t rank, std::int64_t size, Engine engine,
+               const CommunicatorOptions& options)
+      : rank_(rank), size_(size), engine_(engine), options_(options) {}
+
+  // Starts a call that has been checked. `place` is this rank's in `group`.
+  virtual Result<std::shared_ptr<Work>> do_start(const Group& group,
+                                                 Group::Place place,
+                                                 CollectiveCall call) = 0;
+  // Of stats(): what only the engine knows.
+  virtual void add_engine_stats(CommunicatorStats& stats) const = 0;
+
+ private:
+  std::int64_t rank_;
+  std::int64_t size_;
+  Engine engine_;
+  CommunicatorOptions options_;
+  std::int64_t calls_ = 0;
+  std::int64_t payload_bytes_ = 0;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,80 @@
+// Group: which ranks take part in a collective, and all that run it beside
+// them.
+//
+// A partition: one or more disjoint lists of ranks of equal length, each list a
+// group of its own whose members run the collective together, in the order of
+// the list. Every rank names the same partition.
+//
+//   Group::ranks({0, 2, 3})            one group of three
+//   Group::lists({{0, 1}, {2, 3}})     two groups
+//   Group::mesh(tp_mesh)               a 1-D mesh
+//   Group::mesh_dim(mesh, "tp")        all groups of a mesh dim
+//   Group::mesh_dims(mesh, {0, 1})     over several dims, the last one fastest
+//
+// Immutable and regular; copies share one body, so engines cache what they set
+// up for a group by the group itself, the whole partition that is.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/mesh/device_mesh.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+
+class Group {
+ public:
+  using Ranks = std::vector<std::int64_t>;
+
+  // All errors of the factories are kGroup, beside those named.
+  static Result<Group> ranks(Ranks ranks);
+  static Result<Group> lists(std::vector<Ranks> lists);
+  static Result<Group> mesh(const DeviceMesh& mesh);
+  static Result<Group> mesh_dim(const DeviceMesh& mesh, int dim);
+  // Error: kMeshDimUnknown.
+  static Result<Group> mesh_dim(const DeviceMesh& mesh, std::string_view name);
+  static Result<Group> mesh_dims(const DeviceMesh& mesh,
+                                 std::span<const std::int32_t> dims);
+  // Ranks 0 to size-1.
+  static Result<Group> world(std::int64_t size);
+
+  // Members of each list.
+  std::int64_t size() const;
+  const std::vector<Ranks>& lists() const;
+
+  // Where a rank stands: its list, and its index in that.
+  struct Place {
+    std::int64_t list = 0;
+    std::int64_t index = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  std::optional<Place> place_of(std::int64_t rank) const;
+  std::int64_t largest_rank() const;
+
+  friend bool operator==(const Group& a, const Group& b);
+  std::size_t hash() const;
+
+ private:
+  struct Body;
+  explicit Group(std::shared_ptr<const Body> body);
+  std::shared_ptr<const Body> body_;
+};
+
+// "{0,2,3}", "{0,1} {2,3}"; long lists are shortened in the middle.
+std::string to_string(const Group& group);
+std::string to_string(const Group::Ranks& ranks);
+
+}  // namespace shardprop
+
+template <>
+struct std::hash<shardprop::Group> {
+  std::size_t operator()(const shardprop::Group& g) const noexcept {
+    return g.hash();
+  }
+};

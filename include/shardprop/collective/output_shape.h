@@ -1,0 +1,39 @@
+// Shapes of what collectives give back, without running them. all_reduce,
+// broadcast and permute_tensor keep the shape they get.
+//
+//   all_gather_shape({3, 8}, 1, 4)      // 3,32
+//   reduce_scatter_shape({3, 8}, 1, 4)  // 3,2
+//   all_to_all_single_shape({6, 8}, {.output = {{1, 2}}, .input = {{4, 2}}}, 2)
+//                                       // 3,8
+#pragma once
+
+#include <shardprop/base/inline_vector.h>
+#include <shardprop/base/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+// How dim 0 is dealt out: input[r] rows go to member r, output[r] rows come
+// from it. Both or none; none: equal shares both ways.
+struct Splits {
+  std::optional<std::vector<std::int64_t>> output;
+  std::optional<std::vector<std::int64_t>> input;
+};
+
+// Negative dims count from the end.
+
+// Error: kCollectiveDim (out of range; a scalar has none).
+Result<Dims> all_gather_shape(const Dims& sizes, int dim, std::int64_t ranks);
+// Error: kCollectiveDim (out of range, or a size that `ranks` does not divide).
+Result<Dims> reduce_scatter_shape(const Dims& sizes, int dim,
+                                  std::int64_t ranks);
+// Errors: kCollectiveDim (a scalar), kCollectiveSplits (one half only, another
+// length than `ranks`, negative, input splits that do not sum to dim 0, no
+// splits where `ranks` does not divide dim 0).
+Result<Dims> all_to_all_single_shape(const Dims& sizes, const Splits& splits,
+                                     std::int64_t ranks);
+
+}  // namespace shardprop

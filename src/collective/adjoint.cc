@@ -1,0 +1,136 @@
+#include <shardprop/collective/adjoint.h>
+
+#include <shardprop/collective/kernel_view.h>
+
+#include "base/try.h"
+#include "collective/reduction.h"
+
+#include <cstring>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+Result<void> check_linear(ReduceOp op) {
+  if (op == ReduceOp::kSum || op == ReduceOp::kAvg) return {};
+  return fail(ErrorCode::kNoAdjoint, "a reduction by " +
+                                         std::string(to_string(op)) +
+                                         " is not linear and has no adjoint");
+}
+
+// What reaches the inputs of an average: the gradient over the count.
+Result<LocalTensor> share_of(Communicator& communicator,
+                             const LocalTensor& grad, ReduceOp op,
+                             std::int64_t ranks) {
+  if (op == ReduceOp::kSum) return grad;
+  SP_ASSIGN(LocalTensor out, communicator.allocate(grad.sizes(), grad.dtype()));
+  const kernels::Status status =
+      collective::scale_into(grad, 1.0 / static_cast<double>(ranks), out);
+  if (status.ok()) return out;
+  return fail(ErrorCode::kReduction, status.message());
+}
+
+}  // namespace
+
+Result<AsyncTensor> all_reduce_adjoint(Communicator& communicator,
+                                       const LocalTensor& grad, ReduceOp op,
+                                       const Group& group) {
+  SP_CHECK(check_linear(op));
+  return all_reduce(communicator, grad, op, group);
+}
+
+Result<AsyncTensor> all_gather_tensor_adjoint(Communicator& communicator,
+                                              const LocalTensor& grad,
+                                              int gather_dim,
+                                              const Group& group) {
+  return reduce_scatter_tensor(communicator, grad, ReduceOp::kSum, gather_dim,
+                               group);
+}
+
+Result<AsyncTensor> reduce_scatter_tensor_adjoint(Communicator& communicator,
+                                                  const LocalTensor& grad,
+                                                  ReduceOp op, int scatter_dim,
+                                                  const Group& group) {
+  SP_CHECK(check_linear(op));
+  SP_ASSIGN(const LocalTensor share,
+            share_of(communicator, grad, op, group.size()));
+  return all_gather_tensor(communicator, share, scatter_dim, group);
+}
+
+Result<AsyncTensor> all_to_all_single_adjoint(Communicator& communicator,
+                                              const LocalTensor& grad,
+                                              const Splits& splits,
+                                              const Group& group) {
+  return all_to_all_single(communicator, grad,
+                           {.output = splits.input, .input = splits.output},
+                           group);
+}
+
+Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
+                                      const LocalTensor& grad,
+                                      std::int64_t root, const Group& group) {
+  SP_ASSIGN(const LocalTensor out,
+            communicator.allocate(grad.sizes(), grad.dtype()));
+  // A reduce-scatter in which the root's share is everything.
+  const LocalTensor none = LocalTensor::wrap(nullptr, {0}, grad.dtype());
+  CollectiveCall call{.kind = CollectiveKind::kReduceScatter,
+                      .op = ReduceOp::kSum,
+                      .outputs = {none}};
+  call.inputs.assign(static_cast<std::size_t>(group.size()), none);
+  if (root < 0 || root >= group.size()) {
+    return fail(ErrorCode::kCollectiveCall,
+                "broadcast: no member has the index " + std::to_string(root) +
+                    " of the root");
+  }
+  call.inputs[static_cast<std::size_t>(root)] = grad;
+  const auto place = group.place_of(communicator.rank());
+  if (place && place->index == root) {
+    call.outputs = {out};
+  } else {
+    std::memset(out.data(), 0, static_cast<std::size_t>(out.bytes()));
+  }
+  SP_ASSIGN(std::shared_ptr<Work> work,
+            communicator.start(group, std::move(call)));
+  return AsyncTensor(out, std::move(work));
+}
+
+Result<AsyncTensor> permute_tensor_adjoint(
+    Communicator& communicator, const LocalTensor& grad,
+    std::span<const std::int64_t> destinations, const Group& group) {
+  std::vector<std::int64_t> back(destinations.size(), -1);
+  for (std::size_t i = 0; i < destinations.size(); ++i) {
+    // What is no permutation stays none, and is refused there.
+    const auto to = static_cast<std::size_t>(destinations[i]);
+    if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
+  }
+  return permute_tensor(communicator, grad, back, group);
+}
+
+Result<std::vector<AsyncTensor>> all_reduce_coalesced_adjoint(
+    Communicator& communicator, std::span<const LocalTensor> grads, ReduceOp op,
+    const Group& group) {
+  SP_CHECK(check_linear(op));
+  return all_reduce_coalesced(communicator, grads, op, group);
+}
+
+Result<std::vector<AsyncTensor>> all_gather_into_tensor_coalesced_adjoint(
+    Communicator& communicator, std::span<const LocalTensor> grads,
+    const Group& group) {
+  return reduce_scatter_tensor_coalesced(communicator, grads, ReduceOp::kSum,
+                                         group);
+}
+
+Result<std::vector<AsyncTensor>> reduce_scatter_tensor_coalesced_adjoint(
+    Communicator& communicator, std::span<const LocalTensor> grads, ReduceOp op,
+    const Group& group) {
+  SP_CHECK(check_linear(op));
+  std::vector<LocalTensor> shares;
+  for (const LocalTensor& grad : grads) {
+    SP_ASSIGN(LocalTensor share,
+              share_of(communicator, grad, op, group.size()));
+    shares.push_back(std::move(share));
+  }
+  return all_gather_into_tensor_coalesced(communicator, shares, group);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,81 @@
+#include "collective/bulk_copy.h"
+
+#include <shardprop/collective/kernel_view.h>
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+#if defined(__unix__)
+#include <unistd.h>
+#endif
+
+namespace shardprop::collective {
+namespace {
+
+// Below this a copy is done before its stores have left the core.
+constexpr std::int64_t kLeast = 16 << 10;
+
+std::int64_t last_level_cache() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  const long found = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  if (found > 0) return found;
+#endif
+  return 32 << 20;
+}
+
+#if defined(__x86_64__)
+constexpr std::size_t kLine = 64;
+
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % kLine;
+  const std::size_t head = past == 0 ? 0 : std::min(bytes, kLine - past);
+  std::memcpy(to, from, head);
+  to += head;
+  from += head;
+  bytes -= head;
+  for (; bytes >= kLine; bytes -= kLine, to += kLine, from += kLine) {
+    // A whole line at once, so that it leaves as one write.
+    const auto* in = reinterpret_cast<const __m128i*>(from);
+    auto* out = reinterpret_cast<__m128i*>(to);
+    const __m128i a = _mm_loadu_si128(in);
+    const __m128i b = _mm_loadu_si128(in + 1);
+    const __m128i c = _mm_loadu_si128(in + 2);
+    const __m128i d = _mm_loadu_si128(in + 3);
+    _mm_stream_si128(out, a);
+    _mm_stream_si128(out + 1, b);
+    _mm_stream_si128(out + 2, c);
+    _mm_stream_si128(out + 3, d);
+  }
+  std::memcpy(to, from, bytes);
+  // Others learn that the task is done by ordinary stores, which may overtake
+  // these.
+  _mm_sfence();
+}
+#else
+void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+#endif
+
+}  // namespace
+
+bool is_bulk(std::int64_t bytes) {
+  static const std::int64_t last_level = last_level_cache();
+  return bytes > last_level;
+}
+
+Result<void> copy_part(const LocalTensor& from, const LocalTensor& to,
+                       bool bulk) {
+  if (!bulk || from.bytes() < kLeast || !from.is_contiguous() ||
+      !to.is_contiguous() || from.same_view(to)) {
+    return copy(from, to);
+  }
+  stream(to.data_as<std::byte>(), from.data_as<const std::byte>(),
+         static_cast<std::size_t>(from.bytes()));
+  return {};
+}
+
+}  // namespace shardprop::collective

@@ -1,0 +1,32 @@
+// The memory a tensor spans, for checks of what may share it.
+#pragma once
+
+#include <shardprop/collective/local_tensor.h>
+
+#include <cstdint>
+
+namespace shardprop::collective {
+
+struct ByteRange {
+  std::uintptr_t first = 0;
+  std::uintptr_t end = 0;  // equal to `first` for an empty tensor
+};
+
+// From the first byte that an element takes to behind the last; interleaved
+// views have ranges that meet though they share no element.
+inline ByteRange byte_range(const LocalTensor& tensor) {
+  const auto at = reinterpret_cast<std::uintptr_t>(tensor.data());
+  if (tensor.numel() == 0) return {at, at};
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  for (int d = 0; d < tensor.rank(); ++d) {
+    const std::int64_t reach =
+        (tensor.size(d) - 1) * tensor.strides()[static_cast<std::size_t>(d)];
+    (reach < 0 ? low : high) += reach;
+  }
+  const std::int64_t item = item_size(tensor.dtype());
+  return {at + static_cast<std::uintptr_t>(low * item),
+          at + static_cast<std::uintptr_t>((high + 1) * item)};
+}
+
+}  // namespace shardprop::collective

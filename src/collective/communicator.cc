@@ -1,0 +1,54 @@
+#include <shardprop/collective/communicator.h>
+
+#include "base/try.h"
+#include "collective/call_check.h"
+
+#include <utility>
+
+namespace shardprop {
+
+Result<std::shared_ptr<Work>> Communicator::start(const Group& group,
+                                                  CollectiveCall call) {
+  if (group.largest_rank() >= size_) {
+    return fail(ErrorCode::kGroup,
+                "group " + to_string(group) + " goes beyond the " +
+                    std::to_string(size_) + " ranks there are");
+  }
+  const std::optional<Group::Place> place = group.place_of(rank_);
+  if (!place) {
+    return fail(ErrorCode::kNotInGroup, "rank " + std::to_string(rank_) +
+                                            " is no member of group " +
+                                            to_string(group));
+  }
+  SP_CHECK(collective::check_call(call, group.size(), place->index));
+  const std::int64_t payload = payload_bytes(call, group.size(), place->index);
+  SP_ASSIGN(std::shared_ptr<Work> work,
+            do_start(group, *place, std::move(call)));
+  ++calls_;
+  payload_bytes_ += payload;
+  return work;
+}
+
+Result<void> Communicator::run(const Group& group, CollectiveCall call) {
+  SP_ASSIGN(const std::shared_ptr<Work> work, start(group, std::move(call)));
+  return work->wait();
+}
+
+Result<void> Communicator::barrier(const Group& group) {
+  // An exchange in which nobody has anything to send.
+  return run(group, {.kind = CollectiveKind::kSendRecv, .where = "barrier"});
+}
+
+Result<LocalTensor> Communicator::allocate(const Dims& sizes, DType dtype) {
+  return LocalTensor::empty(sizes, dtype);
+}
+
+CommunicatorStats Communicator::stats() const {
+  CommunicatorStats stats;
+  stats.calls = calls_;
+  stats.payload_bytes = payload_bytes_;
+  add_engine_stats(stats);
+  return stats;
+}
+
+}  // namespace shardprop

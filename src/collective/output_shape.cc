@@ -1,0 +1,104 @@
+#include <shardprop/collective/output_shape.h>
+
+#include "base/try.h"
+#include "collective/wrap_dim.h"
+
+#include <string>
+
+namespace shardprop {
+namespace {
+
+std::string list(const Dims& sizes) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    out += (i == 0 ? "" : ",") + std::to_string(sizes[i]);
+  }
+  return out + "]";
+}
+
+// Sum of one half of the splits, or what is wrong with it.
+Result<std::int64_t> sum_of(const std::vector<std::int64_t>& sizes,
+                            std::string_view half, std::int64_t ranks) {
+  if (static_cast<std::int64_t>(sizes.size()) != ranks) {
+    return fail(ErrorCode::kCollectiveSplits,
+                std::to_string(sizes.size()) + " " + std::string(half) +
+                    " splits for " + std::to_string(ranks) + " ranks");
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) {
+      return fail(ErrorCode::kCollectiveSplits, "an " + std::string(half) +
+                                                    " split is negative, " +
+                                                    std::to_string(size));
+    }
+    sum += size;
+  }
+  return sum;
+}
+
+}  // namespace
+
+namespace collective {
+
+Result<int> wrap_dim(const Dims& sizes, int dim) {
+  const int rank = static_cast<int>(sizes.size());
+  if (dim < -rank || dim >= rank) {
+    return fail(ErrorCode::kCollectiveDim,
+                "shape " + list(sizes) + " has no dim " + std::to_string(dim));
+  }
+  return dim < 0 ? dim + rank : dim;
+}
+
+}  // namespace collective
+
+Result<Dims> all_gather_shape(const Dims& sizes, int dim, std::int64_t ranks) {
+  SP_ASSIGN(const int at, collective::wrap_dim(sizes, dim));
+  Dims out = sizes;
+  out[static_cast<std::size_t>(at)] *= ranks;
+  return out;
+}
+
+Result<Dims> reduce_scatter_shape(const Dims& sizes, int dim,
+                                  std::int64_t ranks) {
+  SP_ASSIGN(const int at, collective::wrap_dim(sizes, dim));
+  Dims out = sizes;
+  std::int64_t& size = out[static_cast<std::size_t>(at)];
+  if (size % ranks != 0) {
+    return fail(ErrorCode::kCollectiveDim,
+                std::to_string(ranks) + " ranks do not divide dim " +
+                    std::to_string(at) + " of " + list(sizes));
+  }
+  size /= ranks;
+  return out;
+}
+
+Result<Dims> all_to_all_single_shape(const Dims& sizes, const Splits& splits,
+                                     std::int64_t ranks) {
+  SP_CHECK(collective::wrap_dim(sizes, 0));
+  if (splits.input.has_value() != splits.output.has_value()) {
+    return fail(ErrorCode::kCollectiveSplits,
+                std::string("only the ") + (splits.input ? "input" : "output") +
+                    " splits are given",
+                "give both or none");
+  }
+  Dims out = sizes;
+  if (!splits.input) {
+    if (sizes[0] % ranks != 0) {
+      return fail(ErrorCode::kCollectiveSplits,
+                  std::to_string(ranks) + " ranks do not divide dim 0 of " +
+                      list(sizes),
+                  "give split sizes");
+    }
+    return out;
+  }
+  SP_ASSIGN(const std::int64_t in, sum_of(*splits.input, "input", ranks));
+  SP_ASSIGN(out[0], sum_of(*splits.output, "output", ranks));
+  if (in != sizes[0]) {
+    return fail(ErrorCode::kCollectiveSplits,
+                "input splits sum to " + std::to_string(in) + ", dim 0 of " +
+                    list(sizes) + " does not");
+  }
+  return out;
+}
+
+}  // namespace shardprop

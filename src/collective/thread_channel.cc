@@ -1,0 +1,275 @@
+#include "collective/thread_channel.h"
+
+#include <shardprop/base/error.h>
+
+#include "base/try.h"
+#include "collective/bulk_copy.h"
+#include "collective/call_check.h"
+#include "collective/thread_hub.h"
+#include "collective/thread_tasks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace shardprop::collective {
+namespace {
+
+// Up to here the last to come does everything at once: waking others takes
+// longer.
+constexpr std::int64_t kInlineBytes = 64 << 10;
+
+// How long a wait spins before it sleeps.
+constexpr std::chrono::microseconds kSpin{30};
+
+// Tells the core that this is a spin. Not a yield: where others want the core
+// that would cost a time slice, a sleep does not.
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// "rank 3", "ranks 1, 3".
+std::string rank_names(std::span<const std::int64_t> ranks) {
+  std::string names = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    names += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return names;
+}
+
+}  // namespace
+
+ThreadChannel::ThreadChannel(ThreadHub& hub, Group::Ranks ranks)
+    : hub_(hub), ranks_(std::move(ranks)), next_(ranks_.size()) {}
+
+std::shared_ptr<ThreadOp> ThreadChannel::find_or_add(std::int64_t number) {
+  while (swept_ + static_cast<std::int64_t>(ops_.size()) <= number) {
+    ops_.push_back(std::make_shared<ThreadOp>(
+        swept_ + static_cast<std::int64_t>(ops_.size()), ranks_.size()));
+  }
+  return ops_[static_cast<std::size_t>(number - swept_)];
+}
+
+Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
+                                                         CollectiveCall call) {
+  std::optional<Error> failure;
+  std::shared_ptr<ThreadOp> op;
+  {
+    Lock lock(mutex_);
+    reap(lock, index);
+    if (!hub_.failed()) {
+      op = find_or_add(next_[index]++);
+      op->calls[index] = std::move(call);
+      op->came[index] = true;
+      if (++op->arrived == ranks_.size()) {
+        if (Result<void> match = check_match(ranks_, op->calls); !match) {
+          failure = std::move(match).error();
+        } else {
+          const std::int64_t bytes = task_bytes(op->calls);
+          // Read and written.
+          op->bulk = is_bulk(2 * bytes);
+          if (bytes <= kInlineBytes) {
+            run_at_once(lock, *op);
+          } else {
+            op->state.store(ThreadOp::State::kReady);
+          }
+        }
+      } else {
+        // A member that has left will not come any more.
+        for (std::size_t i = 0; i < ranks_.size() && !failure; ++i) {
+          if (op->came[i]) continue;
+          if (const auto how = hub_.left(ranks_[i])) {
+            failure = Error{ErrorCode::kRankFailed,
+                            "rank " + std::to_string(ranks_[i]) + " " + *how +
+                                " before " + describe(*op, index)};
+          }
+        }
+      }
+    }
+  }
+  if (failure) hub_.fail(*std::move(failure));
+  if (op == nullptr || op->state.load() == ThreadOp::State::kFailed) {
+    return shardprop::fail(hub_.failure());
+  }
+  return op;
+}
+
+void ThreadChannel::reap(Lock& lock, std::size_t index) {
+  std::vector<std::shared_ptr<ThreadOp>> parked;
+  for (const std::shared_ptr<ThreadOp>& op : ops_) {
+    if (op->dropped[index] && !op->over()) parked.push_back(op);
+  }
+  for (const auto& op : parked) run_tasks(lock, *op, index);
+  sweep();
+}
+
+void ThreadChannel::run_tasks(Lock& lock, ThreadOp& op, std::size_t index) {
+  const std::size_t count = ranks_.size();
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t task = (index + k) % count;
+    if (op.state.load() != ThreadOp::State::kReady) return;
+    if (op.taken[task]) continue;
+    op.taken[task] = true;
+    lock.unlock();
+    Result<void> done = run_task(op.calls, task, op.bulk);
+    lock.lock();
+    if (!done && !op.error) op.error = std::move(done).error();
+    if (++op.finished == count) finish(lock, op);
+  }
+}
+
+void ThreadChannel::run_at_once(Lock& lock, ThreadOp& op) {
+  for (std::size_t task = 0; task < ranks_.size(); ++task) {
+    Result<void> done = run_task(op.calls, task, op.bulk);
+    if (!done && !op.error) op.error = std::move(done).error();
+    op.taken[task] = true;
+  }
+  op.state.store_quietly(ThreadOp::State::kReady);
+  finish(lock, op);
+}
+
+void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
+  std::vector<CollectiveCall> calls = std::move(op.calls);
+  op.calls.clear();
+  // Owners may do anything when the last view of theirs goes; and a wait that
+  // returns finds nothing of its call held any more.
+  lock.unlock();
+  calls.clear();
+  lock.lock();
+  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone);
+}
+
+void ThreadChannel::sweep() {
+  while (!ops_.empty() && ops_.front()->over()) {
+    ops_.pop_front();
+    ++swept_;
+  }
+}
+
+Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
+                                 std::chrono::milliseconds timeout) {
+  using State = ThreadOp::State;
+  const auto begin = std::chrono::steady_clock::now();
+  if (hub_.may_spin()) {
+    while (op.state.load() == State::kCollecting &&
+           std::chrono::steady_clock::now() < begin + kSpin) {
+      pause();
+    }
+  }
+  while (!op.over()) {
+    if (op.state.load() == State::kReady) {
+      {
+        Lock lock(mutex_);
+        run_tasks(lock, op, index);
+      }
+      // The rest is in the hands of threads that wait for nobody.
+      op.state.sleep_while(State::kReady, std::nullopt);
+    } else if (!op.state.sleep_while(State::kCollecting, begin + timeout)) {
+      give_up(op, index, timeout);
+    }
+  }
+  if (op.state.load() == State::kDone) return {};
+  hub_.fail(*op.error);
+  return shardprop::fail(Error(*op.error).with_note(
+      "rank " + std::to_string(ranks_[index]) + " waited in call " +
+      std::to_string(op.number) + " of group " + to_string(ranks_)));
+}
+
+void ThreadChannel::give_up(ThreadOp& op, std::size_t index,
+                            std::chrono::milliseconds timeout) {
+  std::vector<std::int64_t> missing;
+  std::string call;
+  {
+    const Lock lock(mutex_);
+    if (op.state.load() != ThreadOp::State::kCollecting) return;
+    missing = missing_from(op);
+    call = describe(op, index);
+  }
+  hub_.fail(late(missing, call, timeout));
+}
+
+std::vector<std::int64_t> ThreadChannel::missing_from(
+    const ThreadOp& op) const {
+  std::vector<std::int64_t> missing;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!op.came[i]) missing.push_back(ranks_[i]);
+  }
+  return missing;
+}
+
+Error ThreadChannel::late(std::span<const std::int64_t> missing,
+                          const std::string& call,
+                          std::chrono::milliseconds timeout) const {
+  Error error{ErrorCode::kTimeout, rank_names(missing) + " did not come to " +
+                                       call + " within " +
+                                       std::to_string(timeout.count()) + " ms"};
+  for (const std::int64_t rank : missing) {
+    error.notes.push_back(hub_.activity(rank));
+  }
+  return error;
+}
+
+bool ThreadChannel::advance(ThreadOp& op, std::size_t index) {
+  if (op.over()) return true;
+  Lock lock(mutex_);
+  run_tasks(lock, op, index);
+  return op.over();
+}
+
+void ThreadChannel::drop(ThreadOp& op, std::size_t index) {
+  const Lock lock(mutex_);
+  op.dropped[index] = true;
+}
+
+std::int64_t ThreadChannel::parked(std::size_t index) const {
+  const Lock lock(mutex_);
+  return std::count_if(ops_.begin(), ops_.end(), [index](const auto& op) {
+    return op->dropped[index] && !op->over();
+  });
+}
+
+void ThreadChannel::withdraw(const Error& failure) {
+  std::vector<std::vector<CollectiveCall>> withdrawn;
+  const Lock lock(mutex_);
+  for (const std::shared_ptr<ThreadOp>& op : ops_) {
+    if (op->state.load() != ThreadOp::State::kCollecting) continue;
+    withdrawn.push_back(std::move(op->calls));
+    op->calls.clear();
+    op->error = failure;
+    op->state.store(ThreadOp::State::kFailed);
+  }
+}
+
+std::optional<std::string> ThreadChannel::missed(std::size_t index) const {
+  const Lock lock(mutex_);
+  for (const std::shared_ptr<ThreadOp>& op : ops_) {
+    if (op->state.load() != ThreadOp::State::kCollecting || op->came[index])
+      continue;
+    const auto waiting = std::find(op->came.begin(), op->came.end(), true);
+    if (waiting == op->came.end()) continue;
+    return describe(*op, static_cast<std::size_t>(waiting - op->came.begin()));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> ThreadChannel::activity(std::size_t index) const {
+  const Lock lock(mutex_);
+  for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
+    if ((*op)->state.load() == ThreadOp::State::kCollecting &&
+        (*op)->came[index] && !(*op)->dropped[index]) {
+      return describe(**op, index) + ", waiting for " +
+             rank_names(missing_from(**op));
+    }
+  }
+  return std::nullopt;
+}
+
+std::string ThreadChannel::describe(const ThreadOp& op,
+                                    std::size_t index) const {
+  return "call " + std::to_string(op.number) + " of group " +
+         to_string(ranks_) + ", " + to_string(op.calls[index]);
+}
+
+}  // namespace shardprop::collective

@@ -1,0 +1,117 @@
+// ThreadChannel: the collectives of one group of threads, in order.
+//
+// An operation collects the calls of its members; the last to come makes it
+// ready; waiting members take its tasks, their own first, until none is left
+// and it is done. Until it is ready nobody reads what it published, so that a
+// failure withdraws it at once; when it is ready nothing waits for anyone any
+// more, so that it always gets done. Either way no thread reads memory whose
+// owner has been told that the call is over.
+#pragma once
+
+#include <shardprop/collective/communicator.h>
+
+#include "collective/state_word.h"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardprop::collective {
+
+class ThreadHub;
+
+// One collective of a channel.
+struct ThreadOp {
+  enum class State : std::uint8_t { kCollecting, kReady, kDone, kFailed };
+
+  ThreadOp(std::int64_t op_number, std::size_t members)
+      : number(op_number),
+        calls(members),
+        came(members),
+        dropped(members),
+        taken(members) {}
+
+  bool over() const {
+    const State now = state.load();
+    return now == State::kDone || now == State::kFailed;
+  }
+
+  const std::int64_t number;
+  // Written under the channel's mutex, read and slept on without it.
+  StateWord<State> state{State::kCollecting};
+
+  // Guarded by the channel's mutex; `calls` is only read while kReady.
+  std::vector<CollectiveCall> calls;
+  std::vector<bool> came;
+  std::vector<bool> dropped;  // members that will not wait
+  std::vector<bool> taken;    // tasks
+  bool bulk = false;          // see bulk_copy.h
+  std::size_t arrived = 0;
+  std::size_t finished = 0;    // tasks
+  std::optional<Error> error;  // what kFailed means; never changes after
+};
+
+class ThreadChannel {
+ public:
+  ThreadChannel(ThreadHub& hub, Group::Ranks ranks);
+
+  const Group::Ranks& ranks() const { return ranks_; }
+
+  // Publishes member `index`'s next call. Errors: the hub's failure.
+  Result<std::shared_ptr<ThreadOp>> publish(std::size_t index,
+                                            CollectiveCall call);
+  // Takes part until the operation is over or the timeout has passed.
+  Result<void> wait(ThreadOp& op, std::size_t index,
+                    std::chrono::milliseconds timeout);
+  // Runs tasks that are to be had; whether the operation is over.
+  bool advance(ThreadOp& op, std::size_t index);
+  // The member will not wait for it.
+  void drop(ThreadOp& op, std::size_t index);
+
+  // Operations that the member has dropped and that are not over.
+  std::int64_t parked(std::size_t index) const;
+  // Withdraws what is not ready; the hub has failed.
+  void withdraw(const Error& failure);
+  // The first operation that the member of this index is missed by.
+  std::optional<std::string> missed(std::size_t index) const;
+  // The last operation the member came to that is not over.
+  std::optional<std::string> activity(std::size_t index) const;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
+  // Runs tasks, the member's own first, while there are any. Unlocks inside.
+  void run_tasks(Lock& lock, ThreadOp& op, std::size_t index);
+  // All tasks of a complete operation that nobody has seen ready: sleepers
+  // wake once, when it is done.
+  void run_at_once(Lock& lock, ThreadOp& op);
+  void finish(Lock& lock, ThreadOp& op);
+  // Moves along what the member dropped, before there is more of it.
+  void reap(Lock& lock, std::size_t index);
+  void sweep();
+  // Fails the hub with whoever has not come in time.
+  void give_up(ThreadOp& op, std::size_t index,
+               std::chrono::milliseconds timeout);
+  std::string describe(const ThreadOp& op, std::size_t index) const;
+  // Members that have not come to it. With the mutex held.
+  std::vector<std::int64_t> missing_from(const ThreadOp& op) const;
+  // Not to be called with the mutex held.
+  Error late(std::span<const std::int64_t> missing, const std::string& call,
+             std::chrono::milliseconds timeout) const;
+
+  ThreadHub& hub_;
+  const Group::Ranks ranks_;
+  mutable std::mutex mutex_;
+  std::deque<std::shared_ptr<ThreadOp>> ops_;  // in order of their numbers
+  std::int64_t swept_ = 0;                     // number of the first of ops_
+  std::vector<std::int64_t> next_;             // by member
+};
+
+}  // namespace shardprop::collective

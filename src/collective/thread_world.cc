@@ -1,0 +1,55 @@
+#include <shardprop/collective/thread_world.h>
+
+#include <shardprop/base/error.h>
+
+#include "collective/thread_communicator.h"
+#include "collective/thread_hub.h"
+
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace shardprop {
+
+ThreadWorld::ThreadWorld(std::int64_t size, const CommunicatorOptions& options)
+    : hub_(std::make_shared<collective::ThreadHub>(size, options)) {}
+
+std::int64_t ThreadWorld::size() const { return hub_->size(); }
+
+std::unique_ptr<Communicator> ThreadWorld::communicator(std::int64_t rank) {
+  return std::make_unique<collective::ThreadCommunicator>(rank, hub_);
+}
+
+std::vector<Result<void>> run_ranks(
+    std::int64_t ranks, const CommunicatorOptions& options,
+    const std::function<Result<void>(Communicator&)>& body) {
+  ThreadWorld world(ranks, options);
+  std::vector<Result<void>> ends(static_cast<std::size_t>(ranks));
+  // Made here: a rank whose thread has not begun is late, not gone.
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    communicators.push_back(world.communicator(r));
+  }
+  const auto run_rank = [&](std::size_t r) {
+    const std::unique_ptr<Communicator> mine = std::move(communicators[r]);
+    try {
+      ends[r] = body(*mine);
+    } catch (const std::exception& thrown) {
+      ends[r] = fail(ErrorCode::kRankFailed, std::string("rank ") +
+                                                 std::to_string(r) +
+                                                 " threw: " + thrown.what());
+    } catch (...) {
+      ends[r] =
+          fail(ErrorCode::kRankFailed, "rank " + std::to_string(r) + " threw");
+    }
+    if (!ends[r]) mine->abort(ends[r].error());
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < ends.size(); ++r) {
+    threads.emplace_back(run_rank, r);
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ends;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <shardprop/base/inline_vector.h>
+#include <shardprop/base/result.h>
+
+namespace shardprop::collective {
+
+// `dim` counted from the front. Error: kCollectiveDim.
+Result<int> wrap_dim(const Dims& sizes, int dim);
+
+}  // namespace shardprop::collective

@@ -1,0 +1,358 @@
+#include "mpi/mpi_hub.h"
+
+#include <shardprop/base/error.h>
+
+#include "base/try.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace shardprop::mpi {
+namespace {
+
+using namespace std::chrono_literals;
+
+// How often a wait asks MPI before it begins to sleep in between: for a share
+// of the time it has waited, up to a limit.
+constexpr int kEagerPolls = 200;
+constexpr int kNapShare = 16;
+constexpr std::chrono::nanoseconds kLongestNap = 500us;
+
+// Messages about a failure get this long to leave.
+constexpr auto kFarewell = 100ms;
+
+std::string rank_list(const std::vector<std::int64_t>& ranks) {
+  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    out += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<MpiHub>> MpiHub::create(const MpiOptions& options) {
+  std::shared_ptr<MpiHub> hub(new MpiHub(options));
+  SP_CHECK(hub->open());
+  return hub;
+}
+
+Result<void> MpiHub::open() {
+  int there = 0;
+  int gone = 0;
+  SP_CHECK(checked(MPI_Finalized(&gone), "MPI_Finalized"));
+  if (gone != 0) {
+    return shardprop::fail(ErrorCode::kEngine,
+                           "MPI has been finalised in this process");
+  }
+  SP_CHECK(checked(MPI_Initialized(&there), "MPI_Initialized"));
+  int level = MPI_THREAD_SINGLE;
+  if (there == 0) {
+    SP_CHECK(checked(
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level),
+        "MPI_Init_thread"));
+    initialised_ = true;
+  } else {
+    SP_CHECK(checked(MPI_Query_thread(&level), "MPI_Query_thread"));
+  }
+  main_thread_only_ = level < MPI_THREAD_SERIALIZED;
+  SP_CHECK(check_thread());
+  const MPI_Comm parent =
+      options_.parent ? MPI_Comm_f2c(*options_.parent) : MPI_COMM_WORLD;
+  SP_CHECK(duplicate(parent, world_));
+  MPI_Comm control = MPI_COMM_NULL;
+  SP_CHECK(duplicate(world_, control));
+  control_ = MpiControl(control);
+  int rank = 0;
+  int size = 1;
+  SP_CHECK(checked(MPI_Comm_rank(world_, &rank), "MPI_Comm_rank"));
+  SP_CHECK(checked(MPI_Comm_size(world_, &size), "MPI_Comm_size"));
+  rank_ = rank;
+  size_ = size;
+  nan_ops_ = std::make_unique<NanOps>();
+  return {};
+}
+
+Result<void> MpiHub::duplicate(MPI_Comm from, MPI_Comm& to) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  SP_CHECK(checked(MPI_Comm_idup(from, &to, &request), "MPI_Comm_idup"));
+  const auto deadline = Clock::now() + options_.common.timeout;
+  int done = 0;
+  while (done == 0) {
+    SP_CHECK(checked(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (done == 0 && Clock::now() > deadline) {
+      to = MPI_COMM_NULL;
+      return shardprop::fail(
+          ErrorCode::kTimeout,
+          "not every rank came to set up MPI communication within " +
+              std::to_string(options_.common.timeout.count()) + " ms");
+    }
+  }
+  return checked(MPI_Comm_set_errhandler(to, MPI_ERRORS_RETURN),
+                 "MPI_Comm_set_errhandler");
+}
+
+Result<void> MpiHub::check_thread() const {
+  int main_thread = 1;
+  if (main_thread_only_) MPI_Is_thread_main(&main_thread);
+  if (main_thread != 0) return {};
+  return shardprop::fail(ErrorCode::kEngine,
+                         "MPI was initialised for its main thread only",
+                         "initialise it with MPI_THREAD_SERIALIZED or more");
+}
+
+bool MpiHub::poll(Clock::time_point deadline,
+                  const std::function<bool()>& done) {
+  const auto begin = Clock::now();
+  for (int polls = 0;; ++polls) {
+    progress();
+    if (done()) return true;
+    const auto now = Clock::now();
+    if (failure_ || now > deadline) return false;
+    if (polls < kEagerPolls) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::min(
+          kLongestNap, std::chrono::nanoseconds((now - begin) / kNapShare)));
+    }
+  }
+}
+
+Result<MpiGroup*> MpiHub::group(const Group& group, Group::Place place,
+                                std::chrono::milliseconds timeout) {
+  const auto found = groups_.find(group);
+  if (found != groups_.end()) return found->second.get();
+  auto made = std::make_unique<MpiGroup>();
+  made->ranks = group.lists()[static_cast<std::size_t>(place.list)];
+  made->index = place.index;
+  made->key = group.hash();
+  SP_CHECK(meet(made->ranks, made->key, to_string(group), timeout));
+
+  const std::vector<int> ranks(made->ranks.begin(), made->ranks.end());
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group members = MPI_GROUP_NULL;
+  SP_CHECK(checked(MPI_Comm_group(world_, &all), "MPI_Comm_group"));
+  SP_CHECK(checked(MPI_Group_incl(all, static_cast<int>(ranks.size()),
+                                  ranks.data(), &members),
+                   "MPI_Group_incl"));
+  // All members have just said that they are about to make this very call.
+  const int tag = static_cast<int>(made->key % 32768);
+  const int code =
+      MPI_Comm_create_group(world_, members, tag, &made->communicator);
+  MPI_Group_free(&members);
+  MPI_Group_free(&all);
+  SP_CHECK(checked(code, "MPI_Comm_create_group"));
+  SP_CHECK(
+      checked(MPI_Comm_set_errhandler(made->communicator, MPI_ERRORS_RETURN),
+              "MPI_Comm_set_errhandler"));
+  return groups_.emplace(group, std::move(made)).first->second.get();
+}
+
+Result<void> MpiHub::meet(const Group::Ranks& ranks, std::uint64_t key,
+                          const std::string& name,
+                          std::chrono::milliseconds timeout) {
+  ControlMessage ready;
+  ready.kind = ControlMessage::Kind::kReady;
+  ready.group = key;
+  for (const std::int64_t rank : ranks) {
+    if (rank != rank_) control_.send(rank, ready);
+  }
+  const auto missing = [&] {
+    std::vector<std::int64_t> out;
+    for (const std::int64_t rank : ranks) {
+      if (rank != rank_ && !ready_[key].contains(rank)) out.push_back(rank);
+    }
+    return out;
+  };
+  const bool met =
+      poll(Clock::now() + timeout, [&] { return missing().empty(); });
+  if (met) {
+    ready_.erase(key);
+    return {};
+  }
+  if (!failure_) {
+    fail(Error{ErrorCode::kTimeout,
+               rank_list(missing()) + " did not come to set up group " + name +
+                   " within " + std::to_string(timeout.count()) + " ms"},
+         true);
+  }
+  return shardprop::fail(*failure_);
+}
+
+void MpiHub::take(std::int64_t from, const ControlMessage& message) {
+  switch (message.kind) {
+    case ControlMessage::Kind::kFailure:
+      fail(Error{static_cast<ErrorCode>(message.code), message.text}, false);
+      return;
+    case ControlMessage::Kind::kWhere: {
+      ControlMessage here;
+      here.kind = ControlMessage::Kind::kHere;
+      here.group = message.group;
+      for (const auto& [group, made] : groups_) {
+        if (made->key == message.group) here.call = made->calls;
+      }
+      here.set_text(waited_for_ == nullptr
+                        ? "is in no collective"
+                        : "is in " + waited_for_->describe());
+      control_.send(from, here);
+      return;
+    }
+    case ControlMessage::Kind::kHere:
+      answers_[from] = {message.group, message.call, message.text};
+      return;
+    case ControlMessage::Kind::kReady:
+      ready_[message.group].insert(from);
+      return;
+  }
+}
+
+void MpiHub::progress() {
+  // By index: an operation's stages never add others, but failures clear all.
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    const std::shared_ptr<MpiOp> op = pending_[i];
+    op->advance();
+    if (op->over() && op->error() && !failure_) fail(*op->error(), true);
+  }
+  std::erase_if(pending_,
+                [](const std::shared_ptr<MpiOp>& op) { return op->over(); });
+  const Result<void> heard = control_.receive(
+      [this](std::int64_t from, const ControlMessage& message) {
+        take(from, message);
+      });
+  if (!heard && !failure_) fail(heard.error(), false);
+  control_.flush();
+}
+
+void MpiHub::fail(Error failure, bool tell) {
+  if (failure_) return;
+  failure_ = std::move(failure);
+  if (tell) {
+    ControlMessage message;
+    message.kind = ControlMessage::Kind::kFailure;
+    message.code = static_cast<std::int32_t>(failure_->code);
+    std::string text = failure_->message;
+    for (const std::string& note : failure_->notes) text += "; " + note;
+    message.set_text(text);
+    for (std::int64_t rank = 0; rank < size_; ++rank) {
+      if (rank != rank_) control_.send(rank, message);
+    }
+    const auto deadline = Clock::now() + kFarewell;
+    while (!control_.flush() && Clock::now() < deadline) {
+      std::this_thread::sleep_for(kLongestNap);
+    }
+    control_.abandon();
+  }
+  for (const std::shared_ptr<MpiOp>& op : pending_) {
+    if (op->over() && !op->error()) continue;
+    const std::int64_t bytes = op->abandon(*failure_);
+    if (bytes == 0) continue;
+    ++abandoned_;
+    abandoned_bytes_ += bytes;
+  }
+}
+
+Result<void> MpiHub::wait(MpiOp& op, std::chrono::milliseconds timeout) {
+  const auto begin = Clock::now();
+  const auto done = [&op] { return op.over(); };
+  if (!op.over()) {
+    waited_for_ = &op;
+    // Late ones are asked where they are while there is time to answer.
+    bool in_time = poll(begin + timeout / 2, done);
+    if (!in_time && !failure_) {
+      ask_where(op);
+      in_time = poll(begin + timeout, done);
+    }
+    if (!in_time && !failure_) fail(late(op, timeout), true);
+    waited_for_ = nullptr;
+  }
+  if (!op.error()) return {};
+  return shardprop::fail(
+      Error(*op.error())
+          .with_note("rank " + std::to_string(rank_) + " waited in call " +
+                     std::to_string(op.number()) + " of group " +
+                     to_string(op.group().ranks)));
+}
+
+void MpiHub::ask_where(const MpiOp& op) {
+  answers_.clear();
+  ControlMessage where;
+  where.kind = ControlMessage::Kind::kWhere;
+  where.group = op.group().key;
+  for (const std::int64_t rank : op.group().ranks) {
+    if (rank != rank_) control_.send(rank, where);
+  }
+}
+
+Error MpiHub::late(const MpiOp& op, std::chrono::milliseconds timeout) const {
+  std::vector<std::int64_t> missing;
+  std::vector<std::string> notes;
+  for (const std::int64_t rank : op.group().ranks) {
+    if (rank == rank_) continue;
+    const auto answer = answers_.find(rank);
+    const std::string name = "rank " + std::to_string(rank);
+    if (answer == answers_.end()) {
+      missing.push_back(rank);
+      notes.push_back(name + " does not answer");
+    } else if (answer->second.call <= op.number()) {
+      missing.push_back(rank);
+      notes.push_back(name + " " + answer->second.text);
+    }
+  }
+  const std::string within =
+      " within " + std::to_string(timeout.count()) + " ms";
+  if (missing.empty()) {
+    return {ErrorCode::kTimeout, op.describe() + " did not finish" + within +
+                                     " though all members came"};
+  }
+  return {ErrorCode::kTimeout,
+          rank_list(missing) + " did not come to " + op.describe() + within,
+          {},
+          std::move(notes)};
+}
+
+void MpiHub::add_stats(CommunicatorStats& stats) const {
+  stats.parked += std::count_if(pending_.begin(), pending_.end(),
+                                [](const std::shared_ptr<MpiOp>& op) {
+                                  return op->dropped && !op->over();
+                                });
+  stats.abandoned += abandoned_;
+  stats.abandoned_bytes += abandoned_bytes_;
+}
+
+void MpiHub::close() {
+  // What is under way gets its time; so do the other ranks, which finalising
+  // waits for.
+  const auto deadline = Clock::now() + options_.common.timeout;
+  if (!poll(deadline, [this] { return pending_.empty(); })) return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(world_, &request) != MPI_SUCCESS) return;
+  int there = 0;
+  const bool met = poll(deadline, [&] {
+    return MPI_Test(&request, &there, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           there != 0;
+  });
+  if (!met || !control_.flush()) return;
+  nan_ops_.reset();
+  for (auto& [group, made] : groups_) MPI_Comm_free(&made->communicator);
+  MPI_Comm control = control_.communicator();
+  MPI_Comm_free(&control);
+  MPI_Comm_free(&world_);
+  if (initialised_) MPI_Finalize();
+}
+
+MpiHub::~MpiHub() {
+  int gone = 0;
+  MPI_Finalized(&gone);
+  if (gone == 0 && world_ != MPI_COMM_NULL &&
+      control_.communicator() != MPI_COMM_NULL && !failure_) {
+    close();
+  }
+  control_.abandon();
+  if (nan_ops_ != nullptr) {
+    // Failed, or finalised by others: the handles are MPI's to forget.
+    static_cast<void>(nan_ops_.release());
+  }
+}
+
+}  // namespace shardprop::mpi

@@ -1,0 +1,144 @@
+// What is MPI's own: set-up of groups, parts, native reductions, results in
+// flight.
+#include <shardprop/collective/functional.h>
+#include <shardprop/mpi/mpi_world.h>
+
+#include "collective/values.h"
+#include "mpi/mpi_call.h"
+#include "mpi/mpi_worlds.h"
+#include "support/result_checks.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::mpi_world;
+using testing::reduced;
+using testing::same_bits;
+using testing::some_tensor;
+using testing::value_of;
+
+Group everyone() { return value_of(Group::world(mpi_world().size())); }
+
+std::vector<LocalTensor> all_tensors(const Dims& sizes, DType dtype) {
+  std::vector<LocalTensor> out;
+  for (std::int64_t r = 0; r < mpi_world().size(); ++r) {
+    out.push_back(some_tensor(r, sizes, dtype));
+  }
+  return out;
+}
+
+TEST_CASE("a world of processes knows itself") {
+  Communicator& world = mpi_world();
+  CHECK(world.engine() == Engine::kMpi);
+  CHECK(world.size() >= 1);
+  CHECK(world.rank() < world.size());
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  CHECK(initialised != 0);
+}
+
+TEST_CASE("tensors larger than a part arrive whole") {
+  Communicator& world = mpi_world();
+  const std::int64_t rank = world.rank();
+  const auto inputs = all_tensors({12, 1000}, DType::kI32);
+  const LocalTensor& mine = inputs[static_cast<std::size_t>(rank)];
+  const Group group = everyone();
+  const LocalTensor sum =
+      value_of(value_of(all_reduce(world, mine, ReduceOp::kSum, group)).wait());
+  CHECK(same_bits(sum, reduced(ReduceOp::kSum, inputs)));
+  const LocalTensor whole =
+      value_of(value_of(all_gather_tensor(world, mine, 1, group)).wait());
+  CHECK(same_bits(whole, testing::concatenated(inputs, 1)));
+  const LocalTensor cast =
+      value_of(value_of(broadcast(world, mine, 0, group)).wait());
+  CHECK(same_bits(cast, inputs[0]));
+}
+
+TEST_CASE("min and max keep a NaN wherever it is") {
+  Communicator& world = mpi_world();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16}) {
+    for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+      for (std::int64_t at = 0; at < world.size(); ++at) {
+        const LocalTensor mine = testing::tensor_of(
+            {world.rank() == at ? nan : 1.0, static_cast<double>(world.rank())},
+            {2}, dtype);
+        const auto out = testing::numbers_of(
+            value_of(value_of(all_reduce(world, mine, op, everyone())).wait()));
+        CHECK(std::isnan(out[0]));
+        CHECK(
+            out[1] ==
+            (op == ReduceOp::kMin ? 0 : static_cast<double>(world.size() - 1)));
+      }
+    }
+  }
+}
+
+TEST_CASE("many collectives under way, waited for in another order") {
+  Communicator& world = mpi_world();
+  const Group group = everyone();
+  std::vector<AsyncTensor> results;
+  for (int i = 0; i < 40; ++i) {
+    const LocalTensor mine = some_tensor(
+        world.rank() + i, {30 * i}, i % 2 == 0 ? DType::kF32 : DType::kF16);
+    results.push_back(value_of(all_reduce(world, mine, ReduceOp::kSum, group)));
+  }
+  // Ranks disagree about the order of waits, not about that of calls.
+  for (int k = 0; k < 40; ++k) {
+    const int i = world.rank() % 2 == 0 ? k : 39 - k;
+    std::vector<LocalTensor> inputs;
+    for (std::int64_t r = 0; r < world.size(); ++r) {
+      inputs.push_back(
+          some_tensor(r + i, {30 * i}, i % 2 == 0 ? DType::kF32 : DType::kF16));
+    }
+    CHECK(same_bits(value_of(results[static_cast<std::size_t>(i)].wait()),
+                    reduced(ReduceOp::kSum, inputs)));
+  }
+}
+
+TEST_CASE("dropped results are reaped by later calls") {
+  Communicator& world = mpi_world();
+  const Group group = everyone();
+  auto memory = std::make_shared<std::vector<float>>(5000, 1.0F);
+  const std::weak_ptr<std::vector<float>> watch = memory;
+  {
+    const LocalTensor mine =
+        LocalTensor::wrap(memory->data(), {5000}, DType::kF32, memory);
+    memory.reset();
+    CHECK(all_reduce(world, mine, ReduceOp::kAvg, group).has_value());
+  }
+  CHECK(world.barrier(group).has_value());
+  while (world.stats().parked > 0) CHECK(world.barrier(group).has_value());
+  CHECK(watch.expired());
+  CHECK(world.stats().abandoned == 0);
+}
+
+TEST_CASE(
+    "communicators of others are duplicated, several worlds are one's own") {
+  MPI_Comm split = MPI_COMM_NULL;
+  const int colour = static_cast<int>(mpi_world().rank() % 2);
+  MPI_Comm_split(MPI_COMM_WORLD, colour, 0, &split);
+  {
+    MpiOptions options;
+    options.parent = MPI_Comm_c2f(split);
+    const auto half = value_of(mpi_communicator(options));
+    const Group group = value_of(Group::world(half->size()));
+    const LocalTensor mine = testing::tensor_of({1.0}, {1}, DType::kI64);
+    const LocalTensor sum = value_of(
+        value_of(all_reduce(*half, mine, ReduceOp::kSum, group)).wait());
+    CHECK(testing::numbers_of(sum)[0] == static_cast<double>(half->size()));
+  }
+  // Still MPI's, and ours to free.
+  int size = 0;
+  CHECK(MPI_Comm_size(split, &size) == MPI_SUCCESS);
+  MPI_Comm_free(&split);
+  CHECK(mpi_world().barrier(everyone()).has_value());
+}
+
+}  // namespace
+}  // namespace shardprop
