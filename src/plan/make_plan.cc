@@ -2,9 +2,69 @@
 
 #include "base/try.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace shardprop {
+namespace {
+
+// For one question whether there is a plan without some pin: table entries to
+// touch, and seconds.
+constexpr std::int64_t kWorkPerQuestion = 400'000'000;
+constexpr double kSecondsPerQuestion = 10;
+
+// Leaves of the pins those without which there would be a plan, and makes the
+// clash that of what is left. Infeasible as all pins together are.
+class Blame {
+ public:
+  Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
+        const RuleBook& rules, const OpRegistry& registry, PlanOptions options)
+      : graph_(graph),
+        mesh_(mesh),
+        topology_(topology),
+        rules_(rules),
+        registry_(registry),
+        options_(std::move(options)) {
+    options_.time_limit_seconds =
+        std::min(options_.time_limit_seconds, kSecondsPerQuestion);
+    options_.work_limit = std::min(
+        options_.work_limit.value_or(kWorkPerQuestion), kWorkPerQuestion);
+  }
+
+  Result<void> run(PlanSolution& solution) {
+    for (std::size_t i = 0; i < options_.pins.size();) {
+      PlanOptions fewer = options_;
+      fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
+      SP_ASSIGN(const PlanProblem problem,
+                PlanProblem::create(graph_, mesh_, topology_, rules_, registry_,
+                                    fewer));
+      PlanSolution without = solve_plan(problem);
+      if (without.status == PlanStatus::kInfeasible) {
+        options_ = std::move(fewer);
+        solution = std::move(without);
+        continue;
+      }
+      unsure_ = unsure_ || !without.assignment;
+      ++i;
+    }
+    solution.clash_irreducible = solution.clash_irreducible && !unsure_;
+    return {};
+  }
+
+  const std::vector<Pin>& pins() const { return options_.pins; }
+
+ private:
+  const Graph& graph_;
+  const DeviceMesh& mesh_;
+  const Topology& topology_;
+  const RuleBook& rules_;
+  const OpRegistry& registry_;
+  PlanOptions options_;
+  bool unsure_ = false;
+};
+
+}  // namespace
 
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const RuleBook& rules,
@@ -13,7 +73,15 @@ Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
   SP_ASSIGN(
       const PlanProblem problem,
       PlanProblem::create(graph, mesh, topology, rules, registry, options));
-  Plan plan = assemble_plan(problem, choose(problem));
+  PlanSolution solution = solve_plan(problem);
+  std::vector<std::string> pins;
+  if (solution.status == PlanStatus::kInfeasible) {
+    Blame blame(graph, mesh, topology, rules, registry, options);
+    SP_CHECK(blame.run(solution));
+    for (const Pin& pin : blame.pins()) pins.push_back(to_string(pin));
+  }
+  Plan plan = assemble_plan(problem, solution);
+  plan.clash.pins = std::move(pins);
   plan.solve_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();

@@ -42,6 +42,13 @@ RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
   return planner_.plan(layouts_[src], layouts_[dst], tensors_[tensor]).value();
 }
 
+std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
+                                   LayoutId dst) const {
+  const auto [it, fresh] = peaks_.try_emplace(key(tensor, src, dst), 0);
+  if (fresh) it->second = plan(tensor, src, dst).peak_bytes;
+  return it->second;
+}
+
 std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
   const auto [it, fresh] = bytes_.try_emplace(key(tensor, layout, layout), 0);

@@ -24,6 +24,10 @@ class MoveCosts {
                            LayoutId dst) const;
   // Precondition: reachable.
   RedistributePlan plan(std::uint32_t tensor, LayoutId src, LayoutId dst) const;
+  // Most bytes that a rank holds while it runs, source and result included.
+  // Precondition: reachable. Remembered.
+  std::int64_t peak_bytes(std::uint32_t tensor, LayoutId src,
+                          LayoutId dst) const;
   std::int64_t local_bytes(std::uint32_t tensor, LayoutId layout) const;
 
  private:
@@ -32,6 +36,7 @@ class MoveCosts {
   std::vector<TensorMeta> tensors_;
   std::unordered_map<TensorMeta, std::uint32_t> ids_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> moves_;
+  mutable std::unordered_map<std::uint64_t, std::int64_t> peaks_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> bytes_;
 };
 

@@ -164,7 +164,6 @@ void OperatorChoiceCache::set_costs(ChoiceSet& set) const {
     }
     set.costs.push_back(cost);
   }
-  set.seal();
 }
 
 }  // namespace shardprop

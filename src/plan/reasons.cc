@@ -8,8 +8,7 @@ namespace shardprop {
 namespace {
 
 // "mm_1", "the gradient of w", "an output of the program".
-std::string user_name(const PlanProblem& problem, const NeededCopy& copy,
-                      PlanUse use) {
+std::string user_name(const PlanProblem& problem, const StorageUse& use) {
   const Graph& graph = problem.graph();
   const PlanVariable& user = problem.variable(use.variable);
   switch (user.kind) {
@@ -21,68 +20,50 @@ std::string user_name(const PlanProblem& problem, const NeededCopy& copy,
       break;
   }
   const ValueId input = user.makes[0];
-  const bool gradient = graph.gradient_of(input) == copy.value;
+  const bool gradient = graph.gradient_of(input) == user.uses[use.operand];
   return fmt::format("{} `{}`", gradient ? "the gradient of" : "the update of",
                      graph.value(input).display_name());
 }
 
-// How much dearer the best choice of one user is that does without the copy.
-struct Alternative {
-  std::int64_t nanoseconds = kUnreachable;
-  LayoutId layout;
-};
-
-Alternative best_alternative(const PlanProblem& problem,
-                             std::span<const std::uint32_t> choices,
-                             const NeededCopy& copy, LocalPrices& prices) {
-  Alternative best;
-  // With several users the copy stays until all of them change; what the first
-  // one would pay is then a lower estimate, so it is not given.
-  if (copy.users.size() != 1) return best;
-  const PlanUse use = copy.users.front();
-  const ChoiceSet& set = *problem.variable(use.variable).choices;
-  prices.look_at(use.variable);
-  const std::int64_t now = prices.price(choices[use.variable.index()]);
-  const LocalPrices::Best other = prices.best(
-      now + kUnreachable,
-      [&](std::uint32_t c) { return set.layout(c, use.operand) != copy.dst; });
-  if (other.choice == kUndecided) return best;
-  return {other.price - now, set.layout(other.choice, use.operand)};
-}
-
 }  // namespace
 
-CopyReason reason_of(const PlanProblem& problem,
-                     std::span<const std::uint32_t> choices,
-                     const NeededCopy& copy, LocalPrices& prices) {
-  const std::string dst = to_string(problem.layouts()[copy.dst]);
+CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
+                     std::size_t copy, const CopyUsers& users,
+                     const AlternativeCosts& alternatives) {
   CopyReason reason;
-  const PlanVariable& first = problem.variable(copy.users.front().variable);
-  const std::string name = user_name(problem, copy, copy.users.front());
+  if (users.uses.empty()) {
+    reason.text = "other copies are made of it";
+    return reason;
+  }
+  const StorageUse& use = users.uses.front();
+  const PlanVariable& first = problem.variable(use.variable);
+  const std::string dst = to_string(problem.layouts()[first.choices->layout(
+      plan.choices[use.variable.index()], use.operand)]);
+  const std::string name = user_name(problem, use);
   switch (first.kind) {
     case PlanVariable::Kind::kOperator:
       reason.text = name + " takes it as " + dst;
       break;
     case PlanVariable::Kind::kInput:
-      reason.text = name + " ends in the layout " + dst + " that it starts in";
+      reason.text = name + " ends in the layout " + dst;
       break;
     case PlanVariable::Kind::kOutput:
       reason.text = name + " is handed back as " + dst;
       break;
   }
-  if (copy.users.size() > 1) {
-    reason.text += fmt::format(", and so do {} more", copy.users.size() - 1);
+  const std::size_t more = users.uses.size() + users.copies.size() - 1;
+  if (more > 0) {
+    reason.text += fmt::format(", and so do {} more", more);
     return reason;
   }
-  const Alternative other = best_alternative(problem, choices, copy, prices);
-  if (other.nanoseconds < kUnreachable) {
-    reason.alternative_nanoseconds = other.nanoseconds;
+  if (const auto other = alternatives.without(copy)) {
+    reason.alternative_nanoseconds = other->nanoseconds;
     // Less, where only the memory limit speaks for the copy.
     reason.text += fmt::format(
         "; as {} the plan would cost {:.1f} us {}",
-        to_string(problem.layouts()[other.layout]),
-        std::abs(static_cast<double>(other.nanoseconds) / 1000),
-        other.nanoseconds < 0 ? "less, and hold more memory" : "more");
+        to_string(problem.layouts()[other->layout]),
+        std::abs(static_cast<double>(other->nanoseconds) / 1000),
+        other->nanoseconds < 0 ? "less, and hold more memory" : "more");
   } else {
     reason.text += "; it can be had in no other layout";
   }

@@ -1,11 +1,9 @@
 // Why a copy is there, and what going without it would cost.
 #pragma once
 
-#include "plan/copies.h"
-#include "plan/local_prices.h"
+#include "plan/alternatives.h"
 
-#include <shardprop/plan/plan_problem.h>
-
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,9 +15,9 @@ struct CopyReason {
   std::optional<std::int64_t> alternative_nanoseconds;
 };
 
-// `prices` watches `choices`.
-CopyReason reason_of(const PlanProblem& problem,
-                     std::span<const std::uint32_t> choices,
-                     const NeededCopy& copy, LocalPrices& prices);
+// `users` are those of the copy.
+CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
+                     std::size_t copy, const CopyUsers& users,
+                     const AlternativeCosts& alternatives);
 
 }  // namespace shardprop

@@ -80,6 +80,12 @@ std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
   return least;
 }
 
+bool JsonCursor::boolean() const {
+  if (at_->is_boolean()) return at_->get<bool>();
+  fail("expected true or false");
+  return false;
+}
+
 double JsonCursor::number() const {
   if (at_->is_number()) return at_->get<double>();
   fail("expected a number");

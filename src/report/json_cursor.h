@@ -37,6 +37,7 @@ class JsonCursor {
   std::vector<std::string> texts() const;
   std::int64_t integer(std::int64_t least = 0,
                        std::int64_t most = INT64_MAX) const;
+  bool boolean() const;
   double number() const;
   // Microseconds, finite and at least 0, as nanoseconds.
   std::int64_t nanoseconds() const;

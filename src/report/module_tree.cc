@@ -51,6 +51,11 @@ std::vector<std::size_t> first_users(const Plan& plan) {
       if (input.copy && users[*input.copy] == kNone) users[*input.copy] = n;
     }
   }
+  // What is made of a copy, or seen through it, is there for its own users.
+  for (std::size_t c = users.size(); c-- > 0;) {
+    const auto& source = plan.copies[c].source;
+    if (source) users[*source] = std::min(users[*source], users[c]);
+  }
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] != kNone) continue;
     const auto at = static_cast<std::size_t>(plan.copies[c].made_at);
@@ -185,6 +190,8 @@ Module module_tree(const Plan& plan) {
   const std::vector<std::size_t> users = first_users(plan);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] >= plan.nodes.size()) continue;
+    // A copy seen as another value moves nothing.
+    if (plan.copies[c].steps.empty()) continue;
     descend(root, home[users[c]]).moves.push_back({users[c], false, c});
   }
   const auto sort_moves = [](Module& module, const auto& self) -> void {

@@ -22,6 +22,7 @@ class Reader {
     read_options(root_["options"]);
     read_status();
     plan_.solve_seconds = root_["solve_seconds"].number();
+    if (root_.has("clash")) read_clash(root_["clash"]);
     for (const JsonCursor& op : root_["unsupported"].elements()) {
       plan_.unsupported.push_back(
           {op["op"].text(), op["count"].integer(1), op["reason"].text()});
@@ -32,8 +33,12 @@ class Reader {
     }
     read_memory(root_["memory"]);
     for (const auto& [name, value] : root_["values"].members()) {
-      plan_.values.push_back({name, value["role"].text(), tensor(value)});
+      plan_.values.push_back({name, value["role"].text(), tensor(value), {}});
+      if (value.has("state_placements")) {
+        plan_.values.back().state_layout = layout(value["state_placements"]);
+      }
     }
+    num_copies_ = static_cast<std::int64_t>(root_["copies"].elements().size());
     for (const JsonCursor& entry : root_["copies"].elements()) {
       if (entry["id"].integer() !=
           static_cast<std::int64_t>(plan_.copies.size())) {
@@ -90,6 +95,16 @@ class Reader {
     if (planned != plan_.has_plan()) {
       root_["objective_us"].fail("status and objective disagree");
     }
+  }
+
+  void read_clash(const JsonCursor& clash) {
+    plan_.clash.pins = clash["pins"].texts();
+    for (const JsonCursor& step : clash["memory"].elements()) {
+      plan_.clash.memory.push_back({step["at"].integer(0, ops()),
+                                    step["node"].text(),
+                                    step["bytes_short"].integer()});
+    }
+    plan_.clash.irreducible = clash["irreducible"].boolean();
   }
 
   void read_memory(const JsonCursor& memory) {
@@ -194,6 +209,10 @@ class Reader {
     out.from = at["from"].text();
     out.src = layout(at["src"]);
     out.dst = layout(at["dst"]);
+    if (at.has("source")) {
+      out.source =
+          static_cast<std::size_t>(at["source"].integer(0, num_copies_ - 1));
+    }
     out.made_at = at["made_at"].integer(0, ops());
     out.freed_at = at["freed_at"].integer(out.made_at, ops());
     out.reason = at["reason"].text();
@@ -238,6 +257,7 @@ class Reader {
   }
 
   const JsonCursor& root_;
+  std::int64_t num_copies_ = 0;
   Plan plan_;
 };
 

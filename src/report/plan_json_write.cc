@@ -69,6 +69,7 @@ class Writer {
     out["lower_bound_us"] = us(plan_.lower_bound_nanoseconds);
     out["gap"] = or_null(plan_.gap());
     out["solve_seconds"] = plan_.solve_seconds;
+    if (plan_.status == PlanStatus::kInfeasible) out["clash"] = clash();
     out["unsupported"] =
         list_of(plan_.unsupported, [](const UnsupportedOp& op) -> Json {
           return {{"op", op.op}, {"count", op.count}, {"reason", op.reason}};
@@ -87,6 +88,9 @@ class Writer {
     for (const PlannedValue& value : plan_.values) {
       Json entry = {{"role", value.role}};
       entry.update(tensor_json(value.tensor));
+      if (value.state_layout) {
+        entry["state_placements"] = to_strings(*value.state_layout);
+      }
       out["values"][value.name] = std::move(entry);
     }
     out["copies"] = Json::array();
@@ -120,6 +124,18 @@ class Writer {
     return out;
   }
 
+  Json clash() const {
+    const PlanClash& clash = plan_.clash;
+    return {{"pins", clash.pins},
+            {"memory", list_of(clash.memory,
+                               [](const PlanClash::Step& step) -> Json {
+                                 return {{"at", step.at},
+                                         {"node", step.node},
+                                         {"bytes_short", step.bytes_short}};
+                               })},
+            {"irreducible", clash.irreducible}};
+  }
+
   Json summary() const {
     const PlanSummary& sum = plan_.summary;
     Json collectives;
@@ -150,16 +166,18 @@ class Writer {
 
   Json copy(std::size_t id) const {
     const PlannedCopy& copy = plan_.copies[id];
-    return {{"id", id},
-            {"from", copy.from},
-            {"src", to_strings(copy.src)},
-            {"dst", to_strings(copy.dst)},
-            {"made_at", copy.made_at},
-            {"freed_at", copy.freed_at},
-            {"reason", copy.reason},
-            {"alternative_us", us_or_null(copy.alternative_nanoseconds)},
-            {"hidden_us", us(copy.hidden_nanoseconds)},
-            {"steps", steps(copy.steps)}};
+    Json out = {{"id", id},
+                {"from", copy.from},
+                {"src", to_strings(copy.src)},
+                {"dst", to_strings(copy.dst)}};
+    if (copy.source) out["source"] = *copy.source;
+    out.update({{"made_at", copy.made_at},
+                {"freed_at", copy.freed_at},
+                {"reason", copy.reason},
+                {"alternative_us", us_or_null(copy.alternative_nanoseconds)},
+                {"hidden_us", us(copy.hidden_nanoseconds)},
+                {"steps", steps(copy.steps)}});
+    return out;
   }
 
   Json node(const PlannedNode& node) const {

@@ -41,17 +41,7 @@ class Printer {
     line("{} ({} ops) on {} ({} ranks), {}", plan_.graph_name,
          count_text(static_cast<std::int64_t>(plan_.graph_ops)),
          to_string(plan_.mesh), count_text(plan_.mesh.size()), plan_.topology);
-    if (!plan_.has_plan()) {
-      if (plan_.memory.limit_bytes &&
-          plan_.memory.peak_bytes > *plan_.memory.limit_bytes) {
-        line("{}: no plan found within {} a rank; the nearest takes {}",
-             to_string(plan_.status), bytes_text(*plan_.memory.limit_bytes),
-             bytes_text(plan_.memory.peak_bytes));
-      } else {
-        line("{}: the pins leave no plan", to_string(plan_.status));
-      }
-      return;
-    }
+    if (!plan_.has_plan()) return print_no_plan();
     const std::int64_t total = *plan_.objective_nanoseconds;
     if (plan_.status == PlanStatus::kOptimal) {
       line("optimal: {}, no plan costs less", time_text(total));
@@ -60,6 +50,32 @@ class Printer {
            to_string(plan_.status), time_text(total),
            time_text(plan_.lower_bound_nanoseconds),
            100 * plan_.gap().value_or(0));
+    }
+  }
+
+  void print_no_plan() {
+    const std::string status(to_string(plan_.status));
+    const PlanMemory& memory = plan_.memory;
+    if (plan_.status != PlanStatus::kInfeasible) {
+      line("{}: no plan found{}{}", status,
+           memory.limit_bytes
+               ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
+               : std::string(),
+           memory.peak_bytes > 0
+               ? "; the nearest takes " + bytes_text(memory.peak_bytes)
+               : std::string());
+      return;
+    }
+    line("{}: these cannot hold together{}", status,
+         plan_.clash.irreducible ? "; without any one of them the others can"
+                                 : "");
+    for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
+    for (const PlanClash::Step& step : plan_.clash.memory) {
+      line("  {} a rank at {}: {} short",
+           memory.limit_bytes ? bytes_text(*memory.limit_bytes)
+                              : std::string("the memory"),
+           step.node.empty() ? std::string("the end") : "`" + step.node + "`",
+           bytes_text(step.bytes_short));
     }
   }
 

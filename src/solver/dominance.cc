@@ -1,6 +1,8 @@
 #include "solver/passes.h"
 
 #include <cmath>
+#include <map>
+#include <vector>
 
 namespace shardprop::solver {
 namespace {
@@ -40,10 +42,27 @@ double most_beyond(Network& network, int v, std::size_t a, std::size_t b) {
   return most;
 }
 
+// All that decides which choices of a variable are dominated. Repeated layers
+// have many variables alike, and tables of equal content have equal ids.
+std::vector<double> fingerprint(Network& network, int v) {
+  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
+  std::vector<double> out = variable.costs;
+  out.push_back(static_cast<double>(variable.edges.size()));
+  for (const int e : variable.edges) {
+    out.push_back(
+        network.table_from(network.edges[static_cast<std::size_t>(e)], v));
+  }
+  for (const Segment& s : variable.segments) {
+    out.insert(out.end(), s.bytes.begin(), s.bytes.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 bool dominance(Network& network) {
   bool changed = false;
+  std::map<std::vector<double>, std::vector<int>> known;
   for (std::size_t i = 0; i < network.variables.size(); ++i) {
     const int v = static_cast<int>(i);
     const NetVariable& variable = network.variables[i];
@@ -56,6 +75,14 @@ bool dominance(Network& network) {
                    .num_choices();
     }
     if (width * static_cast<double>(k * k) > kMaxWork) continue;
+    const auto [alike, fresh] =
+        known.try_emplace(fingerprint(network, v), std::vector<int>());
+    if (!fresh) {
+      if (alike->second.size() == k) continue;
+      network.keep_choices(v, alike->second);
+      changed = true;
+      continue;
+    }
     std::vector<char> gone(k, 0);
     bool lost = false;
     for (std::size_t b = 0; b < k; ++b) {
@@ -67,11 +94,11 @@ bool dominance(Network& network) {
         }
       }
     }
-    if (!lost) continue;
-    std::vector<int> kept;
+    std::vector<int>& kept = alike->second;
     for (std::size_t c = 0; c < k; ++c) {
       if (gone[c] == 0) kept.push_back(static_cast<int>(c));
     }
+    if (!lost) continue;
     network.keep_choices(v, kept);
     changed = true;
   }

@@ -50,9 +50,43 @@ std::vector<int> best_at_any_price(Network& network, int v) {
   return out;
 }
 
+// For each choice of the neighbours (two, one or none) the least cost over the
+// choices of a variable, and the first choice that attains it.
+Marginal minimise(const Network& network, const std::vector<double>& costs,
+                  const std::vector<int>& tables, const std::vector<int>& sizes,
+                  std::size_t entries) {
+  Marginal out{std::vector<double>(entries, kInfinity),
+               std::vector<int>(entries, 0)};
+  const std::size_t last =
+      tables.size() == 2 ? static_cast<std::size_t>(sizes[1]) : 1;
+  const double nothing = 0;
+  for (std::size_t c = 0; c < costs.size(); ++c) {
+    const double* first = tables.empty()
+                              ? &nothing
+                              : network.tables().costs(tables[0]).data() +
+                                    c * static_cast<std::size_t>(sizes[0]);
+    const double* second =
+        tables.size() < 2 ? &nothing
+                          : network.tables().costs(tables[1]).data() + c * last;
+    for (std::size_t i = 0; i < entries; i += last) {
+      const double base = costs[c] + first[i / last];
+      double* best = out.best.data() + i;
+      int* choice = out.choice.data() + i;
+      for (std::size_t j = 0; j < last; ++j) {
+        const double cost = base + second[j];
+        const bool better = cost < best[j];
+        best[j] = better ? cost : best[j];
+        choice[j] = better ? static_cast<int>(c) : choice[j];
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-bool eliminate_exactly(Network& network, int v, std::size_t cap) {
+bool eliminate_exactly(Network& network, int v, std::size_t cap,
+                       EliminationMemo* memo) {
   const std::vector<int> mine = network.live_edges(v);
   const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
   if (mine.size() > 2) return false;
@@ -67,30 +101,19 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
     entries *= static_cast<std::size_t>(step.sizes.back());
   }
   if (entries > cap) return false;
-  std::vector<double> best(entries, kInfinity);
-  step.choice.assign(entries, 0);
-  const std::size_t last =
-      mine.size() == 2 ? static_cast<std::size_t>(step.sizes[1]) : 1;
-  for (std::size_t c = 0; c < variable.costs.size(); ++c) {
-    const double* first_row = nullptr;
-    const double* second_row = nullptr;
-    if (!tables.empty()) {
-      first_row = network.tables().costs(tables[0]).data() +
-                  c * static_cast<std::size_t>(step.sizes[0]);
-    }
-    if (tables.size() == 2) {
-      second_row = network.tables().costs(tables[1]).data() + c * last;
-    }
-    for (std::size_t i = 0; i < entries; ++i) {
-      double cost = variable.costs[c];
-      if (first_row != nullptr) cost += first_row[i / last];
-      if (second_row != nullptr) cost += second_row[i % last];
-      if (cost < best[i]) {
-        best[i] = cost;
-        step.choice[i] = static_cast<int>(c);
-      }
-    }
+  Marginal* known = nullptr;
+  if (memo != nullptr) {
+    std::vector<double> key = variable.costs;
+    for (const int table : tables) key.push_back(table);
+    known = &(*memo)[std::move(key)];
   }
+  Marginal own;
+  Marginal& result = known == nullptr ? own : *known;
+  if (result.best.empty()) {
+    result = minimise(network, variable.costs, tables, step.sizes, entries);
+  }
+  std::vector<double> best = result.best;
+  step.choice = result.choice;
   const std::vector<int> on = step.on;
   const std::vector<int> sizes = step.sizes;
   if (on.empty() && !std::isfinite(best[0])) {
@@ -120,6 +143,7 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap) {
 
 bool eliminate_low_degree(Network& network) {
   bool changed = false;
+  EliminationMemo memo;
   std::deque<int> queue;
   std::vector<char> queued(network.variables.size(), 1);
   for (std::size_t v = 0; v < network.variables.size(); ++v) {
@@ -138,7 +162,7 @@ bool eliminate_low_degree(Network& network) {
     }
     bool done = false;
     if (network.variables[static_cast<std::size_t>(v)].segments.empty()) {
-      done = eliminate_exactly(network, v, kPairTableCap);
+      done = eliminate_exactly(network, v, kPairTableCap, &memo);
     } else if (neighbours.size() < 2) {
       const std::vector<int> map = best_at_any_price(network, v);
       if (!map.empty() && !neighbours.empty()) {

@@ -4,6 +4,9 @@
 
 #include "solver/network.h"
 
+#include <map>
+#include <vector>
+
 namespace shardprop::solver {
 
 // Edges between the same two variables become one.
@@ -32,9 +35,20 @@ bool eliminate_low_degree(Network& network);
 // between the two is absorbed.
 void absorb(Network& network, int x, int y, const std::vector<int>& map);
 
+// What is left of a variable that is gone: by choices of its neighbours.
+struct Marginal {
+  std::vector<double> best;
+  std::vector<int> choice;
+};
+// By costs of the variable, then its tables.
+using EliminationMemo = std::map<std::vector<double>, Marginal>;
+
 // Takes out `v`, which has at most two neighbours, by minimising over its
 // choices; its bytes must not matter. False, and nothing done, when the
 // resulting table would hold more than `cap` entries.
-bool eliminate_exactly(Network& network, int v, std::size_t cap);
+// `memo`, if given, remembers what came of variables with equal costs and
+// tables: repeated layers have many.
+bool eliminate_exactly(Network& network, int v, std::size_t cap,
+                       EliminationMemo* memo = nullptr);
 
 }  // namespace shardprop::solver

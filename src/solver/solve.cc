@@ -30,6 +30,10 @@ constexpr int kDualTurn = 4;
 // Networks of more choices than this are not worth branching on.
 constexpr std::size_t kBranchChoices = 8'000;
 constexpr std::size_t kSmallChoices = 4096;
+// Share of the cost within which the dual bound is close.
+constexpr double kCloseGap = 0.02;
+// Share of the choices at which eliminating what pruning has left is tried.
+constexpr double kFewChoices = 0.5;
 constexpr std::uint64_t kYoungBranching =
     200'000'000;  // work after which it stays
 constexpr double kMostExact = 0x1p52;
@@ -84,10 +88,16 @@ class Solver {
   void raise_bound(Int128 bound_in_units);
   void start_dual();
   bool branching_is_due() const;
+  // Between the dual bound and the best known cost; infinite without either.
+  double dual_gap() const {
+    return dual_ && have_cost_ ? core_target() - dual_->best_bound()
+                               : kInfinity;
+  }
   bool dual_settling() const {
     return dual_ != nullptr && !dual_->stalled() && dual_->work() < kDualFirst;
   }
   void start_branching();
+  bool eliminate_rest(const Network& pruned, const std::vector<int>& variable);
   // The best known cost in the network's units, rounded up: what costs as much
   // in units is no better.
   Int128 cost_in_units() const {
@@ -128,6 +138,7 @@ class Solver {
   std::vector<int> branching_variable_;
   bool tried_branching_ = false;
   Int128 branched_below_ = kNoCost;
+  double branched_gap_ = kInfinity;
   int rounds_ = 0;
   std::uint64_t spent_elsewhere_ = 0;  // work of what is gone again
   std::uint64_t work_ = 0;
@@ -213,12 +224,56 @@ void Solver::start_dual() {
   if (!prices.empty()) dual_->set_prices(prices);
 }
 
+// Solves what pruning has left without a search, where bytes do not matter and
+// tables stay small. True when nothing is left to find out.
+bool Solver::eliminate_rest(const Network& pruned,
+                            const std::vector<int>& variable) {
+  if (!options_.passes.enabled(Pass::kElimination)) return false;
+  for (const NetVariable& v : pruned.variables) {
+    if (!v.segments.empty()) return false;
+  }
+  std::size_t choices = 0;
+  for (const NetVariable& v : pruned.variables) choices += v.costs.size();
+  if (static_cast<double>(choices) >
+      kFewChoices * static_cast<double>(core_->unary.size())) {
+    return false;
+  }
+  Network rest = pruned;
+  reduce(rest, options_.passes, clock_);
+  const Int128 below = have_cost_ ? cost_in_units() : kNoCost;
+  Int128 least = kNoCost;
+  if (!rest.infeasible) {
+    const auto solved = clock_.time(Pass::kElimination, [&] {
+      return eliminate_all(rest, kEliminationCap, spent_elsewhere_);
+    });
+    if (!solved.has_value()) return false;
+    if (std::isfinite(solved->cost)) {
+      least = rest.offset + static_cast<Int128>(solved->cost);
+    }
+    if (least < below) {
+      const Assignment full = rest.expand(solved->choices);
+      std::vector<int> all(network_.variables.size(), 0);
+      for (std::size_t v = 0; v < variable.size(); ++v) {
+        all[static_cast<std::size_t>(variable[v])] = static_cast<int>(full[v]);
+      }
+      take_network_choices(std::move(all));
+    }
+  }
+  if (have_cost_) {
+    raise_bound(std::min(least, below));
+  } else {
+    infeasible_ = true;
+  }
+  return true;
+}
+
 // Drops what cannot be part of a better assignment, and branches on the rest
 // if that is small.
 void Solver::start_branching() {
   const Int128 below = have_cost_ ? cost_in_units() : kNoCost;
   tried_branching_ = true;
   branched_below_ = below;
+  branched_gap_ = dual_gap();
   std::vector<int> variable;
   Network root = network_.extract(variable);
   std::vector<double> prices;
@@ -238,6 +293,7 @@ void Solver::start_branching() {
       root.keep_choices(static_cast<int>(v), kept);
     }
   }
+  if (!root.infeasible && eliminate_rest(root, variable)) return;
   std::size_t choices = 0;
   for (const NetVariable& v : root.variables) choices += v.costs.size();
   if (root.infeasible) {
@@ -257,6 +313,11 @@ void Solver::start_branching() {
 // when a better assignment lets more be dropped early in the search.
 bool Solver::branching_is_due() const {
   if (!options_.passes.enabled(Pass::kBranchAndBound)) return false;
+  // Pruning pays long before the bound has settled where it comes close.
+  if (dual_gap() <= kCloseGap * core_target() &&
+      dual_gap() <= branched_gap_ / 2 && !(branching_ && branching_->done())) {
+    return true;
+  }
   const bool small = core_->unary.size() <= kSmallChoices;
   const bool ready =
       small ? rounds_ >= 2

@@ -4,10 +4,9 @@
 #include <doctest/doctest.h>
 #include <shardprop/plan/plan.h>
 
+#include <algorithm>
 #include <map>
-#include <set>
 #include <string>
-#include <utility>
 
 namespace shardprop::test {
 
@@ -20,13 +19,28 @@ inline void check_plan(const Plan& plan) {
   std::int64_t compute = plan.optimizer_nanoseconds;
   std::int64_t communication = 0;
   std::int64_t hidden = 0;
-  std::set<std::pair<std::string, std::string>> copies;
-  for (const PlannedCopy& copy : plan.copies) {
-    // One copy of a value in a layout, and never of the layout it is made in.
-    CHECK(copies.emplace(copy.from, to_string(copy.dst)).second);
-    CHECK(!(copy.src == copy.dst));
+  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+    const PlannedCopy& copy = plan.copies[c];
+    CAPTURE(c);
     CHECK(copy.made_at <= copy.freed_at);
     CHECK(!copy.reason.empty());
+    if (copy.source) {
+      REQUIRE(*copy.source < plan.copies.size());
+      const PlannedCopy& source = plan.copies[*copy.source];
+      CHECK(source.made_at <= copy.made_at);
+      CHECK(copy.made_at <= source.freed_at);
+      if (copy.steps.empty()) CHECK(copy.src == copy.dst);
+    }
+    CHECK((copy.src == copy.dst) == copy.steps.empty());
+    // Never two of a value in a layout at once, seen as such or moved to it.
+    for (std::size_t other = 0; other < c; ++other) {
+      const PlannedCopy& before = plan.copies[other];
+      if (before.from == copy.from && before.dst == copy.dst &&
+          !before.steps.empty() && !copy.steps.empty()) {
+        CHECK(
+            (before.freed_at < copy.made_at || copy.freed_at < before.made_at));
+      }
+    }
     for (const PlannedStep& step : copy.steps)
       communication += step.nanoseconds;
     hidden += copy.hidden_nanoseconds;
@@ -41,7 +55,11 @@ inline void check_plan(const Plan& plan) {
     REQUIRE(*input.copy < plan.copies.size());
     const PlannedCopy& copy = plan.copies[*input.copy];
     CHECK(copy.from == input.from);
-    CHECK(copy.src == made[input.from]);
+    // A copy that is seen as another value lies as it says itself.
+    if (!copy.steps.empty()) {
+      CHECK(copy.src ==
+            (copy.source ? plan.copies[*copy.source].dst : made[input.from]));
+    }
     CHECK(copy.dst == input.layout);
     CHECK(copy.made_at <= at);
     CHECK(at <= copy.freed_at);
@@ -62,9 +80,15 @@ inline void check_plan(const Plan& plan) {
   for (const PlannedOutput& output : plan.outputs) {
     check_input(output.value, static_cast<std::int64_t>(plan.nodes.size()));
     CHECK_FALSE(output.value.layout.has_partial());
-    if (!output.target.empty()) {
-      CHECK(output.value.layout == made[output.target]);
-    }
+    if (output.target.empty()) continue;
+    const auto target = std::find_if(
+        plan.values.begin(), plan.values.end(),
+        [&](const PlannedValue& v) { return v.name == output.target; });
+    REQUIRE(target != plan.values.end());
+    CHECK(output.value.layout ==
+          (output.kind == "gradient"
+               ? target->state_layout.value_or(target->tensor.layout)
+               : target->tensor.layout));
   }
   CHECK(*plan.objective_nanoseconds == compute + communication - hidden);
   CHECK(plan.summary.compute_nanoseconds == compute);
@@ -75,7 +99,8 @@ inline void check_plan(const Plan& plan) {
   }
   const bool proven =
       plan.lower_bound_nanoseconds == *plan.objective_nanoseconds;
-  CHECK((plan.status == PlanStatus::kOptimal) <= proven);
+  CHECK((plan.status == PlanStatus::kOptimal) ==
+        (proven && plan.unsupported.empty()));
 }
 
 }  // namespace shardprop::test

@@ -5,7 +5,6 @@
 #include <shardprop/plan/make_plan.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace shardprop {
 namespace {
@@ -16,21 +15,6 @@ Plan planned(const Graph& graph, const OpRegistry& registry, const char* mesh,
              const PlanOptions& options = {}) {
   return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
                             default_topology(), RuleBook(), registry, options));
-}
-
-// The least over all assignments, by counting through them.
-std::int64_t exhaustive(const PlanProblem& problem) {
-  const auto variables = problem.variables();
-  std::vector<std::uint32_t> choices(variables.size(), 0);
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  while (true) {
-    least = std::min(least, objective_nanoseconds(problem, choices));
-    std::size_t v = 0;
-    while (v < choices.size() && ++choices[v] == variables[v].choices->size()) {
-      choices[v++] = 0;
-    }
-    if (v == choices.size()) return least;
-  }
 }
 
 TEST_CASE("every plan keeps its invariants") {
@@ -56,36 +40,6 @@ TEST_CASE("on one rank nothing moves and the plan is proven") {
   CHECK(plan.status == PlanStatus::kOptimal);
   CHECK(plan.copies.empty());
   CHECK(plan.summary.communication_nanoseconds == 0);
-}
-
-TEST_CASE("small graphs are planned as well as counting through finds") {
-  const OpRegistry registry;
-  const RuleBook rules;
-  const Graph training = test::linear_training(registry);
-  const Graph forward = test::mlp(registry);
-  const std::pair<const Graph*, std::vector<const char*>> problems[] = {
-      {&training, {}},
-      {&training, {"x=S(0)"}},
-      {&training, {"net.w=S(1)", "gy=S(0)"}},
-      {&forward, {}},
-      {&forward, {"x=S(0)", "down=S(1)"}},
-      {&forward, {"net.w1=S(0)", "act=S(0)"}},
-  };
-  for (const auto& [graph, pins] : problems) {
-    PlanOptions options;
-    for (const char* pin : pins) {
-      CAPTURE(pin);
-      options.pins.push_back(value_of(Pin::parse(pin)));
-    }
-    const PlanProblem problem = value_of(
-        PlanProblem::create(*graph, value_of(DeviceMesh::parse("2")),
-                            default_topology(), rules, registry, options));
-    const PlanChoice choice = choose(problem);
-    CAPTURE(graph->name());
-    CHECK(choice.objective == objective_nanoseconds(problem, choice.choices));
-    CHECK(choice.objective == exhaustive(problem));
-    CHECK(choice.lower_bound <= choice.objective);
-  }
 }
 
 TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
@@ -170,26 +124,6 @@ TEST_CASE("memory is what lives at once") {
   CHECK(adamw.optimizer_nanoseconds > 0);
 }
 
-TEST_CASE("a limit is met by sharding, or the plan is unknown") {
-  const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
-  const std::int64_t MiB = 1 << 20;
-  const Plan free = planned(graph, registry, "4");
-  PlanOptions options;
-  options.memory_limit = free.memory.peak_bytes;
-  CHECK(planned(graph, registry, "4", options).has_plan());
-  options.memory_limit = free.memory.peak_bytes - 1;
-  const Plan tight = planned(graph, registry, "4", options);
-  test::check_plan(tight);
-  options.memory_limit = MiB;
-  const Plan none = planned(graph, registry, "4", options);
-  CHECK(none.status == PlanStatus::kUnknown);
-  CHECK_FALSE(none.has_plan());
-  CHECK_FALSE(none.gap().has_value());
-  CHECK(none.nodes.empty());
-  CHECK(none.memory.peak_bytes > MiB);
-}
-
 TEST_CASE("an operator without a strategy runs replicated, or fails strictly") {
   OpRegistry registry;
   REQUIRE(registry.add("mylib::odd(Tensor x) -> Tensor").has_value());
@@ -221,7 +155,7 @@ TEST_CASE("the same problem gets the same plan") {
   const OpRegistry registry;
   const Graph graph = test::mlp(registry);
   PlanOptions options;
-  options.work_limit = 200;
+  options.work_limit = 100'000;
   Plan a = planned(graph, registry, "2,2", options);
   Plan b = planned(graph, registry, "2,2", options);
   a.solve_seconds = b.solve_seconds = 0;

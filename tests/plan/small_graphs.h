@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop::test {
 
@@ -63,6 +64,74 @@ inline Graph linear_training(const OpRegistry& registry) {
   b.add_output({.value = y});
   b.add_output({.value = gw, .kind = OutputKind::kGradient, .target = w});
   b.add_output({.value = more, .kind = OutputKind::kUpdate, .target = n});
+  return testing::value_of(std::move(b).build());
+}
+
+// Blocks x + (x w1)^2 w2 in a row, forward and backward: parameters net.w1_0,
+// net.w2_0, ..., results out0, out1, ... of the blocks, gradients of these
+// grad0, grad1, ... but for a factor; `gy` is that of the last.
+inline Graph residual_training(const OpRegistry& registry, int blocks,
+                               const std::string& tokens,
+                               const std::string& hidden,
+                               const std::string& inner) {
+  GraphBuilder b("residual_training", registry);
+  const std::string stream = "bf16[" + tokens + "," + hidden + "]";
+  const std::string up = "bf16[" + hidden + "," + inner + "]";
+  const std::string down = "bf16[" + inner + "," + hidden + "]";
+  ValueId x = add_input(b, InputKind::kUser, "x", stream.c_str());
+  const ValueId input = x;
+  ValueId g = add_input(b, InputKind::kUser, "gy", stream.c_str());
+  struct Block {
+    ValueId w1, w2, x, h, a;
+  };
+  std::vector<Block> made;
+  for (int i = 0; i < blocks; ++i) {
+    const std::string n = std::to_string(i);
+    Block block;
+    block.w1 = add_input(b, InputKind::kParameter, "w1_" + n, up.c_str());
+    block.w2 = add_input(b, InputKind::kParameter, "w2_" + n, down.c_str());
+    made.push_back(block);
+  }
+  const std::vector<GivenArgument> two = {{"", TensorArg{0}},
+                                          {"", TensorArg{1}}};
+  const auto mm = [&](ValueId p, ValueId q, const std::string& name) {
+    return add_op(b, "aten.mm.default", two, {p, q}, name.c_str());
+  };
+  const auto mul = [&](ValueId p, ValueId q, const std::string& name) {
+    return add_op(b, "aten.mul.Tensor", two, {p, q}, name.c_str());
+  };
+  const auto add = [&](ValueId p, ValueId q, const std::string& name) {
+    return add_op(b, "aten.add.Tensor", two, {p, q}, name.c_str());
+  };
+  const auto turned = [&](ValueId v, const std::string& name) {
+    return add_op(b, "aten.permute.default",
+                  {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}},
+                  {v}, name.c_str());
+  };
+  for (int i = 0; i < blocks; ++i) {
+    const std::string n = std::to_string(i);
+    Block& block = made[static_cast<std::size_t>(i)];
+    block.x = x;
+    block.h = mm(x, block.w1, "up" + n);
+    block.a = mul(block.h, block.h, "act" + n);
+    x = add(x, mm(block.a, block.w2, "down" + n), "out" + n);
+  }
+  b.add_output({.value = x});
+  for (int i = blocks - 1; i >= 0; --i) {
+    const std::string n = std::to_string(i);
+    const Block& block = made[static_cast<std::size_t>(i)];
+    const ValueId gw2 = mm(turned(block.a, "at" + n), g, "gw2_" + n);
+    const ValueId ga = mm(g, turned(block.w2, "w2t" + n), "ga" + n);
+    const ValueId gh = mul(ga, block.h, "gh" + n);
+    const ValueId gw1 = mm(turned(block.x, "xt" + n), gh, "gw1_" + n);
+    const ValueId gx = mm(gh, turned(block.w1, "w1t" + n), "gx" + n);
+    g = add(g, gx, "grad" + n);
+    b.add_output(
+        {.value = gw1, .kind = OutputKind::kGradient, .target = block.w1});
+    b.add_output(
+        {.value = gw2, .kind = OutputKind::kGradient, .target = block.w2});
+  }
+  b.add_output({.value = g, .kind = OutputKind::kGradient, .target = input});
   return testing::value_of(std::move(b).build());
 }
 

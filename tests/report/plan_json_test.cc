@@ -43,7 +43,10 @@ TEST_CASE("what found no plan reads back too") {
   REQUIRE_FALSE(none.has_plan());
   CHECK(value_of(parse_plan_json(plan_to_json(none))) == none);
   const auto json = ordered_json::parse(plan_to_json(none));
-  CHECK(json["status"] == "unknown");
+  CHECK(json["status"] == "infeasible");
+  CHECK(json["clash"]["irreducible"] == true);
+  REQUIRE(json["clash"]["memory"].size() == 1);
+  CHECK(json["clash"]["memory"][0]["bytes_short"] > 0);
   CHECK(json["objective_us"].is_null());
   CHECK(json["gap"].is_null());
 }

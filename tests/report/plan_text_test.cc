@@ -50,8 +50,10 @@ TEST_CASE("without a plan the text says what was missing") {
   PlanOptions options;
   options.memory_limit = 1024;
   const std::string text = text_of(options);
-  CHECK(text.find("unknown: no plan found within 1.0 KiB a rank; the nearest "
-                  "takes ") != std::string::npos);
+  CHECK(text.find("infeasible: these cannot hold together; without any one of "
+                  "them the others can\n  1.0 KiB a rank at `") !=
+        std::string::npos);
+  CHECK(text.find(" short\n") != std::string::npos);
 }
 
 }  // namespace

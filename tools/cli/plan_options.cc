@@ -59,7 +59,7 @@ std::vector<Option> planning_options() {
        .fallback = "60"},
       {.name = "--work-limit",
        .value = "N",
-       .help = "choices to price at most; deterministic"},
+       .help = "table entries to touch at most; deterministic"},
       {.name = "--threads",
        .value = "N",
        .help = "threads to search with",

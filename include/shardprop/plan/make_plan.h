@@ -2,7 +2,7 @@
 //
 //   Plan plan = *make_plan(graph, *DeviceMesh::parse("dp=2,tp=2"),
 //                          default_topology(), RuleBook(), OpRegistry(), {});
-//   plan.status                       feasible
+//   plan.status                       optimal
 //   plan.copies[0].reason             "mm_1 takes it as R,S(1); ..."
 #pragma once
 
@@ -10,21 +10,21 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_registry.h>
-#include <shardprop/plan/choose.h>
 #include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/plan/plan_problem.h>
+#include <shardprop/plan/solve_plan.h>
 #include <shardprop/strategy/rule_book.h>
 
 namespace shardprop {
 
-// Errors: those of PlanProblem::create(). A plan that does not fit the memory
-// limit is no error: its status is unknown.
+// Errors: those of PlanProblem::create(). That there is no plan, or that none
+// was found, is no error: the status says so.
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const RuleBook& rules,
                        const OpRegistry& registry, const PlanOptions& options);
 
-// The plan that a choice says, with copies, schedule, memory and reasons.
-Plan assemble_plan(const PlanProblem& problem, const PlanChoice& choice);
+// The plan that a solution says, with copies, schedule, memory and reasons.
+Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution);
 
 }  // namespace shardprop

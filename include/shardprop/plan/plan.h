@@ -12,7 +12,9 @@
 // Invariants of a plan with a status of optimal or feasible:
 //   * every input of every node is laid out as its value is made, or as one of
 //     the copies, which the input then names;
-//   * each (value, layout) has at most one copy; totals count it once;
+//   * each copy stands once, whoever shares it, and totals count it once; a
+//     value may be copied to the same layout again later, when the first such
+//     copy has been dropped;
 //   * objective = compute + communication - hidden.
 // Others hold no choices: nodes, copies, values and outputs are empty.
 #pragma once
@@ -55,6 +57,9 @@ struct PlannedValue {
   std::string name;  // its own: model.embed.weight
   std::string role;  // "parameter", "buffer", "constant", "user_input"
   PlannedTensor tensor;
+  // Of parameters with an optimizer: how its state and the gradient lie, where
+  // that is not as the parameter does.
+  std::optional<Layout> state_layout;
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
@@ -72,6 +77,10 @@ struct PlannedCopy {
   std::string from;
   Layout src;
   Layout dst;
+  // The copy it is made from, of the same value; from the value as it is made
+  // if empty. Or a copy of another value that shares the storage: then this one
+  // is that same data, seen as `from`; src is dst and it takes no steps.
+  std::optional<std::size_t> source;
   // Made before the node of this index runs, dropped after that one; the
   // number of nodes stands for the end of the program.
   std::int64_t made_at = 0;
@@ -136,6 +145,23 @@ struct UnsupportedOp {
   friend bool operator==(const UnsupportedOp&, const UnsupportedOp&) = default;
 };
 
+// Infeasible: constraints that cannot hold together. Without any one of them
+// the others can, provided `irreducible`.
+struct PlanClash {
+  struct Step {
+    std::int64_t at = 0;           // index of the node that runs then
+    std::string node;              // its name; empty at the end of the program
+    std::int64_t bytes_short = 0;  // beyond the limit, whatever else is chosen
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  std::vector<std::string> pins;
+  std::vector<Step> memory;
+  bool irreducible = false;
+
+  bool empty() const { return pins.empty() && memory.empty(); }
+  friend bool operator==(const PlanClash&, const PlanClash&) = default;
+};
+
 struct PlanMemory {
   // Most bytes a rank holds at once; of the plan that came nearest where none
   // fits the limit.
@@ -170,6 +196,7 @@ struct Plan {
   std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
   std::int64_t lower_bound_nanoseconds = 0;
   double solve_seconds = 0;
+  PlanClash clash;
 
   std::vector<UnsupportedOp> unsupported;
   std::vector<PlannedGuard> guards;

@@ -29,7 +29,7 @@ struct PlanOptions {
   bool strict = false;
 
   double time_limit_seconds = 60;
-  // Choices to price at most; a deterministic limit.
+  // Table entries of the solver to touch at most; a deterministic limit.
   std::optional<std::int64_t> work_limit;
   int threads = 1;
   std::uint64_t seed = 0;

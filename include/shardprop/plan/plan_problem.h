@@ -6,13 +6,12 @@
 //   * an operator chooses one of its strategies;
 //   * an output chooses among the whole layouts that its value is made in, or
 //     R: nothing is handed back as a partial.
-// A use is an operand of a variable: an operator's input, an output's value,
-// and the ties of an input, whose gradient and update end in its own layout.
+// Views that keep every element are no variables (plan_storage.h). A use is an
+// operand of a variable: an operator's input, an output's value, and the ties
+// of an input, whose gradient and update end in its own layout.
 //
-// Cost of an assignment, in nanoseconds
-//     sum over variables of choices.costs[choice]
-//   + sum over values, over the distinct layouts its uses take it in other
-//     than the one it is made in, of move_nanoseconds(): one copy for all.
+// A storage is held in the state that it is made in and in copies of it; which,
+// and for how long, is part of an assignment (plan_assignment.h).
 //
 // The space of strategies is that of op_strategies() without empty shards,
 // strided shards only on meshes of up to two dims larger than 1, and partials
@@ -20,15 +19,15 @@
 // partials that it takes is made somewhere before the operator.
 //
 //   x: f32[16,8] -> mm(x, w) -> relu, on [2]
-//     variables x w mm relu output, values x w mm relu
+//     variables x w mm relu output, storages x w mm relu
 #pragma once
 
 #include <shardprop/base/result.h>
-#include <shardprop/base/strong_id.h>
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_registry.h>
 #include <shardprop/plan/plan_options.h>
+#include <shardprop/plan/plan_storage.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/op_cost.h>
 #include <shardprop/strategy/op_strategy.h>
@@ -46,8 +45,6 @@ namespace shardprop {
 // More than any plan costs: a layout cannot be reached from another.
 inline constexpr std::int64_t kUnreachable = std::int64_t{1} << 50;
 
-using PlanVariableId = StrongId<struct PlanVariableTag>;
-
 // What a variable may choose from. Shared by all variables with the same
 // choices: repeated layers are worked out once.
 struct ChoiceSet {
@@ -58,18 +55,12 @@ struct ChoiceSet {
   // [choice * layouts.size() + operand]: index into layouts[operand].
   std::vector<std::uint16_t> picks;
   std::vector<std::int64_t> costs;  // by choice
-  // [operand][layout]: how much more than the least of all choices the cheapest
-  // one with that layout costs.
-  std::vector<std::vector<std::int64_t>> extra;
-
+  // Parameters with an optimizer only, by choice: how its state lies.
+  std::vector<LayoutId> state_layouts;
   // Operators only: choice i is op.strategies[i].
   OpStrategy op;
   std::string unsupported;  // why it has no strategy but all replicated
 
-  std::vector<std::uint32_t> by_cost;  // choices, cheapest first
-
-  // Fills `extra` and `by_cost` from the rest.
-  void seal();
   std::size_t size() const { return costs.size(); }
   std::size_t pick(std::size_t choice, std::size_t operand) const {
     return picks[choice * layouts.size() + operand];
@@ -89,16 +80,10 @@ struct PlanVariable {
   std::vector<ValueId> makes;  // the others
 };
 
-struct PlanUse {
-  PlanVariableId variable;
-  std::uint32_t operand = 0;  // among its uses
-};
-
 // A value of the graph, by ValueId.
 struct PlanValue {
-  PlanVariableId maker;
-  std::uint32_t operand = 0;  // among the operands of its maker's choices
-  std::vector<PlanUse> uses;
+  PlanStorageId storage;
+  std::uint16_t place = 0;   // among the values of its storage
   std::uint32_t tensor = 0;  // equal for equal shapes and dtypes
   // Moving it can hide behind compute: a parameter, or a gradient on its way
   // out.
@@ -128,8 +113,13 @@ class PlanProblem {
   std::span<const PlanVariable> variables() const;
   const PlanVariable& variable(PlanVariableId id) const;
   const PlanValue& value(ValueId id) const;
-  // The variable of a node; invalid for nodes that are mere assertions.
+  std::span<const PlanStorage> storages() const;
+  const PlanStorage& storage(PlanStorageId id) const;
+  // The variable of a node; invalid for mere assertions and for views that
+  // share the storage of what they view.
   PlanVariableId variable_of(NodeId node) const;
+  // The strategies of a node; nullptr for mere assertions.
+  const ChoiceSet* choices_of(NodeId node) const;
 
   // What carrying the value from one layout to the other takes, after overlap;
   // kUnreachable where nothing does. 0 for equal layouts.
@@ -140,17 +130,18 @@ class PlanProblem {
   // The collectives themselves. Precondition: reachable.
   RedistributePlan redistribution(ValueId value, LayoutId src,
                                   LayoutId dst) const;
+  // Most bytes a rank holds while that runs, source and result included.
+  // Precondition: reachable.
+  std::int64_t redistribution_peak(ValueId value, LayoutId src,
+                                   LayoutId dst) const;
   // Bytes of the largest local part.
   std::int64_t local_bytes(ValueId value, LayoutId layout) const;
-  // The same with all that must lie so because the value does: of a parameter
-  // its gradient and optimizer state.
-  std::int64_t resident_bytes(ValueId value, LayoutId layout) const;
   // Tensors of optimizer state beside a parameter that is trained.
   std::int64_t optimizer_tensors() const;
 
+  struct Body;  // private to src/plan
+
  private:
-  friend class PlanProblemBuilder;
-  struct Body;
   explicit PlanProblem(std::unique_ptr<Body> body);
   std::unique_ptr<Body> body_;
 };

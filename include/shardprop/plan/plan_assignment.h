@@ -1,0 +1,69 @@
+// PlanAssignment: a decision for everything that a plan problem leaves open,
+// and evaluate(), which judges one from nothing but the problem.
+//
+// Cost, in nanoseconds
+//     sum over variables of choices.costs[choice]
+//   + sum over copies of move_nanoseconds().
+//
+// The space of copies. An input is held as it was given throughout, and in at
+// most one state beside. Any other storage is held in one state, or in two
+// where one gathers the other or they differ on one mesh dim. (On meshes of
+// more than two dims larger than 1: in one state; an input's second must be
+// such a neighbour of its own.) Within a segment of uses (plan_storage.h) what
+// is held does not change; a use that takes another state gets a copy for
+// itself. From segment to segment, and in the pause between, states are kept,
+// dropped and made at will.
+#pragma once
+
+#include <shardprop/plan/plan_problem.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+struct AssignedCopy {
+  PlanStorageId storage;
+  StorageState state = 0;
+  // Redistributed as this value of the storage,
+  std::uint16_t value = 0;
+  // from this other copy; from the storage as it was made if empty.
+  std::optional<std::size_t> source;
+  // Slots, both included.
+  std::int64_t made_at = 0;
+  std::int64_t freed_at = 0;
+};
+
+struct PlanAssignment {
+  std::vector<std::uint32_t> choices;  // by PlanVariableId
+  std::vector<AssignedCopy> copies;    // sources before what is made of them
+  // By storage: the last slot in which it is held as it was made.
+  std::vector<std::int64_t> freed_at;
+  // By storage and use: the copy that is taken; empty: as it was made.
+  std::vector<std::vector<std::optional<std::size_t>>> taken;
+};
+
+struct PlanEvaluation {
+  std::int64_t objective = 0;
+  std::int64_t peak_bytes = 0;
+  std::int64_t peak_at = 0;  // slot of the peak
+  std::int64_t parameter_bytes = 0;
+  std::int64_t optimizer_bytes = 0;
+  // What does not hold together, empty if all does: a use of a copy that is
+  // not there or lies otherwise, a move that is impossible.
+  std::string broken;
+};
+
+PlanEvaluation evaluate(const PlanProblem& problem,
+                        const PlanAssignment& assignment);
+
+// Bytes that a rank holds, by slot: storages and copies while they are held,
+// optimizer state throughout, and the buffers of redistributions while they
+// run.
+std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
+                                        const PlanAssignment& assignment);
+
+}  // namespace shardprop

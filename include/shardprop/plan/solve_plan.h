@@ -1,0 +1,44 @@
+// solve_plan(): the cheapest assignment of a plan problem, and how far from the
+// best it can be at most.
+//
+//   PlanProblem problem = *PlanProblem::create(...);
+//   PlanSolution solution = solve_plan(problem);
+//   evaluate(problem, *solution.assignment).objective
+//       == solution.evaluation.objective
+#pragma once
+
+#include <shardprop/plan/plan.h>
+#include <shardprop/plan/plan_assignment.h>
+#include <shardprop/plan/plan_problem.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+struct PlanSolution {
+  PlanStatus status = PlanStatus::kUnknown;
+  // Within the memory limit; empty where none was found.
+  std::optional<PlanAssignment> assignment;
+  // Of the assignment, or of the one that came nearest to the limit.
+  PlanEvaluation evaluation;
+  // No assignment costs less.
+  std::int64_t lower_bound = 0;
+  // Infeasible: slots whose memory cannot be kept within the limit together,
+  // and by how many bytes each falls short at least.
+  struct ShortSlot {
+    std::int64_t slot = 0;
+    std::int64_t bytes_short = 0;
+  };
+  std::vector<ShortSlot> clash;
+  bool clash_irreducible = false;
+  std::uint64_t work = 0;  // of the solver, in table entries
+};
+
+// Takes limits of time and work, threads and seed from problem.options(). Same
+// problem, seed, threads and work limit, and no time limit reached: same
+// solution.
+PlanSolution solve_plan(const PlanProblem& problem);
+
+}  // namespace shardprop

@@ -1,0 +1,54 @@
+// What it would cost to do without a copy by changing its one user alone.
+#pragma once
+
+#include <shardprop/plan/plan_assignment.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+// Who takes a copy, and what is made of it.
+struct CopyUsers {
+  std::vector<StorageUse> uses;
+  std::vector<std::size_t> copies;
+};
+
+// By copy.
+std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
+                                       const PlanAssignment& plan);
+
+struct Alternative {
+  std::int64_t nanoseconds = 0;  // more than now; less than 0: cheaper
+  LayoutId layout;               // in which the user would take the value
+};
+
+class AlternativeCosts {
+ public:
+  AlternativeCosts(const PlanProblem& problem, const PlanAssignment& plan);
+
+  // The cheapest choice of the user that takes the value otherwise than as
+  // copy `copy`. What the user takes else is moved from what is there, and what
+  // it makes is moved to where it is now. Empty where the copy has several
+  // users, or its one user no such choice.
+  std::optional<Alternative> without(std::size_t copy) const;
+
+ private:
+  StorageState made(const PlanStorage& storage, std::uint32_t choice) const;
+  StorageState state(const AssignedCopy& copy,
+                     const std::optional<std::size_t>& at) const;
+  bool only_for(std::size_t copy, PlanVariableId user) const;
+  std::int64_t taking_now(PlanVariableId user, std::size_t operand) const;
+  std::int64_t taking(PlanVariableId user, std::size_t operand,
+                      std::uint32_t choice) const;
+  std::int64_t making(PlanStorageId storage, std::uint32_t choice) const;
+
+  const PlanProblem& problem_;
+  const PlanAssignment& plan_;
+  std::vector<CopyUsers> users_;
+  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
+};
+
+}  // namespace shardprop

@@ -1,0 +1,203 @@
+// Judges an assignment by the definitions in plan_assignment.h; shares nothing
+// with the network that it came from.
+#include <shardprop/plan/plan_assignment.h>
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+class Evaluator {
+ public:
+  Evaluator(const PlanProblem& problem, const PlanAssignment& plan)
+      : problem_(problem), plan_(plan) {}
+
+  PlanEvaluation run() {
+    add_choices();
+    for (std::size_t c = 0; c < plan_.copies.size(); ++c) add_copy(c);
+    for (std::size_t s = 0; s < problem_.storages().size(); ++s) check_uses(s);
+    if (out_.broken.empty()) add_memory();
+    return out_;
+  }
+
+ private:
+  const StorageClass& kind(PlanStorageId id) const {
+    return *problem_.storage(id).kind;
+  }
+  StorageState made_state(PlanStorageId id) const {
+    const PlanStorage& storage = problem_.storage(id);
+    return storage.kind->made[pick(storage.maker, storage.operand)];
+  }
+  std::size_t pick(PlanVariableId variable, std::size_t operand) const {
+    return problem_.variable(variable).choices->pick(
+        plan_.choices[variable.index()], operand);
+  }
+  std::string name(PlanStorageId id) const {
+    return "`" +
+           problem_.graph()
+               .value(problem_.storage(id).values[0])
+               .display_name() +
+           "`";
+  }
+
+  void add_choices() {
+    for (std::size_t v = 0; v < plan_.choices.size(); ++v) {
+      const PlanVariable& variable = problem_.variables()[v];
+      const std::uint32_t choice = plan_.choices[v];
+      out_.objective += variable.choices->costs[choice];
+      if (variable.kind != PlanVariable::Kind::kInput ||
+          problem_.graph().inputs()[variable.index].kind !=
+              InputKind::kParameter) {
+        continue;
+      }
+      const ValueId value = variable.makes[0];
+      out_.parameter_bytes += problem_.local_bytes(
+          value, variable.choices->layout(choice, variable.uses.size()));
+      if (!variable.choices->state_layouts.empty()) {
+        out_.optimizer_bytes +=
+            problem_.optimizer_tensors() *
+            problem_.local_bytes(value,
+                                 variable.choices->state_layouts[choice]);
+      }
+    }
+  }
+
+  void add_copy(std::size_t c) {
+    const AssignedCopy& copy = plan_.copies[c];
+    const PlanStorage& storage = problem_.storage(copy.storage);
+    StorageState source = made_state(copy.storage);
+    std::int64_t from = storage.made_at;
+    std::int64_t until = plan_.freed_at[copy.storage.index()];
+    if (copy.source) {
+      if (*copy.source >= c) return broke(copy.storage, "comes of a later one");
+      const AssignedCopy& other = plan_.copies[*copy.source];
+      if (other.storage != copy.storage) {
+        return broke(copy.storage, "comes of another storage");
+      }
+      source = other.state;
+      from = other.made_at;
+      until = other.freed_at;
+    }
+    if (copy.made_at < from || copy.made_at > until) {
+      return broke(copy.storage, "is made of what is not there");
+    }
+    const LayoutId src = kind(copy.storage).layouts[copy.value][source];
+    const LayoutId dst = kind(copy.storage).layouts[copy.value][copy.state];
+    if (!src.valid() || !dst.valid()) {
+      return broke(copy.storage, "is moved as a value that it cannot be");
+    }
+    const std::int64_t cost =
+        problem_.move_nanoseconds(storage.values[copy.value], src, dst);
+    if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
+    out_.objective += cost;
+  }
+
+  void check_uses(std::size_t s) {
+    const PlanStorageId id(s);
+    const PlanStorage& storage = problem_.storage(id);
+    for (std::size_t u = 0; u < storage.uses.size(); ++u) {
+      const StorageUse& use = storage.uses[u];
+      StorageState state = made_state(id);
+      std::int64_t from = storage.made_at;
+      std::int64_t until = plan_.freed_at[s];
+      if (const auto& copy = plan_.taken[s][u]) {
+        if (plan_.copies[*copy].storage != id) {
+          return broke(id, "is taken for another storage");
+        }
+        state = plan_.copies[*copy].state;
+        from = plan_.copies[*copy].made_at;
+        until = plan_.copies[*copy].freed_at;
+      }
+      if (from > use.slot || until < use.until) {
+        return broke(id, "is not there when it is taken");
+      }
+      if (kind(id).layouts[use.value][state] !=
+          problem_.variable(use.variable)
+              .choices->layout(plan_.choices[use.variable.index()],
+                               use.operand)) {
+        return broke(id, "is not as its user takes it");
+      }
+    }
+  }
+
+  void add_memory() {
+    const std::vector<std::int64_t> bytes = bytes_by_slot(problem_, plan_);
+    const auto peak = std::max_element(bytes.begin(), bytes.end());
+    out_.peak_bytes = *peak;
+    out_.peak_at = peak - bytes.begin();
+  }
+
+  void broke(PlanStorageId id, const char* what) {
+    if (out_.broken.empty()) out_.broken = "a copy of " + name(id) + " " + what;
+  }
+
+  const PlanProblem& problem_;
+  const PlanAssignment& plan_;
+  PlanEvaluation out_;
+};
+
+}  // namespace
+
+PlanEvaluation evaluate(const PlanProblem& problem,
+                        const PlanAssignment& assignment) {
+  return Evaluator(problem, assignment).run();
+}
+
+std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
+                                        const PlanAssignment& assignment) {
+  const std::size_t slots = problem.graph().nodes().size() + 1;
+  std::vector<std::int64_t> change(slots + 1, 0);
+  const auto hold = [&](std::int64_t bytes, std::int64_t from,
+                        std::int64_t until) {
+    change[static_cast<std::size_t>(from)] += bytes;
+    change[static_cast<std::size_t>(until) + 1] -= bytes;
+  };
+  const auto layout_made = [&](const PlanStorage& storage) {
+    return problem.variable(storage.maker)
+        .choices->layout(assignment.choices[storage.maker.index()],
+                         storage.operand);
+  };
+  for (std::size_t s = 0; s < problem.storages().size(); ++s) {
+    const PlanStorage& storage = problem.storages()[s];
+    hold(problem.local_bytes(storage.values[0], layout_made(storage)),
+         storage.made_at, assignment.freed_at[s]);
+  }
+  std::vector<std::int64_t> buffers(slots, 0);
+  for (const AssignedCopy& copy : assignment.copies) {
+    const PlanStorage& storage = problem.storage(copy.storage);
+    const std::vector<LayoutId>& layouts = storage.kind->layouts[copy.value];
+    const ValueId value = storage.values[copy.value];
+    const LayoutId dst = layouts[copy.state];
+    LayoutId src;
+    if (copy.source) {
+      src = layouts[assignment.copies[*copy.source].state];
+    } else {
+      const ChoiceSet& maker = *problem.variable(storage.maker).choices;
+      src = layouts[storage.kind->made[maker.pick(
+          assignment.choices[storage.maker.index()], storage.operand)]];
+    }
+    const std::int64_t bytes = problem.local_bytes(value, dst);
+    hold(bytes, copy.made_at, copy.freed_at);
+    // Copies for one slot are made one after the other.
+    std::int64_t& most = buffers[static_cast<std::size_t>(copy.made_at)];
+    most = std::max(most, problem.redistribution_peak(value, src, dst) -
+                              problem.local_bytes(value, src) - bytes);
+  }
+  std::int64_t live = 0;
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const PlanVariable& variable = problem.variables()[v];
+    if (variable.choices->state_layouts.empty()) continue;
+    live += problem.optimizer_tensors() *
+            problem.local_bytes(
+                variable.makes[0],
+                variable.choices->state_layouts[assignment.choices[v]]);
+  }
+  std::vector<std::int64_t> out(slots);
+  for (std::size_t t = 0; t < slots; ++t) {
+    live += change[t];
+    out[t] = live + buffers[t];
+  }
+  return out;
+}
+
+}  // namespace shardprop

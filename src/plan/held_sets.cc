@@ -1,0 +1,128 @@
+#include "plan/held_sets.h"
+
+#include "plan/layout_relations.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+// On larger meshes two held states multiply with ever more layouts: there only
+// inputs are held in two.
+constexpr int kMostPairedDims = 2;
+
+bool few_dims(const DeviceMesh& mesh) {
+  return std::count_if(mesh.dims().begin(), mesh.dims().end(),
+                       [](const MeshDim& dim) { return dim.size > 1; }) <=
+         kMostPairedDims;
+}
+
+// Whether one gathers the other or they differ on one mesh dim, seen through a
+// value that shows both.
+bool related(const PlanProblem& problem, const StorageClass& kind,
+             StorageState a, StorageState b) {
+  for (const std::vector<LayoutId>& layouts : kind.layouts) {
+    if (!layouts[a].valid() || !layouts[b].valid()) continue;
+    const Layout& of_a = problem.layouts()[layouts[a]];
+    const Layout& of_b = problem.layouts()[layouts[b]];
+    if (mesh_dims_apart(of_a, of_b) <= 1 || gathers(of_a, of_b) ||
+        gathers(of_b, of_a)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// How many uses may want each state.
+std::vector<std::size_t> wishes(const StorageClass& kind) {
+  std::vector<std::size_t> out(kind.num_states(), 0);
+  for (const auto& wanted : kind.wanted) {
+    for (const StorageState state : wanted) ++out[state];
+  }
+  return out;
+}
+
+std::vector<StorageState> made_states(const StorageClass& kind) {
+  std::vector<StorageState> made = kind.made;
+  std::sort(made.begin(), made.end());
+  made.erase(std::unique(made.begin(), made.end()), made.end());
+  return made;
+}
+
+}  // namespace
+
+std::vector<HeldSet> held_sets(const PlanProblem& problem,
+                               const PlanStorage& storage) {
+  const StorageClass& kind = *storage.kind;
+  const std::vector<std::size_t> wanted = wishes(kind);
+  const std::vector<StorageState> made = made_states(kind);
+  const bool few = few_dims(problem.mesh());
+  std::vector<HeldSet> sets;
+  const auto states = static_cast<StorageState>(kind.num_states());
+  if (storage.persistent) {
+    for (const StorageState own : made) {
+      sets.push_back({own, own});
+      for (StorageState other = 0; other < states; ++other) {
+        if (other == own || wanted[other] == 0 ||
+            kind.move(own, other).nanoseconds >= kUnreachable ||
+            (!few && !related(problem, kind, own, other))) {
+          continue;
+        }
+        sets.push_back({own, other});
+      }
+    }
+    return sets;
+  }
+  for (StorageState state = 0; state < states; ++state) {
+    sets.push_back({state, state});
+  }
+  // Of two uses, the second may take what it wants from what the first held.
+  if (storage.uses.size() < 3 || !few) return sets;
+  for (StorageState a = 0; a < states; ++a) {
+    for (StorageState b = static_cast<StorageState>(a + 1); b < states; ++b) {
+      if (wanted[a] > 0 && wanted[b] > 0 && related(problem, kind, a, b)) {
+        sets.push_back({a, b});
+      }
+    }
+  }
+  return sets;
+}
+
+Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
+  const StorageClass& kind = *storage.kind;
+  if (storage.persistent && from.first != to.first) return {kUnreachable, {}};
+  const bool first_is_new = !from.has(to.first);
+  const bool second_is_new = !from.has(to.second);
+  const auto make = [&](StorageState state, HeldSet available) {
+    const Taking best = taking(storage, available, state);
+    return std::pair{best.nanoseconds, Making{state, best.from}};
+  };
+  if (!first_is_new && !second_is_new) return {0, {}};
+  if (to.first == to.second || !first_is_new || !second_is_new) {
+    const auto [cost, making] = make(first_is_new ? to.first : to.second, from);
+    return {cost, {making}};
+  }
+  // Either may be made first, and the other from it.
+  Transition best{2 * kUnreachable, {}};
+  for (const auto& [one, other] :
+       {std::pair{to.first, to.second}, std::pair{to.second, to.first}}) {
+    const auto [cost, making] = make(one, from);
+    auto [rest, after] = make(other, from);
+    if (kind.move(one, other).nanoseconds < rest) {
+      rest = kind.move(one, other).nanoseconds;
+      after = {other, one};
+    }
+    if (cost + rest < best.nanoseconds) best = {cost + rest, {making, after}};
+  }
+  return best;
+}
+
+Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted) {
+  if (held.has(wanted)) return {0, wanted};
+  const StorageClass& kind = *storage.kind;
+  const std::int64_t one = kind.move(held.first, wanted).nanoseconds;
+  const std::int64_t two = kind.move(held.second, wanted).nanoseconds;
+  return one <= two ? Taking{one, held.first} : Taking{two, held.second};
+}
+
+}  // namespace shardprop

@@ -1,0 +1,45 @@
+// What a storage may be held in: one state, or two.
+#pragma once
+
+#include <shardprop/plan/plan_problem.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+struct HeldSet {
+  StorageState first = 0;
+  StorageState second = 0;  // equal to `first`: one state only
+
+  bool has(StorageState state) const {
+    return first == state || second == state;
+  }
+};
+
+// Inputs: `first` is the state it was given in. The space is stated in
+// plan_assignment.h.
+std::vector<HeldSet> held_sets(const PlanProblem& problem,
+                               const PlanStorage& storage);
+
+// One state made from another.
+struct Making {
+  StorageState to = 0;
+  StorageState from = 0;
+};
+
+// What is made, in order, to hold `to` where `from` is held.
+struct Transition {
+  std::int64_t nanoseconds = 0;  // kUnreachable and more: cannot be
+  std::vector<Making> makings;
+};
+Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to);
+
+// The cheapest way to take `wanted` where `held` is held.
+struct Taking {
+  std::int64_t nanoseconds = 0;
+  StorageState from = 0;
+};
+Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted);
+
+}  // namespace shardprop

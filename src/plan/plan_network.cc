@@ -1,0 +1,356 @@
+#include "plan/plan_network.h"
+
+#include <shardprop/base/error.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// A pause behind the making of a storage in which it may be held otherwise.
+constexpr std::int64_t kLongPause = 128;
+
+std::int64_t as_cost(std::int64_t nanoseconds) {
+  return nanoseconds >= kUnreachable ? solver::kForbidden : nanoseconds;
+}
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(const PlanProblem& problem, const NetworkOptions& options)
+      : problem_(problem),
+        options_(options),
+        with_memory_(options.memory_limit.has_value()),
+        end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
+
+  solver::Problem build(std::vector<std::vector<Stretch>>& stretches,
+                        std::vector<solver::VariableId>& variables) {
+    for (const PlanStorage& storage : problem_.storages()) {
+      stretches.push_back(stretches_of(storage));
+    }
+    add_variables(stretches);
+    variables = variable_;
+    for (std::size_t s = 0; s < stretches.size(); ++s) {
+      const PlanStorage& storage = problem_.storages()[s];
+      add_edges(storage, stretches[s]);
+      if (with_memory_) add_usages(storage, stretches[s]);
+    }
+    if (with_memory_) {
+      add_optimizer_state();
+      add_reserve();
+      builder_.set_limit(*options_.memory_limit);
+    }
+    auto built = std::move(builder_).build();
+    if (!built) throw InternalError(built.error().message);
+    return *std::move(built);
+  }
+
+ private:
+  enum class TableKind : std::uint8_t { kMaker, kNext, kTaken, kDirect };
+
+  // ---- variables
+
+  // In the order of the schedule, what is held of a storage between its maker
+  // and its users: messages of the dual bound then run the length of the
+  // program in one sweep.
+  void add_variables(std::vector<std::vector<Stretch>>& stretches) {
+    struct Entry {
+      std::int64_t slot;
+      int rank;  // at one slot: inputs, what is held of them, operators, ...
+      std::size_t variable;  // or the storage
+      std::size_t stretch;   // kNone for variables
+    };
+    constexpr std::size_t kNone = ~std::size_t{0};
+    std::vector<Entry> entries;
+    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
+      const PlanVariable& variable = problem_.variables()[v];
+      const auto index = static_cast<std::int64_t>(variable.index);
+      switch (variable.kind) {
+        case PlanVariable::Kind::kInput:
+          entries.push_back({first_use(variable), 0, v, kNone});
+          break;
+        case PlanVariable::Kind::kOperator:
+          entries.push_back({index, 2, v, kNone});
+          break;
+        case PlanVariable::Kind::kOutput:
+          entries.push_back({end_, 2, v, kNone});
+          break;
+      }
+    }
+    for (std::size_t s = 0; s < stretches.size(); ++s) {
+      const PlanStorage& storage = problem_.storages()[s];
+      for (std::size_t i = 0; i < stretches[s].size(); ++i) {
+        if (i == 0 && !storage.persistent) {
+          entries.push_back({storage.made_at, 3, s, i});
+        } else {
+          entries.push_back({stretches[s][i].begin, 1, s, i});
+        }
+      }
+    }
+    std::stable_sort(
+        entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+          return std::pair(a.slot, a.rank) < std::pair(b.slot, b.rank);
+        });
+    variable_.resize(problem_.variables().size());
+    for (const Entry& entry : entries) {
+      if (entry.stretch == kNone) {
+        variable_[entry.variable] = builder_.add_variable(
+            problem_.variables()[entry.variable].choices->costs);
+      } else {
+        Stretch& stretch = stretches[entry.variable][entry.stretch];
+        const std::vector<std::int64_t> free(stretch.sets->size(), 0);
+        stretch.variable = builder_.add_variable(free);
+      }
+    }
+  }
+
+  std::int64_t first_use(const PlanVariable& input) const {
+    const PlanStorage& storage =
+        problem_.storage(problem_.value(input.makes[0]).storage);
+    return storage.uses.empty() ? 0 : storage.uses[0].slot;
+  }
+
+  // ---- stretches
+
+  // A lone use at the end of a storage's life needs no stretch: what it takes
+  // goes with it. An input lives on, so that what is held beside it is told
+  // from it by a stretch where bytes count.
+  bool stands_alone(const PlanStorage& storage, std::size_t segment) const {
+    return segment + 1 == storage.segments.size() &&
+           storage.segments[segment].count == 1 &&
+           !(with_memory_ && storage.persistent);
+  }
+
+  std::int64_t begin_of(const PlanStorage& storage, std::size_t segment) const {
+    return storage.uses[storage.segments[segment].first].slot;
+  }
+
+  std::vector<Stretch> stretches_of(const PlanStorage& storage) {
+    std::vector<Stretch> out;
+    std::int64_t at = storage.made_at + (storage.persistent ? 0 : 1);
+    for (std::size_t g = 0; g < storage.segments.size(); ++g) {
+      const UseSegment& segment = storage.segments[g];
+      const std::int64_t begin = begin_of(storage, g);
+      const bool pause =
+          with_memory_ && begin > at &&
+          (g > 0 || (!storage.persistent && begin - at > kLongPause));
+      if (pause) out.push_back(stretch(storage, segment.first, 0, at, begin));
+      if (stands_alone(storage, g)) break;
+      std::int64_t until = begin;
+      for (std::size_t u = 0; u < segment.count; ++u) {
+        until = std::max(until, storage.uses[segment.first + u].until);
+      }
+      out.push_back(
+          stretch(storage, segment.first, segment.count, begin, until + 1));
+      at = until + 1;
+    }
+    return out;
+  }
+
+  Stretch stretch(const PlanStorage& storage, std::size_t first_use,
+                  std::size_t num_uses, std::int64_t begin, std::int64_t end) {
+    auto& sets = sets_[storage.kind.get()];
+    if (!sets) {
+      sets = std::make_shared<const std::vector<HeldSet>>(
+          held_sets(problem_, storage));
+    }
+    return {{}, sets, first_use, num_uses, begin, end};
+  }
+
+  // ---- costs
+
+  template <class Cost>
+  solver::TableId table(const PlanStorage& storage, TableKind what,
+                        std::size_t use, std::size_t rows, std::size_t columns,
+                        const Cost& cost) {
+    const auto key = std::tuple{storage.kind.get(), what, use};
+    if (const auto known = tables_.find(key); known != tables_.end()) {
+      return known->second;
+    }
+    std::vector<std::int64_t> costs;
+    costs.reserve(rows * columns);
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t c = 0; c < columns; ++c) {
+        costs.push_back(as_cost(cost(r, c)));
+      }
+    }
+    return tables_.emplace(key, builder_.add_table(rows, columns, costs))
+        .first->second;
+  }
+
+  solver::VariableId of(PlanVariableId id) const {
+    return variable_[id.index()];
+  }
+
+  HeldSet made(const PlanStorage& storage, std::size_t choice) const {
+    const ChoiceSet& maker = *problem_.variable(storage.maker).choices;
+    const StorageState state =
+        storage.kind->made[maker.pick(choice, storage.operand)];
+    return {state, state};
+  }
+  StorageState wanted(const PlanStorage& storage, std::size_t use,
+                      std::size_t choice) const {
+    const ChoiceSet& user =
+        *problem_.variable(storage.uses[use].variable).choices;
+    return storage.kind
+        ->wanted[use][user.pick(choice, storage.uses[use].operand)];
+  }
+  std::size_t choices(PlanVariableId id) const {
+    return problem_.variable(id).choices->size();
+  }
+
+  void add_edges(const PlanStorage& storage,
+                 const std::vector<Stretch>& stretches) {
+    const std::size_t made_ways = choices(storage.maker);
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+      const Stretch& here = stretches[i];
+      const std::vector<HeldSet>& sets = *here.sets;
+      if (i == 0) {
+        builder_.add_edge(of(storage.maker), here.variable,
+                          table(storage, TableKind::kMaker, 0, made_ways,
+                                sets.size(), [&](std::size_t r, std::size_t c) {
+                                  return transition(storage, made(storage, r),
+                                                    sets[c])
+                                      .nanoseconds;
+                                }));
+      } else {
+        builder_.add_edge(
+            stretches[i - 1].variable, here.variable,
+            table(storage, TableKind::kNext, 0, sets.size(), sets.size(),
+                  [&](std::size_t r, std::size_t c) {
+                    return transition(storage, sets[r], sets[c]).nanoseconds;
+                  }));
+      }
+      for (std::size_t u = here.first_use; u < here.first_use + here.num_uses;
+           ++u) {
+        add_taking(storage, here, u);
+      }
+    }
+    if (storage.uses.empty() ||
+        !stands_alone(storage, storage.segments.size() - 1)) {
+      return;
+    }
+    const std::size_t last = storage.uses.size() - 1;
+    if (!stretches.empty()) {
+      add_taking(storage, stretches.back(), last);
+      return;
+    }
+    const PlanVariableId user = storage.uses[last].variable;
+    builder_.add_edge(of(storage.maker), of(user),
+                      table(storage, TableKind::kDirect, last, made_ways,
+                            choices(user), [&](std::size_t r, std::size_t c) {
+                              return taking(storage, made(storage, r),
+                                            wanted(storage, last, c))
+                                  .nanoseconds;
+                            }));
+  }
+
+  void add_taking(const PlanStorage& storage, const Stretch& held,
+                  std::size_t use) {
+    const PlanVariableId user = storage.uses[use].variable;
+    const std::vector<HeldSet>& sets = *held.sets;
+    builder_.add_edge(held.variable, of(user),
+                      table(storage, TableKind::kTaken, use, sets.size(),
+                            choices(user), [&](std::size_t r, std::size_t c) {
+                              return taking(storage, sets[r],
+                                            wanted(storage, use, c))
+                                  .nanoseconds;
+                            }));
+  }
+
+  // ---- memory
+
+  void add_usages(const PlanStorage& storage,
+                  const std::vector<Stretch>& stretches) {
+    const StorageClass& kind = *storage.kind;
+    const bool lone = !storage.uses.empty() &&
+                      stands_alone(storage, storage.segments.size() - 1);
+    // Until it is held otherwise, taken by its lone user, or of no use.
+    std::int64_t until = storage.made_at + 1;
+    if (storage.persistent) {
+      until = end_ + 1;
+    } else if (!stretches.empty()) {
+      until = stretches[0].begin;
+    } else if (lone) {
+      until = storage.uses.back().slot;
+    }
+    std::vector<std::int64_t> bytes;
+    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
+      bytes.push_back(kind.bytes[made(storage, c).first]);
+    }
+    builder_.add_usage(of(storage.maker), {storage.made_at, until}, bytes);
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+      const Stretch& here = stretches[i];
+      bytes.clear();
+      for (const HeldSet& set : *here.sets) {
+        std::int64_t held = storage.persistent ? 0 : kind.bytes[set.first];
+        if (set.second != set.first) held += kind.bytes[set.second];
+        bytes.push_back(held);
+      }
+      std::int64_t end = here.end;
+      if (i + 1 < stretches.size()) {
+        end = stretches[i + 1].begin;
+      } else if (lone) {
+        end = std::max(end, storage.uses.back().slot);
+      }
+      builder_.add_usage(here.variable, {here.begin, end}, bytes);
+    }
+    if (!lone) return;
+    const StorageUse& use = storage.uses.back();
+    bytes.clear();
+    for (std::size_t c = 0; c < choices(use.variable); ++c) {
+      bytes.push_back(kind.bytes[wanted(storage, storage.uses.size() - 1, c)]);
+    }
+    builder_.add_usage(of(use.variable), {use.slot, use.until + 1}, bytes);
+  }
+
+  void add_optimizer_state() {
+    if (problem_.optimizer_tensors() == 0) return;
+    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
+      const PlanVariable& variable = problem_.variables()[v];
+      if (variable.choices->state_layouts.empty()) continue;
+      std::vector<std::int64_t> bytes;
+      for (const LayoutId layout : variable.choices->state_layouts) {
+        bytes.push_back(problem_.optimizer_tensors() *
+                        problem_.local_bytes(variable.makes[0], layout));
+      }
+      builder_.add_usage(variable_[v], {0, end_ + 1}, bytes);
+    }
+  }
+
+  void add_reserve() {
+    if (options_.reserved.empty()) return;
+    const std::int64_t free = 0;
+    const solver::VariableId variable = builder_.add_variable({&free, 1});
+    for (std::size_t t = 0; t < options_.reserved.size(); ++t) {
+      if (options_.reserved[t] == 0) continue;
+      const auto slot = static_cast<std::int64_t>(t);
+      builder_.add_usage(variable, {slot, slot + 1},
+                         {&options_.reserved[t], 1});
+    }
+  }
+
+  const PlanProblem& problem_;
+  const NetworkOptions& options_;
+  bool with_memory_;
+  std::int64_t end_;
+  solver::ProblemBuilder builder_;
+  std::vector<solver::VariableId> variable_;
+  std::map<const StorageClass*, std::shared_ptr<const std::vector<HeldSet>>>
+      sets_;
+  std::map<std::tuple<const StorageClass*, TableKind, std::size_t>,
+           solver::TableId>
+      tables_;
+};
+
+}  // namespace
+
+PlanNetwork::PlanNetwork(const PlanProblem& problem,
+                         const NetworkOptions& options)
+    : problem_(problem) {
+  network_ = NetworkBuilder(problem, options).build(stretches_, variable_);
+}
+
+}  // namespace shardprop

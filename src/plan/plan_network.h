@@ -1,0 +1,62 @@
+// A plan problem as a cost function network, and its solutions as assignments.
+//
+// It has the variables of the plan problem, with their own choices, and one for
+// each stretch of a storage's life in which what is held of it is a choice of
+// its own: a segment of uses, and, where memory counts, the pause between two
+// segments. An edge leads from what is held to each use, and
+// from one stretch to the next; a lone last use hangs on what was held before.
+//
+// Memory is counted from below: storages and copies while they are held, but
+// not what a redistribution takes beside its source while it runs, nor copies
+// made for a single use within a segment. evaluate() counts all.
+#pragma once
+
+#include "plan/held_sets.h"
+
+#include <shardprop/plan/plan_assignment.h>
+#include <shardprop/solver/problem.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+struct NetworkOptions {
+  // Bytes a rank; without it memory is left out.
+  std::optional<std::int64_t> memory_limit;
+  // By slot: bytes to keep free beyond what the network counts; may be empty.
+  std::vector<std::int64_t> reserved;
+};
+
+// A part of a storage's life.
+struct Stretch {
+  solver::VariableId variable;
+  std::shared_ptr<const std::vector<HeldSet>> sets;  // by choice
+  std::size_t first_use = 0;
+  std::size_t num_uses = 0;
+  std::int64_t begin = 0;  // slots; `end` is the first behind it
+  std::int64_t end = 0;
+};
+
+class PlanNetwork {
+ public:
+  // `problem` must outlive the network.
+  PlanNetwork(const PlanProblem& problem, const NetworkOptions& options);
+
+  const solver::Problem& network() const { return *network_; }
+  std::span<const Stretch> stretches(PlanStorageId storage) const {
+    return stretches_[storage.index()];
+  }
+  PlanAssignment decode(std::span<const std::uint32_t> assignment) const;
+
+ private:
+  const PlanProblem& problem_;
+  std::vector<std::vector<Stretch>> stretches_;
+  std::vector<solver::VariableId> variable_;  // by PlanVariableId
+  std::optional<solver::Problem> network_;
+};
+
+}  // namespace shardprop

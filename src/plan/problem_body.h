@@ -1,0 +1,50 @@
+// What a PlanProblem holds.
+#pragma once
+
+#include "plan/move_costs.h"
+
+#include <shardprop/plan/plan_problem.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+
+struct PlanProblem::Body {
+  Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
+       PlanOptions the_options, RedistributePlanner planner)
+      : graph(the_graph),
+        mesh(std::move(the_mesh)),
+        topology(std::move(the_topology)),
+        options(std::move(the_options)),
+        moves(std::move(planner), layouts) {}
+
+  // As PlanProblem's; for a value whose tensor and hideable are known.
+  std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
+                                LayoutId dst) const {
+    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
+    if (transfer >= kUnreachable) return kUnreachable;
+    return transfer - hidden_nanoseconds(value, transfer);
+  }
+  std::int64_t hidden_nanoseconds(const PlanValue& value,
+                                  std::int64_t transfer) const {
+    if (!value.hideable) return 0;
+    return std::llround(static_cast<double>(transfer) * options.overlap);
+  }
+
+  const Graph& graph;
+  DeviceMesh mesh;
+  Topology topology;
+  PlanOptions options;
+  LayoutTable layouts;
+  MoveCosts moves;
+  std::vector<PlanVariable> variables;
+  std::vector<PlanVariableId> of_node;
+  std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
+  std::vector<PlanValue> values;
+  std::vector<PlanStorage> storages;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,382 @@
+#include "base/try.h"
+#include "plan/layout_relations.h"
+#include "plan/operator_choices.h"
+#include "plan/pinned_values.h"
+#include "plan/problem_body.h"
+#include "plan/storages.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Checks of the program itself, which move and make nothing.
+bool is_assertion(const Node& node) {
+  const std::string_view name = node.op.function->base_name();
+  return node.outputs.empty() &&
+         (name.starts_with("_assert") || name.starts_with("sym_constrain"));
+}
+
+// The same values under another shape or dtype.
+bool carries_through(const Graph& graph, const Node& node) {
+  return node.inputs.size() == 1 && node.outputs.size() == 1 &&
+         (graph.value(node.outputs[0]).is_view() ||
+          node.op.function->base_name() == "_to_copy");
+}
+
+// A set with the operand's layout fixed; empty when no choice has it.
+std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
+                                      LayoutId wanted) {
+  auto out = std::make_shared<ChoiceSet>();
+  out->layouts = set.layouts;
+  out->num_uses = set.num_uses;
+  out->op = set.op;
+  out->op.strategies.clear();
+  out->unsupported = set.unsupported;
+  const std::size_t operands = set.layouts.size();
+  for (std::size_t c = 0; c < set.size(); ++c) {
+    if (set.layout(c, operand) != wanted) continue;
+    const auto row =
+        set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
+    out->picks.insert(out->picks.end(), row,
+                      row + static_cast<std::ptrdiff_t>(operands));
+    out->costs.push_back(set.costs[c]);
+    out->op.strategies.push_back(set.op.strategies[c]);
+  }
+  return out;
+}
+
+// A choice a layout, the same for every operand.
+std::shared_ptr<ChoiceSet> same_layout_everywhere(
+    const std::vector<LayoutId>& layouts, std::size_t uses, std::size_t makes) {
+  auto set = std::make_shared<ChoiceSet>();
+  set->num_uses = uses;
+  set->layouts.assign(uses + makes, layouts);
+  for (std::size_t c = 0; c < layouts.size(); ++c) {
+    set->picks.insert(set->picks.end(), uses + makes,
+                      static_cast<std::uint16_t>(c));
+  }
+  set->costs.assign(layouts.size(), 0);
+  return set;
+}
+
+}  // namespace
+
+class PlanProblemBuilder {
+ public:
+  PlanProblemBuilder(PlanProblem::Body& body, const RuleBook& rules,
+                     const OpRegistry& registry)
+      : body_(body),
+        graph_(body.graph),
+        forest_(body.graph),
+        choices_(body.mesh, body.topology, rules, registry, body.layouts) {}
+
+  Result<void> build() {
+    SP_ASSIGN(pinned_, pinned_values(graph_, body_.mesh, body_.options.pins));
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (is_tie(output)) ties_[output.target].push_back(output);
+    }
+    body_.values.resize(graph_.values().size());
+    for (const Value& value : graph_.values()) {
+      body_.values[value.id.index()].tensor =
+          body_.moves.tensor_class(value.meta);
+    }
+    mark_hideable();
+    add_inputs();
+    SP_CHECK(add_operators());
+    choose_input_layouts();
+    add_outputs();
+    build_storages(body_, forest_);
+    return {};
+  }
+
+ private:
+  // A gradient or update ends in the layout of the input it belongs to.
+  bool is_tie(const GraphOutput& output) const {
+    return (output.kind == OutputKind::kGradient ||
+            output.kind == OutputKind::kUpdate) &&
+           output.target.valid() && graph_.value(output.target).is_input() &&
+           output.value != output.target &&
+           graph_.value(output.value).meta.shape() ==
+               graph_.value(output.target).meta.shape();
+  }
+
+  void add_inputs() {
+    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const ValueId value = graph_.inputs()[i].value;
+      PlanVariable variable;
+      variable.kind = PlanVariable::Kind::kInput;
+      variable.index = i;
+      if (const auto tied = ties_.find(value); tied != ties_.end()) {
+        for (const GraphOutput& tie : tied->second) {
+          variable.uses.push_back(tie.value);
+        }
+      }
+      variable.makes = {value};
+      body_.variables.push_back(std::move(variable));
+    }
+  }
+
+  Result<void> add_operators() {
+    std::vector<PartialSet> comes_as(graph_.values().size(), 0);
+    body_.of_node.resize(graph_.nodes().size());
+    body_.choices_of_node.resize(graph_.nodes().size());
+    for (const Node& node : graph_.nodes()) {
+      if (is_assertion(node)) continue;
+      std::vector<PartialSet> meets;
+      meets.reserve(node.inputs.size());
+      for (const ValueId input : node.inputs) {
+        meets.push_back(comes_as[input.index()]);
+      }
+      const OperatorChoices& found = choices_.of(node.op, meets);
+      if (!found.set->unsupported.empty() && body_.options.strict) {
+        return fail(Error{ErrorCode::kNoStrategy,
+                          found.set->unsupported,
+                          located(node),
+                          {node.name + ": " + node.op_name()},
+                          "add a rule, or leave out --strict to run it "
+                          "replicated"});
+      }
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        comes_as[node.outputs[o].index()] = found.makes[o];
+      }
+      SP_ASSIGN(auto set, pinned_choices(node, found.set));
+      body_.choices_of_node[node.id.index()] = set;
+      if (StorageForest::keeps_every_element(graph_, node) &&
+          !pinned_.contains(node.outputs[0])) {
+        forest_.add_view(node.outputs[0], node.inputs[0], std::move(set));
+        continue;
+      }
+      body_.of_node[node.id.index()] = PlanVariableId(body_.variables.size());
+      PlanVariable variable;
+      variable.index = node.id.index();
+      variable.choices = std::move(set);
+      variable.uses = node.inputs;
+      variable.makes = node.outputs;
+      body_.variables.push_back(std::move(variable));
+    }
+    return {};
+  }
+
+  static std::string located(const Node& node) {
+    if (node.source.empty()) return node.module_path;
+    return node.module_path + " (" + to_string(node.source) + ")";
+  }
+
+  Result<std::shared_ptr<const ChoiceSet>> pinned_choices(
+      const Node& node, std::shared_ptr<const ChoiceSet> set) {
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const auto pin = pinned_.find(node.outputs[o]);
+      if (pin == pinned_.end()) continue;
+      const std::size_t operand = set->num_uses + o;
+      const LayoutId wanted = body_.layouts.intern(pin->second.layout);
+      auto& kept = pinned_choices_[{set.get(), operand, wanted}];
+      if (!kept) kept = restricted(*set, operand, wanted);
+      if (kept->size() == 0) {
+        return fail(no_strategy(node, o, *set, pin->second));
+      }
+      set = kept;
+    }
+    return set;
+  }
+
+  Error no_strategy(const Node& node, std::size_t output, const ChoiceSet& set,
+                    const PinnedValue& wanted) const {
+    std::string made;
+    constexpr std::size_t kMostListed = 8;
+    const auto& layouts = set.layouts[set.num_uses + output];
+    for (std::size_t i = 0; i < std::min(layouts.size(), kMostListed); ++i) {
+      made += (i == 0 ? "" : "  ") + to_string(body_.layouts[layouts[i]]);
+    }
+    if (layouts.size() > kMostListed) made += "  ...";
+    return Error{ErrorCode::kPinNoStrategy,
+                 "no strategy of `" + node.op_name() + "` makes `" + node.name +
+                     "` as " + to_string(wanted.layout),
+                 "--pin '" + to_string(wanted.pin) + "'",
+                 {"it can be made as " + made},
+                 "pin it to one of these, or pin what takes it instead"};
+  }
+
+  // Inputs come in any whole layout that a consumer takes them in, or R.
+  void choose_input_layouts() {
+    const LayoutId replicated =
+        body_.layouts.intern(Layout::replicated(body_.mesh.ndim()));
+    const std::vector<LayoutSet> wanted =
+        forest_.wanted_layouts(body_.variables);
+    for (PlanVariable& variable : body_.variables) {
+      if (variable.kind != PlanVariable::Kind::kInput) continue;
+      const Value& value = graph_.value(variable.makes[0]);
+      std::vector<LayoutId> layouts{replicated};
+      if (const auto pin = pinned_.find(value.id); pin != pinned_.end()) {
+        layouts = {body_.layouts.intern(pin->second.layout)};
+      } else {
+        add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
+      }
+      const bool trained =
+          graph_.inputs()[variable.index].kind == InputKind::kParameter &&
+          !variable.uses.empty() && body_.options.optimizer != Optimizer::kNone;
+      auto& shared = input_choices_[{
+          layouts, kinds_of_ties(value.id),
+          trained ? 1 + body_.values[value.id.index()].tensor : 0}];
+      if (!shared) {
+        shared = trained
+                     ? trained_parameter(value, layouts)
+                     : same_layout_everywhere(layouts, variable.uses.size(), 1);
+      }
+      variable.choices = shared;
+    }
+  }
+
+  void add_whole_layouts(const std::vector<LayoutId>& from,
+                         std::vector<LayoutId>& to) const {
+    for (const LayoutId id : from) {
+      const Layout& layout = body_.layouts[id];
+      if (layout.has_partial() || layout.has_strided()) continue;
+      if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
+    }
+  }
+
+  std::vector<OutputKind> kinds_of_ties(ValueId input) const {
+    std::vector<OutputKind> kinds;
+    if (const auto tied = ties_.find(input); tied != ties_.end()) {
+      for (const GraphOutput& tie : tied->second) kinds.push_back(tie.kind);
+    }
+    return kinds;
+  }
+
+  // The gradient and the optimizer's state lie as the parameter does, or in
+  // smaller shards; then the parameter is gathered after its update. The step
+  // reads and writes parameter, gradient and state once, fused.
+  std::shared_ptr<const ChoiceSet> trained_parameter(
+      const Value& value, const std::vector<LayoutId>& layouts) {
+    const std::vector<GraphOutput>& ties = ties_.at(value.id);
+    auto set = std::make_shared<ChoiceSet>();
+    set->num_uses = ties.size();
+    set->layouts.assign(ties.size() + 1, layouts);
+    const PlanValue& planned = body_.values[value.id.index()];
+    const auto passes = static_cast<double>(
+        body_.options.optimizer == Optimizer::kAdamW ? 7 : 3);
+    const double flops = body_.options.optimizer == Optimizer::kAdamW ? 15 : 2;
+    for (std::size_t state = 0; state < layouts.size(); ++state) {
+      const auto bytes = static_cast<double>(
+          body_.moves.local_bytes(planned.tensor, layouts[state]));
+      const std::int64_t step = compute_nanoseconds(
+          body_.topology, MathClass::kF32,
+          flops * bytes / static_cast<double>(item_size(value.meta.dtype())),
+          passes * bytes);
+      for (std::size_t own = 0; own < layouts.size(); ++own) {
+        if (!gathers(body_.layouts[layouts[state]],
+                     body_.layouts[layouts[own]])) {
+          continue;
+        }
+        for (const GraphOutput& tie : ties) {
+          set->picks.push_back(static_cast<std::uint16_t>(
+              tie.kind == OutputKind::kGradient ? state : own));
+        }
+        set->picks.push_back(static_cast<std::uint16_t>(own));
+        set->costs.push_back(step + body_.move_nanoseconds(
+                                        planned, layouts[state], layouts[own]));
+        set->state_layouts.push_back(layouts[state]);
+      }
+    }
+    return set;
+  }
+
+  void add_outputs() {
+    const LayoutId replicated =
+        body_.layouts.intern(Layout::replicated(body_.mesh.ndim()));
+    std::vector<std::vector<LayoutId>> made(graph_.values().size());
+    for (const PlanVariable& variable : body_.variables) {
+      for (std::size_t o = 0; o < variable.makes.size(); ++o) {
+        made[variable.makes[o].index()] =
+            variable.choices->layouts[variable.uses.size() + o];
+      }
+    }
+    for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const GraphOutput& output = graph_.outputs()[i];
+      if (is_tie(output)) continue;
+      std::vector<LayoutId> layouts;
+      const bool pinned = pinned_.contains(output.value);
+      if (!pinned) layouts.push_back(replicated);
+      add_whole_layouts(
+          forest_.seen_as(output.value,
+                          made[forest_.root(output.value).index()]),
+          layouts);
+      if (pinned) {
+        // Handed back as it was asked for, unless that is a partial.
+        layouts.assign(1,
+                       body_.layouts.intern(pinned_.at(output.value).layout));
+        if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
+      }
+      PlanVariable variable;
+      variable.kind = PlanVariable::Kind::kOutput;
+      variable.index = i;
+      variable.choices = same_layout_everywhere(layouts, 1, 0);
+      variable.uses = {output.value};
+      body_.variables.push_back(std::move(variable));
+    }
+  }
+
+  void mark_hideable() {
+    for (const GraphInput& input : graph_.inputs()) {
+      if (input.kind == InputKind::kParameter) {
+        body_.values[input.value.index()].hideable = true;
+      }
+    }
+    for (const Node& node : graph_.nodes()) {
+      if (carries_through(graph_, node) &&
+          body_.values[node.inputs[0].index()].hideable) {
+        body_.values[node.outputs[0].index()].hideable = true;
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (output.kind != OutputKind::kGradient) continue;
+      ValueId at = output.value;
+      while (true) {
+        body_.values[at.index()].hideable = true;
+        const Value& value = graph_.value(at);
+        if (value.is_input()) break;
+        const Node& node = graph_.node(value.producer);
+        if (!carries_through(graph_, node) ||
+            graph_.value(node.inputs[0]).consumers.size() != 1) {
+          break;
+        }
+        at = node.inputs[0];
+      }
+    }
+  }
+
+  PlanProblem::Body& body_;
+  const Graph& graph_;
+  StorageForest forest_;
+  OperatorChoiceCache choices_;
+  std::map<ValueId, PinnedValue> pinned_;
+  std::map<ValueId, std::vector<GraphOutput>> ties_;
+  // By layouts, ties and, of trained parameters, 1 + the tensor class.
+  std::map<
+      std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
+      std::shared_ptr<const ChoiceSet>>
+      input_choices_;
+  // By unrestricted choices, operand and layout.
+  std::map<std::tuple<const ChoiceSet*, std::size_t, LayoutId>,
+           std::shared_ptr<const ChoiceSet>>
+      pinned_choices_;
+};
+
+Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
+                                        Topology topology,
+                                        const RuleBook& rules,
+                                        const OpRegistry& registry,
+                                        const PlanOptions& options) {
+  SP_ASSIGN(RedistributePlanner planner,
+            RedistributePlanner::create(mesh, topology));
+  auto body = std::make_unique<Body>(
+      graph, std::move(mesh), std::move(topology), options, std::move(planner));
+  SP_CHECK(PlanProblemBuilder(*body, rules, registry).build());
+  return PlanProblem(std::move(body));
+}
+
+}  // namespace shardprop

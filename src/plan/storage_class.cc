@@ -1,0 +1,156 @@
+#include "plan/storage_class.h"
+
+#include "plan/move_costs.h"
+
+#include <shardprop/base/error.h>
+
+#include <unordered_map>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+std::uint64_t address(const void* pointer) {
+  return static_cast<std::uint64_t>(
+      reinterpret_cast<std::uintptr_t>(pointer));  // NOLINT: an identity
+}
+
+// Layouts of one value, and the states that they are of.
+using StatesOfValue = std::unordered_map<LayoutId, StorageState>;
+
+}  // namespace
+
+std::shared_ptr<const StorageClass> StorageClasses::of(
+    const PlanStorage& storage) {
+  auto& entry = classes_[signature(storage)];
+  if (!entry) entry = std::make_shared<StorageClass>(work_out(storage));
+  return entry;
+}
+
+std::vector<std::uint64_t> StorageClasses::signature(
+    const PlanStorage& storage) const {
+  std::vector<std::uint64_t> out;
+  const PlanVariable& maker = body_.variables[storage.maker.index()];
+  out.push_back(address(maker.choices.get()));
+  out.push_back(storage.operand << 1U | (storage.persistent ? 1U : 0U));
+  out.push_back(storage.values.size());
+  for (const ValueId value : storage.values) {
+    const PlanValue& planned = body_.values[value.index()];
+    const ValueId parent = forest_.parent(value);
+    out.push_back(parent.valid() ? body_.values[parent.index()].place : 0U);
+    out.push_back(address(forest_.view(value)));
+    out.push_back(std::uint64_t{planned.tensor} << 1U |
+                  (planned.hideable ? 1U : 0U));
+  }
+  for (const StorageUse& use : storage.uses) {
+    const PlanVariable& user = body_.variables[use.variable.index()];
+    out.push_back(address(user.choices.get()));
+    out.push_back(std::uint64_t{use.operand} << 16U | use.value);
+  }
+  for (const UseSegment& segment : storage.segments) {
+    out.push_back(segment.first << 32U | segment.count);
+  }
+  return out;
+}
+
+StorageClass StorageClasses::work_out(const PlanStorage& storage) const {
+  StorageClass out;
+  add_states(storage, out);
+  set_moves(storage, out);
+  return out;
+}
+
+void StorageClasses::add_states(const PlanStorage& storage,
+                                StorageClass& out) const {
+  const std::size_t values = storage.values.size();
+  out.layouts.resize(values);
+  std::vector<StatesOfValue> state_of(values);
+  std::size_t states = 0;
+  const auto add_state = [&](std::size_t value, LayoutId layout) {
+    if (!state_of[value]
+             .emplace(layout, static_cast<StorageState>(states))
+             .second) {
+      return;
+    }
+    ++states;
+    for (auto& layouts : out.layouts) layouts.resize(states);
+    out.layouts[value][states - 1] = layout;
+  };
+  const ChoiceSet& maker = *body_.variables[storage.maker.index()].choices;
+  for (const LayoutId id : maker.layouts[storage.operand]) add_state(0, id);
+  for (std::size_t v = 0; v < values; ++v) {
+    const ValueId value = storage.values[v];
+    if (v > 0) {
+      const std::size_t parent =
+          body_.values[forest_.parent(value).index()].place;
+      const ChoiceSet& view = *forest_.view(value);
+      for (std::size_t c = 0; c < view.size(); ++c) {
+        const auto seen = state_of[parent].find(view.layout(c, 0));
+        if (seen == state_of[parent].end()) continue;
+        if (state_of[v].emplace(view.layout(c, 1), seen->second).second) {
+          out.layouts[v][seen->second] = view.layout(c, 1);
+        }
+      }
+    }
+    for (const LayoutId id : wanted_[value.index()].layouts()) {
+      add_state(v, id);
+    }
+  }
+  for (const LayoutId id : maker.layouts[storage.operand]) {
+    out.made.push_back(state_of[0].at(id));
+  }
+  for (const StorageUse& use : storage.uses) {
+    const ChoiceSet& user = *body_.variables[use.variable.index()].choices;
+    auto& wanted = out.wanted.emplace_back();
+    for (const LayoutId id : user.layouts[use.operand]) {
+      wanted.push_back(state_of[use.value].at(id));
+    }
+  }
+  out.bytes.resize(states);
+  for (std::size_t v = 0; v < values; ++v) {
+    const std::uint32_t tensor = body_.values[storage.values[v].index()].tensor;
+    for (std::size_t s = 0; s < states; ++s) {
+      const LayoutId id = out.layouts[v][s];
+      if (id.valid()) out.bytes[s] = body_.moves.local_bytes(tensor, id);
+    }
+  }
+}
+
+void StorageClasses::set_moves(const PlanStorage& storage,
+                               StorageClass& out) const {
+  const std::size_t n = out.num_states();
+  out.moves.assign(n * n, {.nanoseconds = kUnreachable});
+  for (std::size_t v = 0; v < storage.values.size(); ++v) {
+    const PlanValue& value = body_.values[storage.values[v].index()];
+    const std::vector<LayoutId>& layouts = out.layouts[v];
+    for (std::size_t from = 0; from < n; ++from) {
+      if (!layouts[from].valid()) continue;
+      for (std::size_t to = 0; to < n; ++to) {
+        if (!layouts[to].valid()) continue;
+        const std::int64_t cost =
+            body_.move_nanoseconds(value, layouts[from], layouts[to]);
+        StorageClass::Move& move = out.moves[from * n + to];
+        if (cost >= move.nanoseconds) continue;
+        move.nanoseconds = cost;
+        move.value = static_cast<std::uint16_t>(v);
+      }
+    }
+  }
+  // Where no value shows both states, over one that shares a value with each.
+  const std::vector<StorageClass::Move> direct = out.moves;
+  for (std::size_t from = 0; from < n; ++from) {
+    for (std::size_t to = 0; to < n; ++to) {
+      StorageClass::Move& move = out.moves[from * n + to];
+      if (move.nanoseconds < kUnreachable) continue;
+      for (std::size_t via = 0; via < n; ++via) {
+        const std::int64_t cost = direct[from * n + via].nanoseconds +
+                                  direct[via * n + to].nanoseconds;
+        if (cost >= move.nanoseconds) continue;
+        move.nanoseconds = cost;
+        move.via = static_cast<std::int32_t>(via);
+      }
+    }
+  }
+}
+
+}  // namespace shardprop

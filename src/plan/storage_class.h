@@ -1,0 +1,38 @@
+// The states of storages, worked out once for all that have the same values,
+// maker and users.
+#pragma once
+
+#include "plan/problem_body.h"
+#include "plan/storages.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace shardprop {
+
+class StorageClasses {
+ public:
+  // Both must outlive the object; `body` must know values and variables.
+  StorageClasses(const PlanProblem::Body& body, const StorageForest& forest)
+      : body_(body),
+        forest_(forest),
+        wanted_(forest.wanted_layouts(body.variables)) {}
+
+  std::shared_ptr<const StorageClass> of(const PlanStorage& storage);
+
+ private:
+  std::vector<std::uint64_t> signature(const PlanStorage& storage) const;
+  StorageClass work_out(const PlanStorage& storage) const;
+  void add_states(const PlanStorage& storage, StorageClass& out) const;
+  void set_moves(const PlanStorage& storage, StorageClass& out) const;
+
+  const PlanProblem::Body& body_;
+  const StorageForest& forest_;
+  std::vector<LayoutSet> wanted_;
+  std::map<std::vector<std::uint64_t>, std::shared_ptr<const StorageClass>>
+      classes_;
+};
+
+}  // namespace shardprop

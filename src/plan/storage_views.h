@@ -1,0 +1,39 @@
+// What each value of a storage is seen through in a plan: the storage as it was
+// made, or one of its copies.
+#pragma once
+
+#include <shardprop/plan/plan_assignment.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+class StorageViews {
+ public:
+  StorageViews(const PlanProblem& problem, const PlanAssignment& plan);
+
+  // The copy that a view is taken of when its node runs; empty: of the storage
+  // as made. Always empty for what is no view.
+  const std::optional<std::size_t>& copy_behind(ValueId value) const {
+    return behind_[value.index()];
+  }
+  // The state of the storage, or of a copy of it.
+  StorageState state(PlanStorageId storage,
+                     const std::optional<std::size_t>& copy) const;
+  // How `value` lies, seen through the storage as made or through a copy.
+  LayoutId layout(ValueId value, const std::optional<std::size_t>& copy) const;
+
+ private:
+  std::optional<std::size_t> choose(ValueId value, std::size_t place,
+                                    const PlanStorage& storage,
+                                    PlanStorageId id) const;
+
+  const PlanProblem& problem_;
+  const PlanAssignment& plan_;
+  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
+  std::vector<std::optional<std::size_t>> behind_;   // by value
+};
+
+}  // namespace shardprop
