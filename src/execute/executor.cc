@@ -190,8 +190,7 @@ class Run {
   // Row-major, as one run.
   Result<LocalTensor> flat(const LocalTensor& tensor) {
     if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
-    SP_ASSIGN(LocalTensor packed,
-              allocate(tensor.sizes(), tensor.dtype()));
+    SP_ASSIGN(LocalTensor packed, allocate(tensor.sizes(), tensor.dtype()));
     SP_CHECK(execute::copy_all(tensor, packed));
     return packed.reshaped(Dims{packed.numel()});
   }

@@ -53,6 +53,14 @@ Result<void> checked(const kernels::Status& status) {
                       status.message());
 }
 
+Result<void> check_host(const LocalTensor& tensor) {
+  if (tensor.device().type == DeviceType::kHost) return {};
+  return fail(ErrorCode::kCollectiveDevice,
+              to_string(tensor) + " is on " + to_string(tensor.device()) +
+                  ", where nothing packs it",
+              "bring it to the host");
+}
+
 LocalTensor view(const LocalTensor& tensor, const RegionCopy& copy,
                  const Dims& start, Dims CopyAxis::* step) {
   const Dims& strides = tensor.strides();
@@ -97,6 +105,8 @@ LocalTensor to_view(const LocalTensor& tensor, const RegionCopy& copy) {
 Result<void> copy_all(const LocalTensor& from, const LocalTensor& to,
                       double scale) {
   if (from.numel() == 0) return {};
+  SP_CHECK(check_host(from));
+  SP_CHECK(check_host(to));
   const bool parts = scale != 1;
   const LocalTensor in = parts ? as_parts(from) : from;
   const LocalTensor out = parts ? as_parts(to) : to;
@@ -115,6 +125,7 @@ Result<void> run_copies(const RegionCopies& copies, const LocalTensor& from,
 
 Result<void> scale_in_place(const LocalTensor& tensor, double scale) {
   if (tensor.numel() == 0) return {};
+  SP_CHECK(check_host(tensor));
   const LocalTensor parts = as_parts(tensor);
   const kernels::TensorView in[] = {kernel_view(parts)};
   return checked(kernels::cpu::reduce_into({.op = kernels::ReduceOp::kSum,
@@ -162,6 +173,7 @@ std::array<std::byte, 16> one(DType dtype) {
 
 Result<void> fill_neutral(const LocalTensor& tensor, ReduceOp op) {
   if (tensor.numel() == 0) return {};
+  SP_CHECK(check_host(tensor));
   const auto value = op == ReduceOp::kProduct ? one(tensor.dtype())
                                               : std::array<std::byte, 16>{};
   return checked(kernels::cpu::fill(

@@ -1,5 +1,5 @@
 // What a rank does to its own memory between collectives, through the packing
-// kernels, where the tensors are.
+// kernels, on the host. Error of all that run: kCollectiveDevice.
 #pragma once
 
 #include "execute/region_copy.h"

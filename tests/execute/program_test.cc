@@ -152,6 +152,18 @@ TEST_CASE("a program runs on its own rank's communicator") {
   CHECK_CODE(run(program, *communicator, source), ErrorCode::kLocalTensor);
 }
 
+TEST_CASE("memory of a device is refused where the host would copy it") {
+  const TensorSpec from = spec("f32[8] R", "2");
+  const TensorSpec to = spec("f32[8] S(0)", "2");
+  const auto program = value_of(program_of(from, to, 0));
+  ThreadWorld world(2);
+  const auto communicator = world.communicator(0);
+  float unreachable[8];
+  const LocalTensor source = LocalTensor::wrap(unreachable, {8}, DType::kF32,
+                                               nullptr, {DeviceType::kCuda, 0});
+  CHECK_CODE(run(program, *communicator, source), ErrorCode::kCollectiveDevice);
+}
+
 TEST_CASE("a plan without steps gives the source back") {
   const TensorSpec same = spec("f32[8] S(0)", "2");
   run_all(same, same, 2,

@@ -45,8 +45,9 @@ struct RunReport {
   std::int64_t peak_bytes = 0;
 };
 
-// Errors: kLocalTensor (a source that is not the shard its layout says, or on
-// another device than the communicator's memory), kOutOfMemory, and those of
+// Errors: kLocalTensor (a source that is not the shard its layout says, or
+// another rank's program), kCollectiveDevice (memory that the engine or, where
+// a step copies, the host cannot reach), kOutOfMemory, and those of
 // Communicator::start() and Work::wait(). `report` may be null.
 Result<LocalTensor> run(const RedistributeProgram& program,
                         Communicator& communicator, const LocalTensor& source,
