@@ -35,6 +35,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace shardprop {
 
@@ -103,6 +104,10 @@ class Communicator {
   // Tells all ranks that this one cannot go on: their waits end with
   // kRankFailed and `reason`.
   virtual void abort(const Error& reason) = 0;
+
+  // The failure that this world has seen, if any: what every later call will
+  // return. Hears what other ranks say; never blocks.
+  virtual std::optional<Error> failure() { return std::nullopt; }
 
   CommunicatorStats stats() const;
 
