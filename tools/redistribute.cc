@@ -1,7 +1,8 @@
-// The least-cost plan from one layout to another.
+// The least-cost plan from one layout to another, and a trial of it.
 
 #include "base/parse_int.h"
 #include "base/try.h"
+#include "cli/trial.h"
 #include "commands.h"
 
 #include <shardprop/io/topology_file.h>
@@ -86,48 +87,76 @@ void print_title(const TensorSpec& src, const TensorSpec& dst,
   console.data << fmt::format("   ({})\n\n", topology.name);
 }
 
-void print_plan(const TensorSpec& src, const TensorSpec& dst,
-                const Topology& topology, const RedistributePlan& plan,
-                bool json, Console& console) {
-  if (json) {
-    Json out = header_json(src, dst, topology, plan.nanoseconds,
-                           plan.peak_bytes, plan.bytes_per_rank);
-    out["steps"] = steps_json(plan, src.mesh());
-    console.data << out.dump(1) << '\n';
-    return;
+Json trial_json(const Trial& trial, const std::string& engine) {
+  Json ranks = Json::array();
+  for (const TrialRank& rank : trial.ranks) {
+    ranks.push_back({{"rank", rank.rank},
+                     {"bytes", rank.bytes},
+                     {"digest", fmt::format("{:016x}", rank.digest)}});
   }
-  print_title(src, dst, topology, console);
+  Json out = {{"engine", engine},
+              {"ok", trial.ok},
+              {"bytes_per_rank", trial.payload_bytes_per_rank},
+              {"peak_bytes_per_rank", trial.peak_bytes_per_rank},
+              {"us", trial.microseconds},
+              {"ranks", std::move(ranks)}};
+  if (!trial.ok) out["wrong"] = trial.wrong;
+  return out;
+}
+
+void print_trial(const Trial& trial, const std::string& engine,
+                 Console& console) {
+  console.data << fmt::format(
+      "\n  ran on {}: {}, {} bytes sent by the busiest rank, peak {} bytes, "
+      "{:.0f} us\n",
+      engine, trial.ok ? "every byte is right" : "WRONG at " + trial.wrong,
+      trial.payload_bytes_per_rank, trial.peak_bytes_per_rank,
+      trial.microseconds);
+  for (const TrialRank& rank : trial.ranks) {
+    console.data << fmt::format("  rank {:>5} {:>12} bytes  {:016x}\n",
+                                rank.rank, rank.bytes, rank.digest);
+  }
+}
+
+Json plan_json(const TensorSpec& src, const TensorSpec& dst,
+               const Topology& topology, const RedistributePlan& plan) {
+  Json out = header_json(src, dst, topology, plan.nanoseconds, plan.peak_bytes,
+                         plan.bytes_per_rank);
+  out["steps"] = steps_json(plan, src.mesh());
+  return out;
+}
+
+Json plan_json(const TensorSpec& src, const TensorSpec& dst,
+               const Topology& topology, const CrossMeshPlan& plan) {
+  Json out = header_json(src, dst, topology, plan.nanoseconds, plan.peak_bytes,
+                         plan.before.bytes_per_rank + plan.sent_bytes);
+  out["steps"] = steps_json(plan.before, src.mesh());
+  if (!plan.transfers.empty()) {
+    out["steps"].push_back(
+        {{"collective", to_string(CollectiveKind::kSendRecv)},
+         {"mesh_dims", Json::array()},
+         {"src", to_strings(plan.sent_layout)},
+         {"dst", to_strings(dst.layout())},
+         {"bytes_per_rank", plan.sent_bytes},
+         {"us", microseconds(plan.nanoseconds - plan.before.nanoseconds)}});
+  }
+  out["transfers"] = Json::array();
+  for (const MeshTransfer& transfer : plan.transfers) {
+    out["transfers"].push_back({{"from", transfer.src_rank},
+                                {"to", transfer.dst_rank},
+                                {"pieces", transfer.pieces.size()},
+                                {"bytes", transfer.bytes}});
+  }
+  return out;
+}
+
+void print_steps(const TensorSpec& src, const RedistributePlan& plan,
+                 Console& console) {
   console.data << to_string(plan, src.mesh());
 }
 
-void print_plan(const TensorSpec& src, const TensorSpec& dst,
-                const Topology& topology, const CrossMeshPlan& plan, bool json,
-                Console& console) {
-  if (json) {
-    Json out =
-        header_json(src, dst, topology, plan.nanoseconds, plan.peak_bytes,
-                    plan.before.bytes_per_rank + plan.sent_bytes);
-    out["steps"] = steps_json(plan.before, src.mesh());
-    if (!plan.transfers.empty()) {
-      out["steps"].push_back(
-          {{"collective", to_string(CollectiveKind::kSendRecv)},
-           {"mesh_dims", Json::array()},
-           {"src", to_strings(plan.sent_layout)},
-           {"dst", to_strings(dst.layout())},
-           {"bytes_per_rank", plan.sent_bytes},
-           {"us", microseconds(plan.nanoseconds - plan.before.nanoseconds)}});
-    }
-    out["transfers"] = Json::array();
-    for (const MeshTransfer& transfer : plan.transfers) {
-      out["transfers"].push_back({{"from", transfer.src_rank},
-                                  {"to", transfer.dst_rank},
-                                  {"pieces", transfer.pieces.size()},
-                                  {"bytes", transfer.bytes}});
-    }
-    console.data << out.dump(1) << '\n';
-    return;
-  }
-  print_title(src, dst, topology, console);
+void print_steps(const TensorSpec& src, const CrossMeshPlan& plan,
+                 Console& console) {
   if (!plan.before.steps.empty()) {
     console.data << to_string(plan.before, src.mesh());
   }
@@ -142,6 +171,31 @@ void print_plan(const TensorSpec& src, const TensorSpec& dst,
       "{:.2f} us\n",
       plan.transfers.size(), plan.sent_bytes, plan.received_bytes,
       microseconds(plan.nanoseconds));
+}
+
+// Prints the plan and, where --run asks for it, what came of running it.
+template <class Plan>
+Result<int> finish(const Arguments& arguments, const TensorSpec& src,
+                   const TensorSpec& dst, const Topology& topology,
+                   const Plan& plan, Console& console) {
+  const std::string engine = arguments.get("--run");
+  std::optional<Trial> trial;
+  if (!engine.empty()) {
+    SP_ASSIGN(trial, try_out(engine, src, dst, [&](std::int64_t rank) {
+                return RedistributeProgram::create(plan, src, dst, rank);
+              }));
+    if (!trial->prints) return trial->ok ? kDone : kFinding;
+  }
+  if (arguments.get("--format") == "json") {
+    Json out = plan_json(src, dst, topology, plan);
+    if (trial) out["run"] = trial_json(*trial, engine);
+    console.data << out.dump(1) << '\n';
+  } else {
+    print_title(src, dst, topology, console);
+    print_steps(src, plan, console);
+    if (trial) print_trial(*trial, engine, console);
+  }
+  return trial && !trial->ok ? kFinding : kDone;
 }
 
 // The mesh of --dst-mesh, on ranks from --dst-first-rank on.
@@ -174,17 +228,14 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const TensorSpec src, TensorSpec::create(mesh, src_layout, meta));
   SP_ASSIGN(const TensorSpec dst,
             TensorSpec::create(dst_mesh, dst_layout, meta));
-  const bool json = arguments.get("--format") == "json";
   if (src.mesh() == dst.mesh()) {
     SP_ASSIGN(const RedistributePlan plan,
               plan_redistribution(src, dst, topology, options));
-    print_plan(src, dst, topology, plan, json, console);
-  } else {
-    SP_ASSIGN(const CrossMeshPlan plan,
-              plan_between_meshes(src, dst, topology, options));
-    print_plan(src, dst, topology, plan, json, console);
+    return finish(arguments, src, dst, topology, plan, console);
   }
-  return kDone;
+  SP_ASSIGN(const CrossMeshPlan plan,
+            plan_between_meshes(src, dst, topology, options));
+  return finish(arguments, src, dst, topology, plan, console);
 }
 
 }  // namespace
@@ -230,6 +281,11 @@ Command redistribute_command() {
                        .fallback = "0"},
                       {.name = "--no-empty-shards",
                        .help = "refuse layouts that leave ranks with nothing"},
+                      {.name = "--run",
+                       .value = "ENGINE",
+                       .help = "also run it on made-up data and check every "
+                               "byte; mpi under mpirun",
+                       .choices = {"local", "mpi", "nccl"}},
                       format_option(),
                       output_option()},
           .run = run_redistribute};

@@ -18,7 +18,8 @@ struct shardprop_pool {
 
 namespace {
 
-using namespace shardprop::kernels;
+// This file is the C face of all that is in there.
+using namespace shardprop::kernels;  // NOLINT(google-build-using-namespace)
 
 template <class View>
 View view_of(const shardprop_tensor& tensor) {

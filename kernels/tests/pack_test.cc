@@ -270,6 +270,30 @@ TEST("large tensors off the beat of cache lines") {
   }
 }
 
+// As large, and in short rows that leave for all chunks in turn; the last of
+// their blocks is not a whole one.
+TEST("large tensors cut along their rows") {
+  Case test(4);
+  const std::vector<Tensor> tensors = {
+      test.input(DType::kInt32, {9001, 488}), test.input(DType::kInt32, {8, 3}),
+      test.input(DType::kInt32, {3, 500, 64}, Layout::kPadded)};
+  const Sizes dims = {1, 0, 2};
+  const Tensor out =
+      test.place(DType::kInt32, {8, 9001 * 61 + 3 + 3 * 500 * 8});
+  for (Engine* engine : engines()) {
+    test.expect(
+        *engine, {out},
+        [&](std::byte* base) {
+          return engine->chunk_cat({.tensors = inputs_of(tensors, base),
+                                    .num_chunks = 8,
+                                    .out = out.out(base),
+                                    .shard_dims = dims});
+        },
+        [&](Arena& arena) { sharded(arena, tensors, dims, out, 1.0, false); },
+        "int32");
+  }
+}
+
 TEST("chunk_cat refuses what is wrong and writes nothing") {
   for (Engine* engine : engines()) {
     Case test(5);

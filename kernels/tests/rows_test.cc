@@ -92,25 +92,40 @@ TEST("every instruction set rounds every number to the nearest") {
 
 TEST("every instruction set copies, fills and transposes alike") {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 300; ++round) {
-    const auto width = static_cast<std::int64_t>(random() % 900);
+  constexpr std::int64_t kRows = 3;
+  for (int round = 0; round < 600; ++round) {
+    // All short widths, where each loop has its limits, then any.
+    const std::int64_t width =
+        round < 300 ? round : static_cast<std::int64_t>(random() % 900);
+    const auto length = static_cast<std::size_t>(width);
+    const auto gap = static_cast<std::size_t>(random() % 3);
     const std::size_t shift = random() % 64;
-    std::vector<std::byte> in(1000 + 64);
+    std::vector<std::byte> in(kRows * (length + 5) + 64);
     for (std::byte& byte : in) byte = static_cast<std::byte>(random());
     cpu::Pattern pattern;
     for (std::size_t i = 0; i < 64; ++i) pattern.bytes[i] = in[i % 16];
     for (const RowKernels* kernels : all_row_kernels()) {
       for (const bool stream : {false, true}) {
-        std::vector<std::byte> out(1200, std::byte{0xA5});
+        std::vector<std::byte> out(kRows * (length + gap) + 128,
+                                   std::byte{0xA5});
         std::vector<std::byte> want = out;
-        const Panel panel{out.data() + shift, in.data() + 7, 0, 0, 1, width};
-        const auto length = static_cast<std::size_t>(width);
+        const Panel panel{.dst = out.data() + shift,
+                          .src = in.data() + 7,
+                          .dst_stride = static_cast<std::int64_t>(length + gap),
+                          .src_stride = width + 5,
+                          .rows = kRows,
+                          .width = width};
         kernels->copy(panel, stream);
-        std::memcpy(want.data() + shift, in.data() + 7, length);
+        for (std::size_t r = 0; r < kRows; ++r) {
+          std::memcpy(want.data() + shift + r * (length + gap),
+                      in.data() + 7 + r * (length + 5), length);
+        }
         CHECK_FOR(out == want, kernels->name);
         kernels->fill(panel, pattern, stream);
-        for (std::size_t i = 0; i < length; ++i) {
-          want[shift + i] = pattern.bytes[i % 16];
+        for (std::size_t r = 0; r < kRows; ++r) {
+          for (std::size_t i = 0; i < length; ++i) {
+            want[shift + r * (length + gap) + i] = pattern.bytes[i % 16];
+          }
         }
         CHECK_FOR(out == want, kernels->name);
       }

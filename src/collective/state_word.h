@@ -40,6 +40,12 @@ class StateWord {
 #endif
   }
 
+  // For a change that is another one's first half: sleepers sleep on until
+  // that one's store().
+  void store_quietly(E value) {
+    word_.store(static_cast<std::uint32_t>(value));
+  }
+
   // Until it is no longer `old`; false at the deadline, if there is one.
   bool sleep_while(E old, std::optional<Clock::time_point> deadline) {
     sleepers_.fetch_add(1);

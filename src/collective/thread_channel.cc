@@ -115,18 +115,21 @@ void ThreadChannel::run_at_once(Lock& lock, ThreadOp& op) {
   for (std::size_t task = 0; task < ranks_.size(); ++task) {
     Result<void> done = run_task(op.calls, task, op.bulk);
     if (!done && !op.error) op.error = std::move(done).error();
+    op.taken[task] = true;
   }
+  op.state.store_quietly(ThreadOp::State::kReady);
   finish(lock, op);
 }
 
 void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
   std::vector<CollectiveCall> calls = std::move(op.calls);
   op.calls.clear();
-  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone);
-  // Owners may do anything when the last view of theirs goes.
+  // Owners may do anything when the last view of theirs goes; and a wait that
+  // returns finds nothing of its call held any more.
   lock.unlock();
   calls.clear();
   lock.lock();
+  op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone);
 }
 
 void ThreadChannel::sweep() {

@@ -19,17 +19,32 @@ std::int64_t overlap(const Intervals& a, const Intervals& b) {
   return common;
 }
 
+std::int64_t product(const Dims& sizes) {
+  std::int64_t all = 1;
+  for (const std::int64_t size : sizes) all *= size;
+  return all;
+}
+
 }  // namespace
+
+std::int64_t largest_shard(const Layout& layout, const DeviceMesh& mesh,
+                           const TensorMeta& meta) {
+  if (!layout.has_strided() || mesh.size() > kCountedRanks) {
+    return product(max_local_shape(layout, mesh, meta.shape()));
+  }
+  std::int64_t most = 0;
+  for (std::int64_t i = 0; i < mesh.size(); ++i) {
+    most = std::max(most, product(local_shape(layout, mesh, meta.shape(),
+                                              mesh.coordinate_at_index(i))));
+  }
+  return most;
+}
 
 std::int64_t exchanged_bytes(const Layout& src, const Layout& dst,
                              const DeviceMesh& mesh, const TensorMeta& meta) {
   const std::int64_t item = item_size(meta.dtype());
   if (mesh.size() > kCountedRanks) {
-    std::int64_t elements = 1;
-    for (const std::int64_t size : max_local_shape(src, mesh, meta.shape())) {
-      elements *= size;
-    }
-    return elements * item;
+    return largest_shard(src, mesh, meta) * item;
   }
   std::int64_t most = 0;
   for (std::int64_t i = 0; i < mesh.size(); ++i) {

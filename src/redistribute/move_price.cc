@@ -171,14 +171,16 @@ MovePrice MovePricer::reduce_scatter(Mask group, const State& from,
   const std::int64_t ranks = times_.ranks(group);
   const Placement partial = reduced_placement(group, from);
   const DType dtype = partial.reduce_dtype().value_or(dtype_);
-  const std::int64_t item = std::max(item_, item_size(dtype));
+  const std::int64_t item = item_size(dtype);
   const std::int64_t out = to_size.elements * item;
   const std::int64_t sent = ranks * out;
   MovePrice price{CollectiveKind::kReduceScatter, 0, (ranks - 1) * out,
                   bytes(from_size) + bytes(to_size)};
+  const bool casts = dtype != dtype_;
+  if (casts) price.held_bytes += from_size.elements * item;
   if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
     price.nanoseconds = timed(CollectiveKind::kReduceScatter, group, sent);
-    if (contiguous(group, to, to_size, from_size)) return price;
+    if (!casts && contiguous(group, to, to_size, from_size)) return price;
     price.nanoseconds += times_.memory_pass(bytes(from_size));
     price.held_bytes += sent + out;
     return price;
@@ -194,11 +196,12 @@ MovePrice MovePricer::reduce(Mask group, const State& from,
   const std::int64_t ranks = times_.ranks(group);
   const Placement partial = reduced_placement(group, from);
   const DType dtype = partial.reduce_dtype().value_or(dtype_);
-  const std::int64_t item = std::max(item_, item_size(dtype));
+  const std::int64_t item = item_size(dtype);
   const std::int64_t share = ceil_div(size.elements, ranks) * item;
   const std::int64_t whole = ranks * share;
   MovePrice price{CollectiveKind::kAllReduce, 0, 2 * (ranks - 1) * share,
                   2 * bytes(size)};
+  if (dtype != dtype_) price.held_bytes += size.elements * item;
   if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
     price.nanoseconds = timed(CollectiveKind::kAllReduce, group, whole);
     return price;
@@ -221,6 +224,13 @@ Placement MovePricer::reduced_placement(Mask group, const State& from) const {
     }
   }
   return *partial;
+}
+
+bool MovePricer::strided(const State& state) const {
+  for (int i = 0; i < active_.count; ++i) {
+    if (alphabet_[state.symbol[i]].pieces > 1) return true;
+  }
+  return false;
 }
 
 bool MovePricer::permutes(Mask group, const State& from, const State& to,
@@ -278,7 +288,8 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   std::int64_t exchanged = ceil_div(sent * ranks, ranks - 1);
   bool exact = even;
   if ((left & cut) == 0) {
-    exact = true;
+    // Strided shards that are largest in one dim need not be so in another.
+    exact = even || !(strided(from) || strided(to));
     std::int64_t piece = item_;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       piece *= std::min(from_size.shape[d], to_size.shape[d]);

@@ -120,6 +120,7 @@ class MovePricer {
   // Whether shards of `group` follow one another in memory of `whole`.
   bool contiguous(Mask group, const State& sharded, const LocalSize& shards,
                   const LocalSize& whole) const;
+  bool strided(const State& state) const;
   bool permutes(Mask group, const State& from, const State& to,
                 bool even) const;
   std::int64_t timed(CollectiveKind kind, Mask group, std::int64_t bytes);

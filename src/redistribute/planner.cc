@@ -16,6 +16,7 @@ namespace shardprop {
 
 using redistribute::ActiveDims;
 using redistribute::Alphabet;
+using redistribute::LocalSize;
 using redistribute::MovePrice;
 using redistribute::MovePricer;
 using redistribute::Path;
@@ -184,19 +185,30 @@ Result<RedistributePlan> RedistributePlanner::plan(
   }
   Layout at = from;
   for (const PathStep& taken : found.path.steps) {
-    const MovePrice price = pricer.price(taken.move, taken.group, taken.from,
-                                         pricer.local_size(taken.from),
-                                         taken.to, pricer.local_size(taken.to));
     RedistributeStep step;
+    step.src = at;
+    step.dst = to_layout(taken.to, body.active, found.alphabet, others);
+    LocalSize from_size = pricer.local_size(taken.from);
+    LocalSize to_size = pricer.local_size(taken.to);
+    const auto priced = [&] {
+      return pricer.price(taken.move, taken.group, taken.from, from_size,
+                          taken.to, to_size);
+    };
+    MovePrice price = priced();
+    step.nanoseconds = price.nanoseconds;
+    if (found.alphabet.has_strided()) {
+      // The search took the origin's shards for the largest.
+      from_size.elements =
+          redistribute::largest_shard(step.src, body.mesh, meta);
+      to_size.elements = redistribute::largest_shard(step.dst, body.mesh, meta);
+      price = priced();
+    }
     step.collective = price.collective;
     for (int i = 0; i < body.active.count; ++i) {
       if ((taken.group >> i & 1U) == 0) continue;
       step.mesh_dims.push_back(
           body.active.mesh_dims[static_cast<std::size_t>(i)]);
     }
-    step.src = at;
-    step.dst = to_layout(taken.to, body.active, found.alphabet, others);
-    step.nanoseconds = price.nanoseconds;
     step.bytes_per_rank = price.bytes_per_rank;
     if (!price.exact) {
       step.bytes_per_rank =

@@ -69,6 +69,13 @@ if(CASE STREQUAL "find_package")
     OUTPUT_VARIABLE plan COMMAND_ERROR_IS_FATAL ANY)
   # Costs are the planner's own business, that there is a plan is ours.
   expect("${plan}" "x +[RS].*\nup +[RS].*\ndown +[RS].*relu.*[0-9]+\\.[0-9] us, ")
+elseif(CASE STREQUAL "runtime")
+  build(${SOURCE}/examples/consumer_runtime -D CMAKE_PREFIX_PATH=${PREFIX})
+  expect_output("i32[3,2]: 0 1 10 11 20 21
+i32[3,2]: 2 3 12 13 22 23
+i32[3,1]: 4 14 24
+i32[3,0]:
+" ${WORK}/build/reshard 3,5)
 elseif(CASE STREQUAL "add_subdirectory")
   build(${SOURCE}/examples/consumer_add_subdirectory)
   expect_output("0 1 2 3\n4 5 6 7\n" ${WORK}/build/groups dp=2,tp=4 tp)
@@ -103,7 +110,7 @@ elseif(CASE STREQUAL "components")
   expect("${files}" "found=(1|TRUE) io=(1|TRUE)")
   expect("${files}" "shardprop::planning;.*shardprop::io;")
   find(runtime REQUIRED COMPONENTS runtime)
-  expect("${runtime}" "shardprop::collective;")
+  expect("${runtime}" "shardprop::execute;")
   expect("${runtime}" "shardprop::kernels;")
   if(runtime MATCHES "shardprop::(io|mpi);")
     message(FATAL_ERROR "the runtime brings more than it needs:\n${runtime}")

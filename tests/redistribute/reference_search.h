@@ -126,8 +126,10 @@ class ReferenceSearch {
   std::int64_t one_move(const Layout& from, const Layout& to) const {
     std::int64_t least = kNoPath;
     for (std::uint32_t group = 1; group < 1U << mesh_.ndim(); ++group) {
+      // What a collective costs does not depend on how its target is written.
       if (legal(from, to, group)) {
-        least = std::min(least, price(from, to, group));
+        least = std::min(
+            least, price(from, canonical(to, mesh_, meta_.shape()), group));
       }
     }
     return least;
@@ -303,8 +305,7 @@ class ReferenceSearch {
       }
     }
     const DType dtype = term.reduce_dtype().value_or(meta_.dtype());
-    const std::int64_t item =
-        std::max(item_size(dtype), item_size(meta_.dtype()));
+    const std::int64_t item = item_size(dtype);
     const bool native =
         reduces_natively(topology_.engine, term.reduce_op(), dtype);
     const std::int64_t in =

@@ -21,7 +21,8 @@
 // where shards that leave are the last cuts of their tensor dims as the
 // canonical form has them, and shards that come cut last. So every rank's data
 // stays within its group, for any size of the tensor. P only ever comes from R
-// or from P.
+// or from P. What a move costs follows from source, target and G alone, both in
+// canonical form.
 //
 // Among equal costs a path of fewest steps wins, and among those always the
 // same one: same input, same plan.

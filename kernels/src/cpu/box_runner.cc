@@ -1,17 +1,12 @@
 #include "box_runner.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
-#include <fstream>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
+#include "call_size.h"
+#include "move_elements.h"
 #include "rows.h"
 
 namespace shardprop::kernels::cpu {
@@ -19,28 +14,31 @@ namespace {
 
 // A tile of a transposition is copied here first and leaves in whole rows, so
 // that they can be cast and streamed.
-constexpr std::int64_t kTileRuns = 128;        // elements along dst
-constexpr std::int64_t kTileBytes = 128;       // along src: two cache lines
-constexpr std::int64_t kGather = 1024;         // elements of a strided row
-constexpr std::int64_t kSegment = 256 * 1024;  // bytes of dst; longest item
+constexpr std::int64_t kTileRuns = 128;   // elements along dst
+constexpr std::int64_t kTileBytes = 128;  // along src: two cache lines
+constexpr std::int64_t kGather = 1024;    // elements of a strided row
+constexpr std::int64_t kLongRow = 1024;   // bytes that need no blocks
+constexpr std::int64_t kBlockRows = 8;
+constexpr std::int64_t kBlockBytes = 64 << 10;  // read, and fetched ahead
+constexpr std::int64_t kSegment = 256 << 10;    // bytes of dst; longest item
 
-enum class Kind {
+enum class Kind : std::uint8_t {
   kRows,       // adjacent elements on both sides, or a fill
+  kBlocks,     // rows that adjoin in src, some at a time, see rows_of_block()
   kTranspose,  // adjacent on both sides, but along different dims
   kStrided,    // anything
 };
 
 // A box cut into items that can be done in any order.
 struct Work {
-  const Box* box;
+  std::byte* dst;
+  const std::byte* src;
+  std::uint32_t first_dim;  // of its dims among those of all works
+  std::uint8_t rank;        // at least 1
+  std::uint8_t outer_rank;  // dims that an item has one index of
   Kind kind;
-  int outer_rank;       // dims that an item has one index of
-  std::int64_t outer;   // product of these dims
-  std::int64_t rows;    // kRows: of the dim outside the innermost
-  std::int64_t run;     // elements of the innermost dim
   std::int64_t pieces;  // that the innermost dim is cut into
-  std::int64_t piece;   // elements of one
-  std::int64_t tiles;   // kTranspose: along src
+  std::int64_t piece;   // elements of one; kBlocks: rows, of the dim before
   std::int64_t items;
   std::int64_t item_bytes;  // read and written by one item
   std::int64_t before;      // read and written by the works before this one
@@ -52,7 +50,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 
 class Runner {
  public:
-  Runner(std::span<Box> boxes, const Transform& transform)
+  Runner(const BoxList& boxes, const Transform& transform)
       : rows_(row_kernels()),
         transform_(transform),
         from_(size_of(transform.from)),
@@ -64,9 +62,10 @@ class Runner {
               ? std::byte{0}
               : static_cast<const std::byte*>(transform.fill)[i % to_];
     }
+    stream_ = exceeds_caches(bytes_of(boxes));
     works_.reserve(boxes.size());
-    for (Box& box : boxes) add(box);
-    stream_ = exceeds_caches(bytes_);
+    dims_.reserve(2 * boxes.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i) add(boxes[i]);
   }
 
   void run(ThreadPool* pool) {
@@ -85,54 +84,98 @@ class Runner {
   }
 
  private:
-  void add(Box& box) {
-    Work work{};
-    work.box = &box;
-    work.before = bytes_;
-    work.outer_rank = std::max(box.rank - 1, 0);
-    const BoxDim unit{1, to_, from_};
-    const BoxDim& inner = box.rank > 0 ? box.dims[box.rank - 1] : unit;
-    work.run = inner.size;
+  // Read and written by all boxes.
+  std::int64_t bytes_of(const BoxList& boxes) const {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      const Box box = boxes[i];
+      bytes += box.count() * (to_ + (box.src == nullptr ? 0 : from_));
+    }
+    return bytes;
+  }
+
+  void add(Box box) {
+    if (box.rank == 0) box.add(1, to_, from_);
+    const BoxDim& inner = box.dims[box.rank - 1];
     const bool filling = box.src == nullptr;
-    std::int64_t elements = 0;  // of one item
+    Work work{};
+    work.kind = Kind::kStrided;
+    work.outer_rank = static_cast<std::uint8_t>(box.rank - 1);
+    work.piece = std::min(inner.size, kSegment / to_);
+    work.pieces = ceil_div(inner.size, work.piece);
+    std::int64_t elements = work.piece;  // of one item
+    std::int64_t parts = 1;              // that the last outer dim is cut into
     if (inner.dst == to_ && (filling || inner.src == from_)) {
       work.kind = Kind::kRows;
-      work.piece = std::min(work.run, kSegment / to_);
-      work.pieces = ceil_div(work.run, work.piece);
-      if (!filling && box.rank > 2) read_in_order(box);
-      work.rows = box.rank > 1 ? box.dims[--work.outer_rank].size : 1;
-      elements = work.piece;
+      if (!filling && box.rank > 2) order_rows(box);
+      if (const std::int64_t rows = rows_of_block(box); rows > 1) {
+        work.kind = Kind::kBlocks;
+        work.outer_rank -= 2;
+        work.piece = rows;
+        work.pieces = ceil_div(box.dims[work.outer_rank].size, rows);
+        elements = rows * box.dims[box.rank - 2].size * inner.size;
+      } else if (box.rank > 1) {
+        parts = box.dims[--work.outer_rank].size;
+      }
     } else if (inner.dst == to_ && from_ <= 8 && to_transpose(box)) {
       work.kind = Kind::kTranspose;
-      const std::int64_t across = box.dims[--work.outer_rank].size;
-      work.rows = 1;
       work.piece = kTileRuns;
-      work.pieces = ceil_div(work.run, kTileRuns);
-      work.tiles = ceil_div(across, kTileBytes / from_);
+      work.pieces = ceil_div(inner.size, kTileRuns);
+      parts = tiles_across(box.dims[--work.outer_rank].size);
       elements = kTileRuns * (kTileBytes / from_);
-    } else {
-      work.kind = Kind::kStrided;
-      work.rows = 1;
-      work.piece = std::min(work.run, kSegment / to_);
-      work.pieces = ceil_div(work.run, work.piece);
-      elements = work.piece;
     }
-    work.outer = 1;
-    for (int d = 0; d < work.outer_rank; ++d) work.outer *= box.dims[d].size;
-    work.items = work.outer * work.rows * work.pieces *
-                 (work.kind == Kind::kTranspose ? work.tiles : 1);
+    work.dst = box.dst;
+    work.src = box.src;
+    work.rank = static_cast<std::uint8_t>(box.rank);
+    work.first_dim = static_cast<std::uint32_t>(dims_.size());
+    dims_.insert(dims_.end(), box.dims.begin(), box.dims.begin() + box.rank);
+    work.items = work.pieces * parts;
+    for (int d = 0; d < work.outer_rank; ++d) work.items *= box.dims[d].size;
     work.item_bytes = elements * (to_ + (filling ? 0 : from_));
+    work.before = bytes_;
     bytes_ += work.items * work.item_bytes;
     works_.push_back(work);
   }
 
-  // Rows are read in the order they lie in memory, as the prefetchers like it;
-  // where they are written to matters less.
-  static void read_in_order(Box& box) {
-    std::stable_sort(box.dims.begin(), box.dims.begin() + box.rank - 1,
+  // Of a transposition, along src.
+  std::int64_t tiles_across(std::int64_t elements) const {
+    return ceil_div(elements, kTileBytes / from_);
+  }
+
+  const BoxDim* dims_of(const Work& work) const {
+    return dims_.data() + work.first_dim;
+  }
+
+  // Beyond the caches rows are read in the order they lie in memory. Reading
+  // from several places at once can take twice the time, depending on how far
+  // they are apart; writing to several does not. Within the caches what counts
+  // is how many rows run in one call.
+  void order_rows(Box& box) const {
+    const int outer = box.rank - 1;
+    std::array<BoxDim, kMaxBoxDims> in_src;
+    std::copy_n(box.dims.begin(), outer, in_src.begin());
+    std::stable_sort(in_src.begin(), in_src.begin() + outer,
                      [](const BoxDim& a, const BoxDim& b) {
                        return std::abs(a.src) > std::abs(b.src);
                      });
+    if (stream_ || in_src[outer - 1].size > box.dims[outer - 1].size) {
+      std::copy_n(in_src.begin(), outer, box.dims.begin());
+    }
+  }
+
+  // Where memory is read from end to end but leaves in short rows for several
+  // places: how many of the longer rows that adjoin in src make a block, which
+  // goes to one place after the other while the next is fetched. Otherwise 0.
+  std::int64_t rows_of_block(const Box& box) const {
+    if (!stream_ || !plain_ || box.src == nullptr || box.rank < 3) return 0;
+    const BoxDim& inner = box.dims[box.rank - 1];
+    const BoxDim& places = box.dims[box.rank - 2];
+    const BoxDim& rows = box.dims[box.rank - 3];
+    if (places.src != inner.size * inner.src || places.src >= kLongRow ||
+        rows.src != places.size * places.src) {
+      return 0;
+    }
+    return std::min({kBlockRows, kBlockBytes / rows.src, rows.size});
   }
 
   // If there is a dim that src is dense along, brings it next to the innermost.
@@ -170,6 +213,8 @@ class Runner {
     switch (work.kind) {
       case Kind::kRows:
         return run_rows(work, begin, end);
+      case Kind::kBlocks:
+        return run_blocks(work, begin, end);
       case Kind::kTranspose:
         return run_tiles(work, begin, end);
       case Kind::kStrided:
@@ -183,10 +228,10 @@ class Runner {
   };
 
   // Where an index into the outer dims, row-major, starts.
-  static Place place(const Work& work, std::int64_t index) {
-    Place at{work.box->dst, work.box->src};
+  Place place(const Work& work, std::int64_t index) const {
+    Place at{work.dst, work.src};
     for (int d = work.outer_rank - 1; d >= 0; --d) {
-      const BoxDim& dim = work.box->dims[d];
+      const BoxDim& dim = dims_of(work)[d];
       const std::int64_t i = index % dim.size;
       index /= dim.size;
       at.dst += i * dim.dst;
@@ -196,10 +241,9 @@ class Runner {
   }
 
   void run_rows(const Work& work, std::int64_t begin, std::int64_t end) const {
-    const Box& box = *work.box;
-    const BoxDim row_dim =
-        box.rank > 1 ? box.dims[box.rank - 2] : BoxDim{1, 0, 0};
-    const std::int64_t per_outer = work.rows * work.pieces;
+    const BoxDim* const inner = dims_of(work) + work.rank - 1;
+    const BoxDim row_dim = work.rank > 1 ? inner[-1] : BoxDim{1, 0, 0};
+    const std::int64_t per_outer = row_dim.size * work.pieces;
     while (begin < end) {
       const Place at = place(work, begin / per_outer);
       const std::int64_t row = begin % per_outer / work.pieces;
@@ -209,21 +253,48 @@ class Runner {
                   row_dim.dst,
                   row_dim.src,
                   1,
-                  work.run};
+                  inner->size};
       if (at.src != nullptr) panel.src += row * row_dim.src;
       std::int64_t items = 0;
       if (work.pieces == 1) {
-        items = std::min(work.rows - row, end - begin);
+        items = std::min(row_dim.size - row, end - begin);
         panel.rows = items;
       } else {
         items = std::min(work.pieces - piece, end - begin);
         const std::int64_t first = piece * work.piece;
-        panel.width = std::min(work.run - first, items * work.piece);
+        panel.width = std::min(inner->size - first, items * work.piece);
         panel.dst += first * to_;
         if (at.src != nullptr) panel.src += first * from_;
       }
       run_panel(panel, stream_);
       begin += items;
+    }
+  }
+
+  void run_blocks(const Work& work, std::int64_t begin,
+                  std::int64_t end) const {
+    const BoxDim& rows = dims_of(work)[work.rank - 3];
+    const BoxDim& places = dims_of(work)[work.rank - 2];
+    const BoxDim& inner = dims_of(work)[work.rank - 1];
+    for (; begin < end; ++begin) {
+      Place at = place(work, begin / work.pieces);
+      const std::int64_t first = begin % work.pieces * work.piece;
+      const std::int64_t count = std::min(work.piece, rows.size - first);
+      at.dst += first * rows.dst;
+      at.src += first * rows.src;
+      const bool last = first + count == rows.size;
+      const std::byte* next = last ? nullptr : at.src + count * rows.src;
+      for (std::int64_t i = 0; i < places.size; ++i) {
+        run_panel({.dst = at.dst + i * places.dst,
+                   .src = at.src + i * places.src,
+                   .dst_stride = rows.dst,
+                   .src_stride = rows.src,
+                   .rows = count,
+                   .width = inner.size,
+                   .ahead = next},
+                  stream_);
+        if (!last) next += count * places.src;
+      }
     }
   }
 
@@ -243,14 +314,13 @@ class Runner {
   }
 
   void run_tiles(const Work& work, std::int64_t begin, std::int64_t end) const {
-    const Box& box = *work.box;
-    const BoxDim& across = box.dims[box.rank - 2];  // src is dense along it
-    const BoxDim& along = box.dims[box.rank - 1];   // dst is
+    const BoxDim& along = dims_of(work)[work.rank - 1];   // dst is dense
+    const BoxDim& across = dims_of(work)[work.rank - 2];  // src is
     const std::int64_t tile_rows = kTileBytes / from_;
     alignas(64) std::byte tile[kTileRuns * kTileBytes];
     const auto transpose =
         rows_.transpose[std::countr_zero(static_cast<std::uint64_t>(from_))];
-    const std::int64_t per_outer = work.pieces * work.tiles;
+    const std::int64_t per_outer = work.pieces * tiles_across(across.size);
     for (; begin < end; ++begin) {
       const Place at = place(work, begin / per_outer);
       const std::int64_t c = begin % per_outer / work.pieces * tile_rows;
@@ -277,10 +347,8 @@ class Runner {
   void run_strided(const Work& work, std::int64_t index) const {
     const Place at = place(work, index / work.pieces);
     const std::int64_t begin = index % work.pieces * work.piece;
-    const std::int64_t end = std::min(begin + work.piece, work.run);
-    const Box& box = *work.box;
-    const BoxDim inner =
-        box.rank > 0 ? box.dims[box.rank - 1] : BoxDim{1, to_, from_};
+    const BoxDim& inner = dims_of(work)[work.rank - 1];
+    const std::int64_t end = std::min(begin + work.piece, inner.size);
     alignas(64) std::byte gathered[kGather * 16];
     alignas(64) std::byte result[kGather * 16];
     for (std::int64_t i = begin; i < end; i += kGather) {
@@ -291,38 +359,12 @@ class Runner {
       if (at.src != nullptr) {
         panel.src = at.src + i * inner.src;
         if (inner.src != from_) {
-          move(gathered, from_, panel.src, inner.src, from_, count);
+          move_elements(gathered, from_, panel.src, inner.src, from_, count);
           panel.src = gathered;
         }
       }
       run_panel(panel, false);
-      if (!dense) move(dst, inner.dst, result, to_, to_, count);
-    }
-  }
-
-  template <std::size_t kSize>
-  static void move_elements(std::byte* dst, std::int64_t dst_stride,
-                            const std::byte* src, std::int64_t src_stride,
-                            std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::memcpy(dst + i * dst_stride, src + i * src_stride, kSize);
-    }
-  }
-
-  static void move(std::byte* dst, std::int64_t dst_stride,
-                   const std::byte* src, std::int64_t src_stride,
-                   std::int64_t size, std::int64_t count) {
-    switch (size) {
-      case 1:
-        return move_elements<1>(dst, dst_stride, src, src_stride, count);
-      case 2:
-        return move_elements<2>(dst, dst_stride, src, src_stride, count);
-      case 4:
-        return move_elements<4>(dst, dst_stride, src, src_stride, count);
-      case 8:
-        return move_elements<8>(dst, dst_stride, src, src_stride, count);
-      default:
-        return move_elements<16>(dst, dst_stride, src, src_stride, count);
+      if (!dense) move_elements(dst, inner.dst, result, to_, to_, count);
     }
   }
 
@@ -333,50 +375,15 @@ class Runner {
   const bool plain_;  // bits are copied
   Pattern pattern_;
   std::vector<Work> works_;
+  std::vector<BoxDim> dims_;
   std::int64_t bytes_ = 0;
   std::int64_t tasks_ = 1;
   bool stream_ = false;
 };
 
-// Of the caches that one core reaches. sysconf() is asked last: on AMD it adds
-// up the whole package, most of which a core does not reach.
-std::int64_t last_level_cache() {
-  for (const char* path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
-                           "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
-    std::int64_t kib = 0;
-    char unit = 0;
-    if (std::ifstream file(path); file >> kib >> unit && unit == 'K') {
-      return kib * 1024;
-    }
-  }
-  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long size = sysconf(level); size > 0) return size;
-  }
-  return 32 << 20;  // where nobody tells
-}
-
 }  // namespace
 
-bool exceeds_caches(std::int64_t bytes) {
-  static const std::int64_t last_level = last_level_cache();
-  return bytes > last_level;
-}
-
-void finish_stores() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
-std::int64_t task_count(std::int64_t bytes, const ThreadPool* pool) {
-  constexpr std::int64_t kWorthWaking = 4 << 20;
-  constexpr std::int64_t kTask = 1 << 19;
-  if (pool == nullptr || pool->threads() == 1 || bytes < kWorthWaking) return 1;
-  // Some more than threads, for those that are held up.
-  return std::min<std::int64_t>(bytes / kTask, 8L * pool->threads());
-}
-
-void run_boxes(std::span<Box> boxes, const Transform& transform,
+void run_boxes(const BoxList& boxes, const Transform& transform,
                const CpuOptions& options) {
   if (!boxes.empty()) Runner(boxes, transform).run(options.pool);
 }

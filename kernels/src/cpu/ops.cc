@@ -1,7 +1,5 @@
 #include <shardprop/kernels/cpu.h>
 
-#include <vector>
-
 #include "../plan/elementwise_plan.h"
 #include "../plan/pack_plan.h"
 #include "box_runner.h"
@@ -11,7 +9,7 @@ namespace shardprop::kernels::cpu {
 Status chunk_cat(const ChunkCatArgs& args, const CpuOptions& options) {
   PackPlan plan;
   if (Status status = plan_chunk_cat(args, &plan); !status.ok()) return status;
-  std::vector<Box> boxes;
+  BoxList boxes;
   boxes.reserve(plan.items.size());
   for (const PackItem& item : plan.items) append_pack_boxes(plan, item, &boxes);
   run_boxes(boxes,
@@ -24,7 +22,7 @@ Status chunk_cat(const ChunkCatArgs& args, const CpuOptions& options) {
 
 Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args,
                              const CpuOptions& options) {
-  std::vector<Box> boxes;
+  BoxList boxes;
   if (args.shard_dims.empty()) {
     if (Status status = plan_split(args, &boxes); !status.ok()) return status;
   } else {
@@ -46,7 +44,7 @@ Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args,
 }
 
 Status strided_copy(const StridedCopyArgs& args, const CpuOptions& options) {
-  std::vector<Box> boxes;
+  BoxList boxes;
   if (Status status = plan_strided_copy(args, &boxes); !status.ok()) {
     return status;
   }
@@ -57,7 +55,7 @@ Status strided_copy(const StridedCopyArgs& args, const CpuOptions& options) {
 }
 
 Status fill(const FillArgs& args, const CpuOptions& options) {
-  std::vector<Box> boxes;
+  BoxList boxes;
   if (Status status = plan_fill(args, &boxes); !status.ok()) return status;
   run_boxes(boxes,
             {.from = args.out.dtype, .to = args.out.dtype, .fill = args.value},

@@ -1,8 +1,10 @@
+#include <shardprop/kernels/cpu.h>
+
 #include <algorithm>
-#include <cstring>
 
 #include "../plan/elementwise_plan.h"
-#include "box_runner.h"
+#include "call_size.h"
+#include "move_elements.h"
 #include "rows.h"
 
 namespace shardprop::kernels::cpu {
@@ -83,7 +85,8 @@ class Reducer {
       const std::byte* src = address(input, plan_, outer, first);
       const std::int64_t stride = input.strides[plan_.rank - 1];
       if (stride != size_of(from_)) {
-        move(gathered, size_of(from_), src, stride, size_of(from_), count);
+        move_elements(gathered, size_of(from_), src, stride, size_of(from_),
+                      count);
         src = gathered;
       }
       if (i > 1) {
@@ -98,7 +101,8 @@ class Reducer {
     const bool dense = stride == size_of(to_);
     convert(dense ? dst : gathered, to_, sums, accumulator_, count, scale_,
             dense && stream_);
-    if (!dense) move(dst, stride, gathered, size_of(to_), size_of(to_), count);
+    if (!dense)
+      move_elements(dst, stride, gathered, size_of(to_), size_of(to_), count);
   }
 
   void convert(std::byte* dst, DType to, const std::byte* src, DType from,
@@ -112,15 +116,6 @@ class Reducer {
     } else {
       rows_.cast[static_cast<int>(from)][static_cast<int>(to)](
           panel, static_cast<float>(scale), stream);
-    }
-  }
-
-  static void move(std::byte* dst, std::int64_t dst_stride,
-                   const std::byte* src, std::int64_t src_stride,
-                   std::int64_t size, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::memcpy(dst + i * dst_stride, src + i * src_stride,
-                  static_cast<std::size_t>(size));
     }
   }
 

@@ -21,6 +21,8 @@ struct Panel {
   std::int64_t src_stride;
   std::int64_t rows;
   std::int64_t width;
+  // What copy() fetches meanwhile, as many bytes as it copies; may be null.
+  const std::byte* ahead = nullptr;
 };
 
 // One period of a fill: any element repeated.

@@ -200,7 +200,7 @@ template <class T>
 void Simd::stream_line(std::byte* to, const Floats* values) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrow_half<T>(values));
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to + 32),
-                      narrow_half<T>(values + sizeof(float) / sizeof(T)));
+                      narrow_half<T>(values + 4 / sizeof(T)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace shardprop::kernels::cpu::SHARDPROP_ROWS_NAMESPACE {
 namespace {
@@ -29,8 +30,36 @@ void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
   std::memcpy(dst + i, src + i, static_cast<std::size_t>(width - i));
 }
 
-void copy(const Panel& panel, bool stream) {
+// Rows of kBytes to 2 * kBytes bytes: two moves that may overlap, as a call of
+// memcpy would take longer than what it copies.
+template <std::int64_t kBytes>
+void copy_short_rows(const Panel& panel) {
+  const std::int64_t last = panel.width - kBytes;
   for (std::int64_t r = 0; r < panel.rows; ++r) {
+    std::byte* dst = panel.dst + r * panel.dst_stride;
+    const std::byte* src = panel.src + r * panel.src_stride;
+    std::memcpy(dst, src, kBytes);
+    std::memcpy(dst + last, src + last, kBytes);
+  }
+}
+
+void copy(const Panel& panel, bool stream) {
+  if (panel.width < kStreamed) {
+    if (panel.width >= 64) return copy_short_rows<64>(panel);
+    if (panel.width >= 32) return copy_short_rows<32>(panel);
+    if (panel.width >= 16) return copy_short_rows<16>(panel);
+    if (panel.width >= 8) return copy_short_rows<8>(panel);
+    if (panel.width >= 4) return copy_short_rows<4>(panel);
+    if (panel.width >= 2) return copy_short_rows<2>(panel);
+    if (panel.width == 1) return copy_short_rows<1>(panel);
+    return;
+  }
+  for (std::int64_t r = 0; r < panel.rows; ++r) {
+    if (panel.ahead != nullptr) {
+      for (std::int64_t i = 0; i < panel.width; i += kLine) {
+        __builtin_prefetch(panel.ahead + r * panel.width + i);
+      }
+    }
     copy_row(panel.dst + r * panel.dst_stride, panel.src + r * panel.src_stride,
              panel.width, stream);
   }
@@ -96,8 +125,9 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   constexpr std::int64_t kPerLine = kLine / kTo;
   std::int64_t i = 0;
   // Elements that straddle lines cannot be streamed.
-  if (stream && width >= kStreamed / kTo &&
-      reinterpret_cast<std::intptr_t>(dst) % kTo == 0) {
+  stream = stream && width >= kStreamed / kTo &&
+           reinterpret_cast<std::intptr_t>(dst) % kTo == 0;
+  if (stream) {
     std::int64_t head = bytes_to_line(dst) / kTo;
     for (; head >= kStep; head -= kStep, i += kStep) {
       cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
@@ -116,7 +146,12 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   for (; i + kStep <= width; i += kStep) {
     cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
   }
-  if (i < width) {
+  if (i == width) return;
+  if (!stream && width >= kStep) {
+    // Some elements once more, to the same result.
+    i = width - kStep;
+    cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
+  } else {
     cast_some<From, To, kScale>(dst + i * kTo, src + i * kFrom, width - i,
                                 scale);
   }
@@ -150,6 +185,14 @@ void scale_f64(const Panel& panel, double scale) {
   }
 }
 
+// a[kFirst], b[kFirst], a[kFirst + 1], b[kFirst + 1] and so on.
+template <int kFirst, class Vector, int... kIndex>
+Vector interleave(Vector a, Vector b, std::integer_sequence<int, kIndex...>) {
+  constexpr int kSide = sizeof...(kIndex);
+  return __builtin_shufflevector(a, b,
+                                 (kFirst + kIndex / 2 + kIndex % 2 * kSide)...);
+}
+
 // A square of kSide x kSide elements, kSide of them to a vector of 16 bytes:
 // each step interleaves the first half of the vectors with the second, and as
 // many steps as kSide has bits transpose.
@@ -162,17 +205,15 @@ void transpose_square(std::byte* dst, std::int64_t dst_stride,
   typedef T Loose __attribute__((vector_size(16), aligned(1), may_alias));
   Vector rows[kSide];
   Vector next[kSide];
-  Vector low;
-  Vector high;
   for (int i = 0; i < kSide; ++i) {
-    low[i] = static_cast<T>(i / 2 + (i % 2) * kSide);
-    high[i] = static_cast<T>(i / 2 + kSide / 2 + (i % 2) * kSide);
     rows[i] = *reinterpret_cast<const Loose*>(src + i * src_stride);
   }
+  constexpr std::make_integer_sequence<int, kSide> kAll;
   for (int step = 1; step < kSide; step *= 2) {
     for (int i = 0; i < kSide / 2; ++i) {
-      next[2 * i] = __builtin_shuffle(rows[i], rows[i + kSide / 2], low);
-      next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kSide / 2], high);
+      next[2 * i] = interleave<0>(rows[i], rows[i + kSide / 2], kAll);
+      next[2 * i + 1] =
+          interleave<kSide / 2>(rows[i], rows[i + kSide / 2], kAll);
     }
     for (int i = 0; i < kSide; ++i) rows[i] = next[i];
   }

@@ -149,28 +149,27 @@ void Batches::add_plan(const PackPlan& plan, RowKind kind) {
   segments_header_.num_chunks = static_cast<std::uint32_t>(
       std::min<std::int64_t>(plan.num_chunks, kMaxCount));
   if (plan.num_chunks > kMaxCount) too_large_ = true;
-  std::vector<Box> boxes;
+  BoxList boxes;
   for (const PackItem& item : plan.items) {
     if (add_segment(plan, item, kind)) continue;
-    boxes.clear();
     if (kind == RowKind::kPack) {
       append_pack_boxes(plan, item, &boxes);
     } else {
       append_unpack_boxes(plan, item, &boxes);
     }
-    for (const Box& box : boxes) add_box(box);
   }
+  for (std::size_t i = 0; i < boxes.size(); ++i) add_box(boxes[i]);
 }
 
 bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
                           RowKind kind) {
   const std::int64_t packed_size = plan.packed.item_size();
-  if (!contiguous(item.tensor) || plan.column_stride() != packed_size) {
+  if (!contiguous(*item.tensor) || plan.column_stride() != packed_size) {
     return false;
   }
   // More than one dim before the cut, all merged, must lie evenly apart.
   std::int64_t outer = 1;
-  for (int d = 0; d < item.dim; ++d) outer *= item.tensor.sizes[d];
+  for (int d = 0; d < item.dim; ++d) outer *= item.tensor->sizes[d];
   std::int64_t outer_stride = 0;
   if (!plan.sharded && plan.lead > 0) {
     outer_stride = plan.packed.strides[plan.lead - 1];
@@ -190,10 +189,10 @@ bool Batches::add_segment(const PackPlan& plan, const PackItem& item,
   const std::byte* packed = plan.packed.data + item.column * packed_size;
   const bool pack = kind == RowKind::kPack;
   Segment segment{};
-  segment.dst = address(pack ? packed : item.tensor.data);
-  segment.src = address(pack ? item.tensor.data : packed);
+  segment.dst = address(pack ? packed : item.tensor->data);
+  segment.src = address(pack ? item.tensor->data : packed);
   segment.width = item.chunk * trailing;
-  segment.extent = item.tensor.sizes[item.dim] * trailing;
+  segment.extent = item.tensor->sizes[item.dim] * trailing;
   if (!plain_ && (segment.dst % static_cast<std::uint64_t>(to_) != 0 ||
                   segment.src % static_cast<std::uint64_t>(from_) != 0)) {
     return false;
@@ -332,10 +331,9 @@ Status Batches::launch(void* stream) {
   }
   if (Status status = launch_segments(stream); !status.ok()) return status;
   if (Status status = launch_rectangles(stream); !status.ok()) return status;
-  for (const Box& box : elements_) {
-    if (Status status = launch_elements_of(box, stream); !status.ok()) {
-      return status;
-    }
+  for (std::size_t i = 0; i < elements_.size(); ++i) {
+    Status status = launch_elements_of(elements_[i], stream);
+    if (!status.ok()) return status;
   }
   return {};
 }

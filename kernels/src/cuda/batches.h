@@ -58,7 +58,7 @@ class Batches {
   std::vector<Segment> segments_;
   RowsHeader segments_header_;
   std::vector<Rectangle> rectangles_;
-  std::vector<Box> elements_;
+  BoxList elements_;
   bool too_large_ = false;
 };
 

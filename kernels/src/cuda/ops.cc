@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "../plan/elementwise_plan.h"
 #include "../plan/message.h"
@@ -48,16 +47,16 @@ Status chunk_cat(const ChunkCatArgs& args, const CudaOptions& options) {
 Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args,
                              const CudaOptions& options) {
   if (args.outs.empty()) {
-    std::vector<Box> none;
+    BoxList none;
     return plan_split(args, &none);
   }
   Batches batches(
       "split_with_sizes_copy",
       {.from = args.in.dtype, .to = args.outs[0].dtype, .scale = args.scale});
   if (args.shard_dims.empty()) {
-    std::vector<Box> boxes;
+    BoxList boxes;
     if (Status status = plan_split(args, &boxes); !status.ok()) return status;
-    for (const Box& box : boxes) batches.add_part(box);
+    for (std::size_t i = 0; i < boxes.size(); ++i) batches.add_part(boxes[i]);
   } else {
     PackPlan plan;
     if (Status status = plan_sharded_split(args, &plan); !status.ok()) {
@@ -69,24 +68,24 @@ Status split_with_sizes_copy(const SplitWithSizesCopyArgs& args,
 }
 
 Status strided_copy(const StridedCopyArgs& args, const CudaOptions& options) {
-  std::vector<Box> boxes;
+  BoxList boxes;
   if (Status status = plan_strided_copy(args, &boxes); !status.ok()) {
     return status;
   }
   Batches batches(
       "strided_copy",
       {.from = args.in.dtype, .to = args.out.dtype, .scale = args.scale});
-  for (const Box& box : boxes) batches.add_box(box);
+  for (std::size_t i = 0; i < boxes.size(); ++i) batches.add_box(boxes[i]);
   return batches.launch(options.stream);
 }
 
 Status fill(const FillArgs& args, const CudaOptions& options) {
-  std::vector<Box> boxes;
+  BoxList boxes;
   if (Status status = plan_fill(args, &boxes); !status.ok()) return status;
   Batches batches(
       "fill",
       {.from = args.out.dtype, .to = args.out.dtype, .fill = args.value});
-  for (const Box& box : boxes) batches.add_box(box);
+  for (std::size_t i = 0; i < boxes.size(); ++i) batches.add_box(boxes[i]);
   return batches.launch(options.stream);
 }
 

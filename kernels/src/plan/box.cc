@@ -1,11 +1,33 @@
 #include "box.h"
 
+#include <algorithm>
+
 namespace shardprop::kernels {
 
 std::int64_t Box::count() const {
   std::int64_t product = 1;
   for (int i = 0; i < rank; ++i) product *= dims[i].size;
   return product;
+}
+
+void BoxList::reserve(std::size_t boxes) {
+  heads_.reserve(boxes);
+  dims_.reserve(2 * boxes);
+}
+
+void BoxList::push_back(const Box& box) {
+  heads_.push_back({box.dst, box.src, dims_.size(), box.rank});
+  dims_.insert(dims_.end(), box.dims.begin(), box.dims.begin() + box.rank);
+}
+
+Box BoxList::operator[](std::size_t i) const {
+  const Head& head = heads_[i];
+  Box box;
+  box.dst = head.dst;
+  box.src = head.src;
+  box.rank = head.rank;
+  std::copy_n(dims_.data() + head.first_dim, head.rank, box.dims.begin());
+  return box;
 }
 
 void simplify(Box& box) {
@@ -42,8 +64,8 @@ void simplify(Box& box) {
 
 void append_copy_box(const Operand& out, const std::byte* src,
                      std::span<const std::int64_t> src_strides,
-                     std::vector<Box>* boxes) {
-  Box& box = boxes->emplace_back();
+                     BoxList* boxes) {
+  Box box;
   box.dst = out.data;
   box.src = src;
   box.rank = 0;
@@ -51,6 +73,7 @@ void append_copy_box(const Operand& out, const std::byte* src,
     box.add(out.sizes[d], out.strides[d], src == nullptr ? 0 : src_strides[d]);
   }
   simplify(box);
+  boxes->push_back(box);
 }
 
 }  // namespace shardprop::kernels

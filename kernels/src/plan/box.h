@@ -37,6 +37,28 @@ struct Box {
   std::int64_t count() const;
 };
 
+// The boxes of one call, each stored at the length of its rank: a Box has room
+// for more dims than nearly all of them need, and lists are long.
+class BoxList {
+ public:
+  // Room for so many boxes of two dims, rows of adjacent elements.
+  void reserve(std::size_t boxes);
+  void push_back(const Box& box);
+  bool empty() const { return heads_.empty(); }
+  std::size_t size() const { return heads_.size(); }
+  Box operator[](std::size_t i) const;
+
+ private:
+  struct Head {
+    std::byte* dst;
+    const std::byte* src;
+    std::size_t first_dim;
+    int rank;
+  };
+  std::vector<Head> heads_;
+  std::vector<BoxDim> dims_;
+};
+
 // Brings a box to its simplest form: strides in `dst` positive and descending,
 // no dims of size 1, neighbours that run on from one another merged.
 //   3x4 row-major from 3x4 row-major:    {12: item, item}
@@ -46,7 +68,6 @@ void simplify(Box& box);
 // Appends the simplified box that writes all of `out`, which is not empty, from
 // `src` and its strides in bytes; fills it where `src` is null.
 void append_copy_box(const Operand& out, const std::byte* src,
-                     std::span<const std::int64_t> src_strides,
-                     std::vector<Box>* boxes);
+                     std::span<const std::int64_t> src_strides, BoxList* boxes);
 
 }  // namespace shardprop::kernels

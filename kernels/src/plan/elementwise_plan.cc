@@ -87,7 +87,7 @@ void simplify(ReducePlan* plan) {
 
 }  // namespace
 
-Status plan_strided_copy(const StridedCopyArgs& args, std::vector<Box>* boxes) {
+Status plan_strided_copy(const StridedCopyArgs& args, BoxList* boxes) {
   Operand in;
   Operand out;
   Status status = make_operand(kCopy, {"in"}, args.in, &in);
@@ -107,7 +107,7 @@ Status plan_strided_copy(const StridedCopyArgs& args, std::vector<Box>* boxes) {
   return {};
 }
 
-Status plan_fill(const FillArgs& args, std::vector<Box>* boxes) {
+Status plan_fill(const FillArgs& args, BoxList* boxes) {
   Operand out;
   Status status = make_operand(kFill, {"out"}, args.out, &out);
   if (!status.ok()) return status;

@@ -12,8 +12,8 @@
 namespace shardprop::kernels {
 
 // Checks a call and, unless there is nothing to do, appends its box.
-Status plan_strided_copy(const StridedCopyArgs& args, std::vector<Box>* boxes);
-Status plan_fill(const FillArgs& args, std::vector<Box>* boxes);
+Status plan_strided_copy(const StridedCopyArgs& args, BoxList* boxes);
+Status plan_fill(const FillArgs& args, BoxList* boxes);
 
 // The common index space of a reduction: operand 0 is the output, the others
 // the inputs in order.

@@ -100,7 +100,7 @@ Status common_dim(const ChunkCatArgs& args, std::span<const Operand> tensors,
 Status add_item(const char* op, OperandName name, const Operand& tensor,
                 std::int64_t dim, std::int64_t* columns, PackPlan* plan) {
   const int at = static_cast<int>(dim);
-  PackItem item{tensor, at, ceil_div(tensor.sizes[at], plan->num_chunks),
+  PackItem item{&tensor, at, ceil_div(tensor.sizes[at], plan->num_chunks),
                 *columns};
   std::int64_t width = item.chunk * item.trailing();
   if (plan->sharded) {
@@ -144,9 +144,9 @@ struct ChunkRange {
 
 void append_range(const PackPlan& plan, const PackItem& item,
                   Direction direction, const ChunkRange& range,
-                  std::vector<Box>* boxes) {
+                  BoxList* boxes) {
   if (range.chunks <= 0 || range.rows <= 0) return;
-  const Operand& tensor = item.tensor;
+  const Operand& tensor = *item.tensor;
   const std::int64_t cut_stride = tensor.strides[item.dim];
   const std::int64_t row_width = plan.column_stride() * item.trailing();
   std::byte* packed = plan.packed.data + item.column * plan.column_stride() +
@@ -158,7 +158,7 @@ void append_range(const PackPlan& plan, const PackItem& item,
           ? nullptr
           : tensor.data +
                 (range.first_chunk * item.chunk + range.first_row) * cut_stride;
-  Box& box = boxes->emplace_back();
+  Box box;
   const bool pack = direction == Direction::kPack;
   box.dst = pack ? packed : unpacked;
   box.src = pack ? unpacked : packed;
@@ -194,11 +194,12 @@ void append_range(const PackPlan& plan, const PackItem& item,
     add(tensor.sizes[d], packed_strides[d], tensor.strides[d]);
   }
   simplify(box);
+  boxes->push_back(box);
 }
 
 void append_boxes(const PackPlan& plan, const PackItem& item,
-                  Direction direction, std::vector<Box>* boxes) {
-  const std::int64_t size = item.tensor.sizes[item.dim];
+                  Direction direction, BoxList* boxes) {
+  const std::int64_t size = item.tensor->sizes[item.dim];
   const std::int64_t full = size / item.chunk;
   const std::int64_t rest = size % item.chunk;
   const auto append = [&](const ChunkRange& range) {
@@ -216,12 +217,12 @@ void append_boxes(const PackPlan& plan, const PackItem& item,
 
 std::int64_t PackItem::trailing() const {
   std::int64_t product = 1;
-  for (int d = dim + 1; d < tensor.rank; ++d) product *= tensor.sizes[d];
+  for (int d = dim + 1; d < tensor->rank; ++d) product *= tensor->sizes[d];
   return product;
 }
 
 Status plan_chunk_cat(const ChunkCatArgs& args, PackPlan* plan) {
-  std::vector<Operand> tensors;
+  std::vector<Operand>& tensors = plan->tensors;
   Status status = check_chunk_cat_tensors(args, &tensors);
   if (!status.ok()) return status;
   plan->sharded = !args.shard_dims.empty();
@@ -310,7 +311,7 @@ Status check_split(const SplitWithSizesCopyArgs& args, Operand* in,
 }  // namespace
 
 Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan) {
-  std::vector<Operand> outs;
+  std::vector<Operand>& outs = plan->tensors;
   std::int64_t dim = 0;
   Status status = check_split(args, &plan->packed, &dim, &outs);
   if (!status.ok()) return status;
@@ -350,7 +351,7 @@ Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan) {
   return {};
 }
 
-Status plan_split(const SplitWithSizesCopyArgs& args, std::vector<Box>* boxes) {
+Status plan_split(const SplitWithSizesCopyArgs& args, BoxList* boxes) {
   Operand in;
   std::vector<Operand> outs;
   std::int64_t dim = 0;
@@ -376,12 +377,12 @@ Status plan_split(const SplitWithSizesCopyArgs& args, std::vector<Box>* boxes) {
 }
 
 void append_pack_boxes(const PackPlan& plan, const PackItem& item,
-                       std::vector<Box>* boxes) {
+                       BoxList* boxes) {
   append_boxes(plan, item, Direction::kPack, boxes);
 }
 
 void append_unpack_boxes(const PackPlan& plan, const PackItem& item,
-                         std::vector<Box>* boxes) {
+                         BoxList* boxes) {
   append_boxes(plan, item, Direction::kUnpack, boxes);
 }
 

@@ -14,10 +14,10 @@ namespace shardprop::kernels {
 
 // One tensor and its columns in the packed buffer.
 struct PackItem {
-  Operand tensor;
-  int dim;              // the dim that is cut
-  std::int64_t chunk;   // its elements in a full chunk
-  std::int64_t column;  // elements before this tensor's in each packed row
+  const Operand* tensor;  // in PackPlan::tensors
+  int dim;                // the dim that is cut
+  std::int64_t chunk;     // its elements in a full chunk
+  std::int64_t column;    // elements before this tensor's in each packed row
 
   std::int64_t trailing() const;  // elements behind one index of `dim`
 };
@@ -31,6 +31,7 @@ struct PackPlan {
   // Dims of the tensors before the cut lead the buffer too (chunk_cat's `dim`),
   // or lie within its rows (shard_dims).
   int lead;
+  std::vector<Operand> tensors;
   std::vector<PackItem> items;
 
   bool sharded;
@@ -45,13 +46,13 @@ Status plan_chunk_cat(const ChunkCatArgs& args, PackPlan* plan);
 Status plan_sharded_split(const SplitWithSizesCopyArgs& args, PackPlan* plan);
 
 // A split without: one box for each output.
-Status plan_split(const SplitWithSizesCopyArgs& args, std::vector<Box>* boxes);
+Status plan_split(const SplitWithSizesCopyArgs& args, BoxList* boxes);
 
 // What moves for one item: the full chunks, the one cut short, and when packing
 // the zeros behind it and the chunks that are all zeros.
 void append_pack_boxes(const PackPlan& plan, const PackItem& item,
-                       std::vector<Box>* boxes);
+                       BoxList* boxes);
 void append_unpack_boxes(const PackPlan& plan, const PackItem& item,
-                         std::vector<Box>* boxes);
+                         BoxList* boxes);
 
 }  // namespace shardprop::kernels

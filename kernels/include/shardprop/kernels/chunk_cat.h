@@ -43,7 +43,7 @@ struct ChunkCatArgs {
   std::int64_t dim = 0;
   std::int64_t num_chunks = 1;
   MutableTensorView out;
-  std::span<const std::int64_t> shard_dims = {};
+  std::span<const std::int64_t> shard_dims = {};  // NOLINT: as in tensor.h
   double scale = 1.0;
 };
 

@@ -35,7 +35,7 @@ struct SplitWithSizesCopyArgs {
   std::span<const std::int64_t> sizes;
   std::int64_t dim = 0;
   std::span<const MutableTensorView> outs;
-  std::span<const std::int64_t> shard_dims = {};
+  std::span<const std::int64_t> shard_dims = {};  // NOLINT: as in tensor.h
   double scale = 1.0;
 };
 

@@ -21,16 +21,22 @@ inline constexpr int kMaxDims = 16;
 struct TensorView {
   const void* data = nullptr;
   DType dtype = DType::kFloat32;
+  // NOLINTBEGIN(readability-redundant-member-init): callers that leave one out
+  // would be warned.
   std::span<const std::int64_t> sizes = {};
   std::span<const std::int64_t> strides = {};
+  // NOLINTEND(readability-redundant-member-init)
 };
 
 // The same for memory that is written. No two elements may share an address.
 struct MutableTensorView {
   void* data = nullptr;
   DType dtype = DType::kFloat32;
+  // NOLINTBEGIN(readability-redundant-member-init): callers that leave one out
+  // would be warned.
   std::span<const std::int64_t> sizes = {};
   std::span<const std::int64_t> strides = {};
+  // NOLINTEND(readability-redundant-member-init)
 };
 
 }  // namespace shardprop::kernels

@@ -1,0 +1,138 @@
+// Tensors in and out by DLPack, the exchange format of array libraries.
+//
+// The structs below are DLPack's ABI, version 1.1, under names of our own, so
+// that a program may include DLPack's header too; cast pointers between the
+// two. Source: https://dmlc.github.io/dlpack (Apache-2.0).
+//
+//   // a capsule's pointer from PyTorch, NumPy, JAX or CuPy in ...
+//   LocalTensor held = import_dlpack(managed).value();
+//   LocalTensor out = run(program, communicator, held).value();
+//   return export_dlpack(out).value().release();   // ... and one out
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/local_tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace shardprop {
+
+namespace dlpack {
+
+inline constexpr std::uint32_t kMajorVersion = 1;
+inline constexpr std::uint32_t kMinorVersion = 1;
+
+struct Version {
+  std::uint32_t major;
+  std::uint32_t minor;
+};
+
+enum class DeviceKind : std::int32_t {
+  kCpu = 1,
+  kCuda = 2,
+  kCudaHost = 3,      // page-locked memory of the host
+  kCudaManaged = 13,  // reachable from both
+};
+
+struct Device {
+  DeviceKind kind;
+  std::int32_t index;
+};
+
+enum class TypeCode : std::uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBFloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  kFloat8E4M3FN = 10,
+  kFloat8E4M3FNUZ = 11,
+  kFloat8E5M2 = 12,
+  kFloat8E5M2FNUZ = 13,
+  kFloat8E8M0FNU = 14,
+};
+
+struct DataType {
+  TypeCode code;
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+
+struct Tensor {
+  void* data;
+  Device device;
+  std::int32_t ndim;
+  DataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;  // in elements; null: row-major
+  std::uint64_t byte_offset;
+};
+
+// What libraries exchanged before version 1.
+struct ManagedTensor {
+  Tensor tensor;
+  void* context;
+  void (*deleter)(ManagedTensor*);  // may be null
+};
+
+inline constexpr std::uint64_t kReadOnly = 1;
+inline constexpr std::uint64_t kIsCopied = 2;
+
+struct ManagedTensorVersioned {
+  Version version;
+  void* context;
+  void (*deleter)(ManagedTensorVersioned*);  // may be null
+  std::uint64_t flags;
+  Tensor tensor;
+};
+
+// For std::unique_ptr: calls the tensor's own deleter.
+struct Deleter {
+  void operator()(ManagedTensor* managed) const {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  }
+  void operator()(ManagedTensorVersioned* managed) const {
+    if (managed->deleter != nullptr) managed->deleter(managed);
+  }
+};
+using Owned = std::unique_ptr<ManagedTensorVersioned, Deleter>;
+using OwnedLegacy = std::unique_ptr<ManagedTensor, Deleter>;
+
+}  // namespace dlpack
+
+// Queues of work on a device (cudaStream_t). DLPack leaves it to the two sides
+// to order their work on the tensor; here both are named. Host memory has none.
+struct DlpackStreams {
+  void* producer = nullptr;  // where what made the tensor was queued
+  void* consumer = nullptr;  // where what reads it will be
+  // Makes `consumer` wait for what `producer` holds by now; called once when
+  // the two differ. cudaEventRecord and cudaStreamWaitEvent, say.
+  std::function<Result<void>(void* consumer, void* producer)> order;
+};
+
+// Takes over `managed`: its deleter is called once, when the last LocalTensor
+// on its memory is gone, or before the return where that is an error. Nothing
+// is copied. `read_only` may be null.
+//
+// Errors: kDlpack (null, another major version, a device that is no host or
+// CUDA memory, a dtype we lack, lanes, a malformed shape, device streams that
+// differ without an `order`), and those of `order`.
+Result<LocalTensor> import_dlpack(dlpack::ManagedTensorVersioned* managed,
+                                  const DlpackStreams& streams = {},
+                                  bool* read_only = nullptr);
+Result<LocalTensor> import_dlpack(dlpack::ManagedTensor* managed,
+                                  const DlpackStreams& streams = {});
+
+// A view of the tensor's memory that keeps it alive until its deleter is
+// called, whoever else has let go. Memory without an owner must outlive it.
+// Errors: kDlpack (as for streams above), and those of `order`.
+Result<dlpack::Owned> export_dlpack(const LocalTensor& tensor,
+                                    const DlpackStreams& streams = {},
+                                    bool read_only = false);
+Result<dlpack::OwnedLegacy> export_dlpack_legacy(
+    const LocalTensor& tensor, const DlpackStreams& streams = {});
+
+}  // namespace shardprop

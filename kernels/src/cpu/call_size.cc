@@ -1,0 +1,53 @@
+#include "call_size.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace shardprop::kernels::cpu {
+namespace {
+
+// Of the caches that one core reaches. sysconf() is asked last: on AMD it adds
+// up the whole package, most of which a core does not reach.
+std::int64_t last_level_cache() {
+  for (const char* path : {"/sys/devices/system/cpu/cpu0/cache/index3/size",
+                           "/sys/devices/system/cpu/cpu0/cache/index2/size"}) {
+    std::int64_t kib = 0;
+    char unit = 0;
+    if (std::ifstream file(path); file >> kib >> unit && unit == 'K') {
+      return kib * 1024;
+    }
+  }
+  for (const int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    if (const long size = sysconf(level); size > 0) return size;
+  }
+  return 32 << 20;  // where nobody tells
+}
+
+}  // namespace
+
+bool exceeds_caches(std::int64_t bytes) {
+  static const std::int64_t last_level = last_level_cache();
+  return bytes > last_level;
+}
+
+void finish_stores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+std::int64_t task_count(std::int64_t bytes, const ThreadPool* pool) {
+  constexpr std::int64_t kWorthWaking = 4 << 20;
+  constexpr std::int64_t kTask = 1 << 19;
+  if (pool == nullptr || pool->threads() == 1 || bytes < kWorthWaking) return 1;
+  // Some more than threads, for those that are held up.
+  return std::min<std::int64_t>(bytes / kTask, 8L * pool->threads());
+}
+
+}  // namespace shardprop::kernels::cpu

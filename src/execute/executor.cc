@@ -1,0 +1,321 @@
+#include <shardprop/execute/executor.h>
+
+#include "base/try.h"
+#include "execute/local_ops.h"
+#include "execute/program_body.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+using execute::PeerCopies;
+using execute::ProgramStep;
+using execute::RegionCopy;
+
+// Bytes allocated and not yet freed; outlives the run where an engine holds on
+// to buffers.
+struct Meter {
+  std::atomic<std::int64_t> live{0};
+  std::int64_t most = 0;
+  std::int64_t count = 0;
+};
+
+class Run {
+ public:
+  Run(const RedistributeProgram& program, Communicator& communicator,
+      const LocalTensor& source, const RunOptions& options, RunReport* report)
+      : program_(program.body()),
+        communicator_(communicator),
+        source_(source),
+        options_(options),
+        report_(report) {}
+
+  Result<LocalTensor> operator()() {
+    if (program_.source_shape) SP_CHECK(check_source());
+    if (report_ != nullptr) {
+      *report_ = {};
+      meter_ = std::make_shared<Meter>();
+    }
+    LocalTensor at = source_;
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      if (options_.before_step) options_.before_step(i);
+      const std::int64_t before = payload();
+      if (program_.steps[i].takes_part) {
+        SP_ASSIGN(at, run_step(program_.steps[i], at,
+                               i + 1 == program_.steps.size()));
+      }
+      if (report_ != nullptr) {
+        report_->step_payload_bytes.push_back(payload() - before);
+      }
+    }
+    if (report_ != nullptr) {
+      report_->allocations = meter_->count;
+      report_->peak_bytes =
+          meter_->most + (program_.source_shape ? source_.bytes() : 0);
+    }
+    return at;
+  }
+
+ private:
+  Result<void> check_source() const {
+    if (source_.sizes() == *program_.source_shape &&
+        source_.dtype() == program_.dtype) {
+      return {};
+    }
+    return fail(ErrorCode::kLocalTensor,
+                "rank " + std::to_string(program_.rank) + " gives " +
+                    to_string(source_) + " where its layout says " +
+                    to_string(LocalTensor::wrap(nullptr, *program_.source_shape,
+                                                program_.dtype)),
+                "give the shard of the plan's source, without padding");
+  }
+
+  std::int64_t payload() const {
+    return report_ != nullptr ? communicator_.stats().payload_bytes : 0;
+  }
+
+  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) {
+    SP_ASSIGN(LocalTensor made, options_.allocate
+                                    ? options_.allocate(sizes, dtype)
+                                    : communicator_.allocate(sizes, dtype));
+    if (!meter_) return made;
+    const std::int64_t bytes = made.bytes();
+    meter_->most = std::max(meter_->most, meter_->live += bytes);
+    ++meter_->count;
+    std::shared_ptr<void> counted(
+        made.data(), [meter = meter_, owner = made.owner(), bytes](void*) {
+          meter->live -= bytes;
+        });
+    return LocalTensor::wrap(made.data(), made.sizes(), made.strides(),
+                             made.dtype(), std::move(counted), made.device());
+  }
+
+  Result<LocalTensor> run_step(const ProgramStep& step, const LocalTensor& at,
+                               bool last) {
+    switch (step.kind) {
+      case CollectiveKind::kSlice:
+        return slice(step, at, last);
+      case CollectiveKind::kAllGather:
+        return step.staged ? staged_gather(step, at) : gather(step, at);
+      case CollectiveKind::kReduceScatter:
+        return step.staged ? staged_reduce_scatter(step, at)
+                           : reduce_scatter(step, at);
+      case CollectiveKind::kAllReduce:
+        return all_reduce(step, at);
+      default:
+        return exchange(step, at);
+    }
+  }
+
+  // Of the source a slice needs no memory: it is read where it lies.
+  Result<LocalTensor> slice(const ProgramStep& step, const LocalTensor& at,
+                            bool last) {
+    const bool changes = step.neutral || step.scale != 1;
+    if (step.slice_start && !changes && !last && at.data() == source_.data()) {
+      LocalTensor part = at;
+      for (int d = 0; d < part.rank(); ++d) {
+        const auto i = static_cast<std::size_t>(d);
+        part = part.narrow(d, (*step.slice_start)[i], step.shape[i]);
+      }
+      return part;
+    }
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+    if (step.neutral) {
+      SP_CHECK(execute::fill_neutral(out, step.op));
+    } else {
+      SP_CHECK(execute::run_copies(step.local, at, out, step.scale));
+    }
+    return out;
+  }
+
+  CollectiveCall call_of(const ProgramStep& step) const {
+    CollectiveCall call;
+    call.kind = step.kind;
+    call.op = step.op;
+    call.padded = step.padded;
+    call.where = step.where;
+    return call;
+  }
+
+  Result<void> carry_out(const ProgramStep& step, CollectiveCall call) {
+    return communicator_.run(*step.group, std::move(call));
+  }
+
+  // A shard that is one box of a tensor, or nothing.
+  static LocalTensor box_from(const LocalTensor& tensor,
+                              const PeerCopies& peer) {
+    return peer.copies.empty()
+               ? nothing(tensor)
+               : execute::from_view(tensor, peer.copies.front());
+  }
+  static LocalTensor box_to(const LocalTensor& tensor, const PeerCopies& peer) {
+    return peer.copies.empty() ? nothing(tensor)
+                               : execute::to_view(tensor, peer.copies.front());
+  }
+  static LocalTensor nothing(const LocalTensor& like) {
+    return LocalTensor::wrap(nullptr, Dims{0}, like.dtype(), nullptr,
+                             like.device());
+  }
+
+  Result<LocalTensor> gather(const ProgramStep& step, const LocalTensor& at) {
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+    CollectiveCall call = call_of(step);
+    call.inputs = {box_from(at, step.sends.front())};
+    for (const PeerCopies& peer : step.receives) {
+      call.outputs.push_back(box_to(out, peer));
+    }
+    SP_CHECK(carry_out(step, std::move(call)));
+    return out;
+  }
+
+  // A buffer for the chunks of a step, and where each of them is.
+  Result<std::vector<LocalTensor>> chunks(const ProgramStep& step, DType dtype,
+                                          LocalTensor& whole) {
+    std::int64_t all = 0;
+    for (const std::int64_t size : step.chunks) all += size;
+    SP_ASSIGN(whole, allocate(Dims{all}, dtype));
+    std::vector<LocalTensor> out;
+    std::int64_t offset = 0;
+    for (const std::int64_t size : step.chunks) {
+      out.push_back(whole.narrow(0, offset, size));
+      offset += size;
+    }
+    return out;
+  }
+
+  // Row-major, as one run.
+  Result<LocalTensor> flat(const LocalTensor& tensor) {
+    if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
+    SP_ASSIGN(LocalTensor packed,
+              allocate(tensor.sizes(), tensor.dtype()));
+    SP_CHECK(execute::copy_all(tensor, packed));
+    return packed.reshaped(Dims{packed.numel()});
+  }
+
+  Result<LocalTensor> staged_gather(const ProgramStep& step,
+                                    const LocalTensor& at) {
+    LocalTensor buffer;
+    {
+      CollectiveCall call = call_of(step);
+      SP_ASSIGN(LocalTensor sent, flat(at));
+      call.inputs = {std::move(sent)};
+      SP_ASSIGN(call.outputs, chunks(step, at.dtype(), buffer));
+      SP_CHECK(carry_out(step, std::move(call)));
+    }
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+    SP_CHECK(execute::run_copies(step.local, buffer, out));
+    return out;
+  }
+
+  Result<LocalTensor> reduce_scatter(const ProgramStep& step,
+                                     const LocalTensor& at) {
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+    CollectiveCall call = call_of(step);
+    for (const PeerCopies& peer : step.sends) {
+      call.inputs.push_back(box_from(at, peer));
+    }
+    const auto own = static_cast<std::size_t>(step.index);
+    call.outputs = {box_to(out, step.sends[own])};
+    SP_CHECK(carry_out(step, std::move(call)));
+    if (step.scale != 1) SP_CHECK(execute::scale_in_place(out, step.scale));
+    return out;
+  }
+
+  Result<LocalTensor> staged_reduce_scatter(const ProgramStep& step,
+                                            const LocalTensor& at) {
+    const bool casts = step.reduce_dtype != at.dtype();
+    LocalTensor buffer;
+    CollectiveCall call = call_of(step);
+    SP_ASSIGN(call.inputs, chunks(step, step.reduce_dtype, buffer));
+    SP_CHECK(execute::run_copies(step.local, at, buffer));
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+    const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
+    // In place where the result is not of the tensor's dtype yet.
+    const LocalTensor result =
+        casts ? call.inputs[static_cast<std::size_t>(step.index)] : flat_out;
+    call.outputs = {result};
+    SP_CHECK(carry_out(step, std::move(call)));
+    if (casts) {
+      SP_CHECK(execute::copy_all(result, flat_out, step.scale));
+    } else if (step.scale != 1) {
+      SP_CHECK(execute::scale_in_place(out, step.scale));
+    }
+    return out;
+  }
+
+  Result<LocalTensor> all_reduce(const ProgramStep& step,
+                                 const LocalTensor& at) {
+    CollectiveCall call = call_of(step);
+    if (step.reduce_dtype != at.dtype()) {
+      SP_ASSIGN(const LocalTensor terms,
+                allocate(step.shape, step.reduce_dtype));
+      SP_CHECK(execute::copy_all(at, terms));
+      call.inputs = {terms};
+      call.outputs = {terms};
+      SP_CHECK(carry_out(step, std::move(call)));
+      SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+      SP_CHECK(execute::copy_all(terms, out, step.scale));
+      return out;
+    }
+    SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
+    call.inputs = {at};
+    call.outputs = {out};
+    SP_CHECK(carry_out(step, std::move(call)));
+    if (step.scale != 1) SP_CHECK(execute::scale_in_place(out, step.scale));
+    return out;
+  }
+
+  // Messages: among the ranks of a group, or between meshes.
+  Result<LocalTensor> exchange(const ProgramStep& step, const LocalTensor& at) {
+    LocalTensor out;
+    if (step.kind != CollectiveKind::kSendRecv || program_.result_shape) {
+      SP_ASSIGN(out, allocate(step.shape, program_.dtype));
+    }
+    if (step.group) {
+      CollectiveCall call = call_of(step);
+      for (const PeerCopies& peer : step.sends) {
+        Message& message = call.sends.emplace_back(Message{peer.peer, {}});
+        for (const RegionCopy& copy : peer.copies) {
+          message.pieces.push_back(execute::from_view(at, copy));
+        }
+      }
+      for (const PeerCopies& peer : step.receives) {
+        Message& message = call.receives.emplace_back(Message{peer.peer, {}});
+        for (const RegionCopy& copy : peer.copies) {
+          message.pieces.push_back(execute::to_view(out, copy));
+        }
+      }
+      SP_CHECK(carry_out(step, std::move(call)));
+    }
+    SP_CHECK(execute::run_copies(step.local, at, out));
+    return out;
+  }
+
+  const RedistributeProgram::Body& program_;
+  Communicator& communicator_;
+  const LocalTensor& source_;
+  const RunOptions& options_;
+  RunReport* report_;
+  std::shared_ptr<Meter> meter_;
+};
+
+}  // namespace
+
+Result<LocalTensor> run(const RedistributeProgram& program,
+                        Communicator& communicator, const LocalTensor& source,
+                        const RunOptions& options, RunReport* report) {
+  if (communicator.rank() != program.rank()) {
+    return fail(ErrorCode::kLocalTensor,
+                "the program of rank " + std::to_string(program.rank()) +
+                    " on the communicator of rank " +
+                    std::to_string(communicator.rank()),
+                "make a program for each rank");
+  }
+  return Run(program, communicator, source, options, report)();
+}
+
+}  // namespace shardprop

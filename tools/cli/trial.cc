@@ -1,0 +1,230 @@
+#include "cli/trial.h"
+
+#include "base/try.h"
+#include "cli/made_up_data.h"
+
+#include <shardprop/collective/thread_world.h>
+#include <shardprop/execute/executor.h>
+#include <shardprop/placement/local_region.h>
+#ifdef SHARDPROP_WITH_MPI
+#include <shardprop/mpi/mpi_world.h>
+#endif
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace shardprop::cli {
+namespace {
+
+std::uint64_t digest_of(const std::vector<std::byte>& bytes) {
+  std::uint64_t digest = 0xcbf29ce484222325ULL;
+  for (const std::byte byte : bytes) {
+    digest = (digest ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
+  }
+  return digest;
+}
+
+// The ranks of both meshes, each once, ascending.
+Group::Ranks ranks_of(const TensorSpec& src, const TensorSpec& dst) {
+  Group::Ranks ranks;
+  for (const TensorSpec* spec : {&src, &dst}) {
+    for (std::int64_t i = 0; i < spec->mesh().size(); ++i) {
+      ranks.push_back(spec->mesh().rank_at_index(i));
+    }
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+class RankTrial {
+ public:
+  RankTrial(const TensorSpec& src, const TensorSpec& dst,
+            const MadeUpData& data, const ProgramOf& program_of)
+      : src_(src), dst_(dst), data_(data), program_of_(program_of) {}
+
+  // One rank's part, at the end of which every rank knows everything.
+  Result<Trial> operator()(Communicator& communicator) const {
+    const std::int64_t rank = communicator.rank();
+    SP_ASSIGN(const Group group, Group::ranks(ranks_of(src_, dst_)));
+    SP_ASSIGN(const RedistributeProgram program, program_of_(rank));
+    LocalTensor source;
+    if (program.has_source()) {
+      SP_ASSIGN(source, data_.source(rank));
+    }
+    std::vector<std::byte> before(static_cast<std::size_t>(source.bytes()));
+    if (!before.empty()) {
+      std::memcpy(before.data(), source.data(), before.size());
+    }
+    SP_CHECK(communicator.barrier(group));
+    RunReport report;
+    const auto begin = std::chrono::steady_clock::now();
+    SP_ASSIGN(const LocalTensor out,
+              run(program, communicator, source, {}, &report));
+    const auto took = std::chrono::steady_clock::now() - begin;
+    const bool touched =
+        !before.empty() &&
+        std::memcmp(before.data(), source.data(), before.size()) != 0;
+
+    // By step, then memory and time.
+    std::vector<std::int64_t> figures = report.step_payload_bytes;
+    figures.push_back(report.peak_bytes);
+    figures.push_back(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+    Trial trial;
+    SP_CHECK(share(communicator, group, figures, trial));
+    SP_ASSIGN(const auto results, gather(communicator, group, out));
+    trial.wrong = touched ? "the source of rank " + std::to_string(rank)
+                          : data_.check(results);
+    trial.ok = trial.wrong.empty();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      trial.ranks.push_back(
+          {dst_.mesh().rank_at_index(static_cast<std::int64_t>(i)),
+           static_cast<std::int64_t>(results[i].size()),
+           digest_of(results[i])});
+    }
+    trial.prints = rank == 0;
+    return trial;
+  }
+
+ private:
+  // The most of every figure over all ranks.
+  static Result<void> share(Communicator& communicator, const Group& group,
+                            std::vector<std::int64_t>& figures, Trial& trial) {
+    const LocalTensor all = LocalTensor::wrap(
+        figures.data(), Dims{static_cast<std::int64_t>(figures.size())},
+        DType::kI64);
+    CollectiveCall call;
+    call.kind = CollectiveKind::kAllReduce;
+    call.op = ReduceOp::kMax;
+    call.inputs = {all};
+    call.outputs = {all};
+    SP_CHECK(communicator.run(group, std::move(call)));
+    trial.microseconds = static_cast<double>(figures.back()) / 1e3;
+    figures.pop_back();
+    trial.peak_bytes_per_rank = figures.back();
+    figures.pop_back();
+    for (const std::int64_t bytes : figures) {
+      trial.payload_bytes_per_rank += bytes;
+    }
+    return {};
+  }
+
+  // What every rank of the target ended with, in the order of its mesh.
+  Result<std::vector<std::vector<std::byte>>> gather(
+      Communicator& communicator, const Group& group,
+      const LocalTensor& out) const {
+    const DeviceMesh& mesh = dst_.mesh();
+    std::vector<std::vector<std::byte>> results(
+        static_cast<std::size_t>(mesh.size()));
+    const auto as_bytes = [](void* data, std::size_t size) {
+      return LocalTensor::wrap(data, Dims{static_cast<std::int64_t>(size)},
+                               DType::kU8);
+    };
+    CollectiveCall call;
+    call.kind = CollectiveKind::kAllGather;
+    const bool has = mesh.contains(communicator.rank());
+    call.inputs = {
+        as_bytes(out.data(), has ? static_cast<std::size_t>(out.bytes()) : 0)};
+    for (const std::int64_t rank : group.lists().front()) {
+      const auto index = mesh.index_of(rank);
+      if (!index) {
+        call.outputs.push_back(as_bytes(nullptr, 0));
+        continue;
+      }
+      auto& result = results[static_cast<std::size_t>(*index)];
+      const LocalRegion region =
+          local_region(dst_, mesh.coordinate_at_index(*index));
+      result.resize(static_cast<std::size_t>(region.numel() *
+                                             item_size(dst_.meta().dtype())));
+      call.outputs.push_back(as_bytes(result.data(), result.size()));
+    }
+    SP_CHECK(communicator.run(group, std::move(call)));
+    return results;
+  }
+
+  const TensorSpec& src_;
+  const TensorSpec& dst_;
+  const MadeUpData& data_;
+  const ProgramOf& program_of_;
+};
+
+Result<Trial> on_threads(const RankTrial& rank_trial,
+                         const Group::Ranks& ranks) {
+  std::vector<std::optional<Trial>> trials(
+      static_cast<std::size_t>(ranks.back() + 1));
+  const auto ends = run_ranks(
+      ranks.back() + 1, {}, [&](Communicator& communicator) -> Result<void> {
+        const std::int64_t rank = communicator.rank();
+        if (!std::binary_search(ranks.begin(), ranks.end(), rank)) return {};
+        SP_ASSIGN(trials[static_cast<std::size_t>(rank)],
+                  rank_trial(communicator));
+        return {};
+      });
+  // A rank's own error says more than what others make of it.
+  const Error* first = nullptr;
+  for (const Result<void>& end : ends) {
+    if (end) continue;
+    if (first == nullptr || first->code == ErrorCode::kRankFailed) {
+      first = &end.error();
+    }
+  }
+  if (first != nullptr) return fail(*first);
+  Trial all = *std::move(trials[0]);
+  for (const auto& trial : trials) {
+    if (trial && all.ok && !trial->ok) {
+      all.ok = false;
+      all.wrong = trial->wrong;
+    }
+  }
+  return all;
+}
+
+Result<Trial> on_mpi(const RankTrial& rank_trial, const Group::Ranks& ranks) {
+#ifdef SHARDPROP_WITH_MPI
+  SP_ASSIGN(const std::unique_ptr<Communicator> world, mpi_communicator());
+  if (world->size() <= ranks.back()) {
+    return fail(
+        Error{ErrorCode::kInvalidArgument,
+              "the meshes reach up to rank " + std::to_string(ranks.back()) +
+                  ", MPI has started " + std::to_string(world->size()) +
+                  (world->size() == 1 ? " process" : " processes"),
+              "--run mpi",
+              {},
+              "start it by mpirun -n " + std::to_string(ranks.back() + 1)});
+  }
+  if (!std::binary_search(ranks.begin(), ranks.end(), world->rank())) {
+    return Trial{.prints = false};
+  }
+  return rank_trial(*world);
+#else
+  static_cast<void>(rank_trial);
+  static_cast<void>(ranks);
+  return fail(Error{ErrorCode::kEngineMissing,
+                    "this shardprop was built without MPI",
+                    "--run mpi",
+                    {},
+                    "build it where MPI is installed"});
+#endif
+}
+
+}  // namespace
+
+Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
+                      const TensorSpec& dst, const ProgramOf& program_of) {
+  const MadeUpData data(src, dst);
+  const RankTrial rank_trial(src, dst, data, program_of);
+  const Group::Ranks ranks = ranks_of(src, dst);
+  if (engine == "local") return on_threads(rank_trial, ranks);
+  if (engine == "mpi") return on_mpi(rank_trial, ranks);
+  return fail(Error{ErrorCode::kEngineMissing,
+                    "this shardprop was built without NCCL",
+                    "--run nccl",
+                    {},
+                    "run on local or mpi"});
+}
+
+}  // namespace shardprop::cli

@@ -1,0 +1,44 @@
+// A redistribution tried out: made-up data, run on real ranks, every byte of
+// every rank compared with what the layouts say.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/execute/redistribute_program.h>
+#include <shardprop/placement/tensor_spec.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop::cli {
+
+struct TrialRank {
+  std::int64_t rank = 0;
+  std::int64_t bytes = 0;
+  std::uint64_t digest = 0;  // FNV-1a of the rank's result
+};
+
+struct Trial {
+  bool ok = true;
+  std::string wrong;  // the first mismatch
+  std::int64_t payload_bytes_per_rank = 0;
+  std::int64_t peak_bytes_per_rank = 0;
+  double microseconds = 0;       // of the slowest rank
+  std::vector<TrialRank> ranks;  // those of the target
+  bool prints = true;            // whether this process is to tell
+};
+
+using ProgramOf = std::function<Result<RedistributeProgram>(std::int64_t rank)>;
+
+// `engine` is local, mpi or nccl. Under MPI every process makes the call; those
+// whose rank takes no part return an empty trial.
+//
+// Errors: kInvalidArgument (fewer processes than ranks), kEngineMissing, and
+// those of the programs and of their runs.
+Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
+                      const TensorSpec& dst, const ProgramOf& program_of);
+
+}  // namespace shardprop::cli
