@@ -182,9 +182,8 @@ Error NcclHub::post_mortem(const NcclOp& op,
                            std::chrono::milliseconds timeout) {
   const auto before = bootstrap_->timeout();
   bootstrap_->set_timeout(timeout / 4);
-  const Result<void> all_there = bootstrap_->run(
-      op.group().group,
-      {.kind = CollectiveKind::kSendRecv, .where = "after " + op.describe()});
+  const Result<void> all_there =
+      bootstrap_->barrier(op.group().group, "after " + op.describe());
   bootstrap_->set_timeout(before);
   if (!all_there) return all_there.error();
   return {ErrorCode::kTimeout, op.describe() + " did not finish within " +

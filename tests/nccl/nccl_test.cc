@@ -129,7 +129,7 @@ TEST_CASE("in checked mode mismatches are named before anything is queued") {
   for (const Result<void>& end : ends) {
     REQUIRE_FALSE(end.has_value());
     CHECK(mentions(end.error(), "calls all_reduce(sum) of f32[8] (step 1)"));
-    CHECK(mentions(end.error(), "calls send_recv (barrier)"));
+    CHECK(mentions(end.error(), "calls all_gather of u8[1] (barrier)"));
   }
 }
 

@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace shardprop {
 
@@ -94,8 +95,9 @@ class Communicator {
   Result<std::shared_ptr<Work>> start(const Group& group, CollectiveCall call);
   // start() and wait().
   Result<void> run(const Group& group, CollectiveCall call);
-  // Returns when every member of the group has come.
-  Result<void> barrier(const Group& group);
+  // Returns when every member of the group has come. Counts no payload.
+  Result<void> barrier(const Group& group,
+                       const std::string& where = "barrier");
 
   // Memory of the kind the engine likes best, uninitialised, row-major.
   // Errors: kTensorMeta, kOutOfMemory.
