@@ -360,11 +360,12 @@ Result<void> check_call(CollectiveCall& call, std::int64_t ranks,
   return check_overlap(call, n, me);
 }
 
-bool on_host(const CollectiveCall& call) {
-  const auto all = [](const std::vector<LocalTensor>& tensors) {
-    return std::all_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-      return tensor.device().type == DeviceType::kHost;
-    });
+bool all_on(const CollectiveCall& call, Device device) {
+  const auto all = [device](const std::vector<LocalTensor>& tensors) {
+    return std::all_of(
+        tensors.begin(), tensors.end(), [device](const auto& tensor) {
+          return tensor.device() == device || tensor.numel() == 0;
+        });
   };
   const auto all_messages = [&all](const std::vector<Message>& messages) {
     return std::all_of(messages.begin(), messages.end(),

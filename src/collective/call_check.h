@@ -15,8 +15,8 @@ namespace shardprop::collective {
 Result<void> check_call(CollectiveCall& call, std::int64_t ranks,
                         std::int64_t index);
 
-// Whether all its tensors are in host memory.
-bool on_host(const CollectiveCall& call);
+// Whether all its tensors that have elements are there.
+bool all_on(const CollectiveCall& call, Device device);
 
 // Of all members, by index; each has passed check_call(). Error:
 // kCollectiveMismatch, naming two ranks that differ.

@@ -34,9 +34,20 @@ Result<void> Communicator::run(const Group& group, CollectiveCall call) {
   return work->wait();
 }
 
-Result<void> Communicator::barrier(const Group& group) {
-  // An exchange in which nobody has anything to send.
-  return run(group, {.kind = CollectiveKind::kSendRecv, .where = "barrier"});
+Result<void> Communicator::barrier(const Group& group,
+                                   const std::string& where) {
+  // Nobody has a byte of everyone before everyone has come.
+  SP_ASSIGN(const LocalTensor mine, allocate({1}, DType::kU8));
+  SP_ASSIGN(const LocalTensor all, allocate({group.size()}, DType::kU8));
+  CollectiveCall call{
+      .kind = CollectiveKind::kAllGather, .inputs = {mine}, .where = where};
+  for (std::int64_t r = 0; r < group.size(); ++r) {
+    call.outputs.push_back(all.narrow(0, r, 1));
+  }
+  const std::int64_t payload = payload_bytes_;
+  const Result<void> done = run(group, std::move(call));
+  payload_bytes_ = payload;
+  return done;
 }
 
 Result<LocalTensor> Communicator::allocate(const Dims& sizes, DType dtype) {

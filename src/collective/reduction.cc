@@ -71,21 +71,29 @@ bool reduces(ReduceOp op, DType dtype) {
 
 kernels::Status reduce_terms(ReduceOp op, std::span<const LocalTensor> terms,
                              const LocalTensor& out) {
+  return reduce_terms(op, terms, out, [](const kernels::ReduceIntoArgs& args) {
+    return kernels::cpu::reduce_into(args);
+  });
+}
+
+kernels::Status reduce_terms(ReduceOp op, std::span<const LocalTensor> terms,
+                             const LocalTensor& out,
+                             const ReduceKernel& kernel) {
   if (is_complex(out.dtype())) {
     std::vector<LocalTensor> parts;
     parts.reserve(terms.size());
     for (const LocalTensor& term : terms) parts.push_back(as_real(term));
-    return reduce_terms(op, parts, as_real(out));
+    return reduce_terms(op, parts, as_real(out), kernel);
   }
   std::vector<kernels::TensorView> views;
   views.reserve(terms.size());
   for (const LocalTensor& term : terms) views.push_back(kernel_view(term));
   const double scale =
       op == ReduceOp::kAvg ? 1.0 / static_cast<double>(terms.size()) : 1.0;
-  return kernels::cpu::reduce_into({.op = kernel_op(op),
-                                    .inputs = views,
-                                    .out = mutable_kernel_view(out),
-                                    .scale = scale});
+  return kernel({.op = kernel_op(op),
+                 .inputs = views,
+                 .out = mutable_kernel_view(out),
+                 .scale = scale});
 }
 
 kernels::Status scale_into(const LocalTensor& in, double factor,

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <shardprop/collective/local_tensor.h>
+#include <shardprop/kernels/reduce_into.h>
 #include <shardprop/kernels/status.h>
 #include <shardprop/placement/placement.h>
 
+#include <functional>
 #include <span>
 
 namespace shardprop::collective {
@@ -19,6 +21,12 @@ bool reduces(ReduceOp op, DType dtype);
 // and dtype; `out` apart from the terms or the very view of one of them.
 kernels::Status reduce_terms(ReduceOp op, std::span<const LocalTensor> terms,
                              const LocalTensor& out);
+// The same by another kernel than the host's.
+using ReduceKernel =
+    std::function<kernels::Status(const kernels::ReduceIntoArgs&)>;
+kernels::Status reduce_terms(ReduceOp op, std::span<const LocalTensor> terms,
+                             const LocalTensor& out,
+                             const ReduceKernel& kernel);
 
 // out = in * factor, of floats and complex numbers.
 kernels::Status scale_into(const LocalTensor& in, double factor,

@@ -59,9 +59,14 @@ void ThreadCommunicator::abort(const Error& reason) {
   hub_->fail(std::move(failure));
 }
 
+std::optional<Error> ThreadCommunicator::failure() {
+  if (!hub_->failed()) return std::nullopt;
+  return hub_->failure();
+}
+
 Result<std::shared_ptr<Work>> ThreadCommunicator::do_start(
     const Group& group, Group::Place place, CollectiveCall call) {
-  if (!on_host(call)) {
+  if (!all_on(call, Device{})) {
     return shardprop::fail(Error{ErrorCode::kCollectiveDevice,
                                  "threads exchange host memory only",
                                  call.where});

@@ -4,6 +4,7 @@
 #include "collective/thread_hub.h"
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 namespace shardprop::collective {
@@ -14,6 +15,7 @@ class ThreadCommunicator final : public Communicator {
   ~ThreadCommunicator() override;
 
   void abort(const Error& reason) override;
+  std::optional<Error> failure() override;
 
  protected:
   Result<std::shared_ptr<Work>> do_start(const Group& group, Group::Place place,

@@ -6,13 +6,10 @@
 
 namespace shardprop::mpi {
 
-// By MPI's own collectives where it has them. Every choice made here depends
-// only on what all members know, so that all choose alike; and nothing but the
-// first posts, which all members make in the order of their calls, are
-// collective calls.
+// By MPI's own collectives where it has them, else between members. Every
+// choice made here depends only on what all members know, so that all choose
+// alike; and nothing but the first posts, which all members make in the order
+// of their calls, are collective calls.
 Result<void> post_natively(MpiOp& op, const NanOps& nan_ops);
-
-// By messages between members alone, with reductions in rank order.
-Result<void> post_directly(MpiOp& op);
 
 }  // namespace shardprop::mpi

@@ -47,18 +47,23 @@ void MpiCommunicator::abort(const Error& reason) {
   hub_->fail(std::move(failure), true);
 }
 
+std::optional<Error> MpiCommunicator::failure() {
+  hub_->progress();
+  return hub_->failure();
+}
+
 Result<std::shared_ptr<Work>> MpiCommunicator::do_start(const Group& group,
                                                         Group::Place place,
                                                         CollectiveCall call) {
   SP_CHECK(hub_->check_thread());
-  if (!collective::on_host(call)) {
+  if (!collective::all_on(call, Device{})) {
     return fail(Error{ErrorCode::kCollectiveDevice,
                       "MPI exchanges host memory only", call.where});
   }
   hub_->progress();
   if (hub_->failure()) return fail(*hub_->failure());
   SP_ASSIGN(MpiGroup* const of, hub_->group(group, place, timeout()));
-  auto op = std::make_shared<MpiOp>(*of, std::move(call), of->calls++,
+  auto op = std::make_shared<MpiOp>(*of, std::move(call),
                                     hub_->options().largest_part);
   hub_->add(op);
   const Result<void> posted =

@@ -4,6 +4,7 @@
 #include "mpi/mpi_hub.h"
 
 #include <memory>
+#include <optional>
 
 namespace shardprop::mpi {
 
@@ -12,6 +13,7 @@ class MpiCommunicator final : public Communicator {
   explicit MpiCommunicator(std::shared_ptr<MpiHub> hub);
 
   void abort(const Error& reason) override;
+  std::optional<Error> failure() override;
 
  protected:
   Result<std::shared_ptr<Work>> do_start(const Group& group, Group::Place place,

@@ -4,9 +4,9 @@
 #include <shardprop/collective/kernel_view.h>
 
 #include "base/try.h"
+#include "collective/reduction.h"
 
 #include <algorithm>
-#include <memory>
 
 namespace shardprop::mpi {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::int64_t kCallsInFlight = 8192;
 }  // namespace
 
 int MpiOp::tag() const {
-  return static_cast<int>(number_ % kCallsInFlight * kStages + stage_);
+  return static_cast<int>(number() % kCallsInFlight * kStages + stage());
 }
 
 Result<void> MpiOp::send(std::int64_t peer, const LocalTensor& from) {
@@ -52,27 +52,18 @@ Result<void> MpiOp::receive(std::int64_t peer, const LocalTensor& into) {
   return {};
 }
 
-Result<LocalTensor> MpiOp::stage_memory(const Dims& sizes, DType dtype) {
-  SP_ASSIGN(LocalTensor memory, LocalTensor::empty(sizes, dtype));
-  staging_.push_back(memory);
-  return memory;
+Result<void> MpiOp::copy(const LocalTensor& from, const LocalTensor& to) {
+  return shardprop::copy(from, to);
 }
 
-Result<LocalTensor> MpiOp::packed(const LocalTensor& tensor) {
-  if (tensor.is_contiguous()) return tensor;
-  SP_ASSIGN(LocalTensor out, stage_memory(tensor.sizes(), tensor.dtype()));
-  SP_CHECK(copy(tensor, out));
-  return out;
+Result<void> MpiOp::reduce(ReduceOp op, std::span<const LocalTensor> terms,
+                           const LocalTensor& out) {
+  const kernels::Status status = collective::reduce_terms(op, terms, out);
+  if (status.ok()) return {};
+  return fail(ErrorCode::kEngine, status.message());
 }
 
-Result<LocalTensor> MpiOp::landing(const LocalTensor& output) {
-  if (output.is_contiguous()) return output;
-  SP_ASSIGN(LocalTensor out, stage_memory(output.sizes(), output.dtype()));
-  unpack(out, output);
-  return out;
-}
-
-Result<bool> MpiOp::requests_done() {
+Result<bool> MpiOp::through() {
   if (requests_.empty()) return true;
   int done = 0;
   std::vector<MPI_Status> statuses(requests_.size());
@@ -87,72 +78,6 @@ Result<bool> MpiOp::requests_done() {
   SP_CHECK(checked(code, "MPI_Testall"));
   if (done != 0) requests_.clear();
   return done != 0;
-}
-
-Result<void> MpiOp::finish() {
-  for (const auto& [from, to] : unpack_) SP_CHECK(copy(from, to));
-  return {};
-}
-
-void MpiOp::advance() {
-  while (!over_) {
-    const Result<bool> done = requests_done();
-    if (done && !*done) return;
-    Result<void> next;
-    if (!done) {
-      next = fail(done.error());
-    } else if (stages_.empty()) {
-      next = finish();
-      over_ = true;
-    } else {
-      const Stage stage = std::move(stages_.front());
-      stages_.pop_front();
-      ++stage_;
-      next = stage(*this);
-    }
-    if (!next) {
-      error_ = std::move(next).error();
-      over_ = true;
-    }
-    // With requests under way after an error memory is not to be freed; the
-    // hub abandons it.
-    if (over_ && requests_.empty()) {
-      call_.inputs.clear();
-      call_.outputs.clear();
-      call_.sends.clear();
-      call_.receives.clear();
-      staging_.clear();
-      unpack_.clear();
-    }
-  }
-}
-
-std::int64_t MpiOp::abandon(const Error& error) {
-  if (!error_) error_ = error;
-  over_ = true;
-  stages_.clear();
-  if (requests_.empty()) return 0;
-  std::int64_t bytes = 0;
-  std::vector<LocalTensor> held = std::move(staging_);
-  held.insert(held.end(), call_.inputs.begin(), call_.inputs.end());
-  held.insert(held.end(), call_.outputs.begin(), call_.outputs.end());
-  for (const auto* messages : {&call_.sends, &call_.receives}) {
-    for (const Message& message : *messages) {
-      held.insert(held.end(), message.pieces.begin(), message.pieces.end());
-    }
-  }
-  for (const LocalTensor& tensor : held) bytes += tensor.bytes();
-  // Requests of collectives cannot be cancelled: what they may touch has to
-  // outlive them, and nothing tells when they end.
-  auto leaked = std::make_unique<std::vector<LocalTensor>>(std::move(held));
-  static_cast<void>(leaked.release());
-  requests_.clear();
-  return bytes;
-}
-
-std::string MpiOp::describe() const {
-  return "call " + std::to_string(number_) + " of group " +
-         to_string(group_.ranks) + ", " + to_string(call_);
 }
 
 }  // namespace shardprop::mpi

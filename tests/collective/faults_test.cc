@@ -169,7 +169,7 @@ TEST_CASE("who is late is named with what it does instead") {
     CHECK(end.error().code == ErrorCode::kTimeout);
     CHECK(mentions(end.error(),
                    "rank 2 did not come to call 0 of group "
-                   "{0,1,2}, send_recv (barrier) within 200 ms"));
+                   "{0,1,2}, all_gather of u8[1] (barrier) within 200 ms"));
     CHECK(mentions(end.error(),
                    "rank 2 is in call 0 of group {1,2}, send_recv (cuddle)"));
   }

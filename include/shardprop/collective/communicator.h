@@ -35,6 +35,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace shardprop {
 
@@ -93,8 +95,9 @@ class Communicator {
   Result<std::shared_ptr<Work>> start(const Group& group, CollectiveCall call);
   // start() and wait().
   Result<void> run(const Group& group, CollectiveCall call);
-  // Returns when every member of the group has come.
-  Result<void> barrier(const Group& group);
+  // Returns when every member of the group has come. Counts no payload.
+  Result<void> barrier(const Group& group,
+                       const std::string& where = "barrier");
 
   // Memory of the kind the engine likes best, uninitialised, row-major.
   // Errors: kTensorMeta, kOutOfMemory.
@@ -103,6 +106,10 @@ class Communicator {
   // Tells all ranks that this one cannot go on: their waits end with
   // kRankFailed and `reason`.
   virtual void abort(const Error& reason) = 0;
+
+  // The failure that this world has seen, if any: what every later call will
+  // return. Hears what other ranks say; never blocks.
+  virtual std::optional<Error> failure() { return std::nullopt; }
 
   CommunicatorStats stats() const;
 

@@ -1,0 +1,110 @@
+// StagedOp: one rank's part of one collective on an engine that sends messages:
+// what is on its way, what is to be done when that is through, and the memory
+// that may be touched until then.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/collective_call.h>
+#include <shardprop/collective/group.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop::collective {
+
+class StagedOp {
+ public:
+  using Stage = std::function<Result<void>(StagedOp&)>;
+
+  // `ranks` outlives it; `number` counts the calls of the group.
+  StagedOp(const Group::Ranks& ranks, std::int64_t index, std::int64_t number,
+           CollectiveCall call)
+      : ranks_(ranks), index_(index), number_(number), call_(std::move(call)) {}
+  StagedOp(const StagedOp&) = delete;
+  StagedOp& operator=(const StagedOp&) = delete;
+  virtual ~StagedOp() = default;
+
+  const Group::Ranks& ranks() const { return ranks_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(ranks_.size()); }
+  std::int64_t index() const { return index_; }
+  std::int64_t number() const { return number_; }
+  const CollectiveCall& call() const { return call_; }
+
+  // Posts between members. The tensors are contiguous and stay; what is empty
+  // is not sent.
+  virtual Result<void> send(std::int64_t peer, const LocalTensor& from) = 0;
+  virtual Result<void> receive(std::int64_t peer, const LocalTensor& into) = 0;
+  // On this rank, behind what was posted in stages before.
+  virtual Result<void> copy(const LocalTensor& from, const LocalTensor& to) = 0;
+  virtual Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
+                              const LocalTensor& out) = 0;
+
+  // To be run, in order, when all that was posted before is through.
+  void then(Stage stage) { stages_.push_back(std::move(stage)); }
+  // Runs the first stage now.
+  Result<void> begin(const Stage& stage);
+
+  // Memory that lives as long as the operation.
+  Result<LocalTensor> stage_memory(const Dims& sizes, DType dtype);
+  // The tensor itself, or a contiguous copy of it.
+  Result<LocalTensor> packed(const LocalTensor& tensor);
+  // Where `output` can be received: itself, or staging that is copied to it in
+  // the end.
+  Result<LocalTensor> landing(const LocalTensor& output);
+  // Copies staging to where it belongs, in the end.
+  void unpack(const LocalTensor& from, const LocalTensor& to) {
+    unpack_.emplace_back(from, to);
+  }
+
+  // Goes as far as it can without waiting.
+  void advance();
+  bool over() const { return over_; }
+  // Precondition: over().
+  const std::optional<Error>& error() const { return error_; }
+  // Ends it with an error. Bytes that the engine may touch still, which are
+  // never freed.
+  std::int64_t abandon(const Error& error);
+
+  // "call 5 of group {0,1}, all_reduce(sum) of f32[8]".
+  std::string describe() const;
+
+  bool dropped = false;  // nobody will wait for it
+
+ protected:
+  virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype) = 0;
+  // Around the posts of one stage.
+  virtual Result<void> open_posts() { return {}; }
+  virtual Result<void> close_posts() { return {}; }
+  // Whether the next stage may run; when none is left, whether all is through.
+  virtual Result<bool> through() = 0;
+  // Whether the engine may still touch memory of the operation.
+  virtual bool busy() const = 0;
+  // Lets go of what is on its way, without waiting.
+  virtual void forget() = 0;
+
+  int stage() const { return stage_; }
+  // Whether through() is asked for the last time.
+  bool is_last() const { return stages_.empty() && unpack_.empty(); }
+
+ private:
+  void release();
+
+  const Group::Ranks& ranks_;
+  std::int64_t index_;
+  std::int64_t number_;
+  CollectiveCall call_;
+  int stage_ = 0;
+  std::deque<Stage> stages_;
+  std::vector<LocalTensor> staging_;
+  std::vector<std::pair<LocalTensor, LocalTensor>> unpack_;
+  bool over_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace shardprop::collective

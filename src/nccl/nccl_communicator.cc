@@ -1,0 +1,128 @@
+#include "nccl/nccl_communicator.h"
+
+#include <shardprop/base/error.h>
+
+#include "base/try.h"
+#include "collective/call_check.h"
+#include "collective/call_record.h"
+#include "nccl/nccl_collectives.h"
+
+#include <utility>
+
+namespace shardprop {
+namespace nccl {
+namespace {
+
+class NcclWork final : public Work {
+ public:
+  NcclWork(std::shared_ptr<NcclHub> hub, std::shared_ptr<NcclOp> op,
+           std::chrono::milliseconds timeout)
+      : hub_(std::move(hub)), op_(std::move(op)), timeout_(timeout) {}
+  ~NcclWork() override { op_->dropped = true; }
+
+  bool is_done() override {
+    if (!op_->over()) hub_->progress();
+    return op_->over();
+  }
+  Result<void> wait() override { return hub_->wait(*op_, timeout_); }
+
+ private:
+  std::shared_ptr<NcclHub> hub_;
+  std::shared_ptr<NcclOp> op_;
+  std::chrono::milliseconds timeout_;
+};
+
+// Checked mode: by the bootstrap, before anything is queued.
+Result<void> match(Communicator& bootstrap, const Group& group,
+                   Group::Place place, const CollectiveCall& call) {
+  const Group::Ranks& ranks =
+      group.lists()[static_cast<std::size_t>(place.list)];
+  const collective::CallRecords mine = collective::call_records(call, ranks);
+  const collective::CallRecords theirs = collective::no_records(ranks);
+  CollectiveCall exchange{.kind = CollectiveKind::kAllToAll,
+                          .where = "check of " + to_string(call)};
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto peer = static_cast<std::int64_t>(r);
+    exchange.sends.push_back({peer, {collective::record_bytes(mine, r)}});
+    exchange.receives.push_back({peer, {collective::record_bytes(theirs, r)}});
+  }
+  SP_CHECK(bootstrap.run(group, std::move(exchange)));
+  return collective::compare_records(
+      ranks, static_cast<std::size_t>(place.index), *mine, *theirs);
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclHub> hub,
+                                   const CommunicatorOptions& options)
+    : Communicator(hub->bootstrap().rank(), hub->bootstrap().size(),
+                   Engine::kNccl, options),
+      hub_(std::move(hub)) {}
+
+Result<LocalTensor> NcclCommunicator::allocate(const Dims& sizes, DType dtype) {
+  return hub_->queue().allocate(sizes, dtype);
+}
+
+void NcclCommunicator::abort(const Error& reason) { hub_->fail(reason, true); }
+
+std::optional<Error> NcclCommunicator::failure() {
+  hub_->progress();
+  if (!hub_->failure()) {
+    if (auto heard = hub_->bootstrap().failure()) hub_->fail(*heard, false);
+  }
+  return hub_->failure();
+}
+
+Result<std::shared_ptr<Work>> NcclCommunicator::do_start(const Group& group,
+                                                         Group::Place place,
+                                                         CollectiveCall call) {
+  if (!collective::all_on(call, hub_->queue().device())) {
+    return fail(Error{ErrorCode::kCollectiveDevice,
+                      "this NCCL communicator exchanges memory of " +
+                          to_string(hub_->queue().device()) + " only",
+                      call.where});
+  }
+  if (const auto failed = failure()) return fail(*failed);
+  const auto stop = [this](const Error& error) {
+    hub_->fail(error, true);
+    return fail(error);
+  };
+  if (checked()) {
+    if (const auto met = match(hub_->bootstrap(), group, place, call); !met) {
+      return stop(met.error());
+    }
+  }
+  const auto of = hub_->group(group, place, timeout());
+  if (!of) return stop(of.error());
+  auto op = std::make_shared<NcclOp>(*hub_, **of, std::move(call));
+  hub_->add(op);
+  if (const auto posted = post(*op); !posted) return stop(posted.error());
+  return std::make_shared<NcclWork>(hub_, std::move(op), timeout());
+}
+
+void NcclCommunicator::add_engine_stats(CommunicatorStats& stats) const {
+  hub_->add_stats(stats);
+}
+
+std::unique_ptr<Communicator> nccl_communicator_on(
+    const NcclApi& api, std::unique_ptr<DeviceQueue> queue,
+    std::unique_ptr<Communicator> bootstrap,
+    const CommunicatorOptions& options) {
+  bootstrap->set_timeout(options.timeout);
+  return std::make_unique<NcclCommunicator>(
+      std::make_shared<NcclHub>(api, std::move(queue), std::move(bootstrap)),
+      options);
+}
+
+}  // namespace nccl
+
+Result<std::unique_ptr<Communicator>> nccl_communicator(
+    std::unique_ptr<Communicator> bootstrap, const NcclOptions& options) {
+  SP_ASSIGN(const nccl::NcclApi api, nccl::load_nccl(options.library));
+  SP_ASSIGN(std::unique_ptr<nccl::DeviceQueue> queue,
+            nccl::cuda_queue(options.device));
+  return nccl::nccl_communicator_on(api, std::move(queue), std::move(bootstrap),
+                                    options.common);
+}
+
+}  // namespace shardprop

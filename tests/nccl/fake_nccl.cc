@@ -1,0 +1,327 @@
+#include "nccl/fake_nccl.h"
+
+#include <shardprop/collective/kernel_view.h>
+
+#include "collective/reduction.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop::testing {
+namespace {
+
+constexpr int kInvalidUsage = 5;
+
+using Bytes = std::vector<char>;
+using Step = std::function<bool()>;  // whether it is done
+
+// What the members of one communicator share.
+struct FakeWorld {
+  std::mutex mutex;
+  int size = 0;
+  int joined = 0;
+  std::map<std::pair<int, int>, std::deque<Bytes>> mail;    // by source, target
+  std::map<long, std::vector<std::optional<Bytes>>> given;  // by call
+};
+
+struct FakeComm {
+  std::shared_ptr<FakeWorld> world;
+  int rank = 0;
+  long calls = 0;
+};
+
+struct Registry {
+  std::mutex mutex;
+  long ids = 0;
+  std::map<std::string, std::shared_ptr<FakeWorld>> worlds;
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+std::atomic<int> broken = 0;
+std::atomic<int> made = 0;
+std::atomic<int> aborted = 0;
+std::atomic<int> destroyed = 0;
+
+class FakeQueue final : public nccl::DeviceQueue {
+ public:
+  void* stream() const override { return const_cast<FakeQueue*>(this); }
+  Device device() const override { return {}; }
+  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
+    return LocalTensor::empty(sizes, dtype);
+  }
+  Result<void> copy(const LocalTensor& from, const LocalTensor& to) override {
+    push([from, to] { return shardprop::copy(from, to).has_value(); });
+    return {};
+  }
+  Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
+                      const LocalTensor& out) override {
+    push([op, kept = std::vector(terms.begin(), terms.end()), out] {
+      return collective::reduce_terms(op, kept, out).ok();
+    });
+    return {};
+  }
+
+  void push(Step step) {
+    steps_.push_back(std::move(step));
+    ++pushed_;
+  }
+  bool ran(long count) {
+    while (!steps_.empty() && steps_.front()()) {
+      steps_.pop_front();
+      ++ran_;
+    }
+    return ran_ >= count;
+  }
+
+  class FakeMark final : public Mark {
+   public:
+    FakeMark(FakeQueue& queue, long count) : queue_(queue), count_(count) {}
+    Result<bool> reached() override { return queue_.ran(count_); }
+
+   private:
+    FakeQueue& queue_;
+    long count_;
+  };
+  Result<std::unique_ptr<Mark>> mark() override {
+    return std::make_unique<FakeMark>(*this, pushed_);
+  }
+
+ private:
+  std::deque<Step> steps_;
+  long pushed_ = 0;
+  long ran_ = 0;
+};
+
+// Of this thread's open group.
+thread_local int depth = 0;
+thread_local std::vector<std::pair<FakeQueue*, Step>> grouped;
+
+int enqueue(nccl::Stream stream, Step step) {
+  grouped.emplace_back(static_cast<FakeQueue*>(stream), std::move(step));
+  if (depth > 0) return nccl::kSuccess;
+  for (auto& [queue, alone] : grouped) queue->push(std::move(alone));
+  grouped.clear();
+  return nccl::kSuccess;
+}
+
+std::int64_t size_of(int type) {
+  constexpr std::int64_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+  return kSizes[type];
+}
+
+DType dtype_of(int type) {
+  constexpr DType kTypes[] = {
+      DType::kI8,  DType::kU8,  DType::kI32, DType::kU32, DType::kI64,
+      DType::kU64, DType::kF16, DType::kF32, DType::kF64, DType::kBF16};
+  return kTypes[type];
+}
+
+ReduceOp op_of(int op) {
+  constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProduct,
+                               ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg};
+  return kOps[op];
+}
+
+// Gives everyone `count` bytes of mine; `use` gets everyone's when all are
+// there.
+int share(nccl::Comm handle, nccl::Stream stream, const void* from,
+          std::size_t count,
+          std::function<void(const std::vector<std::optional<Bytes>>&)> use) {
+  auto* comm = static_cast<FakeComm*>(handle);
+  const long call = comm->calls++;
+  const auto world = comm->world;
+  const int rank = comm->rank;
+  return enqueue(stream, [=, given = false]() mutable {
+    const std::lock_guard lock(world->mutex);
+    auto& all = world->given[call];
+    all.resize(static_cast<std::size_t>(world->size));
+    if (!given) {
+      const auto* at = static_cast<const char*>(from);
+      all[static_cast<std::size_t>(rank)].emplace(at, at + count);
+      given = true;
+    }
+    for (const auto& one : all) {
+      if (!one) return false;
+    }
+    use(all);
+    return true;
+  });
+}
+
+// The reduction of everyone's bytes from `begin` on.
+void reduce_bytes(const std::vector<std::optional<Bytes>>& all,
+                  std::size_t begin, std::size_t count, int type, int op,
+                  void* into) {
+  std::vector<LocalTensor> terms;
+  const Dims sizes{static_cast<std::int64_t>(count)};
+  for (const auto& one : all) {
+    terms.push_back(LocalTensor::wrap(const_cast<char*>(one->data()) + begin,
+                                      sizes, dtype_of(type)));
+  }
+  if (!collective::reduce_terms(op_of(op), terms,
+                                LocalTensor::wrap(into, sizes, dtype_of(type)))
+           .ok()) {
+    broken = kInvalidUsage;
+  }
+}
+
+}  // namespace
+
+void break_fake_nccl(int code) { broken = code; }
+
+FakeCounts fake_counts() { return {made, aborted, destroyed}; }
+
+std::unique_ptr<nccl::DeviceQueue> fake_queue() {
+  return std::make_unique<FakeQueue>();
+}
+
+nccl::NcclApi fake_nccl() {
+  using nccl::Comm;
+  using nccl::kSuccess;
+  using nccl::Stream;
+  nccl::NcclApi api;
+  api.get_version = [](int* version) {
+    *version = 22809;
+    return int{kSuccess};
+  };
+  api.get_unique_id = [](nccl::UniqueId* id) {
+    const std::lock_guard lock(registry().mutex);
+    const std::string name = "fake " + std::to_string(registry().ids++);
+    std::memset(id, 0, sizeof(*id));
+    std::memcpy(id->internal, name.data(), name.size());
+    return int{kSuccess};
+  };
+  api.comm_init_rank_config = [](Comm* comm, int ranks, nccl::UniqueId id,
+                                 int rank, nccl::Config* config) {
+    if (config->blocking != 0) return kInvalidUsage;
+    const std::lock_guard lock(registry().mutex);
+    auto& world = registry().worlds[id.internal];
+    if (world == nullptr) world = std::make_shared<FakeWorld>();
+    const std::lock_guard inside(world->mutex);
+    world->size = ranks;
+    ++world->joined;
+    *comm = new FakeComm{world, rank};
+    ++made;
+    return int{nccl::kInProgress};
+  };
+  api.comm_get_async_error = [](Comm comm, int* state) {
+    const auto& world = static_cast<FakeComm*>(comm)->world;
+    const std::lock_guard lock(world->mutex);
+    *state =
+        world->joined < world->size ? int{nccl::kInProgress} : broken.load();
+    return int{kSuccess};
+  };
+  api.comm_abort = [](Comm comm) {
+    delete static_cast<FakeComm*>(comm);
+    ++aborted;
+    return int{kSuccess};
+  };
+  api.comm_destroy = [](Comm comm) {
+    delete static_cast<FakeComm*>(comm);
+    ++destroyed;
+    return int{kSuccess};
+  };
+  api.group_start = [] {
+    ++depth;
+    return int{kSuccess};
+  };
+  api.group_end = [] {
+    if (--depth > 0 || grouped.empty()) return int{kSuccess};
+    // One entry of the stream, in which all make headway together.
+    FakeQueue* const queue = grouped[0].first;
+    auto steps = std::make_shared<std::vector<Step>>();
+    for (auto& [of, step] : grouped) steps->push_back(std::move(step));
+    grouped.clear();
+    queue->push([steps] {
+      std::erase_if(*steps, [](Step& step) { return step(); });
+      return steps->empty();
+    });
+    return int{nccl::kInProgress};
+  };
+  api.send = [](const void* from, std::size_t count, int type, int peer,
+                Comm comm, Stream stream) {
+    if (depth == 0) return kInvalidUsage;
+    auto* mine = static_cast<FakeComm*>(comm);
+    return enqueue(stream,
+                   [world = mine->world, rank = mine->rank, from, peer,
+                    bytes = count * static_cast<std::size_t>(size_of(type))] {
+                     const std::lock_guard lock(world->mutex);
+                     const auto* at = static_cast<const char*>(from);
+                     world->mail[{rank, peer}].emplace_back(at, at + bytes);
+                     return true;
+                   });
+  };
+  api.recv = [](void* into, std::size_t count, int type, int peer, Comm comm,
+                Stream stream) {
+    if (depth == 0) return kInvalidUsage;
+    auto* mine = static_cast<FakeComm*>(comm);
+    return enqueue(stream,
+                   [world = mine->world, rank = mine->rank, into, peer,
+                    bytes = count * static_cast<std::size_t>(size_of(type))] {
+                     const std::lock_guard lock(world->mutex);
+                     auto& box = world->mail[{peer, rank}];
+                     if (box.empty()) return false;
+                     if (box.front().size() != bytes) broken = kInvalidUsage;
+                     std::memcpy(into, box.front().data(),
+                                 std::min(bytes, box.front().size()));
+                     box.pop_front();
+                     return true;
+                   });
+  };
+  api.all_reduce = [](const void* from, void* into, std::size_t count, int type,
+                      int op, Comm comm, Stream stream) {
+    const std::size_t bytes = count * static_cast<std::size_t>(size_of(type));
+    return share(comm, stream, from, bytes, [=](const auto& all) {
+      reduce_bytes(all, 0, count, type, op, into);
+    });
+  };
+  api.reduce_scatter = [](const void* from, void* into, std::size_t count,
+                          int type, int op, Comm comm, Stream stream) {
+    const auto* mine = static_cast<FakeComm*>(comm);
+    const auto n = static_cast<std::size_t>(mine->world->size);
+    const std::size_t share_bytes =
+        count * static_cast<std::size_t>(size_of(type));
+    const std::size_t begin =
+        share_bytes * static_cast<std::size_t>(mine->rank);
+    return share(comm, stream, from, n * share_bytes, [=](const auto& all) {
+      reduce_bytes(all, begin, count, type, op, into);
+    });
+  };
+  api.all_gather = [](const void* from, void* into, std::size_t count, int type,
+                      Comm comm, Stream stream) {
+    const std::size_t bytes = count * static_cast<std::size_t>(size_of(type));
+    return share(comm, stream, from, bytes, [=](const auto& all) {
+      for (std::size_t r = 0; r < all.size(); ++r) {
+        std::memcpy(static_cast<char*>(into) + r * bytes, all[r]->data(),
+                    bytes);
+      }
+    });
+  };
+  api.broadcast = [](const void* from, void* into, std::size_t count, int type,
+                     int root, Comm comm, Stream stream) {
+    const std::size_t bytes = count * static_cast<std::size_t>(size_of(type));
+    return share(comm, stream, from, bytes, [=](const auto& all) {
+      std::memcpy(into, all[static_cast<std::size_t>(root)]->data(), bytes);
+    });
+  };
+  api.get_error_string = [](int code) {
+    return code == nccl::kRemoteError ? "remote process exited"
+                                      : "another error";
+  };
+  return api;
+}
+
+}  // namespace shardprop::testing

@@ -1,0 +1,154 @@
+// What is NCCL's own, against a fake of it: set-up, cache, errors and abort.
+#include <shardprop/collective/functional.h>
+#include <shardprop/collective/thread_world.h>
+#include <shardprop/nccl/nccl_world.h>
+
+#include "collective/values.h"
+#include "nccl/fake_nccl.h"
+#include "nccl/nccl_worlds.h"
+#include "support/result_checks.h"
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace shardprop {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::break_fake_nccl;
+using testing::fake_counts;
+using testing::run_nccl_ranks;
+using testing::some_tensor;
+using testing::value_of;
+
+bool mentions(const Error& error, const std::string& text) {
+  return to_string(error).find(text) != std::string::npos;
+}
+
+Result<void> sum(Communicator& communicator, const Group& group) {
+  const LocalTensor mine = some_tensor(communicator.rank(), {8}, DType::kF32);
+  const auto result = all_reduce(communicator, mine, ReduceOp::kSum, group,
+                                 {.where = "step 1"});
+  if (!result) return fail(result.error());
+  if (const auto waited = result->wait(); !waited) return fail(waited.error());
+  return {};
+}
+
+TEST_CASE("a partition gets one communicator a rank, destroyed in the end") {
+  const Group one = value_of(Group::lists({{0, 1}, {2, 3}}));
+  const Group other = value_of(Group::lists({{0, 1}, {3, 2}}));
+  const testing::FakeCounts before = fake_counts();
+  const auto ends =
+      run_nccl_ranks(4, {.timeout = 20s}, [&](Communicator& c) -> Result<void> {
+        CHECK(c.engine() == Engine::kNccl);
+        for (int i = 0; i < 3; ++i) {
+          for (const Group& group : {one, other}) {
+            if (auto done = sum(c, group); !done) return done;
+          }
+        }
+        return {};
+      });
+  for (const Result<void>& end : ends) CHECK(end.has_value());
+  const testing::FakeCounts after = fake_counts();
+  CHECK(after.made - before.made == 8);
+  CHECK(after.destroyed - before.destroyed == 8);
+  CHECK(after.aborted == before.aborted);
+}
+
+TEST_CASE("an error of NCCL aborts every communicator on every rank") {
+  const Group world = value_of(Group::world(3));
+  const Group pair = value_of(Group::ranks({0, 1}));
+  const testing::FakeCounts before = fake_counts();
+  std::atomic<int> ready = 0;
+  const auto ends =
+      run_nccl_ranks(3, {.timeout = 20s}, [&](Communicator& c) -> Result<void> {
+        if (auto done = sum(c, world); !done) return done;
+        if (c.rank() < 2) {
+          if (auto done = sum(c, pair); !done) return done;
+        }
+        ++ready;
+        while (ready < 3) std::this_thread::yield();
+        // Only once, when nothing is on its way.
+        if (c.rank() == 1) break_fake_nccl(nccl::kRemoteError);
+        const auto broken = sum(c, world);
+        CHECK_FALSE(broken.has_value());
+        CHECK(c.failure().has_value());
+        CHECK_CODE(c.barrier(world), broken.error().code);
+        return broken;
+      });
+  break_fake_nccl(0);
+  for (const Result<void>& end : ends) {
+    REQUIRE_FALSE(end.has_value());
+    CAPTURE(to_string(end.error()));
+    CHECK(mentions(end.error(), "remote process exited"));
+  }
+  const testing::FakeCounts after = fake_counts();
+  CHECK(after.made - before.made == 5);
+  CHECK(after.aborted - before.aborted == 5);
+}
+
+TEST_CASE("a rank that never comes is named, and buffers are counted") {
+  const Group world = value_of(Group::world(3));
+  std::atomic<int> over = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ends = run_nccl_ranks(3, {.timeout = 400ms},
+                                   [&](Communicator& c) -> Result<void> {
+                                     if (auto done = sum(c, world); !done)
+                                       return done;
+                                     if (c.rank() == 2) {
+                                       while (over < 2)
+                                         std::this_thread::sleep_for(1ms);
+                                       return sum(c, world);
+                                     }
+                                     const auto late = sum(c, world);
+                                     CHECK(c.stats().abandoned == 1);
+                                     CHECK(c.stats().abandoned_bytes == 64);
+                                     ++over;
+                                     return late;
+                                   });
+  CHECK(std::chrono::steady_clock::now() - begin < 5s);
+  for (const Result<void>& end : ends) {
+    REQUIRE_FALSE(end.has_value());
+    CAPTURE(to_string(end.error()));
+    CHECK(mentions(end.error(), "rank 2 did not come"));
+    CHECK(mentions(end.error(), "step 1"));
+  }
+}
+
+TEST_CASE("in checked mode mismatches are named before anything is queued") {
+  const Group world = value_of(Group::world(2));
+  const auto ends = run_nccl_ranks(2, {.timeout = 20s, .checked = true},
+                                   [&](Communicator& c) -> Result<void> {
+                                     if (auto done = sum(c, world); !done)
+                                       return done;
+                                     if (c.rank() == 0) return sum(c, world);
+                                     return c.barrier(world);
+                                   });
+  for (const Result<void>& end : ends) {
+    REQUIRE_FALSE(end.has_value());
+    CHECK(mentions(end.error(), "calls all_reduce(sum) of f32[8] (step 1)"));
+    CHECK(mentions(end.error(), "calls all_gather of u8[1] (barrier)"));
+  }
+}
+
+TEST_CASE("what is missing is said") {
+  ThreadWorld world(1);
+  const auto missing =
+      nccl_communicator(world.communicator(0), {.library = "libno_nccl.so"});
+  REQUIRE_FALSE(missing.has_value());
+  CHECK(missing.error().code == ErrorCode::kEngineMissing);
+  CHECK(mentions(missing.error(), "libno_nccl.so"));
+  // A library that is there and is not NCCL.
+  const auto other =
+      nccl_communicator(world.communicator(0), {.library = "libm.so.6"});
+  REQUIRE_FALSE(other.has_value());
+  CHECK(other.error().code == ErrorCode::kEngineMissing);
+  // The real one works or says why not.
+  const auto real = nccl_communicator(world.communicator(0));
+  if (!real) CHECK(real.error().code == ErrorCode::kEngineMissing);
+}
+
+}  // namespace
+}  // namespace shardprop
