@@ -400,6 +400,8 @@ Status Batches::launch_elements_of(const Box& box, void* stream) const {
   params.src = address(box.src);
   params.from = static_cast<std::int32_t>(transform_.from);
   params.to = static_cast<std::int32_t>(transform_.to);
+  params.from_size = static_cast<std::int32_t>(from_);
+  params.to_size = static_cast<std::int32_t>(to_);
   params.plain = plain_ ? 1 : 0;
   params.rank = static_cast<std::uint32_t>(box.rank);
   params.count = box.count();

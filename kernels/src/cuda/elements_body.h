@@ -75,8 +75,8 @@ SHARDPROP_HD Addresses address_of(const ElementsParams& params,
 SHARDPROP_HD void run_elements(const ElementsParams& params,
                                std::uint32_t block, std::uint32_t blocks,
                                std::uint32_t thread) {
-  const auto from = static_cast<int>(size_of(static_cast<DType>(params.from)));
-  const auto to = static_cast<int>(size_of(static_cast<DType>(params.to)));
+  const int from = params.from_size;
+  const int to = params.to_size;
   for (std::uint64_t tile = block; tile < params.tiles; tile += blocks) {
     for (std::uint32_t u = 0; u < kUnroll; ++u) {
       const auto index =
@@ -150,7 +150,7 @@ struct Transposition {
     const Place start = place(params, tile);
     const std::uint32_t x = thread % kTileSide;
     const std::int64_t along = start.along + x;
-    const std::int64_t to = size_of(static_cast<DType>(params.to));
+    const std::int64_t to = params.to_size;
     if (along >= params.sizes[params.rank - 1]) return;
 #pragma unroll
     for (std::uint32_t y = thread / kTileSide; y < kTileSide; y += kRows) {

@@ -85,10 +85,12 @@ struct ElementsParams {
   std::uint64_t src;  // 0: fill
   std::int32_t from;
   std::int32_t to;
-  std::uint32_t plain;  // bits are copied
-  std::uint32_t rank;   // at least 1; 2 for a transposition
-  std::uint64_t tiles;  // of kTileSlots elements, or of kTileSide squared
-  std::int64_t count;   // elements
+  std::int32_t from_size;  // bytes
+  std::int32_t to_size;    // bytes
+  std::uint32_t plain;     // bits are copied
+  std::uint32_t rank;      // at least 1; 2 for a transposition
+  std::uint64_t tiles;     // of kTileSlots elements, or of kTileSide squared
+  std::int64_t count;      // elements
   double scale;
   std::int64_t sizes[kElementDims];
   std::int64_t dst_strides[kElementDims];  // bytes
