@@ -277,6 +277,7 @@ class NetworkBuilder {
       until = storage.uses.back().slot;
     }
     std::vector<std::int64_t> bytes;
+    bytes.reserve(choices(storage.maker));
     for (std::size_t c = 0; c < choices(storage.maker); ++c) {
       bytes.push_back(kind.bytes[made(storage, c).first]);
     }

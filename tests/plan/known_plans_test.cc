@@ -124,12 +124,14 @@ TEST_CASE("little memory: state sharded, parameters gathered, then twice") {
     for (int block = 0; block < 4; ++block) {
       const std::string n = std::to_string(block);
       for (const std::string w : {"w1", "w2"}) {
-        const std::string name = "net." + w + "_" + n;
+        std::string name = "net.";
+        name.append(w).append("_").append(n);
+        std::string view = w;
+        view.append("t").append(n);
         if (layout_of(plan, name) == "R") continue;
-        const std::int64_t forward =
-            gathers(plan, name, w + "t" + n, Phase::kForward);
+        const std::int64_t forward = gathers(plan, name, view, Phase::kForward);
         const std::int64_t backward =
-            gathers(plan, name, w + "t" + n, Phase::kBackward);
+            gathers(plan, name, view, Phase::kBackward);
         CHECK(forward <= 1);
         CHECK(backward <= 1);
         sharded = sharded || forward == 1;
