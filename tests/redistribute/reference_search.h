@@ -318,7 +318,7 @@ class ReferenceSearch {
                2 * memory_pass_nanoseconds(topology_, all);
       }
       return timed(CollectiveKind::kReduceScatter, place, all) +
-             (contiguous(to, from, group)
+             (dtype == meta_.dtype() && contiguous(to, from, group)
                   ? 0
                   : memory_pass_nanoseconds(topology_,
                                             in * item_size(meta_.dtype())));
