@@ -17,5 +17,6 @@ if (($# == 0)); then
 fi
 printf '%s\0' "$@" |
   xargs -0 -n 1 -P "$(jobs_that_fit)" \
-    "${CLANG_TIDY:-clang-tidy-19}" --quiet -p "$build" 2> /dev/null
+    "${CLANG_TIDY:-clang-tidy-19}" --quiet -p "$build" \
+    --extra-arg-before=-Wno-unknown-warning-option 2> /dev/null
 echo "clang-tidy: $# files, nothing to say"
