@@ -1,6 +1,7 @@
 #include "collective/staged_op.h"
 
 #include "base/try.h"
+#include "collective/never_free.h"
 
 #include <memory>
 
@@ -86,10 +87,8 @@ std::int64_t StagedOp::abandon(const Error& error) {
       }
     }
     for (const LocalTensor& tensor : held) bytes += tensor.bytes();
-    // What is on its way cannot be called back: what it may touch has to
-    // outlive it, and nothing tells when it ends.
-    auto leaked = std::make_unique<std::vector<LocalTensor>>(std::move(held));
-    static_cast<void>(leaked.release());
+    // What is on its way cannot be called back.
+    never_free(std::make_unique<std::vector<LocalTensor>>(std::move(held)));
   }
   forget();
   release();

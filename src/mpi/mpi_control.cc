@@ -1,9 +1,11 @@
 #include "mpi/mpi_control.h"
 
 #include "base/try.h"
+#include "collective/never_free.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace shardprop::mpi {
 namespace {
@@ -58,7 +60,7 @@ bool MpiControl::flush() {
 
 void MpiControl::abandon() {
   for (std::unique_ptr<Outgoing>& outgoing : outgoing_) {
-    static_cast<void>(outgoing.release());
+    collective::never_free(std::move(outgoing));
   }
   outgoing_.clear();
 }

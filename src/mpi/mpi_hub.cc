@@ -3,6 +3,7 @@
 #include <shardprop/base/error.h>
 
 #include "base/try.h"
+#include "collective/never_free.h"
 
 #include <algorithm>
 #include <thread>
@@ -351,7 +352,7 @@ MpiHub::~MpiHub() {
   control_.abandon();
   if (nan_ops_ != nullptr) {
     // Failed, or finalised by others: the handles are MPI's to forget.
-    static_cast<void>(nan_ops_.release());
+    collective::never_free(std::move(nan_ops_));
   }
 }
 
