@@ -48,12 +48,13 @@ void ThreadHub::fail(Error failure) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
-    failure_ = failure;
+    failure_ = std::move(failure);
     // A member that publishes after its channel was walked sees this under the
     // channel's mutex.
     failed_.store(true, std::memory_order_release);
   }
-  for (const auto& channel : channels()) channel->withdraw(failure);
+  // It never changes again.
+  for (const auto& channel : channels()) channel->withdraw(*failure_);
 }
 
 void ThreadHub::leave(std::int64_t rank, const std::string& how) {

@@ -27,6 +27,7 @@ std::vector<Result<void>> run_ranks(
   std::vector<Result<void>> ends(static_cast<std::size_t>(ranks));
   // Made here: a rank whose thread has not begun is late, not gone.
   std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.reserve(ends.size());
   for (std::int64_t r = 0; r < ranks; ++r) {
     communicators.push_back(world.communicator(r));
   }
@@ -45,6 +46,7 @@ std::vector<Result<void>> run_ranks(
     if (!ends[r]) mine->abort(ends[r].error());
   };
   std::vector<std::thread> threads;
+  threads.reserve(ends.size());
   for (std::size_t r = 0; r < ends.size(); ++r) {
     threads.emplace_back(run_rank, r);
   }
