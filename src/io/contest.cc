@@ -15,7 +15,6 @@
 namespace shardprop::io {
 namespace {
 
-using solver::Interval;
 using solver::Problem;
 using solver::ProblemBuilder;
 using solver::TableId;

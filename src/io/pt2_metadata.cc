@@ -92,11 +92,10 @@ CustomMetadata read_custom(std::string_view text) {
   JsonReader json(text, arena);
   if (json.peek() != JsonReader::Kind::kObject) return {};
   json.members([&](std::string_view key) {
-    if (json.peek() != JsonReader::Kind::kString) {
-      json.skip();
-    } else if (key == "forward_node") {
+    const bool is_string = json.peek() == JsonReader::Kind::kString;
+    if (is_string && key == "forward_node") {
       found.forward_node = json.string();
-    } else if (key == "decomposed_from") {
+    } else if (is_string && key == "decomposed_from") {
       found.decomposed_from = json.string();
     } else {
       json.skip();
