@@ -43,6 +43,7 @@ Result<Propagation> ShardingPropagator::propagate(
   SP_ASSIGN(const OpStrategy all, strategies(op, layouts));
 
   std::vector<LayoutId> given;
+  given.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     given.push_back(
         layouts.intern(canonical(inputs[i], mesh_, op->inputs[i].shape())));
