@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <deque>
+#include <limits>
 
 namespace shardprop::solver {
 namespace {
@@ -23,11 +24,11 @@ class LeastCapacity {
     }
   }
   std::int64_t operator()(int lo, int hi) const {
-    const auto level = static_cast<std::size_t>(
-        std::bit_width(static_cast<unsigned>(hi - lo)) - 1);
-    return std::min(
-        levels_[level][static_cast<std::size_t>(lo)],
-        levels_[level][static_cast<std::size_t>(hi) - (1ULL << level)]);
+    if (lo >= hi) return std::numeric_limits<std::int64_t>::max();
+    const auto width = std::bit_floor(static_cast<unsigned>(hi - lo));
+    const auto level = static_cast<std::size_t>(std::countr_zero(width));
+    return std::min(levels_[level][static_cast<std::size_t>(lo)],
+                    levels_[level][static_cast<std::size_t>(hi) - width]);
   }
 
  private:

@@ -173,7 +173,8 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
       std::vector<int> kept;
       for (int c = 0; c < core.choices(v); ++c) {
         const auto at =
-            static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)] + c);
+            static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)]) +
+            static_cast<std::size_t>(c);
         if (std::ceil(base + extra[at]) < now_room) kept.push_back(c);
       }
       pruned = pruned || static_cast<int>(kept.size()) < core.choices(v);

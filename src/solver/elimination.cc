@@ -158,6 +158,7 @@ bool eliminate_low_degree(Network& network) {
     const std::vector<int>& mine = network.live_edges(v);
     if (mine.size() > 2) continue;
     std::vector<int> neighbours;
+    neighbours.reserve(mine.size());
     for (const int e : mine) {
       neighbours.push_back(network.edges[static_cast<std::size_t>(e)].other(v));
     }

@@ -38,7 +38,8 @@ Network::Network(const Problem& problem)
   const auto to_cost = [this](std::int64_t cost) {
     if (is_forbidden(cost)) return kInfinity;
     const bool round_down = cost < 0 && cost % unit != 0;
-    return static_cast<double>(cost / unit - (round_down ? 1 : 0));
+    const auto units = cost / unit - (round_down ? 1 : 0);
+    return static_cast<double>(units);
   };
   variables.resize(n);
   for (std::size_t v = 0; v < n; ++v) {

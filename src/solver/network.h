@@ -43,7 +43,9 @@ class TablePool {
   }
   double at(int id, int row, int column) const {
     const Entry& t = tables_[static_cast<std::size_t>(id)];
-    return t.costs[static_cast<std::size_t>(row * t.shape.columns + column)];
+    return t.costs[static_cast<std::size_t>(row) *
+                       static_cast<std::size_t>(t.shape.columns) +
+                   static_cast<std::size_t>(column)];
   }
 
   // The same costs, seen from the other side.

@@ -7,7 +7,7 @@ namespace shardprop::solver {
 RowLoad::RowLoad(std::span<const std::int64_t> capacity)
     : rows_(static_cast<int>(capacity.size())) {
   while (width_ < rows_) width_ *= 2;
-  node_.resize(static_cast<std::size_t>(2 * width_));
+  node_.resize(2 * static_cast<std::size_t>(width_));
   for (std::size_t r = 0; r < capacity.size(); ++r) {
     node_[static_cast<std::size_t>(width_) + r].most = -capacity[r];
   }
@@ -19,8 +19,8 @@ RowLoad::RowLoad(std::span<const std::int64_t> capacity)
 void RowLoad::rebuild(int i) {
   for (i /= 2; i >= 1; i /= 2) {
     Node& node = node_[static_cast<std::size_t>(i)];
-    node.most = std::max(node_[static_cast<std::size_t>(2 * i)].most,
-                         node_[static_cast<std::size_t>(2 * i + 1)].most) +
+    node.most = std::max(node_[2 * static_cast<std::size_t>(i)].most,
+                         node_[2 * static_cast<std::size_t>(i) + 1].most) +
                 node.pending;
   }
 }
@@ -51,9 +51,9 @@ std::int64_t RowLoad::max(int lo, int hi) const {
   std::int64_t right = node_[static_cast<std::size_t>(r)].most;
   while (l / 2 != r / 2) {
     if ((l & 1) == 0)
-      left = std::max(left, node_[static_cast<std::size_t>(l + 1)].most);
+      left = std::max(left, node_[static_cast<std::size_t>(l) + 1].most);
     if ((r & 1) == 1)
-      right = std::max(right, node_[static_cast<std::size_t>(r - 1)].most);
+      right = std::max(right, node_[static_cast<std::size_t>(r) - 1].most);
     l /= 2;
     r /= 2;
     left += node_[static_cast<std::size_t>(l)].pending;
@@ -68,8 +68,8 @@ std::int64_t RowLoad::max(int lo, int hi) const {
 int RowLoad::row_of_max() const {
   int i = 1;
   while (i < width_) {
-    const Node& left = node_[static_cast<std::size_t>(2 * i)];
-    const Node& right = node_[static_cast<std::size_t>(2 * i + 1)];
+    const Node& left = node_[2 * static_cast<std::size_t>(i)];
+    const Node& right = node_[2 * static_cast<std::size_t>(i) + 1];
     i = left.most >= right.most ? 2 * i : 2 * i + 1;
   }
   return i - width_;

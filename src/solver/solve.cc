@@ -285,9 +285,9 @@ void Solver::start_branching() {
     for (std::size_t v = 0; v < variable.size() && !root.infeasible; ++v) {
       std::vector<int> kept;
       for (int c = 0; c < dual_core_->choices(static_cast<int>(v)); ++c) {
-        const double bound =
-            dual_->best_bound() +
-            extra[static_cast<std::size_t>(dual_core_->at[v] + c)];
+        const double bound = dual_->best_bound() +
+                             extra[static_cast<std::size_t>(dual_core_->at[v]) +
+                                   static_cast<std::size_t>(c)];
         if (std::ceil(bound) < room) kept.push_back(c);
       }
       root.keep_choices(static_cast<int>(v), kept);
@@ -342,11 +342,14 @@ void Solver::round(std::uint64_t work) {
   // round.
   const int turn = rounds_ % kDualTurn;
   enum class Task { kSearch, kDual, kBranch } first = Task::kSearch;
-  if (dual_first && (workers_.size() > 1 || rounds_ % 2 == 1)) {
-    first = Task::kDual;
-  } else if (branch_on && (turn == 1 || (small && turn == 2) || !search_on)) {
+  const bool dual_now = dual_first && (workers_.size() > 1 || rounds_ % 2 == 1);
+  const bool branch_now =
+      branch_on && (turn == 1 || (small && turn == 2) || !search_on);
+  const bool dual_in_turn =
+      dual_on && (turn == 3 || !search_on) && !dual_->stalled();
+  if (!dual_now && branch_now) {
     first = Task::kBranch;
-  } else if (dual_on && (turn == 3 || !search_on) && !dual_->stalled()) {
+  } else if (dual_now || dual_in_turn) {
     first = Task::kDual;
   }
   std::vector<double> took(workers_.size(), 0);

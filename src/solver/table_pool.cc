@@ -37,7 +37,8 @@ int TablePool::transposed(int id) {
   std::vector<double> out(costs(id).size());
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
-      out[static_cast<std::size_t>(c * rows + r)] = at(id, r, c);
+      out[static_cast<std::size_t>(c) * static_cast<std::size_t>(rows) +
+          static_cast<std::size_t>(r)] = at(id, r, c);
     }
   }
   const int other = intern(columns, rows, std::move(out));
