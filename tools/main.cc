@@ -1,10 +1,12 @@
 #include "commands.h"
 
+namespace cli = shardprop::cli;
+
 int main(int argc, char** argv) {
-  using namespace shardprop::cli;
-  const Command commands[] = {
-      explain_command(),      ops_command(),   propagate_command(),
-      redistribute_command(), solve_command(), topologies_command(),
+  const cli::Command commands[] = {
+      cli::explain_command(),   cli::ops_command(),
+      cli::propagate_command(), cli::redistribute_command(),
+      cli::solve_command(),     cli::topologies_command(),
   };
-  return run(commands, argc, argv);
+  return cli::run(commands, argc, argv);
 }

@@ -37,8 +37,11 @@ std::vector<CatalogueRow> catalogue(const OpRegistry& registry,
     if (entry == nullptr) continue;
     std::string note = entry->note;
     if (rules.find(name) == nullptr) {
-      note = note.empty() ? "derived from the functional overload"
-                          : "derived; " + note;
+      if (note.empty()) {
+        note = "derived from the functional overload";
+      } else {
+        note.insert(0, "derived; ");
+      }
     }
     rows.push_back({name, entry->family, entry->rule.text(),
                     std::string(rule_proof(name)), std::move(note)});

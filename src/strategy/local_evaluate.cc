@@ -12,6 +12,7 @@ namespace {
 
 std::vector<FactorShards> all_shards(const LocalContext& context) {
   std::vector<FactorShards> shards;
+  shards.reserve(context.map.factors.size());
   for (std::size_t f = 0; f < context.map.factors.size(); ++f) {
     shards.push_back(factor_shards(context.map, context.mesh,
                                    context.strategy.assignment,
@@ -164,6 +165,7 @@ std::vector<RankArgument> rank_arguments(const LocalContext& context) {
   std::vector<RankArgument> out;
   for (const LocalArgument& local : context.map.local_arguments) {
     std::vector<std::int64_t> whole;
+    whole.reserve(local.values.size());
     for (const RankScalar& scalar : local.values) {
       whole.push_back(global_value(scalar, context));
     }
@@ -172,6 +174,7 @@ std::vector<RankArgument> rank_arguments(const LocalContext& context) {
     for (std::int64_t i = 0; i < context.mesh.size(); ++i) {
       const Coordinate at = context.mesh.coordinate_at_index(i);
       std::vector<std::int64_t> values;
+      values.reserve(local.values.size());
       for (const RankScalar& scalar : local.values) {
         values.push_back(evaluate(scalar, context, at));
       }

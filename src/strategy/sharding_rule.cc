@@ -84,15 +84,15 @@ Result<FactorMap> ShardingRule::instantiate(const OpSchema& op) const {
 }
 
 ShardingRule ShardingRule::refine(std::string name, Refine refine) && {
-  if (!name.empty()) text_ += "." + name;
+  if (!name.empty()) text_ += "." + std::move(name);
   refinements_.push_back(std::move(refine));
   return std::move(*this);
 }
 
 ShardingRule ShardingRule::additive(std::vector<int> signs) && {
   const std::string name = "additive(" + sign_text(signs) + ")";
-  return std::move(*this).refine(name, [signs](const OpSchema& op,
-                                               FactorMap& map) {
+  return std::move(*this).refine(name, [signs = std::move(signs)](
+                                           const OpSchema& op, FactorMap& map) {
     const std::size_t n = map.inputs.size();
     if (n == 0) return;
     const SignedSum sum = signed_sum(op, signs);
@@ -184,7 +184,8 @@ ShardingRule ShardingRule::passes(std::vector<std::string> arguments) && {
     name += (name.back() == '(' ? "" : ",") + argument;
   }
   return std::move(*this).refine(
-      name + ")", [arguments](const OpSchema& op, FactorMap& map) {
+      name + ")",
+      [arguments = std::move(arguments)](const OpSchema& op, FactorMap& map) {
         std::vector<bool> takes(map.inputs.size(), arguments.empty());
         for (const std::string& argument : arguments) {
           if (const auto input = op.tensor_arg(argument)) takes[*input] = true;

@@ -32,13 +32,13 @@ inline constexpr int kUnsupported = 4;
 inline constexpr int kBug = 70;
 
 struct Option {
-  std::string name = {};   // "--mesh"; "GRAPH" for a positional argument
-  std::string value = {};  // what it takes: "MESH"; empty for a flag
-  std::string help = {};
-  std::string fallback = {};  // used and shown when not given
+  std::string name;   // "--mesh"; "GRAPH" for a positional argument
+  std::string value;  // what it takes: "MESH"; empty for a flag
+  std::string help;
+  std::string fallback;  // used and shown when not given
   bool required = false;
   bool repeatable = false;
-  std::vector<std::string> choices = {};  // any value when empty
+  std::vector<std::string> choices;  // any value when empty
 };
 
 // --format with the given choices, the first one the default.

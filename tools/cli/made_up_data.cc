@@ -225,9 +225,8 @@ void MadeUpData::put(std::int64_t element, std::int64_t value,
 
 Result<LocalTensor> MadeUpData::source(std::int64_t rank) const {
   const Coordinate at = *src_.mesh().coordinate_of(rank);
-  SP_ASSIGN(
-      const LocalTensor out,
-      LocalTensor::empty(local_region(src_, at).shape(), src_.meta().dtype()));
+  SP_ASSIGN(LocalTensor out, LocalTensor::empty(local_region(src_, at).shape(),
+                                                src_.meta().dtype()));
   auto* to = out.data_as<std::byte>();
   const std::int64_t item = item_size(src_.meta().dtype());
   for_each_held(src_, at, [&](std::int64_t element) {

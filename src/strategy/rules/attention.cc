@@ -140,13 +140,11 @@ Result<FactorMap> instantiate_attention(const OpSchema& op, bool backward) {
     }
     map.seal();
     for (std::size_t f = 0; f < map.factors.size(); ++f) {
-      if (shape == nullptr) {
-        // Seeds and such: the same on every rank.
-        map.outputs_without[o][f] = Placement::replicate();
-      } else if (backward) {
+      if (shape != nullptr && backward) {
         // Gradients sum over what they are broadcast along.
         map.outputs_without[o][f] = Placement::partial(ReduceOp::kSum);
-      } else if (meta.numel() == 0) {
+      } else if (shape == nullptr || meta.numel() == 0) {
+        // Seeds and such: the same on every rank.
         map.outputs_without[o][f] = Placement::replicate();
       }
     }

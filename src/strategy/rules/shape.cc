@@ -4,6 +4,7 @@
 #include "strategy/rules/families.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
@@ -38,8 +39,8 @@ Result<FactorMap> instantiate_permute(const OpSchema& op) {
 
 Result<FactorMap> instantiate_transpose(const OpSchema& op) {
   const int rank = op.inputs[0].rank();
-  std::vector<int> order;
-  for (int dim = 0; dim < rank; ++dim) order.push_back(dim);
+  std::vector<int> order(static_cast<std::size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
   if (rank > 0) {
     std::swap(
         order[static_cast<std::size_t>(wrap(op.int_arg("dim0").value(), rank))],
@@ -51,8 +52,8 @@ Result<FactorMap> instantiate_transpose(const OpSchema& op) {
 
 // Dims that are padded stay whole: the rank that holds an end would pad alone.
 Result<FactorMap> instantiate_pad(const OpSchema& op) {
-  std::vector<int> order;
-  for (int dim = 0; dim < op.inputs[0].rank(); ++dim) order.push_back(dim);
+  std::vector<int> order(static_cast<std::size_t>(op.inputs[0].rank()));
+  std::iota(order.begin(), order.end(), 0);
   FactorMap map = permuted(op, order);
   const auto pad = op.ints_arg("pad").value_or(std::vector<std::int64_t>{});
   for (std::size_t i = 0; i + 1 < pad.size(); i += 2) {
@@ -67,6 +68,7 @@ Result<FactorMap> instantiate_pad(const OpSchema& op) {
 std::vector<int> named_dims(const OpSchema& op) {
   std::vector<int> dims;
   const std::vector<std::int64_t> given = op.ints_arg("dim").value();
+  dims.reserve(given.size());
   for (const std::int64_t dim : given) {
     dims.push_back(wrap(dim, op.inputs[0].rank()));
   }
