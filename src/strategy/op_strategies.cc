@@ -143,7 +143,8 @@ class Composer {
     std::int64_t pieces = 1;
     std::int8_t place = 0;
     for (std::size_t k = 0; k < factors.size(); ++k) {
-      const auto f = static_cast<std::size_t>(factors[k]);
+      const std::int8_t factor = factors[k];
+      const auto f = static_cast<std::size_t>(factor);
       const FactorShards& cut = shards[f];
       const bool minor_most = k + 1 == factors.size();
       if (!cut.even && !minor_most) return false;

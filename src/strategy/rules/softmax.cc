@@ -11,7 +11,7 @@ namespace {
 LocalProgram softmax_program(const LocalContext& context, bool log) {
   const OpSchema& op = context.op;
   const int dim = wrapped_dims(op, "dim", op.inputs[0].rank()).front();
-  const int factor =
+  const std::int8_t factor =
       context.map.inputs[0].dims[static_cast<std::size_t>(dim)][0];
   const DimIndices mesh_dims = context.mesh_dims(factor);
   const TensorMeta& out = op.outputs[0];
