@@ -12,7 +12,15 @@ ninja -C "$build" -t targets all |
   sed -n 's/^\(.*\.\(cc\|h\|inc\)\): CUSTOM_COMMAND$/\1/p' |
   xargs -r ninja -C "$build" > /dev/null
 if (($# == 0)); then
-  mapfile -t files < <(git ls-files 'src/*.cc' 'tools/*.cc' 'kernels/src/*.cc')
+  # Those that this build compiles: without CUDA, not what needs its headers.
+  mapfile -t files < <(
+    git ls-files 'src/*.cc' 'tools/*.cc' 'kernels/src/*.cc' |
+      while read -r file; do
+        if grep -qF "\"file\": \"$PWD/$file\"" "$build/compile_commands.json"; then
+          echo "$file"
+        fi
+      done
+  )
   set -- "${files[@]}"
 fi
 printf '%s\0' "$@" |
