@@ -158,7 +158,19 @@ TEST_CASE("the optimizer's state may be sharded where parameters are not") {
                              .pins = {"x=S(0)", "gy=S(0)"},
                              .optimizer = Optimizer::kAdamW});
   CHECK(*free.objective_nanoseconds <= *plan.objective_nanoseconds);
-  CHECK(free.memory.optimizer_bytes <= plan.memory.optimizer_bytes);
+  // Memory for the parameters as they are, but not for their state.
+  const Plan tight = planned(graph, registry,
+                             {.mesh = "dp=8",
+                              .pins = {"x=S(0)", "gy=S(0)"},
+                              .optimizer = Optimizer::kAdamW,
+                              .memory_limit = plan.memory.peak_bytes -
+                                              plan.memory.optimizer_bytes / 2});
+  CHECK(tight.status != PlanStatus::kInfeasible);
+  CHECK(tight.memory.optimizer_bytes < plan.memory.optimizer_bytes);
+  CHECK(std::any_of(tight.values.begin(), tight.values.end(),
+                    [](const PlannedValue& value) {
+                      return value.state_layout.has_value();
+                    }));
 }
 
 TEST_CASE("pins and memory that clash are named, and only those") {
