@@ -17,7 +17,7 @@ root=${1:-$(mktemp -d "${TMPDIR:-/tmp}/shardprop-chroot.XXXXXX")}
 
 mirror=$(apt-get indextargets \
   --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' |
-  awk '$2 == "bookworm" && $3 == "main" { print $1; exit }')
+  awk '$2 == "bookworm" && $3 == "main" { uri = $1 } END { print uri }')
 if [[ -z $mirror ]]; then
   echo "this machine's apt knows no Debian 12 to install from" >&2
   exit 2
@@ -60,7 +60,7 @@ inside() {
 inside scripts/quickstart.sh --yes
 inside scripts/test.sh
 
-say "Both commands ended well at $(git rev-parse --short=12 HEAD)"
+say "Both commands ended well at $(git -C "$root/opt/shardprop" rev-parse --short=12 HEAD)"
 clean_up
 mounted=()
 if (($# == 0)); then rm -rf "$root" "$root.log"; fi
