@@ -79,7 +79,7 @@ std::vector<bool> Graph::ancestors(std::span<const NodeId> of) const {
   std::vector<std::size_t> seeds;
   seeds.reserve(of.size());
   for (const NodeId id : of) seeds.push_back(id.index());
-  return body_->topology.ancestors(seeds);
+  return body_->data_flow.ancestors(seeds);
 }
 
 std::uint64_t Graph::hash() const { return body_->hash; }

@@ -3,7 +3,7 @@
 
 #include <shardprop/graph/graph.h>
 
-#include "graph/topology.h"
+#include "graph/data_flow.h"
 
 #include <string>
 #include <unordered_map>
@@ -23,7 +23,7 @@ struct Graph::Body {
   std::vector<std::string> notes;
 
   // Made once, when all of the above stands.
-  Topology topology;
+  DataFlow data_flow;
   std::unordered_map<std::string, NodeId> node_names;
   std::unordered_map<std::string, ValueId> value_names;
   std::unordered_map<std::string, ValueId> qualified_names;

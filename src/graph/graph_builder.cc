@@ -67,6 +67,10 @@ GraphBuilder::GraphBuilder(std::string name, const OpRegistry& registry)
     : impl_(std::make_unique<Impl>(std::move(name), registry)) {}
 GraphBuilder::~GraphBuilder() = default;
 
+void GraphBuilder::expect(std::size_t nodes, std::size_t values) {
+  impl_->nodes.expect(nodes, values);
+}
+
 Result<ValueId> GraphBuilder::add_input(NewInput input) {
   const ValueId shared = input.shares_storage_with;
   if (shared.valid() && meta(shared) != input.meta) {

@@ -20,6 +20,19 @@ tl::unexpected<Error> doubled(const std::string& name, const char* what) {
               std::string("two ") + what + " are named `" + name + "`");
 }
 
+// Room is for a half, a quarter, ... of what is expected, so that it doubles
+// for the last time long before the end, and ends as large as needed.
+template <class Element>
+void append_to(std::vector<Element>& list, Element added,
+               std::size_t expected) {
+  if (list.size() == list.capacity() && list.size() < expected) {
+    std::size_t room = expected;
+    while (room / 2 > list.size()) room /= 2;
+    list.reserve(room);
+  }
+  list.push_back(std::move(added));
+}
+
 }  // namespace
 
 ValueId NodeList::add_value(Value value, ValueId view_of) {
@@ -34,7 +47,7 @@ ValueId NodeList::add_value(Value value, ValueId view_of) {
   }
   body_->storages[value.storage.index()].values.push_back(id);
   value_names_.emplace(value.name, id);
-  body_->values.push_back(std::move(value));
+  append_to(body_->values, std::move(value), expected_values_);
   return id;
 }
 
@@ -117,7 +130,7 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
   node_names_.emplace(node.name, node.id);
   generated_.push_back(false);
   std::vector<ValueId> outputs = node.outputs;
-  body_->nodes.push_back(std::move(node));
+  append_to(body_->nodes, std::move(node), expected_nodes_);
   return outputs;
 }
 
@@ -213,13 +226,13 @@ void NodeList::drop_unused_generated() {
 }
 
 void NodeList::link_consumers() {
-  body_->topology = Topology(body_->nodes.size());
+  body_->data_flow = DataFlow(body_->nodes.size());
   for (const Node& node : body_->nodes) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       Value& value = body_->value(node.inputs[i]);
       value.consumers.push_back({node.id, static_cast<std::uint32_t>(i)});
       if (value.producer.valid()) {
-        body_->topology.add_edge(value.producer.index(), node.id.index());
+        body_->data_flow.add_edge(value.producer.index(), node.id.index());
       }
     }
   }
@@ -251,8 +264,8 @@ void NodeList::mark_phases() {
     (output.kind == OutputKind::kGradient ? gradients : others)
         .push_back(producer.index());
   }
-  const std::vector<bool> forward = body_->topology.ancestors(others);
-  const std::vector<bool> backward = body_->topology.ancestors(gradients);
+  const std::vector<bool> forward = body_->data_flow.ancestors(others);
+  const std::vector<bool> backward = body_->data_flow.ancestors(gradients);
   for (Node& node : body_->nodes) {
     const std::size_t i = node.id.index();
     bool is_backward = !forward[i] && backward[i];

@@ -6,6 +6,7 @@
 
 #include "graph/graph_body.h"
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,12 @@ namespace shardprop {
 class NodeList {
  public:
   explicit NodeList(std::string name);
+
+  // See GraphBuilder::expect().
+  void expect(std::size_t nodes, std::size_t values) {
+    expected_nodes_ = nodes;
+    expected_values_ = values;
+  }
 
   Result<ValueId> add_input(NewInput input);
   // Appends a node that writes nothing in place. Error: kDuplicateName.
@@ -42,6 +49,8 @@ class NodeList {
   void index_names();
 
   std::unique_ptr<Graph::Body> body_;
+  std::size_t expected_nodes_ = 0;
+  std::size_t expected_values_ = 0;
   std::vector<bool> generated_;  // by node
   std::unordered_map<std::string, ValueId> value_names_;
   std::unordered_map<std::string, NodeId> node_names_;

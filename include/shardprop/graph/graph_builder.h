@@ -20,6 +20,7 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_registry.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -67,6 +68,10 @@ class GraphBuilder {
   ~GraphBuilder();
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+  // How large the graph is going to be, if all goes well: it grows no room
+  // beyond that. No promise.
+  void expect(std::size_t nodes, std::size_t values);
 
   // Error: kDuplicateName.
   Result<ValueId> add_input(NewInput input);

@@ -9,10 +9,10 @@
 
 namespace shardprop {
 
-class Topology {
+class DataFlow {
  public:
-  Topology() = default;
-  explicit Topology(std::size_t nodes) : graph_(nodes) {}
+  DataFlow() = default;
+  explicit DataFlow(std::size_t nodes) : graph_(nodes) {}
 
   void add_edge(std::size_t producer, std::size_t consumer);
   // One flag a node: whether any of `of` depends on it, or is it.

@@ -1,15 +1,15 @@
-#include "graph/topology.h"
+#include "graph/data_flow.h"
 
 #include <boost/graph/depth_first_search.hpp>
 #include <boost/graph/reverse_graph.hpp>
 
 namespace shardprop {
 
-void Topology::add_edge(std::size_t producer, std::size_t consumer) {
+void DataFlow::add_edge(std::size_t producer, std::size_t consumer) {
   boost::add_edge(producer, consumer, graph_);
 }
 
-std::vector<bool> Topology::ancestors(std::span<const std::size_t> of) const {
+std::vector<bool> DataFlow::ancestors(std::span<const std::size_t> of) const {
   const auto upwards = boost::make_reverse_graph(graph_);
   std::vector<boost::default_color_type> colors(
       boost::num_vertices(graph_), boost::default_color_type::white_color);
