@@ -20,8 +20,8 @@ Result<Graph> import(std::string_view json, const pt2::StoredTensors& stored,
   if (json.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return fail(ErrorCode::kNoProgram, "the file is empty");
   }
-  SP_ASSIGN(const pt2::Program program, pt2::parse_program(json));
-  return pt2::to_graph(program, stored, std::move(name), registry);
+  SP_ASSIGN(pt2::Program program, pt2::parse_program(json));
+  return pt2::to_graph(std::move(program), stored, std::move(name), registry);
 }
 
 // "llama3_8b_train" of "graphs/llama3_8b_train.json.gz".

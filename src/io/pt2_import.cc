@@ -47,26 +47,36 @@ bool is_assertion(std::string_view target) {
 
 class Importer {
  public:
-  Importer(const Program& program, const StoredTensors& stored, Values values,
-           std::string name, const OpRegistry& registry)
+  Importer(Program& program, const StoredTensors& stored, Values values,
+           const OpRegistry& registry, GraphBuilder& builder)
       : program_(program),
         stored_(stored),
         values_(std::move(values)),
         registry_(registry),
-        builder_(std::move(name), registry) {}
+        builder_(builder) {}
 
-  Result<Graph> run() {
+  // Takes the program's nodes away one by one: the graph and the program at
+  // once would be too much memory.
+  Result<void> run() {
+    std::size_t nodes = 0;
+    std::size_t values = program_.inputs.size();
+    for (const Node& node : program_.nodes) {
+      nodes += node.outputs.empty() ? 0 : 1;
+      values += node.outputs.size();
+    }
+    builder_.expect(nodes, values);
     SP_CHECK(add_inputs());
-    for (std::size_t i = 0; i < program_.nodes.size(); ++i) {
-      if (auto added = add_node(program_.nodes[i]); !added) {
+    for (std::size_t i = 0; !program_.nodes.empty(); ++i) {
+      const Node& node = program_.nodes.front();
+      if (auto added = add_node(node); !added) {
         return fail(std::move(added).error().at(
-            indexed("graph.nodes", i) + " " +
-            quote(display_name(program_.nodes[i]))));
+            indexed("graph.nodes", i) + " " + quote(display_name(node))));
       }
+      program_.nodes.pop_front();
     }
     SP_CHECK(add_outputs());
     add_guards();
-    return std::move(builder_).build();
+    return {};
   }
 
  private:
@@ -395,11 +405,11 @@ class Importer {
     }
   }
 
-  const Program& program_;
+  Program& program_;
   const StoredTensors& stored_;
   Values values_;
   const OpRegistry& registry_;
-  GraphBuilder builder_;
+  GraphBuilder& builder_;
   Scope scope_;
   // Inputs by the names under which outputs refer to them.
   Scope targets_;
@@ -413,11 +423,16 @@ class Importer {
 
 }  // namespace
 
-Result<Graph> to_graph(const Program& program, const StoredTensors& stored,
+Result<Graph> to_graph(Program program, const StoredTensors& stored,
                        std::string name, const OpRegistry& registry) {
-  SP_ASSIGN(Values values, Values::create(program));
-  return Importer(program, stored, std::move(values), std::move(name), registry)
-      .run();
+  GraphBuilder builder(std::move(name), registry);
+  {
+    SP_ASSIGN(Values values, Values::create(program));
+    SP_CHECK(
+        Importer(program, stored, std::move(values), registry, builder).run());
+  }
+  program = {};
+  return std::move(builder).build();
 }
 
 }  // namespace shardprop::pt2

@@ -20,7 +20,7 @@ using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 // Errors: those of the graph builder, and kDanglingName, kUsedBeforeMade,
 // kSignatureMismatch, kHigherOrderOp, kNoSizeHint, kResultMismatch,
 // kUnknownOperator, kUnknownVariant.
-Result<Graph> to_graph(const Program& program, const StoredTensors& stored,
+Result<Graph> to_graph(Program program, const StoredTensors& stored,
                        std::string name, const OpRegistry& registry);
 
 }  // namespace shardprop::pt2

@@ -139,6 +139,11 @@ TEST_CASE("graphs made to take memory") {
         R"(":{"dtype":7,"sizes":[{"as_int":4}],"strides":[{"as_int":1}]})";
   }
   check_bound("many small operators", with_graph(nodes, tensors));
+  const std::string bad = R"(,{"target":"t","outputs":[{"as_none":1}]})";
+  const std::size_t good = nodes.size() / 2;
+  nodes.resize(nodes.find(",{\"target\"", good));
+  while (nodes.size() < 2 * good) nodes += bad;
+  check_bound("half of them unknown", with_graph(nodes, tensors));
   std::string list = R"({"name":"x"})";
   for (int i = 0; i < 5000; ++i) list += R"(,{"name":"x"})";
   check_bound(
