@@ -1,186 +1,228 @@
 #include "solver/bucket_elimination.h"
 
+#include "solver/factor_join.h"
+
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <set>
+#include <limits>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
 
 namespace shardprop::solver {
 namespace {
 
-// A table over several variables, the last one fastest.
-struct Factor {
-  std::vector<int> scope;
-  std::vector<double> costs;
-};
+// Entries touched below which one thread makes a table.
+constexpr std::uint64_t kForOneThread = 1U << 22;
 
-struct Step {
-  int variable = 0;
-  std::vector<int> scope;   // of the new table
-  std::vector<int> choice;  // best choice of the variable, by entry
-};
-
-// The order: always the variable whose table comes out smallest. Empty when a
-// table would exceed the cap.
-std::vector<int> plan_order(Network& network, std::size_t cap) {
-  std::vector<std::set<int>> neighbours(network.variables.size());
-  std::vector<int> alive;
-  for (std::size_t v = 0; v < network.variables.size(); ++v) {
-    if (!network.variables[v].alive) continue;
-    alive.push_back(static_cast<int>(v));
-    for (const int e : network.live_edges(static_cast<int>(v))) {
-      neighbours[v].insert(network.edges[static_cast<std::size_t>(e)].other(
-          static_cast<int>(v)));
+template <class T>
+class Elimination {
+ public:
+  Elimination(Network& network, const EliminationOrder& order, T ceiling,
+              int threads, const StopSignal& stop, std::uint64_t& work)
+      : network_(network),
+        order_(order.variables),
+        ceiling_(ceiling),
+        threads_(static_cast<std::size_t>(std::max(1, threads))),
+        stop_(stop),
+        work_(work),
+        position_(network.variables.size(), 0),
+        waiting_(network.variables.size()) {
+    for (const NetVariable& v : network.variables) {
+      choices_.push_back(v.costs.size());
+    }
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      position_[static_cast<std::size_t>(order_[i])] = i;
     }
   }
-  const auto entries = [&](int v) {
-    double product = 1;
-    for (const int u : neighbours[static_cast<std::size_t>(v)]) {
-      product *= network.variables[static_cast<std::size_t>(u)].num_choices();
-    }
-    return product;
-  };
-  std::set<std::pair<double, int>> queue;
-  std::vector<double> key(network.variables.size(), 0);
-  for (const int v : alive) {
-    key[static_cast<std::size_t>(v)] = entries(v);
-    queue.emplace(key[static_cast<std::size_t>(v)], v);
-  }
-  std::vector<int> order;
-  double total = 0;
-  while (!queue.empty()) {
-    const auto [size, v] = *queue.begin();
-    queue.erase(queue.begin());
-    const double touched =
-        size * network.variables[static_cast<std::size_t>(v)].num_choices();
-    total += touched;
-    if (touched > static_cast<double>(cap) ||
-        total > 4.0 * static_cast<double>(cap)) {
-      return {};
-    }
-    order.push_back(v);
-    const std::set<int> around =
-        std::move(neighbours[static_cast<std::size_t>(v)]);
-    for (const int u : around) {
-      std::set<int>& theirs = neighbours[static_cast<std::size_t>(u)];
-      theirs.erase(v);
-      for (const int w : around) {
-        if (w != u) theirs.insert(w);
+
+  std::optional<Eliminated> run() {
+    place_network();
+    double cost = 0;
+    for (const int v : order_) {
+      joined_.push_back(std::move(waiting_[static_cast<std::size_t>(v)]));
+      Factor<T> made = join(v, joined_.back());
+      if (stopped_) return std::nullopt;
+      if (made.scope.empty()) {
+        cost += static_cast<double>((*made.costs)[0]);
+      } else {
+        place(std::move(made));
       }
     }
-    for (const int u : around) {
-      queue.erase({key[static_cast<std::size_t>(u)], u});
-      key[static_cast<std::size_t>(u)] = entries(u);
-      queue.emplace(key[static_cast<std::size_t>(u)], u);
+    return Eliminated{std::min(cost, static_cast<double>(ceiling_)),
+                      best_choices()};
+  }
+
+ private:
+  // A factor waits at the variable of its scope that goes first.
+  void place(Factor<T> factor) {
+    const int first = *std::min_element(
+        factor.scope.begin(), factor.scope.end(), [&](int x, int y) {
+          return position_[static_cast<std::size_t>(x)] <
+                 position_[static_cast<std::size_t>(y)];
+        });
+    waiting_[static_cast<std::size_t>(first)].push_back(std::move(factor));
+  }
+
+  void place_network() {
+    const auto clipped = [&](const std::vector<double>& costs) {
+      std::vector<T> out;
+      out.reserve(costs.size());
+      for (const double cost : costs) {
+        out.push_back(cost < static_cast<double>(ceiling_)
+                          ? static_cast<T>(cost)
+                          : ceiling_);
+      }
+      return std::make_shared<const std::vector<T>>(std::move(out));
+    };
+    std::map<std::vector<double>, Factor<T>> unary;
+    for (const int v : order_) {
+      const std::vector<double>& costs =
+          network_.variables[static_cast<std::size_t>(v)].costs;
+      Factor<T>& known = unary[costs];
+      if (!known.costs) known = {{}, clipped(costs), next_id_++};
+      place({{v}, known.costs, known.id});
+    }
+    std::map<int, Factor<T>> tables;
+    for (const NetEdge& edge : network_.edges) {
+      if (!edge.alive) continue;
+      Factor<T>& known = tables[edge.table];
+      if (!known.costs) {
+        known = {{}, clipped(network_.tables().costs(edge.table)), next_id_++};
+      }
+      place({{edge.a, edge.b}, known.costs, known.id});
     }
   }
-  return order;
+
+  // Repeated layers: the same tables in the same places make the same table,
+  // its axes in the same places.
+  Factor<T> join(int v, const std::vector<Factor<T>>& factors) {
+    std::vector<int> variables;
+    for (const Factor<T>& f : factors) {
+      variables.insert(variables.end(), f.scope.begin(), f.scope.end());
+    }
+    std::sort(variables.begin(), variables.end());
+    variables.erase(std::unique(variables.begin(), variables.end()),
+                    variables.end());
+    const auto place_of = [&](int u) {
+      return static_cast<int>(
+          std::lower_bound(variables.begin(), variables.end(), u) -
+          variables.begin());
+    };
+    std::vector<int> key{place_of(v)};
+    for (const Factor<T>& f : factors) {
+      key.push_back(-1 - f.id);
+      for (const int u : f.scope) key.push_back(place_of(u));
+    }
+    Factor<T>& known = made_[std::move(key)];
+    if (!known.costs) {
+      const FactorJoin<T> loops(v, factors, choices_, ceiling_);
+      for (const int u : loops.scope()) known.scope.push_back(place_of(u));
+      known.costs = filled(loops);
+      known.id = next_id_++;
+    }
+    Factor<T> out = known;
+    for (int& u : out.scope) u = variables[static_cast<std::size_t>(u)];
+    return out;
+  }
+
+  std::shared_ptr<const std::vector<T>> filled(const FactorJoin<T>& loops) {
+    std::vector<T> out(loops.entries());
+    const auto stop = [this] {
+      if (stop_.raised()) stopped_ = true;
+      return stopped_.load();
+    };
+    const std::size_t threads =
+        loops.touched() < kForOneThread ? 1 : std::min(threads_, loops.rows());
+    {
+      std::vector<std::jthread> others;
+      const auto share = [&](std::size_t i) {
+        return loops.rows() * i / threads;
+      };
+      for (std::size_t i = 1; i < threads; ++i) {
+        others.emplace_back(
+            [&, i] { loops.run(share(i), share(i + 1), out.data(), stop); });
+      }
+      loops.run(0, share(1), out.data(), stop);
+    }
+    work_ += loops.touched();
+    return std::make_shared<const std::vector<T>>(std::move(out));
+  }
+
+  // From the last variable to the first, each the best given those behind it.
+  std::vector<int> best_choices() const {
+    std::vector<int> out(network_.variables.size(), 0);
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      int& mine = out[static_cast<std::size_t>(order_[i])];
+      const std::size_t k = choices_[static_cast<std::size_t>(order_[i])];
+      T least = std::numeric_limits<T>::max();
+      int best = 0;
+      for (mine = 0; static_cast<std::size_t>(mine) < k; ++mine) {
+        T cost = 0;
+        for (const Factor<T>& f : joined_[i]) {
+          cost = std::min<T>(cost + entry(f, out), ceiling_);
+        }
+        if (cost >= least) continue;
+        least = cost;
+        best = mine;
+      }
+      mine = best;
+    }
+    return out;
+  }
+  T entry(const Factor<T>& f, const std::vector<int>& at) const {
+    std::size_t i = 0;
+    for (const int u : f.scope) {
+      const auto v = static_cast<std::size_t>(u);
+      i = i * choices_[v] + static_cast<std::size_t>(at[v]);
+    }
+    return (*f.costs)[i];
+  }
+
+  Network& network_;
+  const std::vector<int>& order_;
+  T ceiling_;
+  std::size_t threads_;
+  const StopSignal& stop_;
+  std::uint64_t& work_;
+  std::vector<std::size_t> choices_;             // by variable
+  std::vector<std::size_t> position_;            // in the order, by variable
+  std::vector<std::vector<Factor<T>>> waiting_;  // by variable
+  std::vector<std::vector<Factor<T>>> joined_;   // by place in the order
+  std::map<std::vector<int>, Factor<T>> made_;   // scope: places in the key
+  int next_id_ = 0;
+  std::atomic<bool> stopped_ = false;
+};
+
+template <class T>
+std::optional<Eliminated> run(Network& network, const EliminationOrder& order,
+                              T ceiling, int threads, const StopSignal& stop,
+                              std::uint64_t& work) {
+  return Elimination<T>(network, order, ceiling, threads, stop, work).run();
 }
 
 }  // namespace
 
+std::optional<Eliminated> eliminate_in_order(Network& network,
+                                             const EliminationOrder& order,
+                                             double ceiling, int threads,
+                                             const StopSignal& stop,
+                                             std::uint64_t& work) {
+  if (ceiling >= 1 && ceiling <= kMostNarrowCost) {
+    return run(network, order, static_cast<std::int32_t>(ceiling), threads,
+               stop, work);
+  }
+  return run(network, order, ceiling, threads, stop, work);
+}
+
 std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
                                         std::uint64_t& work) {
-  const std::vector<int> order = plan_order(network, cap);
-  if (order.size() != network.num_alive()) return std::nullopt;
-  std::vector<std::vector<Factor>> factors(network.variables.size());
-  std::vector<int> position(network.variables.size(), 0);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    position[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  }
-  // A factor waits at the variable of its scope that goes first.
-  const auto place = [&](Factor factor) {
-    const int first = *std::min_element(
-        factor.scope.begin(), factor.scope.end(), [&](int x, int y) {
-          return position[static_cast<std::size_t>(x)] <
-                 position[static_cast<std::size_t>(y)];
-        });
-    factors[static_cast<std::size_t>(first)].push_back(std::move(factor));
-  };
-  for (const NetEdge& edge : network.edges) {
-    if (edge.alive)
-      place({{edge.a, edge.b}, network.tables().costs(edge.table)});
-  }
-  const auto choices = [&](int v) {
-    return static_cast<std::size_t>(
-        network.variables[static_cast<std::size_t>(v)].num_choices());
-  };
-  Eliminated out;
-  std::vector<Step> steps;
-  for (const int v : order) {
-    std::vector<Factor> mine = std::move(factors[static_cast<std::size_t>(v)]);
-    Step step{v, {}, {}};
-    for (const Factor& f : mine) {
-      for (const int u : f.scope) {
-        if (u != v) step.scope.push_back(u);
-      }
-    }
-    std::sort(step.scope.begin(), step.scope.end());
-    step.scope.erase(std::unique(step.scope.begin(), step.scope.end()),
-                     step.scope.end());
-    std::size_t entries = 1;
-    for (const int u : step.scope) entries *= choices(u);
-    // Strides of every factor along the new scope, and along v.
-    const std::size_t width = step.scope.size();
-    std::vector<std::vector<std::size_t>> stride(
-        mine.size(), std::vector<std::size_t>(width + 1, 0));
-    for (std::size_t f = 0; f < mine.size(); ++f) {
-      std::size_t s = 1;
-      for (std::size_t i = mine[f].scope.size(); i-- > 0;) {
-        const int u = mine[f].scope[i];
-        const auto at = u == v ? width
-                               : static_cast<std::size_t>(
-                                     std::lower_bound(step.scope.begin(),
-                                                      step.scope.end(), u) -
-                                     step.scope.begin());
-        stride[f][at] = s;
-        s *= choices(u);
-      }
-    }
-    Factor result{step.scope, std::vector<double>(entries, kInfinity)};
-    step.choice.assign(entries, 0);
-    const std::vector<double>& unary =
-        network.variables[static_cast<std::size_t>(v)].costs;
-    std::vector<std::size_t> index(width, 0);
-    std::vector<std::size_t> offset(mine.size(), 0);
-    for (std::size_t i = 0; i < entries; ++i) {
-      for (std::size_t c = 0; c < unary.size(); ++c) {
-        double cost = unary[c];
-        for (std::size_t f = 0; f < mine.size(); ++f) {
-          cost += mine[f].costs[offset[f] + c * stride[f][width]];
-        }
-        if (cost < result.costs[i]) {
-          result.costs[i] = cost;
-          step.choice[i] = static_cast<int>(c);
-        }
-      }
-      for (std::size_t d = width; d-- > 0;) {
-        const bool wraps = ++index[d] == choices(step.scope[d]);
-        for (std::size_t f = 0; f < mine.size(); ++f) {
-          offset[f] += stride[f][d];
-          if (wraps) offset[f] -= stride[f][d] * choices(step.scope[d]);
-        }
-        if (!wraps) break;
-        index[d] = 0;
-      }
-    }
-    work += entries * unary.size() * std::max<std::size_t>(1, mine.size());
-    if (width == 0) {
-      out.cost += result.costs[0];
-    } else {
-      place(std::move(result));
-    }
-    steps.push_back(std::move(step));
-  }
-  out.choices.assign(network.variables.size(), 0);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    std::size_t at = 0;
-    for (const int u : step->scope) {
-      at = at * choices(u) +
-           static_cast<std::size_t>(out.choices[static_cast<std::size_t>(u)]);
-    }
-    out.choices[static_cast<std::size_t>(step->variable)] = step->choice[at];
-  }
-  return out;
+  const auto limit = static_cast<double>(cap);
+  const auto order = order_elimination(network, {limit, 4 * limit});
+  if (!order) return std::nullopt;
+  return eliminate_in_order(network, *order, kInfinity, 1, StopSignal{}, work);
 }
 
 }  // namespace shardprop::solver

@@ -13,6 +13,103 @@
 #endif
 
 namespace shardprop::solver {
+namespace {
+
+template <class Vector>
+__attribute__((always_inline)) inline void take_less(Vector& least,
+                                                     Vector cost) {
+  least = cost < least ? cost : least;
+}
+
+template <class T, int kBytes>
+struct VectorOf {
+  // Of any alignment, over memory that holds a T.
+  typedef T Type
+      __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+  static constexpr int kSize = kBytes / static_cast<int>(sizeof(T));
+};
+
+// Columns from `d` on, as many as the vectors hold.
+template <class T>
+__attribute__((always_inline)) inline void four_vectors(const T* base,
+                                                        const int* row, int n,
+                                                        const T* table,
+                                                        long columns, T ceiling,
+                                                        T* out) {
+  using Vector = typename VectorOf<T, 64>::Type;
+  constexpr int kSize = VectorOf<T, 64>::kSize;
+  const Vector most = Vector{} + ceiling;
+  // No array: these stay in registers over all rows.
+  Vector a = most;
+  Vector b = most;
+  Vector c = most;
+  Vector d = most;
+  for (int i = 0; i < n; ++i) {
+    const T mine = base[row[i]];
+    const T* from = table + row[i] * columns;
+    take_less(a, mine + *reinterpret_cast<const Vector*>(from));
+    take_less(b, mine + *reinterpret_cast<const Vector*>(from + kSize));
+    take_less(c, mine + *reinterpret_cast<const Vector*>(from + 2 * kSize));
+    take_less(d, mine + *reinterpret_cast<const Vector*>(from + 3 * kSize));
+  }
+  *reinterpret_cast<Vector*>(out) = a;
+  *reinterpret_cast<Vector*>(out + kSize) = b;
+  *reinterpret_cast<Vector*>(out + 2 * kSize) = c;
+  *reinterpret_cast<Vector*>(out + 3 * kSize) = d;
+}
+
+template <class T, int kBytes>
+__attribute__((always_inline)) inline void one_vector(const T* base,
+                                                      const int* row, int n,
+                                                      const T* table,
+                                                      long columns, T ceiling,
+                                                      T* out) {
+  using Vector = typename VectorOf<T, kBytes>::Type;
+  Vector least = Vector{} + ceiling;
+  for (int i = 0; i < n; ++i) {
+    take_less(least, base[row[i]] + *reinterpret_cast<const Vector*>(
+                                        table + row[i] * columns));
+  }
+  *reinterpret_cast<Vector*>(out) = least;
+}
+
+template <class T>
+__attribute__((always_inline)) inline void min_plus_rows(const T* base,
+                                                         const int* row, int n,
+                                                         const T* table,
+                                                         int columns, T ceiling,
+                                                         T* out) {
+  constexpr int kWide = VectorOf<T, 64>::kSize;
+  constexpr int kNarrow = VectorOf<T, 16>::kSize;
+  int d = 0;
+  for (; d + 4 * kWide <= columns; d += 4 * kWide) {
+    four_vectors(base, row, n, table + d, columns, ceiling, out + d);
+  }
+  for (; d + kWide <= columns; d += kWide) {
+    one_vector<T, 64>(base, row, n, table + d, columns, ceiling, out + d);
+  }
+  for (; d + kNarrow <= columns; d += kNarrow) {
+    one_vector<T, 16>(base, row, n, table + d, columns, ceiling, out + d);
+  }
+  if (d == columns) return;
+  if (columns >= kNarrow) {
+    // Some columns once more.
+    d = columns - kNarrow;
+    one_vector<T, 16>(base, row, n, table + d, columns, ceiling, out + d);
+    return;
+  }
+  for (; d < columns; ++d) {
+    T least = ceiling;
+    for (int i = 0; i < n; ++i) {
+      const T cost =
+          base[row[i]] + table[static_cast<long>(row[i]) * columns + d];
+      least = cost < least ? cost : least;
+    }
+    out[d] = least;
+  }
+}
+
+}  // namespace
 
 SHARDPROP_WIDE void min_plus(const double* h, int rows, const double* table,
                              int columns, double* out) {
@@ -42,6 +139,18 @@ SHARDPROP_WIDE double min_plus_all(const double* h, int rows, const double* g,
     least = cost < least ? cost : least;
   }
   return least;
+}
+
+SHARDPROP_WIDE void min_plus_of(const std::int32_t* base, const int* row, int n,
+                                const std::int32_t* table, int columns,
+                                std::int32_t ceiling, std::int32_t* out) {
+  min_plus_rows(base, row, n, table, columns, ceiling, out);
+}
+
+SHARDPROP_WIDE void min_plus_of(const double* base, const int* row, int n,
+                                const double* table, int columns,
+                                double ceiling, double* out) {
+  min_plus_rows(base, row, n, table, columns, ceiling, out);
 }
 
 }  // namespace shardprop::solver

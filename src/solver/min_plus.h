@@ -1,6 +1,8 @@
 // The kernel of every bound and search here: one step of min-sum elimination.
 #pragma once
 
+#include <cstdint>
+
 namespace shardprop::solver {
 
 // out[d] = min over c < rows of h[c] + table[c * columns + d]. Bit for bit the
@@ -11,5 +13,14 @@ void min_plus(const double* h, int rows, const double* table, int columns,
 // min over c, d of h[c] + g[d] + table[c * columns + d].
 double min_plus_all(const double* h, int rows, const double* g, int columns,
                     const double* table);
+
+// out[d] = min of ceiling and, over i < n, base[row[i]] + table[row[i] *
+// columns
+// + d]. The sum of two entries must fit.
+void min_plus_of(const std::int32_t* base, const int* row, int n,
+                 const std::int32_t* table, int columns, std::int32_t ceiling,
+                 std::int32_t* out);
+void min_plus_of(const double* base, const int* row, int n, const double* table,
+                 int columns, double ceiling, double* out);
 
 }  // namespace shardprop::solver

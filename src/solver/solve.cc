@@ -5,6 +5,7 @@
 #include "solver/clash.h"
 #include "solver/core.h"
 #include "solver/dual_bound.h"
+#include "solver/incumbent.h"
 #include "solver/pass_clock.h"
 #include "solver/reduce.h"
 #include "solver/search_worker.h"
@@ -34,10 +35,15 @@ constexpr std::size_t kSmallChoices = 4096;
 constexpr double kCloseGap = 0.02;
 // Share of the choices at which eliminating what pruning has left is tried.
 constexpr double kFewChoices = 0.5;
+// Elimination at length: begun when it would touch at most this many times what
+// has been touched so far (its loops are as much faster), and if its tables
+// take no more than these bytes.
+constexpr double kEliminationShare = 4;
+constexpr double kMostTouched = 0x1p38;
+constexpr double kMostTableBytes = 0x1p31;
 constexpr std::uint64_t kYoungBranching =
     200'000'000;  // work after which it stays
 constexpr double kMostExact = 0x1p52;
-constexpr Int128 kNoCost = Int128{1} << 120;
 
 // More than any assignment can cost, or as much as doubles count exactly.
 double safe_ceiling(Network& network) {
@@ -58,13 +64,18 @@ double safe_ceiling(Network& network) {
   return std::min(most, kMostExact);
 }
 
+// Elimination counts small costs in 32 bits.
+double bytes_of_entry(double ceiling) {
+  return ceiling <= kMostNarrowCost ? 4 : 8;
+}
+
 class Solver {
  public:
   Solver(const Problem& problem, const SolveOptions& options)
-      : problem_(problem),
-        options_(options),
+      : options_(options),
         stop_(stop_signal(options)),
-        network_(problem) {}
+        network_(problem),
+        best_(problem, network_) {}
 
   Solution run();
 
@@ -77,55 +88,49 @@ class Solver {
   bool out_of_work() const {
     return options_.work_limit != 0 && work_ >= options_.work_limit;
   }
-  bool proven() const {
-    return infeasible_ || (have_cost_ && bound_known_ && bound_ >= cost_);
-  }
+  // False once the caller has seen enough.
+  bool may_go_on();
   void search();
   void round(std::uint64_t work);
   void gather();
-  void take_network_choices(std::vector<int> choices);
-  void take_core_choices(const std::vector<int>& choices);
-  void raise_bound(Int128 bound_in_units);
+  void count_work();
+  void offer_core_choices(const std::vector<int>& choices);
   void start_dual();
   bool branching_is_due() const;
   // Between the dual bound and the best known cost; infinite without either.
   double dual_gap() const {
-    return dual_ && have_cost_ ? core_target() - dual_->best_bound()
-                               : kInfinity;
+    return dual_ && best_.known() ? core_target() - dual_->best_bound()
+                                  : kInfinity;
   }
   bool dual_settling() const {
     return dual_ != nullptr && !dual_->stalled() && dual_->work() < kDualFirst;
   }
+  // What is left without what cannot be part of a better assignment;
+  // `variable` maps its variables to the network's.
+  Network pruned_root(std::vector<int>& variable);
   void start_branching();
-  bool eliminate_rest(const Network& pruned, const std::vector<int>& variable);
-  // The best known cost in the network's units, rounded up: what costs as much
-  // in units is no better.
-  Int128 cost_in_units() const {
-    const Int128 down = cost_ / network_.unit;
-    return down + (cost_ > down * network_.unit ? 1 : 0);
-  }
+  bool elimination_is_due() const;
+  void eliminate_at_length();
+  bool eliminate_rest(const Network& pruned, const std::vector<int>& variable,
+                      double most_touched);
   double core_target() const {
-    return have_cost_ ? static_cast<double>(cost_in_units() - network_.offset)
-                      : kInfinity;
+    return best_.known()
+               ? static_cast<double>(best_.cost_in_units() - network_.offset)
+               : kInfinity;
   }
   Solution finish();
 
-  const Problem& problem_;
   const SolveOptions& options_;
   StopSignal stop_;
   PassClock clock_;
   Network network_;
 
-  // The best assignment, judged by the checker.
-  bool have_cost_ = false;
-  Int128 cost_ = 0;
-  Assignment assignment_;
+  Incumbent best_;
   std::vector<int> core_best_;  // the same, if it came from the core
   double core_best_cost_ = kInfinity;
-  bool bound_known_ = false;
-  Int128 bound_ = 0;
-  bool infeasible_ = false;
   bool exact_ = true;  // no cost of interest exceeds what doubles count
+  // What eliminating all would touch; infinite where that is out of reach.
+  double elimination_touches_ = kInfinity;
 
   std::unique_ptr<Core> core_;
   std::vector<std::unique_ptr<SearchWorker>> workers_;
@@ -137,47 +142,30 @@ class Solver {
   std::unique_ptr<BranchAndBound> branching_;
   std::vector<int> branching_variable_;
   bool tried_branching_ = false;
-  Int128 branched_below_ = kNoCost;
+  Int128 branched_below_ = Incumbent::kNoCost;
   double branched_gap_ = kInfinity;
+  bool asked_ = false;  // whether to go on, with the best cost then
+  Int128 asked_cost_ = 0;
   int rounds_ = 0;
   std::uint64_t spent_elsewhere_ = 0;  // work of what is gone again
   std::uint64_t work_ = 0;
 };
 
-void Solver::take_network_choices(std::vector<int> choices) {
-  Assignment full = network_.expand(std::move(choices));
-  const auto judged = evaluate(problem_, full);
-  if (!judged.has_value() || !judged->feasible()) {
-    throw InternalError("the solver accepted an assignment that does not hold");
-  }
-  if (have_cost_ && judged->cost >= cost_) return;
-  have_cost_ = true;
-  cost_ = judged->cost;
-  assignment_ = std::move(full);
-}
-
-void Solver::take_core_choices(const std::vector<int>& choices) {
+void Solver::offer_core_choices(const std::vector<int>& choices) {
   std::vector<int> all(network_.variables.size(), 0);
   for (std::size_t v = 0; v < choices.size(); ++v) {
     all[static_cast<std::size_t>(core_->network_variable[v])] = choices[v];
   }
-  take_network_choices(std::move(all));
-}
-
-void Solver::raise_bound(Int128 bound_in_units) {
-  Int128 bound = bound_in_units * network_.unit;
-  if (have_cost_) bound = std::min(bound, cost_);
-  if (!bound_known_ || bound > bound_) bound_ = bound;
-  bound_known_ = true;
+  best_.offer(std::move(all));
 }
 
 Solution Solver::run() {
   reduce(network_, options_.passes, clock_);
   if (network_.infeasible) {
-    infeasible_ = true;
+    best_.close(network_.offset);
     return finish();
   }
-  raise_bound(network_.offset);
+  best_.raise_bound(network_.offset);
   const double ceiling = safe_ceiling(network_);
   exact_ = ceiling < kMostExact;
   const bool memory = std::any_of(
@@ -188,19 +176,24 @@ Solution Solver::run() {
       return eliminate_all(network_, kEliminationCap, spent_elsewhere_);
     });
     if (solved.has_value() && !std::isfinite(solved->cost)) {
-      infeasible_ = true;
+      best_.close(Incumbent::kNoCost);
       return finish();
     }
     if (solved.has_value()) {
-      take_network_choices(solved->choices);
-      raise_bound(network_.offset + static_cast<Int128>(solved->cost));
+      best_.offer(solved->choices);
+      best_.close(network_.offset + static_cast<Int128>(solved->cost));
       return finish();
     }
   }
   if (network_.num_alive() == 0) {
-    take_network_choices(std::vector<int>(network_.variables.size(), 0));
-    raise_bound(network_.offset);
+    best_.offer(std::vector<int>(network_.variables.size(), 0));
+    best_.close(network_.offset);
     return finish();
+  }
+  if (!memory && options_.passes.enabled(Pass::kElimination)) {
+    const auto order =
+        order_elimination(network_, {kMostTouched, kMostTableBytes / 4});
+    if (order) elimination_touches_ = order->touched;
   }
   core_ = std::make_unique<Core>(network_, ceiling);
   decoded_ = DualBound(*core_).decode();
@@ -217,35 +210,37 @@ void Solver::start_dual() {
   // Entries above the best known cost cannot be part of anything better; a low
   // ceiling makes the bound stronger and its sums finer.
   dual_core_ = std::make_unique<Core>(
-      network_, have_cost_ ? std::min(core_->ceiling, std::max(1.0, target))
-                           : core_->ceiling);
+      network_, best_.known() ? std::min(core_->ceiling, std::max(1.0, target))
+                              : core_->ceiling);
   dual_ = std::make_unique<DualBound>(*dual_core_);
-  dual_has_target_ = have_cost_;
+  dual_has_target_ = best_.known();
   if (!prices.empty()) dual_->set_prices(prices);
 }
 
 // Solves what pruning has left without a search, where bytes do not matter and
 // tables stay small. True when nothing is left to find out.
 bool Solver::eliminate_rest(const Network& pruned,
-                            const std::vector<int>& variable) {
+                            const std::vector<int>& variable,
+                            double most_touched) {
   if (!options_.passes.enabled(Pass::kElimination)) return false;
   for (const NetVariable& v : pruned.variables) {
     if (!v.segments.empty()) return false;
   }
-  std::size_t choices = 0;
-  for (const NetVariable& v : pruned.variables) choices += v.costs.size();
-  if (static_cast<double>(choices) >
-      kFewChoices * static_cast<double>(core_->unary.size())) {
-    return false;
-  }
   Network rest = pruned;
   reduce(rest, options_.passes, clock_);
-  const Int128 below = have_cost_ ? cost_in_units() : kNoCost;
-  Int128 least = kNoCost;
-  if (!rest.infeasible) {
-    const auto solved = clock_.time(Pass::kElimination, [&] {
-      return eliminate_all(rest, kEliminationCap, spent_elsewhere_);
-    });
+  const Int128 below = best_.cost_in_units();
+  Int128 least = Incumbent::kNoCost;
+  if (!rest.infeasible && rest.offset < below) {
+    const auto room = static_cast<double>(below - rest.offset);
+    const auto solved =
+        clock_.time(Pass::kElimination, [&]() -> std::optional<Eliminated> {
+          const auto order = order_elimination(
+              rest, {most_touched, kMostTableBytes / bytes_of_entry(room)});
+          if (!order) return std::nullopt;
+          return eliminate_in_order(rest, *order,
+                                    room < kMostExact ? room : kInfinity,
+                                    options_.threads, stop_, spent_elsewhere_);
+        });
     if (!solved.has_value()) return false;
     if (std::isfinite(solved->cost)) {
       least = rest.offset + static_cast<Int128>(solved->cost);
@@ -256,56 +251,81 @@ bool Solver::eliminate_rest(const Network& pruned,
       for (std::size_t v = 0; v < variable.size(); ++v) {
         all[static_cast<std::size_t>(variable[v])] = static_cast<int>(full[v]);
       }
-      take_network_choices(std::move(all));
+      best_.offer(std::move(all));
     }
   }
-  if (have_cost_) {
-    raise_bound(std::min(least, below));
-  } else {
-    infeasible_ = true;
-  }
+  best_.close(std::min(least, below));
   return true;
+}
+
+// Not before as much has been spent on the search: most problems need less.
+bool Solver::elimination_is_due() const {
+  if (!best_.known() || elimination_touches_ > kMostTouched) return false;
+  const auto worked = static_cast<double>(work_);
+  const bool affordable =
+      options_.work_limit == 0 ||
+      elimination_touches_ + worked <= static_cast<double>(options_.work_limit);
+  return affordable && elimination_touches_ <= kEliminationShare * worked;
+}
+
+void Solver::eliminate_at_length() {
+  std::vector<int> variable;
+  const Network root = pruned_root(variable);
+  if (root.infeasible) {
+    best_.close(best_.cost_in_units());
+  } else if (!eliminate_rest(root, variable, elimination_touches_)) {
+    // What is pruned may be ordered less well; later there is more to spend.
+    elimination_touches_ *= 2;
+  }
+}
+
+Network Solver::pruned_root(std::vector<int>& variable) {
+  Network root = network_.extract(variable);
+  if (!dual_ || dual_->best_bound() == -kInfinity) return root;
+  dual_->restore_best();
+  const std::vector<double> extra = dual_->choice_bounds();
+  const double room = core_target();
+  for (std::size_t v = 0; v < variable.size() && !root.infeasible; ++v) {
+    std::vector<int> kept;
+    for (int c = 0; c < dual_core_->choices(static_cast<int>(v)); ++c) {
+      const double bound = dual_->best_bound() +
+                           extra[static_cast<std::size_t>(dual_core_->at[v]) +
+                                 static_cast<std::size_t>(c)];
+      if (std::ceil(bound) < room) kept.push_back(c);
+    }
+    root.keep_choices(static_cast<int>(v), kept);
+  }
+  return root;
 }
 
 // Drops what cannot be part of a better assignment, and branches on the rest
 // if that is small.
 void Solver::start_branching() {
-  const Int128 below = have_cost_ ? cost_in_units() : kNoCost;
+  const Int128 below = best_.cost_in_units();
   tried_branching_ = true;
   branched_below_ = below;
   branched_gap_ = dual_gap();
   std::vector<int> variable;
-  Network root = network_.extract(variable);
-  std::vector<double> prices;
-  if (dual_ && dual_->best_bound() > -kInfinity) {
-    dual_->restore_best();
-    prices = dual_->best_prices();
-    const std::vector<double> extra = dual_->choice_bounds();
-    const double room = core_target();
-    for (std::size_t v = 0; v < variable.size() && !root.infeasible; ++v) {
-      std::vector<int> kept;
-      for (int c = 0; c < dual_core_->choices(static_cast<int>(v)); ++c) {
-        const double bound = dual_->best_bound() +
-                             extra[static_cast<std::size_t>(dual_core_->at[v]) +
-                                   static_cast<std::size_t>(c)];
-        if (std::ceil(bound) < room) kept.push_back(c);
-      }
-      root.keep_choices(static_cast<int>(v), kept);
-    }
-  }
-  if (!root.infeasible && eliminate_rest(root, variable)) return;
+  Network root = pruned_root(variable);
   std::size_t choices = 0;
   for (const NetVariable& v : root.variables) choices += v.costs.size();
+  const bool few = static_cast<double>(choices) <=
+                   kFewChoices * static_cast<double>(core_->unary.size());
+  if (!root.infeasible && few &&
+      eliminate_rest(root, variable, kEliminationCap)) {
+    return;
+  }
   if (root.infeasible) {
     // Nothing is better than what is known.
-    if (have_cost_) raise_bound(below);
-    infeasible_ = !have_cost_;
+    best_.close(below);
   } else if (choices <= kBranchChoices) {
     if (branching_) spent_elsewhere_ += branching_->work();
     branching_variable_ = std::move(variable);
     branching_ = std::make_unique<BranchAndBound>(
-        std::move(root), below, std::move(prices), options_.passes,
-        options_.seed);
+        std::move(root), below,
+        dual_ && dual_->best_bound() > -kInfinity ? dual_->best_prices()
+                                                  : std::vector<double>(),
+        options_.passes, options_.seed);
   }
 }
 
@@ -322,8 +342,8 @@ bool Solver::branching_is_due() const {
   const bool ready =
       small ? rounds_ >= 2
             : !dual_ || dual_->stalled() || dual_->work() > kDualFirst;
-  if (!ready || (tried_branching_ &&
-                 (!have_cost_ || cost_in_units() == branched_below_))) {
+  if (!ready || (tried_branching_ && (!best_.known() || best_.cost_in_units() ==
+                                                            branched_below_))) {
     return false;
   }
   return !branching_ ||
@@ -395,11 +415,11 @@ void Solver::gather() {
       continue;
     core_best_cost_ = worker->best_cost();
     core_best_ = worker->best();
-    take_core_choices(core_best_);
+    offer_core_choices(core_best_);
   }
   if (branching_) {
     if (branching_->improved() &&
-        (!have_cost_ || branching_->best_cost() < cost_in_units())) {
+        branching_->best_cost() < best_.cost_in_units()) {
       std::vector<int> all(network_.variables.size(), 0);
       for (std::size_t v = 0; v < branching_variable_.size(); ++v) {
         all[static_cast<std::size_t>(branching_variable_[v])] =
@@ -407,33 +427,48 @@ void Solver::gather() {
       }
       // The core numbers what is alive in the same order.
       core_best_ = branching_->choices();
-      take_network_choices(std::move(all));
+      best_.offer(std::move(all));
       core_best_cost_ = core_target();
     }
-    if (have_cost_) branching_->lower(cost_in_units());
-    if (branching_->done() && !have_cost_) {
-      infeasible_ = true;
-    } else if (have_cost_) {
-      raise_bound(branching_->bound());
+    if (best_.known()) branching_->lower(best_.cost_in_units());
+    if (branching_->done()) {
+      best_.close(branching_->bound());
+    } else if (best_.known()) {
+      best_.raise_bound(branching_->bound());
     }
   }
   if (dual_ && dual_->best_bound() > -kInfinity) {
     const Int128 bound = dual_core_->offset +
                          static_cast<Int128>(std::ceil(dual_->best_bound()));
-    raise_bound(bound);
+    best_.raise_bound(bound);
     prices_ = dual_->best_prices();
     decoded_ = dual_->decode();
   }
-  work_ = spent_elsewhere_ + (dual_ ? dual_->work() : 0) +
-          (branching_ ? branching_->work() : 0);
-  for (const auto& worker : workers_) work_ += worker->work();
+  count_work();
   if (options_.progress) {
     Progress progress;
     progress.seconds = seconds();
-    if (have_cost_) progress.cost = cost_;
-    if (bound_known_) progress.lower_bound = bound_;
+    if (best_.known()) progress.cost = best_.cost();
+    progress.lower_bound = best_.bound();
     options_.progress(progress);
   }
+}
+
+void Solver::count_work() {
+  work_ = spent_elsewhere_ + (dual_ ? dual_->work() : 0) +
+          (branching_ ? branching_->work() : 0);
+  for (const auto& worker : workers_) work_ += worker->work();
+}
+
+bool Solver::may_go_on() {
+  if (!options_.go_on || !best_.known() || best_.proven()) return true;
+  const bool half =
+      seconds() >= options_.time_limit_seconds / 2 ||
+      (options_.work_limit != 0 && work_ >= options_.work_limit / 2);
+  if (!half || (asked_ && asked_cost_ == best_.cost())) return true;
+  asked_ = true;
+  asked_cost_ = best_.cost();
+  return options_.go_on(best_.assignment());
 }
 
 void Solver::search() {
@@ -443,15 +478,17 @@ void Solver::search() {
     workers_.push_back(std::make_unique<SearchWorker>(*core_, seeds.next()));
   }
   std::uint64_t work = kFirstRound;
-  while (!proven() && !stop_.raised() && !out_of_work()) {
+  while (!best_.proven() && !stop_.raised() && !out_of_work()) {
     if (options_.passes.enabled(Pass::kDualBound)) {
-      if (!dual_ ? have_cost_ || rounds_ == 4
-                 : have_cost_ && !dual_has_target_) {
+      if (!dual_ ? best_.known() || rounds_ == 4
+                 : best_.known() && !dual_has_target_) {
         start_dual();
       }
     }
+    if (elimination_is_due()) eliminate_at_length();
+    if (best_.proven()) break;
     if (branching_is_due()) start_branching();
-    if (proven()) break;
+    if (best_.proven()) break;
     for (const auto& worker : workers_) {
       worker->guide({core_best_.empty() ? nullptr : &core_best_,
                      core_best_cost_, &decoded_,
@@ -460,6 +497,7 @@ void Solver::search() {
     round(work);
     work = std::min(work + work / 4, kLongestRound);
     gather();
+    if (!may_go_on()) break;
     const bool idle = !options_.passes.enabled(Pass::kLocalSearch) &&
                       (!dual_ || dual_->stalled()) &&
                       (!branching_ || branching_->done()) && rounds_ > 8;
@@ -468,25 +506,25 @@ void Solver::search() {
 }
 
 Solution Solver::finish() {
+  count_work();
   Solution solution;
-  if (infeasible_) {
+  if (best_.infeasible()) {
     solution.status = Status::kInfeasible;
   } else {
-    if (bound_known_) {
-      // Beyond exact doubles a bound is true up to rounding only.
-      Int128 bound = bound_;
-      if (!exact_ && have_cost_ && core_target() >= kMostExact) {
-        bound -= (bound < 0 ? -bound : bound) >> 40;
-      }
-      solution.lower_bound = bound;
+    solution.lower_bound = best_.bound();
+    // Beyond exact doubles a bound is true up to rounding only.
+    if (solution.lower_bound && !exact_ && best_.known() &&
+        core_target() >= kMostExact) {
+      Int128& bound = *solution.lower_bound;
+      bound -= (bound < 0 ? -bound : bound) >> 40;
     }
-    if (have_cost_) {
-      solution.cost = cost_;
-      solution.assignment = std::move(assignment_);
-      solution.status =
-          solution.lower_bound.has_value() && *solution.lower_bound >= cost_
-              ? Status::kOptimal
-              : Status::kFeasible;
+    if (best_.known()) {
+      solution.cost = best_.cost();
+      solution.assignment = best_.assignment();
+      solution.status = solution.lower_bound.has_value() &&
+                                *solution.lower_bound >= *solution.cost
+                            ? Status::kOptimal
+                            : Status::kFeasible;
     }
   }
   solution.passes = clock_.stats();
@@ -496,27 +534,6 @@ Solution Solver::finish() {
 }
 
 }  // namespace
-
-std::string_view to_string(Status status) {
-  switch (status) {
-    case Status::kOptimal:
-      return "optimal";
-    case Status::kFeasible:
-      return "feasible";
-    case Status::kInfeasible:
-      return "infeasible";
-    case Status::kUnknown:
-      return "unknown";
-  }
-  throw InternalError("a status outside its enumeration");
-}
-
-std::optional<double> Solution::gap() const {
-  if (!cost.has_value() || !lower_bound.has_value()) return std::nullopt;
-  const auto above = static_cast<double>(*cost - *lower_bound);
-  if (above <= 0) return 0.0;
-  return above / std::max(1.0, std::abs(static_cast<double>(*cost)));
-}
 
 Solution solve_plainly(const Problem& problem, const SolveOptions& options) {
   return Solver(problem, options).run();

@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 
 namespace shardprop::solver {
@@ -160,6 +162,57 @@ TEST_CASE("bucket elimination is exact without memory and respects its cap") {
           to_string(*truth));
     CHECK(!eliminate_all(network, 0, work).has_value());
   }
+}
+
+// Entries of 32 bits and of doubles, parts of them at the ceiling.
+TEST_CASE("elimination under a ceiling finds what costs less, and only that") {
+  Rng rng(78);
+  for (int i = 0; i < 600; ++i) {
+    Problem problem = testing::random_problem(
+        rng, {.most_choices = i % 3 == 0 ? 19 : 5, .most_assignments = 3000});
+    if (problem.limit().has_value()) continue;
+    const auto truth = testing::brute_force(problem);
+    Network network(problem);
+    if (network.infeasible) continue;
+    merge_parallel_edges(network);
+    for (std::size_t v = 0; v < network.variables.size(); ++v) {
+      network.normalise(static_cast<int>(v));
+    }
+    network.normalise_edges();
+    const auto order = order_elimination(network, {1e9, 1e9});
+    REQUIRE(order.has_value());
+    const double room =
+        truth ? static_cast<double>(*truth - network.offset) : 1000;
+    for (const double ceiling : {1.0, room, room + 1, 2e9, kInfinity}) {
+      if (ceiling < 1) continue;
+      std::uint64_t work = 0;
+      const auto solved =
+          eliminate_in_order(network, *order, ceiling, 1, StopSignal{}, work);
+      REQUIRE(solved.has_value());
+      CAPTURE(i);
+      CAPTURE(ceiling);
+      CHECK(solved->cost == (truth ? std::min(room, ceiling) : ceiling));
+      if (!truth || room >= ceiling) continue;
+      CHECK(
+          to_string(evaluate(problem, network.expand(solved->choices))->cost) ==
+          to_string(*truth));
+    }
+  }
+}
+
+TEST_CASE("elimination stops when told to") {
+  Rng rng(79);
+  const Problem problem =
+      testing::random_problem(rng, {.most_assignments = 300});
+  Network network(problem);
+  for (NetVariable& v : network.variables) v.segments.clear();
+  const std::atomic<bool> cancelled = true;
+  std::uint64_t work = 0;
+  const auto order = order_elimination(network, {1e9, 1e9});
+  REQUIRE(order.has_value());
+  CHECK(!eliminate_in_order(network, *order, kInfinity, 2,
+                            {std::nullopt, &cancelled}, work)
+             .has_value());
 }
 
 }  // namespace

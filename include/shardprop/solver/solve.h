@@ -90,6 +90,9 @@ struct SolveOptions {
   PassSet passes;
   // Called by the thread that called solve(), when threads meet.
   std::function<void(const Progress&)> progress;
+  // Whether to go on: asked between rounds about the best assignment, once half
+  // of the time or work limit is spent and of each better one from then on.
+  std::function<bool(const Assignment&)> go_on;
   // Set by another thread or a signal handler: return the best so far.
   const std::atomic<bool>* cancelled = nullptr;
 };
