@@ -1,7 +1,10 @@
 #include "ops/shape_context.h"
 
+#include "base/wrap_dim.h"
+
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
@@ -31,13 +34,13 @@ std::int64_t product(std::span<const std::int64_t> sizes) {
 }
 
 int wrap_dim(std::int64_t dim, int rank) {
-  const int dims = std::max(rank, 1);
-  if (dim < -dims || dim >= dims) {
+  const std::optional<int> wrapped = wrapped_dim(dim, std::max(rank, 1));
+  if (!wrapped) {
     shape_error("dim " + std::to_string(dim) +
                 " is out of range for a tensor of rank " +
                 std::to_string(rank));
   }
-  return static_cast<int>(dim < 0 ? dim + dims : dim);
+  return *wrapped;
 }
 
 const TensorMeta& ShapeContext::tensor(std::string_view arg) const {

@@ -3,6 +3,8 @@
 #include <shardprop/placement/local_region.h>
 #include <shardprop/plan/plan_problem.h>
 
+#include <algorithm>
+
 namespace shardprop {
 namespace {
 
@@ -23,9 +25,49 @@ std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
   return it->second;
 }
 
+std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
+                              LayoutId layout) const {
+  if (!rows.rows) {
+    auto made = RedistributeRows::create(planner_, tensors_[tensor]);
+    if (!made) return kElsewhere;
+    rows.rows = *std::move(made);
+    rows.costs.resize(rows.rows->layouts().size());
+  }
+  if (rows.place.size() <= layout.index()) {
+    rows.place.resize(layouts_.size(), kUnasked);
+  }
+  std::int32_t& known = rows.place[layout.index()];
+  if (known == kUnasked) {
+    known = kElsewhere;
+    // The rows take mesh dims of size 1 for replicated.
+    const DeviceMesh& mesh = planner_.mesh();
+    for (int i = 0; i < mesh.ndim(); ++i) {
+      if (mesh.size(i) == 1 && !layouts_[layout][i].is_replicate()) {
+        return known;
+      }
+    }
+    if (const auto found = rows.rows->index_of(layouts_[layout])) {
+      known = static_cast<std::int32_t>(*found);
+    }
+  }
+  return known;
+}
+
 std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                     LayoutId dst) const {
   if (src == dst) return 0;
+  if (rows_.size() <= tensor) rows_.resize(tensor + 1);
+  Rows& rows = rows_[tensor];
+  const std::int32_t from = place(rows, tensor, src);
+  const std::int32_t to = from < 0 ? kElsewhere : place(rows, tensor, dst);
+  if (to >= 0) {
+    std::vector<std::int64_t>& costs =
+        rows.costs[static_cast<std::size_t>(from)];
+    if (costs.empty()) {
+      costs = rows.rows->costs_from(static_cast<std::size_t>(from));
+    }
+    return std::min(costs[static_cast<std::size_t>(to)], kUnreachable);
+  }
   const auto [it, fresh] =
       moves_.try_emplace(key(tensor, src, dst), kUnreachable);
   if (fresh) {

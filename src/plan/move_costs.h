@@ -3,9 +3,12 @@
 
 #include <shardprop/placement/tensor_meta.h>
 #include <shardprop/redistribute/planner.h>
+#include <shardprop/redistribute/redistribute_rows.h>
 #include <shardprop/strategy/layout_table.h>
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,10 +34,25 @@ class MoveCosts {
   std::int64_t local_bytes(std::uint32_t tensor, LayoutId layout) const;
 
  private:
+  // All that is known of one tensor class.
+  struct Rows {
+    std::optional<RedistributeRows> rows;
+    // By LayoutId: where it stands in the rows; kUnasked and kElsewhere if not.
+    std::vector<std::int32_t> place;
+    std::vector<std::vector<std::int64_t>> costs;  // by source; empty: not yet
+  };
+  static constexpr std::int32_t kUnasked = -1;
+  static constexpr std::int32_t kElsewhere = -2;
+
+  // Where the layout stands in the rows, or kElsewhere: then pairs are asked
+  // one by one.
+  std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
+
   RedistributePlanner planner_;
   const LayoutTable& layouts_;
   std::vector<TensorMeta> tensors_;
   std::unordered_map<TensorMeta, std::uint32_t> ids_;
+  mutable std::deque<Rows> rows_;  // by tensor class
   mutable std::unordered_map<std::uint64_t, std::int64_t> moves_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> peaks_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> bytes_;

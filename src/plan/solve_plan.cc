@@ -15,24 +15,22 @@ namespace {
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 8;
-// Share of what is left of time and work for one round but the last.
-constexpr double kShareOfRound = 0.5;
 
 class PlanSolver {
  public:
-  explicit PlanSolver(const PlanProblem& problem)
+  PlanSolver(const PlanProblem& problem, double time_limit_seconds)
       : problem_(problem),
         options_(problem.options()),
+        time_limit_seconds_(time_limit_seconds),
         start_(std::chrono::steady_clock::now()) {}
 
   PlanSolution run() {
     // Most plans fit: then memory need not be looked at.
     const bool limited = options_.memory_limit.has_value();
-    if (!solve({}, limited ? kShareOfRound : 1) || !limited || out_.assignment)
-      return finish();
+    if (!solve({}, !limited) || !limited || out_.assignment) return finish();
     NetworkOptions network{options_.memory_limit, {}};
-    for (int round = 0; round < kMostRounds && !out_.assignment; ++round) {
-      if (!solve(network, round + 1 < kMostRounds ? kShareOfRound : 1)) break;
+    for (int round = 1; round <= kMostRounds && !out_.assignment; ++round) {
+      if (!solve(network, round == kMostRounds)) break;
       reserve(network);
     }
     return finish();
@@ -45,21 +43,27 @@ class PlanSolver {
         .count();
   }
 
-  // False when there is nothing more to be had: no solution, no time.
-  bool solve(const NetworkOptions& options, double share) {
-    const double left = options_.time_limit_seconds - seconds();
+  // With all the time and work that is left, or, unless it is the last try,
+  // half of it where what was found by then does not fit. False when there is
+  // nothing more to be had: no solution, no time.
+  bool solve(const NetworkOptions& options, bool last_try) {
+    const double left = time_limit_seconds_ - seconds();
     if (left <= 0) return false;
     const PlanNetwork network(problem_, options);
     solver::SolveOptions how;
-    how.time_limit_seconds = share * left;
+    how.time_limit_seconds = left;
     how.threads = options_.threads;
     how.seed = options_.seed;
     if (options_.work_limit) {
       const auto most = static_cast<std::uint64_t>(*options_.work_limit);
       if (out_.work >= most) return false;
-      how.work_limit = std::max<std::uint64_t>(
-          1, static_cast<std::uint64_t>(share *
-                                        static_cast<double>(most - out_.work)));
+      how.work_limit = most - out_.work;
+    }
+    if (!last_try) {
+      how.go_on = [&](const solver::Assignment& assignment) {
+        take(network.decode(assignment));
+        return out_.assignment.has_value();
+      };
     }
     const solver::Solution solution = solver::solve(network.network(), how);
     out_.work += solution.work;
@@ -73,27 +77,30 @@ class PlanSolver {
           out_.lower_bound, static_cast<std::int64_t>(*solution.lower_bound));
     }
     if (!solution.cost) return false;
-    take(network.decode(solution.assignment), *solution.cost);
+    if (take(network.decode(solution.assignment)) > *solution.cost) {
+      throw InternalError("a plan costs more than the solver says");
+    }
     return true;
   }
 
-  void take(PlanAssignment plan, solver::Int128 cost) {
+  // Keeps the plan if it is the best so far; returns its cost.
+  std::int64_t take(PlanAssignment plan) {
     const PlanEvaluation judged = evaluate(problem_, plan);
     if (!judged.broken.empty()) throw InternalError(judged.broken);
-    if (judged.objective > cost) {
-      throw InternalError("a plan costs more than the solver says");
-    }
     const bool fits =
         !options_.memory_limit || judged.peak_bytes <= *options_.memory_limit;
     last_ = std::move(plan);
     if (fits) {
-      out_.assignment = last_;
-      out_.evaluation = judged;
+      if (!out_.assignment || judged.objective < out_.evaluation.objective) {
+        out_.assignment = last_;
+        out_.evaluation = judged;
+      }
     } else if (!out_.assignment &&
                (out_.evaluation.peak_bytes == 0 ||
                 judged.peak_bytes < out_.evaluation.peak_bytes)) {
       out_.evaluation = judged;
     }
+    return judged.objective;
   }
 
   void reserve(NetworkOptions& network) const {
@@ -127,6 +134,7 @@ class PlanSolver {
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
+  double time_limit_seconds_;
   std::chrono::steady_clock::time_point start_;
   PlanSolution out_;
   PlanAssignment last_;
@@ -135,7 +143,11 @@ class PlanSolver {
 }  // namespace
 
 PlanSolution solve_plan(const PlanProblem& problem) {
-  return PlanSolver(problem).run();
+  return solve_plan(problem, problem.options().time_limit_seconds);
+}
+
+PlanSolution solve_plan(const PlanProblem& problem, double time_limit_seconds) {
+  return PlanSolver(problem, time_limit_seconds).run();
 }
 
 }  // namespace shardprop

@@ -1,6 +1,7 @@
 #include <shardprop/redistribute/cross_mesh.h>
 
 #include "base/try.h"
+#include "redistribute/same_tensor.h"
 
 #include <shardprop/redistribute/collective_cost.h>
 
@@ -211,13 +212,7 @@ Result<CrossMeshPlan> plan_between_meshes(const TensorSpec& src,
                                           const TensorSpec& dst,
                                           const Topology& topology,
                                           const RedistributeOptions& options) {
-  if (src.meta().shape() != dst.meta().shape() ||
-      src.meta().dtype() != dst.meta().dtype()) {
-    return fail(ErrorCode::kRedistributeTensor,
-                "source is " + to_string(src.meta()) + ", target is " +
-                    to_string(dst.meta()),
-                "a redistribution keeps shape and dtype");
-  }
+  SP_CHECK(redistribute::check_same_tensor(src, dst));
   if (dst.layout().has_partial()) {
     return fail(
         ErrorCode::kRedistributeMeshes,

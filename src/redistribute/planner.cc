@@ -4,6 +4,7 @@
 #include "redistribute/exchange_bytes.h"
 #include "redistribute/move_price.h"
 #include "redistribute/planner_body.h"
+#include "redistribute/same_tensor.h"
 #include "redistribute/search.h"
 #include "redistribute/sharding_state.h"
 
@@ -242,13 +243,7 @@ Result<RedistributePlan> RedistributePlanner::plan(
 Result<RedistributePlan> plan_redistribution(
     const TensorSpec& src, const TensorSpec& dst, const Topology& topology,
     const RedistributeOptions& options) {
-  if (src.meta().shape() != dst.meta().shape() ||
-      src.meta().dtype() != dst.meta().dtype()) {
-    return fail(ErrorCode::kRedistributeTensor,
-                "source is " + to_string(src.meta()) + ", target is " +
-                    to_string(dst.meta()),
-                "a redistribution keeps shape and dtype");
-  }
+  SP_CHECK(redistribute::check_same_tensor(src, dst));
   if (src.mesh() != dst.mesh()) {
     return fail(ErrorCode::kRedistributeMeshes,
                 "source is on mesh " + to_string(src.mesh()) +

@@ -5,6 +5,7 @@
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/caching_planner.h>
+#include <shardprop/redistribute/redistribute_rows.h>
 #include <shardprop/redistribute/redistribute_table.h>
 
 #include <atomic>
@@ -293,6 +294,44 @@ TEST_CASE("a table names its layouts and takes wanted ones in") {
   const Layout outside[] = {value_of(Layout::parse("S(5),R,R"))};
   CHECK_CODE(RedistributeTable::create(planner, meta, outside),
              ErrorCode::kShardDimOutOfRange);
+}
+
+TEST_CASE("rows cost what the planner asks for each pair") {
+  struct Case {
+    const char* mesh;
+    const char* tensor;
+    std::optional<std::int64_t> limit;
+  };
+  const Case cases[] = {{"2,4", "bf16[64,48]", {}},
+                        {"4,4,4", "bf16[4096,4096]", {}},
+                        {"2,3,2", "f32[12,7,5]", {}},
+                        {"2,2,1,2", "i64[8,6]", {}},
+                        {"2,4", "bf16[64,48]", 9000}};
+  for (const Case& c : cases) {
+    CAPTURE(c.mesh);
+    CAPTURE(c.tensor);
+    const auto mesh = value_of(DeviceMesh::parse(c.mesh));
+    const auto meta = value_of(TensorMeta::parse(c.tensor));
+    const auto planner = value_of(RedistributePlanner::create(
+        mesh, default_topology(), {.memory_limit = c.limit}));
+    const auto rows = value_of(RedistributeRows::create(planner, meta));
+    const std::size_t count = rows.layouts().size();
+    // Every so many pairs: a search each.
+    const std::size_t step = 1 + count * count / 2000;
+    for (std::size_t from = 0; from < count; ++from) {
+      const std::vector<std::int64_t> costs = rows.costs_from(from);
+      REQUIRE(costs.size() == count);
+      for (std::size_t to = from % step; to < count; to += step) {
+        const Layout& src = rows.layouts()[from];
+        const Layout& dst = rows.layouts()[to];
+        CAPTURE(to_string(src));
+        CAPTURE(to_string(dst));
+        const auto asked = planner.cost(src, dst, meta);
+        CHECK(costs[to] == (asked ? *asked : RedistributeRows::kImpossible));
+        CHECK(rows.index_of(src) == from);
+      }
+    }
+  }
 }
 
 }  // namespace

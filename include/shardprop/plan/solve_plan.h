@@ -40,5 +40,7 @@ struct PlanSolution {
 // problem, seed, threads and work limit, and no time limit reached: same
 // solution.
 PlanSolution solve_plan(const PlanProblem& problem);
+// With another time limit, setting up having taken some of it.
+PlanSolution solve_plan(const PlanProblem& problem, double time_limit_seconds);
 
 }  // namespace shardprop

@@ -90,7 +90,7 @@ class RedistributePlanner {
   struct Body;
   explicit RedistributePlanner(std::shared_ptr<const Body> body);
   std::shared_ptr<const Body> body_;
-  friend class RedistributeTable;
+  friend class RedistributeRows;
 };
 
 // One plan. Errors: those of RedistributePlanner, kRedistributeTensor (other

@@ -1,33 +1,24 @@
 // RedistributeTable: the cost between all layouts of a tensor, computed once
-// and shared: what a plan problem reads its edge costs from.
-//
-// Over the layouts and moves of planner.h, with P(sum) (where the dtype can be
-// summed), the partials and the split factors of the layouts asked for. Every
-// cost equals RedistributePlanner::cost() of the same pair under the same
-// alphabet of placements.
+// and shared: all rows of RedistributeRows.
 //
 //   auto table = RedistributeTable::create(planner, meta).value();
 //   table.cost(*table.index_of(src), *table.index_of(dst));
 #pragma once
 
-#include <shardprop/redistribute/planner.h>
+#include <shardprop/redistribute/redistribute_rows.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
 
 class RedistributeTable {
  public:
-  // The cost of what cannot be: a shard to a partial, or no path within the
-  // planner's memory limit.
-  static constexpr std::int64_t kImpossible =
-      std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kImpossible = RedistributeRows::kImpossible;
 
   // `wanted` are layouts that must be among the table's.
   // Errors: kRedistributeMeshTooLarge; those of check_layout() for `wanted`.
@@ -35,23 +26,21 @@ class RedistributeTable {
                                           const TensorMeta& meta,
                                           std::span<const Layout> wanted = {});
 
-  const std::vector<Layout>& layouts() const { return layouts_; }
-  // Of the canonical form of `layout`; nothing when the table lacks it. Mesh
-  // dims of size 1 count as replicated.
-  std::optional<std::size_t> index_of(const Layout& layout) const;
+  // As RedistributeRows has them.
+  const std::vector<Layout>& layouts() const { return rows_.layouts(); }
+  std::optional<std::size_t> index_of(const Layout& layout) const {
+    return rows_.index_of(layout);
+  }
   // Nanoseconds. Preconditions: from, to < layouts().size().
   std::int64_t cost(std::size_t from, std::size_t to) const {
-    return costs_[from * layouts_.size() + to];
+    return costs_[from * layouts().size() + to];
   }
 
  private:
-  RedistributeTable(DeviceMesh mesh, Dims shape)
-      : mesh_(std::move(mesh)), shape_(std::move(shape)) {}
+  RedistributeTable(RedistributeRows rows, std::vector<std::int64_t> costs)
+      : rows_(std::move(rows)), costs_(std::move(costs)) {}
 
-  DeviceMesh mesh_;
-  Dims shape_;
-  std::vector<Layout> layouts_;
-  std::unordered_map<Layout, std::size_t> index_;
+  RedistributeRows rows_;
   std::vector<std::int64_t> costs_;
 };
 
