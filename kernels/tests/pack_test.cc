@@ -294,6 +294,36 @@ TEST("large tensors cut along their rows") {
   }
 }
 
+// The way back: the rows that adjoin come from all chunks, or from more than
+// are read at once, and the last tensor's are not whole lines.
+TEST("large tensors put together from their chunks") {
+  for (const std::int64_t chunks : {8, 20}) {
+    Case test(5);
+    const Sizes dims = {1, 1, 0};
+    const std::vector<Tensor> tensors = {
+        test.place(DType::kInt32, {12000, 48 * chunks}),
+        test.place(DType::kInt32, {1500, 61 * chunks}),
+        test.place(DType::kInt32, {chunks, 3})};
+    const Sizes sizes = {12000 * 48, 1500 * 61, 3};
+    const Tensor in =
+        test.input(DType::kInt32, {chunks, 12000 * 48 + 1500 * 61 + 3});
+    for (Engine* engine : engines()) {
+      test.expect(
+          *engine, tensors,
+          [&](std::byte* base) {
+            return engine->split_with_sizes_copy(
+                {.in = in.in(base),
+                 .sizes = sizes,
+                 .dim = 1,
+                 .outs = outputs_of(tensors, base),
+                 .shard_dims = dims});
+          },
+          [&](Arena& arena) { sharded(arena, tensors, dims, in, 1.0, true); },
+          "int32");
+    }
+  }
+}
+
 TEST("chunk_cat refuses what is wrong and writes nothing") {
   for (Engine* engine : engines()) {
     Case test(5);

@@ -18,6 +18,7 @@ constexpr std::int64_t kTileRuns = 128;   // elements along dst
 constexpr std::int64_t kTileBytes = 128;  // along src: two cache lines
 constexpr std::int64_t kGather = 1024;    // elements of a strided row
 constexpr std::int64_t kLongRow = 1024;   // bytes that need no blocks
+constexpr std::int64_t kFewPlaces = 16;   // to read from at once
 constexpr std::int64_t kBlockRows = 8;
 constexpr std::int64_t kBlockBytes = 64 << 10;  // read, and fetched ahead
 constexpr std::int64_t kSegment = 256 << 10;    // bytes of dst; longest item
@@ -148,10 +149,17 @@ class Runner {
 
   // Beyond the caches rows are read in the order they lie in memory. Reading
   // from several places at once can take twice the time, depending on how far
-  // they are apart; writing to several does not. Within the caches what counts
-  // is how many rows run in one call.
+  // they are apart; writing to several does not. But short rows that adjoin in
+  // dst and come from few places stay in the order of dst. Within the caches
+  // what counts is how many rows run in one call.
   void order_rows(Box& box) const {
     const int outer = box.rank - 1;
+    const BoxDim& places = box.dims[outer - 1];
+    const std::int64_t bytes = box.dims[outer].size * to_;
+    if (stream_ && bytes < kLongRow && places.dst == bytes &&
+        places.size <= kFewPlaces) {
+      return;
+    }
     std::array<BoxDim, kMaxBoxDims> in_src;
     std::copy_n(box.dims.begin(), outer, in_src.begin());
     std::stable_sort(in_src.begin(), in_src.begin() + outer,

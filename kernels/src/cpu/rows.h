@@ -21,7 +21,7 @@ struct Panel {
   std::int64_t src_stride;
   std::int64_t rows;
   std::int64_t width;
-  // What copy() fetches meanwhile, as many bytes as it copies; may be null.
+  // What copy() fetches while it streams, as many bytes; may be null.
   const std::byte* ahead = nullptr;
 };
 
