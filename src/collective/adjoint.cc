@@ -1,9 +1,8 @@
 #include <shardprop/collective/adjoint.h>
 
-#include <shardprop/collective/kernel_view.h>
+#include <shardprop/collective/memory_ops.h>
 
 #include "base/try.h"
-#include "collective/reduction.h"
 
 #include <cstring>
 #include <utility>
@@ -23,11 +22,16 @@ Result<LocalTensor> share_of(Communicator& communicator,
                              const LocalTensor& grad, ReduceOp op,
                              std::int64_t ranks) {
   if (op == ReduceOp::kSum) return grad;
+  if (!is_scalable(grad.dtype())) {
+    return fail(ErrorCode::kReduction,
+                std::string(to_string(grad.dtype())) + " has no average");
+  }
   SP_ASSIGN(LocalTensor out, communicator.allocate(grad.sizes(), grad.dtype()));
-  const kernels::Status status =
-      collective::scale_into(grad, 1.0 / static_cast<double>(ranks), out);
-  if (status.ok()) return out;
-  return fail(ErrorCode::kReduction, status.message());
+  MemoryOps& memory = communicator.memory_ops();
+  SP_CHECK(memory.copy(grad, out, 1.0 / static_cast<double>(ranks)));
+  // The caller may let go of the gradient.
+  SP_CHECK(memory.finish());
+  return out;
 }
 
 }  // namespace

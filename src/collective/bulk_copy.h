@@ -8,8 +8,8 @@
 
 namespace shardprop::collective {
 
-// Whether so many bytes, read and written by all ranks together, would push
-// everything else out of the caches without being found there later.
+// Whether so many bytes, read and written by a rank, would push everything else
+// out of the caches without being found there later.
 bool is_bulk(std::int64_t bytes);
 
 // copy(), with stores that bypass the caches where both sides are contiguous

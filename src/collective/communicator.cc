@@ -51,8 +51,10 @@ Result<void> Communicator::barrier(const Group& group,
 }
 
 Result<LocalTensor> Communicator::allocate(const Dims& sizes, DType dtype) {
-  return LocalTensor::empty(sizes, dtype);
+  return memory_ops().allocate(sizes, dtype);
 }
+
+MemoryOps& Communicator::memory_ops() { return host_memory_ops(); }
 
 CommunicatorStats Communicator::stats() const {
   CommunicatorStats stats;

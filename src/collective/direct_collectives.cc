@@ -23,7 +23,7 @@ Result<void> gather_directly(StagedOp& op) {
     for (std::size_t r = 0; r < n; ++r) {
       const LocalTensor& out = call.outputs[t * n + r];
       if (r == me) {
-        SP_CHECK(op.copy(call.inputs[t], out));
+        SP_CHECK(op.memory().copy(call.inputs[t], out));
         continue;
       }
       SP_CHECK(op.send(static_cast<std::int64_t>(r), mine));
@@ -58,7 +58,8 @@ Result<void> scatter_directly(StagedOp& op) {
   op.then([terms = std::move(terms)](StagedOp& self) -> Result<void> {
     for (std::size_t t = 0; t < terms.size(); ++t) {
       if (self.call().outputs[t].numel() == 0) continue;
-      SP_CHECK(self.reduce(self.call().op, terms[t], self.call().outputs[t]));
+      SP_CHECK(self.memory().reduce(self.call().op, terms[t],
+                                    self.call().outputs[t]));
     }
     return {};
   });
@@ -110,7 +111,7 @@ Result<void> all_reduce_directly(StagedOp& op) {
     for (const Parts& parts : all) {
       const LocalTensor mine = parts.part(parts.out, me);
       if (mine.numel() > 0) {
-        SP_CHECK(self.reduce(self.call().op, parts.terms, mine));
+        SP_CHECK(self.memory().reduce(self.call().op, parts.terms, mine));
       }
       for (std::size_t r = 0; r < n; ++r) {
         if (r == me) continue;
@@ -136,7 +137,7 @@ Result<void> broadcast_directly(StagedOp& op) {
     for (std::int64_t r = 0; r < op.size(); ++r) {
       if (r != call.root) SP_CHECK(op.send(r, from));
     }
-    SP_CHECK(op.copy(call.inputs[t], call.outputs[t]));
+    SP_CHECK(op.memory().copy(call.inputs[t], call.outputs[t]));
   }
   return {};
 }
@@ -155,8 +156,8 @@ std::vector<LocalTensor> pieces_in(const LocalTensor& bytes,
   std::int64_t at = 0;
   for (const LocalTensor& piece : message.pieces) {
     out.push_back(LocalTensor::wrap(bytes.data_as<std::byte>() + at,
-                                    piece.sizes(), piece.dtype(),
-                                    bytes.owner()));
+                                    piece.sizes(), piece.dtype(), bytes.owner(),
+                                    bytes.device()));
     at += piece.bytes();
   }
   return out;
@@ -172,7 +173,7 @@ Result<void> send_message(StagedOp& op, const Message& message) {
             op.stage_memory({bytes_of(message)}, DType::kU8));
   const std::vector<LocalTensor> places = pieces_in(bytes, message);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    SP_CHECK(op.copy(message.pieces[i], places[i]));
+    SP_CHECK(op.memory().copy(message.pieces[i], places[i]));
   }
   return op.send(message.peer, bytes);
 }
@@ -207,7 +208,7 @@ Result<void> exchange_directly(StagedOp& op) {
         std::find_if(call.receives.begin(), call.receives.end(),
                      [&](const Message& m) { return m.peer == message.peer; });
     for (std::size_t i = 0; i < message.pieces.size(); ++i) {
-      SP_CHECK(op.copy(message.pieces[i], own->pieces[i]));
+      SP_CHECK(op.memory().copy(message.pieces[i], own->pieces[i]));
     }
   }
   return {};

@@ -3,7 +3,7 @@
 #include <shardprop/base/error.h>
 
 #include "base/try.h"
-#include "collective/wrap_dim.h"
+#include "collective/dim_of.h"
 
 #include <numeric>
 #include <utility>
@@ -109,7 +109,7 @@ Result<AsyncTensor> all_gather_tensor(Communicator& communicator,
                                       const CollectiveOptions& options) {
   SP_ASSIGN(const Dims sizes,
             all_gather_shape(input.sizes(), gather_dim, group.size()));
-  SP_ASSIGN(const int dim, collective::wrap_dim(sizes, gather_dim));
+  SP_ASSIGN(const int dim, collective::dim_of(sizes, gather_dim));
   SP_ASSIGN(const LocalTensor out, output_of(communicator, sizes, input.dtype(),
                                              given(options), options.where));
   CollectiveCall call{.kind = CollectiveKind::kAllGather,
@@ -125,7 +125,7 @@ Result<AsyncTensor> reduce_scatter_tensor(Communicator& communicator,
                                           const CollectiveOptions& options) {
   SP_ASSIGN(const Dims sizes,
             reduce_scatter_shape(input.sizes(), scatter_dim, group.size()));
-  SP_ASSIGN(const int dim, collective::wrap_dim(sizes, scatter_dim));
+  SP_ASSIGN(const int dim, collective::dim_of(sizes, scatter_dim));
   SP_ASSIGN(const LocalTensor out, output_of(communicator, sizes, input.dtype(),
                                              given(options), options.where));
   CollectiveCall call{.kind = CollectiveKind::kReduceScatter,

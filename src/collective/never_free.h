@@ -4,6 +4,17 @@
 #include <memory>
 #include <utility>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SHARDPROP_FINDS_LEAKS
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SHARDPROP_FINDS_LEAKS
+#endif
+#endif
+#if defined(SHARDPROP_FINDS_LEAKS)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace shardprop::collective {
 
 // Keeps it until the process ends, on purpose: nothing tells when the engine is
@@ -11,8 +22,13 @@ namespace shardprop::collective {
 // NOLINTBEGIN(bugprone-unused-return-value,clang-analyzer-*)
 template <class T>
 void never_free(std::unique_ptr<T> kept) {
+#if defined(SHARDPROP_FINDS_LEAKS)
+  __lsan_ignore_object(kept.get());
+#endif
   static_cast<void>(kept.release());
 }
 // NOLINTEND(bugprone-unused-return-value,clang-analyzer-*)
 
 }  // namespace shardprop::collective
+
+#undef SHARDPROP_FINDS_LEAKS

@@ -1,7 +1,8 @@
 #include <shardprop/collective/output_shape.h>
 
 #include "base/try.h"
-#include "collective/wrap_dim.h"
+#include "base/wrap_dim.h"
+#include "collective/dim_of.h"
 
 #include <string>
 
@@ -40,19 +41,18 @@ Result<std::int64_t> sum_of(const std::vector<std::int64_t>& sizes,
 
 namespace collective {
 
-Result<int> wrap_dim(const Dims& sizes, int dim) {
-  const int rank = static_cast<int>(sizes.size());
-  if (dim < -rank || dim >= rank) {
-    return fail(ErrorCode::kCollectiveDim,
-                "shape " + list(sizes) + " has no dim " + std::to_string(dim));
+Result<int> dim_of(const Dims& sizes, int dim) {
+  if (const auto at = wrapped_dim(dim, static_cast<int>(sizes.size()))) {
+    return *at;
   }
-  return dim < 0 ? dim + rank : dim;
+  return fail(ErrorCode::kCollectiveDim,
+              "shape " + list(sizes) + " has no dim " + std::to_string(dim));
 }
 
 }  // namespace collective
 
 Result<Dims> all_gather_shape(const Dims& sizes, int dim, std::int64_t ranks) {
-  SP_ASSIGN(const int at, collective::wrap_dim(sizes, dim));
+  SP_ASSIGN(const int at, collective::dim_of(sizes, dim));
   Dims out = sizes;
   out[static_cast<std::size_t>(at)] *= ranks;
   return out;
@@ -60,7 +60,7 @@ Result<Dims> all_gather_shape(const Dims& sizes, int dim, std::int64_t ranks) {
 
 Result<Dims> reduce_scatter_shape(const Dims& sizes, int dim,
                                   std::int64_t ranks) {
-  SP_ASSIGN(const int at, collective::wrap_dim(sizes, dim));
+  SP_ASSIGN(const int at, collective::dim_of(sizes, dim));
   Dims out = sizes;
   std::int64_t& size = out[static_cast<std::size_t>(at)];
   if (size % ranks != 0) {
@@ -74,7 +74,7 @@ Result<Dims> reduce_scatter_shape(const Dims& sizes, int dim,
 
 Result<Dims> all_to_all_single_shape(const Dims& sizes, const Splits& splits,
                                      std::int64_t ranks) {
-  SP_CHECK(collective::wrap_dim(sizes, 0));
+  SP_CHECK(collective::dim_of(sizes, 0));
   if (splits.input.has_value() != splits.output.has_value()) {
     return fail(ErrorCode::kCollectiveSplits,
                 std::string("only the ") + (splits.input ? "input" : "output") +

@@ -14,7 +14,7 @@ Result<void> StagedOp::begin(const Stage& stage) {
 }
 
 Result<LocalTensor> StagedOp::stage_memory(const Dims& sizes, DType dtype) {
-  SP_ASSIGN(LocalTensor memory, allocate(sizes, dtype));
+  SP_ASSIGN(LocalTensor memory, memory_.allocate(sizes, dtype));
   staging_.push_back(memory);
   return memory;
 }
@@ -22,7 +22,7 @@ Result<LocalTensor> StagedOp::stage_memory(const Dims& sizes, DType dtype) {
 Result<LocalTensor> StagedOp::packed(const LocalTensor& tensor) {
   if (tensor.is_contiguous()) return tensor;
   SP_ASSIGN(LocalTensor out, stage_memory(tensor.sizes(), tensor.dtype()));
-  SP_CHECK(copy(tensor, out));
+  SP_CHECK(memory_.copy(tensor, out));
   return out;
 }
 
@@ -49,7 +49,7 @@ void StagedOp::advance() {
       const auto unpack = std::move(unpack_);
       unpack_.clear();
       for (const auto& [from, to] : unpack) {
-        next = copy(from, to);
+        next = memory_.copy(from, to);
         if (!next) break;
       }
     } else {

@@ -6,12 +6,12 @@
 #include <shardprop/base/result.h>
 #include <shardprop/collective/collective_call.h>
 #include <shardprop/collective/group.h>
+#include <shardprop/collective/memory_ops.h>
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,10 +22,15 @@ class StagedOp {
  public:
   using Stage = std::function<Result<void>(StagedOp&)>;
 
-  // `ranks` outlives it; `number` counts the calls of the group.
+  // `ranks` and `memory`, in order with the posts, outlive it; `number` counts
+  // the calls of the group.
   StagedOp(const Group::Ranks& ranks, std::int64_t index, std::int64_t number,
-           CollectiveCall call)
-      : ranks_(ranks), index_(index), number_(number), call_(std::move(call)) {}
+           CollectiveCall call, MemoryOps& memory)
+      : ranks_(ranks),
+        index_(index),
+        number_(number),
+        call_(std::move(call)),
+        memory_(memory) {}
   StagedOp(const StagedOp&) = delete;
   StagedOp& operator=(const StagedOp&) = delete;
   virtual ~StagedOp() = default;
@@ -35,15 +40,13 @@ class StagedOp {
   std::int64_t index() const { return index_; }
   std::int64_t number() const { return number_; }
   const CollectiveCall& call() const { return call_; }
+  // On this rank, behind what was posted in stages before.
+  MemoryOps& memory() const { return memory_; }
 
   // Posts between members. The tensors are contiguous and stay; what is empty
   // is not sent.
   virtual Result<void> send(std::int64_t peer, const LocalTensor& from) = 0;
   virtual Result<void> receive(std::int64_t peer, const LocalTensor& into) = 0;
-  // On this rank, behind what was posted in stages before.
-  virtual Result<void> copy(const LocalTensor& from, const LocalTensor& to) = 0;
-  virtual Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
-                              const LocalTensor& out) = 0;
 
   // To be run, in order, when all that was posted before is through.
   void then(Stage stage) { stages_.push_back(std::move(stage)); }
@@ -77,7 +80,6 @@ class StagedOp {
   bool dropped = false;  // nobody will wait for it
 
  protected:
-  virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype) = 0;
   // Around the posts of one stage.
   virtual Result<void> open_posts() { return {}; }
   virtual Result<void> close_posts() { return {}; }
@@ -99,6 +101,7 @@ class StagedOp {
   std::int64_t index_;
   std::int64_t number_;
   CollectiveCall call_;
+  MemoryOps& memory_;
   int stage_ = 0;
   std::deque<Stage> stages_;
   std::vector<LocalTensor> staging_;

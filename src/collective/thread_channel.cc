@@ -53,7 +53,8 @@ std::shared_ptr<ThreadOp> ThreadChannel::find_or_add(std::int64_t number) {
 }
 
 Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
-                                                         CollectiveCall call) {
+                                                         CollectiveCall call,
+                                                         MemberQueue queue) {
   std::optional<Error> failure;
   std::shared_ptr<ThreadOp> op;
   {
@@ -62,16 +63,19 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
     if (!hub_.failed()) {
       op = find_or_add(next_[index]++);
       op->calls[index] = std::move(call);
+      op->queues[index] = std::move(queue);
       op->came[index] = true;
       if (++op->arrived == ranks_.size()) {
         if (Result<void> match = check_match(ranks_, op->calls); !match) {
           failure = std::move(match).error();
         } else {
           const std::int64_t bytes = task_bytes(op->calls);
-          // Read and written.
-          op->bulk = is_bulk(2 * bytes);
+          // Read and written, by one member: as its own copy of as much would
+          // be judged.
+          op->bulk =
+              is_bulk(2 * bytes / static_cast<std::int64_t>(op->calls.size()));
           if (bytes <= kInlineBytes) {
-            run_at_once(lock, *op);
+            run_at_once(lock, *op, index);
           } else {
             op->state.store(ThreadOp::State::kReady);
           }
@@ -105,6 +109,21 @@ void ThreadChannel::reap(Lock& lock, std::size_t index) {
   sweep();
 }
 
+Result<void> ThreadChannel::run(const ThreadOp& op, std::size_t task,
+                                std::size_t index) {
+  DeviceQueue* const queue = op.queues[index].queue.get();
+  if (queue == nullptr) {
+    return run_task(op.calls, task, host_memory_ops(), op.bulk);
+  }
+  for (const MemberQueue& member : op.queues) {
+    SP_CHECK(queue->follow(*member.ready));
+  }
+  const Result<void> queued = run_task(op.calls, task, *queue, op.bulk);
+  // Also what was queued before an error reads what its owner may free.
+  const Result<void> finished = queue->finish();
+  return queued ? finished : queued;
+}
+
 void ThreadChannel::run_tasks(Lock& lock, ThreadOp& op, std::size_t index) {
   const std::size_t count = ranks_.size();
   for (std::size_t k = 0; k < count; ++k) {
@@ -113,16 +132,16 @@ void ThreadChannel::run_tasks(Lock& lock, ThreadOp& op, std::size_t index) {
     if (op.taken[task]) continue;
     op.taken[task] = true;
     lock.unlock();
-    Result<void> done = run_task(op.calls, task, op.bulk);
+    Result<void> done = run(op, task, index);
     lock.lock();
     if (!done && !op.error) op.error = std::move(done).error();
     if (++op.finished == count) finish(lock, op);
   }
 }
 
-void ThreadChannel::run_at_once(Lock& lock, ThreadOp& op) {
+void ThreadChannel::run_at_once(Lock& lock, ThreadOp& op, std::size_t index) {
   for (std::size_t task = 0; task < ranks_.size(); ++task) {
-    Result<void> done = run_task(op.calls, task, op.bulk);
+    Result<void> done = run(op, task, index);
     if (!done && !op.error) op.error = std::move(done).error();
     op.taken[task] = true;
   }
@@ -132,11 +151,14 @@ void ThreadChannel::run_at_once(Lock& lock, ThreadOp& op) {
 
 void ThreadChannel::finish(Lock& lock, ThreadOp& op) {
   std::vector<CollectiveCall> calls = std::move(op.calls);
+  std::vector<MemberQueue> queues = std::move(op.queues);
   op.calls.clear();
+  op.queues.clear();
   // Owners may do anything when the last view of theirs goes; and a wait that
   // returns finds nothing of its call held any more.
   lock.unlock();
   calls.clear();
+  queues.clear();
   lock.lock();
   op.state.store(op.error ? ThreadOp::State::kFailed : ThreadOp::State::kDone);
 }
@@ -152,12 +174,7 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
                                  std::chrono::milliseconds timeout) {
   using State = ThreadOp::State;
   const auto begin = std::chrono::steady_clock::now();
-  if (hub_.may_spin()) {
-    while (op.state.load() == State::kCollecting &&
-           std::chrono::steady_clock::now() < begin + kSpin) {
-      pause();
-    }
-  }
+  spin_while(op, State::kCollecting);
   while (!op.over()) {
     if (op.state.load() == State::kReady) {
       {
@@ -165,6 +182,7 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
         run_tasks(lock, op, index);
       }
       // The rest is in the hands of threads that wait for nobody.
+      spin_while(op, State::kReady);
       op.state.sleep_while(State::kReady, std::nullopt);
     } else if (!op.state.sleep_while(State::kCollecting, begin + timeout)) {
       give_up(op, index, timeout);
@@ -175,6 +193,15 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
   return shardprop::fail(Error(*op.error).with_note(
       "rank " + std::to_string(ranks_[index]) + " waited in call " +
       std::to_string(op.number) + " of group " + to_string(ranks_)));
+}
+
+void ThreadChannel::spin_while(const ThreadOp& op, ThreadOp::State state) {
+  if (!hub_.may_spin()) return;
+  const auto begin = std::chrono::steady_clock::now();
+  while (op.state.load() == state &&
+         std::chrono::steady_clock::now() < begin + kSpin) {
+    pause();
+  }
 }
 
 void ThreadChannel::give_up(ThreadOp& op, std::size_t index,
@@ -232,11 +259,14 @@ std::int64_t ThreadChannel::parked(std::size_t index) const {
 
 void ThreadChannel::withdraw(const Error& failure) {
   std::vector<std::vector<CollectiveCall>> withdrawn;
+  std::vector<std::vector<MemberQueue>> queues;
   const Lock lock(mutex_);
   for (const std::shared_ptr<ThreadOp>& op : ops_) {
     if (op->state.load() != ThreadOp::State::kCollecting) continue;
     withdrawn.push_back(std::move(op->calls));
     op->calls.clear();
+    queues.push_back(std::move(op->queues));
+    op->queues.clear();
     op->error = failure;
     op->state.store(ThreadOp::State::kFailed);
   }

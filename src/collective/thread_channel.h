@@ -10,6 +10,7 @@
 
 #include <shardprop/collective/communicator.h>
 
+#include "collective/device_queue.h"
 #include "collective/state_word.h"
 
 #include <chrono>
@@ -26,6 +27,13 @@ namespace shardprop::collective {
 
 class ThreadHub;
 
+// Where a member works on its tensors, and what it has queued by the time of a
+// call; both empty on the host.
+struct MemberQueue {
+  std::shared_ptr<DeviceQueue> queue;
+  std::unique_ptr<DeviceQueue::Mark> ready;
+};
+
 // One collective of a channel.
 struct ThreadOp {
   enum class State : std::uint8_t { kCollecting, kReady, kDone, kFailed };
@@ -33,6 +41,7 @@ struct ThreadOp {
   ThreadOp(std::int64_t op_number, std::size_t members)
       : number(op_number),
         calls(members),
+        queues(members),
         came(members),
         dropped(members),
         taken(members) {}
@@ -46,8 +55,9 @@ struct ThreadOp {
   // Written under the channel's mutex, read and slept on without it.
   StateWord<State> state{State::kCollecting};
 
-  // Guarded by the channel's mutex; `calls` is only read while kReady.
+  // Guarded by the channel's mutex; these two are only read while kReady.
   std::vector<CollectiveCall> calls;
+  std::vector<MemberQueue> queues;
   std::vector<bool> came;
   std::vector<bool> dropped;  // members that will not wait
   std::vector<bool> taken;    // tasks
@@ -65,7 +75,8 @@ class ThreadChannel {
 
   // Publishes member `index`'s next call. Errors: the hub's failure.
   Result<std::shared_ptr<ThreadOp>> publish(std::size_t index,
-                                            CollectiveCall call);
+                                            CollectiveCall call,
+                                            MemberQueue queue);
   // Takes part until the operation is over or the timeout has passed.
   Result<void> wait(ThreadOp& op, std::size_t index,
                     std::chrono::milliseconds timeout);
@@ -87,12 +98,17 @@ class ThreadChannel {
   using Lock = std::unique_lock<std::mutex>;
 
   std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
+  // On behalf of member `index`.
+  static Result<void> run(const ThreadOp& op, std::size_t task,
+                          std::size_t index);
   // Runs tasks, the member's own first, while there are any. Unlocks inside.
   void run_tasks(Lock& lock, ThreadOp& op, std::size_t index);
   // All tasks of a complete operation that nobody has seen ready: sleepers
   // wake once, when it is done.
-  void run_at_once(Lock& lock, ThreadOp& op);
+  void run_at_once(Lock& lock, ThreadOp& op, std::size_t index);
   void finish(Lock& lock, ThreadOp& op);
+  // Shortly, where every rank can have a core: waking a sleeper takes longer.
+  void spin_while(const ThreadOp& op, ThreadOp::State state);
   // Moves along what the member dropped, before there is more of it.
   void reap(Lock& lock, std::size_t index);
   void sweep();

@@ -41,14 +41,20 @@ class ThreadWork final : public Work {
 }  // namespace
 
 ThreadCommunicator::ThreadCommunicator(std::int64_t rank,
-                                       std::shared_ptr<ThreadHub> hub)
+                                       std::shared_ptr<ThreadHub> hub,
+                                       std::shared_ptr<DeviceQueue> queue)
     : Communicator(rank, hub->size(), Engine::kThreads, hub->options()),
       hub_(std::move(hub)),
+      queue_(std::move(queue)),
       exceptions_(std::uncaught_exceptions()) {}
 
 ThreadCommunicator::~ThreadCommunicator() {
   const bool thrown = std::uncaught_exceptions() > exceptions_;
   hub_->leave(rank(), thrown ? "threw and left" : "left");
+}
+
+MemoryOps& ThreadCommunicator::memory_ops() {
+  return queue_ == nullptr ? host_memory_ops() : *queue_;
 }
 
 void ThreadCommunicator::abort(const Error& reason) {
@@ -66,18 +72,25 @@ std::optional<Error> ThreadCommunicator::failure() {
 
 Result<std::shared_ptr<Work>> ThreadCommunicator::do_start(
     const Group& group, Group::Place place, CollectiveCall call) {
-  if (!all_on(call, Device{})) {
-    return shardprop::fail(Error{ErrorCode::kCollectiveDevice,
-                                 "threads exchange host memory only",
-                                 call.where});
+  const Device device = memory_ops().device();
+  if (!all_on(call, device)) {
+    return shardprop::fail(
+        Error{ErrorCode::kCollectiveDevice,
+              "these threads exchange memory of " + to_string(device) + " only",
+              call.where});
   }
   Seat& seat = seats_[group];
   if (seat.channel == nullptr) {
     seat = {hub_->channel(group, place.list),
             static_cast<std::size_t>(place.index)};
   }
-  SP_ASSIGN(std::shared_ptr<ThreadOp> op,
-            seat.channel->publish(seat.index, std::move(call)));
+  MemberQueue queue{queue_, nullptr};
+  if (queue_ != nullptr) {
+    SP_ASSIGN(queue.ready, queue_->mark());
+  }
+  SP_ASSIGN(
+      std::shared_ptr<ThreadOp> op,
+      seat.channel->publish(seat.index, std::move(call), std::move(queue)));
   return std::make_shared<ThreadWork>(*this, hub_, seat.channel, std::move(op),
                                       seat.index);
 }
@@ -86,6 +99,20 @@ void ThreadCommunicator::add_engine_stats(CommunicatorStats& stats) const {
   for (const auto& [group, seat] : seats_) {
     stats.parked += seat.channel->parked(seat.index);
   }
+}
+
+std::vector<std::unique_ptr<Communicator>> thread_ranks_on(
+    std::vector<std::shared_ptr<DeviceQueue>> queues,
+    const CommunicatorOptions& options) {
+  const auto hub = std::make_shared<ThreadHub>(
+      static_cast<std::int64_t>(queues.size()), options);
+  std::vector<std::unique_ptr<Communicator>> ends;
+  ends.reserve(queues.size());
+  for (std::shared_ptr<DeviceQueue>& queue : queues) {
+    ends.push_back(std::make_unique<ThreadCommunicator>(
+        static_cast<std::int64_t>(ends.size()), hub, std::move(queue)));
+  }
+  return ends;
 }
 
 }  // namespace shardprop::collective

@@ -1,19 +1,25 @@
 // ThreadCommunicator: one rank's end of a ThreadWorld.
 #pragma once
 
+#include "collective/device_queue.h"
 #include "collective/thread_hub.h"
 
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 namespace shardprop::collective {
 
 class ThreadCommunicator final : public Communicator {
  public:
-  ThreadCommunicator(std::int64_t rank, std::shared_ptr<ThreadHub> hub);
+  // `queue`: of the device that all ranks keep their tensors on; empty on the
+  // host.
+  ThreadCommunicator(std::int64_t rank, std::shared_ptr<ThreadHub> hub,
+                     std::shared_ptr<DeviceQueue> queue = nullptr);
   ~ThreadCommunicator() override;
 
+  MemoryOps& memory_ops() override;
   void abort(const Error& reason) override;
   std::optional<Error> failure() override;
 
@@ -29,8 +35,15 @@ class ThreadCommunicator final : public Communicator {
   };
 
   std::shared_ptr<ThreadHub> hub_;
+  std::shared_ptr<DeviceQueue> queue_;
   std::unordered_map<Group, Seat> seats_;
   int exceptions_;  // in flight when this was made
 };
+
+// The ends of a new world whose tensors are on the device of all `queues`, one
+// a rank.
+std::vector<std::unique_ptr<Communicator>> thread_ranks_on(
+    std::vector<std::shared_ptr<DeviceQueue>> queues,
+    const CommunicatorOptions& options);
 
 }  // namespace shardprop::collective

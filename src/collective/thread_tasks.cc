@@ -5,7 +5,6 @@
 #include "base/try.h"
 #include "collective/bulk_copy.h"
 #include "collective/call_check.h"
-#include "collective/reduction.h"
 
 #include <algorithm>
 #include <utility>
@@ -19,18 +18,16 @@ constexpr std::int64_t kBlockBytes = 64 << 10;
 
 using Calls = std::span<const CollectiveCall>;
 
-Result<void> reduce_piece(ReduceOp op, std::span<const LocalTensor> terms,
-                          const LocalTensor& out) {
-  const kernels::Status status = reduce_terms(op, terms, out);
-  if (status.ok()) return {};
-  return fail(ErrorCode::kEngine, status.message());
-}
-
 // One task of one collective.
 class Task {
  public:
-  Task(Calls calls, std::size_t task, bool bulk)
-      : calls_(calls), n_(calls.size()), me_(task), bulk_(bulk) {}
+  Task(Calls calls, std::size_t task, MemoryOps& memory, bool bulk)
+      : calls_(calls),
+        n_(calls.size()),
+        me_(task),
+        memory_(memory),
+        on_host_(memory.device().type == DeviceType::kHost),
+        bulk_(bulk) {}
 
   Result<void> run() const {
     switch (calls_[0].kind) {
@@ -59,7 +56,7 @@ class Task {
   Result<void> copy_piece(const LocalTensor& from,
                           const LocalTensor& to) const {
     if (from.numel() == 0) return {};
-    return copy_part(from, to, bulk_);
+    return on_host_ ? copy_part(from, to, bulk_) : memory_.copy(from, to);
   }
 
   Result<void> gather() const {
@@ -83,7 +80,7 @@ class Task {
       for (std::size_t r = 0; r < n_; ++r) {
         terms[r] = calls_[r].inputs[t * n_ + me_];
       }
-      SP_CHECK(reduce_piece(mine.op, terms, mine.outputs[t]));
+      SP_CHECK(memory_.reduce(mine.op, terms, mine.outputs[t]));
     }
     return {};
   }
@@ -114,10 +111,11 @@ class Task {
   // other. Flat where all are, so that parts are equal whatever the shape.
   static LocalTensor plain(const LocalTensor& tensor, bool flat) {
     if (flat) {
-      return LocalTensor::wrap(tensor.data(), {tensor.numel()}, tensor.dtype());
+      return LocalTensor::wrap(tensor.data(), {tensor.numel()}, tensor.dtype(),
+                               nullptr, tensor.device());
     }
     return LocalTensor::wrap(tensor.data(), tensor.sizes(), tensor.strides(),
-                             tensor.dtype());
+                             tensor.dtype(), nullptr, tensor.device());
   }
 
   Result<void> all_reduce(std::size_t t) const {
@@ -143,16 +141,21 @@ class Task {
     const auto part = static_cast<std::int64_t>(me_);
     const std::int64_t end = length * (part + 1) / n;
     const std::int64_t row = like.bytes() / length;
-    const std::int64_t step = std::max<std::int64_t>(1, kBlockBytes / row);
-    SP_ASSIGN(const LocalTensor block, block_for(ins[0], dim, step));
+    const std::int64_t step =
+        on_host_ ? std::max<std::int64_t>(1, kBlockBytes / row) : length;
+    LocalTensor block;
+    if (on_host_) {
+      SP_ASSIGN(block, block_for(ins[0], dim, step));
+    }
     std::vector<LocalTensor> terms(n_);
     for (std::int64_t i = length * part / n; i < end; i += step) {
       const std::int64_t count = std::min(step, end - i);
       for (std::size_t r = 0; r < n_; ++r) {
         terms[r] = ins[r].narrow(dim, i, count);
       }
-      const LocalTensor sum = block.narrow(dim, 0, count);
-      SP_CHECK(reduce_piece(calls_[0].op, terms, sum));
+      const LocalTensor sum = on_host_ ? block.narrow(dim, 0, count)
+                                       : outs[me_].narrow(dim, i, count);
+      SP_CHECK(memory_.reduce(calls_[0].op, terms, sum));
       for (const LocalTensor& out : outs) {
         SP_CHECK(copy_piece(sum, out.narrow(dim, i, count)));
       }
@@ -172,6 +175,8 @@ class Task {
   Calls calls_;
   std::size_t n_;
   std::size_t me_;
+  MemoryOps& memory_;
+  bool on_host_;
   bool bulk_;
 };
 
@@ -192,8 +197,9 @@ std::int64_t task_bytes(Calls calls) {
   return bytes;
 }
 
-Result<void> run_task(Calls calls, std::size_t task, bool bulk) {
-  return Task(calls, task, bulk).run();
+Result<void> run_task(Calls calls, std::size_t task, MemoryOps& memory,
+                      bool bulk) {
+  return Task(calls, task, memory, bulk).run();
 }
 
 }  // namespace shardprop::collective

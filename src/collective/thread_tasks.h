@@ -12,6 +12,7 @@
 
 #include <shardprop/base/result.h>
 #include <shardprop/collective/collective_call.h>
+#include <shardprop/collective/memory_ops.h>
 
 #include <cstdint>
 #include <span>
@@ -21,9 +22,10 @@ namespace shardprop::collective {
 // Bytes read and written by all tasks together.
 std::int64_t task_bytes(std::span<const CollectiveCall> calls);
 
-// Task `task` of calls.size(); `bulk`: see bulk_copy.h. Precondition:
-// check_match(). Errors: kEngine, kOutOfMemory.
+// Task `task` of calls.size(), by the operations of whichever member runs it;
+// `bulk`: see bulk_copy.h. Precondition: check_match(). Errors: those of
+// MemoryOps.
 Result<void> run_task(std::span<const CollectiveCall> calls, std::size_t task,
-                      bool bulk);
+                      MemoryOps& memory, bool bulk);
 
 }  // namespace shardprop::collective

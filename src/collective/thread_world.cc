@@ -24,13 +24,18 @@ std::vector<Result<void>> run_ranks(
     std::int64_t ranks, const CommunicatorOptions& options,
     const std::function<Result<void>(Communicator&)>& body) {
   ThreadWorld world(ranks, options);
-  std::vector<Result<void>> ends(static_cast<std::size_t>(ranks));
-  // Made here: a rank whose thread has not begun is late, not gone.
   std::vector<std::unique_ptr<Communicator>> communicators;
-  communicators.reserve(ends.size());
+  communicators.reserve(static_cast<std::size_t>(ranks));
   for (std::int64_t r = 0; r < ranks; ++r) {
     communicators.push_back(world.communicator(r));
   }
+  return run_ranks(std::move(communicators), body);
+}
+
+std::vector<Result<void>> run_ranks(
+    std::vector<std::unique_ptr<Communicator>> communicators,
+    const std::function<Result<void>(Communicator&)>& body) {
+  std::vector<Result<void>> ends(communicators.size());
   const auto run_rank = [&](std::size_t r) {
     const std::unique_ptr<Communicator> mine = std::move(communicators[r]);
     try {

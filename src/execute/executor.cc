@@ -30,6 +30,7 @@ class Run {
       const LocalTensor& source, const RunOptions& options, RunReport* report)
       : program_(program.body()),
         communicator_(communicator),
+        memory_(communicator.memory_ops()),
         source_(source),
         options_(options),
         report_(report) {}
@@ -125,10 +126,17 @@ class Run {
     }
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     if (step.neutral) {
-      SP_CHECK(execute::fill_neutral(out, step.op));
+      SP_CHECK(execute::fill_neutral(memory_, out, step.op));
     } else {
-      SP_CHECK(execute::run_copies(step.local, at, out, step.scale));
+      SP_CHECK(execute::run_copies(memory_, step.local, at, out, step.scale));
     }
+    return finished(out);
+  }
+
+  // A step's result when it is there, and nothing that led to it is read any
+  // more: whoever gave the memory may have it back.
+  Result<LocalTensor> finished(LocalTensor out) {
+    SP_CHECK(memory_.finish());
     return out;
   }
 
@@ -191,7 +199,7 @@ class Run {
   Result<LocalTensor> flat(const LocalTensor& tensor) {
     if (tensor.is_contiguous()) return tensor.reshaped(Dims{tensor.numel()});
     SP_ASSIGN(LocalTensor packed, allocate(tensor.sizes(), tensor.dtype()));
-    SP_CHECK(execute::copy_all(tensor, packed));
+    SP_CHECK(memory_.copy(tensor, packed));
     return packed.reshaped(Dims{packed.numel()});
   }
 
@@ -206,8 +214,8 @@ class Run {
       SP_CHECK(carry_out(step, std::move(call)));
     }
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
-    SP_CHECK(execute::run_copies(step.local, buffer, out));
-    return out;
+    SP_CHECK(execute::run_copies(memory_, step.local, buffer, out));
+    return finished(out);
   }
 
   Result<LocalTensor> reduce_scatter(const ProgramStep& step,
@@ -220,8 +228,9 @@ class Run {
     const auto own = static_cast<std::size_t>(step.index);
     call.outputs = {box_to(out, step.sends[own])};
     SP_CHECK(carry_out(step, std::move(call)));
-    if (step.scale != 1) SP_CHECK(execute::scale_in_place(out, step.scale));
-    return out;
+    if (step.scale == 1) return out;
+    SP_CHECK(execute::scale_in_place(memory_, out, step.scale));
+    return finished(out);
   }
 
   Result<LocalTensor> staged_reduce_scatter(const ProgramStep& step,
@@ -230,7 +239,7 @@ class Run {
     LocalTensor buffer;
     CollectiveCall call = call_of(step);
     SP_ASSIGN(call.inputs, chunks(step, step.reduce_dtype, buffer));
-    SP_CHECK(execute::run_copies(step.local, at, buffer));
+    SP_CHECK(execute::run_copies(memory_, step.local, at, buffer));
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
     // In place where the result is not of the tensor's dtype yet.
@@ -239,11 +248,11 @@ class Run {
     call.outputs = {result};
     SP_CHECK(carry_out(step, std::move(call)));
     if (casts) {
-      SP_CHECK(execute::copy_all(result, flat_out, step.scale));
+      SP_CHECK(memory_.copy(result, flat_out, step.scale));
     } else if (step.scale != 1) {
-      SP_CHECK(execute::scale_in_place(out, step.scale));
+      SP_CHECK(execute::scale_in_place(memory_, out, step.scale));
     }
-    return out;
+    return finished(out);
   }
 
   Result<LocalTensor> all_reduce(const ProgramStep& step,
@@ -252,20 +261,21 @@ class Run {
     if (step.reduce_dtype != at.dtype()) {
       SP_ASSIGN(const LocalTensor terms,
                 allocate(step.shape, step.reduce_dtype));
-      SP_CHECK(execute::copy_all(at, terms));
+      SP_CHECK(memory_.copy(at, terms));
       call.inputs = {terms};
       call.outputs = {terms};
       SP_CHECK(carry_out(step, std::move(call)));
       SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
-      SP_CHECK(execute::copy_all(terms, out, step.scale));
-      return out;
+      SP_CHECK(memory_.copy(terms, out, step.scale));
+      return finished(out);
     }
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     call.inputs = {at};
     call.outputs = {out};
     SP_CHECK(carry_out(step, std::move(call)));
-    if (step.scale != 1) SP_CHECK(execute::scale_in_place(out, step.scale));
-    return out;
+    if (step.scale == 1) return out;
+    SP_CHECK(execute::scale_in_place(memory_, out, step.scale));
+    return finished(out);
   }
 
   // Messages: among the ranks of a group, or between meshes.
@@ -290,12 +300,13 @@ class Run {
       }
       SP_CHECK(carry_out(step, std::move(call)));
     }
-    SP_CHECK(execute::run_copies(step.local, at, out));
-    return out;
+    SP_CHECK(execute::run_copies(memory_, step.local, at, out));
+    return finished(out);
   }
 
   const RedistributeProgram::Body& program_;
   Communicator& communicator_;
+  MemoryOps& memory_;
   const LocalTensor& source_;
   const RunOptions& options_;
   RunReport* report_;

@@ -2,64 +2,13 @@
 
 #include "base/try.h"
 
-#include <shardprop/collective/kernel_view.h>
-#include <shardprop/kernels/cpu.h>
-
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <string>
 #include <utility>
 
 namespace shardprop::execute {
 namespace {
-
-bool is_castable(DType dtype) {
-  return kernels::is_castable(carried_as(dtype));
-}
-
-// The reals that complex numbers are pairs of.
-DType part_of(DType dtype) {
-  switch (dtype) {
-    case DType::kC32:
-      return DType::kF16;
-    case DType::kC64:
-      return DType::kF32;
-    case DType::kC128:
-      return DType::kF64;
-    default:
-      return dtype;
-  }
-}
-
-LocalTensor as_parts(const LocalTensor& tensor) {
-  if (!is_complex(tensor.dtype())) return tensor;
-  Dims sizes = tensor.sizes();
-  Dims strides = tensor.strides();
-  for (std::int64_t& stride : strides) stride *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return LocalTensor::wrap(tensor.data(), std::move(sizes), std::move(strides),
-                           part_of(tensor.dtype()), tensor.owner(),
-                           tensor.device());
-}
-
-Result<void> checked(const kernels::Status& status) {
-  if (status.ok()) return {};
-  if (status.code() == kernels::StatusCode::kCuda) {
-    return fail(ErrorCode::kEngine, status.message());
-  }
-  throw InternalError("a packing kernel refuses its arguments: " +
-                      status.message());
-}
-
-Result<void> check_host(const LocalTensor& tensor) {
-  if (tensor.device().type == DeviceType::kHost) return {};
-  return fail(ErrorCode::kCollectiveDevice,
-              to_string(tensor) + " is on " + to_string(tensor.device()) +
-                  ", where nothing packs it",
-              "bring it to the host");
-}
 
 LocalTensor view(const LocalTensor& tensor, const RegionCopy& copy,
                  const Dims& start, Dims CopyAxis::* step) {
@@ -85,15 +34,6 @@ LocalTensor view(const LocalTensor& tensor, const RegionCopy& copy,
 
 }  // namespace
 
-bool is_cast(DType from, DType to) {
-  return is_castable(from) && is_castable(to);
-}
-
-bool is_scalable(DType dtype) {
-  const DType part = part_of(dtype);
-  return is_castable(part) || part == DType::kF64;
-}
-
 LocalTensor from_view(const LocalTensor& tensor, const RegionCopy& copy) {
   return view(tensor, copy, copy.from, &CopyAxis::from);
 }
@@ -102,36 +42,18 @@ LocalTensor to_view(const LocalTensor& tensor, const RegionCopy& copy) {
   return view(tensor, copy, copy.to, &CopyAxis::to);
 }
 
-Result<void> copy_all(const LocalTensor& from, const LocalTensor& to,
-                      double scale) {
-  if (from.numel() == 0) return {};
-  SP_CHECK(check_host(from));
-  SP_CHECK(check_host(to));
-  const bool parts = scale != 1;
-  const LocalTensor in = parts ? as_parts(from) : from;
-  const LocalTensor out = parts ? as_parts(to) : to;
-  return checked(kernels::cpu::strided_copy({.in = kernel_view(in),
-                                             .out = mutable_kernel_view(out),
-                                             .scale = scale}));
-}
-
-Result<void> run_copies(const RegionCopies& copies, const LocalTensor& from,
-                        const LocalTensor& to, double scale) {
+Result<void> run_copies(MemoryOps& memory, const RegionCopies& copies,
+                        const LocalTensor& from, const LocalTensor& to,
+                        double scale) {
   for (const RegionCopy& copy : copies) {
-    SP_CHECK(copy_all(from_view(from, copy), to_view(to, copy), scale));
+    SP_CHECK(memory.copy(from_view(from, copy), to_view(to, copy), scale));
   }
   return {};
 }
 
-Result<void> scale_in_place(const LocalTensor& tensor, double scale) {
-  if (tensor.numel() == 0) return {};
-  SP_CHECK(check_host(tensor));
-  const LocalTensor parts = as_parts(tensor);
-  const kernels::TensorView in[] = {kernel_view(parts)};
-  return checked(kernels::cpu::reduce_into({.op = kernels::ReduceOp::kSum,
-                                            .inputs = in,
-                                            .out = mutable_kernel_view(parts),
-                                            .scale = scale}));
+Result<void> scale_in_place(MemoryOps& memory, const LocalTensor& tensor,
+                            double scale) {
+  return memory.reduce(ReduceOp::kSum, {&tensor, 1}, tensor, scale);
 }
 
 namespace {
@@ -171,13 +93,11 @@ std::array<std::byte, 16> one(DType dtype) {
 
 }  // namespace
 
-Result<void> fill_neutral(const LocalTensor& tensor, ReduceOp op) {
-  if (tensor.numel() == 0) return {};
-  SP_CHECK(check_host(tensor));
+Result<void> fill_neutral(MemoryOps& memory, const LocalTensor& tensor,
+                          ReduceOp op) {
   const auto value = op == ReduceOp::kProduct ? one(tensor.dtype())
                                               : std::array<std::byte, 16>{};
-  return checked(kernels::cpu::fill(
-      {.out = mutable_kernel_view(tensor), .value = value.data()}));
+  return memory.fill(tensor, value.data());
 }
 
 }  // namespace shardprop::execute

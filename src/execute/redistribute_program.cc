@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "execute/compile.h"
 #include "execute/program_body.h"
+#include "redistribute/same_tensor.h"
 
 #include <shardprop/placement/local_region.h>
 
@@ -21,17 +22,6 @@ std::string where_of(std::size_t step, std::size_t steps,
   return "step " + std::to_string(step + 1) + " of " + std::to_string(steps) +
          ", " + to_string(meta) + " " + to_string(src) + " -> " +
          to_string(dst);
-}
-
-Result<void> check_tensors(const TensorSpec& src, const TensorSpec& dst) {
-  if (src.meta().shape() == dst.meta().shape() &&
-      src.meta().dtype() == dst.meta().dtype()) {
-    return {};
-  }
-  return fail(ErrorCode::kRedistributeTensor,
-              "source is " + to_string(src.meta()) + ", target is " +
-                  to_string(dst.meta()),
-              "a redistribution keeps shape and dtype");
 }
 
 // The steps of a plan on one mesh; where the rank is on it.
@@ -93,7 +83,7 @@ RedistributeProgram::RedistributeProgram(std::shared_ptr<const Body> body)
 Result<RedistributeProgram> RedistributeProgram::create(
     const RedistributePlan& plan, const TensorSpec& src, const TensorSpec& dst,
     std::int64_t rank) {
-  SP_CHECK(check_tensors(src, dst));
+  SP_CHECK(redistribute::check_same_tensor(src, dst));
   if (src.mesh() != dst.mesh()) {
     return fail(ErrorCode::kRedistributeMeshes,
                 "source and target are on different meshes",
@@ -114,7 +104,7 @@ Result<RedistributeProgram> RedistributeProgram::create(
 Result<RedistributeProgram> RedistributeProgram::create(
     const CrossMeshPlan& plan, const TensorSpec& src, const TensorSpec& dst,
     std::int64_t rank) {
-  SP_CHECK(check_tensors(src, dst));
+  SP_CHECK(redistribute::check_same_tensor(src, dst));
   auto body = std::make_shared<Body>();
   body->rank = rank;
   body->dtype = src.meta().dtype();

@@ -29,8 +29,8 @@ Result<LocalTensor> one_stretch(MpiOp& op, std::span<const LocalTensor> parts,
   SP_ASSIGN(LocalTensor out, op.stage_memory({count}, parts[0].dtype()));
   std::int64_t at = 0;
   for (const LocalTensor& part : parts) {
-    SP_CHECK(
-        op.copy(part, out.narrow(0, at, part.numel()).reshaped(part.sizes())));
+    SP_CHECK(op.memory().copy(
+        part, out.narrow(0, at, part.numel()).reshaped(part.sizes())));
     at += part.numel();
   }
   return out;
@@ -117,7 +117,7 @@ Result<void> broadcast_natively(MpiOp& op) {
                        "MPI_Ibcast"));
       op.add(request);
     }
-    if (root) SP_CHECK(op.copy(call.inputs[t], call.outputs[t]));
+    if (root) SP_CHECK(op.memory().copy(call.inputs[t], call.outputs[t]));
   }
   return {};
 }

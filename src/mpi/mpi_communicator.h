@@ -1,27 +1,22 @@
 // MpiCommunicator: this process's end of a world of processes.
 #pragma once
 
+#include "collective/staged_communicator.h"
 #include "mpi/mpi_hub.h"
 
 #include <memory>
-#include <optional>
 
 namespace shardprop::mpi {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public collective::StagedCommunicator<MpiHub> {
  public:
-  explicit MpiCommunicator(std::shared_ptr<MpiHub> hub);
+  explicit MpiCommunicator(const std::shared_ptr<MpiHub>& hub);
 
   void abort(const Error& reason) override;
-  std::optional<Error> failure() override;
 
  protected:
   Result<std::shared_ptr<Work>> do_start(const Group& group, Group::Place place,
                                          CollectiveCall call) override;
-  void add_engine_stats(CommunicatorStats& stats) const override;
-
- private:
-  std::shared_ptr<MpiHub> hub_;
 };
 
 }  // namespace shardprop::mpi

@@ -110,7 +110,7 @@ bool MpiHub::poll(Clock::time_point deadline,
     progress();
     if (done()) return true;
     const auto now = Clock::now();
-    if (failure_ || now > deadline) return false;
+    if (failure() || now > deadline) return false;
     if (polls < kEagerPolls) {
       std::this_thread::yield();
     } else {
@@ -159,26 +159,40 @@ Result<void> MpiHub::meet(const Group::Ranks& ranks, std::uint64_t key,
   for (const std::int64_t rank : ranks) {
     if (rank != rank_) control_.send(rank, ready);
   }
-  const auto missing = [&] {
-    std::vector<std::int64_t> out;
-    for (const std::int64_t rank : ranks) {
-      if (rank != rank_ && !ready_[key].contains(rank)) out.push_back(rank);
+  const bool met = poll_and_ask(
+      {.what = "the set-up of group " + name, .ranks = ranks, .key = key},
+      timeout, [&] {
+        const auto& there = ready_[key];
+        return std::all_of(ranks.begin(), ranks.end(), [&](std::int64_t rank) {
+          return rank == rank_ || there.contains(rank);
+        });
+      });
+  if (!met) return shardprop::fail(*failure());
+  ready_.erase(key);
+  return {};
+}
+
+bool MpiHub::poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
+                          const std::function<bool()>& done) {
+  const auto begin = Clock::now();
+  waiting_.emplace(std::move(waiting));
+  answers_.clear();
+  bool in_time = poll(begin + timeout / 2, done);
+  // More than once: those who are asked may be waiting for others, whom they
+  // have asked by the next time.
+  for (int eighths = 5; !in_time && !failure() && eighths <= 8; ++eighths) {
+    ControlMessage where;
+    where.kind = ControlMessage::Kind::kWhere;
+    where.group = waiting_->key;
+    for (const std::int64_t rank : waiting_->ranks) {
+      if (rank != rank_) control_.send(rank, where);
     }
-    return out;
-  };
-  const bool met =
-      poll(Clock::now() + timeout, [&] { return missing().empty(); });
-  if (met) {
-    ready_.erase(key);
-    return {};
+    in_time = poll(begin + timeout * eighths / 8, done);
+    waiting_->has_asked = true;
   }
-  if (!failure_) {
-    fail(Error{ErrorCode::kTimeout,
-               rank_list(missing()) + " did not come to set up group " + name +
-                   " within " + std::to_string(timeout.count()) + " ms"},
-         true);
-  }
-  return shardprop::fail(*failure_);
+  if (!in_time && !failure()) fail(late(timeout), true);
+  waiting_.reset();
+  return in_time;
 }
 
 void MpiHub::take(std::int64_t from, const ControlMessage& message) {
@@ -193,14 +207,14 @@ void MpiHub::take(std::int64_t from, const ControlMessage& message) {
       for (const auto& [group, made] : groups_) {
         if (made->key == message.group) here.call = made->calls;
       }
-      here.set_text(waited_for_ == nullptr
-                        ? "is in no collective"
-                        : "is in " + waited_for_->describe());
+      here.set_text(where_am_i());
       control_.send(from, here);
       return;
     }
     case ControlMessage::Kind::kHere:
-      answers_[from] = {message.group, message.call, message.text};
+      if (waiting_ && message.group == waiting_->key) {
+        answers_[from] = {message.call, message.text};
+      }
       return;
     case ControlMessage::Kind::kReady:
       ready_[message.group].insert(from);
@@ -209,123 +223,99 @@ void MpiHub::take(std::int64_t from, const ControlMessage& message) {
 }
 
 void MpiHub::progress() {
-  // By index: an operation's stages never add others, but failures clear all.
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
-    const std::shared_ptr<MpiOp> op = pending_[i];
-    op->advance();
-    if (op->over() && op->error() && !failure_) fail(*op->error(), true);
-  }
-  std::erase_if(pending_,
-                [](const std::shared_ptr<MpiOp>& op) { return op->over(); });
+  advance_pending();
   const Result<void> heard = control_.receive(
       [this](std::int64_t from, const ControlMessage& message) {
         take(from, message);
       });
-  if (!heard && !failure_) fail(heard.error(), false);
+  if (!heard && !failure()) fail(heard.error(), false);
   control_.flush();
 }
 
-void MpiHub::fail(Error failure, bool tell) {
-  if (failure_) return;
-  failure_ = std::move(failure);
-  if (tell) {
-    ControlMessage message;
-    message.kind = ControlMessage::Kind::kFailure;
-    message.code = static_cast<std::int32_t>(failure_->code);
-    std::string text = failure_->message;
-    for (const std::string& note : failure_->notes) text += "; " + note;
-    message.set_text(text);
-    for (std::int64_t rank = 0; rank < size_; ++rank) {
-      if (rank != rank_) control_.send(rank, message);
-    }
-    const auto deadline = Clock::now() + kFarewell;
-    while (!control_.flush() && Clock::now() < deadline) {
-      std::this_thread::sleep_for(kLongestNap);
-    }
-    control_.abandon();
+void MpiHub::stop(bool tell) {
+  if (!tell) return;
+  ControlMessage message;
+  message.kind = ControlMessage::Kind::kFailure;
+  message.code = static_cast<std::int32_t>(failure()->code);
+  std::string text = failure()->message;
+  for (const std::string& note : failure()->notes) text += "; " + note;
+  message.set_text(text);
+  for (std::int64_t rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) control_.send(rank, message);
   }
-  for (const std::shared_ptr<MpiOp>& op : pending_) {
-    if (op->over() && !op->error()) continue;
-    const std::int64_t bytes = op->abandon(*failure_);
-    if (bytes == 0) continue;
-    ++abandoned_;
-    abandoned_bytes_ += bytes;
+  const auto deadline = Clock::now() + kFarewell;
+  while (!control_.flush() && Clock::now() < deadline) {
+    std::this_thread::sleep_for(kLongestNap);
   }
+  control_.abandon();
 }
 
-Result<void> MpiHub::wait(MpiOp& op, std::chrono::milliseconds timeout) {
-  const auto begin = Clock::now();
-  const auto done = [&op] { return op.over(); };
+Result<void> MpiHub::wait(collective::StagedOp& waited,
+                          std::chrono::milliseconds timeout) {
+  // There are no others here.
+  auto& op = static_cast<MpiOp&>(waited);
   if (!op.over()) {
-    waited_for_ = &op;
-    // Late ones are asked where they are while there is time to answer.
-    bool in_time = poll(begin + timeout / 2, done);
-    if (!in_time && !failure_) {
-      ask_where(op);
-      in_time = poll(begin + timeout, done);
+    poll_and_ask({.what = op.describe(),
+                  .ranks = op.group().ranks,
+                  .key = op.group().key,
+                  .call = op.number()},
+                 timeout, [&op] { return op.over(); });
+  }
+  return ending(op, rank_);
+}
+
+std::vector<std::int64_t> MpiHub::missing() const {
+  const auto ready = ready_.find(waiting_->key);
+  const auto has_come = [&](std::int64_t rank) {
+    if (!waiting_->call) {
+      return ready != ready_.end() && ready->second.contains(rank);
     }
-    if (!in_time && !failure_) fail(late(op, timeout), true);
-    waited_for_ = nullptr;
-  }
-  if (!op.error()) return {};
-  return shardprop::fail(
-      Error(*op.error())
-          .with_note("rank " + std::to_string(rank_) + " waited in call " +
-                     std::to_string(op.number()) + " of group " +
-                     to_string(op.group().ranks)));
-}
-
-void MpiHub::ask_where(const MpiOp& op) {
-  answers_.clear();
-  ControlMessage where;
-  where.kind = ControlMessage::Kind::kWhere;
-  where.group = op.group().key;
-  for (const std::int64_t rank : op.group().ranks) {
-    if (rank != rank_) control_.send(rank, where);
-  }
-}
-
-Error MpiHub::late(const MpiOp& op, std::chrono::milliseconds timeout) const {
-  std::vector<std::int64_t> missing;
-  std::vector<std::string> notes;
-  for (const std::int64_t rank : op.group().ranks) {
-    if (rank == rank_) continue;
     const auto answer = answers_.find(rank);
-    const std::string name = "rank " + std::to_string(rank);
-    if (answer == answers_.end()) {
-      missing.push_back(rank);
-      notes.push_back(name + " does not answer");
-    } else if (answer->second.call <= op.number()) {
-      missing.push_back(rank);
-      notes.push_back(name + " " + answer->second.text);
-    }
+    return answer != answers_.end() && answer->second.call > *waiting_->call;
+  };
+  std::vector<std::int64_t> out;
+  for (const std::int64_t rank : waiting_->ranks) {
+    if (rank != rank_ && !has_come(rank)) out.push_back(rank);
   }
+  return out;
+}
+
+std::string MpiHub::where_is(std::int64_t rank) const {
+  const auto answer = answers_.find(rank);
+  return "rank " + std::to_string(rank) + ' ' +
+         (answer == answers_.end() ? "does not answer" : answer->second.text);
+}
+
+std::string MpiHub::where_am_i() const {
+  if (!waiting_) return "is in no collective";
+  std::string text = "is in " + waiting_->what;
+  if (!waiting_->has_asked) return text;
+  for (const std::int64_t rank : missing()) text += ", where " + where_is(rank);
+  return text;
+}
+
+Error MpiHub::late(std::chrono::milliseconds timeout) const {
   const std::string within =
       " within " + std::to_string(timeout.count()) + " ms";
-  if (missing.empty()) {
-    return {ErrorCode::kTimeout, op.describe() + " did not finish" + within +
+  const std::vector<std::int64_t> late = missing();
+  if (late.empty()) {
+    return {ErrorCode::kTimeout, waiting_->what + " did not finish" + within +
                                      " though all members came"};
   }
+  std::vector<std::string> notes;
+  notes.reserve(late.size());
+  for (const std::int64_t rank : late) notes.push_back(where_is(rank));
   return {ErrorCode::kTimeout,
-          rank_list(missing) + " did not come to " + op.describe() + within,
+          rank_list(late) + " did not come to " + waiting_->what + within,
           {},
           std::move(notes)};
-}
-
-void MpiHub::add_stats(CommunicatorStats& stats) const {
-  stats.parked += std::count_if(pending_.begin(), pending_.end(),
-                                [](const std::shared_ptr<MpiOp>& op) {
-                                  return op->dropped && !op->over();
-                                });
-  stats.abandoned += abandoned_;
-  stats.abandoned_bytes += abandoned_bytes_;
 }
 
 void MpiHub::close() {
   // What is under way gets its time; so do the other ranks, which finalising
   // waits for.
   const auto deadline = Clock::now() + options_.common.timeout;
-  if (!poll(deadline, [this] { return pending_.empty(); })) return;
+  if (!poll(deadline, [this] { return all_over(); })) return;
   MPI_Request request = MPI_REQUEST_NULL;
   if (MPI_Ibarrier(world_, &request) != MPI_SUCCESS) return;
   int there = 0;
@@ -346,7 +336,7 @@ MpiHub::~MpiHub() {
   int gone = 0;
   MPI_Finalized(&gone);
   if (gone == 0 && world_ != MPI_COMM_NULL &&
-      control_.communicator() != MPI_COMM_NULL && !failure_) {
+      control_.communicator() != MPI_COMM_NULL && !failure()) {
     close();
   }
   control_.abandon();

@@ -1,10 +1,11 @@
 // MpiHub: what a communicator and its operations share: MPI itself, duplicates
-// of the parent, sub-communicators, what is under way, and the failure.
+// of the parent, and sub-communicators.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
 #include <shardprop/mpi/mpi_world.h>
 
+#include "collective/staged_hub.h"
 #include "mpi/mpi_control.h"
 #include "mpi/mpi_op.h"
 #include "mpi/mpi_types.h"
@@ -20,14 +21,10 @@
 
 namespace shardprop::mpi {
 
-class MpiHub {
+class MpiHub final : public collective::StagedHub {
  public:
-  using Clock = std::chrono::steady_clock;
-
   static Result<std::shared_ptr<MpiHub>> create(const MpiOptions& options);
-  ~MpiHub();
-  MpiHub(const MpiHub&) = delete;
-  MpiHub& operator=(const MpiHub&) = delete;
+  ~MpiHub() override;
 
   std::int64_t rank() const { return rank_; }
   std::int64_t size() const { return size_; }
@@ -42,18 +39,9 @@ class MpiHub {
   Result<MpiGroup*> group(const Group& group, Group::Place place,
                           std::chrono::milliseconds timeout);
 
-  // Keeps the operation until it is over.
-  void add(const std::shared_ptr<MpiOp>& op) { pending_.push_back(op); }
-  // Moves everything along that is under way, and hears what others say.
-  void progress();
-  // Until the operation is over, or the timeout.
-  Result<void> wait(MpiOp& op, std::chrono::milliseconds timeout);
-
-  const std::optional<Error>& failure() const { return failure_; }
-  // Stops this rank for good; `tell` all others.
-  void fail(Error failure, bool tell);
-
-  void add_stats(CommunicatorStats& stats) const;
+  void progress() override;
+  Result<void> wait(collective::StagedOp& op,
+                    std::chrono::milliseconds timeout) override;
 
  private:
   explicit MpiHub(const MpiOptions& options) : options_(options) {}
@@ -62,11 +50,30 @@ class MpiHub {
   Result<void> duplicate(MPI_Comm from, MPI_Comm& to);
   // Calls `done` and lets MPI run until it is true; false at the deadline.
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
+  // What this rank waits in: a call of a group, or its set-up.
+  struct Waiting {
+    std::string what;
+    const Group::Ranks& ranks;
+    std::uint64_t key = 0;             // of the group
+    std::optional<std::int64_t> call;  // its number; empty: the set-up
+    bool has_asked = false;            // and there was time to answer
+  };
+  // The same for all of a wait's time: late ones are asked where they are while
+  // there is time to answer. At the deadline the world fails with what they
+  // said.
+  bool poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
+                    const std::function<bool()>& done);
   Result<void> meet(const Group::Ranks& ranks, std::uint64_t key,
                     const std::string& name, std::chrono::milliseconds timeout);
   void take(std::int64_t from, const ControlMessage& message);
-  void ask_where(const MpiOp& op);
-  Error late(const MpiOp& op, std::chrono::milliseconds timeout) const;
+  // Of the others in what this rank waits in: who has not come as far as is
+  // known, and where one of them is.
+  std::vector<std::int64_t> missing() const;
+  std::string where_is(std::int64_t rank) const;
+  // Where this rank is, and whom it misses there.
+  std::string where_am_i() const;
+  Error late(std::chrono::milliseconds timeout) const;
+  void stop(bool tell) override;
   void close();
 
   const MpiOptions options_;
@@ -78,18 +85,13 @@ class MpiHub {
   MpiControl control_;
   std::unique_ptr<NanOps> nan_ops_;
   std::unordered_map<Group, std::unique_ptr<MpiGroup>> groups_;
-  std::vector<std::shared_ptr<MpiOp>> pending_;
-  std::optional<Error> failure_;
-  std::int64_t abandoned_ = 0;
-  std::int64_t abandoned_bytes_ = 0;
 
-  const MpiOp* waited_for_ = nullptr;
+  std::optional<Waiting> waiting_;
   struct Answer {
-    std::uint64_t group = 0;
     std::int64_t call = 0;
     std::string text;
   };
-  std::unordered_map<std::int64_t, Answer> answers_;
+  std::unordered_map<std::int64_t, Answer> answers_;  // by rank
   // Ranks about to set up a group, by its key.
   std::unordered_map<std::uint64_t, std::set<std::int64_t>> ready_;
 };

@@ -1,10 +1,8 @@
 #include "mpi/mpi_op.h"
 
 #include <shardprop/base/error.h>
-#include <shardprop/collective/kernel_view.h>
 
 #include "base/try.h"
-#include "collective/reduction.h"
 
 #include <algorithm>
 
@@ -53,17 +51,6 @@ Result<void> MpiOp::receive(std::int64_t peer, const LocalTensor& into) {
     requests_.push_back(request);
   }
   return {};
-}
-
-Result<void> MpiOp::copy(const LocalTensor& from, const LocalTensor& to) {
-  return shardprop::copy(from, to);
-}
-
-Result<void> MpiOp::reduce(ReduceOp op, std::span<const LocalTensor> terms,
-                           const LocalTensor& out) {
-  const kernels::Status status = collective::reduce_terms(op, terms, out);
-  if (status.ok()) return {};
-  return fail(ErrorCode::kEngine, status.message());
 }
 
 Result<bool> MpiOp::through() {

@@ -22,7 +22,8 @@ struct MpiGroup {
 class MpiOp final : public collective::StagedOp {
  public:
   MpiOp(MpiGroup& group, CollectiveCall call, std::int64_t largest_part)
-      : StagedOp(group.ranks, group.index, group.calls++, std::move(call)),
+      : StagedOp(group.ranks, group.index, group.calls++, std::move(call),
+                 host_memory_ops()),
         group_(group),
         largest_part_(largest_part) {}
 
@@ -32,16 +33,10 @@ class MpiOp final : public collective::StagedOp {
   // In parts where large.
   Result<void> send(std::int64_t peer, const LocalTensor& from) override;
   Result<void> receive(std::int64_t peer, const LocalTensor& into) override;
-  Result<void> copy(const LocalTensor& from, const LocalTensor& to) override;
-  Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
-                      const LocalTensor& out) override;
   // Takes over a request of a collective call.
   void add(MPI_Request request) { requests_.push_back(request); }
 
  protected:
-  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
-    return LocalTensor::empty(sizes, dtype);
-  }
   Result<bool> through() override;
   bool busy() const override { return !requests_.empty(); }
   void forget() override { requests_.clear(); }

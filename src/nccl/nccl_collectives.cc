@@ -115,7 +115,7 @@ Result<void> reduce_scatter(NcclOp& op) {
       for (std::size_t r = 0; r < n; ++r) {
         const LocalTensor place = in->narrow(
             0, output.numel() * static_cast<std::int64_t>(r), output.numel());
-        SP_CHECK(op.copy(terms[r], place.reshaped(output.sizes())));
+        SP_CHECK(op.memory().copy(terms[r], place.reshaped(output.sizes())));
       }
     }
     SP_ASSIGN(const LocalTensor out, op.landing(output));

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "collective/call_check.h"
 #include "collective/call_record.h"
+#include "nccl/cuda_queue.h"
 #include "nccl/nccl_collectives.h"
 
 #include <utility>
@@ -12,25 +13,6 @@
 namespace shardprop {
 namespace nccl {
 namespace {
-
-class NcclWork final : public Work {
- public:
-  NcclWork(std::shared_ptr<NcclHub> hub, std::shared_ptr<NcclOp> op,
-           std::chrono::milliseconds timeout)
-      : hub_(std::move(hub)), op_(std::move(op)), timeout_(timeout) {}
-  ~NcclWork() override { op_->dropped = true; }
-
-  bool is_done() override {
-    if (!op_->over()) hub_->progress();
-    return op_->over();
-  }
-  Result<void> wait() override { return hub_->wait(*op_, timeout_); }
-
- private:
-  std::shared_ptr<NcclHub> hub_;
-  std::shared_ptr<NcclOp> op_;
-  std::chrono::milliseconds timeout_;
-};
 
 // Checked mode: by the bootstrap, before anything is queued.
 Result<void> match(Communicator& bootstrap, const Group& group,
@@ -53,55 +35,40 @@ Result<void> match(Communicator& bootstrap, const Group& group,
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclHub> hub,
+NcclCommunicator::NcclCommunicator(const std::shared_ptr<NcclHub>& hub,
                                    const CommunicatorOptions& options)
-    : Communicator(hub->bootstrap().rank(), hub->bootstrap().size(),
-                   Engine::kNccl, options),
-      hub_(std::move(hub)) {}
+    : StagedCommunicator(hub->bootstrap().rank(), hub->bootstrap().size(),
+                         Engine::kNccl, options, hub) {}
 
-Result<LocalTensor> NcclCommunicator::allocate(const Dims& sizes, DType dtype) {
-  return hub_->queue().allocate(sizes, dtype);
-}
+MemoryOps& NcclCommunicator::memory_ops() { return hub().queue(); }
 
-void NcclCommunicator::abort(const Error& reason) { hub_->fail(reason, true); }
-
-std::optional<Error> NcclCommunicator::failure() {
-  hub_->progress();
-  if (!hub_->failure()) {
-    if (auto heard = hub_->bootstrap().failure()) hub_->fail(*heard, false);
-  }
-  return hub_->failure();
-}
+void NcclCommunicator::abort(const Error& reason) { hub().fail(reason, true); }
 
 Result<std::shared_ptr<Work>> NcclCommunicator::do_start(const Group& group,
                                                          Group::Place place,
                                                          CollectiveCall call) {
-  if (!collective::all_on(call, hub_->queue().device())) {
+  if (!collective::all_on(call, hub().queue().device())) {
     return fail(Error{ErrorCode::kCollectiveDevice,
                       "this NCCL communicator exchanges memory of " +
-                          to_string(hub_->queue().device()) + " only",
+                          to_string(hub().queue().device()) + " only",
                       call.where});
   }
   if (const auto failed = failure()) return fail(*failed);
   const auto stop = [this](const Error& error) {
-    hub_->fail(error, true);
+    hub().fail(error, true);
     return fail(error);
   };
   if (checked()) {
-    if (const auto met = match(hub_->bootstrap(), group, place, call); !met) {
+    if (const auto met = match(hub().bootstrap(), group, place, call); !met) {
       return stop(met.error());
     }
   }
-  const auto of = hub_->group(group, place, timeout());
+  const auto of = hub().group(group, place, timeout());
   if (!of) return stop(of.error());
-  auto op = std::make_shared<NcclOp>(*hub_, **of, std::move(call));
-  hub_->add(op);
+  auto op = std::make_shared<NcclOp>(hub(), **of, std::move(call));
+  hub().add(op);
   if (const auto posted = post(*op); !posted) return stop(posted.error());
-  return std::make_shared<NcclWork>(hub_, std::move(op), timeout());
-}
-
-void NcclCommunicator::add_engine_stats(CommunicatorStats& stats) const {
-  hub_->add_stats(stats);
+  return work_of(std::move(op));
 }
 
 std::unique_ptr<Communicator> nccl_communicator_on(
@@ -119,7 +86,7 @@ std::unique_ptr<Communicator> nccl_communicator_on(
 Result<std::unique_ptr<Communicator>> nccl_communicator(
     std::unique_ptr<Communicator> bootstrap, const NcclOptions& options) {
   SP_ASSIGN(const nccl::NcclApi api, nccl::load_nccl(options.library));
-  SP_ASSIGN(std::unique_ptr<nccl::DeviceQueue> queue,
+  SP_ASSIGN(std::unique_ptr<collective::DeviceQueue> queue,
             nccl::cuda_queue(options.device));
   return nccl::nccl_communicator_on(api, std::move(queue), std::move(bootstrap),
                                     options.common);

@@ -3,29 +3,24 @@
 
 #include <shardprop/nccl/nccl_world.h>
 
+#include "collective/staged_communicator.h"
 #include "nccl/nccl_hub.h"
 
 #include <memory>
-#include <optional>
 
 namespace shardprop::nccl {
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public collective::StagedCommunicator<NcclHub> {
  public:
-  NcclCommunicator(std::shared_ptr<NcclHub> hub,
+  NcclCommunicator(const std::shared_ptr<NcclHub>& hub,
                    const CommunicatorOptions& options);
 
-  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override;
+  MemoryOps& memory_ops() override;
   void abort(const Error& reason) override;
-  std::optional<Error> failure() override;
 
  protected:
   Result<std::shared_ptr<Work>> do_start(const Group& group, Group::Place place,
                                          CollectiveCall call) override;
-  void add_engine_stats(CommunicatorStats& stats) const override;
-
- private:
-  std::shared_ptr<NcclHub> hub_;
 };
 
 // Of any table and device: a test's, say.

@@ -18,6 +18,12 @@ constexpr auto kNap = 20us;
 
 }  // namespace
 
+NcclOp::NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call)
+    : StagedOp(group.ranks, group.index, group.calls++, std::move(call),
+               hub.queue()),
+      hub_(hub),
+      group_(group) {}
+
 Result<void> NcclOp::send(std::int64_t peer, const LocalTensor& from) {
   if (from.numel() == 0) return {};
   return checked(
@@ -36,19 +42,6 @@ Result<void> NcclOp::receive(std::int64_t peer, const LocalTensor& into) {
                       kBytes, static_cast<int>(peer), group_.comm,
                       hub_.queue().stream()),
       "ncclRecv");
-}
-
-Result<void> NcclOp::copy(const LocalTensor& from, const LocalTensor& to) {
-  return hub_.queue().copy(from, to);
-}
-
-Result<void> NcclOp::reduce(ReduceOp op, std::span<const LocalTensor> terms,
-                            const LocalTensor& out) {
-  return hub_.queue().reduce(op, terms, out);
-}
-
-Result<LocalTensor> NcclOp::allocate(const Dims& sizes, DType dtype) {
-  return hub_.queue().allocate(sizes, dtype);
 }
 
 Result<void> NcclOp::open_posts() {
@@ -84,7 +77,7 @@ Result<void> NcclHub::settle(Comm comm, std::chrono::milliseconds timeout) {
     return !asked || state != kInProgress;
   });
   SP_CHECK(asked);
-  if (failure_) return shardprop::fail(*failure_);
+  if (failure()) return shardprop::fail(*failure());
   if (!settled) {
     return shardprop::fail(ErrorCode::kTimeout,
                            "NCCL did not get ready within " +
@@ -97,10 +90,8 @@ bool NcclHub::poll(Clock::time_point deadline,
                    const std::function<bool()>& done) {
   for (;;) {
     if (done()) return true;
-    if (!failure_) {
-      if (auto failure = bootstrap_->failure()) fail(*failure, false);
-    }
-    if (failure_ || Clock::now() > deadline) return false;
+    hear();
+    if (failure() || Clock::now() > deadline) return false;
     std::this_thread::sleep_for(kNap);
   }
 }
@@ -137,45 +128,34 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
 }
 
 void NcclHub::progress() {
-  for (std::size_t i = 0; i < pending_.size() && !failure_; ++i) {
-    const std::shared_ptr<NcclOp> op = pending_[i];
-    op->advance();
-    if (op->over() && op->error()) fail(*op->error(), true);
-  }
-  std::erase_if(pending_,
-                [](const std::shared_ptr<NcclOp>& op) { return op->over(); });
+  advance_pending();
+  hear();
 }
 
-void NcclHub::fail(Error failure, bool tell) {
-  if (failure_) return;
-  failure_ = std::move(failure);
-  if (tell) bootstrap_->abort(*failure_);
+void NcclHub::hear() {
+  if (failure()) return;
+  if (auto heard = bootstrap_->failure()) fail(*std::move(heard), false);
+}
+
+void NcclHub::stop(bool tell) {
+  if (tell) bootstrap_->abort(*failure());
   for (auto& [group, made] : groups_) {
     if (made->comm != nullptr) api_.comm_abort(made->comm);
     made->comm = nullptr;
   }
-  for (const std::shared_ptr<NcclOp>& op : pending_) {
-    if (op->over() && !op->error()) continue;
-    const std::int64_t bytes = op->abandon(*failure_);
-    if (bytes == 0) continue;
-    ++abandoned_;
-    abandoned_bytes_ += bytes;
-  }
 }
 
-Result<void> NcclHub::wait(NcclOp& op, std::chrono::milliseconds timeout) {
+Result<void> NcclHub::wait(collective::StagedOp& waited,
+                           std::chrono::milliseconds timeout) {
+  // There are no others here.
+  auto& op = static_cast<NcclOp&>(waited);
   const auto deadline = Clock::now() + timeout * 3 / 4;
   const bool in_time = op.over() || poll(deadline, [&] {
                          progress();
                          return op.over();
                        });
-  if (!in_time && !failure_) fail(post_mortem(op, timeout), true);
-  if (!op.error()) return {};
-  return shardprop::fail(
-      Error(*op.error())
-          .with_note("rank " + std::to_string(bootstrap_->rank()) +
-                     " waited in call " + std::to_string(op.number()) +
-                     " of group " + to_string(op.ranks())));
+  if (!in_time && !failure()) fail(post_mortem(op, timeout), true);
+  return ending(op, bootstrap_->rank());
 }
 
 Error NcclHub::post_mortem(const NcclOp& op,
@@ -191,23 +171,12 @@ Error NcclHub::post_mortem(const NcclOp& op,
                                    " ms though all members came"};
 }
 
-void NcclHub::add_stats(CommunicatorStats& stats) const {
-  stats.parked += std::count_if(pending_.begin(), pending_.end(),
-                                [](const std::shared_ptr<NcclOp>& op) {
-                                  return op->dropped && !op->over();
-                                });
-  stats.abandoned += abandoned_;
-  stats.abandoned_bytes += abandoned_bytes_;
-}
-
 NcclHub::~NcclHub() {
-  if (!failure_) {
-    poll(Clock::now() + bootstrap_->timeout(), [this] {
-      progress();
-      return pending_.empty();
-    });
-  }
-  if (!pending_.empty()) {
+  poll(Clock::now() + bootstrap_->timeout(), [this] {
+    progress();
+    return all_over();
+  });
+  if (!all_over()) {
     fail({ErrorCode::kTimeout, "collectives were left unfinished"}, true);
   }
   for (auto& [group, made] : groups_) {

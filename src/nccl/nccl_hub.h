@@ -3,20 +3,19 @@
 
 #include <shardprop/collective/communicator.h>
 
-#include "collective/staged_op.h"
-#include "nccl/device_queue.h"
+#include "collective/device_queue.h"
+#include "collective/staged_hub.h"
 #include "nccl/nccl_api.h"
 
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <unordered_map>
-#include <vector>
 
 namespace shardprop::nccl {
 
 class NcclHub;
+using collective::DeviceQueue;
 
 struct NcclGroup {
   Group group;  // the whole partition
@@ -30,21 +29,14 @@ struct NcclGroup {
 // waiting in between.
 class NcclOp final : public collective::StagedOp {
  public:
-  NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call)
-      : StagedOp(group.ranks, group.index, group.calls++, std::move(call)),
-        hub_(hub),
-        group_(group) {}
+  NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call);
 
   NcclGroup& group() const { return group_; }
   NcclHub& hub() const { return hub_; }
   Result<void> send(std::int64_t peer, const LocalTensor& from) override;
   Result<void> receive(std::int64_t peer, const LocalTensor& into) override;
-  Result<void> copy(const LocalTensor& from, const LocalTensor& to) override;
-  Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
-                      const LocalTensor& out) override;
 
  protected:
-  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override;
   Result<void> open_posts() override;
   Result<void> close_posts() override;
   Result<bool> through() override;
@@ -58,16 +50,12 @@ class NcclOp final : public collective::StagedOp {
   bool done_ = false;
 };
 
-class NcclHub {
+class NcclHub final : public collective::StagedHub {
  public:
-  using Clock = std::chrono::steady_clock;
-
   NcclHub(const NcclApi& api, std::unique_ptr<DeviceQueue> queue,
           std::unique_ptr<Communicator> bootstrap)
       : api_(api), queue_(std::move(queue)), bootstrap_(std::move(bootstrap)) {}
-  ~NcclHub();
-  NcclHub(const NcclHub&) = delete;
-  NcclHub& operator=(const NcclHub&) = delete;
+  ~NcclHub() override;
 
   const NcclApi& api() const { return api_; }
   DeviceQueue& queue() { return *queue_; }
@@ -76,20 +64,18 @@ class NcclHub {
   // Set up on first use, with all members.
   Result<NcclGroup*> group(const Group& group, Group::Place place,
                            std::chrono::milliseconds timeout);
-  void add(const std::shared_ptr<NcclOp>& op) { pending_.push_back(op); }
-  void progress();
-  Result<void> wait(NcclOp& op, std::chrono::milliseconds timeout);
+  void progress() override;
+  Result<void> wait(collective::StagedOp& op,
+                    std::chrono::milliseconds timeout) override;
   // Until NCCL has taken in what it was asked. Errors: kEngine, kTimeout.
   Result<void> settle(Comm comm, std::chrono::milliseconds timeout);
 
-  const std::optional<Error>& failure() const { return failure_; }
-  // Stops this rank for good, and the others by the bootstrap; aborts all
-  // communicators.
-  void fail(Error failure, bool tell);
-  void add_stats(CommunicatorStats& stats) const;
-
  private:
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
+  // What the bootstrap knows of others' failures.
+  void hear();
+  // Tells the others by the bootstrap and aborts all communicators.
+  void stop(bool tell) override;
   // Who is missing, when an operation does not end.
   Error post_mortem(const NcclOp& op, std::chrono::milliseconds timeout);
 
@@ -97,10 +83,6 @@ class NcclHub {
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<Communicator> bootstrap_;
   std::unordered_map<Group, std::unique_ptr<NcclGroup>> groups_;
-  std::vector<std::shared_ptr<NcclOp>> pending_;
-  std::optional<Error> failure_;
-  std::int64_t abandoned_ = 0;
-  std::int64_t abandoned_bytes_ = 0;
 };
 
 }  // namespace shardprop::nccl

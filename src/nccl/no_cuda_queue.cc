@@ -1,13 +1,22 @@
 // In a build without CUDA.
-#include "nccl/device_queue.h"
+#include "nccl/cuda_queue.h"
 
 namespace shardprop::nccl {
+namespace {
 
-Result<std::unique_ptr<DeviceQueue>> cuda_queue(int) {
+auto missing() {
   return fail(ErrorCode::kEngineMissing,
-              "this build has no CUDA kernels, which NCCL's communicator packs "
-              "and reduces with",
+              "this build has no CUDA kernels, which tensors on a GPU are "
+              "packed and reduced with",
               "configure with -D SHARDPROP_CUDA=ON");
 }
+
+}  // namespace
+
+Result<std::unique_ptr<collective::DeviceQueue>> cuda_queue(int) {
+  return missing();
+}
+
+Result<int> cuda_devices() { return missing(); }
 
 }  // namespace shardprop::nccl

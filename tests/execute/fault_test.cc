@@ -8,10 +8,11 @@
 #include <shardprop/redistribute/planner.h>
 
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <future>
 #include <random>
-#include <regex>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,6 +21,19 @@ namespace shardprop {
 namespace {
 
 using testing::value_of;
+
+// Whether it says "rank 3" or "ranks 1, 3".
+bool names_rank(const std::string& text, std::int64_t rank) {
+  std::istringstream words(text);
+  bool listing = false;
+  for (std::string word; words >> word;) {
+    const bool number = std::isdigit(static_cast<unsigned char>(word[0])) != 0;
+    if (listing && number && std::stoll(word) == rank) return true;
+    listing = number ? listing && word.back() == ',' : word.starts_with("rank");
+  }
+  return false;
+}
+
 using Clock = std::chrono::steady_clock;
 
 enum class Fault : std::uint8_t { kThrows, kLeaves, kNeverComes };
@@ -125,10 +139,7 @@ TEST_CASE("a fault at any step is reported by all others within the timeout") {
       CHECK((error.code == ErrorCode::kRankFailed ||
              error.code == ErrorCode::kTimeout));
       // It says who, be it that another rank waits for it.
-      const std::regex named("ranks? ([0-9]+, )*" + std::to_string(faulty) +
-                             "\\b");
-      CHECK_MESSAGE(std::regex_search(to_string(error), named),
-                    to_string(error));
+      CHECK_MESSAGE(names_rank(to_string(error), faulty), to_string(error));
       // The timeout, and what a busy machine adds.
       CHECK(endings[r].after < kTimeout + std::chrono::seconds(2));
     }

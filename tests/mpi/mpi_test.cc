@@ -81,6 +81,76 @@ TEST_CASE("tensors larger than a part arrive whole") {
   CHECK(same_bits(cast, inputs[0]));
 }
 
+// Byte (i, j) of a piece of the message from one rank to another.
+std::uint8_t byte_of(std::int64_t from, std::int64_t to, std::int64_t piece,
+                     std::int64_t i, std::int64_t j) {
+  return static_cast<std::uint8_t>(31 * from + 17 * to + 7 * piece + 5 * i + j);
+}
+
+// u8[rows,run] with room between the rows, which go up or down in memory.
+LocalTensor spread(std::int64_t rows, std::int64_t run, bool up) {
+  const LocalTensor all =
+      value_of(LocalTensor::zeros({rows, 2 * run + 1}, DType::kU8));
+  const LocalTensor some = all.narrow(1, run / 2, run);
+  if (up) return some;
+  return LocalTensor::wrap(
+      some.data_as<std::byte>() + (rows - 1) * some.strides()[0], some.sizes(),
+      {-some.strides()[0], 1}, DType::kU8, some.owner());
+}
+
+TEST_CASE("messages of several strided pieces arrive whole") {
+  Communicator& world = mpi_world();
+  const std::int64_t me = world.rank();
+  const auto at = [](const LocalTensor& t, std::int64_t i, std::int64_t j) {
+    return t.data_as<std::uint8_t>() + i * t.strides()[0] + j * t.strides()[1];
+  };
+  // Up to a part, and more. Ranks differ in the strides of what they receive.
+  for (const std::int64_t run : {10, 150, 200, 400}) {
+    CAPTURE(run);
+    CollectiveCall call{.kind = CollectiveKind::kAllToAll};
+    for (std::int64_t peer = 0; peer < world.size(); ++peer) {
+      Message sent{peer, {}};
+      Message received{peer, {}};
+      for (const std::int64_t piece : {0, 1}) {
+        const std::int64_t rows = 3 - piece;
+        sent.pieces.push_back(spread(rows, run, piece == 0));
+        received.pieces.push_back(
+            me % 2 == 0 ? value_of(LocalTensor::empty({rows, run}, DType::kU8))
+                        : spread(rows, run, piece == 1));
+        for (std::int64_t i = 0; i < rows; ++i) {
+          for (std::int64_t j = 0; j < run; ++j) {
+            *at(sent.pieces.back(), i, j) = byte_of(me, peer, piece, i, j);
+          }
+        }
+      }
+      call.sends.push_back(std::move(sent));
+      call.receives.push_back(std::move(received));
+    }
+    REQUIRE(world.run(everyone(), call).has_value());
+    bool right = true;
+    for (const Message& message : call.receives) {
+      for (std::size_t p = 0; p < 2; ++p) {
+        const LocalTensor& piece = message.pieces[p];
+        for (std::int64_t i = 0; i < piece.size(0); ++i) {
+          for (std::int64_t j = 0; j < run; ++j) {
+            right = right && *at(piece, i, j) ==
+                                 byte_of(message.peer, me,
+                                         static_cast<std::int64_t>(p), i, j);
+          }
+        }
+      }
+    }
+    CHECK(right);
+  }
+  // Along the last dim.
+  const auto inputs = all_tensors({3, 200}, DType::kU8);
+  const LocalTensor whole = value_of(
+      value_of(all_gather_tensor(world, inputs[static_cast<std::size_t>(me)], 1,
+                                 everyone()))
+          .wait());
+  CHECK(same_bits(whole, testing::concatenated(inputs, 1)));
+}
+
 TEST_CASE("min and max keep a NaN wherever it is") {
   Communicator& world = mpi_world();
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -1,8 +1,8 @@
 #include "nccl/fake_nccl.h"
 
-#include <shardprop/collective/kernel_view.h>
+#include <shardprop/collective/memory_ops.h>
 
-#include "collective/reduction.h"
+#include "nccl/fake_device.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +22,6 @@ namespace {
 constexpr int kInvalidUsage = 5;
 
 using Bytes = std::vector<char>;
-using Step = std::function<bool()>;  // whether it is done
 
 // What the members of one communicator share.
 struct FakeWorld {
@@ -37,6 +36,9 @@ struct FakeComm {
   std::shared_ptr<FakeWorld> world;
   int rank = 0;
   long calls = 0;
+  // Its steps are done without doing anything.
+  std::shared_ptr<std::atomic<bool>> aborted =
+      std::make_shared<std::atomic<bool>>(false);
 };
 
 struct Registry {
@@ -55,62 +57,16 @@ std::atomic<int> made = 0;
 std::atomic<int> aborted = 0;
 std::atomic<int> destroyed = 0;
 
-class FakeQueue final : public nccl::DeviceQueue {
- public:
-  void* stream() const override { return const_cast<FakeQueue*>(this); }
-  Device device() const override { return {}; }
-  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
-    return LocalTensor::empty(sizes, dtype);
-  }
-  Result<void> copy(const LocalTensor& from, const LocalTensor& to) override {
-    push([from, to] { return shardprop::copy(from, to).has_value(); });
-    return {};
-  }
-  Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
-                      const LocalTensor& out) override {
-    push([op, kept = std::vector(terms.begin(), terms.end()), out] {
-      return collective::reduce_terms(op, kept, out).ok();
-    });
-    return {};
-  }
-
-  void push(Step step) {
-    steps_.push_back(std::move(step));
-    ++pushed_;
-  }
-  bool ran(long count) {
-    while (!steps_.empty() && steps_.front()()) {
-      steps_.pop_front();
-      ++ran_;
-    }
-    return ran_ >= count;
-  }
-
-  class FakeMark final : public Mark {
-   public:
-    FakeMark(FakeQueue& queue, long count) : queue_(queue), count_(count) {}
-    Result<bool> reached() override { return queue_.ran(count_); }
-
-   private:
-    FakeQueue& queue_;
-    long count_;
-  };
-  Result<std::unique_ptr<Mark>> mark() override {
-    return std::make_unique<FakeMark>(*this, pushed_);
-  }
-
- private:
-  std::deque<Step> steps_;
-  long pushed_ = 0;
-  long ran_ = 0;
-};
-
 // Of this thread's open group.
 thread_local int depth = 0;
-thread_local std::vector<std::pair<FakeQueue*, Step>> grouped;
+thread_local std::vector<std::pair<FakeQueue*, FakeStep>> grouped;
 
-int enqueue(nccl::Stream stream, Step step) {
-  grouped.emplace_back(static_cast<FakeQueue*>(stream), std::move(step));
+int enqueue(const FakeComm& comm, nccl::Stream stream, FakeStep step) {
+  grouped.emplace_back(
+      static_cast<FakeQueue*>(stream),
+      [aborted = comm.aborted, step = std::move(step)]() mutable {
+        return *aborted || step();
+      });
   if (depth > 0) return nccl::kSuccess;
   for (auto& [queue, alone] : grouped) queue->push(std::move(alone));
   grouped.clear();
@@ -144,7 +100,7 @@ int share(nccl::Comm handle, nccl::Stream stream, const void* from,
   const long call = comm->calls++;
   const auto world = comm->world;
   const int rank = comm->rank;
-  return enqueue(stream, [=, given = false]() mutable {
+  return enqueue(*comm, stream, [=, given = false]() mutable {
     const std::lock_guard lock(world->mutex);
     auto& all = world->given[call];
     all.resize(static_cast<std::size_t>(world->size));
@@ -171,9 +127,8 @@ void reduce_bytes(const std::vector<std::optional<Bytes>>& all,
     terms.push_back(LocalTensor::wrap(const_cast<char*>(one->data()) + begin,
                                       sizes, dtype_of(type)));
   }
-  if (!collective::reduce_terms(op_of(op), terms,
-                                LocalTensor::wrap(into, sizes, dtype_of(type)))
-           .ok()) {
+  if (!host_memory_ops().reduce(
+          op_of(op), terms, LocalTensor::wrap(into, sizes, dtype_of(type)))) {
     broken = kInvalidUsage;
   }
 }
@@ -183,10 +138,6 @@ void reduce_bytes(const std::vector<std::optional<Bytes>>& all,
 void break_fake_nccl(int code) { broken = code; }
 
 FakeCounts fake_counts() { return {made, aborted, destroyed}; }
-
-std::unique_ptr<nccl::DeviceQueue> fake_queue() {
-  return std::make_unique<FakeQueue>();
-}
 
 nccl::NcclApi fake_nccl() {
   using nccl::Comm;
@@ -225,6 +176,8 @@ nccl::NcclApi fake_nccl() {
     return int{kSuccess};
   };
   api.comm_abort = [](Comm comm) {
+    *static_cast<FakeComm*>(comm)->aborted = true;
+    wait_for_fake_device();
     delete static_cast<FakeComm*>(comm);
     ++aborted;
     return int{kSuccess};
@@ -242,11 +195,11 @@ nccl::NcclApi fake_nccl() {
     if (--depth > 0 || grouped.empty()) return int{kSuccess};
     // One entry of the stream, in which all make headway together.
     FakeQueue* const queue = grouped[0].first;
-    auto steps = std::make_shared<std::vector<Step>>();
+    auto steps = std::make_shared<std::vector<FakeStep>>();
     for (auto& [of, step] : grouped) steps->push_back(std::move(step));
     grouped.clear();
     queue->push([steps] {
-      std::erase_if(*steps, [](Step& step) { return step(); });
+      std::erase_if(*steps, [](FakeStep& step) { return step(); });
       return steps->empty();
     });
     return int{nccl::kInProgress};
@@ -255,7 +208,7 @@ nccl::NcclApi fake_nccl() {
                 Comm comm, Stream stream) {
     if (depth == 0) return kInvalidUsage;
     auto* mine = static_cast<FakeComm*>(comm);
-    return enqueue(stream,
+    return enqueue(*mine, stream,
                    [world = mine->world, rank = mine->rank, from, peer,
                     bytes = count * static_cast<std::size_t>(size_of(type))] {
                      const std::lock_guard lock(world->mutex);
@@ -268,7 +221,7 @@ nccl::NcclApi fake_nccl() {
                 Stream stream) {
     if (depth == 0) return kInvalidUsage;
     auto* mine = static_cast<FakeComm*>(comm);
-    return enqueue(stream,
+    return enqueue(*mine, stream,
                    [world = mine->world, rank = mine->rank, into, peer,
                     bytes = count * static_cast<std::size_t>(size_of(type))] {
                      const std::lock_guard lock(world->mutex);

@@ -1,11 +1,8 @@
-// NCCL as a table of functions over host memory, and a stream that runs on
-// whoever asks whether it is done. Ranks are threads.
+// NCCL as a table of functions over host memory; its streams are FakeQueues.
+// Ranks are threads.
 #pragma once
 
-#include "nccl/device_queue.h"
 #include "nccl/nccl_api.h"
-
-#include <memory>
 
 namespace shardprop::testing {
 
@@ -22,7 +19,5 @@ struct FakeCounts {
   int destroyed = 0;
 };
 FakeCounts fake_counts();
-
-std::unique_ptr<nccl::DeviceQueue> fake_queue();
 
 }  // namespace shardprop::testing

@@ -145,9 +145,32 @@ TEST_CASE("what is missing is said") {
       nccl_communicator(world.communicator(0), {.library = "libm.so.6"});
   REQUIRE_FALSE(other.has_value());
   CHECK(other.error().code == ErrorCode::kEngineMissing);
-  // The real one works or says why not.
+}
+
+TEST_CASE("the real library works on one rank or says what is missing") {
+  ThreadWorld world(1);
   const auto real = nccl_communicator(world.communicator(0));
-  if (!real) CHECK(real.error().code == ErrorCode::kEngineMissing);
+  if (!real) {
+    CAPTURE(to_string(real.error()));
+    CHECK(real.error().code == ErrorCode::kEngineMissing);
+    CHECK((mentions(real.error(), "NCCL") || mentions(real.error(), "driver") ||
+           mentions(real.error(), "CUDA")));
+    return;
+  }
+  Communicator& c = **real;
+  MemoryOps& memory = c.memory_ops();
+  const LocalTensor mine = some_tensor(3, {5, 7}, DType::kF32);
+  const LocalTensor there = value_of(c.allocate({5, 7}, DType::kF32));
+  REQUIRE(memory.transfer(mine, there).has_value());
+  const Group group = value_of(Group::world(1));
+  const LocalTensor sum = value_of(
+      value_of(all_reduce(c, there.transpose(0, 1), ReduceOp::kSum, group))
+          .wait());
+  const LocalTensor packed = value_of(c.allocate({7, 5}, DType::kF32));
+  REQUIRE(memory.copy(sum, packed).has_value());
+  const LocalTensor back = value_of(LocalTensor::empty({7, 5}, DType::kF32));
+  REQUIRE(memory.transfer(packed, back).has_value());
+  CHECK(testing::same_bits(back, mine.transpose(0, 1)));
 }
 
 }  // namespace

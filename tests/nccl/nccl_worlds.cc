@@ -4,34 +4,26 @@
 #include <shardprop/collective/thread_world.h>
 
 #include "collective/worlds.h"
+#include "nccl/fake_device.h"
 #include "nccl/fake_nccl.h"
 #include "nccl/nccl_communicator.h"
 
 #include <chrono>
-#include <thread>
 #include <utility>
 
 namespace shardprop::testing {
 
 std::vector<Result<void>> run_nccl_ranks(
     std::int64_t ranks, const CommunicatorOptions& options,
-    const std::function<Result<void>(Communicator&)>& body) {
+    const std::function<Result<void>(Communicator&)>& body, Device device) {
   ThreadWorld world(ranks, options);
-  std::vector<Result<void>> ends(static_cast<std::size_t>(ranks));
-  std::vector<std::unique_ptr<Communicator>> mine;
+  std::vector<std::unique_ptr<Communicator>> ends;
   for (std::int64_t r = 0; r < ranks; ++r) {
-    mine.push_back(nccl::nccl_communicator_on(fake_nccl(), fake_queue(),
-                                              world.communicator(r), options));
+    ends.push_back(nccl::nccl_communicator_on(
+        fake_nccl(), std::make_unique<FakeQueue>(device), world.communicator(r),
+        options));
   }
-  std::vector<std::thread> threads;
-  for (std::size_t r = 0; r < ends.size(); ++r) {
-    threads.emplace_back([&ends, &body, r, end = std::move(mine[r])] {
-      ends[r] = body(*end);
-      if (!ends[r] && !end->failure()) end->abort(ends[r].error());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return ends;
+  return run_ranks(std::move(ends), body);
 }
 
 bool on_ranks(std::int64_t ranks,

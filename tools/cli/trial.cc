@@ -5,6 +5,8 @@
 
 #include <shardprop/collective/thread_world.h>
 #include <shardprop/execute/executor.h>
+#include <shardprop/nccl/cuda_ranks.h>
+#include <shardprop/nccl/nccl_world.h>
 #include <shardprop/placement/local_region.h>
 #ifdef SHARDPROP_WITH_MPI
 #include <shardprop/mpi/mpi_world.h>
@@ -46,28 +48,30 @@ class RankTrial {
             const MadeUpData& data, const ProgramOf& program_of)
       : src_(src), dst_(dst), data_(data), program_of_(program_of) {}
 
-  // One rank's part, at the end of which every rank knows everything.
-  Result<Trial> operator()(Communicator& communicator) const {
+  // One rank's part, at the end of which every rank knows everything. `host`
+  // compares what `communicator` has moved, which may be in other memory.
+  Result<Trial> operator()(Communicator& communicator,
+                           Communicator& host) const {
     const std::int64_t rank = communicator.rank();
     SP_ASSIGN(const Group group, Group::ranks(ranks_of(src_, dst_)));
     SP_ASSIGN(const RedistributeProgram program, program_of_(rank));
     LocalTensor source;
     if (program.has_source()) {
-      SP_ASSIGN(source, data_.source(rank));
+      SP_ASSIGN(const LocalTensor made, data_.source(rank));
+      SP_ASSIGN(source, communicator.allocate(made.sizes(), made.dtype()));
+      SP_CHECK(communicator.memory_ops().transfer(made, source));
     }
-    std::vector<std::byte> before(static_cast<std::size_t>(source.bytes()));
-    if (!before.empty()) {
-      std::memcpy(before.data(), source.data(), before.size());
-    }
-    SP_CHECK(communicator.barrier(group));
+    SP_ASSIGN(const std::vector<std::byte> before,
+              bytes_of(communicator, source));
+    SP_CHECK(host.barrier(group));
     RunReport report;
     const auto begin = std::chrono::steady_clock::now();
     SP_ASSIGN(const LocalTensor out,
               run(program, communicator, source, {}, &report));
     const auto took = std::chrono::steady_clock::now() - begin;
-    const bool touched =
-        !before.empty() &&
-        std::memcmp(before.data(), source.data(), before.size()) != 0;
+    SP_ASSIGN(const std::vector<std::byte> after,
+              bytes_of(communicator, source));
+    SP_ASSIGN(std::vector<std::byte> result, bytes_of(communicator, out));
 
     // By step, then memory and time.
     std::vector<std::int64_t> figures = report.step_payload_bytes;
@@ -75,10 +79,10 @@ class RankTrial {
     figures.push_back(
         std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
     Trial trial;
-    SP_CHECK(share(communicator, group, figures, trial));
-    SP_ASSIGN(const auto results, gather(communicator, group, out));
-    trial.wrong = touched ? "the source of rank " + std::to_string(rank)
-                          : data_.check(results);
+    SP_CHECK(share(host, group, figures, trial));
+    SP_ASSIGN(const auto results, gather(host, group, std::move(result)));
+    trial.wrong = before != after ? "the source of rank " + std::to_string(rank)
+                                  : data_.check(results);
     trial.ok = trial.wrong.empty();
     for (std::size_t i = 0; i < results.size(); ++i) {
       trial.ranks.push_back(
@@ -91,6 +95,16 @@ class RankTrial {
   }
 
  private:
+  // On the host; of a tensor that is row-major.
+  static Result<std::vector<std::byte>> bytes_of(Communicator& communicator,
+                                                 const LocalTensor& tensor) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
+    SP_CHECK(communicator.memory_ops().transfer(
+        tensor,
+        LocalTensor::wrap(bytes.data(), tensor.sizes(), tensor.dtype())));
+    return bytes;
+  }
+
   // The most of every figure over all ranks.
   static Result<void> share(Communicator& communicator, const Group& group,
                             std::vector<std::int64_t>& figures, Trial& trial) {
@@ -116,7 +130,7 @@ class RankTrial {
   // What every rank of the target ended with, in the order of its mesh.
   Result<std::vector<std::vector<std::byte>>> gather(
       Communicator& communicator, const Group& group,
-      const LocalTensor& out) const {
+      std::vector<std::byte> own) const {
     const DeviceMesh& mesh = dst_.mesh();
     std::vector<std::vector<std::byte>> results(
         static_cast<std::size_t>(mesh.size()));
@@ -126,9 +140,8 @@ class RankTrial {
     };
     CollectiveCall call;
     call.kind = CollectiveKind::kAllGather;
-    const bool has = mesh.contains(communicator.rank());
-    call.inputs = {
-        as_bytes(out.data(), has ? static_cast<std::size_t>(out.bytes()) : 0)};
+    if (!mesh.contains(communicator.rank())) own.clear();
+    call.inputs = {as_bytes(own.data(), own.size())};
     for (const std::int64_t rank : group.lists().front()) {
       const auto index = mesh.index_of(rank);
       if (!index) {
@@ -152,16 +165,18 @@ class RankTrial {
   const ProgramOf& program_of_;
 };
 
-Result<Trial> on_threads(const RankTrial& rank_trial,
-                         const Group::Ranks& ranks) {
+using RankRun =
+    std::function<Result<Trial>(std::int64_t rank, Communicator& host)>;
+
+// Every rank a thread, with a communicator of the host's.
+Result<Trial> on_threads(const Group::Ranks& ranks, const RankRun& run_rank) {
   std::vector<std::optional<Trial>> trials(
       static_cast<std::size_t>(ranks.back() + 1));
-  const auto ends = run_ranks(
-      ranks.back() + 1, {}, [&](Communicator& communicator) -> Result<void> {
-        const std::int64_t rank = communicator.rank();
+  const auto ends =
+      run_ranks(ranks.back() + 1, {}, [&](Communicator& host) -> Result<void> {
+        const std::int64_t rank = host.rank();
         if (!std::binary_search(ranks.begin(), ranks.end(), rank)) return {};
-        SP_ASSIGN(trials[static_cast<std::size_t>(rank)],
-                  rank_trial(communicator));
+        SP_ASSIGN(trials[static_cast<std::size_t>(rank)], run_rank(rank, host));
         return {};
       });
   // A rank's own error says more than what others make of it.
@@ -199,7 +214,7 @@ Result<Trial> on_mpi(const RankTrial& rank_trial, const Group::Ranks& ranks) {
   if (!std::binary_search(ranks.begin(), ranks.end(), world->rank())) {
     return Trial{.prints = false};
   }
-  return rank_trial(*world);
+  return rank_trial(*world, *world);
 #else
   static_cast<void>(rank_trial);
   static_cast<void>(ranks);
@@ -211,6 +226,32 @@ Result<Trial> on_mpi(const RankTrial& rank_trial, const Group::Ranks& ranks) {
 #endif
 }
 
+// One GPU of this machine for each rank that takes part.
+Result<Trial> on_nccl(const RankTrial& rank_trial, const Group::Ranks& ranks) {
+  SP_ASSIGN(const int devices, cuda_device_count());
+  if (static_cast<std::int64_t>(ranks.size()) > devices) {
+    return fail(Error{ErrorCode::kEngineMissing,
+                      "the meshes have " + std::to_string(ranks.size()) +
+                          " ranks, this machine has " +
+                          std::to_string(devices) +
+                          (devices == 1 ? " GPU" : " GPUs"),
+                      "--run nccl",
+                      {},
+                      "try smaller meshes, or run on local or mpi"});
+  }
+  // By which the ranks of NCCL find each other.
+  ThreadWorld bootstrap(ranks.back() + 1);
+  return on_threads(
+      ranks, [&](std::int64_t rank, Communicator& host) -> Result<Trial> {
+        const auto device =
+            std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
+        SP_ASSIGN(const std::unique_ptr<Communicator> communicator,
+                  nccl_communicator(bootstrap.communicator(rank),
+                                    {.device = static_cast<int>(device)}));
+        return rank_trial(*communicator, host);
+      });
+}
+
 }  // namespace
 
 Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
@@ -218,13 +259,11 @@ Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
   const MadeUpData data(src, dst);
   const RankTrial rank_trial(src, dst, data, program_of);
   const Group::Ranks ranks = ranks_of(src, dst);
-  if (engine == "local") return on_threads(rank_trial, ranks);
   if (engine == "mpi") return on_mpi(rank_trial, ranks);
-  return fail(Error{ErrorCode::kEngineMissing,
-                    "this shardprop was built without NCCL",
-                    "--run nccl",
-                    {},
-                    "run on local or mpi"});
+  if (engine == "nccl") return on_nccl(rank_trial, ranks);
+  return on_threads(ranks, [&](std::int64_t, Communicator& host) {
+    return rank_trial(host, host);
+  });
 }
 
 }  // namespace shardprop::cli

@@ -36,8 +36,11 @@ using ProgramOf = std::function<Result<RedistributeProgram>(std::int64_t rank)>;
 // `engine` is local, mpi or nccl. Under MPI every process makes the call; those
 // whose rank takes no part return an empty trial.
 //
-// Errors: kInvalidArgument (fewer processes than ranks), kEngineMissing, and
-// those of the programs and of their runs.
+// nccl runs one rank on each GPU of this machine.
+//
+// Errors: kInvalidArgument (fewer processes than ranks), kEngineMissing (for
+// nccl: no library, driver or CUDA, or fewer GPUs than ranks), and those of the
+// programs and of their runs.
 Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
                       const TensorSpec& dst, const ProgramOf& program_of);
 

@@ -30,6 +30,7 @@
 #include <shardprop/base/result.h>
 #include <shardprop/collective/collective_call.h>
 #include <shardprop/collective/group.h>
+#include <shardprop/collective/memory_ops.h>
 #include <shardprop/mesh/topology.h>
 
 #include <chrono>
@@ -99,9 +100,14 @@ class Communicator {
   Result<void> barrier(const Group& group,
                        const std::string& where = "barrier");
 
-  // Memory of the kind the engine likes best, uninitialised, row-major.
-  // Errors: kTensorMeta, kOutOfMemory.
+  // Memory of the kind the engine likes best, uninitialised, row-major: that of
+  // memory_ops() unless an engine knows better. Errors: kTensorMeta,
+  // kOutOfMemory.
   virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype);
+  // What works on this rank's memory between collectives, in order with them;
+  // lives as long as the communicator. The host's unless the engine's memory is
+  // a device's.
+  virtual MemoryOps& memory_ops();
 
   // Tells all ranks that this one cannot go on: their waits end with
   // kRankFailed and `reason`.

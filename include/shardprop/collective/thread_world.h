@@ -48,5 +48,10 @@ class ThreadWorld {
 std::vector<Result<void>> run_ranks(
     std::int64_t ranks, const CommunicatorOptions& options,
     const std::function<Result<void>(Communicator&)>& body);
+// The same with the ends of a world that has been made, by rank; each is
+// destroyed on its thread.
+std::vector<Result<void>> run_ranks(
+    std::vector<std::unique_ptr<Communicator>> ends,
+    const std::function<Result<void>(Communicator&)>& body);
 
 }  // namespace shardprop

@@ -46,8 +46,8 @@ struct RunReport {
 };
 
 // Errors: kLocalTensor (a source that is not the shard its layout says, or
-// another rank's program), kCollectiveDevice (memory that the engine or, where
-// a step copies, the host cannot reach), kOutOfMemory, and those of
+// another rank's program), kCollectiveDevice (memory that is not the
+// communicator's kind), kOutOfMemory, and those of
 // Communicator::start() and Work::wait(). `report` may be null.
 Result<LocalTensor> run(const RedistributeProgram& program,
                         Communicator& communicator, const LocalTensor& source,

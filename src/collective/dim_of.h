@@ -6,6 +6,6 @@
 namespace shardprop::collective {
 
 // `dim` counted from the front. Error: kCollectiveDim.
-Result<int> wrap_dim(const Dims& sizes, int dim);
+Result<int> dim_of(const Dims& sizes, int dim);
 
 }  // namespace shardprop::collective

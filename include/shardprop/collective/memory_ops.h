@@ -1,0 +1,67 @@
+// MemoryOps: what a rank does to its own memory around collectives: packing,
+// casting, reducing.
+//
+// The host's are done when the call returns. A device's are queued in order, on
+// the queue that the collectives of the same communicator use too: what a
+// collective reads may be packed just before, what it wrote unpacked just
+// behind, and nobody waits in between; finish() does.
+//
+//   MemoryOps& memory = communicator.memory_ops();
+//   memory.copy(x, wide);             // bf16 to f32, say, wherever x is
+//   communicator.run(group, call);    // of `wide`
+//   memory.copy(wide, out, 0.5);      // the mean of two
+//   memory.finish();                  // `out` is there
+//
+// Errors of all: kCollectiveDevice (memory of another device), kEngine (the
+// device failed), kOutOfMemory. Preconditions are those of the kernels; what
+// breaks them throws InternalError.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/local_tensor.h>
+#include <shardprop/placement/placement.h>
+
+#include <span>
+
+namespace shardprop {
+
+// Whether copies may change elements of one dtype into another: between floats
+// of 8 to 32 bits.
+bool is_cast(DType from, DType to);
+// Whether they may multiply them: those, f64 and complex numbers.
+bool is_scalable(DType dtype);
+
+class MemoryOps {
+ public:
+  MemoryOps() = default;
+  MemoryOps(const MemoryOps&) = delete;
+  MemoryOps& operator=(const MemoryOps&) = delete;
+  virtual ~MemoryOps() = default;
+
+  virtual Device device() const = 0;
+  // Row-major, uninitialised, and empty without any memory.
+  virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype) = 0;
+
+  // to = from * scale, cast to the dtype of `to`. Precondition: one shape
+  // and nothing shared; is_cast() where dtypes differ, is_scalable() where the
+  // scale is not 1. Without either, `to` may be the very view `from`.
+  virtual Result<void> copy(const LocalTensor& from, const LocalTensor& to,
+                            double scale = 1) = 0;
+  // out = (op over terms, in their order) * scale. Precondition: one shape and
+  // dtype; `out` apart from the terms or the very view of one of them.
+  virtual Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
+                              const LocalTensor& out, double scale = 1) = 0;
+  // Every element becomes `value`, of one item, which is read at once.
+  virtual Result<void> fill(const LocalTensor& tensor, const void* value) = 0;
+  // Between this memory and the host's, either way; done on return, behind what
+  // was queued. Precondition: contiguous tensors of as many bytes.
+  virtual Result<void> transfer(const LocalTensor& from,
+                                const LocalTensor& to) = 0;
+  // Waits until all that was asked for is done.
+  virtual Result<void> finish() = 0;
+};
+
+// Those of the host: stateless, for any number of threads at once.
+MemoryOps& host_memory_ops();
+
+}  // namespace shardprop

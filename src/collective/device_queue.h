@@ -1,0 +1,31 @@
+// DeviceQueue: MemoryOps that are queued on a stream of a device, and marks by
+// which the queues of several ranks follow one another. CUDA's, or a test's.
+#pragma once
+
+#include <shardprop/collective/memory_ops.h>
+
+#include <memory>
+
+namespace shardprop::collective {
+
+class DeviceQueue : public MemoryOps {
+ public:
+  virtual void* stream() const = 0;
+
+  // A place in the queue: behind all that is queued when it is made.
+  class Mark {
+   public:
+    Mark() = default;
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+    virtual ~Mark() = default;
+    // Whether the queue has got there.
+    virtual Result<bool> reached() = 0;
+  };
+  virtual Result<std::unique_ptr<Mark>> mark() = 0;
+  // What is queued from now on runs when `mark`, of any queue of the same kind,
+  // is reached. Made before, so that queues never wait in a circle.
+  virtual Result<void> follow(const Mark& mark) = 0;
+};
+
+}  // namespace shardprop::collective

@@ -1,0 +1,39 @@
+// MemoryOps through kernels, the host's or a device's: complex numbers go as
+// pairs of reals, refusals become errors.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/local_tensor.h>
+#include <shardprop/kernels/reduce_into.h>
+#include <shardprop/kernels/status.h>
+#include <shardprop/kernels/strided_copy.h>
+#include <shardprop/placement/placement.h>
+
+#include <functional>
+#include <span>
+
+namespace shardprop::collective {
+
+// The reals that complex numbers are pairs of; other dtypes themselves.
+DType part_of(DType dtype);
+// A complex tensor as one of reals, with a dim of 2 more.
+LocalTensor as_parts(const LocalTensor& tensor);
+
+// Error: kCollectiveDevice, where a tensor with elements is elsewhere.
+Result<void> check_device(Device device, const LocalTensor& from,
+                          const LocalTensor& to);
+// Errors: kEngine where the device failed, kCollectiveOverlap, kOutOfMemory.
+// Other refusals are our own fault: InternalError.
+Result<void> checked_kernel(const kernels::Status& status);
+
+using CopyKernel =
+    std::function<kernels::Status(const kernels::StridedCopyArgs&)>;
+using ReduceKernel =
+    std::function<kernels::Status(const kernels::ReduceIntoArgs&)>;
+Result<void> copy_by(const CopyKernel& kernel, const LocalTensor& from,
+                     const LocalTensor& to, double scale);
+Result<void> reduce_by(const ReduceKernel& kernel, ReduceOp op,
+                       std::span<const LocalTensor> terms,
+                       const LocalTensor& out, double scale);
+
+}  // namespace shardprop::collective

@@ -1,0 +1,62 @@
+// StagedCommunicator: one rank's end of a world that sends messages; an engine
+// adds how calls start and how others are told.
+#pragma once
+
+#include <shardprop/collective/communicator.h>
+
+#include "collective/staged_hub.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace shardprop::collective {
+
+class StagedWork final : public Work {
+ public:
+  StagedWork(std::shared_ptr<StagedHub> hub, std::shared_ptr<StagedOp> op,
+             std::chrono::milliseconds timeout)
+      : hub_(std::move(hub)), op_(std::move(op)), timeout_(timeout) {}
+  ~StagedWork() override { op_->dropped = true; }
+
+  bool is_done() override {
+    if (!op_->over()) hub_->progress();
+    return op_->over();
+  }
+  Result<void> wait() override { return hub_->wait(*op_, timeout_); }
+
+ private:
+  std::shared_ptr<StagedHub> hub_;
+  std::shared_ptr<StagedOp> op_;
+  std::chrono::milliseconds timeout_;
+};
+
+// `Hub` is a StagedHub.
+template <class Hub>
+class StagedCommunicator : public Communicator {
+ public:
+  std::optional<Error> failure() final {
+    hub_->progress();
+    return hub_->failure();
+  }
+
+ protected:
+  StagedCommunicator(std::int64_t rank, std::int64_t size, Engine engine,
+                     const CommunicatorOptions& options,
+                     std::shared_ptr<Hub> hub)
+      : Communicator(rank, size, engine, options), hub_(std::move(hub)) {}
+
+  Hub& hub() const { return *hub_; }
+  std::shared_ptr<Work> work_of(std::shared_ptr<StagedOp> op) const {
+    return std::make_shared<StagedWork>(hub_, std::move(op), timeout());
+  }
+  void add_engine_stats(CommunicatorStats& stats) const final {
+    hub_->add_stats(stats);
+  }
+
+ private:
+  std::shared_ptr<Hub> hub_;
+};
+
+}  // namespace shardprop::collective

@@ -1,0 +1,16 @@
+// The DeviceQueue of CUDA, and what there is to make one of.
+#pragma once
+
+#include "collective/device_queue.h"
+
+#include <memory>
+
+namespace shardprop::nccl {
+
+// On a stream of its own. Error: kEngineMissing (no driver, no GPU of that
+// number, a build without CUDA).
+Result<std::unique_ptr<collective::DeviceQueue>> cuda_queue(int device);
+// How many GPUs this process sees, at least one. Error: kEngineMissing.
+Result<int> cuda_devices();
+
+}  // namespace shardprop::nccl

@@ -1,0 +1,192 @@
+#include "nccl/fake_device.h"
+
+#include "base/try.h"
+#include "collective/memory_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace shardprop::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using State = FakeQueue::State;
+
+class FakeDevice {
+ public:
+  FakeDevice() : thread_([this] { work(); }) {}
+  ~FakeDevice() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  FakeDevice(const FakeDevice&) = delete;
+  FakeDevice& operator=(const FakeDevice&) = delete;
+
+  void add(const std::shared_ptr<State>& state) {
+    const std::lock_guard lock(mutex_);
+    queues_.push_back(state);
+  }
+  void remove(const std::shared_ptr<State>& state) {
+    const std::lock_guard lock(mutex_);
+    std::erase(queues_, state);
+  }
+  void wake() { changed_.notify_all(); }
+  void pass() { const std::lock_guard lock(mutex_); }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      bool moved = false;
+      for (const auto& queue : queues_) moved |= step(*queue);
+      if (!moved) changed_.wait_for(lock, 100us);
+    }
+  }
+
+  // One step of a queue: whether it is done.
+  static bool step(State& queue) {
+    FakeStep* first = nullptr;
+    {
+      const std::lock_guard lock(queue.mutex);
+      if (!queue.steps.empty()) first = &queue.steps.front();
+    }
+    if (first == nullptr || !(*first)()) return false;
+    const std::lock_guard lock(queue.mutex);
+    queue.steps.pop_front();
+    ++queue.ran;
+    return true;
+  }
+
+  std::mutex mutex_;  // held while steps run
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<State>> queues_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+FakeDevice& the_device() {
+  static FakeDevice made;
+  return made;
+}
+
+class FakeMark final : public collective::DeviceQueue::Mark {
+ public:
+  FakeMark(std::shared_ptr<State> state, long count)
+      : state_(std::move(state)), count_(count) {}
+  Result<bool> reached() override { return test()(); }
+  FakeStep test() const {
+    return [state = state_, count = count_] { return state->ran >= count; };
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+  long count_;
+};
+
+// Host memory as it is, without its owner.
+LocalTensor plain(const LocalTensor& tensor) {
+  return LocalTensor::wrap(tensor.data(), tensor.sizes(), tensor.strides(),
+                           tensor.dtype());
+}
+
+void must(const Result<void>& done) {
+  if (!done) throw std::logic_error(to_string(done.error()));
+}
+
+}  // namespace
+
+FakeQueue::FakeQueue(Device of)
+    : device_(of), state_(std::make_shared<State>()) {
+  the_device().add(state_);
+}
+
+FakeQueue::~FakeQueue() { the_device().remove(state_); }
+
+void FakeQueue::push(FakeStep step) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->steps.push_back(std::move(step));
+    ++state_->pushed;
+  }
+  the_device().wake();
+}
+
+Result<LocalTensor> FakeQueue::allocate(const Dims& sizes, DType dtype) {
+  SP_ASSIGN(const LocalTensor made, LocalTensor::empty(sizes, dtype));
+  return LocalTensor::wrap(made.data(), sizes, dtype, made.owner(), device_);
+}
+
+Result<void> FakeQueue::copy(const LocalTensor& from, const LocalTensor& to,
+                             double scale) {
+  SP_CHECK(collective::check_device(device_, from, to));
+  push([from = plain(from), to = plain(to), scale] {
+    must(host_memory_ops().copy(from, to, scale));
+    return true;
+  });
+  return {};
+}
+
+Result<void> FakeQueue::reduce(ReduceOp op, std::span<const LocalTensor> terms,
+                               const LocalTensor& out, double scale) {
+  std::vector<LocalTensor> kept;
+  for (const LocalTensor& term : terms) {
+    SP_CHECK(collective::check_device(device_, term, out));
+    kept.push_back(plain(term));
+  }
+  push([op, kept = std::move(kept), out = plain(out), scale] {
+    must(host_memory_ops().reduce(op, kept, out, scale));
+    return true;
+  });
+  return {};
+}
+
+Result<void> FakeQueue::fill(const LocalTensor& tensor, const void* value) {
+  SP_CHECK(collective::check_device(device_, tensor, tensor));
+  std::array<std::byte, 16> bits{};
+  std::memcpy(bits.data(), value,
+              static_cast<std::size_t>(item_size(tensor.dtype())));
+  push([tensor = plain(tensor), bits] {
+    must(host_memory_ops().fill(tensor, bits.data()));
+    return true;
+  });
+  return {};
+}
+
+Result<void> FakeQueue::transfer(const LocalTensor& from,
+                                 const LocalTensor& to) {
+  push([from = plain(from), to = plain(to)] {
+    must(host_memory_ops().transfer(from, to));
+    return true;
+  });
+  return finish();
+}
+
+Result<void> FakeQueue::finish() {
+  const long count = state_->pushed;
+  while (state_->ran < count) std::this_thread::sleep_for(10us);
+  return {};
+}
+
+Result<std::unique_ptr<collective::DeviceQueue::Mark>> FakeQueue::mark() {
+  return std::make_unique<FakeMark>(state_, state_->pushed);
+}
+
+Result<void> FakeQueue::follow(const Mark& mark) {
+  push(static_cast<const FakeMark&>(mark).test());
+  return {};
+}
+
+void wait_for_fake_device() { the_device().pass(); }
+
+}  // namespace shardprop::testing
