@@ -7,14 +7,21 @@ Every engine is started once and asked for one measurement after another, so
 that all share what else the machine does; the table has medians over the
 rounds. Needs torch for the gloo column and mpiexec for the MPI one; a column
 that cannot be had is left out.
+
+Where the machine is only quiet for a while, the table is taken in slices: with
+--rows FILE rows that FILE has are not measured again, new ones are added to it,
+and --seconds ends a slice before the next row would run over. The table is
+printed when all rows are there; exit status 3 says that some are missing.
 """
 
 import argparse
+import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
+import time
 
 COLLECTIVES = ["all_gather", "reduce_scatter", "all_reduce", "all_to_all",
                "broadcast", "permute"]
@@ -114,12 +121,13 @@ def engines(bench, most_ranks):
         port = 20000 + os.getpid() % 20000
         out.append(Engine("gloo", [
             [python, "-c", GLOO, str(r), str(most_ranks), str(port)]
-            for r in range(most_ranks)], {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}))
+            for r in range(most_ranks)],
+            {"GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}))
     return out
 
 
 def calls_for(nbytes):
-    return max(1, min(200, (32 << 20) // nbytes))
+    return max(1, min(200, (64 << 20) // nbytes))
 
 
 def shown(nbytes):
@@ -131,6 +139,38 @@ def time_text(seconds):
     return f"{micros:.0f}" if micros < 1000 else f"{micros / 1000:.2f} ms"
 
 
+def measure(all_engines, collective, ranks, nbytes, rounds):
+    """Median seconds of each engine, and of a copy on every rank."""
+    took = {e.name: [] for e in all_engines}
+    took["copy"] = []
+    calls = calls_for(nbytes)
+    for _ in range(rounds):
+        for engine in all_engines:
+            took[engine.name].append(
+                engine.ask(collective, ranks, nbytes, calls))
+        took["copy"].append(all_engines[0].ask("copy", ranks, nbytes, calls))
+    return {name: statistics.median(times) for name, times in took.items()}
+
+
+def print_table(keys, rows):
+    names = [name for name in rows[keys[0]] if name != "copy"]
+    others = [name for name in names if name != "threads"]
+    print("| collective | ranks | bytes | " + " | ".join(names) + " | "
+          + " | ".join(f"{name} / threads" for name in others)
+          + " | copy / threads |")
+    print("|---" * (4 + len(names) + len(others)) + "|")
+    for key in keys:
+        collective, ranks, log2 = key
+        row = rows[key]
+        ratios = ["%.1f" % (row[name] / row["threads"]) for name in others]
+        # Every rank of an all-gather writes the whole tensor.
+        copy = ("%.0f %%" % (100 * row["copy"] / row["threads"])
+                if collective == "all_gather" else "")
+        print(f"| {collective} | {ranks} | {shown(1 << log2)} | "
+              + " | ".join([time_text(row[name]) for name in names] + ratios)
+              + f" | {copy} |")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bench")
@@ -139,39 +179,46 @@ def main():
                         default=[12, 16, 20, 24, 26, 28])
     parser.add_argument("--collectives", nargs="+", default=COLLECTIVES)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", metavar="FILE",
+                        help="rows measured so far, one JSON object a line")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     arguments = parser.parse_args()
+    begin = time.monotonic()
 
-    all_engines = engines(arguments.bench, max(arguments.ranks))
-    print("| collective | ranks | bytes | "
-          + " | ".join(e.name for e in all_engines)
-          + " | over gloo | of copy |")
-    print("|---" * (5 + len(all_engines)) + "|")
-    for ranks in arguments.ranks:
-        for collective in arguments.collectives:
-            for log2 in arguments.sizes:
-                nbytes = 1 << log2
-                took = {e.name: [] for e in all_engines}
-                copies = []
-                for _ in range(arguments.rounds):
-                    for engine in all_engines:
-                        took[engine.name].append(engine.ask(
-                            collective, ranks, nbytes, calls_for(nbytes)))
-                    copies.append(all_engines[0].ask(
-                        "copy", ranks, nbytes, calls_for(nbytes)))
-                medians = {k: statistics.median(v) for k, v in took.items()}
-                gloo = ("%.1f" % (medians["gloo"] / medians["threads"])
-                        if "gloo" in medians else "")
-                # Every rank of an all-gather writes the whole tensor.
-                copy = ("%.0f %%" % (100 * statistics.median(copies)
-                                     / medians["threads"])
-                        if collective == "all_gather" else "")
-                print(f"| {collective} | {ranks} | {shown(nbytes)} | "
-                      + " | ".join(time_text(medians[e.name])
-                                   for e in all_engines)
-                      + f" | {gloo} | {copy} |", flush=True)
+    keys = [(collective, ranks, log2) for ranks in arguments.ranks
+            for collective in arguments.collectives
+            for log2 in arguments.sizes]
+    rows = {}
+    if arguments.rows and os.path.exists(arguments.rows):
+        with open(arguments.rows, encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line)
+                rows[tuple(row["key"])] = row["seconds"]
+    missing = [key for key in keys if key not in rows]
+    all_engines = (engines(arguments.bench, max(arguments.ranks))
+                   if missing else [])
+    for key in missing:
+        collective, ranks, log2 = key
+        row_begin = time.monotonic()
+        rows[key] = measure(all_engines, collective, ranks, 1 << log2,
+                            arguments.rounds)
+        if arguments.rows:
+            with open(arguments.rows, "a", encoding="utf-8") as file:
+                json.dump({"key": key, "seconds": rows[key]}, file)
+                file.write("\n")
+        # The next row has up to 16 times as many bytes.
+        now = time.monotonic()
+        if now - begin + 4 * (now - row_begin) > arguments.seconds:
+            break
     for engine in all_engines:
         engine.close()
+    left = [key for key in keys if key not in rows]
+    if left:
+        print(f"{len(left)} of {len(keys)} rows are missing", file=sys.stderr)
+        return 3
+    print_table(keys, rows)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
