@@ -8,23 +8,12 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-#if defined(__unix__)
-#include <unistd.h>
-#endif
 
 namespace shardprop::collective {
 namespace {
 
 // Below this a copy is done before its stores have left the core.
 constexpr std::int64_t kLeast = 16 << 10;
-
-std::int64_t last_level_cache() {
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-  const long found = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  if (found > 0) return found;
-#endif
-  return 32 << 20;
-}
 
 #if defined(__x86_64__)
 constexpr std::size_t kLine = 64;
@@ -76,11 +65,6 @@ void stream(std::byte* to, const std::byte* from, std::size_t bytes) {
 #endif
 
 }  // namespace
-
-bool is_bulk(std::int64_t bytes) {
-  static const std::int64_t last_level = last_level_cache();
-  return bytes > last_level;
-}
 
 Result<void> copy_part(const LocalTensor& from, const LocalTensor& to,
                        bool bulk) {

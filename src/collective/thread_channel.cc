@@ -1,9 +1,9 @@
 #include "collective/thread_channel.h"
 
 #include <shardprop/base/error.h>
+#include <shardprop/kernels/cpu.h>
 
 #include "base/try.h"
-#include "collective/bulk_copy.h"
 #include "collective/call_check.h"
 #include "collective/thread_hub.h"
 #include "collective/thread_tasks.h"
@@ -72,8 +72,8 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
           const std::int64_t bytes = task_bytes(op->calls);
           // Read and written, by one member: as its own copy of as much would
           // be judged.
-          op->bulk =
-              is_bulk(2 * bytes / static_cast<std::int64_t>(op->calls.size()));
+          op->bulk = kernels::cpu::exceeds_caches(
+              2 * bytes / static_cast<std::int64_t>(op->calls.size()));
           if (bytes <= kInlineBytes) {
             run_at_once(lock, *op, index);
           } else {

@@ -7,10 +7,6 @@
 // What the size of a call decides.
 namespace shardprop::kernels::cpu {
 
-// Whether a call that reads and writes so many bytes should store past the
-// caches: once it exceeds the last level, nothing of it would be found there.
-bool exceeds_caches(std::int64_t bytes);
-
 // Makes streamed stores visible to other threads.
 void finish_stores();
 

@@ -12,17 +12,34 @@ namespace {
 
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kPage = 4096;
-// Bytes that casts fetch ahead. More would gain on an idle memory bus and lose
-// on a busy one, where lines are best read in one order.
-constexpr std::int64_t kAhead = 2048;
 constexpr std::int64_t kStreamed = 2 * kLine;  // bytes; shorter rows are cached
+
+// How a cast reads what does not fit into the caches.
+struct Reading {
+  std::int64_t pages;  // at once, a line of each in turn
+  std::int64_t ahead;  // bytes that are fetched ahead
+};
+
+// A conversion leaves less in flight than a copy does. On Intel every page that
+// is read has a hardware prefetcher of its own, so several pages at once make
+// up for it (a quarter more than one page). Elsewhere lines are best read in
+// one order, from further ahead: more than 2 KiB gains on an idle memory bus
+// and loses on a busy one.
+Reading reading_of_casts() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_is("intel")) return {8, 256};
+#endif
+  return {1, 2048};
+}
 
 std::int64_t bytes_to_line(const std::byte* address) {
   return -reinterpret_cast<std::intptr_t>(address) & (kLine - 1);
 }
 
-// What is read once, and soon, need not go through all caches.
-void fetch(const std::byte* address) { __builtin_prefetch(address, 0, 0); }
+// Into all caches, though it is read once: the hint that says so gains 3 to 5 %
+// on AMD and halves the rate on Intel, where it keeps the hardware's
+// prefetchers from running ahead.
+void fetch(const std::byte* address) { __builtin_prefetch(address, 0, 3); }
 
 // Fetches as much from `ahead`, unless it is null, as it streams.
 void copy_row(std::byte* dst, const std::byte* src, std::int64_t width,
@@ -130,17 +147,63 @@ void cast_some(std::byte* dst, const std::byte* src, std::int64_t count,
   std::memcpy(dst, to, static_cast<std::size_t>(count) * sizeof(To));
 }
 
+// Streams a line of results.
+template <class From, class To, bool kScale>
+void cast_line(std::byte* dst, const std::byte* src, float scale,
+               std::int64_t ahead) {
+  constexpr std::int64_t kFrom = sizeof(From);
+  constexpr std::int64_t kVectors = kLine / sizeof(To) / Simd::kWidth;
+  constexpr std::int64_t kRead = kLine / sizeof(To) * kFrom;
+  for (std::int64_t b = 0; b < kRead; b += kLine) fetch(src + ahead + b);
+  typename Simd::Floats line[kVectors];
+  for (std::int64_t j = 0; j < kVectors; ++j) {
+    line[j] = load_scaled<From, kScale>(src + j * Simd::kWidth * kFrom, scale);
+  }
+  Simd::template stream_line<To>(dst, line);
+}
+
+// Streams whole lines, from the beginning of one on; returns the elements done.
+template <class From, class To, bool kScale>
+std::int64_t cast_lines(std::byte* dst, const std::byte* src,
+                        std::int64_t width, float scale) {
+  constexpr std::int64_t kFrom = sizeof(From);
+  constexpr std::int64_t kTo = sizeof(To);
+  constexpr std::int64_t kPerLine = kLine / kTo;
+  // Of the side that has more of them.
+  constexpr std::int64_t kPerPage = kPage / (kFrom > kTo ? kFrom : kTo);
+  const Reading reading = reading_of_casts();
+  std::int64_t i = 0;
+  while (i + kPerPage <= width) {
+    const std::int64_t left = (width - i) / kPerPage;
+    const std::int64_t pages = left < reading.pages ? left : reading.pages;
+    if (pages == 1) {
+      // Nothing is in flight while an address is translated: a line of the next
+      // page of either side in time.
+      fetch(src + i * kFrom + kPage);
+      fetch(dst + i * kTo + kPage);
+    }
+    const std::int64_t end = i + kPerPage;
+    for (; i < end; i += kPerLine) {
+      for (std::int64_t e = i; e < i + pages * kPerPage; e += kPerPage) {
+        cast_line<From, To, kScale>(dst + e * kTo, src + e * kFrom, scale,
+                                    reading.ahead);
+      }
+    }
+    i += (pages - 1) * kPerPage;
+  }
+  for (; i + kPerLine <= width; i += kPerLine) {
+    cast_line<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale,
+                                reading.ahead);
+  }
+  return i;
+}
+
 template <class From, class To, bool kScale>
 void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
               float scale, bool stream) {
   constexpr std::int64_t kStep = Simd::kWidth;
   constexpr std::int64_t kFrom = sizeof(From);
   constexpr std::int64_t kTo = sizeof(To);
-  constexpr std::int64_t kPerLine = kLine / kTo;
-  // A conversion leaves less in flight than a copy does, and nothing while an
-  // address is translated: src is fetched ahead, and a line of the next page of
-  // either side in time.
-  constexpr std::int64_t kPerPage = kPage / (kFrom > kTo ? kFrom : kTo);
   std::int64_t i = 0;
   // Elements that straddle lines cannot be streamed.
   stream = stream && width >= kStreamed / kTo &&
@@ -152,25 +215,8 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
     }
     cast_some<From, To, kScale>(dst + i * kTo, src + i * kFrom, head, scale);
     i += head;
-    while (i + kPerLine <= width) {
-      std::int64_t end = width - kPerLine;
-      if (i + kPerPage <= end) {
-        end = i + kPerPage - kPerLine;
-        fetch(src + i * kFrom + kPage);
-        fetch(dst + i * kTo + kPage);
-      }
-      for (; i <= end; i += kPerLine) {
-        for (std::int64_t b = 0; b < kPerLine * kFrom; b += kLine) {
-          fetch(src + i * kFrom + kAhead + b);
-        }
-        typename Simd::Floats line[kPerLine / kStep];
-        for (std::int64_t j = 0; j < kPerLine / kStep; ++j) {
-          line[j] =
-              load_scaled<From, kScale>(src + (i + j * kStep) * kFrom, scale);
-        }
-        Simd::template stream_line<To>(dst + i * kTo, line);
-      }
-    }
+    i += cast_lines<From, To, kScale>(dst + i * kTo, src + i * kFrom, width - i,
+                                      scale);
   }
   for (; i + kStep <= width; i += kStep) {
     cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
