@@ -90,6 +90,38 @@ TEST("every instruction set rounds every number to the nearest") {
   }
 }
 
+TEST("a streamed cast of any number of pages equals a cached one") {
+  constexpr std::int64_t kMost = 9 * 2048 + 70;  // pages of the narrower side
+  std::vector<float> in(kMost);
+  for (std::size_t i = 0; i < in.size(); ++i) in[i] = 1.5F * float(i);
+  const auto f32 = static_cast<int>(DType::kFloat32);
+  const auto bf16 = static_cast<int>(DType::kBFloat16);
+  for (const RowKernels* kernels : all_row_kernels()) {
+    for (std::int64_t width = 0; width <= kMost; width += 61) {
+      std::vector<std::uint16_t> narrow[2];
+      std::vector<float> wide[2];
+      for (const bool stream : {false, true}) {
+        // One more, which nobody may write.
+        narrow[stream].assign(static_cast<std::size_t>(width) + 1, 7);
+        wide[stream].assign(static_cast<std::size_t>(width) + 1, 7.0F);
+        Panel panel{.dst = reinterpret_cast<std::byte*>(narrow[stream].data()),
+                    .src = reinterpret_cast<const std::byte*>(in.data()),
+                    .dst_stride = 0,
+                    .src_stride = 0,
+                    .rows = 1,
+                    .width = width};
+        kernels->cast[f32][bf16](panel, 1.0F, stream);
+        panel.src = panel.dst;
+        panel.dst = reinterpret_cast<std::byte*>(wide[stream].data());
+        kernels->cast[bf16][f32](panel, 1.0F, stream);
+      }
+      CHECK_FOR(narrow[0] == narrow[1] && wide[0] == wide[1] &&
+                    narrow[1].back() == 7 && wide[1].back() == 7.0F,
+                std::string(kernels->name) + ", " + std::to_string(width));
+    }
+  }
+}
+
 TEST("every instruction set copies, fills and transposes alike") {
   std::mt19937_64 random(1);
   constexpr std::int64_t kRows = 3;
