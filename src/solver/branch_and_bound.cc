@@ -78,7 +78,7 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
                              PassClock& clock) {
   Network& network = node.network;
   for (int round = 0;; ++round) {
-    reduce(network, passes_, clock);
+    reduce(network, passes_, clock, StopSignal{});
     if (network.infeasible || network.offset >= below_) return;
     std::vector<int> none(network.variables.size(), 0);
     if (network.num_alive() == 0) {
@@ -227,7 +227,7 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
     const int mine = core.network_variable[static_cast<std::size_t>(branch)];
     if (pruned) {
       // The choices were renumbered when some were dropped just now.
-      reduce(network, passes_, clock);
+      reduce(network, passes_, clock, StopSignal{});
       node.bound = std::max(node.bound, network.offset);
       open_.push_back(std::move(node));
       return;

@@ -220,7 +220,8 @@ std::optional<Eliminated> eliminate_in_order(Network& network,
 std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,
                                         std::uint64_t& work) {
   const auto limit = static_cast<double>(cap);
-  const auto order = order_elimination(network, {limit, 4 * limit});
+  const auto order =
+      order_elimination(network, {limit, 4 * limit}, StopSignal{});
   if (!order) return std::nullopt;
   return eliminate_in_order(network, *order, kInfinity, 1, StopSignal{}, work);
 }

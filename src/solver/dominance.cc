@@ -1,5 +1,6 @@
 #include "solver/passes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -17,21 +18,69 @@ bool uses_no_more(const NetVariable& variable, std::size_t a, std::size_t b) {
   return true;
 }
 
+// The costs of a variable's choices, one after another, against each choice of
+// a neighbour.
+struct Side {
+  const double* costs;
+  std::size_t columns;
+
+  const double* row(std::size_t choice) const {
+    return costs + choice * columns;
+  }
+};
+
+std::vector<Side> sides_of(Network& network, int v) {
+  const std::vector<int>& edges =
+      network.variables[static_cast<std::size_t>(v)].edges;
+  std::vector<int> tables;
+  for (const int e : edges) {
+    tables.push_back(
+        network.table_from(network.edges[static_cast<std::size_t>(e)], v));
+  }
+  std::vector<Side> out;
+  for (const int table : tables) {
+    out.push_back(
+        {network.tables().costs(table).data(),
+         static_cast<std::size_t>(network.tables().shape(table).columns)});
+  }
+  return out;
+}
+
+// Where choice b costs least, by side: a choice that costs more than b there
+// cannot dominate it.
+std::vector<std::size_t> cheapest_for(const std::vector<Side>& sides,
+                                      std::size_t b) {
+  std::vector<std::size_t> out;
+  for (const Side& side : sides) {
+    const double* row = side.row(b);
+    out.push_back(static_cast<std::size_t>(
+        std::min_element(row, row + side.columns) - row));
+  }
+  return out;
+}
+
+bool costs_more_there(const std::vector<Side>& sides, double unary_beyond,
+                      const std::vector<std::size_t>& where, std::size_t a,
+                      std::size_t b) {
+  double beyond = unary_beyond;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    const double there = sides[i].row(b)[where[i]];
+    if (!std::isfinite(there)) return false;
+    beyond += sides[i].row(a)[where[i]] - there;
+  }
+  return beyond > 0;
+}
+
 // Most that choice a can cost beyond choice b, whatever the neighbours choose
 // among what b allows.
-double most_beyond(Network& network, int v, std::size_t a, std::size_t b) {
-  const std::vector<double>& costs =
-      network.variables[static_cast<std::size_t>(v)].costs;
-  double most = costs[a] - costs[b];
-  for (const int e : network.variables[static_cast<std::size_t>(v)].edges) {
-    const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
-    const int table = network.table_from(edge, v);
-    const auto columns =
-        static_cast<std::size_t>(network.tables().shape(table).columns);
-    const double* row_a = network.tables().costs(table).data() + a * columns;
-    const double* row_b = network.tables().costs(table).data() + b * columns;
+double most_beyond(const std::vector<Side>& sides, double unary_beyond,
+                   std::size_t a, std::size_t b) {
+  double most = unary_beyond;
+  for (const Side& side : sides) {
+    const double* row_a = side.row(a);
+    const double* row_b = side.row(b);
     double here = -kInfinity;
-    for (std::size_t d = 0; d < columns; ++d) {
+    for (std::size_t d = 0; d < side.columns; ++d) {
       if (!std::isfinite(row_b[d])) continue;
       const double beyond = row_a[d] - row_b[d];
       here = beyond > here ? beyond : here;
@@ -85,12 +134,19 @@ bool dominance(Network& network) {
       changed = true;
       continue;
     }
+    const std::vector<Side> sides = sides_of(network, v);
     std::vector<char> gone(k, 0);
     bool lost = false;
     for (std::size_t b = 0; b < k; ++b) {
+      const std::vector<std::size_t> cheapest = cheapest_for(sides, b);
       for (std::size_t a = 0; a < k && gone[b] == 0; ++a) {
-        if (a == b || gone[a] != 0 || !uses_no_more(variable, a, b)) continue;
-        if (most_beyond(network, v, a, b) <= 0) {
+        if (a == b || gone[a] != 0) continue;
+        const double unary = variable.costs[a] - variable.costs[b];
+        if (costs_more_there(sides, unary, cheapest, a, b) ||
+            !uses_no_more(variable, a, b)) {
+          continue;
+        }
+        if (most_beyond(sides, unary, a, b) <= 0) {
           gone[b] = 1;
           lost = true;
         }

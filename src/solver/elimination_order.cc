@@ -26,18 +26,25 @@ constexpr int kShakenTries = 12;  // of each rule
 constexpr double kNearly = 4;
 constexpr double kShake = 0.3;  // of a key, at most
 
+// Neighbours looked at by all tries together, at most.
+constexpr std::uint64_t kMostSteps = 20'000'000;
+
 using Adjacency = std::vector<std::vector<int>>;
 
 // The graph of the network while variables go. Neighbours are sorted lists.
 class Eliminating {
  public:
-  Eliminating(const std::vector<double>& choices, Adjacency neighbours,
-              Rule rule, double shake, std::uint64_t seed)
+  // Every neighbour looked at adds to `steps`.
+  Eliminating(const std::vector<double>& choices,
+              const std::vector<double>& bits, Adjacency neighbours, Rule rule,
+              double shake, std::uint64_t seed, std::uint64_t& steps)
       : choices_(choices),
+        bits_(bits),
         neighbours_(std::move(neighbours)),
         rule_(rule),
         shake_(shake),
         rng_(seed),
+        steps_(steps),
         key_(choices.size(), 0) {
     for (std::size_t v = 0; v < choices.size(); ++v) {
       if (choices_[v] > 0) enqueue(static_cast<int>(v));
@@ -45,7 +52,8 @@ class Eliminating {
   }
 
   std::optional<EliminationOrder> run(const EliminationLimits& limits,
-                                      double most_touched) {
+                                      double most_touched,
+                                      const StopSignal& stop) {
     EliminationOrder out;
     while (!queue_.empty()) {
       const int v = queue_.begin()->second;
@@ -56,7 +64,7 @@ class Eliminating {
       out.touched += touched;
       out.largest = std::max(out.largest, touched);
       if (touched > limits.touched || out.touched > most_touched ||
-          out.kept > limits.kept) {
+          out.kept > limits.kept || steps_ > kMostSteps || stop.raised()) {
         return std::nullopt;
       }
       out.variables.push_back(v);
@@ -81,10 +89,11 @@ class Eliminating {
     double fill = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) {
       const std::vector<int>& theirs = around(mine[i]);
+      steps_ += mine.size() - i;
       for (std::size_t j = i + 1; j < mine.size(); ++j) {
         if (std::binary_search(theirs.begin(), theirs.end(), mine[j])) continue;
-        fill += std::log2(choices_[static_cast<std::size_t>(mine[i])] + 1) *
-                std::log2(choices_[static_cast<std::size_t>(mine[j])] + 1);
+        fill += bits_[static_cast<std::size_t>(mine[i])] *
+                bits_[static_cast<std::size_t>(mine[j])];
       }
     }
     return fill;
@@ -112,6 +121,7 @@ class Eliminating {
     for (const int u : mine) {
       std::vector<int> joined;
       joined.reserve(around(u).size() + mine.size());
+      steps_ += around(u).size() + mine.size();
       std::set_union(around(u).begin(), around(u).end(), mine.begin(),
                      mine.end(), std::back_inserter(joined));
       std::erase_if(joined, [&](int w) { return w == u || w == v; });
@@ -133,10 +143,12 @@ class Eliminating {
   }
 
   const std::vector<double>& choices_;
+  const std::vector<double>& bits_;  // logarithms of the choices
   Adjacency neighbours_;
   Rule rule_;
   double shake_;
   Rng rng_;
+  std::uint64_t& steps_;
   std::vector<double> key_;
   std::set<std::pair<double, int>> queue_;
 };
@@ -144,13 +156,15 @@ class Eliminating {
 }  // namespace
 
 std::optional<EliminationOrder> order_elimination(
-    Network& network, const EliminationLimits& limits) {
+    Network& network, const EliminationLimits& limits, const StopSignal& stop) {
   const std::size_t n = network.variables.size();
   std::vector<double> choices(n, 0);
+  std::vector<double> bits(n, 0);
   Adjacency neighbours(n);
   for (std::size_t v = 0; v < n; ++v) {
     if (!network.variables[v].alive) continue;
     choices[v] = network.variables[v].num_choices();
+    bits[v] = std::log2(choices[v] + 1);
     for (const int e : network.live_edges(static_cast<int>(v))) {
       neighbours[v].push_back(network.edges[static_cast<std::size_t>(e)].other(
           static_cast<int>(v)));
@@ -160,11 +174,12 @@ std::optional<EliminationOrder> order_elimination(
                         neighbours[v].end());
   }
   std::optional<EliminationOrder> best;
+  std::uint64_t steps = 0;
   const auto attempt = [&](Rule rule, double shake, std::uint64_t seed,
                            const EliminationLimits& within) {
     const double most = best ? best->touched : 4 * within.touched;
-    return Eliminating(choices, neighbours, rule, shake, seed)
-        .run(within, most);
+    return Eliminating(choices, bits, neighbours, rule, shake, seed, steps)
+        .run(within, most, stop);
   };
   const auto keep = [&](std::optional<EliminationOrder> order) {
     if (order && order->largest <= limits.touched &&

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "solver/network.h"
+#include "solver/stop_signal.h"
 
 #include <optional>
 #include <vector>
@@ -25,9 +26,10 @@ struct EliminationLimits {
   double kept = 0;
 };
 
-// Nothing when every order tried exceeds a limit. The same network, the same
-// order.
+// Nothing when every order tried exceeds a limit or none was found in as many
+// steps as are allowed. The same network, the same order, unless it was
+// stopped.
 std::optional<EliminationOrder> order_elimination(
-    Network& network, const EliminationLimits& limits);
+    Network& network, const EliminationLimits& limits, const StopSignal& stop);
 
 }  // namespace shardprop::solver

@@ -21,10 +21,13 @@ void tidy(Network& network) {
 
 }  // namespace
 
-void reduce(Network& network, const PassSet& passes, PassClock& clock) {
+void reduce(Network& network, const PassSet& passes, PassClock& clock,
+            const StopSignal& stop) {
   if (network.infeasible) return;
   const auto run = [&](Pass pass, bool (*reduction)(Network&)) {
-    if (network.infeasible || !passes.enabled(pass)) return false;
+    if (network.infeasible || !passes.enabled(pass) || stop.raised()) {
+      return false;
+    }
     return clock.time(pass, [&] { return reduction(network); });
   };
   merge_parallel_edges(network);

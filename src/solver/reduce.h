@@ -1,11 +1,14 @@
-// All reductions in turns until none of them changes the network.
+// All reductions in turns until none of them changes the network, or it is
+// stopped: what has been done so far is right all the same.
 #pragma once
 
 #include "solver/network.h"
 #include "solver/pass_clock.h"
+#include "solver/stop_signal.h"
 
 namespace shardprop::solver {
 
-void reduce(Network& network, const PassSet& passes, PassClock& clock);
+void reduce(Network& network, const PassSet& passes, PassClock& clock,
+            const StopSignal& stop);
 
 }  // namespace shardprop::solver

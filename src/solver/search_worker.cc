@@ -1,5 +1,7 @@
 #include "solver/search_worker.h"
 
+#include "solver/recombination.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -24,6 +26,20 @@ SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
       search_(core, rng_.next()),
       cycle_work_(kShortCycle) {}
 
+// What the last cycle found, or left behind, may be better here and there than
+// the best known assignment.
+std::vector<int> SearchWorker::put_together(const std::vector<int>& best) {
+  std::vector<int> out = best;
+  const auto take = [&](const std::vector<int>& other) {
+    Recombined both = recombine(core_, out, other);
+    recombination_work_ += both.work;
+    out = std::move(both.choices);
+  };
+  if (!search_.best().empty()) take(search_.best());
+  if (search_.feasible()) take(search_.choices());
+  return out;
+}
+
 void SearchWorker::guide(const Guide& guide) {
   if (in_cycle_) return;
   in_cycle_ = true;
@@ -31,10 +47,17 @@ void SearchWorker::guide(const Guide& guide) {
   if (guide.prices != nullptr) search_.set_prices(*guide.prices);
   // The first cycles look for a good valley; later ones mostly dig deeper.
   const double afresh = guide.settling ? 1.0 : long_cycles_ < 4 ? 0.4 : 0.1;
-  if (guide.best == nullptr ? cycles_ == 0 || guide.settling
-                            : rng_.unit() < afresh) {
+  const bool start_afresh = guide.best == nullptr
+                                ? cycles_ == 0 || guide.settling
+                                : rng_.unit() < afresh;
+  if (guide.best != nullptr && cycles_ > 0) {
+    search_.assign(put_together(*guide.best));
+    best_ = search_.best();
+    best_cost_ = search_.best_cost();
+  }
+  if (start_afresh) {
     search_.assign(*guide.decoded);
-  } else if (guide.best != nullptr) {
+  } else if (guide.best != nullptr && cycles_ == 0) {
     search_.assign(*guide.best);
   }
   const double scale =

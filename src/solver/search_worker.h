@@ -6,6 +6,7 @@
 #include "solver/forest_search.h"
 #include "solver/stop_signal.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,14 +29,21 @@ class SearchWorker {
   void guide(const Guide& guide);
   void run(std::uint64_t work, const StopSignal& stop);
 
-  const std::vector<int>& best() const { return search_.best(); }
-  double best_cost() const { return search_.best_cost(); }
-  std::uint64_t work() const { return search_.work(); }
+  const std::vector<int>& best() const {
+    return search_.best_cost() < best_cost_ ? search_.best() : best_;
+  }
+  double best_cost() const { return std::min(search_.best_cost(), best_cost_); }
+  std::uint64_t work() const { return search_.work() + recombination_work_; }
 
  private:
+  std::vector<int> put_together(const std::vector<int>& best);
+
   const Core& core_;
   Rng rng_;
   ForestSearch search_;
+  std::vector<int> best_;  // put together at the end of a cycle
+  double best_cost_ = kInfinity;
+  std::uint64_t recombination_work_ = 0;
   bool in_cycle_ = false;
   int cycles_ = 0;
   int long_cycles_ = 0;

@@ -160,7 +160,7 @@ void Solver::offer_core_choices(const std::vector<int>& choices) {
 }
 
 Solution Solver::run() {
-  reduce(network_, options_.passes, clock_);
+  reduce(network_, options_.passes, clock_, stop_);
   if (network_.infeasible) {
     best_.close(network_.offset);
     return finish();
@@ -192,7 +192,7 @@ Solution Solver::run() {
   }
   if (!memory && options_.passes.enabled(Pass::kElimination)) {
     const auto order =
-        order_elimination(network_, {kMostTouched, kMostTableBytes / 4});
+        order_elimination(network_, {kMostTouched, kMostTableBytes / 4}, stop_);
     if (order) elimination_touches_ = order->touched;
   }
   core_ = std::make_unique<Core>(network_, ceiling);
@@ -227,7 +227,7 @@ bool Solver::eliminate_rest(const Network& pruned,
     if (!v.segments.empty()) return false;
   }
   Network rest = pruned;
-  reduce(rest, options_.passes, clock_);
+  reduce(rest, options_.passes, clock_, stop_);
   const Int128 below = best_.cost_in_units();
   Int128 least = Incumbent::kNoCost;
   if (!rest.infeasible && rest.offset < below) {
@@ -235,7 +235,8 @@ bool Solver::eliminate_rest(const Network& pruned,
     const auto solved =
         clock_.time(Pass::kElimination, [&]() -> std::optional<Eliminated> {
           const auto order = order_elimination(
-              rest, {most_touched, kMostTableBytes / bytes_of_entry(room)});
+              rest, {most_touched, kMostTableBytes / bytes_of_entry(room)},
+              stop_);
           if (!order) return std::nullopt;
           return eliminate_in_order(rest, *order,
                                     room < kMostExact ? room : kInfinity,

@@ -111,7 +111,7 @@ TEST_CASE("the dual and its bounds on single choices hold at every step") {
     // Little is reduced, so that the dual has something to do.
     passes.disable(Pass::kLowDegree);
     passes.disable(Pass::kDominance);
-    reduce(network, passes, clock);
+    reduce(network, passes, clock, StopSignal{});
     REQUIRE(!network.infeasible);
     if (network.num_alive() == 0) continue;
     const Core core(network, 1e12);

@@ -1,7 +1,10 @@
 #include "solver/random_problem.h"
 
 #include <solver/bucket_elimination.h>
+#include <solver/core.h>
+#include <solver/forest_search.h>
 #include <solver/passes.h>
+#include <solver/recombination.h>
 #include <solver/reduce.h>
 
 #include <doctest/doctest.h>
@@ -62,7 +65,7 @@ TEST_CASE("a chain of copies contracts to one variable with everyone's bytes") {
   CHECK(contract_determined(network));
   CHECK(network.num_alive() == 1);
   PassClock clock;
-  reduce(network, PassSet{}, clock);
+  reduce(network, PassSet{}, clock, StopSignal{});
   // Two neighbours live at once: the first choice needs 8 of 7 bytes.
   CHECK(network.num_alive() == 0);
   CHECK(network.expand(std::vector<int>(5, 0)) == Assignment{1, 1, 1, 1, 1});
@@ -179,7 +182,7 @@ TEST_CASE("elimination under a ceiling finds what costs less, and only that") {
       network.normalise(static_cast<int>(v));
     }
     network.normalise_edges();
-    const auto order = order_elimination(network, {1e9, 1e9});
+    const auto order = order_elimination(network, {1e9, 1e9}, StopSignal{});
     REQUIRE(order.has_value());
     const double room =
         truth ? static_cast<double>(*truth - network.offset) : 1000;
@@ -208,11 +211,56 @@ TEST_CASE("elimination stops when told to") {
   for (NetVariable& v : network.variables) v.segments.clear();
   const std::atomic<bool> cancelled = true;
   std::uint64_t work = 0;
-  const auto order = order_elimination(network, {1e9, 1e9});
+  const auto order = order_elimination(network, {1e9, 1e9}, StopSignal{});
   REQUIRE(order.has_value());
   CHECK(!eliminate_in_order(network, *order, kInfinity, 2,
                             {std::nullopt, &cancelled}, work)
              .has_value());
+  CHECK(!order_elimination(network, {1e9, 1e9}, {std::nullopt, &cancelled})
+             .has_value());
+}
+
+// The cost of `choices`, or +inf where a row overflows.
+double cost_in(const Core& core, const std::vector<int>& choices) {
+  ForestSearch at(core, 1);
+  at.assign(choices);
+  return at.feasible() ? at.cost() : kInfinity;
+}
+
+TEST_CASE("recombination takes the better of two assignments, group by group") {
+  Rng rng(80);
+  int mixed = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Problem problem = testing::random_problem(rng, {.most_choices = 3});
+    Network network(problem);
+    if (network.infeasible) continue;
+    const Core core(network, 1e15);
+    const auto draw = [&] {
+      std::vector<int> out;
+      for (int v = 0; v < core.size(); ++v) {
+        out.push_back(rng.below(core.choices(v)));
+      }
+      return out;
+    };
+    const std::vector<int> a = draw();
+    const std::vector<int> b = draw();
+    const double better = std::min(cost_in(core, a), cost_in(core, b));
+    if (!std::isfinite(cost_in(core, a)) || !std::isfinite(cost_in(core, b))) {
+      continue;
+    }
+    const Recombined both = recombine(core, a, b);
+    CAPTURE(i);
+    CHECK(both.gain >= 0);
+    CHECK(cost_in(core, both.choices) == better - both.gain);
+    bool swaps_only = true;
+    for (std::size_t v = 0; v < a.size(); ++v) {
+      swaps_only =
+          swaps_only && (both.choices[v] == a[v] || both.choices[v] == b[v]);
+    }
+    CHECK(swaps_only);
+    mixed += both.choices != a && both.choices != b ? 1 : 0;
+  }
+  CHECK(mixed > 100);
 }
 
 }  // namespace
