@@ -33,11 +33,13 @@ std::vector<Side> sides_of(Network& network, int v) {
   const std::vector<int>& edges =
       network.variables[static_cast<std::size_t>(v)].edges;
   std::vector<int> tables;
+  tables.reserve(edges.size());
   for (const int e : edges) {
     tables.push_back(
         network.table_from(network.edges[static_cast<std::size_t>(e)], v));
   }
   std::vector<Side> out;
+  out.reserve(tables.size());
   for (const int table : tables) {
     out.push_back(
         {network.tables().costs(table).data(),
@@ -51,6 +53,7 @@ std::vector<Side> sides_of(Network& network, int v) {
 std::vector<std::size_t> cheapest_for(const std::vector<Side>& sides,
                                       std::size_t b) {
   std::vector<std::size_t> out;
+  out.reserve(sides.size());
   for (const Side& side : sides) {
     const double* row = side.row(b);
     out.push_back(static_cast<std::size_t>(
