@@ -189,12 +189,10 @@ Recombined recombine(const Core& core, const std::vector<int>& a,
   Swaps from_a(core, groups, a);
   Swaps from_b = from_a;
   from_b.swap_all();
-  const double better = std::min(0.0, from_b.cost());
   from_a.improve();
   from_b.improve();
   const Swaps& best = from_b.cost() < from_a.cost() ? from_b : from_a;
-  Recombined out{a, better - best.cost(),
-                 a.size() + from_a.work() + from_b.work()};
+  Recombined out{a, best.cost(), a.size() + from_a.work() + from_b.work()};
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (!best.swapped(g)) continue;
     for (const int v : groups[g].variables) {

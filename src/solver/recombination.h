@@ -14,7 +14,7 @@ namespace shardprop::solver {
 
 struct Recombined {
   std::vector<int> choices;
-  double gain = 0;  // over the better of the two; never negative
+  double cost_change = 0;  // from a; never above 0 or b's
   std::uint64_t work = 0;
 };
 

@@ -17,6 +17,9 @@ constexpr double kColdShare = 0.2;  // of a cycle, at its end
 constexpr double kColdest = 3e-3;
 constexpr double kHottest = 3.0;
 constexpr int kSteps = 64;  // of temperature in a cycle
+// A cycle that gains less than this share of what lies between cost and bound
+// finds little.
+constexpr double kLittle = 0.01;
 
 }  // namespace
 
@@ -26,53 +29,73 @@ SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
       search_(core, rng_.next()),
       cycle_work_(kShortCycle) {}
 
-// What the last cycle found, or left behind, may be better here and there than
-// the best known assignment.
-std::vector<int> SearchWorker::put_together(const std::vector<int>& best) {
-  std::vector<int> out = best;
-  const auto take = [&](const std::vector<int>& other) {
-    Recombined both = recombine(core_, out, other);
-    recombination_work_ += both.work;
-    out = std::move(both.choices);
-  };
-  if (!search_.best().empty()) take(search_.best());
-  if (search_.feasible()) take(search_.choices());
-  return out;
+// Makes `found` the best of itself and `other`, group by group.
+void SearchWorker::take_in(Found& found, const std::vector<int>& other,
+                           double cost) {
+  if (other.empty()) return;
+  if (found.choices.empty()) {
+    found = {other, cost};
+    return;
+  }
+  Recombined both = recombine(core_, found.choices, other);
+  recombination_work_ += both.work;
+  found = {std::move(both.choices), found.cost + both.cost_change};
 }
 
 void SearchWorker::guide(const Guide& guide) {
   if (in_cycle_) return;
+  if (guide.prices != nullptr) search_.set_prices(*guide.prices);
+  if (cycles_ > 0) end_cycle(guide);
+  start_cycle(guide);
+}
+
+void SearchWorker::end_cycle(const Guide& guide) {
+  if (guide.best != nullptr && guide.best_cost < best_.cost) {
+    best_ = {*guide.best, guide.best_cost};
+  }
+  if (!exploring_) own_ = best_;
+  const double before = own_.cost;
+  // Where a cycle ends is mostly no better, and yet better here and there.
+  take_in(own_, search_.best(), search_.best_cost());
+  if (search_.feasible()) take_in(own_, search_.choices(), search_.cost());
+  if (exploring_) {
+    take_in(best_, own_.choices, own_.cost);
+  } else {
+    best_ = own_;
+  }
+  const double room = std::isfinite(guide.bound) ? best_.cost - guide.bound
+                                                 : std::abs(best_.cost);
+  // As long as nothing fits, what does not fit is worked off.
+  found_little_ = !guide.settling && !best_.choices.empty() &&
+                  (own_.choices.empty() || before - own_.cost < kLittle * room);
+}
+
+void SearchWorker::start_cycle(const Guide& guide) {
   in_cycle_ = true;
   cycle_start_ = search_.work();
-  if (guide.prices != nullptr) search_.set_prices(*guide.prices);
-  // The first cycles look for a good valley; later ones mostly dig deeper.
-  const double afresh = guide.settling ? 1.0 : long_cycles_ < 4 ? 0.4 : 0.1;
-  const bool start_afresh = guide.best == nullptr
-                                ? cycles_ == 0 || guide.settling
-                                : rng_.unit() < afresh;
-  if (guide.best != nullptr && cycles_ > 0) {
-    search_.assign(put_together(*guide.best));
-    best_ = search_.best();
-    best_cost_ = search_.best_cost();
-  }
-  if (start_afresh) {
+  if (guide.settling || cycles_ == 0) {
     search_.assign(*guide.decoded);
-  } else if (guide.best != nullptr && cycles_ == 0) {
-    search_.assign(*guide.best);
+  } else if (found_little_ && (exploring_ || guide.may_explore)) {
+    exploring_ = !exploring_;
+    explored_ = 0;
+    own_ = exploring_ ? Found{} : best_;
+    if (exploring_) search_.assign(*guide.decoded);
+  }
+  if (!guide.settling && !own_.choices.empty()) search_.assign(own_.choices);
+  ++cycles_;
+  if (guide.settling) {
+    hottest_ = 0;
+    cycle_work_ = kShortCycle;
+    return;
   }
   const double scale =
       std::isfinite(guide.best_cost)
           ? std::abs(guide.best_cost) / std::max(1, core_.size())
           : 0.0;
-  if (guide.settling) {
-    hottest_ = 0;
-    cycle_work_ = kShortCycle;
-  } else {
-    hottest_ = scale * kColdest * std::pow(kHottest / kColdest, rng_.unit());
-    cycle_work_ = std::min(kFirstCycle * std::pow(kCycleGrowth, long_cycles_++),
-                           kLongestCycle);
-  }
-  ++cycles_;
+  hottest_ = scale * kColdest * std::pow(kHottest / kColdest, rng_.unit());
+  const int longer = exploring_ ? explored_++ : dug_++;
+  cycle_work_ =
+      std::min(kFirstCycle * std::pow(kCycleGrowth, longer), kLongestCycle);
 }
 
 void SearchWorker::run(std::uint64_t work, const StopSignal& stop) {

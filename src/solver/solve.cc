@@ -490,10 +490,12 @@ void Solver::search() {
     if (best_.proven()) break;
     if (branching_is_due()) start_branching();
     if (best_.proven()) break;
-    for (const auto& worker : workers_) {
-      worker->guide({core_best_.empty() ? nullptr : &core_best_,
-                     core_best_cost_, &decoded_,
-                     prices_.empty() ? nullptr : &prices_, dual_settling()});
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      workers_[i]->guide({core_best_.empty() ? nullptr : &core_best_,
+                          core_best_cost_,
+                          dual_ ? dual_->best_bound() : -kInfinity, &decoded_,
+                          prices_.empty() ? nullptr : &prices_, dual_settling(),
+                          i > 0 || workers_.size() == 1});
     }
     round(work);
     work = std::min(work + work / 4, kLongestRound);
