@@ -78,6 +78,7 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
                              PassClock& clock) {
   Network& network = node.network;
   for (int round = 0;; ++round) {
+    // Small enough to be done before a limit would matter.
     reduce(network, passes_, clock, StopSignal{});
     if (network.infeasible || network.offset >= below_) return;
     std::vector<int> none(network.variables.size(), 0);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLongestChain = 8;
 constexpr int kMaxPasses = 8;
-// Bytes looked up for chains, at most, as a multiple of what there is.
+// Pieces of groups looked at, after which chains grow no further.
 constexpr std::uint64_t kMostLookups = 4'000'000;
 
 // What swapping a group from a to b does.

@@ -30,8 +30,8 @@ SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
       cycle_work_(kShortCycle) {}
 
 // Makes `found` the best of itself and `other`, group by group.
-void SearchWorker::take_in(Found& found, const std::vector<int>& other,
-                           double cost) {
+void SearchWorker::recombine_into(Found& found, const std::vector<int>& other,
+                                  double cost) {
   if (other.empty()) return;
   if (found.choices.empty()) {
     found = {other, cost};
@@ -56,10 +56,11 @@ void SearchWorker::end_cycle(const Guide& guide) {
   if (!exploring_) own_ = best_;
   const double before = own_.cost;
   // Where a cycle ends is mostly no better, and yet better here and there.
-  take_in(own_, search_.best(), search_.best_cost());
-  if (search_.feasible()) take_in(own_, search_.choices(), search_.cost());
+  recombine_into(own_, search_.best(), search_.best_cost());
+  if (search_.feasible())
+    recombine_into(own_, search_.choices(), search_.cost());
   if (exploring_) {
-    take_in(best_, own_.choices, own_.cost);
+    recombine_into(best_, own_.choices, own_.cost);
   } else {
     best_ = own_;
   }

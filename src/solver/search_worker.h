@@ -48,7 +48,7 @@ class SearchWorker {
     std::vector<int> choices;  // empty: nothing
     double cost = kInfinity;
   };
-  void take_in(Found& found, const std::vector<int>& other, double cost);
+  void recombine_into(Found& found, const std::vector<int>& other, double cost);
   void end_cycle(const Guide& guide);
   void start_cycle(const Guide& guide);
 

@@ -220,11 +220,51 @@ TEST_CASE("elimination stops when told to") {
              .has_value());
 }
 
+TEST_CASE("no order is found where finding one takes too many steps") {
+  Rng rng(81);
+  ProblemBuilder builder;
+  const TableId table = builder.add_table(2, 2, Costs4{0, 1, 2, 5});
+  std::vector<VariableId> variables;
+  for (int v = 0; v < 1500; ++v) {
+    variables.push_back(builder.add_variable(Costs2{0, 0}));
+  }
+  for (int e = 0; e < 6000; ++e) {
+    const int a = rng.below(1500);
+    const int b = rng.below(1499);
+    builder.add_edge(variables[static_cast<std::size_t>(a)],
+                     variables[static_cast<std::size_t>(b < a ? b : b + 1)],
+                     table);
+  }
+  Network network(*std::move(builder).build());
+  merge_parallel_edges(network);
+  CHECK(!order_elimination(network, {kInfinity, kInfinity}, StopSignal{})
+             .has_value());
+}
+
 // The cost of `choices`, or +inf where a row overflows.
 double cost_in(const Core& core, const std::vector<int>& choices) {
   ForestSearch at(core, 1);
   at.assign(choices);
   return at.feasible() ? at.cost() : kInfinity;
+}
+
+TEST_CASE("recombination swaps groups in chains where bytes must be freed") {
+  ProblemBuilder builder;
+  const auto add = [&](Costs2 costs, Costs2 bytes, Interval when) {
+    builder.add_usage(builder.add_variable(costs), when, bytes);
+  };
+  // At time 0 the second choices are better, but only both together fit; at
+  // time 1 the same holds of the first ones.
+  add({10, 0}, {0, 5}, {0, 1});
+  add({0, 1}, {5, 0}, {0, 1});
+  add({0, 10}, {5, 0}, {1, 2});
+  add({1, 0}, {0, 5}, {1, 2});
+  builder.set_limit(5);
+  Network network(*std::move(builder).build());
+  const Core core(network, 1e15);
+  const Recombined both = recombine(core, {0, 0, 0, 0}, {1, 1, 1, 1});
+  CHECK(both.choices == std::vector<int>{1, 1, 0, 0});
+  CHECK(both.cost_change == -9);
 }
 
 TEST_CASE("recombination takes the better of two assignments, group by group") {
