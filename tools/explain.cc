@@ -71,13 +71,12 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
 }
 
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
-                      const OpRegistry& registry) {
+                      const OpLibrary& library) {
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   SP_ASSIGN(const Topology topology,
             load_topology(arguments.get("--topology")));
   SP_ASSIGN(const PlanOptions options, plan_options(arguments, topology));
-  const RuleBook rules;
-  return make_plan(graph, mesh, topology, rules, registry, options);
+  return make_plan(graph, mesh, topology, library, options);
 }
 
 void warn_of_unsupported(const Plan& plan, Console& console) {
@@ -97,14 +96,14 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
               load_topology(arguments.get("--topology")));
     SP_CHECK(plan_options(arguments, topology));
   }
-  const OpRegistry registry;
+  const auto library = OpLibrary::standard();
   LoadOptions load;
   load.max_input_bytes = *max_input;
   SP_ASSIGN(const Graph graph,
-            load_graph(arguments.get("GRAPH"), registry, load));
+            load_graph(arguments.get("GRAPH"), *library, load));
   SP_ASSIGN(const Plan plan, arguments.has("--plan")
                                  ? saved_plan(arguments, graph, *max_input)
-                                 : new_plan(arguments, graph, registry));
+                                 : new_plan(arguments, graph, *library));
   warn_of_unsupported(plan, console);
   console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
                                                        : plan_to_text(plan));

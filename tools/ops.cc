@@ -3,9 +3,8 @@
 #include "base/try.h"
 
 #include <shardprop/io/load_graph.h>
-#include <shardprop/ops/op_registry.h>
-#include <shardprop/strategy/rule_book.h>
-#include <shardprop/strategy/rule_proofs.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/ops/op_proofs.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,25 +25,23 @@ struct CatalogueRow {
   std::string note;
 };
 
-// Every operator with a rule, the overloads that derive from one included.
-std::vector<CatalogueRow> catalogue(const OpRegistry& registry,
-                                    const RuleBook& rules) {
+// Every operator with a row, the overloads that derive from one included.
+std::vector<CatalogueRow> catalogue(const OpLibrary& library) {
   std::vector<CatalogueRow> rows;
-  for (const std::string& name : registry.names()) {
-    const auto function = registry.find(name);
-    if (function == nullptr) continue;
-    const RuleBook::Entry* entry = rules.find(*function, registry);
-    if (entry == nullptr) continue;
-    std::string note = entry->note;
-    if (rules.find(name) == nullptr) {
+  for (const std::string& name : library.names()) {
+    const auto function = library.find(name);
+    const OpRow* row = library.row(*function);
+    if (row == nullptr) continue;
+    std::string note = row->note;
+    if (library.form(*function) != nullptr && row->name != name) {
       if (note.empty()) {
         note = "derived from the functional overload";
       } else {
         note.insert(0, "derived; ");
       }
     }
-    rows.push_back({name, entry->family, entry->rule.text(),
-                    std::string(rule_proof(name)), std::move(note)});
+    rows.push_back({name, row->family, row->definition.text(),
+                    std::string(op_proof(name)), std::move(note)});
   }
   return rows;
 }
@@ -80,15 +77,15 @@ struct Usage {
 
 // What the graph uses. An operator is supported when each of its applications
 // has strategies, not only when its name has a rule.
-std::map<std::string, Usage> usage_of(const Graph& graph, const RuleBook& rules,
-                                      const OpRegistry& registry) {
+std::map<std::string, Usage> usage_of(const Graph& graph,
+                                      const OpLibrary& library) {
   std::map<std::string, Usage> used;
   for (const Node& node : graph.nodes()) {
     Usage& entry = used[node.op_name()];
     ++entry.count;
     if (node.outputs.empty() || !entry.why_not.empty()) continue;
-    if (auto map = factor_map(node.op, rules, registry); !map) {
-      entry.why_not = map.error().message;
+    if (auto space = library.index_space(node.op); !space) {
+      entry.why_not = space.error().message;
     }
   }
   return used;
@@ -96,13 +93,12 @@ std::map<std::string, Usage> usage_of(const Graph& graph, const RuleBook& rules,
 
 Result<int> print_supported(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
-  const OpRegistry registry;
-  const RuleBook rules;
+  const auto library = OpLibrary::standard();
   LoadOptions load;
   load.max_input_bytes = *max_input;
   SP_ASSIGN(const Graph graph,
-            load_graph(arguments.get("--supported"), registry, load));
-  const auto used = usage_of(graph, rules, registry);
+            load_graph(arguments.get("--supported"), *library, load));
+  const auto used = usage_of(graph, *library);
   const bool all = std::all_of(used.begin(), used.end(), [](const auto& entry) {
     return entry.second.why_not.empty();
   });
@@ -131,8 +127,7 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
 
 Result<int> run_ops(const Arguments& arguments, Console& console) {
   if (arguments.has("--supported")) return print_supported(arguments, console);
-  const OpRegistry registry;
-  print_catalogue(catalogue(registry, RuleBook()),
+  print_catalogue(catalogue(*OpLibrary::standard()),
                   arguments.get("--format") == "json", console);
   return kDone;
 }

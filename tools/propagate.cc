@@ -29,7 +29,7 @@ class Batch {
 
   Json answer(const std::string& line) {
     Json out;
-    const auto parsed = parse_op_line(line, registry_);
+    const auto parsed = parse_op_line(line, *library_);
     if (!parsed) return with_error(std::move(out), parsed.error());
     out["op"] = parsed->op->name();
     const auto filled = fill(*parsed, out);
@@ -52,7 +52,7 @@ class Batch {
       return &it->second;
     }
     SP_ASSIGN(ShardingPropagator made,
-              ShardingPropagator::create(mesh, topology_, rules_, registry_));
+              ShardingPropagator::create(mesh, topology_, library_));
     return &propagators_.emplace(key, std::move(made)).first->second;
   }
 
@@ -91,7 +91,7 @@ class Batch {
     out["strategies"] = Json::array();
     for (const PlacementStrategy& strategy : every.strategies) {
       out["strategies"].push_back(strategy_json(
-          {*line.op, *every.map, line.mesh, layouts, strategy}, topology_));
+          {*line.op, *every.space, line.mesh, layouts, strategy}, topology_));
     }
     return {};
   }
@@ -100,8 +100,7 @@ class Batch {
   bool all_;
   bool strided_;
   std::size_t limit_;
-  OpRegistry registry_;
-  RuleBook rules_;
+  std::shared_ptr<const OpLibrary> library_ = OpLibrary::standard();
   std::map<std::string, ShardingPropagator> propagators_;
 };
 

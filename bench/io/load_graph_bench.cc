@@ -20,8 +20,8 @@ double peak_mebibytes() {
 void load(benchmark::State& state, const std::string& path) {
   std::size_t ops = 0;
   for (auto _ : state) {
-    const OpRegistry registry;
-    const auto graph = load_graph(path, registry);
+    const auto library = OpLibrary::standard();
+    const auto graph = load_graph(path, *library);
     if (!graph) {
       state.SkipWithError(to_string(graph.error()).c_str());
       return;

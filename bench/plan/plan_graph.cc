@@ -28,9 +28,9 @@ double seconds_since(Clock::time_point start) {
 }
 
 PlanProblem create(const Graph& graph, const char* mesh,
-                   const OpRegistry& registry, const PlanOptions& options) {
+                   const OpLibrary& library, const PlanOptions& options) {
   return PlanProblem::create(graph, DeviceMesh::parse(mesh).value(),
-                             default_topology(), RuleBook(), registry, options)
+                             default_topology(), library, options)
       .value();
 }
 
@@ -61,8 +61,8 @@ std::int64_t least_peak(const PlanProblem& problem) {
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
-  const OpRegistry registry;
-  const Graph graph = load_graph(argv[1], registry).value();
+  const auto library = OpLibrary::standard();
+  const Graph graph = load_graph(argv[1], *library).value();
   PlanOptions options;
   options.time_limit_seconds = std::atof(argv[3]);
   options.threads = std::atoi(argv[4]);
@@ -70,10 +70,10 @@ int main(int argc, char** argv) {
     options.optimizer = Optimizer::kAdamW;
     options.memory_limit = static_cast<std::int64_t>(
         std::atof(argv[5]) * static_cast<double>(least_peak(
-                                 create(graph, argv[2], registry, options))));
+                                 create(graph, argv[2], *library, options))));
   }
   const auto start = Clock::now();
-  const PlanProblem problem = create(graph, argv[2], registry, options);
+  const PlanProblem problem = create(graph, argv[2], *library, options);
   const double created = seconds_since(start);
   const auto solving = Clock::now();
   const PlanSolution solution = solve_plan(problem);

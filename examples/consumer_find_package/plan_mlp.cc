@@ -14,8 +14,8 @@ namespace {
 using namespace shardprop;
 
 // down(relu(up(x))), 4096 tokens of width 1024.
-Result<Graph> perceptron(const OpRegistry& registry) {
-  GraphBuilder builder("perceptron", registry);
+Result<Graph> perceptron(const OpLibrary& library) {
+  GraphBuilder builder("perceptron", library);
   const auto input = [&](InputKind kind, const char* name, const char* meta) {
     return TensorMeta::parse(meta).and_then([&](TensorMeta&& parsed) {
       return builder.add_input(
@@ -57,11 +57,11 @@ int main(int argc, char** argv) {
   }
   const Result<DeviceMesh> mesh = DeviceMesh::parse(argv[1]);
   if (!mesh) return refuse(mesh.error());
-  const OpRegistry registry;
-  const Result<Graph> graph = perceptron(registry);
+  const auto library = OpLibrary::standard();
+  const Result<Graph> graph = perceptron(*library);
   if (!graph) return refuse(graph.error());
   const Result<Plan> plan = make_plan(*graph, *mesh, default_topology(),
-                                      RuleBook(), registry, PlanOptions{});
+                                      *library, PlanOptions{});
   if (!plan) return refuse(plan.error());
 
   for (const PlannedValue& value : plan->values) {

@@ -1,5 +1,4 @@
 #include <shardprop/graph/graph_builder.h>
-#include <shardprop/ops/shape_inference.h>
 
 #include "base/try.h"
 #include "graph/mutation.h"
@@ -10,61 +9,21 @@
 #include <utility>
 
 namespace shardprop {
-namespace {
-
-// What a file says a node returns, against what its operator returns. Strides
-// depend on kernels and are taken as given.
-Result<void> check_results(const NewNode& node) {
-  const auto inferred = infer_results(node.op);
-  if (!inferred) {
-    if (inferred.error().code == ErrorCode::kNoShapeInference) return {};
-    return fail(Error(inferred.error()).at("node " + node.name));
-  }
-  const std::size_t slots = node.op.output_slots.size();
-  bool fits = slots == inferred->size();
-  for (std::size_t i = 0; fits && i < slots; ++i) {
-    const std::int32_t output = node.op.output_slots[i];
-    // Kernels may leave out what the declaration promises, and the other way
-    // round.
-    if (output == OpSchema::kNotProduced || !(*inferred)[i]) continue;
-    const TensorMeta& given = node.op.outputs[static_cast<std::size_t>(output)];
-    fits = given.shape() == (*inferred)[i]->shape() &&
-           given.dtype() == (*inferred)[i]->dtype();
-  }
-  if (fits) return {};
-  Error error{ErrorCode::kShapeMismatch,
-              "`" + node.op.name() + "` returns something else than is written",
-              "node " + node.name,
-              {},
-              "the file was changed by hand, or comes from another release"};
-  for (std::size_t i = 0; i < node.op.outputs.size() && i < 8; ++i) {
-    error.notes.push_back("written:  " + to_string(node.op.outputs[i]));
-  }
-  for (std::size_t i = 0; i < inferred->size() && i < 8; ++i) {
-    if ((*inferred)[i]) {
-      error.notes.push_back("expected: " + to_string(*(*inferred)[i]));
-    }
-  }
-  return fail(std::move(error));
-}
-
-}  // namespace
-
 class GraphBuilder::Impl {
  public:
-  Impl(std::string name, const OpRegistry& op_registry)
-      : registry(op_registry),
+  Impl(std::string name, const OpLibrary& op_library)
+      : library(op_library),
         nodes(std::move(name)),
-        mutations(nodes, op_registry) {}
+        mutations(nodes, op_library) {}
 
-  const OpRegistry& registry;
+  const OpLibrary& library;
   NodeList nodes;
   Mutations mutations;
   std::vector<NewOutput> outputs;
 };
 
-GraphBuilder::GraphBuilder(std::string name, const OpRegistry& registry)
-    : impl_(std::make_unique<Impl>(std::move(name), registry)) {}
+GraphBuilder::GraphBuilder(std::string name, const OpLibrary& library)
+    : impl_(std::make_unique<Impl>(std::move(name), library)) {}
 GraphBuilder::~GraphBuilder() = default;
 
 void GraphBuilder::expect(std::size_t nodes, std::size_t values) {
@@ -90,7 +49,9 @@ Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
                     "` changes the shape of a tensor in place",
                 "call the operator without the underscore in the model");
   }
-  SP_CHECK(check_results(node));
+  if (auto fits = impl_->library.check_outputs(node.op); !fits) {
+    return fail(std::move(fits).error().at("node " + node.name));
+  }
   if (node.op.function->is_mutating()) {
     return impl_->mutations.append_mutating(node);
   }
@@ -116,11 +77,11 @@ Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
 Result<std::vector<ValueId>> GraphBuilder::add_op(
     std::string_view op, std::vector<GivenArgument> arguments,
     std::vector<ValueId> inputs, std::string name) {
-  auto function = impl_->registry.find(op);
+  auto function = impl_->library.find(op);
   if (function == nullptr) {
     return fail(ErrorCode::kUnknownOperator,
-                "`" + std::string(op) + "` is no declared operator",
-                impl_->registry.suggest(op));
+                "`" + std::string(op) + "` is not a declared operator",
+                impl_->library.suggest(op));
   }
   std::vector<TensorMeta> metas;
   metas.reserve(inputs.size());
@@ -134,7 +95,7 @@ Result<std::vector<ValueId>> GraphBuilder::add_op(
                 "`" + node.op.name() + "` names a tensor twice",
                 "give it twice among the inputs");
   }
-  SP_ASSIGN(auto results, infer_results(node.op));
+  SP_ASSIGN(auto results, impl_->library.infer_results(node.op));
   set_results(node.op, std::move(results));
   node.inputs = std::move(inputs);
   return add_node(std::move(node));

@@ -3,7 +3,6 @@
 #include "base/try.h"
 #include "graph/view_algebra.h"
 
-#include <shardprop/ops/shape_inference.h>
 
 #include <utility>
 
@@ -57,13 +56,13 @@ std::vector<std::vector<ValueId>> by_result(const OpSchema& op,
 // The results of the functional form where inference does not know it: what is
 // written keeps its meta, the others are as recorded.
 std::optional<std::vector<std::optional<TensorMeta>>> recorded_results(
-    const OpSchema& mutating, const FunctionalForm& form) {
+    const OpSchema& mutating, const OverloadForm& form) {
   std::vector<std::optional<TensorMeta>> results(
-      form.function->returns().size());
-  for (const ArgumentSchema& result : form.function->returns()) {
+      form.functional->returns().size());
+  for (const ArgumentSchema& result : form.functional->returns()) {
     if (result.is_list) return std::nullopt;
   }
-  for (const FunctionalForm::Write& write : form.writes) {
+  for (const OverloadForm::Write& write : form.writes) {
     const auto operands = operands_of(mutating, write.argument);
     if (operands.size() != 1) return std::nullopt;
     results[write.result] = mutating.inputs[operands.front()];
@@ -79,9 +78,9 @@ std::optional<std::vector<std::optional<TensorMeta>>> recorded_results(
   return results;
 }
 
-Result<void> infer(OpSchema& functional, const OpSchema& mutating,
-                   const FunctionalForm& form) {
-  auto results = infer_results(functional);
+Result<void> infer(const OpLibrary& library, OpSchema& functional,
+                   const OpSchema& mutating, const OverloadForm& form) {
+  auto results = library.infer_results(functional);
   if (!results) {
     if (results.error().code != ErrorCode::kNoShapeInference) {
       return fail(std::move(results).error());
@@ -151,9 +150,9 @@ Result<std::vector<ValueId>> Mutations::append_generated(
     metas.push_back(nodes_.body().value(input).meta);
   }
   NewNode node;
-  SP_ASSIGN(node.op, make_op_schema(registry_.find(op), std::move(arguments),
+  SP_ASSIGN(node.op, make_op_schema(library_.find(op), std::move(arguments),
                                     std::move(metas)));
-  SP_ASSIGN(auto results, infer_results(node.op));
+  SP_ASSIGN(auto results, library_.infer_results(node.op));
   set_results(node.op, std::move(results));
   node.inputs = std::move(inputs);
   return append_generated(std::move(node));
@@ -179,7 +178,7 @@ Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
     again.inputs[i] = base_now;
     again.op.inputs[i] = nodes_.body().value(base_now).meta;
   }
-  if (auto results = infer_results(again.op)) {
+  if (auto results = library_.infer_results(again.op)) {
     set_results(again.op, *std::move(results));
   }
   again.symbolic = view.symbolic;
@@ -251,15 +250,15 @@ Result<void> Mutations::write(ValueId handle, ValueId value) {
 Result<std::vector<ValueId>> Mutations::append_mutating(const NewNode& node) {
   const std::vector<ValueId> handles = node.inputs;
   const OpSchema& mutating = node.op;
-  const auto form = functional_form(*mutating.function, registry_);
+  const auto form = library_.form(*mutating.function);
   if (!form) {
     return not_functional("`" + mutating.name() + "` of node `" + node.name +
                               "` writes in place and has no functional form",
                           kHelp);
   }
   std::vector<std::size_t> kept;
-  SP_ASSIGN(OpSchema functional, rebind(mutating, form->function, kept));
-  SP_CHECK(infer(functional, mutating, *form));
+  SP_ASSIGN(OpSchema functional, rebind(mutating, form->functional, kept));
+  SP_CHECK(infer(library_, functional, mutating, *form));
 
   NewNode added = node;
   added.inputs.clear();
@@ -281,7 +280,7 @@ Result<std::vector<ValueId>> Mutations::append_mutating(const NewNode& node) {
           : operands_of(mutating, form->writes.front().argument).size();
   const auto results =
       by_result(nodes_.body().nodes.back().op, outputs, list_length);
-  for (const FunctionalForm::Write& write_to : form->writes) {
+  for (const OverloadForm::Write& write_to : form->writes) {
     const auto operands = operands_of(mutating, write_to.argument);
     const std::vector<ValueId>& values = results[write_to.result];
     for (std::size_t i = 0; i < operands.size() && i < values.size(); ++i) {
@@ -313,7 +312,7 @@ Result<std::vector<ValueId>> Mutations::append_mutating(const NewNode& node) {
       }
       continue;
     }
-    for (const FunctionalForm::Write& write_to : form->writes) {
+    for (const OverloadForm::Write& write_to : form->writes) {
       if (write_to.result != i) continue;
       for (const std::size_t operand :
            operands_of(mutating, write_to.argument)) {

@@ -7,7 +7,7 @@
 // counts its writes, so that a handle knows at once whether it may be stale.
 #pragma once
 
-#include "graph/functional_form.h"
+#include <shardprop/ops/overload_form.h>
 #include "graph/node_list.h"
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace shardprop {
 
 class Mutations {
  public:
-  Mutations(NodeList& nodes, const OpRegistry& registry)
-      : nodes_(nodes), registry_(registry) {}
+  Mutations(NodeList& nodes, const OpLibrary& library)
+      : nodes_(nodes), library_(library) {}
 
   // The value that the tensor `handle` has now; may append nodes that view
   // what was written since. Error: kNotFunctional.
@@ -49,7 +49,7 @@ class Mutations {
       std::vector<ValueId> inputs);
 
   NodeList& nodes_;
-  const OpRegistry& registry_;
+  const OpLibrary& library_;
   // Only handles that are views, or were written, have a cell.
   std::unordered_map<ValueId, Cell> cells_;
   std::unordered_map<ValueId, std::uint64_t> versions_;  // by root

@@ -16,12 +16,12 @@ namespace shardprop {
 namespace {
 
 Result<Graph> import(std::string_view json, const pt2::StoredTensors& stored,
-                     std::string name, const OpRegistry& registry) {
+                     std::string name, const OpLibrary& library) {
   if (json.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return fail(ErrorCode::kNoProgram, "the file is empty");
   }
   SP_ASSIGN(pt2::Program program, pt2::parse_program(json));
-  return pt2::to_graph(std::move(program), stored, std::move(name), registry);
+  return pt2::to_graph(std::move(program), stored, std::move(name), library);
 }
 
 // "llama3_8b_train" of "graphs/llama3_8b_train.json.gz".
@@ -40,7 +40,7 @@ tl::unexpected<Error> unreadable(const std::string& why) {
   return fail(ErrorCode::kFileUnreadable, "the file cannot be read: " + why);
 }
 
-Result<Graph> load(const std::string& path, const OpRegistry& registry,
+Result<Graph> load(const std::string& path, const OpLibrary& library,
                    const LoadOptions& options) {
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
@@ -57,7 +57,7 @@ Result<Graph> load(const std::string& path, const OpRegistry& registry,
     SP_ASSIGN(
         const pt2::ArchivedProgram archived,
         pt2::read_archive_file(path, options.program, options.max_input_bytes));
-    return import(archived.json, archived.stored, name, registry);
+    return import(archived.json, archived.stored, name, library);
   }
   // Neither JSON nor its gzip is ever larger than the limit on the JSON; one
   // byte more than it tells.
@@ -73,34 +73,34 @@ Result<Graph> load(const std::string& path, const OpRegistry& registry,
     }
   }
   if (file.bad()) return unreadable("reading stopped");
-  return read_graph(bytes, name, registry, options);
+  return read_graph(bytes, name, library, options);
 }
 
 }  // namespace
 
 Result<Graph> read_graph(std::string_view bytes, std::string name,
-                         const OpRegistry& registry,
+                         const OpLibrary& library,
                          const LoadOptions& options) {
   if (pt2::is_zip(bytes)) {
     SP_ASSIGN(
         const pt2::ArchivedProgram archived,
         pt2::read_archive(bytes, options.program, options.max_input_bytes));
-    return import(archived.json, archived.stored, std::move(name), registry);
+    return import(archived.json, archived.stored, std::move(name), library);
   }
   if (is_gzip(bytes)) {
     SP_ASSIGN(const std::string json,
               inflate_gzip(bytes, options.max_input_bytes));
-    return import(json, {}, std::move(name), registry);
+    return import(json, {}, std::move(name), library);
   }
   if (static_cast<std::int64_t>(bytes.size()) > options.max_input_bytes) {
     return fail(too_large(options.max_input_bytes));
   }
-  return import(bytes, {}, std::move(name), registry);
+  return import(bytes, {}, std::move(name), library);
 }
 
-Result<Graph> load_graph(const std::string& path, const OpRegistry& registry,
+Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options) {
-  auto graph = load(path, registry, options);
+  auto graph = load(path, library, options);
   if (!graph) return fail(std::move(graph).error().at(path));
   return graph;
 }

@@ -50,7 +50,7 @@ std::string_view declared_type(const Argument& value) {
 }  // namespace
 
 Result<std::string> declaration_of(const Node& node,
-                                   const OpRegistry& registry) {
+                                   const OpLibrary& library) {
   std::string_view name = node.target;
   constexpr std::string_view kPrefix = "torch.ops.";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
@@ -64,7 +64,7 @@ Result<std::string> declaration_of(const Node& node,
                 '`' + std::string(node.target.substr(0, kLongest)) +
                     "` is no operator of PyTorch " +
                     std::string(torch_release()),
-                registry.suggest(name.substr(0, kLongest)));
+                library.suggest(name.substr(0, kLongest)));
   }
   std::string text(name.substr(0, dot));
   text += "::";

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <shardprop/base/result.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 
 #include "io/pt2_program.h"
 
@@ -14,6 +14,6 @@ namespace shardprop::pt2 {
 // (Tensor)". Error: kUnknownOperator for names that are none, and for those of
 // PyTorch's own namespaces.
 Result<std::string> declaration_of(const Node& node,
-                                   const OpRegistry& registry);
+                                   const OpLibrary& library);
 
 }  // namespace shardprop::pt2

@@ -6,7 +6,6 @@
 #include "io/pt2_metadata.h"
 #include "io/pt2_values.h"
 
-#include <shardprop/ops/shape_inference.h>
 
 #include <algorithm>
 #include <map>
@@ -48,11 +47,11 @@ bool is_assertion(std::string_view target) {
 class Importer {
  public:
   Importer(Program& program, const StoredTensors& stored, Values values,
-           const OpRegistry& registry, GraphBuilder& builder)
+           const OpLibrary& library, GraphBuilder& builder)
       : program_(program),
         stored_(stored),
         values_(std::move(values)),
-        registry_(registry),
+        library_(library),
         builder_(builder) {}
 
   // Takes the program's nodes away one by one: the graph and the program at
@@ -238,8 +237,8 @@ class Importer {
   }
 
   Result<std::shared_ptr<const FunctionSchema>> declare(const Node& node) {
-    if (auto known = registry_.find(node.target)) return known;
-    SP_ASSIGN(const std::string text, declaration_of(node, registry_));
+    if (auto known = library_.find(node.target)) return known;
+    SP_ASSIGN(const std::string text, declaration_of(node, library_));
     auto& schema = undeclared_[text];
     if (schema == nullptr) {
       SP_ASSIGN(FunctionSchema parsed,
@@ -408,7 +407,7 @@ class Importer {
   Program& program_;
   const StoredTensors& stored_;
   Values values_;
-  const OpRegistry& registry_;
+  const OpLibrary& library_;
   GraphBuilder& builder_;
   Scope scope_;
   // Inputs by the names under which outputs refer to them.
@@ -424,12 +423,12 @@ class Importer {
 }  // namespace
 
 Result<Graph> to_graph(Program program, const StoredTensors& stored,
-                       std::string name, const OpRegistry& registry) {
-  GraphBuilder builder(std::move(name), registry);
+                       std::string name, const OpLibrary& library) {
+  GraphBuilder builder(std::move(name), library);
   {
     SP_ASSIGN(Values values, Values::create(program));
     SP_CHECK(
-        Importer(program, stored, std::move(values), registry, builder).run());
+        Importer(program, stored, std::move(values), library, builder).run());
   }
   program = {};
   return std::move(builder).build();

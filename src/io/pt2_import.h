@@ -2,7 +2,7 @@
 #pragma once
 
 #include <shardprop/graph/graph.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 
 #include "io/pt2_program.h"
 
@@ -21,6 +21,6 @@ using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 // kSignatureMismatch, kHigherOrderOp, kNoSizeHint, kResultMismatch,
 // kUnknownOperator, kUnknownVariant.
 Result<Graph> to_graph(Program program, const StoredTensors& stored,
-                       std::string name, const OpRegistry& registry);
+                       std::string name, const OpLibrary& library);
 
 }  // namespace shardprop::pt2

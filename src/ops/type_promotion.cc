@@ -1,4 +1,4 @@
-#include "ops/shape_context.h"
+#include "ops/op_call.h"
 
 #include <algorithm>
 #include <optional>
@@ -93,24 +93,57 @@ DType to_floating(DType dtype) {
   return is_floating(dtype) || is_complex(dtype) ? dtype : DType::kF32;
 }
 
-DType result_dtype(const ShapeContext& op,
+namespace {
+
+// PyTorch's three tiers: tensors with dims, tensors without, numbers.
+class Promotion {
+ public:
+  void add(const TensorMeta& meta) {
+    std::optional<DType>& tier = meta.rank() > 0 ? with_dims_ : without_dims_;
+    tier = promote(tier, meta.dtype());
+  }
+  void add(const Argument& number) {
+    numbers_ = promote(numbers_, number_dtype(number));
+  }
+  DType result() const {
+    const auto all =
+        combine_tiers(combine_tiers(with_dims_, without_dims_), numbers_);
+    if (!all) call_error("no operand has a dtype");
+    return *all;
+  }
+
+ private:
+  std::optional<DType> with_dims_;
+  std::optional<DType> without_dims_;
+  std::optional<DType> numbers_;
+};
+
+}  // namespace
+
+DType result_dtype(const OpCall& op,
                    std::span<const std::string_view> args) {
-  std::optional<DType> with_dims;
-  std::optional<DType> without_dims;
-  std::optional<DType> numbers;
+  Promotion promotion;
   for (const std::string_view arg : args) {
     if (!op.has(arg)) continue;
     if (const TensorMeta* meta = op.optional_tensor(arg)) {
-      std::optional<DType>& tier = meta->rank() > 0 ? with_dims : without_dims;
-      tier = promote(tier, meta->dtype());
+      promotion.add(*meta);
     } else {
-      numbers = promote(numbers, number_dtype(op.op().arg(arg)));
+      promotion.add(op.op().arg(arg));
     }
   }
-  const auto all =
-      combine_tiers(combine_tiers(with_dims, without_dims), numbers);
-  if (!all) shape_error("no operand has a dtype");
-  return *all;
+  return promotion.result();
+}
+
+DType promoted_dtype(const OpCall& op) {
+  Promotion promotion;
+  for (const TensorMeta& meta : op.op().inputs) promotion.add(meta);
+  // Numbers that stand for operands; alpha, eps and rounding do not promote.
+  for (const std::string_view arg :
+       {"self", "other", "exponent", "end", "min", "max", "weight", "value"}) {
+    if (!op.has(arg) || op.optional_tensor(arg) != nullptr) continue;
+    promotion.add(op.op().arg(arg));
+  }
+  return promotion.result();
 }
 
 }  // namespace shardprop

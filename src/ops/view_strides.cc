@@ -1,6 +1,6 @@
 #include "ops/view_strides.h"
 
-#include "ops/shape_context.h"
+#include "ops/op_call.h"
 
 #include <algorithm>
 

@@ -201,7 +201,7 @@ class Assembler {
       return out;
     }
     const PlacementStrategy& strategy = set->op.strategies[strategy_of(node)];
-    const LocalContext context{*set->op.op, *set->op.map, problem_.mesh(),
+    const LocalContext context{*set->op.op, *set->op.space, problem_.mesh(),
                                problem_.layouts(), strategy};
     out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
     for (const InsideStep& step :

@@ -33,13 +33,12 @@ class Blame {
  public:
   // `watch` runs since the whole was begun; setting up took `setup` of it.
   Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
-        const RuleBook& rules, const OpRegistry& registry, PlanOptions options,
+        const OpLibrary& library, PlanOptions options,
         const Stopwatch& watch, double setup)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
-        rules_(rules),
-        registry_(registry),
+        library_(library),
         options_(std::move(options)),
         watch_(watch),
         setup_(setup) {
@@ -58,7 +57,7 @@ class Blame {
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
       SP_ASSIGN(const PlanProblem problem,
-                PlanProblem::create(graph_, mesh_, topology_, rules_, registry_,
+                PlanProblem::create(graph_, mesh_, topology_, library_,
                                     fewer));
       PlanSolution without =
           solve_plan(problem, std::min(left, kSecondsPerQuestion));
@@ -80,8 +79,7 @@ class Blame {
   const Graph& graph_;
   const DeviceMesh& mesh_;
   const Topology& topology_;
-  const RuleBook& rules_;
-  const OpRegistry& registry_;
+  const OpLibrary& library_;
   PlanOptions options_;
   const Stopwatch& watch_;
   double setup_;
@@ -91,18 +89,17 @@ class Blame {
 }  // namespace
 
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
-                       const Topology& topology, const RuleBook& rules,
-                       const OpRegistry& registry, const PlanOptions& options) {
+                       const Topology& topology, const OpLibrary& library, const PlanOptions& options) {
   const Stopwatch watch;
   SP_ASSIGN(
       const PlanProblem problem,
-      PlanProblem::create(graph, mesh, topology, rules, registry, options));
+      PlanProblem::create(graph, mesh, topology, library, options));
   const double setup = watch.seconds();
   PlanSolution solution =
       solve_plan(problem, options.time_limit_seconds - setup);
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
-    Blame blame(graph, mesh, topology, rules, registry, options, watch, setup);
+    Blame blame(graph, mesh, topology, library, options, watch, setup);
     SP_CHECK(blame.run(solution));
     for (const Pin& pin : blame.pins()) pins.push_back(to_string(pin));
   }

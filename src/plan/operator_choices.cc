@@ -17,14 +17,16 @@ PartialSet bit(Placement placement) {
              : PartialSet{0};
 }
 
-// Carries that none of the values at hand can feed only turn replicated tensors
-// into terms of a sum, which never costs less than leaving them alone.
-void drop_unfed_carries(FactorMap& map, const std::vector<PartialSet>& meets) {
-  std::erase_if(map.carries, [&](const Carry& carry) {
+// Linearities that none of the values at hand can feed only turn replicated
+// tensors into terms of a sum, which never costs less than leaving them alone.
+void drop_unfed_linearities(IndexSpace& space,
+                            const std::vector<PartialSet>& meets) {
+  std::erase_if(space.linearities, [&](const Linearity& linearity) {
     bool takes_partials = false;
-    for (std::size_t i = 0; i < carry.inputs.size(); ++i) {
-      const PartialSet taken = bit(carry.inputs[i]);
-      takes_partials = takes_partials || taken != 0;
+    for (std::size_t i = 0; i < linearity.inputs.size(); ++i) {
+      if (!linearity.inputs[i]) continue;
+      const PartialSet taken = bit(Placement::partial(*linearity.inputs[i]));
+      takes_partials = true;
       if ((taken & meets[i]) != 0) return false;
     }
     return takes_partials;
@@ -42,19 +44,19 @@ int dims_larger_than_one(const DeviceMesh& mesh) {
 }
 
 // Nothing may be sharded.
-FactorMap all_replicated(const OpSchema& op) {
-  FactorMap map;
+IndexSpace all_replicated(const OpSchema& op) {
+  IndexSpace space;
   for (const TensorMeta& meta : op.inputs) {
-    map.inputs.emplace_back().dims.resize(
+    space.inputs.emplace_back().dims.resize(
         static_cast<std::size_t>(meta.rank()));
   }
   for (const TensorMeta& meta : op.outputs) {
-    map.outputs.emplace_back().dims.resize(
+    space.outputs.emplace_back().dims.resize(
         static_cast<std::size_t>(meta.rank()));
   }
-  map.is_free = op.function->is_view();
-  map.seal();
-  return map;
+  space.is_free = op.function->is_view();
+  space.seal();
+  return space;
 }
 
 // The distinct layouts of every operand, and each strategy as indices to them.
@@ -90,13 +92,11 @@ PartialSet partials_of(const Layout& layout) {
 
 OperatorChoiceCache::OperatorChoiceCache(const DeviceMesh& mesh,
                                          const Topology& topology,
-                                         const RuleBook& rules,
-                                         const OpRegistry& registry,
+                                         const OpLibrary& library,
                                          LayoutTable& layouts)
     : mesh_(mesh),
       topology_(topology),
-      rules_(rules),
-      registry_(registry),
+      library_(library),
       layouts_(layouts) {}
 
 std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
@@ -125,18 +125,18 @@ OperatorChoices OperatorChoiceCache::work_out(
     const std::shared_ptr<const OpSchema>& op,
     const std::vector<PartialSet>& meets) {
   auto set = std::make_shared<ChoiceSet>();
-  Result<FactorMap> map = factor_map(*op, rules_, registry_);
-  if (map) {
-    drop_unfed_carries(*map, meets);
+  Result<IndexSpace> space = library_.index_space(*op);
+  if (space) {
+    drop_unfed_linearities(*space, meets);
   } else {
-    set->unsupported = map.error().message;
-    map = all_replicated(*op);
+    set->unsupported = space.error().message;
+    space = all_replicated(*op);
   }
   StrategyOptions options;
   options.allow_empty_shards = false;
   options.allow_strided = dims_larger_than_one(mesh_) <= kMostStridedDims;
   set->op =
-      op_strategies(op, std::make_shared<const FactorMap>(*std::move(map)),
+      op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);
   fill_layouts(*set);
   set_costs(*set);
@@ -156,7 +156,7 @@ OperatorChoices OperatorChoiceCache::work_out(
 void OperatorChoiceCache::set_costs(ChoiceSet& set) const {
   set.costs.reserve(set.op.strategies.size());
   for (const PlacementStrategy& strategy : set.op.strategies) {
-    const LocalContext context{*set.op.op, *set.op.map, mesh_, layouts_,
+    const LocalContext context{*set.op.op, *set.op.space, mesh_, layouts_,
                                strategy};
     std::int64_t cost = compute_nanoseconds(context, topology_);
     for (const InsideStep& step : collectives_inside(context, topology_)) {

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <shardprop/mesh/topology.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan_problem.h>
-#include <shardprop/strategy/rule_book.h>
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +26,7 @@ struct OperatorChoices {
 class OperatorChoiceCache {
  public:
   OperatorChoiceCache(const DeviceMesh& mesh, const Topology& topology,
-                      const RuleBook& rules, const OpRegistry& registry,
+                      const OpLibrary& library,
                       LayoutTable& layouts);
 
   // `meets`: per input, the partials its value may come as. Where no rule fits,
@@ -54,8 +53,7 @@ class OperatorChoiceCache {
 
   const DeviceMesh& mesh_;
   const Topology& topology_;
-  const RuleBook& rules_;
-  const OpRegistry& registry_;
+  const OpLibrary& library_;
   LayoutTable& layouts_;
   std::unordered_map<Key, OperatorChoices, KeyHash, KeyEqual> cache_;
 };

@@ -67,12 +67,11 @@ std::shared_ptr<ChoiceSet> same_layout_everywhere(
 
 class PlanProblemBuilder {
  public:
-  PlanProblemBuilder(PlanProblem::Body& body, const RuleBook& rules,
-                     const OpRegistry& registry)
+  PlanProblemBuilder(PlanProblem::Body& body, const OpLibrary& library)
       : body_(body),
         graph_(body.graph),
         forest_(body.graph),
-        choices_(body.mesh, body.topology, rules, registry, body.layouts) {}
+        choices_(body.mesh, body.topology, library, body.layouts) {}
 
   Result<void> build() {
     SP_ASSIGN(pinned_, pinned_values(graph_, body_.mesh, body_.options.pins));
@@ -368,14 +367,13 @@ class PlanProblemBuilder {
 
 Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
                                         Topology topology,
-                                        const RuleBook& rules,
-                                        const OpRegistry& registry,
+                                        const OpLibrary& library,
                                         const PlanOptions& options) {
   SP_ASSIGN(RedistributePlanner planner,
             RedistributePlanner::create(mesh, topology));
   auto body = std::make_unique<Body>(
       graph, std::move(mesh), std::move(topology), options, std::move(planner));
-  SP_CHECK(PlanProblemBuilder(*body, rules, registry).build());
+  SP_CHECK(PlanProblemBuilder(*body, library).build());
   return PlanProblem(std::move(body));
 }
 

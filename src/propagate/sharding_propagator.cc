@@ -10,30 +10,27 @@
 namespace shardprop {
 
 Result<ShardingPropagator> ShardingPropagator::create(
-    DeviceMesh mesh, Topology topology, const RuleBook& rules,
-    const OpRegistry& registry) {
+    DeviceMesh mesh, Topology topology,
+    std::shared_ptr<const OpLibrary> library) {
   SP_ASSIGN(RedistributePlanner planner,
             RedistributePlanner::create(mesh, topology));
-  return ShardingPropagator(std::move(mesh), std::move(topology), rules,
-                            registry, std::move(planner));
+  return ShardingPropagator(std::move(mesh), std::move(topology), library, std::move(planner));
 }
 
 ShardingPropagator::ShardingPropagator(DeviceMesh mesh, Topology topology,
-                                       const RuleBook& rules,
-                                       const OpRegistry& registry,
+                                       std::shared_ptr<const OpLibrary> library,
                                        RedistributePlanner planner)
     : mesh_(std::move(mesh)),
       topology_(std::move(topology)),
-      rules_(&rules),
-      registry_(&registry),
+      library_(std::move(library)),
       planner_(std::move(planner)) {}
 
 Result<OpStrategy> ShardingPropagator::strategies(
     std::shared_ptr<const OpSchema> op, LayoutTable& layouts,
     const StrategyOptions& options) const {
-  SP_ASSIGN(FactorMap map, factor_map(*op, *rules_, *registry_));
+  SP_ASSIGN(IndexSpace space, library_->index_space(*op));
   return op_strategies(std::move(op),
-                       std::make_shared<const FactorMap>(std::move(map)), mesh_,
+                       std::make_shared<const IndexSpace>(std::move(space)), mesh_,
                        layouts, options);
 }
 
@@ -83,7 +80,7 @@ Result<Propagation> ShardingPropagator::propagate(
       count += strategy.inputs[i] == given[i] ? 0 : 1;
     }
     if (!reachable || (least && moved > std::get<0>(*least))) continue;
-    const LocalContext context{*op, *all.map, mesh_, layouts, strategy};
+    const LocalContext context{*op, *all.space, mesh_, layouts, strategy};
     std::vector<InsideStep> inside = collectives_inside(context, topology_);
     std::int64_t inside_ns = 0;
     for (const InsideStep& step : inside) inside_ns += step.nanoseconds;
@@ -103,7 +100,7 @@ Result<Propagation> ShardingPropagator::propagate(
   for (const LayoutId id : chosen->inputs) best.inputs.push_back(layouts[id]);
   for (const LayoutId id : chosen->outputs) best.outputs.push_back(layouts[id]);
   best.rank_arguments =
-      rank_arguments({*op, *all.map, mesh_, layouts, *chosen});
+      rank_arguments({*op, *all.space, mesh_, layouts, *chosen});
   return best;
 }
 

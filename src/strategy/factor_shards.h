@@ -15,12 +15,12 @@ struct FactorShards {
   std::int64_t largest = 1;
 };
 
-FactorShards factor_shards(const FactorMap& map, const DeviceMesh& mesh,
+FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
                            const Assignment& assignment, int factor);
 
 // Whether averages over unequal shards are written as sums with the global
 // divisor.
-bool averages_as_sums(const FactorMap& map,
+bool averages_as_sums(const IndexSpace& space,
                       const std::vector<FactorShards>& shards);
 
 }  // namespace shardprop

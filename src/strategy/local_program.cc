@@ -9,9 +9,11 @@ LocalRef LocalProgram::op(
   return {static_cast<std::int32_t>(steps.size()) - 1, 0};
 }
 
-LocalRef LocalProgram::all_reduce(LocalRef value, ReduceOp op,
+LocalRef LocalProgram::collective(CollectiveKind kind, LocalRef value,
+                                  std::optional<ReduceOp> op,
                                   DimIndices mesh_dims, std::int64_t bytes) {
-  steps.emplace_back(LocalAllReduce{value, op, std::move(mesh_dims), bytes});
+  steps.emplace_back(
+      LocalCollective{kind, value, op, std::move(mesh_dims), bytes});
   return {static_cast<std::int32_t>(steps.size()) - 1, 0};
 }
 

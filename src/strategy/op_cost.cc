@@ -41,22 +41,22 @@ std::vector<InsideStep> collectives_inside(const LocalContext& context,
   std::vector<InsideStep> out;
   if (!needs_program(context)) return out;
   const MeshPlaces places(topology, context.mesh);
-  for (const LocalStep& step : context.map.program(context).steps) {
-    const auto* reduce = std::get_if<LocalAllReduce>(&step);
-    if (reduce == nullptr) continue;
-    const GroupPlace place = places.of_mask(mask_of(reduce->mesh_dims));
-    out.push_back({CollectiveKind::kAllReduce, reduce->mesh_dims,
-                   collective_bytes_per_rank(CollectiveKind::kAllReduce,
-                                             place.ranks, reduce->bytes),
-                   collective_nanoseconds(topology, CollectiveKind::kAllReduce,
-                                          place, reduce->bytes)});
+  for (const LocalStep& step : local_program(context).steps) {
+    const auto* collective = std::get_if<LocalCollective>(&step);
+    if (collective == nullptr) continue;
+    const GroupPlace place = places.of_mask(mask_of(collective->mesh_dims));
+    out.push_back({collective->kind, collective->mesh_dims,
+                   collective_bytes_per_rank(collective->kind, place.ranks,
+                                             collective->bytes),
+                   collective_nanoseconds(topology, collective->kind, place,
+                                          collective->bytes)});
   }
   return out;
 }
 
 std::int64_t compute_nanoseconds(const LocalContext& context,
                                  const Topology& topology) {
-  if (context.map.is_free) return 0;
+  if (context.space.is_free) return 0;
   double bytes = 0;
   for (std::size_t i = 0; i < context.op.inputs.size(); ++i) {
     bytes += static_cast<double>(
@@ -69,15 +69,15 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
         item_size(context.op.outputs[o].dtype()));
   }
   const double flops =
-      context.map.flops_per_point > 0
-          ? context.map.flops_per_point * max_local_points(context)
+      context.space.flops_per_point > 0
+          ? context.space.flops_per_point * max_local_points(context)
           : 0;
   const std::int64_t once =
       compute_nanoseconds(topology, math_class(context.op), flops, bytes);
   if (!needs_program(context)) return once;
   // A program of several kernels pays each one's launch.
   std::int64_t kernels = 0;
-  for (const LocalStep& step : context.map.program(context).steps) {
+  for (const LocalStep& step : local_program(context).steps) {
     kernels += std::holds_alternative<LocalOp>(step) ? 1 : 0;
   }
   const auto launch =

@@ -1,4 +1,4 @@
-// Composition over the mesh: assignments of mesh dims to factors and carries,
+// Composition over the mesh: assignments of mesh dims to factors and linearities,
 // and the layouts that follow.
 
 #include <shardprop/strategy/op_strategy.h>
@@ -16,16 +16,16 @@ namespace {
 
 class Composer {
  public:
-  Composer(const OpSchema& op, const FactorMap& map, const DeviceMesh& mesh,
+  Composer(const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
            const StrategyOptions& options)
-      : op_(op), map_(map), mesh_(mesh), options_(options) {
-    for (std::size_t f = 0; f < map.factors.size(); ++f) {
+      : op_(op), space_(space), mesh_(mesh), options_(options) {
+    for (std::size_t f = 0; f < space.factors.size(); ++f) {
       if (can_shard(static_cast<int>(f))) {
         choices_.push_back(static_cast<std::int16_t>(f));
       }
     }
-    for (std::size_t c = 0; c < map.carries.size(); ++c) {
-      choices_.push_back(static_cast<std::int16_t>(map.factors.size() + c));
+    for (std::size_t c = 0; c < space.linearities.size(); ++c) {
+      choices_.push_back(static_cast<std::int16_t>(space.factors.size() + c));
     }
   }
 
@@ -35,35 +35,45 @@ class Composer {
   // not valid.
   std::optional<std::vector<Layout>> layouts(
       const Assignment& assignment) const {
-    std::vector<FactorShards> shards(map_.factors.size());
+    std::vector<FactorShards> shards(space_.factors.size());
     for (std::size_t f = 0; f < shards.size(); ++f) {
-      shards[f] = factor_shards(map_, mesh_, assignment, static_cast<int>(f));
-      if (!allowed(map_.factors[f], shards[f])) return std::nullopt;
+      shards[f] = factor_shards(space_, mesh_, assignment, static_cast<int>(f));
+      if (!allowed(space_.factors[f], shards[f])) return std::nullopt;
     }
-    const bool sums_for_averages = averages_as_sums(map_, shards);
+    const bool sums_for_averages = averages_as_sums(space_, shards);
+    const auto lacking = [&](Without without) -> std::optional<Placement> {
+      if (without.is_forbidden()) return std::nullopt;
+      if (!without.is_partial()) return Placement::replicate();
+      const bool sum =
+          sums_for_averages && without.reduce_op() == ReduceOp::kAvg;
+      return Placement::partial(sum ? ReduceOp::kSum : without.reduce_op());
+    };
+    const auto passing = [](std::optional<ReduceOp> op) {
+      return op ? Placement::partial(*op) : Placement::replicate();
+    };
 
     std::vector<Layout> all;
-    for (std::size_t i = 0; i < map_.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < space_.inputs.size(); ++i) {
       auto layout =
-          operand_layout(map_.inputs[i], op_.inputs[i], shards, assignment,
+          operand_layout(space_.inputs[i], op_.inputs[i], shards, assignment,
                          [&](std::int16_t choice) -> std::optional<Placement> {
-                           if (is_carry(choice)) return carry(choice).inputs[i];
-                           return map_.inputs_without[i][index(choice)];
+                           if (is_linearity(choice)) {
+                             return passing(linearity(choice).inputs[i]);
+                           }
+                           return lacking(
+                               space_.inputs_without[i][index(choice)]);
                          });
       if (!layout) return std::nullopt;
       all.push_back(*std::move(layout));
     }
-    for (std::size_t o = 0; o < map_.outputs.size(); ++o) {
+    for (std::size_t o = 0; o < space_.outputs.size(); ++o) {
       auto layout = operand_layout(
-          map_.outputs[o], op_.outputs[o], shards, assignment,
+          space_.outputs[o], op_.outputs[o], shards, assignment,
           [&](std::int16_t choice) -> std::optional<Placement> {
-            if (is_carry(choice)) return carry(choice).outputs[o];
-            auto placement = map_.outputs_without[o][index(choice)];
-            if (sums_for_averages && placement && placement->is_partial() &&
-                placement->reduce_op() == ReduceOp::kAvg) {
-              placement = Placement::partial(ReduceOp::kSum);
+            if (is_linearity(choice)) {
+              return passing(linearity(choice).outputs[o]);
             }
-            return placement;
+            return lacking(space_.outputs_without[o][index(choice)]);
           });
       if (!layout) return std::nullopt;
       all.push_back(*std::move(layout));
@@ -75,22 +85,21 @@ class Composer {
   static std::size_t index(std::int16_t choice) {
     return static_cast<std::size_t>(choice);
   }
-  bool is_carry(std::int16_t choice) const {
-    return index(choice) >= map_.factors.size();
+  bool is_linearity(std::int16_t choice) const {
+    return index(choice) >= space_.factors.size();
   }
-  const Carry& carry(std::int16_t choice) const {
-    return map_.carries[index(choice) - map_.factors.size()];
+  const Linearity& linearity(std::int16_t choice) const {
+    return space_.linearities[index(choice) - space_.factors.size()];
   }
 
   // A factor that some output lacks without a word on what becomes of it
   // cannot be sharded.
   bool can_shard(int factor) const {
     const auto f = static_cast<std::size_t>(factor);
-    if (!map_.factors[f].blocked.empty() || map_.factors[f].size <= 1) {
-      return false;
-    }
-    for (std::size_t o = 0; o < map_.outputs.size(); ++o) {
-      if (!map_.outputs[o].holds(factor) && !map_.outputs_without[o][f]) {
+    if (!space_.factors[f].shardable()) return false;
+    for (std::size_t o = 0; o < space_.outputs.size(); ++o) {
+      if (!space_.outputs[o].holds(factor) &&
+          space_.outputs_without[o][f].is_forbidden()) {
         return false;
       }
     }
@@ -114,7 +123,7 @@ class Composer {
     for (std::size_t m = 0; m < assignment.size(); ++m) {
       const std::int16_t choice = assignment[m];
       if (choice == kUnassigned) continue;
-      if (!is_carry(choice) && operand.holds(choice)) continue;
+      if (!is_linearity(choice) && operand.holds(choice)) continue;
       const auto placement = missing(choice);
       if (!placement) return std::nullopt;
       placements[m] = *placement;
@@ -143,7 +152,7 @@ class Composer {
     std::int64_t pieces = 1;
     std::int8_t place = 0;
     for (std::size_t k = 0; k < factors.size(); ++k) {
-      const std::int8_t factor = factors[k];
+      const FactorId factor = factors[k];
       const auto f = static_cast<std::size_t>(factor);
       const FactorShards& cut = shards[f];
       const bool minor_most = k + 1 == factors.size();
@@ -159,7 +168,7 @@ class Composer {
   }
 
   const OpSchema& op_;
-  const FactorMap& map_;
+  const IndexSpace& space_;
   const DeviceMesh& mesh_;
   const StrategyOptions& options_;
   std::vector<std::int16_t> choices_;
@@ -179,38 +188,66 @@ struct StrategyEqual {
 
 }  // namespace
 
-FactorShards factor_shards(const FactorMap& map, const DeviceMesh& mesh,
+namespace {
+
+// The sizes that shards of a factor come in: of `sizes`, each cut into chunks.
+// There are never more than a few.
+std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
+                                    std::int64_t parts) {
+  std::vector<std::int64_t> out;
+  const auto add = [&](std::int64_t size) {
+    if (std::find(out.begin(), out.end(), size) == out.end()) {
+      out.push_back(size);
+    }
+  };
+  for (const std::int64_t size : sizes) {
+    const std::int64_t full = chunk(size, parts, 0).size();
+    add(full);
+    // Behind the full chunks stands one that is shorter, and then none.
+    if (full * parts == size) continue;
+    const std::int64_t whole = full == 0 ? 0 : size / full;
+    add(size - whole * full);
+    if (whole + 1 < parts) add(0);
+  }
+  return out;
+}
+
+}  // namespace
+
+FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
                            const Assignment& assignment, int factor) {
   FactorShards out;
-  out.largest = map.factors[static_cast<std::size_t>(factor)].size;
-  std::int64_t least = out.largest;
+  out.largest = space.factor(factor).size;
+  std::vector<std::int64_t> sizes = {out.largest};
   for (std::size_t m = 0; m < assignment.size(); ++m) {
     if (assignment[m] != factor) continue;
     const std::int64_t parts = mesh.size(static_cast<int>(m));
     out.mesh_dims.push_back(static_cast<std::int32_t>(m));
     out.even = out.even && out.largest % parts == 0;
-    // The last chunk is the smallest; of a smaller whole it is no larger.
-    least = chunk(least, parts, parts - 1).size();
     out.largest = chunk(out.largest, parts, 0).size();
+    sizes = cut_sizes(sizes, parts);
   }
-  out.empty = least == 0;
+  out.empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
   return out;
 }
 
-bool averages_as_sums(const FactorMap& map,
+bool averages_as_sums(const IndexSpace& space,
                       const std::vector<FactorShards>& shards) {
   for (std::size_t f = 0; f < shards.size(); ++f) {
-    if (map.factors[f].by_program_when_uneven && !shards[f].even) return true;
+    if (space.factors[f].program == ProgramUse::kWhenUneven &&
+        !shards[f].even) {
+      return true;
+    }
   }
   return false;
 }
 
 OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
-                         std::shared_ptr<const FactorMap> map,
+                         std::shared_ptr<const IndexSpace> space,
                          const DeviceMesh& mesh, LayoutTable& layouts,
                          const StrategyOptions& options) {
   OpStrategy out;
-  const Composer composer(*op, *map, mesh, options);
+  const Composer composer(*op, *space, mesh, options);
   const auto ndim = static_cast<std::size_t>(mesh.ndim());
 
   // Counts through the assignments; mesh dims of one rank are given to
@@ -232,7 +269,7 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
     if (auto operands = composer.layouts(strategy.assignment)) {
       for (std::size_t i = 0; i < operands->size(); ++i) {
         const LayoutId id = layouts.intern((*operands)[i]);
-        if (i < map->inputs.size()) {
+        if (i < space->inputs.size()) {
           strategy.inputs.push_back(id);
         } else {
           strategy.outputs.push_back(id);
@@ -253,7 +290,7 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
   out.strategies.assign(std::make_move_iterator(kept.begin()),
                         std::make_move_iterator(kept.end()));
   out.op = std::move(op);
-  out.map = std::move(map);
+  out.space = std::move(space);
   return out;
 }
 

@@ -37,11 +37,11 @@ void check_sound(const Graph& graph) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
-  static const OpRegistry kRegistry;
+  static const auto kLibrary = OpLibrary::standard();
   LoadOptions options;
   options.max_input_bytes = 1 << 20;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const auto graph = read_graph(bytes, "fuzz", kRegistry, options);
+  const auto graph = read_graph(bytes, "fuzz", *kLibrary, options);
   if (graph) check_sound(*graph);
   return 0;
 }

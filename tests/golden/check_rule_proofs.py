@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROOFS = ROOT / "src/strategy/rules/proofs.txt"
+PROOFS = ROOT / "src/ops/proofs.txt"
 PREFIX = "torch.ops."
 
 

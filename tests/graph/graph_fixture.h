@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/standard_library.h"
+
 namespace shardprop {
 
 inline TensorMeta meta(const char* text) {
@@ -17,8 +19,8 @@ inline TensorMeta meta(const char* text) {
 inline Argument ints(std::vector<std::int64_t> list) { return list; }
 
 struct GraphFixture {
-  OpRegistry registry;
-  GraphBuilder builder{"test", registry};
+  const OpLibrary& library = testing::standard_library();
+  GraphBuilder builder{"test", library};
 
   ValueId input(const char* name, const char* text,
                 InputKind kind = InputKind::kUser, const char* target = "") {

@@ -164,7 +164,7 @@ TEST_CASE("results that do not fit their operator are refused") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[4]");
   NewNode node;
-  node.op = make_op_schema(f.registry.find("aten.relu.default"),
+  node.op = make_op_schema(f.library.find("aten.relu.default"),
                            {{"", TensorArg{0}}}, {meta("f32[4]")})
                 .value();
   node.op.outputs = {meta("f32[5]")};
@@ -188,7 +188,7 @@ TEST_CASE("the hash tells what a plan depends on, and nothing else") {
     const ValueId x = f.input("x", v.meta);
     NewNode node;
     node.name = v.name;
-    node.op = make_op_schema(f.registry.find(v.op), {{"", TensorArg{0}}},
+    node.op = make_op_schema(f.library.find(v.op), {{"", TensorArg{0}}},
                              {meta(v.meta)})
                   .value();
     node.op.outputs = {meta(v.meta)};

@@ -69,14 +69,14 @@ std::string gzipped(const std::string& text) {
 }
 
 ErrorCode code_of(const std::string& bytes, const LoadOptions& options = {}) {
-  const auto graph = read_graph(bytes, "test", test_registry(), options);
+  const auto graph = read_graph(bytes, "test", test_library(), options);
   REQUIRE_FALSE(graph);
   return graph.error().code;
 }
 
 std::uint64_t hash_of(const std::string& bytes,
                       const LoadOptions& options = {}) {
-  const auto graph = read_graph(bytes, "test", test_registry(), options);
+  const auto graph = read_graph(bytes, "test", test_library(), options);
   if (!graph) FAIL(to_string(graph.error()));
   return graph->hash();
 }
@@ -132,7 +132,7 @@ TEST_CASE("names of one stored tensor are one value") {
   const auto graph = read_graph(
       zipped({{"r/models/model.json", json.dump()},
               {"r/data/weights/model_weights_config.json", stored.dump()}}),
-      "test", test_registry());
+      "test", test_library());
   REQUIRE(graph);
   const Value& fc = graph->value(*graph->find_value("fc.weight"));
   const Value& head = graph->value(*graph->find_value("head.weight"));
@@ -152,7 +152,7 @@ TEST_CASE("archives without a program say what they hold") {
                         {"r/models/", ""},
                         {"r/models/.json", "{}"}})) == ErrorCode::kNoProgram);
   const auto compiled = read_graph(
-      zipped({{"r/data/aotinductor/model/a.so", "x"}}), "t", test_registry());
+      zipped({{"r/data/aotinductor/model/a.so", "x"}}), "t", test_library());
   REQUIRE_FALSE(compiled);
   CHECK(compiled.error().code == ErrorCode::kNoProgram);
   CHECK(compiled.error().notes.front().find("AOTInductor") !=
@@ -175,7 +175,7 @@ TEST_CASE("damaged archives and streams are errors") {
         ErrorCode::kArchiveDamaged);
   std::string flipped = zip;
   flipped[zip.size() / 2] = static_cast<char>(~flipped[zip.size() / 2]);
-  CHECK_FALSE(read_graph(flipped, "t", test_registry()));
+  CHECK_FALSE(read_graph(flipped, "t", test_library()));
 
   const std::string gz = gzipped(json);
   CHECK(code_of(gz.substr(0, gz.size() / 2)) == ErrorCode::kArchiveDamaged);
@@ -209,17 +209,17 @@ TEST_CASE("files are told apart by what they hold, errors name the file") {
   const Scratch scratch;
   const auto path = scratch.path / "tiny.v1.json.gz";
   std::ofstream(path, std::ios::binary) << program().dump();
-  const auto graph = load_graph(path.string(), test_registry());
+  const auto graph = load_graph(path.string(), test_library());
   REQUIRE(graph);
   CHECK(graph->name() == "tiny.v1");
 
-  const auto absent = load_graph("no/such/file.pt2", test_registry());
+  const auto absent = load_graph("no/such/file.pt2", test_library());
   REQUIRE_FALSE(absent);
   CHECK(absent.error().code == ErrorCode::kFileUnreadable);
   CHECK(absent.error().location == "no/such/file.pt2");
-  CHECK(load_graph(scratch.path.string(), test_registry()).error().code ==
+  CHECK(load_graph(scratch.path.string(), test_library()).error().code ==
         ErrorCode::kFileUnreadable);
   std::ofstream(path, std::ios::binary) << "{\"graph_module\": 3}";
-  CHECK(load_graph(path.string(), test_registry()).error().location ==
+  CHECK(load_graph(path.string(), test_library()).error().location ==
         path.string() + ": $.graph_module");
 }

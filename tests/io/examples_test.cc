@@ -1,7 +1,6 @@
 // The real files: what PyTorch writes, and the graphs under examples/.
 #include <doctest/doctest.h>
 #include <shardprop/io/load_graph.h>
-#include <shardprop/ops/shape_inference.h>
 
 #include "io/program_fixture.h"
 
@@ -30,7 +29,7 @@ std::vector<std::string> graph_files() {
 }
 
 Graph load(const std::string& path, const LoadOptions& options = {}) {
-  auto graph = load_graph(path, test_registry(), options);
+  auto graph = load_graph(path, test_library(), options);
   if (!graph) FAIL(to_string(graph.error()));
   return *std::move(graph);
 }
@@ -106,7 +105,7 @@ TEST_CASE("inference agrees with what PyTorch recorded, strides included") {
     CAPTURE(file);
     const Graph graph = load(file);
     for (const Node& node : graph.nodes()) {
-      const auto inferred = infer_results(node.op);
+      const auto inferred = test_library().infer_results(node.op);
       REQUIRE_MESSAGE(inferred, node.op_name());
       CAPTURE(node.name);
       REQUIRE(inferred->size() == node.op.output_slots.size());
@@ -166,7 +165,7 @@ TEST_CASE("archives as torch.export.save writes them") {
   CHECK(train.has_backward());
 
   const auto several =
-      load_graph("tests/data/pt2/two_models.pt2", test_registry());
+      load_graph("tests/data/pt2/two_models.pt2", test_library());
   REQUIRE_FALSE(several);
   CHECK(several.error().code == ErrorCode::kSeveralPrograms);
   LoadOptions options;

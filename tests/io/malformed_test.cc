@@ -314,7 +314,7 @@ TEST_CASE("what no JSON library would write") {
   };
   for (const Text& text : texts) {
     CAPTURE(text.what);
-    const auto graph = read_graph(text.text, "test", test_registry());
+    const auto graph = read_graph(text.text, "test", test_library());
     REQUIRE_FALSE(graph);
     CAPTURE(to_string(graph.error()));
     CHECK(code_name(graph.error().code) == code_name(text.code));
@@ -324,6 +324,6 @@ TEST_CASE("what no JSON library would write") {
 TEST_CASE("every prefix of a program is an error, never a crash") {
   const std::string good = program().dump();
   for (std::size_t size = 0; size < good.size(); size += 7) {
-    CHECK_FALSE(read_graph(good.substr(0, size), "test", test_registry()));
+    CHECK_FALSE(read_graph(good.substr(0, size), "test", test_library()));
   }
 }

@@ -10,6 +10,8 @@
 #include <new>
 #include <string>
 
+#include "support/standard_library.h"
+
 namespace {
 
 std::atomic<std::size_t> held{0};
@@ -85,10 +87,10 @@ std::string with_graph(const std::string& nodes, const std::string& tensors) {
 
 void check_bound(const std::string& what, const std::string& json) {
   CAPTURE(what);
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   const std::size_t before = held;
   most = before;
-  const auto graph = read_graph(json, "hostile", registry);
+  const auto graph = read_graph(json, "hostile", library);
   const std::size_t used = most - before + json.size();
   MESSAGE(what << ": " << used / (1 << 20) << " MiB for "
                << json.size() / (1 << 20) << " MiB of JSON"

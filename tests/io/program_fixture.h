@@ -7,6 +7,8 @@
 
 #include <shardprop/io/load_graph.h>
 
+#include "support/standard_library.h"
+
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -138,13 +140,10 @@ inline Json program() {
       {"guards_code", Json::array({"L['x'].size()[0] >= 2"})}};
 }
 
-inline const OpRegistry& test_registry() {
-  static const OpRegistry kRegistry;
-  return kRegistry;
-}
+inline const OpLibrary& test_library() { return testing::standard_library(); }
 
 inline Result<Graph> read_json(const Json& json) {
-  return read_graph(json.dump(), "test", test_registry());
+  return read_graph(json.dump(), "test", test_library());
 }
 
 }  // namespace shardprop

@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 #include <shardprop/ops/function_schema.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
+
+#include "support/result_checks.h"
+#include "support/standard_library.h"
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
@@ -111,61 +114,69 @@ TEST_CASE("every declaration of the table parses and prints as it was") {
   CHECK(count > 3000);
 }
 
-TEST_CASE("the registry finds an operator by any of its names") {
-  const OpRegistry registry;
-  const auto mm = registry.find("aten.mm.default");
+TEST_CASE("the library finds an operator by any of its names") {
+  const OpLibrary& library = testing::standard_library();
+  const auto mm = library.find("aten.mm.default");
   REQUIRE(mm);
   CHECK(mm->arguments().size() == 2);
-  CHECK(registry.find("torch.ops.aten.mm.default") == mm);
-  CHECK(registry.find("aten::mm") == mm);
-  const auto add = registry.find("aten.add_.Tensor");
+  CHECK(library.find("torch.ops.aten.mm.default") == mm);
+  CHECK(library.find("aten::mm") == mm);
+  const auto add = library.find("aten.add_.Tensor");
   REQUIRE(add);
   CHECK(add->is_inplace());
-  CHECK(registry.find("aten::add_.Tensor") == add);
-  CHECK(registry.find("aten.add.out")->is_out());
-  CHECK(registry.find("aten.view.default")->is_view());
-  CHECK(registry.find("aten.native_dropout.default")->is_random());
-  CHECK(registry.find("aten.linear.default")->has_tag("composite"));
+  CHECK(library.find("aten::add_.Tensor") == add);
+  CHECK(library.find("aten.add.out")->is_out());
+  CHECK(library.find("aten.view.default")->is_view());
+  CHECK(library.find("aten.native_dropout.default")->is_random());
+  CHECK(library.find("aten.linear.default")->has_tag("composite"));
   for (const char* unknown : {"", ".", "aten", "aten.", "aten.add", "aten.mm.x",
                               "torch.ops.", "::", "aten::"}) {
     CAPTURE(unknown);
-    CHECK(registry.find(unknown) == nullptr);
+    CHECK(library.find(unknown) == nullptr);
   }
   CHECK(torch_release() == "2.13.0");
 }
 
 TEST_CASE("names lists all, and every one is found") {
-  OpRegistry registry;
-  REQUIRE(registry.add("my::op(Tensor x) -> Tensor"));
-  const auto names = registry.names();
+  const auto mine = testing::value_of(testing::standard_library().with(
+      {.declaration = "my::op(Tensor x) -> Tensor"}));
+  const OpLibrary& library = *mine;
+  const auto names = library.names();
   CHECK(names.size() > 3000);
   CHECK(std::is_sorted(names.begin(), names.end()));
   CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
   for (const std::string& name : names) {
-    const auto schema = registry.find(name);
+    const auto schema = library.find(name);
     REQUIRE_MESSAGE(schema, name);
     CHECK(schema->name() == name);
   }
 }
 
 TEST_CASE("users add operators, under names that are free") {
-  OpRegistry registry;
-  const auto op = registry.add("my::op.v2(Tensor x) -> Tensor", "core");
-  REQUIRE(op);
-  CHECK(registry.find("my.op.v2") == *op);
-  CHECK((*op)->has_tag("core"));
-  CHECK(registry.add("my::op.v2(Tensor x) -> Tensor").error().code ==
+  const OpLibrary& library = testing::standard_library();
+  const auto declare = [&](const char* declaration) {
+    return library.with({.declaration = declaration, .tags = "core"});
+  };
+  const auto mine = testing::value_of(declare("my::op.v2(Tensor x) -> Tensor"));
+  REQUIRE(mine->find("my.op.v2"));
+  CHECK(mine->find("my.op.v2")->has_tag("core"));
+  CHECK(library.find("my.op.v2") == nullptr);
+  CHECK(mine->with({.declaration = "my::op.v2(Tensor x) -> Tensor"})
+            .error()
+            .code == ErrorCode::kOpRegistered);
+  CHECK(declare("aten::mm(Tensor x) -> Tensor").error().code ==
         ErrorCode::kOpRegistered);
-  CHECK(registry.add("aten::mm(Tensor x) -> Tensor").error().code ==
-        ErrorCode::kOpRegistered);
-  CHECK(registry.add("aten::mm").error().code == ErrorCode::kSchemaSyntax);
+  CHECK(declare("aten::mm").error().code == ErrorCode::kSchemaSyntax);
+  CHECK(library.with({.name = "aten.no_such", .definition = pointwise()})
+            .error()
+            .code == ErrorCode::kUnknownOperator);
 }
 
 TEST_CASE("an unknown name is answered with the nearest") {
-  const OpRegistry registry;
-  CHECK(registry.suggest("aten.sofmax.int") ==
+  const OpLibrary& library = testing::standard_library();
+  CHECK(library.suggest("aten.sofmax.int") ==
         "did you mean `aten.softmax.int`?");
-  CHECK(registry.suggest("aten.mm.Tensor") ==
+  CHECK(library.suggest("aten.mm.Tensor") ==
         "its overloads are `aten.mm.default`, `aten.mm.dtype`, "
         "`aten.mm.dtype_out`, `aten.mm.out`");
 }

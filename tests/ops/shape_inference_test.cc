@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
-#include <shardprop/ops/op_registry.h>
-#include <shardprop/ops/shape_inference.h>
+#include <shardprop/ops/op_library.h>
+
+#include "support/standard_library.h"
 
 #include <algorithm>
 #include <string>
@@ -11,10 +12,7 @@ using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-const OpRegistry& registry() {
-  static const OpRegistry kRegistry;
-  return kRegistry;
-}
+const OpLibrary& library() { return testing::standard_library(); }
 
 using Ints = std::vector<std::int64_t>;
 
@@ -28,7 +26,7 @@ Result<OpSchema> apply(const char* name, const std::vector<const char*>& inputs,
     metas.push_back(TensorMeta::parse(text).value());
   }
   for (GivenArgument& argument : rest) given.push_back(std::move(argument));
-  return make_op_schema(registry().find(name), std::move(given),
+  return make_op_schema(library().find(name), std::move(given),
                         std::move(metas));
 }
 
@@ -37,7 +35,7 @@ std::string results(const char* name, const std::vector<const char*>& inputs,
                     std::vector<GivenArgument> rest = {}) {
   const auto op = apply(name, inputs, std::move(rest));
   if (!op) return to_string(op.error());
-  const auto inferred = infer_results(*op);
+  const auto inferred = library().infer_results(*op);
   if (!inferred)
     return "SP" + std::to_string(static_cast<int>(inferred.error().code));
   std::string out;
@@ -181,13 +179,13 @@ TEST_CASE("indexing") {
                 {{"dim", std::int64_t{1}}, {"index", NoneArg{}}}) == kMismatch);
   const auto index = [](std::vector<TensorArg> indices) {
     const auto op =
-        make_op_schema(registry().find("aten.index.Tensor"),
+        make_op_schema(library().find("aten.index.Tensor"),
                        {{"", TensorArg{0}}, {"", std::move(indices)}},
                        {TensorMeta::parse("f32[4,5,6]").value(),
                         TensorMeta::parse("i64[2,1]").value(),
                         TensorMeta::parse("i64[3]").value()});
     REQUIRE(op);
-    return to_string(infer_outputs(*op).value().front());
+    return to_string(library().infer_outputs(*op).value().front());
   };
   CHECK(index({{TensorArg::kNone}, {1}, {2}}) == "f32[4,2,3]");
   CHECK(index({{1}, {TensorArg::kNone}, {2}}) == "f32[2,3,5]");
@@ -246,28 +244,28 @@ TEST_CASE("sizes that a file may choose at will do not overflow") {
 
 TEST_CASE("overloads that write return what they write") {
   CHECK(results("aten.add_.Tensor", {"bf16[4]", "f32[4]"}) == "bf16[4]");
-  CHECK(has_shape_inference(*registry().find("aten.exponential_.default")));
+  CHECK(library().infers(*library().find("aten.exponential_.default")));
 }
 
 TEST_CASE("what is not covered says so") {
   CHECK(results("aten.linalg_svd.default", {"f32[4,4]"}) == "SP506");
   const auto op = apply("aten.linalg_svd.default", {"f32[4,4]"});
   REQUIRE(op);
-  CHECK(infer_outputs(*op).error().code == ErrorCode::kNoShapeInference);
-  CHECK(infer_outputs(*apply("aten.mm.default", {"f32[4,4]", "f32[3,4]"}))
+  CHECK(library().infer_outputs(*op).error().code == ErrorCode::kNoShapeInference);
+  CHECK(library().infer_outputs(*apply("aten.mm.default", {"f32[4,4]", "f32[3,4]"}))
             .error()
             .code == ErrorCode::kShapeMismatch);
-  CHECK_FALSE(has_shape_inference(*registry().find("aten.linalg_svd.default")));
+  CHECK_FALSE(library().infers(*library().find("aten.linalg_svd.default")));
 }
 
-TEST_CASE("the table names only operators that exist") {
-  const auto covered = covered_by_shape_inference();
-  const auto names = registry().names();
-  for (const std::string_view name : covered) {
-    CAPTURE(name);
-    const std::string prefix = std::string(name) + '.';
-    const auto found = std::lower_bound(names.begin(), names.end(), prefix);
-    CHECK((found != names.end() && found->starts_with(prefix)));
+TEST_CASE("every row is of an operator that is declared, and says what it is") {
+  const auto rows = library().rows();
+  CHECK(rows.size() > 400);
+  for (const OpRow* row : rows) {
+    CAPTURE(row->name);
+    CHECK((library().find(row->name) != nullptr ||
+           !library().overloads(row->name).empty()));
+    CHECK_FALSE(row->family.empty());
+    CHECK_FALSE(row->definition.text().empty());
   }
-  CHECK(covered.size() > 250);
 }

@@ -1,4 +1,5 @@
 // Plans that people make by hand come out, where they are the cheapest.
+#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
@@ -22,7 +23,7 @@ struct Wish {
   std::optional<std::int64_t> memory_limit;
 };
 
-Plan planned(const Graph& graph, const OpRegistry& registry, const Wish& wish) {
+Plan planned(const Graph& graph, const OpLibrary& library, const Wish& wish) {
   PlanOptions options;
   for (const char* pin : wish.pins) {
     options.pins.push_back(value_of(Pin::parse(pin)));
@@ -33,7 +34,7 @@ Plan planned(const Graph& graph, const OpRegistry& registry, const Wish& wish) {
   options.time_limit_seconds = 1e6;
   Plan plan =
       value_of(make_plan(graph, value_of(DeviceMesh::parse(wish.mesh)),
-                         default_topology(), RuleBook(), registry, options));
+                         default_topology(), library, options));
   if (plan.has_plan()) test::check_plan(plan);
   return plan;
 }
@@ -65,12 +66,12 @@ std::int64_t gathers(const Plan& plan, const std::string& parameter,
 }
 
 TEST_CASE("few tokens, replicated between blocks: columns, then rows") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   constexpr int kBlocks = 2;
   const Graph graph =
-      test::residual_training(registry, kBlocks, "512", "4096", "16384");
+      test::residual_training(library, kBlocks, "512", "4096", "16384");
   const Plan plan =
-      planned(graph, registry,
+      planned(graph, library,
               {.mesh = "tp=8", .pins = {"x=R", "gy=R", "out*=R", "grad*=R"}});
   CHECK(plan.status == PlanStatus::kOptimal);
   for (const char* block : {"0", "1"}) {
@@ -87,11 +88,11 @@ TEST_CASE("few tokens, replicated between blocks: columns, then rows") {
 }
 
 TEST_CASE("many tokens: parameters replicated, gradients reduced") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   const Graph graph =
-      test::residual_training(registry, 2, "65536", "1024", "4096");
+      test::residual_training(library, 2, "65536", "1024", "4096");
   const Plan plan =
-      planned(graph, registry, {.mesh = "dp=8", .pins = {"x=S(0)", "gy=S(0)"}});
+      planned(graph, library, {.mesh = "dp=8", .pins = {"x=S(0)", "gy=S(0)"}});
   CHECK(plan.status == PlanStatus::kOptimal);
   for (const PlannedValue& value : plan.values) {
     if (value.role == "parameter") {
@@ -103,13 +104,13 @@ TEST_CASE("many tokens: parameters replicated, gradients reduced") {
 }
 
 TEST_CASE("little memory: state sharded, parameters gathered, then twice") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   const Graph graph =
-      test::residual_training(registry, 4, "65536", "4096", "16384");
+      test::residual_training(library, 4, "65536", "4096", "16384");
   const Wish wish{.mesh = "dp=8",
                   .pins = {"x=S(0)", "gy=S(0)"},
                   .optimizer = Optimizer::kAdamW};
-  const Plan free = planned(graph, registry, wish);
+  const Plan free = planned(graph, library, wish);
   bool sharded = false;
   bool twice = false;
   std::int64_t last = *free.objective_nanoseconds;
@@ -117,7 +118,7 @@ TEST_CASE("little memory: state sharded, parameters gathered, then twice") {
     CAPTURE(percent);
     Wish tight = wish;
     tight.memory_limit = free.memory.peak_bytes * percent / 100;
-    const Plan plan = planned(graph, registry, tight);
+    const Plan plan = planned(graph, library, tight);
     if (!plan.has_plan()) break;
     CHECK(*plan.objective_nanoseconds >= last);
     last = plan.lower_bound_nanoseconds;
@@ -144,22 +145,22 @@ TEST_CASE("little memory: state sharded, parameters gathered, then twice") {
 }
 
 TEST_CASE("the optimizer's state may be sharded where parameters are not") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   const Graph graph =
-      test::residual_training(registry, 2, "65536", "1024", "4096");
-  const Plan plan = planned(graph, registry,
+      test::residual_training(library, 2, "65536", "1024", "4096");
+  const Plan plan = planned(graph, library,
                             {.mesh = "dp=8",
                              .pins = {"x=S(0)", "gy=S(0)", "net.w*=R"},
                              .optimizer = Optimizer::kAdamW});
   // Pinned parameters keep their state with them; left free, it may be split.
   for (const PlannedValue& value : plan.values) CHECK(!value.state_layout);
-  const Plan free = planned(graph, registry,
+  const Plan free = planned(graph, library,
                             {.mesh = "dp=8",
                              .pins = {"x=S(0)", "gy=S(0)"},
                              .optimizer = Optimizer::kAdamW});
   CHECK(*free.objective_nanoseconds <= *plan.objective_nanoseconds);
   // Memory for the parameters as they are, but not for their state.
-  const Plan tight = planned(graph, registry,
+  const Plan tight = planned(graph, library,
                              {.mesh = "dp=8",
                               .pins = {"x=S(0)", "gy=S(0)"},
                               .optimizer = Optimizer::kAdamW,
@@ -174,11 +175,11 @@ TEST_CASE("the optimizer's state may be sharded where parameters are not") {
 }
 
 TEST_CASE("pins and memory that clash are named, and only those") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   const Graph graph =
-      test::residual_training(registry, 2, "512", "1024", "4096");
+      test::residual_training(library, 2, "512", "1024", "4096");
   // Four matrices of 8 MiB and their gradients, replicated: 64 MiB.
-  const Plan plan = planned(graph, registry,
+  const Plan plan = planned(graph, library,
                             {.mesh = "dp=8",
                              .pins = {"net.w1_*=R", "net.w2_*=R", "x=S(0)"},
                              .memory_limit = std::int64_t{48} << 20});

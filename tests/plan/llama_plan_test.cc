@@ -1,5 +1,6 @@
 // Llama 3 8B's training on eight ranks of one box, replicated between half
 // blocks: what Megatron-LM does, where that is the cheapest.
+#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "support/result_checks.h"
 
@@ -18,9 +19,9 @@ constexpr int kLayers = 32;
 constexpr std::int64_t kHidden = 4096;
 constexpr std::int64_t kTokens = std::int64_t{8} * 2048;
 
-Graph llama(const OpRegistry& registry) {
+Graph llama(const OpLibrary& library) {
   return value_of(
-      load_graph("examples/graphs/llama3_8b_train.json.gz", registry));
+      load_graph("examples/graphs/llama3_8b_train.json.gz", library));
 }
 
 // The nodes behind which the residual stream, or its gradient, is whole: one
@@ -54,7 +55,7 @@ bool inside(const Node& node, int layer, const std::string& part) {
          "model.layers." + std::to_string(layer) + "." + part;
 }
 
-Plan planned(const Graph& graph, const OpRegistry& registry,
+Plan planned(const Graph& graph, const OpLibrary& library,
              const std::vector<std::string>& pins) {
   PlanOptions options;
   for (const std::string& pin : pins) {
@@ -66,7 +67,7 @@ Plan planned(const Graph& graph, const OpRegistry& registry,
   options.time_limit_seconds = 1e6;
   options.threads = 2;
   return value_of(make_plan(graph, value_of(DeviceMesh::parse("tp=8")),
-                            default_topology(), RuleBook(), registry, options));
+                            default_topology(), library, options));
 }
 
 std::string layout_of(const Plan& plan, int layer, const std::string& weight) {
@@ -101,8 +102,8 @@ Carried carried(const Plan& plan, std::int64_t from, std::int64_t to) {
 }
 
 TEST_CASE("Llama on tp=8: columns then rows, where that is cheapest") {
-  const OpRegistry registry;
-  const Graph graph = llama(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = llama(library);
   const auto forward = boundaries(graph, Phase::kForward);
   const auto backward = boundaries(graph, Phase::kBackward);
   REQUIRE(forward.size() == 1 + 2 * kLayers);
@@ -111,7 +112,7 @@ TEST_CASE("Llama on tp=8: columns then rows, where that is cheapest") {
   for (const auto& nodes : {forward, backward}) {
     for (const Node* node : nodes) pins.push_back(node->name + "=R");
   }
-  const Plan plan = planned(graph, registry, pins);
+  const Plan plan = planned(graph, library, pins);
   test::check_plan(plan);
   CHECK(plan.status == PlanStatus::kOptimal);
 
@@ -160,7 +161,7 @@ TEST_CASE("Llama on tp=8: columns then rows, where that is cheapest") {
       }
     }
   }
-  const Plan by_heads = planned(graph, registry, pins);
+  const Plan by_heads = planned(graph, library, pins);
   CHECK(by_heads.status == PlanStatus::kOptimal);
   CHECK(*by_heads.objective_nanoseconds > *plan.objective_nanoseconds);
   for (int layer = 0; layer < kLayers; ++layer) {

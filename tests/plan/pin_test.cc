@@ -1,5 +1,6 @@
 #include <shardprop/plan/pin.h>
 
+#include "support/standard_library.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
 
@@ -48,18 +49,16 @@ class Planner {
       options.pins.push_back(value_of(Pin::parse(pin)));
     }
     return make_plan(graph_, value_of(DeviceMesh::parse(mesh)),
-                     default_topology(), rules_, registry_, options);
+                     default_topology(), testing::standard_library(), options);
   }
 
  private:
-  OpRegistry registry_;
-  RuleBook rules_;
   Graph graph_;
 };
 
 Planner mlp_planner() {
-  const OpRegistry registry;
-  return Planner(test::mlp(registry));
+  const OpLibrary& library = testing::standard_library();
+  return Planner(test::mlp(library));
 }
 
 TEST_CASE("pins are honoured, whatever they cost") {

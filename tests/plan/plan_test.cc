@@ -1,3 +1,4 @@
+#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
@@ -11,15 +12,15 @@ namespace {
 
 using testing::value_of;
 
-Plan planned(const Graph& graph, const OpRegistry& registry, const char* mesh,
+Plan planned(const Graph& graph, const OpLibrary& library, const char* mesh,
              const PlanOptions& options = {}) {
   return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
-                            default_topology(), RuleBook(), registry, options));
+                            default_topology(), library, options));
 }
 
 TEST_CASE("every plan keeps its invariants") {
-  const OpRegistry registry;
-  const Graph graphs[] = {test::mlp(registry), test::linear_training(registry)};
+  const OpLibrary& library = testing::standard_library();
+  const Graph graphs[] = {test::mlp(library), test::linear_training(library)};
   for (const Graph& graph : graphs) {
     for (const char* mesh : {"1", "2", "3", "2,2", "2,4", "2,2,2"}) {
       for (const double overlap : {0.0, 0.5}) {
@@ -28,27 +29,27 @@ TEST_CASE("every plan keeps its invariants") {
         PlanOptions options;
         options.overlap = overlap;
         options.optimizer = Optimizer::kAdamW;
-        test::check_plan(planned(graph, registry, mesh, options));
+        test::check_plan(planned(graph, library, mesh, options));
       }
     }
   }
 }
 
 TEST_CASE("on one rank nothing moves and the plan is proven") {
-  const OpRegistry registry;
-  const Plan plan = planned(test::mlp(registry), registry, "1");
+  const OpLibrary& library = testing::standard_library();
+  const Plan plan = planned(test::mlp(library), library, "1");
   CHECK(plan.status == PlanStatus::kOptimal);
   CHECK(plan.copies.empty());
   CHECK(plan.summary.communication_nanoseconds == 0);
 }
 
 TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
-  const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::linear_training(library);
   PlanOptions options;
   options.pins.push_back(value_of(Pin::parse("net.w=S(0)")));
   options.pins.push_back(value_of(Pin::parse("gw=P(sum)")));
-  const Plan plan = planned(graph, registry, "2", options);
+  const Plan plan = planned(graph, library, "2", options);
   test::check_plan(plan);
   const auto gradient =
       std::find_if(plan.outputs.begin(), plan.outputs.end(),
@@ -65,8 +66,8 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
 }
 
 TEST_CASE("consumers that want the same layout share one copy") {
-  const OpRegistry registry;
-  GraphBuilder b("shared", registry);
+  const OpLibrary& library = testing::standard_library();
+  GraphBuilder b("shared", library);
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[1024,1024]");
   const ValueId w =
       test::add_input(b, InputKind::kParameter, "w", "f32[1024,1024]");
@@ -81,7 +82,7 @@ TEST_CASE("consumers that want the same layout share one copy") {
   for (const char* pin : {"net.w=S(0)", "x=S(0)", "m?=S(0)"}) {
     options.pins.push_back(value_of(Pin::parse(pin)));
   }
-  const Plan plan = planned(graph, registry, "4", options);
+  const Plan plan = planned(graph, library, "4", options);
   test::check_plan(plan);
   REQUIRE(plan.copies.size() == 1);
   CHECK(plan.copies[0].from == "net.w");
@@ -94,13 +95,13 @@ TEST_CASE("consumers that want the same layout share one copy") {
 }
 
 TEST_CASE("overlap hides a share of parameter gathers, and totals say both") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   PlanOptions options;
   for (const char* pin : {"net.w1=S(0)", "x=S(0)", "up=S(0)"}) {
     options.pins.push_back(value_of(Pin::parse(pin)));
   }
   options.overlap = 0.5;
-  const Plan plan = planned(test::mlp(registry), registry, "2", options);
+  const Plan plan = planned(test::mlp(library), library, "2", options);
   test::check_plan(plan);
   REQUIRE(plan.copies.size() >= 1);
   CHECK(plan.summary.hidden_nanoseconds > 0);
@@ -109,36 +110,37 @@ TEST_CASE("overlap hides a share of parameter gathers, and totals say both") {
 }
 
 TEST_CASE("memory is what lives at once") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   // x 8 KiB, w1 and w2 16 KiB each, up 32 KiB, act 32 KiB, down 8 KiB: most is
   // held while relu runs.
-  const Plan plan = planned(test::mlp(registry), registry, "1");
+  const Plan plan = planned(test::mlp(library), library, "1");
   CHECK(plan.memory.parameter_bytes == 32 * 1024);
   CHECK(plan.memory.peak_bytes == (8 + 32 + 64) * 1024);
   CHECK(plan.memory.peak_at == 1);
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
-  const Graph training = test::linear_training(registry);
-  const Plan adamw = planned(training, registry, "1", options);
+  const Graph training = test::linear_training(library);
+  const Plan adamw = planned(training, library, "1", options);
   CHECK(adamw.memory.optimizer_bytes == 2 * adamw.memory.parameter_bytes);
   CHECK(adamw.optimizer_nanoseconds > 0);
 }
 
 TEST_CASE("an operator without a strategy runs replicated, or fails strictly") {
-  OpRegistry registry;
-  REQUIRE(registry.add("mylib::odd(Tensor x) -> Tensor").has_value());
-  GraphBuilder b("odd", registry);
+  const auto mine = value_of(testing::standard_library().with(
+      {.declaration = "mylib::odd(Tensor x) -> Tensor"}));
+  const OpLibrary& library = *mine;
+  GraphBuilder b("odd", library);
   const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8,8]");
   NewNode node;
   node.name = "odd";
-  node.op = value_of(make_op_schema(registry.find("mylib.odd.default"),
+  node.op = value_of(make_op_schema(library.find("mylib.odd.default"),
                                     {{"", TensorArg{0}}}, {b.meta(x)}));
   node.op.outputs = {b.meta(x)};
   node.op.output_slots = {0};
   node.inputs = {x};
   b.add_output({.value = value_of(b.add_node(std::move(node))).front()});
   const Graph graph = value_of(std::move(b).build());
-  const Plan plan = planned(graph, registry, "2");
+  const Plan plan = planned(graph, library, "2");
   REQUIRE(plan.unsupported.size() == 1);
   CHECK(plan.unsupported[0].op == "mylib.odd.default");
   CHECK(plan.unsupported[0].count == 1);
@@ -147,17 +149,17 @@ TEST_CASE("an operator without a strategy runs replicated, or fails strictly") {
   PlanOptions strict;
   strict.strict = true;
   CHECK_CODE(make_plan(graph, value_of(DeviceMesh::parse("2")),
-                       default_topology(), RuleBook(), registry, strict),
+                       default_topology(), library, strict),
              ErrorCode::kNoStrategy);
 }
 
 TEST_CASE("the same problem gets the same plan") {
-  const OpRegistry registry;
-  const Graph graph = test::mlp(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::mlp(library);
   PlanOptions options;
   options.work_limit = 100'000;
-  Plan a = planned(graph, registry, "2,2", options);
-  Plan b = planned(graph, registry, "2,2", options);
+  Plan a = planned(graph, library, "2,2", options);
+  Plan b = planned(graph, library, "2,2", options);
   a.solve_seconds = b.solve_seconds = 0;
   CHECK(a == b);
 }

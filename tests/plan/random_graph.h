@@ -10,9 +10,9 @@
 
 namespace shardprop::test {
 
-inline Graph random_graph(const OpRegistry& registry, std::mt19937& draw,
+inline Graph random_graph(const OpLibrary& library, std::mt19937& draw,
                           int num_ops) {
-  GraphBuilder b("random", registry);
+  GraphBuilder b("random", library);
   const auto below = [&](std::size_t n) { return draw() % n; };
   const bool trained = below(2) == 0;
   std::vector<ValueId> values{

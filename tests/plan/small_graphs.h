@@ -29,8 +29,8 @@ inline ValueId add_op(GraphBuilder& builder, const char* op,
 }
 
 // y = relu(x w1) w2
-inline Graph mlp(const OpRegistry& registry) {
-  GraphBuilder b("mlp", registry);
+inline Graph mlp(const OpLibrary& library) {
+  GraphBuilder b("mlp", library);
   const ValueId x = add_input(b, InputKind::kUser, "x", "f32[64,32]");
   const ValueId w1 = add_input(b, InputKind::kParameter, "w1", "f32[32,128]");
   const ValueId w2 = add_input(b, InputKind::kParameter, "w2", "f32[128,32]");
@@ -45,8 +45,8 @@ inline Graph mlp(const OpRegistry& registry) {
 }
 
 // y = x w with its gradient, given that of y, and a buffer that is counted up.
-inline Graph linear_training(const OpRegistry& registry) {
-  GraphBuilder b("linear_training", registry);
+inline Graph linear_training(const OpLibrary& library) {
+  GraphBuilder b("linear_training", library);
   const ValueId x = add_input(b, InputKind::kUser, "x", "f32[4096,1024]");
   const ValueId gy = add_input(b, InputKind::kUser, "gy", "f32[4096,1024]");
   const ValueId w = add_input(b, InputKind::kParameter, "w", "f32[1024,1024]");
@@ -70,11 +70,11 @@ inline Graph linear_training(const OpRegistry& registry) {
 // Blocks x + (x w1)^2 w2 in a row, forward and backward: parameters net.w1_0,
 // net.w2_0, ..., results out0, out1, ... of the blocks, gradients of these
 // grad0, grad1, ... but for a factor; `gy` is that of the last.
-inline Graph residual_training(const OpRegistry& registry, int blocks,
+inline Graph residual_training(const OpLibrary& library, int blocks,
                                const std::string& tokens,
                                const std::string& hidden,
                                const std::string& inner) {
-  GraphBuilder b("residual_training", registry);
+  GraphBuilder b("residual_training", library);
   const std::string stream = "bf16[" + tokens + "," + hidden + "]";
   const std::string up = "bf16[" + hidden + "," + inner + "]";
   const std::string down = "bf16[" + inner + "," + hidden + "]";

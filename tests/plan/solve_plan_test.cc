@@ -1,5 +1,6 @@
 #include <shardprop/plan/solve_plan.h>
 
+#include "support/standard_library.h"
 #include "plan/exhaustive.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
@@ -15,10 +16,10 @@ namespace {
 
 using testing::value_of;
 
-PlanProblem problem_of(const Graph& graph, const OpRegistry& registry,
+PlanProblem problem_of(const Graph& graph, const OpLibrary& library,
                        const char* mesh, const PlanOptions& options) {
   return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
-                                      default_topology(), RuleBook(), registry,
+                                      default_topology(), library,
                                       options));
 }
 
@@ -34,9 +35,9 @@ void check_against_counting(const PlanProblem& problem) {
 }
 
 TEST_CASE("small graphs are solved as counting through all plans says") {
-  const OpRegistry registry;
-  const Graph training = test::linear_training(registry);
-  const Graph forward = test::mlp(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph training = test::linear_training(library);
+  const Graph forward = test::mlp(library);
   const std::pair<const Graph*, std::vector<const char*>> problems[] = {
       {&training, {}},
       {&training, {"x=S(0)"}},
@@ -52,22 +53,22 @@ TEST_CASE("small graphs are solved as counting through all plans says") {
       options.pins.push_back(value_of(Pin::parse(pin)));
     }
     CAPTURE(graph->name());
-    check_against_counting(problem_of(*graph, registry, "2", options));
+    check_against_counting(problem_of(*graph, library, "2", options));
   }
 }
 
 TEST_CASE("random graphs are solved as counting through all plans says") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(7);
   constexpr double kMostCombinations = 60'000;
   int counted = 0;
   for (int i = 0; i < 120; ++i) {
     CAPTURE(i);
-    const Graph graph = test::random_graph(registry, draw, 2 + i % 3);
+    const Graph graph = test::random_graph(library, draw, 2 + i % 3);
     PlanOptions options;
     if (i % 3 == 0) options.optimizer = Optimizer::kAdamW;
     const PlanProblem problem =
-        problem_of(graph, registry, i % 2 == 0 ? "2" : "4", options);
+        problem_of(graph, library, i % 2 == 0 ? "2" : "4", options);
     if (test::Exhaustive(problem).size() > kMostCombinations) continue;
     check_against_counting(problem);
     ++counted;
@@ -76,34 +77,34 @@ TEST_CASE("random graphs are solved as counting through all plans says") {
 }
 
 TEST_CASE("plans of random graphs keep their invariants on two mesh dims") {
-  const OpRegistry registry;
+  const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(11);
   for (int i = 0; i < 30; ++i) {
     CAPTURE(i);
-    const Graph graph = test::random_graph(registry, draw, 6);
+    const Graph graph = test::random_graph(library, draw, 6);
     PlanOptions options;
     options.overlap = 0.25 * (i % 3);
     options.optimizer = i % 2 == 0 ? Optimizer::kAdamW : Optimizer::kNone;
     test::check_plan(
         value_of(make_plan(graph, value_of(DeviceMesh::parse("2,2")),
-                           default_topology(), RuleBook(), registry, options)));
+                           default_topology(), library, options)));
   }
 }
 
 TEST_CASE("less memory never makes a plan cheaper, and bounds stay bounds") {
-  const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::linear_training(library);
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
   const PlanSolution free =
-      solve_plan(problem_of(graph, registry, "4", options));
+      solve_plan(problem_of(graph, library, "4", options));
   std::int64_t bound = 0;
   std::int64_t cost = 0;
   bool found = true;
   for (int percent = 100; percent >= 5; percent -= 5) {
     CAPTURE(percent);
     options.memory_limit = free.evaluation.peak_bytes * percent / 100;
-    const PlanProblem problem = problem_of(graph, registry, "4", options);
+    const PlanProblem problem = problem_of(graph, library, "4", options);
     const PlanSolution solution = solve_plan(problem);
     if (!solution.assignment) {
       found = false;
@@ -123,13 +124,13 @@ TEST_CASE("less memory never makes a plan cheaper, and bounds stay bounds") {
 }
 
 TEST_CASE("what cannot fit is proven so, with the step and the bytes") {
-  const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::linear_training(library);
   PlanOptions options;
   const std::int64_t MiB = 1 << 20;
   options.memory_limit = MiB;
   const PlanSolution solution =
-      solve_plan(problem_of(graph, registry, "4", options));
+      solve_plan(problem_of(graph, library, "4", options));
   CHECK(solution.status == PlanStatus::kInfeasible);
   REQUIRE(!solution.clash.empty());
   CHECK(solution.clash_irreducible);

@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
+#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
@@ -17,15 +18,15 @@ using nlohmann::ordered_json;
 using testing::value_of;
 
 Plan training_plan(std::optional<std::int64_t> limit = {}) {
-  const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::linear_training(library);
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
   options.overlap = 0.3;
   options.memory_limit = limit;
   options.pins.push_back(value_of(Pin::parse("net.w=S(0),R")));
   return value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
-                            default_topology(), RuleBook(), registry, options));
+                            default_topology(), library, options));
 }
 
 TEST_CASE("a plan reads back as it was written") {

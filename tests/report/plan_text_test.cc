@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_text.h>
 
+#include "support/standard_library.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
 
@@ -13,11 +14,11 @@ namespace {
 using testing::value_of;
 
 std::string text_of(const PlanOptions& options) {
-  const OpRegistry registry;
-  const Graph graph = test::linear_training(registry);
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::linear_training(library);
   return plan_to_text(
       value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
-                         default_topology(), RuleBook(), registry, options)));
+                         default_topology(), library, options)));
 }
 
 TEST_CASE("totals stand first, then inputs, parameters and moves") {

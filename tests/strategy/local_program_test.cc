@@ -27,7 +27,7 @@ std::vector<std::string> steps_of(const LocalProgram& program) {
     } else {
       names.push_back(
           "all_reduce(" +
-          std::string(to_string(std::get<LocalAllReduce>(step).op)) + ")");
+          std::string(to_string(*std::get<LocalCollective>(step).op)) + ")");
     }
   }
   return names;
@@ -93,10 +93,10 @@ TEST_CASE("an embedding over sharded rows serves the rows it has") {
   const LocalProgram program = local_program(context);
   CHECK(steps_of(program) ==
         std::vector<std::string>{
-            "aten.sub.Scalar", "aten.ge.Scalar", "aten.lt.Scalar",
-            "aten.logical_and.default", "aten.where.ScalarOther",
+            "aten.sub.Scalar", "aten.lt.Scalar", "aten.ge.Scalar",
+            "aten.bitwise_or.Tensor", "aten.masked_fill.Scalar",
             "aten.embedding.default", "aten.unsqueeze.default",
-            "aten.where.ScalarOther"});
+            "aten.masked_fill.Scalar"});
   // 30 rows over 4 ranks: 8, 8, 8, 6.
   const auto& shift = std::get<LocalOp>(program.steps[0]);
   const auto& first = std::get<RankScalar>(*find_arg(shift, "other"));
@@ -132,7 +132,7 @@ TEST_CASE("a softmax over its own dim exchanges a maximum and a sum") {
                                  "aten.sub.Tensor", "aten.exp.default",
                                  "aten.sum.dim_IntList", "all_reduce(sum)",
                                  "aten.div.Tensor"});
-  const auto& reduce = std::get<LocalAllReduce>(program.steps[1]);
+  const auto& reduce = std::get<LocalCollective>(program.steps[1]);
   CHECK(reduce.mesh_dims == DimIndices{1});
   CHECK(reduce.bytes == 2 * 4);  // a number per row
 }

@@ -230,11 +230,12 @@ Json program_json(const LocalProgram& program, const LocalContext& context) {
       }
       steps.push_back({{"op", op->name}, {"args", std::move(args)}});
     } else {
-      const auto& reduce = std::get<LocalAllReduce>(step);
-      steps.push_back({{"collective", "all_reduce"},
-                       {"reduce_op", to_string(reduce.op)},
-                       {"mesh_dims", names_of(reduce.mesh_dims, context.mesh)},
-                       {"value", ref_json(reduce.value)}});
+      const auto& collective = std::get<LocalCollective>(step);
+      Json json = {{"collective", to_string(collective.kind)}};
+      if (collective.op) json["reduce_op"] = to_string(*collective.op);
+      json["mesh_dims"] = names_of(collective.mesh_dims, context.mesh);
+      json["value"] = ref_json(collective.value);
+      steps.push_back(std::move(json));
     }
   }
   Json outputs = Json::array();
@@ -249,7 +250,7 @@ double microseconds(std::int64_t nanoseconds) {
 }
 
 Result<OpLine> parse_op_line(const std::string& line,
-                             const OpRegistry& registry) {
+                             const OpLibrary& library) {
   const Json json = Json::parse(line, nullptr, false);
   if (json.is_discarded()) return bad_line("the line is no JSON");
   if (!json.is_object() || !json.contains("op") || !json["op"].is_string() ||
@@ -259,11 +260,11 @@ Result<OpLine> parse_op_line(const std::string& line,
   OpLine out;
   SP_ASSIGN(out.mesh, parse_mesh(json["mesh"]));
   const auto name = json["op"].get<std::string>();
-  auto function = registry.find(name);
+  auto function = library.find(name);
   if (!function) {
     return fail(ErrorCode::kUnknownOperator,
                 "`" + name + "` is not a declared operator",
-                registry.suggest(name));
+                library.suggest(name));
   }
   LineReader reader;
   std::vector<GivenArgument> given;
@@ -295,7 +296,7 @@ Result<OpLine> parse_op_line(const std::string& line,
       op.outputs.push_back(std::move(meta));
     }
   } else {
-    SP_ASSIGN(op.outputs, infer_outputs(op));
+    SP_ASSIGN(op.outputs, library.infer_outputs(op));
   }
   std::size_t placed = 0;
   for (const auto& layout : reader.layouts) placed += layout ? 1 : 0;

@@ -3,7 +3,7 @@
 
 #include <shardprop/base/result.h>
 #include <shardprop/mesh/topology.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/strategy/local_context.h>
 
@@ -29,7 +29,7 @@ struct OpLine {
 // and dtypes where they are known. Errors: kBatchLine and those of what the
 // line holds.
 Result<OpLine> parse_op_line(const std::string& line,
-                             const OpRegistry& registry);
+                             const OpLibrary& library);
 
 nlohmann::ordered_json outputs_json(std::span<const TensorMeta> metas,
                                     std::span<const Layout> layouts);

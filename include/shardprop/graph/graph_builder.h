@@ -1,7 +1,7 @@
 // GraphBuilder: makes a Graph, node by node in schedule order.
 //
-//   OpRegistry registry;
-//   GraphBuilder builder("mlp", registry);
+//   const auto library = OpLibrary::standard();
+//   GraphBuilder builder("mlp", *library);
 //   ValueId x = *builder.add_input({.kind = InputKind::kUser, .name = "x",
 //                                   .meta = *TensorMeta::parse("f32[16,8]")});
 //   auto y = builder.add_op("aten.relu.default", {{"", TensorArg{0}}}, {x});
@@ -18,7 +18,7 @@
 #pragma once
 
 #include <shardprop/graph/graph.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 
 #include <cstddef>
 #include <memory>
@@ -63,8 +63,8 @@ struct NewOutput {
 
 class GraphBuilder {
  public:
-  // `registry` must outlive the builder; not the graph.
-  GraphBuilder(std::string name, const OpRegistry& registry);
+  // `library` must outlive the builder; not the graph.
+  GraphBuilder(std::string name, const OpLibrary& library);
   ~GraphBuilder();
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
@@ -79,7 +79,7 @@ class GraphBuilder {
   // kNotFunctional.
   Result<std::vector<ValueId>> add_node(NewNode node);
   // The same from arguments, with inferred outputs. Errors also:
-  // kUnknownOperator and those of make_op_schema and infer_outputs.
+  // kUnknownOperator and those of make_op_schema and OpLibrary::infer_results.
   Result<std::vector<ValueId>> add_op(std::string_view op,
                                       std::vector<GivenArgument> arguments,
                                       std::vector<ValueId> inputs,

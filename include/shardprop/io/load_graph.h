@@ -2,8 +2,8 @@
 // program's bare JSON, and its gzip. Which of them a file is, its first bytes
 // say, not its name.
 //
-//   const OpRegistry registry;
-//   Result<Graph> graph = load_graph("llama3_8b_train.json.gz", registry);
+//   const auto library = OpLibrary::standard();
+//   Result<Graph> graph = load_graph("llama3_8b_train.json.gz", library);
 //   graph->name()   "llama3_8b_train"
 //
 // Weights are not read. Memory stays below 64 MiB plus ten times the JSON.
@@ -11,7 +11,7 @@
 
 #include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 
 #include <cstdint>
 #include <string>
@@ -28,12 +28,12 @@ struct LoadOptions {
 };
 
 // Errors: SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
-Result<Graph> load_graph(const std::string& path, const OpRegistry& registry,
+Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options = {});
 
 // The same from memory; `name` becomes the graph's.
 Result<Graph> read_graph(std::string_view bytes, std::string name,
-                         const OpRegistry& registry,
+                         const OpLibrary& library,
                          const LoadOptions& options = {});
 
 }  // namespace shardprop

@@ -67,14 +67,10 @@ struct GivenArgument {
 // optionals are honoured. `inputs` are the operands that the TensorArgs of
 // `given` count in; they are renumbered into the order of OpSchema::inputs. A
 // number may stand for a tensor, as in mul.Tensor(x, 2). Outputs are left for
-// infer_outputs().
+// OpLibrary::infer_results().
 // Errors: kUnknownArgument, kMissingArgument, kArgumentType.
 Result<OpSchema> make_op_schema(std::shared_ptr<const FunctionSchema> function,
                                 std::vector<GivenArgument> given,
                                 std::vector<TensorMeta> inputs);
-
-// Shape, strides and dtype of the results (see shape_inference.h for the
-// operators covered). Errors: kNoShapeInference, kShapeMismatch.
-Result<std::vector<TensorMeta>> infer_outputs(const OpSchema& op);
 
 }  // namespace shardprop

@@ -1,7 +1,7 @@
 // make_plan(): the whole way from a graph to an explained plan.
 //
 //   Plan plan = *make_plan(graph, *DeviceMesh::parse("dp=2,tp=2"),
-//                          default_topology(), RuleBook(), OpRegistry(), {});
+//                          default_topology(), *OpLibrary::standard(), {});
 //   plan.status                       optimal
 //   plan.copies[0].reason             "mm_1 takes it as R,S(1); ..."
 #pragma once
@@ -9,20 +9,18 @@
 #include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/plan/plan_problem.h>
 #include <shardprop/plan/solve_plan.h>
-#include <shardprop/strategy/rule_book.h>
 
 namespace shardprop {
 
 // Errors: those of PlanProblem::create(). That there is no plan, or that none
 // was found, is no error: the status says so.
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
-                       const Topology& topology, const RuleBook& rules,
-                       const OpRegistry& registry, const PlanOptions& options);
+                       const Topology& topology, const OpLibrary& library, const PlanOptions& options);
 
 // The plan that a solution says, with copies, schedule, memory and reasons.
 Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution);

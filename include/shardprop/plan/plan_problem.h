@@ -25,13 +25,12 @@
 #include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/plan/plan_storage.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/op_cost.h>
 #include <shardprop/strategy/op_strategy.h>
-#include <shardprop/strategy/rule_book.h>
 
 #include <cstdint>
 #include <memory>
@@ -96,8 +95,7 @@ class PlanProblem {
   // kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict and those
   // of RedistributePlanner::create().
   static Result<PlanProblem> create(const Graph& graph, DeviceMesh mesh,
-                                    Topology topology, const RuleBook& rules,
-                                    const OpRegistry& registry,
+                                    Topology topology, const OpLibrary& library,
                                     const PlanOptions& options);
   PlanProblem(PlanProblem&&) noexcept;
   PlanProblem& operator=(PlanProblem&&) noexcept;

@@ -12,13 +12,12 @@
 
 #include <shardprop/base/result.h>
 #include <shardprop/mesh/topology.h>
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/local_context.h>
 #include <shardprop/strategy/op_cost.h>
 #include <shardprop/strategy/op_strategy.h>
-#include <shardprop/strategy/rule_book.h>
 
 #include <cstdint>
 #include <memory>
@@ -44,11 +43,10 @@ struct Propagation {
 
 class ShardingPropagator {
  public:
-  // `rules` and `registry` must outlive it. Errors: those of
+  // Errors: those of
   // RedistributePlanner::create().
   static Result<ShardingPropagator> create(DeviceMesh mesh, Topology topology,
-                                           const RuleBook& rules,
-                                           const OpRegistry& registry);
+                                           std::shared_ptr<const OpLibrary> library);
 
   const DeviceMesh& mesh() const { return mesh_; }
   const Topology& topology() const { return topology_; }
@@ -66,13 +64,11 @@ class ShardingPropagator {
                                 std::span<const Layout> inputs) const;
 
  private:
-  ShardingPropagator(DeviceMesh mesh, Topology topology, const RuleBook& rules,
-                     const OpRegistry& registry, RedistributePlanner planner);
+  ShardingPropagator(DeviceMesh mesh, Topology topology, std::shared_ptr<const OpLibrary> library, RedistributePlanner planner);
 
   DeviceMesh mesh_;
   Topology topology_;
-  const RuleBook* rules_;
-  const OpRegistry* registry_;
+  std::shared_ptr<const OpLibrary> library_;
   RedistributePlanner planner_;
 };
 

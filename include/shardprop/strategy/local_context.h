@@ -10,7 +10,7 @@
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/placement/local_region.h>
-#include <shardprop/strategy/factor_map.h>
+#include <shardprop/ops/index_space.h>
 #include <shardprop/strategy/layout_table.h>
 #include <shardprop/strategy/local_program.h>
 #include <shardprop/strategy/op_strategy.h>
@@ -23,7 +23,7 @@ namespace shardprop {
 
 struct LocalContext {
   const OpSchema& op;
-  const FactorMap& map;
+  const IndexSpace& space;
   const DeviceMesh& mesh;
   const LayoutTable& layouts;
   const PlacementStrategy& strategy;
@@ -39,7 +39,7 @@ struct LocalContext {
 };
 
 // What each rank runs: the operator itself with its local arguments, or the
-// map's own program.
+// program that its index space has for what is sharded.
 LocalProgram local_program(const LocalContext& context);
 // Whether that is more than the operator itself.
 bool needs_program(const LocalContext& context);

@@ -2,8 +2,8 @@
 // one of them.
 //
 // The space of strategies is closed and named. Each mesh dim is given
-//   * to one factor of the operator's FactorMap that may be sharded, or
-//   * to one carry (partials that pass through), or
+//   * to one factor of the index space that may be sharded, or
+//   * to one linearity (partials that pass through), or
 //   * to nothing: the operator runs alike on all ranks of that mesh dim.
 // Mesh dims given to the same factor cut it in mesh order, outermost first.
 // The layout of every operand follows; strided shards and other shard orders
@@ -21,7 +21,7 @@
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/placement/layout.h>
-#include <shardprop/strategy/factor_map.h>
+#include <shardprop/ops/index_space.h>
 #include <shardprop/strategy/layout_table.h>
 
 #include <cstdint>
@@ -31,7 +31,7 @@
 namespace shardprop {
 
 // What each mesh dim is given to: -1 nothing, below factors.size() a factor,
-// from there on a carry.
+// from there on a linearity.
 using Assignment = InlineVector<std::int16_t, 5>;
 inline constexpr std::int16_t kUnassigned = -1;
 
@@ -43,7 +43,7 @@ struct PlacementStrategy {
 
 struct OpStrategy {
   std::shared_ptr<const OpSchema> op;
-  std::shared_ptr<const FactorMap> map;
+  std::shared_ptr<const IndexSpace> space;
   std::vector<PlacementStrategy> strategies;  // never empty: all replicated
   bool truncated = false;                     // more than options.limit
 };
@@ -64,7 +64,7 @@ struct StrategyOptions {
 // last mesh dim fastest, nothing first. No two have the same layouts.
 // Precondition: op.outputs is filled in.
 OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
-                         std::shared_ptr<const FactorMap> map,
+                         std::shared_ptr<const IndexSpace> space,
                          const DeviceMesh& mesh, LayoutTable& layouts,
                          const StrategyOptions& options = {});
 

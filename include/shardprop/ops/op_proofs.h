@@ -1,0 +1,16 @@
+// What an operator's row has been proven against, in the words of the
+// catalogue: "reference", "torch", "both", "property" or "none".
+//
+// Data beside the rows (src/ops/proofs.txt), checked by a test: "torch" stands
+// for operators whose calls are run through tests/torch/prove_rules.py. A
+// derived overload is not named there unless it was proven itself.
+#pragma once
+
+#include <string_view>
+
+namespace shardprop {
+
+// op_proof("aten.mm.default") == "torch"
+std::string_view op_proof(std::string_view op);
+
+}  // namespace shardprop

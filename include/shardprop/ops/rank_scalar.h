@@ -1,0 +1,64 @@
+// RankScalar: a scalar argument whose value differs on the ranks, as a formula
+// of the rank's coordinate: linear in a local size, an offset, or the local
+// size of a factor.
+//
+//   view f32[4,6,8] -> f32[24,8], both S(0) over 2 ranks:
+//     size = [local_size(output 0, dim 0), 8]      // [12, 8]
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+// constant + scale * x, where x is the size of a dim of the local operand, the
+// offset of the local operand in that dim, or the local size of a factor.
+struct RankScalar {
+  enum class Kind : std::uint8_t {
+    kConstant,
+    kLocalSize,
+    kOffset,
+    kFactorSize,
+  };
+  Kind kind = Kind::kConstant;
+  bool of_output = false;    // operand counts outputs instead of inputs
+  std::int16_t operand = 0;  // or the factor
+  std::int16_t dim = 0;
+  std::int64_t scale = 1;
+  std::int64_t constant = 0;
+
+  static RankScalar value(std::int64_t constant) {
+    return {Kind::kConstant, false, 0, 0, 0, constant};
+  }
+  static RankScalar input_size(int input, int dim) {
+    return {Kind::kLocalSize, false, static_cast<std::int16_t>(input),
+            static_cast<std::int16_t>(dim)};
+  }
+  static RankScalar output_size(int output, int dim) {
+    return {Kind::kLocalSize, true, static_cast<std::int16_t>(output),
+            static_cast<std::int16_t>(dim)};
+  }
+  static RankScalar input_offset(int input, int dim) {
+    return {Kind::kOffset, false, static_cast<std::int16_t>(input),
+            static_cast<std::int16_t>(dim)};
+  }
+  static RankScalar output_offset(int output, int dim) {
+    return {Kind::kOffset, true, static_cast<std::int16_t>(output),
+            static_cast<std::int16_t>(dim)};
+  }
+  static RankScalar factor_size(int factor) {
+    return {Kind::kFactorSize, false, static_cast<std::int16_t>(factor), 0};
+  }
+  friend bool operator==(const RankScalar&, const RankScalar&) = default;
+};
+
+// An argument of the operator that is replaced on each rank.
+struct LocalArgument {
+  std::string name;
+  bool is_list = false;
+  std::vector<RankScalar> values;  // one, unless is_list
+  friend bool operator==(const LocalArgument&, const LocalArgument&) = default;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,303 @@
+// Linearity and monotony: with which reductions an operator commutes.
+//
+// Whatever the operator, a partial passes only where the casts between the
+// dtypes of its operands keep it (cast_keeps).
+
+#include "ops/arithmetic.h"
+
+#include "ops/op_call.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+bool is_signed_integer(DType dtype) {
+  return is_integral(dtype) && dtype != DType::kU8 && dtype != DType::kU16 &&
+         dtype != DType::kU32 && dtype != DType::kU64;
+}
+
+// Whether every integer of `from` is one of `to`.
+bool integers_fit(DType from, DType to) {
+  if (is_signed_integer(from) && !is_signed_integer(to)) return false;
+  if (is_signed_integer(from) == is_signed_integer(to)) {
+    return item_size(to) >= item_size(from);
+  }
+  return item_size(to) > item_size(from);
+}
+
+// Sums, averages and products of reals: nothing may be cut off on the way.
+bool keeps_values(DType from, DType to) {
+  if (is_integral(from)) return is_integral(to) && integers_fit(from, to);
+  if (is_floating(from)) {
+    return is_complex(to) || (is_floating(to) && (to == DType::kF32 ||
+                                                  to == DType::kF64) &&
+                              item_size(to) >= item_size(from));
+  }
+  return is_complex(from) && is_complex(to) && item_size(to) >= item_size(from);
+}
+
+// Extrema: whatever is larger stays at least as large.
+bool keeps_order(DType from, DType to) {
+  if (is_complex(from) || is_complex(to) || to == DType::kBool) return false;
+  if (from == DType::kBool || is_floating(to)) return true;
+  if (is_floating(from)) return is_signed_integer(to);
+  return integers_fit(from, to);
+}
+
+}  // namespace
+
+bool cast_keeps(ReduceOp op, DType from, DType to) {
+  if (!is_defined(op, from) || !is_defined(op, to)) return false;
+  if (from == to) return true;
+  switch (op) {
+    case ReduceOp::kMax:
+    case ReduceOp::kMin:
+      return keeps_order(from, to);
+    case ReduceOp::kSum:
+    case ReduceOp::kAvg:
+    case ReduceOp::kProduct:
+      return keeps_values(from, to);
+    case ReduceOp::kBand:
+    case ReduceOp::kBor:
+    case ReduceOp::kBxor:
+      return is_integral(from) && is_integral(to) && integers_fit(from, to);
+  }
+  return false;
+}
+
+void add_linearity(const OpCall& call, IndexSpace& space,
+                   std::vector<std::optional<ReduceOp>> inputs,
+                   std::vector<std::optional<ReduceOp>> outputs) {
+  const OpSchema& op = call.op();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i]) continue;
+    const DType from = op.inputs[i].dtype();
+    if (!is_defined(*inputs[i], from)) return;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (outputs[o] && !cast_keeps(*inputs[i], from, op.outputs[o].dtype())) {
+        return;
+      }
+    }
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o] && !is_defined(*outputs[o], op.outputs[o].dtype())) return;
+  }
+  Linearity linearity{std::move(inputs), std::move(outputs)};
+  if (std::find(space.linearities.begin(), space.linearities.end(),
+                linearity) == space.linearities.end()) {
+    space.linearities.push_back(std::move(linearity));
+  }
+}
+
+void add_single_linearity(const OpCall& call, IndexSpace& space,
+                          std::size_t input, ReduceOp in, ReduceOp out) {
+  std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+  inputs[input] = in;
+  add_linearity(call, space, std::move(inputs),
+                std::vector<std::optional<ReduceOp>>(space.outputs.size(), out));
+}
+
+namespace {
+
+using Partials = std::vector<std::optional<ReduceOp>>;
+
+Partials all(std::size_t count, ReduceOp op) {
+  return Partials(count, std::optional<ReduceOp>(op));
+}
+
+// What self and other add up to: factor * tensor by operand, plus a constant
+// where one of them is a number.
+struct SignedSum {
+  std::vector<double> factors;
+  bool has_constant = false;
+};
+
+SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
+  SignedSum sum;
+  sum.factors.assign(op.inputs.size(), 1);
+  const double alpha =
+      op.has_arg("alpha") ? op.float_arg("alpha").value_or(0) : 1;
+  const std::string_view terms[] = {"self", "other"};
+  for (std::size_t i = 0; i < std::size(terms); ++i) {
+    if (!op.has_arg(terms[i])) continue;
+    const double factor =
+        (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1 : alpha);
+    if (const auto operand = op.tensor_arg(terms[i])) {
+      sum.factors[*operand] = factor;
+    } else if (op.float_arg(terms[i]).value_or(1) != 0) {
+      sum.has_constant = true;
+    }
+  }
+  return sum;
+}
+
+// Whether arithmetic on these dtypes wraps round, which no order survives.
+bool wraps(const OpSchema& op) {
+  const auto integral = [](const TensorMeta& meta) {
+    return !is_floating(meta.dtype());
+  };
+  return std::any_of(op.inputs.begin(), op.inputs.end(), integral) ||
+         std::any_of(op.outputs.begin(), op.outputs.end(), integral);
+}
+
+ReduceOp opposite(ReduceOp op) {
+  return op == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
+}
+
+void add_signed_sum(const OpCall& call, IndexSpace& space,
+                    const std::vector<int>& signs) {
+  const std::size_t n = space.inputs.size();
+  const std::size_t outputs = space.outputs.size();
+  if (n == 0) return;
+  const SignedSum sum = signed_sum(call.op(), signs);
+  if (!sum.has_constant) {
+    add_linearity(call, space, all(n, ReduceOp::kSum),
+                  all(outputs, ReduceOp::kSum));
+  }
+  if (n > 1) {
+    add_linearity(call, space, all(n, ReduceOp::kAvg),
+                  all(outputs, ReduceOp::kAvg));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    add_single_linearity(call, space, i, ReduceOp::kAvg, ReduceOp::kAvg);
+    const double factor = sum.factors[i];
+    if (factor == 0 || wraps(call.op())) continue;
+    for (const ReduceOp kept : {ReduceOp::kMax, ReduceOp::kMin}) {
+      add_single_linearity(call, space, i, kept,
+                           factor > 0 ? kept : opposite(kept));
+    }
+  }
+}
+
+std::string sign_text(const std::vector<int>& signs) {
+  std::string text;
+  for (const int sign : signs) {
+    if (!text.empty()) text += ',';
+    text += sign < 0 ? '-' : '+';
+  }
+  return text;
+}
+
+// Which operands the named arguments are; nullopt where one of them is a
+// number, of which every rank would add its copy.
+std::optional<std::vector<bool>> operands_named(
+    const OpSchema& op, const std::vector<std::string>& arguments) {
+  std::vector<bool> takes(op.inputs.size(), arguments.empty());
+  for (const std::string& argument : arguments) {
+    if (!op.has_arg(argument)) return std::nullopt;
+    if (const auto input = op.tensor_arg(argument)) {
+      takes[*input] = true;
+      continue;
+    }
+    const std::vector<std::size_t> list = op.tensor_list_arg(argument);
+    if (list.empty()) return std::nullopt;
+    for (const std::size_t i : list) takes[i] = true;
+  }
+  return takes;
+}
+
+}  // namespace
+
+OpDefinition OpDefinition::additive(std::vector<int> signs) && {
+  const std::string name = "additive(" + sign_text(signs) + ")";
+  return std::move(*this).refine(
+      name, [signs = std::move(signs)](const OpCall& call, IndexSpace& space) {
+        add_signed_sum(call, space, signs);
+      });
+}
+
+OpDefinition OpDefinition::linear_in(std::string_view argument) && {
+  const std::string name(argument);
+  return std::move(*this).refine(
+      "linear_in(" + name + ")", [name](const OpCall& call, IndexSpace& space) {
+        if (!call.has(name)) return;
+        const auto input = call.op().tensor_arg(name);
+        if (!input) return;
+        for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+          add_single_linearity(call, space, *input, kind, kind);
+        }
+      });
+}
+
+OpDefinition OpDefinition::multilinear() && {
+  return std::move(*this).refine(
+      "multilinear()", [](const OpCall& call, IndexSpace& space) {
+        for (std::size_t i = 0; i < space.inputs.size(); ++i) {
+          for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+            add_single_linearity(call, space, i, kind, kind);
+          }
+        }
+      });
+}
+
+OpDefinition OpDefinition::nondecreasing() && {
+  return std::move(*this).refine(
+      "nondecreasing()", [](const OpCall& call, IndexSpace& space) {
+        if (space.inputs.empty()) return;
+        for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+          add_single_linearity(call, space, 0, kind, kind);
+        }
+      });
+}
+
+OpDefinition OpDefinition::nonincreasing() && {
+  return std::move(*this).refine(
+      "nonincreasing()", [](const OpCall& call, IndexSpace& space) {
+        if (space.inputs.empty() || wraps(call.op())) return;
+        for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+          add_single_linearity(call, space, 0, kind, opposite(kind));
+        }
+      });
+}
+
+OpDefinition OpDefinition::lattice(ReduceOp own) && {
+  return std::move(*this).refine(
+      "lattice(" + std::string(to_string(own)) + ")",
+      [own](const OpCall& call, IndexSpace& space) {
+        const std::size_t n = space.inputs.size();
+        for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+          for (std::size_t i = 0; i < n; ++i) {
+            add_single_linearity(call, space, i, kind, kind);
+          }
+        }
+        add_linearity(call, space, all(n, own),
+                      all(space.outputs.size(), own));
+      });
+}
+
+OpDefinition OpDefinition::passes(std::vector<std::string> arguments) && {
+  std::string name = "passes(";
+  for (const std::string& argument : arguments) {
+    name += (name.back() == '(' ? "" : ",") + argument;
+  }
+  return std::move(*this).refine(
+      name + ")", [arguments = std::move(arguments)](const OpCall& call,
+                                                     IndexSpace& space) {
+        const auto takes = operands_named(call.op(), arguments);
+        if (!takes) return;
+        for (const ReduceOp kind : kAllReduceOps) {
+          Partials inputs(space.inputs.size());
+          for (std::size_t i = 0; i < inputs.size(); ++i) {
+            if ((*takes)[i]) inputs[i] = kind;
+          }
+          add_linearity(call, space, std::move(inputs),
+                        all(space.outputs.size(), kind));
+        }
+      });
+}
+
+OpDefinition OpDefinition::ignores_values() && {
+  return std::move(*this).refine(
+      "ignores_values()", [](const OpCall& call, IndexSpace& space) {
+        for (const ReduceOp kind : kAllReduceOps) {
+          add_linearity(call, space, all(space.inputs.size(), kind),
+                        Partials(space.outputs.size()));
+        }
+      });
+}
+
+}  // namespace shardprop

@@ -1,0 +1,233 @@
+// What a call returns and its index space, from the row that serves it.
+
+#include "ops/bound_call.h"
+
+#include "base/try.h"
+#include "ops/decomposition_trace.h"
+#include "ops/op_call.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// The argument that a result of a mutating overload is, by its alias set.
+std::optional<std::size_t> written_argument(const FunctionSchema& function,
+                                            const ArgumentSchema& result) {
+  if (!result.alias || !result.alias->writes) return std::nullopt;
+  for (std::size_t i = 0; i < function.arguments().size(); ++i) {
+    const auto& alias = function.arguments()[i].alias;
+    if (alias && alias->set == result.alias->set) return i;
+  }
+  return std::nullopt;
+}
+
+// In-place and out= overloads that return nothing but what they write. What
+// views in place (unsqueeze_) changes the shape of what it writes.
+bool returns_what_it_writes(const OpLibrary& library,
+                            const FunctionSchema& function) {
+  const bool views =
+      function.has_tag("inplace_view") && library.row(function) != nullptr;
+  return function.is_mutating() && !views &&
+         std::all_of(function.returns().begin(), function.returns().end(),
+                     [&](const ArgumentSchema& result) {
+                       return written_argument(function, result).has_value();
+                     });
+}
+
+Results written_results(const OpSchema& op) {
+  Results results;
+  for (const ArgumentSchema& result : op.function->returns()) {
+    const std::string& name =
+        op.function->arguments()[*written_argument(*op.function, result)].name;
+    if (result.is_list) {
+      for (const std::size_t operand : op.tensor_list_arg(name)) {
+        results.emplace_back(op.inputs[operand]);
+      }
+    } else if (const auto operand = op.tensor_arg(name)) {
+      results.emplace_back(op.inputs[*operand]);
+    } else {
+      results.emplace_back(std::nullopt);
+    }
+  }
+  return results;
+}
+
+Error mismatch(const OpSchema& op, std::string message) {
+  Error error{
+      ErrorCode::kShapeMismatch,
+      "`" + op.name() + "` does not take these operands: " + std::move(message),
+      {},
+      {},
+      {}};
+  for (std::size_t i = 0; i < op.inputs.size() && i < 8; ++i) {
+    error.notes.push_back("operand " + std::to_string(i) + ": " +
+                          to_string(op.inputs[i]));
+  }
+  return error;
+}
+
+// The results of a form, completed by its row. May throw CallError.
+Results complete(const OpDefinition& row, const OpCall& call,
+                 const BoundForm& bound) {
+  Results results;
+  std::size_t output = 0;
+  for (std::size_t k = 0; k < bound.results.size(); ++k) {
+    const std::optional<BoundResult>& given = bound.results[k];
+    if (!given) {
+      results.emplace_back(std::nullopt);
+      continue;
+    }
+    const Operand& operand = bound.space.outputs[output++];
+    Dims shape;
+    if (given->shape) {
+      shape = *given->shape;
+    } else {
+      for (const DimFactors& dim : operand.dims) {
+        std::int64_t size = 1;
+        for (const FactorId id : dim) {
+          size = multiply_sizes(size, bound.space.factor(id).size);
+        }
+        shape.push_back(size);
+      }
+    }
+    DType dtype = DType::kF32;
+    if (given->dtype) {
+      dtype = *given->dtype;
+    } else if (row.type_of()) {
+      dtype = row.type_of()(call, k);
+    } else if (!call.op().inputs.empty()) {
+      dtype = call.first().dtype();
+    }
+    const TensorMeta dense = make_meta(shape, dtype);
+    if (given->strides) {
+      results.emplace_back(make_meta(shape, *given->strides, dtype));
+    } else if (row.strides_of()) {
+      results.emplace_back(
+          make_meta(shape, row.strides_of()(call, dense.shape(), dtype), dtype));
+    } else {
+      results.emplace_back(dense);
+    }
+  }
+  return results;
+}
+
+std::vector<TensorMeta> produced(const Results& results) {
+  std::vector<TensorMeta> out;
+  for (const auto& result : results) {
+    if (result) out.push_back(*result);
+  }
+  return out;
+}
+
+bool uses_program(const IndexSpace& space) {
+  return std::any_of(space.factors.begin(), space.factors.end(),
+                     [](const Factor& factor) {
+                       return factor.program != ProgramUse::kNever;
+                     });
+}
+
+}  // namespace
+
+bool infers(const OpLibrary& library, const FunctionSchema& function) {
+  if (returns_what_it_writes(library, function)) return true;
+  const OpRow* row = library.row(function);
+  return row != nullptr && !row->name.empty();
+}
+
+Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
+  if (returns_what_it_writes(library, *op.function)) return written_results(op);
+  const OpRow* row = library.row(*op.function);
+  // What is known by its tag alone is not known by its dtype.
+  if (row == nullptr || row->name.empty()) {
+    return fail(ErrorCode::kNoShapeInference,
+                "the result shape of `" + op.name() + "` is not known",
+                "give its outputs, as an exported graph does");
+  }
+  try {
+    const OpCall call(op);
+    return complete(row->definition, call, row->definition.bind(call));
+  } catch (CallError& error) {
+    return fail(mismatch(op, std::move(error.message)));
+  }
+}
+
+Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
+  const OpRow* row = library.row(*op.function);
+  if (returns_what_it_writes(library, *op.function) || row == nullptr ||
+      row->name.empty()) {
+    return {};
+  }
+  BoundForm bound;
+  Results expected;
+  try {
+    const OpCall call(op);
+    bound = row->definition.bind(call);
+    expected = complete(row->definition, call, bound);
+  } catch (CallError& error) {
+    return fail(mismatch(op, std::move(error.message)));
+  }
+  bool fits = op.output_slots.size() == expected.size();
+  for (std::size_t i = 0; fits && i < expected.size(); ++i) {
+    const std::int32_t output = op.output_slots[i];
+    // Kernels may leave out what the declaration promises, and the other way
+    // round.
+    if (output == OpSchema::kNotProduced || !expected[i]) continue;
+    const TensorMeta& stated = op.outputs[index(output)];
+    fits = stated.shape() == expected[i]->shape() &&
+           (stated.dtype() == expected[i]->dtype() ||
+            stated.dtype() == bound.results[i]->or_dtype);
+  }
+  if (fits) return {};
+  Error error{ErrorCode::kShapeMismatch,
+              "`" + op.name() + "` returns something else than is written",
+              {},
+              {},
+              "the file was changed by hand, or comes from another release"};
+  for (std::size_t i = 0; i < op.outputs.size() && i < 8; ++i) {
+    error.notes.push_back("written:  " + to_string(op.outputs[i]));
+  }
+  for (std::size_t i = 0; i < expected.size() && i < 8; ++i) {
+    if (expected[i]) {
+      error.notes.push_back("expected: " + to_string(*expected[i]));
+    }
+  }
+  return fail(std::move(error));
+}
+
+Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
+                               const OpSchema& op) {
+  IndexSpace space;
+  try {
+    const OpCall call(op);
+    BoundForm bound = row.definition.bind(call);
+    const std::vector<TensorMeta> expected =
+        produced(complete(row.definition, call, bound));
+    space = std::move(bound.space);
+    // Kernels may leave out what the declaration promises.
+    bool fits = op.outputs.size() <= expected.size();
+    for (std::size_t o = 0; fits && o < op.outputs.size(); ++o) {
+      fits = op.outputs[o].shape() == expected[o].shape();
+    }
+    require(fits, "its results are not of the stated shapes");
+    space.outputs.resize(op.outputs.size());
+    space.outputs_without.resize(op.outputs.size());
+    require(space.inputs.size() == op.inputs.size(),
+            "a tensor stands where its row has none");
+    space.seal();
+    for (const OpDefinition::Refine& refine : row.definition.refinements()) {
+      refine(call, space);
+    }
+  } catch (CallError& error) {
+    return fail(mismatch(op, std::move(error.message)));
+  }
+  if (row.definition.program() != nullptr && uses_program(space)) {
+    SP_ASSIGN(space.program,
+              trace_program(*row.definition.program(), op, library,
+                            row.definition.program_is_per_rank()));
+  }
+  return space;
+}
+
+}  // namespace shardprop

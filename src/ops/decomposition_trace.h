@@ -1,0 +1,21 @@
+// The program of a row worked out for one call: overloads chosen, arguments
+// filled in, shapes inferred.
+#pragma once
+
+#include <shardprop/ops/decomposition.h>
+#include <shardprop/ops/op_library.h>
+
+#include "ops/program_text.h"
+
+#include <memory>
+
+namespace shardprop {
+
+// Precondition: op.outputs filled in. `per_rank` programs may use local sizes
+// and offsets; of others each step has its index space.
+// Errors: kProgram, where the text does not fit the call.
+Result<std::shared_ptr<const Decomposition>> trace_program(
+    const ProgramText& text, const OpSchema& op, const OpLibrary& library,
+    bool per_rank);
+
+}  // namespace shardprop

@@ -1,0 +1,211 @@
+// Tensors made from scalars, or from the shape of another tensor.
+
+#include "ops/definitions/families.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardprop {
+namespace {
+
+DType given_or_f32(const OpCall& call, std::size_t) {
+  return call.dtype_or("dtype", DType::kF32);
+}
+
+DType given_or_i64(const OpCall& call, std::size_t) {
+  return call.dtype_or("dtype", DType::kI64);
+}
+
+DType given_or_self(const OpCall& call, std::size_t) {
+  return call.dtype_or("dtype", call.first().dtype());
+}
+
+DType of_fill_value(const OpCall& call, std::size_t) {
+  const Argument& value = call.op().arg("fill_value");
+  DType own = DType::kF32;
+  if (std::holds_alternative<bool>(value)) own = DType::kBool;
+  if (std::holds_alternative<std::int64_t>(value)) own = DType::kI64;
+  if (std::holds_alternative<std::complex<double>>(value)) own = DType::kC64;
+  return call.dtype_or("dtype", own);
+}
+
+Dims strides_like(const OpCall& call, const Dims& shape, DType dtype) {
+  if (call.memory_format() == "contiguous_format") {
+    return make_meta(shape, dtype).strides();
+  }
+  return dense_like(call.first(), shape, dtype).strides();
+}
+
+Dims permuted_strides(const OpCall& call, const Dims& shape, DType) {
+  const std::vector<std::int64_t> layout = call.integers("physical_layout");
+  require(layout.size() == shape.size(), "the layout names every dim");
+  Dims strides(shape.size(), -1);
+  std::int64_t step = 1;
+  for (std::size_t i = layout.size(); i-- > 0;) {
+    const std::size_t dim =
+        index(wrap_dim(layout[i], static_cast<int>(shape.size())));
+    require(strides[dim] == -1, "a dim appears twice in the layout");
+    strides[dim] = step;
+    step = multiply_sizes(step, std::max<std::int64_t>(shape[dim], 1));
+  }
+  return strides;
+}
+
+// A vector of that length.
+OpDefinition vector_of(std::string name,
+                       std::function<std::int64_t(const OpCall&)> length) {
+  return custom(std::move(name),
+                [length = std::move(length)](const OpCall& call) {
+                  const std::int64_t size = length(call);
+                  require(size >= 0, "a size is negative");
+                  SpaceBuilder b;
+                  b.output(b.per_dim(Dims{size}));
+                  return b.bound();
+                });
+}
+
+std::int64_t steps(const OpCall& call) { return call.integer("steps"); }
+std::int64_t count(const OpCall& call) { return call.integer("n"); }
+
+double number(const OpCall& call, std::string_view arg, double fallback) {
+  return call.has(arg) ? call.op().float_arg(arg).value_or(fallback) : fallback;
+}
+
+bool is_integer(const OpCall& call, std::string_view arg) {
+  return !call.has(arg) || call.op().int_arg(arg).has_value();
+}
+
+bool all_integers(const OpCall& call) {
+  return is_integer(call, "start") && is_integer(call, "end") &&
+         is_integer(call, "step");
+}
+
+// As ATen counts: in integers where the result is i64, else in doubles.
+std::int64_t arange_length(const OpCall& call) {
+  constexpr double kMost = 9e15;  // integers that a double holds exactly
+  double start = number(call, "start", 0);
+  double end = number(call, "end", 0);
+  double step = number(call, "step", 1);
+  require(std::isfinite(start) && std::isfinite(end) && std::isfinite(step),
+          "the range is not finite");
+  const bool whole =
+      call.dtype_or("dtype", all_integers(call) ? DType::kI64 : DType::kF32) ==
+      DType::kI64;
+  if (whole && all_integers(call)) {
+    const std::int64_t first = call.integer_or("start", 0);
+    const std::int64_t last = call.integer_or("end", 0);
+    const std::int64_t by = call.integer_or("step", 1);
+    require(by != 0, "the step is 0");
+    std::int64_t reach = 0;
+    require(!__builtin_sub_overflow(last, first, &reach) &&
+                reach != std::numeric_limits<std::int64_t>::min() &&
+                by != std::numeric_limits<std::int64_t>::min(),
+            "the range is too long");
+    require(reach == 0 || (reach > 0) == (by > 0),
+            "the end lies on the other side of the start");
+    return reach / by + (reach % by != 0 ? 1 : 0);
+  }
+  if (whole) {
+    start = std::trunc(start);
+    end = std::trunc(end);
+    step = std::trunc(step);
+  }
+  require(step != 0, "the step is 0");
+  const double length = std::ceil((end - start) / step);
+  require(length >= 0 && length < kMost, "the range is empty or endless");
+  return static_cast<std::int64_t>(length);
+}
+
+DType of_arange(const OpCall& call, std::size_t) {
+  return call.dtype_or("dtype",
+                       all_integers(call) ? DType::kI64 : DType::kF32);
+}
+
+// start + step * i for the elements that the rank holds: exact in integers
+// alone.
+void arange_by_program(const OpCall& call, IndexSpace& space) {
+  const bool exact = all_integers(call) && !call.op().outputs.empty() &&
+                     is_integral(call.op().outputs[0].dtype());
+  for (Factor& factor : space.factors) {
+    factor.program = ProgramUse::kWhenSharded;
+    if (exact) continue;
+    factor.program = ProgramUse::kNever;
+    factor.kind = FactorKind::kBlocked;
+    factor.reason = "its elements are not integers";
+  }
+}
+
+constexpr std::string_view kArange = R"(
+i = arange(local_size(out, 0), dtype=dtype(out))
+return i * default(step, 1) + (offset(out, 0) * default(step, 1) + default(start, 0)))";
+
+BoundForm bind_eye(const OpCall& call) {
+  const std::int64_t n = call.integer("n");
+  const std::int64_t m = call.has("m") ? call.integer("m") : n;
+  require(n >= 0 && m >= 0, "a size is negative");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(Dims{n, m});
+  for (const DimFactors& dim : whole.dims) {
+    b.block(dim, "which elements are 1 depends on their place");
+  }
+  b.output(whole);
+  return b.bound();
+}
+
+}  // namespace
+
+void define_factory(Family f) {
+  f.add({"empty", "zeros", "ones"}, factory("size").typed(given_or_f32));
+  f.add({"rand", "randn"}, factory("size").typed(given_or_f32).random());
+  f.add("randint", factory("size").typed(given_or_i64).random());
+  f.add("full", factory("size").typed(of_fill_value));
+  f.add("empty_permuted",
+        factory("size").typed(given_or_f32).strided(permuted_strides));
+  f.add("empty_strided",
+        factory("size").typed(given_or_f32).strided(
+            [](const OpCall& call, const Dims& shape, DType) {
+              Dims strides = dims_of(call.integers("stride"));
+              require(strides.size() == shape.size(), "one stride per dim");
+              return strides;
+            }));
+  f.add({"new_empty", "new_zeros", "new_ones", "new_full"},
+        factory("size").typed(given_or_self).ignores_values());
+  f.add("scalar_tensor", factory("").typed(given_or_f32));
+  f.add({"empty_like", "zeros_like", "ones_like", "full_like"},
+        same_shape().typed(given_or_self).strided(strides_like).ignores_values());
+  f.add({"rand_like", "randn_like", "randint_like"},
+        same_shape().typed(given_or_self).strided(strides_like).random());
+  f.add("arange", vector_of("arange()", arange_length)
+                      .typed(of_arange)
+                      .refine("", arange_by_program)
+                      .per_rank(kArange));
+  f.add({"linspace", "logspace"},
+        vector_of("vector(steps)", steps)
+            .typed(given_or_f32)
+            .refine("", [](const OpCall&, IndexSpace& space) {
+              for (Factor& factor : space.factors) {
+                factor.kind = FactorKind::kBlocked;
+                factor.reason = "its elements depend on their place";
+              }
+            }));
+  f.add("randperm", vector_of("vector(n)", count)
+                        .typed(given_or_i64)
+                        .random()
+                        .refine("", [](const OpCall&, IndexSpace& space) {
+                          for (Factor& factor : space.factors) {
+                            factor.kind = FactorKind::kBlocked;
+                            factor.reason = "its elements are drawn together";
+                          }
+                        }));
+  f.add("eye", custom("eye()", bind_eye).typed(given_or_f32));
+  // Checks of dtype and device, which shardings leave alone.
+  f.add("_assert_tensor_metadata", custom("pointwise()", [](const OpCall& call) {
+          SpaceBuilder b;
+          for (const TensorMeta& input : call.op().inputs) {
+            b.input(b.per_dim(input.shape()));
+          }
+          return b.bound();
+        }), "accepts any layout");
+}
+
+}  // namespace shardprop

@@ -1,0 +1,349 @@
+// Norms. Statistics over a sharded dim are two small sums, exchanged inside
+// the local program (synchronised batch norm is the same thing).
+
+#include "ops/definitions/families.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+// The dtype of mean and rstd. Kernels differ: on the CPU, and so in what
+// torch.export writes, they have the input's dtype; on a GPU half precision
+// keeps them in f32.
+DType statistics_dtype(DType dtype) {
+  return dtype == DType::kBF16 || dtype == DType::kF16 ? DType::kF32 : dtype;
+}
+
+// Sharding these factors takes the program.
+void by_program(IndexSpace& space, const DimFactors& factors) {
+  for (const FactorId id : factors) {
+    space.factor(id).program = ProgramUse::kWhenSharded;
+  }
+}
+
+// --- Over the last dims: layer norm, rms norm ---
+
+BoundForm bind_layer_norm(const OpCall& call, int statistics) {
+  const TensorMeta& input = call.tensor("input");
+  const std::vector<std::int64_t> normalized =
+      call.integers("normalized_shape");
+  require(!normalized.empty() && normalized.size() <= input.shape().size(),
+          "the normalized shape does not match the rank");
+  const std::size_t first = input.shape().size() - normalized.size();
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(input.shape());
+  for (std::size_t i = 0; i < normalized.size(); ++i) {
+    require(input.shape()[first + i] == normalized[i],
+            "the input does not end in the normalized shape");
+    by_program(b.space, whole.dims[first + i]);
+  }
+  Dims kept = input.shape();
+  std::fill(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end(), 1);
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(&meta == &input || meta.shape() == dims_of(normalized) ||
+                &meta == &call.op().inputs[0],
+            "weight and bias have the normalized shape");
+    b.input(b.aligned(whole, meta.shape()));
+  }
+  b.output(whole);
+  const Operand rest = b.aligned(whole, kept);
+  for (int i = 0; i < statistics; ++i) {
+    b.output(rest, {.shape = kept,
+                    .dtype = statistics_dtype(input.dtype()),
+                    .or_dtype = input.dtype()});
+  }
+  for (int i = 0; i < statistics; ++i) {
+    for (std::size_t dim = first; dim < whole.dims.size(); ++dim) {
+      b.without(1 + i, whole.dims[dim], Without::same());
+    }
+  }
+  return b.bound();
+}
+
+constexpr std::string_view kLayerNorm = R"(
+x = upcast(input)
+dims = last_dims(input, normalized_shape)
+mean = sum(x, dims, True) / count(input, dims)
+c = x - mean
+rstd = rsqrt(sum(c * c, dims, True) / count(input, dims) + eps)
+y = c * rstd
+y = y * weight if weight
+y = y + bias if bias
+return cast(y, dtype(out)), cast(mean, dtype(out, 1)), cast(rstd, dtype(out, 2)))";
+
+constexpr std::string_view kRmsNorm = R"(
+x = upcast(input)
+dims = last_dims(input, normalized_shape)
+rstd = rsqrt(sum(x * x, dims, True) / count(input, dims) + epsilon(eps, input))
+y = x * rstd
+y = y * weight if weight
+return cast(y, dtype(out)), cast(rstd, dtype(out, 1)))";
+
+// --- Over batch and space, by channel: batch norm ---
+
+bool is_training(const OpCall& call) {
+  const std::string_view name = call.base_name();
+  if (name == "_native_batch_norm_legit_no_training") return false;
+  return call.boolean_or("training",
+                         name.starts_with("_batch_norm_with_update"));
+}
+
+// By operand: the whole image, or a vector of channels.
+BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
+  const TensorMeta& input = call.tensor("input");
+  require(input.rank() >= 2, "the input has no channels");
+  const bool training = is_training(call);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(input.shape());
+  const bool has_program = functional;
+  for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
+    for (const FactorId id : whole.dims[dim]) {
+      Factor& factor = b.space.factor(id);
+      // The operator itself refuses a tensor without channels.
+      if (dim == 1) factor.nonempty = true;
+      if (dim == 1 || !training) continue;
+      if (has_program) {
+        factor.program = ProgramUse::kWhenSharded;
+      } else {
+        factor.kind = FactorKind::kBlocked;
+        factor.reason = "the statistics run over it";
+      }
+    }
+  }
+  const Operand channels{{whole.dims[1]}};
+  for (const TensorMeta& meta : call.op().inputs) {
+    if (meta.shape() == input.shape()) {
+      b.input(whole);
+      continue;
+    }
+    require(meta.rank() == 1 && meta.size(0) == input.size(1),
+            "a vector does not have one element per channel");
+    b.input(channels);
+  }
+  b.output(whole, {.strides = dense_like(input, input.shape(), input.dtype())
+                                  .strides()});
+  // Saved statistics are empty where the running ones are used.
+  const DType dtype = statistics_dtype(input.dtype());
+  for (int i = 0; i < 2; ++i) {
+    if (training) {
+      b.output(channels, {.dtype = dtype, .or_dtype = input.dtype()});
+    } else {
+      b.output(SpaceBuilder::whole(1), {.shape = Dims{0},
+                                        .dtype = dtype,
+                                        .or_dtype = input.dtype()});
+    }
+  }
+  if (functional) {
+    for (const char* running : {"running_mean", "running_var"}) {
+      b.output(channels, {.dtype = call.tensor(running).dtype()});
+    }
+  }
+  if (reserve) {
+    b.output(SpaceBuilder::whole(1), {.shape = Dims{0}, .dtype = DType::kU8});
+  }
+  const auto outputs = static_cast<int>(b.space.outputs.size());
+  for (int o = 1; o < outputs; ++o) {
+    for (const DimFactors& dim : whole.dims) b.without(o, dim, Without::same());
+  }
+  return b.bound();
+}
+
+constexpr std::string_view kBatchNorm = R"(
+x = upcast(input)
+dims = all_dims_but(input, 1)
+mean = sum(x, dims, True) / count(input, dims)
+c = x - mean
+var = sum(c * c, dims, True) / count(input, dims)
+rstd = rsqrt(var + eps)
+y = c * rstd
+y = y * trailing(weight, rank(input) - 2) if weight
+y = y + trailing(bias, rank(input) - 2) if bias
+m = squeeze(mean, dims)
+v = squeeze(var, dims) * (count(input, dims) / (count(input, dims) - 1))
+return cast(y, dtype(out)), m, squeeze(rstd, dims), running_mean * (1 - momentum) + m * momentum, running_var * (1 - momentum) + v * momentum)";
+
+// --- Group norm: groups of channels of each sample ---
+
+BoundForm bind_native_group_norm(const OpCall& call) {
+  const TensorMeta& input = call.tensor("input");
+  const std::int64_t n = call.integer("N");
+  const std::int64_t channels = call.integer("C");
+  const std::int64_t groups = call.integer("group");
+  require(input.rank() >= 2 && groups > 0 && channels % groups == 0,
+          "the groups do not divide the channels");
+  require(input.size(0) == n && input.size(1) == channels,
+          "N and C are not those of the input");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(input.shape());
+  for (std::size_t dim = 1; dim < whole.dims.size(); ++dim) {
+    b.block(whole.dims[dim], "the statistics run over it");
+  }
+  // N is told each rank.
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(&meta == call.op().inputs.data() ? whole
+                                             : SpaceBuilder::whole(meta.rank()));
+  }
+  const DType dtype = statistics_dtype(input.dtype());
+  b.output(whole);
+  for (int i = 0; i < 2; ++i) {
+    Operand statistics;
+    statistics.dims = {whole.dims[0], b.blocked(groups, "groups are whole")};
+    b.output(std::move(statistics),
+             {.dtype = dtype, .or_dtype = input.dtype()});
+  }
+  IndexSpace& space = b.space;
+  space.local_arguments.push_back({"N", false, {RankScalar::input_size(0, 0)}});
+  return b.bound();
+}
+
+BoundForm bind_same_as_input(const OpCall& call, std::size_t batch_dims) {
+  const TensorMeta& input = call.tensor("input");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(input.shape());
+  for (std::size_t dim = batch_dims; dim < whole.dims.size(); ++dim) {
+    b.block(whole.dims[dim], "the statistics run over it");
+  }
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(meta.shape() == input.shape() ? whole
+                                          : SpaceBuilder::whole(meta.rank()));
+  }
+  b.output(whole);
+  return b.bound();
+}
+
+// --- Gradients of input, weight and bias that output_mask asks for ---
+
+BoundForm bind_gradients(const OpCall& call,
+                         std::initializer_list<std::string_view> of) {
+  const std::vector<bool> mask = call.mask("output_mask", of.size());
+  SpaceBuilder b;
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(SpaceBuilder::whole(meta.rank()));
+  }
+  std::size_t part = 0;
+  for (const std::string_view argument : of) {
+    const bool wanted = mask[part++];
+    const TensorMeta* meta =
+        call.has(argument) ? call.optional_tensor(argument) : nullptr;
+    // The bias has the weight's shape, and is no argument of every backward.
+    if (meta == nullptr && argument == "bias" && call.has("weight")) {
+      meta = call.optional_tensor("weight");
+    }
+    if (!wanted || meta == nullptr) {
+      b.not_produced();
+      continue;
+    }
+    Operand whole = b.per_dim(meta->shape());
+    for (const DimFactors& dim : whole.dims) {
+      b.block(dim, "gradients of norms are not sharded");
+    }
+    b.output(std::move(whole),
+             {.strides = dense_like(*meta, meta->shape(), meta->dtype()).strides(),
+              .dtype = meta->dtype()});
+  }
+  return b.bound();
+}
+
+// The channels may go without a weight; their gradients have their size still.
+BoundForm bind_batch_norm_backward(const OpCall& call) {
+  const std::vector<bool> mask = call.mask("output_mask", 3);
+  const TensorMeta& input = call.tensor("input");
+  require(input.rank() >= 2, "the input has no channels");
+  const TensorMeta* weight = call.optional_tensor("weight");
+  const bool train = call.boolean_or("train", call.boolean_or("update", true));
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(input.shape());
+  for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
+    if (dim == 1) continue;
+    if (train) b.block(whole.dims[dim], "the statistics run over it");
+  }
+  const Operand channels{{whole.dims[1]}};
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(meta.shape() == input.shape() ? whole
+            : meta.rank() == 1 && meta.size(0) == input.size(1)
+                ? channels
+                : SpaceBuilder::whole(meta.rank()));
+  }
+  if (mask[0]) {
+    b.output(whole, {.strides = dense_like(input, input.shape(), input.dtype())
+                                    .strides(),
+                     .dtype = input.dtype()});
+  } else {
+    b.not_produced();
+  }
+  const DType dtype = weight != nullptr ? weight->dtype()
+                                        : statistics_dtype(input.dtype());
+  for (const std::size_t part : {std::size_t{1}, std::size_t{2}}) {
+    if (mask[part]) {
+      b.output(channels, {.dtype = dtype});
+    } else {
+      b.not_produced();
+    }
+  }
+  for (Factor& factor : b.space.factors) factor.nonempty = true;
+  const auto outputs = static_cast<int>(b.space.outputs.size());
+  for (int o = mask[0] ? 1 : 0; o < outputs; ++o) {
+    for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
+      if (dim != 1) {
+        b.without(o, whole.dims[dim], Without::partial(ReduceOp::kSum));
+      }
+    }
+  }
+  return b.bound();
+}
+
+OpDefinition batch_norm(bool functional, bool reserve) {
+  OpDefinition row = custom("batch_norm()",
+                            [functional, reserve](const OpCall& call) {
+                              return bind_batch_norm(call, functional, reserve);
+                            });
+  return functional ? std::move(row).decomposed(kBatchNorm) : row;
+}
+
+OpDefinition layer_norm(int statistics, std::string_view program) {
+  return custom("layer_norm()",
+                [statistics](const OpCall& call) {
+                  return bind_layer_norm(call, statistics);
+                })
+      .decomposed(program);
+}
+
+OpDefinition gradients(std::initializer_list<std::string_view> of) {
+  return custom("gradients()",
+                [of = std::vector<std::string_view>(of)](const OpCall& call) {
+                  return of.size() == 2
+                             ? bind_gradients(call, {"input", "weight"})
+                             : bind_gradients(call, {"input", "weight", "bias"});
+                });
+}
+
+}  // namespace
+
+void define_norm(Family f) {
+  f.add("layer_norm", layer_norm(0, kLayerNorm));
+  f.add("native_layer_norm", layer_norm(2, kLayerNorm));
+  f.add("rms_norm", layer_norm(0, kRmsNorm));
+  f.add("_fused_rms_norm", layer_norm(1, kRmsNorm));
+  f.add({"native_layer_norm_backward", "native_group_norm_backward"},
+        gradients({"input", "weight", "bias"}));
+  f.add("_fused_rms_norm_backward", gradients({"input", "weight"}));
+  f.add({"native_batch_norm", "_native_batch_norm_legit",
+         "_native_batch_norm_legit_no_training"},
+        batch_norm(false, false));
+  f.add("_native_batch_norm_legit_functional", batch_norm(true, false));
+  f.add("_batch_norm_with_update", batch_norm(false, true));
+  f.add({"native_batch_norm_backward", "batch_norm_backward"},
+        custom("batch_norm_backward()", bind_batch_norm_backward));
+  f.add("native_group_norm",
+        custom("group_norm()", bind_native_group_norm));
+  f.add({"batch_norm", "instance_norm"},
+        custom("norm()", [](const OpCall& call) {
+          return bind_same_as_input(call, 0);
+        }).like("input"));
+  f.add("group_norm", custom("group_norm()", [](const OpCall& call) {
+          return bind_same_as_input(call, 1);
+        }).like("input"));
+}
+
+}  // namespace shardprop

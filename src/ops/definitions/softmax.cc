@@ -1,0 +1,69 @@
+// Softmax over a sharded dim exchanges a maximum and a sum, not the tensor.
+
+#include "ops/definitions/families.h"
+
+namespace shardprop {
+namespace {
+
+DType of_softmax(const OpCall& call, std::size_t) {
+  if (call.boolean_or("half_to_float", false)) return DType::kF32;
+  return call.dtype_or("dtype", call.first().dtype());
+}
+
+DType of_input(const OpCall& call, std::size_t) {
+  return call.dtype_or("input_dtype", call.first().dtype());
+}
+
+// A maximum over nothing is undefined.
+void by_program(const OpCall&, IndexSpace& space) {
+  for (Factor& factor : space.factors) {
+    if (factor.kind == FactorKind::kParallel) continue;
+    factor.program = ProgramUse::kWhenSharded;
+    factor.nonempty = true;
+  }
+}
+
+OpDefinition over_dim(std::string_view program) {
+  return along("dim")
+      .typed(of_softmax)
+      .like("self")
+      .refine("", by_program)
+      .decomposed(program);
+}
+
+constexpr std::string_view kSoftmax = R"(
+x = cast(self, dtype(out))
+e = exp(x - amax(x, [dim], True))
+return e / sum(e, [dim], True))";
+
+constexpr std::string_view kLogSoftmax = R"(
+x = cast(self, dtype(out))
+s = x - amax(x, [dim], True)
+return s - log(sum(exp(s), [dim], True)))";
+
+constexpr std::string_view kSoftmaxBackward = R"(
+g = grad_output * output
+return cast(g - output * sum(g, [dim], True), dtype(out)))";
+
+constexpr std::string_view kLogSoftmaxBackward = R"(
+return cast(grad_output - exp(output) * sum(grad_output, [dim], True), dtype(out)))";
+
+OpDefinition backward(std::string_view program) {
+  return along("dim")
+      .typed(of_input)
+      .like("grad_output")
+      .refine("", by_program)
+      .decomposed(program);
+}
+
+}  // namespace
+
+void define_softmax(Family f) {
+  f.add({"_softmax", "softmax"}, over_dim(kSoftmax));
+  f.add({"_log_softmax", "log_softmax"}, over_dim(kLogSoftmax));
+  f.add("_safe_softmax", along("dim").typed(of_softmax).like("self"));
+  f.add("_softmax_backward_data", backward(kSoftmaxBackward));
+  f.add("_log_softmax_backward_data", backward(kLogSoftmaxBackward));
+}
+
+}  // namespace shardprop

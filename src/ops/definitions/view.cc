@@ -1,0 +1,258 @@
+// Views: the same elements seen in another shape.
+
+#include "ops/definitions/families.h"
+#include "ops/view_strides.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardprop {
+namespace {
+
+Dims sizes_given(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const Dims shape = resolve_sizes(
+      self, call.integers(call.has("size") ? "size" : "shape"));
+  // What must not copy (view) needs strides that allow it.
+  require(call.base_name() != "view" || view_strides(self, shape).has_value(),
+          "the strides allow no view of that shape");
+  return shape;
+}
+
+Dims shape_of_other(const OpCall& call) {
+  const Dims& wanted = call.tensor("other").shape();
+  require(product(wanted) == call.first().numel(),
+          "the sizes hold another count of elements");
+  return wanted;
+}
+
+Dims flattened(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  require(call.overload() == "using_ints" || call.overload() == "default",
+          "named dims are not supported");
+  if (call.base_name() == "ravel") return Dims{self.numel()};
+  const int first = call.dim("start_dim", self.rank());
+  const int last = call.dim("end_dim", self.rank());
+  require(first <= last, "start_dim comes after end_dim");
+  if (self.rank() == 0) return Dims{1};
+  Dims shape;
+  for (int dim = 0; dim < self.rank(); ++dim) {
+    if (dim <= first || dim > last) {
+      shape.push_back(self.size(dim));
+    } else {
+      shape.back() = multiply_sizes(shape.back(), self.size(dim));
+    }
+  }
+  return shape;
+}
+
+Dims unflattened(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  require(self.rank() > 0, "a scalar has no dim to unflatten");
+  const int dim = call.dim("dim", self.rank());
+  const Dims inner = resolve_sizes(make_meta(Dims{self.size(dim)}, self.dtype()),
+                                   call.integers("sizes"));
+  Dims shape;
+  for (int i = 0; i < self.rank(); ++i) {
+    if (i != dim) {
+      shape.push_back(self.size(i));
+    } else {
+      for (const std::int64_t size : inner) shape.push_back(size);
+    }
+  }
+  return shape;
+}
+
+BoundForm bind_unsqueeze(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const int dim = call.dim("dim", self.rank() + 1);
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  whole.dims.insert(whole.dims.begin() + dim, DimFactors{});
+  Dims strides = self.strides();
+  strides.insert(strides.begin() + dim,
+                 dim < self.rank()
+                     ? multiply_sizes(self.size(dim), strides[index(dim)])
+                     : 1);
+  b.output(std::move(whole), {.strides = std::move(strides)});
+  return b.bound();
+}
+
+// The dims that a squeeze may take: those named, or all.
+std::vector<int> squeezable(const OpCall& call) {
+  const int rank = call.first().rank();
+  return call.has("dim") ? call.dims("dim", rank)
+                         : call.dims("no such argument", rank);
+}
+
+BoundForm bind_squeeze(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const std::vector<int> named = squeezable(call);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  Operand output;
+  Dims strides;
+  for (int dim = 0; dim < self.rank(); ++dim) {
+    const bool is_named =
+        std::find(named.begin(), named.end(), dim) != named.end();
+    if (is_named && self.size(dim) == 1) continue;
+    // A shard of 1 would be squeezed too, so a rank names its dims itself.
+    for (const FactorId id : whole.dims[index(dim)]) {
+      if (is_named) b.space.factor(id).program = ProgramUse::kWhenSharded;
+    }
+    output.dims.push_back(whole.dims[index(dim)]);
+    strides.push_back(self.strides()[index(dim)]);
+  }
+  b.output(std::move(output), {.strides = std::move(strides)});
+  return b.bound();
+}
+
+std::vector<int> order_given(const OpCall& call) {
+  const std::vector<std::int64_t> given = call.integers("dims");
+  const int rank = call.first().rank();
+  require(given.size() == index(rank), "a permutation names every dim");
+  return rank == 0 ? std::vector<int>{} : call.dims("dims", rank);
+}
+
+std::vector<int> all_dims(const OpCall& call) {
+  std::vector<int> dims(index(call.first().rank()));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+
+std::vector<int> two_swapped(const OpCall& call) {
+  require(call.overload() == "int" || call.overload() == "default",
+          "named dims are not supported");
+  std::vector<int> dims = all_dims(call);
+  const int rank = call.first().rank();
+  const bool axes = call.has("axis0");
+  const int a = call.dim(axes ? "axis0" : "dim0", rank);
+  const int b = call.dim(axes ? "axis1" : "dim1", rank);
+  if (rank > 0) std::swap(dims[index(a)], dims[index(b)]);
+  return dims;
+}
+
+std::vector<int> last_two_swapped(const OpCall& call) {
+  std::vector<int> dims = all_dims(call);
+  require(call.base_name() == "t" ? dims.size() <= 2 : dims.size() != 1,
+          "a tensor of this rank has no transpose");
+  if (dims.size() >= 2) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+  return dims;
+}
+
+std::vector<int> reversed(const OpCall& call) {
+  std::vector<int> dims = all_dims(call);
+  std::reverse(dims.begin(), dims.end());
+  return dims;
+}
+
+std::vector<int> moved(const OpCall& call) {
+  const int rank = call.first().rank();
+  const std::vector<int> source = call.dims("source", rank);
+  const std::vector<int> destination = call.dims("destination", rank);
+  require(source.size() == destination.size(), "as many dims move as places");
+  std::vector<int> order(index(rank), -1);
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    order[index(destination[i])] = source[i];
+  }
+  int next = 0;
+  for (int& dim : order) {
+    if (dim >= 0) continue;
+    while (std::find(source.begin(), source.end(), next) != source.end()) {
+      ++next;
+    }
+    dim = next++;
+  }
+  return order;
+}
+
+DType of_view(const OpCall& call, std::size_t) {
+  const TensorMeta& self = call.first();
+  if (call.overload() != "dtype") return self.dtype();
+  const auto dtype = call.op().dtype_arg("dtype");
+  require(dtype && item_size(*dtype) == item_size(self.dtype()),
+          "a view as a dtype of another width");
+  return *dtype;
+}
+
+Dims same_strides(const OpCall& call, const Dims&, DType) {
+  return call.first().strides();
+}
+
+// The named rectangle of storage, which no rank can be given a part of.
+BoundForm bind_as_strided(const OpCall& call) {
+  SpaceBuilder b;
+  b.input(SpaceBuilder::whole(call.first().rank()));
+  const Dims shape = dims_of(call.integers("size"));
+  b.output(SpaceBuilder::whole(static_cast<int>(shape.size())),
+           {.shape = shape, .strides = dims_of(call.integers("stride"))});
+  return b.bound();
+}
+
+BoundForm bind_diagonal(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(call.overload() == "default" && self.rank() >= 2,
+          "a diagonal needs two dims");
+  const int a = call.dim("dim1", self.rank());
+  const int c = call.dim("dim2", self.rank());
+  require(a != c, "a diagonal needs two dims");
+  const std::int64_t offset = call.integer("offset");
+  constexpr std::int64_t kFar = std::int64_t{1} << 60;
+  require(offset > -kFar && offset < kFar, "an offset is out of range");
+  const std::int64_t length =
+      offset >= 0 ? std::min(self.size(a), self.size(c) - offset)
+                  : std::min(self.size(a) + offset, self.size(c));
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.block(whole.dims[index(a)], "the diagonal runs over it");
+  b.block(whole.dims[index(c)], "the diagonal runs over it");
+  b.input(whole);
+  Operand output;
+  Dims strides;
+  for (int dim = 0; dim < self.rank(); ++dim) {
+    if (dim == a || dim == c) continue;
+    output.dims.push_back(whole.dims[index(dim)]);
+    strides.push_back(self.strides()[index(dim)]);
+  }
+  output.dims.push_back(b.blocked(std::max<std::int64_t>(length, 0),
+                                  "it runs along the diagonal"));
+  strides.push_back(add_sizes(self.strides()[index(a)], self.strides()[index(c)]));
+  b.output(std::move(output), {.strides = std::move(strides)});
+  return b.bound();
+}
+
+}  // namespace
+
+void define_view(Family f) {
+  f.add("view", reshaped("view(size)", sizes_given, "size"));
+  f.add("view.dtype",
+        same_shape().typed(of_view).strided(same_strides).free());
+  f.add({"_unsafe_view", "view_copy", "_reshape_alias"},
+        reshaped("view(size)", sizes_given, "size"));
+  f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
+  f.add({"view_as", "reshape_as"}, reshaped("view(other)", shape_of_other));
+  f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
+  f.add("unflatten", reshaped("unflatten()", unflattened, ""));
+  f.add("unsqueeze", custom("unsqueeze(dim)", bind_unsqueeze).passes().free());
+  f.add("squeeze", custom("squeeze(dim)", bind_squeeze)
+                       .passes()
+                       .free()
+                       .per_rank("return squeeze(self, ones_among(self, dim))"));
+  f.add("permute", permuted("permute(dims)", order_given));
+  f.add({"transpose", "swapaxes", "swapdims"},
+        permuted("transpose(dim0,dim1)", two_swapped));
+  f.add({"t", "mT", "mH", "adjoint"}, permuted("transpose()", last_two_swapped));
+  f.add({"numpy_T"}, permuted("reversed()", reversed));
+  f.add({"movedim", "moveaxis"}, permuted("moved(source,destination)", moved));
+  f.add("expand", expanded("size").local_shape("size"));
+  f.add("expand_as", expanded("other"));
+  f.add({"broadcast_to"}, expanded("size").local_shape("size"));
+  f.add({"alias", "detach", "lift_fresh", "conj", "_conj", "prims.view_of"},
+        same_shape().strided(same_strides).passes().free());
+  f.add("as_strided", custom("as_strided()", bind_as_strided));
+  f.add("diagonal", custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
+}
+
+}  // namespace shardprop

@@ -1,0 +1,183 @@
+// In-place and out= overloads: the index space of the functional overload,
+// with what is written laid out like the result that it becomes.
+
+#include "base/try.h"
+#include "ops/arithmetic.h"
+#include "ops/bound_call.h"
+#include "ops/op_call.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Whether PyTorch lets a result of one dtype be written to a tensor of another.
+bool can_write(DType from, DType to) {
+  if (from == to) return true;
+  if (is_complex(from)) return is_complex(to);
+  if (is_floating(from)) return is_floating(to) || is_complex(to);
+  return from == DType::kBool || to != DType::kBool;
+}
+
+struct WrittenOperand {
+  std::size_t operand;
+  std::size_t result;
+  bool in_place;  // a positional argument, which is read too
+};
+
+std::vector<WrittenOperand> written_operands(const OverloadForm& form,
+                                             const OpSchema& op) {
+  std::vector<WrittenOperand> out;
+  for (const OverloadForm::Write& write : form.writes) {
+    const ArgumentSchema& argument = op.function->arguments()[write.argument];
+    const auto* tensor = std::get_if<TensorArg>(&op.args[write.argument]);
+    if (tensor == nullptr || tensor->operand == TensorArg::kNone) continue;
+    out.push_back({index(tensor->operand), write.result,
+                   !argument.keyword_only});
+  }
+  return out;
+}
+
+void check_writes(const OpSchema& op, const OpSchema& functional,
+                  const std::vector<WrittenOperand>& writes) {
+  if (op.function->has_tag("inplace_view")) return;
+  for (const WrittenOperand& write : writes) {
+    if (write.result >= functional.outputs.size()) continue;
+    const TensorMeta& made = functional.outputs[write.result];
+    const TensorMeta& written = op.inputs[write.operand];
+    if (made.shape() != written.shape()) {
+      call_error("a result of " + to_string(made) + " is written to " +
+                 to_string(written));
+    }
+    if (!can_write(made.dtype(), written.dtype())) {
+      call_error("a result of dtype " + std::string(to_string(made.dtype())) +
+                 " cannot be written to " +
+                 std::string(to_string(written.dtype())));
+    }
+  }
+}
+
+// The functional space, its operands put where the mutating call has them.
+IndexSpace placed(const OpSchema& op, IndexSpace from,
+                  const std::vector<std::size_t>& kept,
+                  const std::vector<WrittenOperand>& writes) {
+  IndexSpace space;
+  space.factors = std::move(from.factors);
+  space.outputs = from.outputs;
+  space.outputs_without = from.outputs_without;
+  space.local_arguments = std::move(from.local_arguments);
+  space.program = std::move(from.program);
+  space.flops_per_point = from.flops_per_point;
+  space.is_free = from.is_free;
+  space.is_random = from.is_random;
+  space.inputs.resize(op.inputs.size());
+  space.inputs_without.resize(op.inputs.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    space.inputs[kept[i]] = from.inputs[i];
+    space.inputs_without[kept[i]] = from.inputs_without[i];
+  }
+  const auto out = [&](std::size_t operand, std::size_t result) {
+    space.inputs[operand] = from.outputs[result];
+    space.inputs_without[operand] = from.outputs_without[result];
+    for (Without& without : space.inputs_without[operand]) {
+      if (without.is_forbidden()) without = Without::same();
+    }
+  };
+  for (const WrittenOperand& write : writes) {
+    if (!write.in_place) out(write.operand, write.result);
+  }
+  for (const Linearity& linearity : from.linearities) {
+    Linearity own;
+    own.inputs.resize(op.inputs.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      own.inputs[kept[i]] = linearity.inputs[i];
+    }
+    for (const WrittenOperand& write : writes) {
+      if (!write.in_place) {
+        own.inputs[write.operand] = linearity.outputs[write.result];
+      }
+    }
+    own.outputs = linearity.outputs;
+    space.linearities.push_back(std::move(own));
+  }
+  return space;
+}
+
+// What is written in place stays where it is: in and out are laid out alike.
+void keep_in_place(IndexSpace& space, const WrittenOperand& write) {
+  const std::size_t i = write.operand;
+  const std::size_t o = write.result;
+  std::erase_if(space.linearities, [&](const Linearity& linearity) {
+    return linearity.inputs[i] != linearity.outputs[o];
+  });
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const auto factor = static_cast<int>(f);
+    const Without without = space.outputs_without[o][f];
+    const bool changes =
+        space.inputs[i].holds(factor) != space.outputs[o].holds(factor) ||
+        (!space.outputs[o].holds(factor) && !without.is_forbidden() &&
+         without != space.inputs_without[i][f]);
+    if (!changes) continue;
+    space.factors[f].kind = FactorKind::kBlocked;
+    space.factors[f].program = ProgramUse::kNever;
+    space.factors[f].reason = "the tensor written in place lacks it";
+  }
+}
+
+}  // namespace
+
+Result<IndexSpace> derived_space(const OpLibrary& library,
+                                 const OverloadForm& form, const OpRow& row,
+                                 const OpSchema& op) {
+  std::vector<std::size_t> kept;
+  SP_ASSIGN(OpSchema functional, rebind(op, form.functional, kept));
+  const std::vector<WrittenOperand> writes = written_operands(form, op);
+  if (row.name.empty()) {
+    // Known by its tag alone: the results are what is written.
+    functional.outputs = op.outputs;
+  } else {
+    SP_ASSIGN(auto results, library.infer_results(functional));
+    set_results(functional, std::move(results));
+    try {
+      check_writes(op, functional, writes);
+    } catch (const CallError& error) {
+      return fail(ErrorCode::kShapeMismatch,
+                  "`" + op.name() + "` does not take these operands: " +
+                      error.message);
+    }
+  }
+  SP_ASSIGN(IndexSpace from, bound_space(library, row, functional));
+  const std::vector<TensorMeta> made = functional.outputs;
+  IndexSpace space = placed(op, std::move(from), kept, writes);
+  space.seal();
+  const bool moves = op.function->has_tag("inplace_view");
+  for (const WrittenOperand& write : writes) {
+    if (write.in_place && !moves && write.result < space.outputs.size()) {
+      keep_in_place(space, write);
+    }
+  }
+  // The cast to what is written must keep a partial as well.
+  std::erase_if(space.linearities, [&](const Linearity& linearity) {
+    for (const WrittenOperand& write : writes) {
+      if (write.result >= made.size() || !linearity.outputs[write.result]) {
+        continue;
+      }
+      if (!cast_keeps(*linearity.outputs[write.result],
+                      made[write.result].dtype(),
+                      op.inputs[write.operand].dtype())) {
+        return true;
+      }
+    }
+    return false;
+  });
+  space.outputs.resize(op.outputs.size());
+  space.outputs_without.resize(op.outputs.size());
+  for (Linearity& linearity : space.linearities) {
+    linearity.outputs.resize(op.outputs.size());
+  }
+  space.seal();
+  return space;
+}
+
+}  // namespace shardprop

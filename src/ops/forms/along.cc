@@ -1,0 +1,77 @@
+// Operators that run over one dim and treat every other alike, and those that
+// cut one dim up.
+
+#include "ops/forms/forms.h"
+
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+BoundForm bind_along(const OpCall& call, const std::string& argument,
+                     int results, FactorKind kind) {
+  const TensorMeta& first = call.first();
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(first.shape());
+  const int dim = call.dim(argument, first.rank());
+  if (first.rank() > 0) {
+    b.block(whole.dims[index(dim)],
+            "`" + argument + "` of " + call.op().name() + " runs over it",
+            kind);
+  }
+  for (const TensorMeta& input : call.op().inputs) {
+    require(input.shape() == first.shape(), "the operands differ in shape");
+    b.input(whole);
+  }
+  for (int i = 0; i < results; ++i) b.output(whole);
+  return b.bound();
+}
+
+BoundForm bind_cut(const OpCall& call, const SizesOf& sizes, bool copies) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar cannot be cut");
+  const int dim = call.dim("dim", self.rank());
+  const std::vector<std::int64_t> pieces = sizes(call, self.size(dim));
+  // More pieces than any program has; each costs memory.
+  require(pieces.size() <= 65536, "too many pieces");
+  std::int64_t sum = 0;
+  for (const std::int64_t size : pieces) {
+    require(size >= 0, "a piece has a negative size");
+    sum = add_sizes(sum, size);
+  }
+  require(sum == self.size(dim), "the pieces do not add up to the dim");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);
+  for (const std::int64_t size : pieces) {
+    whole.dims[index(dim)] =
+        b.blocked(size, "it is cut up", FactorKind::kSegmented);
+    BoundResult result;
+    if (!copies) result.strides = self.strides();
+    b.output(whole, std::move(result));
+  }
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition along(std::string_view dim_argument, int results,
+                   FactorKind kind) {
+  return OpDefinition(
+      "along(" + std::string(dim_argument) + ")",
+      [argument = std::string(dim_argument), results,
+       kind](const OpCall& call) {
+        return bind_along(call, argument, results, kind);
+      });
+}
+
+OpDefinition cut_up(std::string name, SizesOf sizes, bool copies) {
+  return OpDefinition(std::move(name),
+                      [sizes = std::move(sizes), copies](const OpCall& call) {
+                        return bind_cut(call, sizes, copies);
+                      })
+      .passes();
+}
+
+}  // namespace shardprop

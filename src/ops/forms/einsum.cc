@@ -1,0 +1,316 @@
+// Factor notation: one term per tensor operand, a letter per factor.
+
+#include "ops/forms/forms.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr std::string_view kLeading = "...";
+
+struct Term {
+  std::vector<std::string> dims;  // letters of each dim; "..." for leading dims
+  bool is_added = false;
+};
+
+struct Notation {
+  std::vector<Term> inputs;
+  std::vector<Term> outputs;
+  std::string blocked;
+};
+
+[[noreturn]] void bad_notation(std::string_view text) {
+  throw InternalError("not factor notation: " + std::string(text));
+}
+
+Term parse_term(std::string_view text, std::string& blocked) {
+  Term term;
+  bool grouped = false;
+  bool bracketed = false;
+  std::string group;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '+' && i == 0) {
+      term.is_added = true;
+    } else if (c == '(' && !grouped) {
+      grouped = true;
+      group.clear();
+    } else if (c == ')' && grouped) {
+      grouped = false;
+      term.dims.push_back(group);
+    } else if (c == '[' && !bracketed) {
+      bracketed = true;
+    } else if (c == ']' && bracketed) {
+      bracketed = false;
+    } else if (text.substr(i, 3) == kLeading && !grouped) {
+      term.dims.emplace_back(kLeading);
+      i += 2;
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      if (bracketed) blocked += c;
+      if (grouped) {
+        group += c;
+      } else {
+        term.dims.emplace_back(1, c);
+      }
+    } else {
+      bad_notation(text);
+    }
+  }
+  if (grouped || bracketed) bad_notation(text);
+  return term;
+}
+
+std::vector<Term> parse_terms(std::string_view text, std::string& blocked) {
+  std::vector<Term> terms;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    terms.push_back(parse_term(text.substr(0, comma), blocked));
+    if (comma == std::string_view::npos) return terms;
+    text = text.substr(comma + 1);
+  }
+}
+
+Notation parse_notation(std::string_view text) {
+  const std::size_t arrow = text.find("->");
+  if (arrow == std::string_view::npos) bad_notation(text);
+  Notation notation;
+  notation.inputs = parse_terms(text.substr(0, arrow), notation.blocked);
+  notation.outputs = parse_terms(text.substr(arrow + 2), notation.blocked);
+  return notation;
+}
+
+// Letters and leading dims bound to factors while operands are read.
+class Binder {
+ public:
+  Binder(SpaceBuilder& builder, std::string_view blocked)
+      : b_(builder), blocked_(blocked) {}
+
+  Operand input(const Term& term, const TensorMeta& meta) {
+    const auto rank = index(meta.rank());
+    const bool has_leading =
+        std::count(term.dims.begin(), term.dims.end(), kLeading) > 0;
+    // An added term broadcasts: it may lack its leading dims.
+    const std::size_t dropped =
+        term.is_added && rank < term.dims.size() ? term.dims.size() - rank : 0;
+    const auto named =
+        static_cast<int>(term.dims.size() - dropped) - (has_leading ? 1 : 0);
+    const int leading = meta.rank() - named;
+    if (leading < 0 || (leading > 0 && !has_leading)) {
+      call_error(to_string(meta) + " does not have " + std::to_string(named) +
+                 (has_leading ? " or more dims" : " dims"));
+    }
+    Operand operand;
+    int dim = 0;
+    for (std::size_t at = dropped; at < term.dims.size(); ++at) {
+      const std::string& letters = term.dims[at];
+      if (letters == kLeading) {
+        for (int i = 0; i < leading; ++i) {
+          operand.dims.push_back(bind_leading(leading - i, meta.size(dim++)));
+        }
+      } else {
+        operand.dims.push_back(
+            bind_dim(letters, meta.size(dim++), term.is_added));
+      }
+    }
+    return operand;
+  }
+
+  // Every letter is bound by now.
+  Operand output(const Term& term) const {
+    Operand operand;
+    for (const std::string& letters : term.dims) {
+      if (letters == kLeading) {
+        for (auto it = leading_.rbegin(); it != leading_.rend(); ++it) {
+          operand.dims.push_back(it->second);
+        }
+        continue;
+      }
+      DimFactors factors;
+      for (const char letter : letters) append(factors, letter);
+      operand.dims.push_back(std::move(factors));
+    }
+    return operand;
+  }
+
+ private:
+  void append(DimFactors& factors, char letter) const {
+    const auto found = letters_.find(letter);
+    if (found == letters_.end()) call_error("a size of the result is unknown");
+    for (const FactorId id : found->second) factors.push_back(id);
+  }
+
+  // Leading dims are aligned on the right, as in broadcasting.
+  DimFactors bind_leading(int from_right, std::int64_t size) {
+    DimFactors& known = leading_[from_right];
+    if (size == 1) return {};
+    if (known.empty()) known = b_.dim(size, '.');
+    require(b_.space.size(known) == size, "leading dims do not broadcast");
+    return known;
+  }
+
+  DimFactors bind_dim(const std::string& letters, std::int64_t size,
+                      bool may_broadcast) {
+    // Of a dim of several letters, at most one may be unknown so far.
+    std::int64_t known = 1;
+    char unknown = 0;
+    for (const char letter : letters) {
+      const auto it = letters_.find(letter);
+      if (it != letters_.end()) {
+        known = multiply_sizes(known, b_.space.size(it->second));
+      } else {
+        unknown = letter;
+      }
+    }
+    if (unknown != 0) {
+      const std::int64_t rest = known == 0 ? 0 : size / known;
+      DimFactors factors = b_.dim(rest, unknown);
+      if (blocked_.find(unknown) != std::string_view::npos) {
+        b_.block(factors, "the operator runs over it");
+      }
+      letters_[unknown] = factors;
+      known *= rest;
+    }
+    if (known != size) {
+      if (may_broadcast && size == 1) return {};
+      call_error("a dim of size " + std::to_string(size) +
+                 " does not match the " + std::to_string(known) +
+                 " that other operands have");
+    }
+    DimFactors factors;
+    for (const char letter : letters) append(factors, letter);
+    return factors;
+  }
+
+  SpaceBuilder& b_;
+  std::string_view blocked_;
+  std::map<char, DimFactors> letters_;
+  std::map<int, DimFactors> leading_;  // from the right
+};
+
+// Single letters first, so that dims of several letters find their sizes; added
+// terms last, since a dim of 1 in them says nothing of its letter.
+int binding_place(const Term& term) {
+  if (term.is_added) return 2;
+  return std::all_of(term.dims.begin(), term.dims.end(),
+                     [](const std::string& dim) {
+                       return dim.size() == 1 || dim == kLeading;
+                     })
+             ? 0
+             : 1;
+}
+
+// The terms of the tensor arguments that are there, by operand.
+std::vector<const Term*> terms_of(const Notation& notation,
+                                  const OpSchema& op) {
+  std::vector<const Term*> terms;
+  std::size_t declared = 0;
+  const auto& arguments = op.function->arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_tensor()) continue;
+    if (declared == notation.inputs.size()) break;
+    const Term& term = notation.inputs[declared++];
+    const auto* tensor = std::get_if<TensorArg>(&op.args[i]);
+    if (tensor == nullptr || tensor->operand == TensorArg::kNone) continue;
+    terms.push_back(&term);
+  }
+  require(terms.size() == op.inputs.size(),
+          "a tensor stands where a number should");
+  return terms;
+}
+
+BoundForm bind(const Notation& notation, const OpCall& call) {
+  const OpSchema& op = call.op();
+  SpaceBuilder b;
+  Binder binder(b, notation.blocked);
+  const std::vector<const Term*> terms = terms_of(notation, op);
+  b.space.inputs.resize(terms.size());
+  std::vector<std::size_t> order(terms.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     return binding_place(*terms[a]) < binding_place(*terms[b]);
+                   });
+  for (const std::size_t i : order) {
+    b.space.inputs[i] = binder.input(*terms[i], op.inputs[i]);
+  }
+  for (const Term& term : notation.outputs) b.output(binder.output(term));
+
+  IndexSpace& space = b.space;
+  space.seal();
+  const Without sum = Without::partial(ReduceOp::kSum);
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    bool summed = true;
+    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+      if (space.outputs[o].holds(static_cast<int>(f))) {
+        summed = false;
+      } else {
+        space.outputs_without[o][f] = sum;
+      }
+    }
+    // A term beside the product must not be counted once per rank.
+    for (std::size_t i = 0; summed && i < space.inputs.size(); ++i) {
+      if (terms[i]->is_added && !space.inputs[i].holds(static_cast<int>(f))) {
+        space.inputs_without[i][f] = sum;
+      }
+    }
+  }
+  space.flops_per_point = 2;
+  return b.bound();
+}
+
+// A product is linear in each factor: sums go with the sums of what is added,
+// averages with its averages or with it as it is.
+void product_linearities(const Notation& notation, const OpCall& call,
+                         IndexSpace& space) {
+  const std::vector<const Term*> terms = terms_of(notation, call.op());
+  const bool any_added =
+      std::any_of(terms.begin(), terms.end(),
+                  [](const Term* term) { return term->is_added; });
+  const auto add = [&](std::size_t factor, ReduceOp kind, bool with_added) {
+    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+    inputs[factor] = kind;
+    for (std::size_t j = 0; with_added && j < inputs.size(); ++j) {
+      if (terms[j]->is_added) inputs[j] = kind;
+    }
+    add_linearity(call, space, std::move(inputs),
+                  std::vector<std::optional<ReduceOp>>(space.outputs.size(),
+                                                       kind));
+  };
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (!terms[i]->is_added) add(i, ReduceOp::kSum, true);
+  }
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i]->is_added) continue;
+    add(i, ReduceOp::kAvg, false);
+    if (any_added) add(i, ReduceOp::kAvg, true);
+  }
+}
+
+}  // namespace
+
+OpDefinition einsum(std::string_view text) {
+  const auto notation = std::make_shared<const Notation>(parse_notation(text));
+  return OpDefinition(
+             std::string(text),
+             [notation](const OpCall& call) { return bind(*notation, call); })
+      .refine("", [notation](const OpCall& call, IndexSpace& space) {
+        product_linearities(*notation, call, space);
+      });
+}
+
+OpDefinition einsum(std::string name,
+                    std::function<std::string(const OpCall&)> notation) {
+  return OpDefinition(std::move(name),
+                      [notation](const OpCall& call) {
+                        return bind(parse_notation(notation(call)), call);
+                      })
+      .refine("", [notation](const OpCall& call, IndexSpace& space) {
+        product_linearities(parse_notation(notation(call)), call, space);
+      });
+}
+
+}  // namespace shardprop

@@ -1,0 +1,176 @@
+// Pointwise operators, and the factories and reductions that are close to them.
+
+#include "ops/forms/forms.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+BoundForm bind_pointwise(const OpCall& call, int results) {
+  const std::vector<TensorMeta>& inputs = call.op().inputs;
+  require(!inputs.empty(), "no operand is a tensor");
+  Dims shape;
+  for (const TensorMeta& input : inputs) {
+    shape = broadcast(shape, input.shape());
+  }
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(shape);
+  for (const TensorMeta& input : inputs) {
+    b.input(b.aligned(whole, input.shape()));
+  }
+  for (int i = 0; i < results; ++i) b.output(whole);
+  return b.bound();
+}
+
+BoundForm bind_into(const OpCall& call, const std::string& argument) {
+  const TensorMeta& self = call.tensor(argument);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  for (const TensorMeta& input : call.op().inputs) {
+    require(broadcast(self.shape(), input.shape()) == self.shape(),
+            "an operand does not broadcast into `" + argument + "`");
+    b.input(b.aligned(whole, input.shape()));
+  }
+  b.output(whole, {.strides = self.strides(), .dtype = self.dtype()});
+  return b.bound();
+}
+
+BoundForm bind_same_shape(const OpCall& call, int results) {
+  const TensorMeta& first = call.first();
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(first.shape());
+  for (const TensorMeta& input : call.op().inputs) {
+    b.input(input.shape() == first.shape() ? whole
+                                           : SpaceBuilder::whole(input.rank()));
+  }
+  for (int i = 0; i < results; ++i) b.output(whole);
+  return b.bound();
+}
+
+// The strides of what is left of a dense tensor laid out in the order of self.
+Dims kept_strides(const TensorMeta& self, const std::vector<bool>& gone,
+                  bool keepdim, DType dtype) {
+  Dims shape = self.shape();
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    if (gone[i]) shape[i] = 1;
+  }
+  // A dim that keeps its place with size 1 still orders the strides.
+  const TensorMeta kept = dense_like(self, shape, dtype);
+  Dims strides;
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    if (!gone[i] || keepdim) strides.push_back(kept.strides()[i]);
+  }
+  return strides;
+}
+
+BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
+                         int results) {
+  const TensorMeta& self = call.first();
+  std::vector<int> dims = call.dims(call.has("dims") ? "dims" : "dim",
+                                    self.rank());
+  const bool keepdim = call.boolean_or("keepdim", false);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  for (const TensorMeta& input : call.op().inputs) {
+    b.input(b.aligned(whole, input.shape()));
+  }
+  std::vector<bool> gone(self.shape().size(), false);
+  for (const int dim : dims) gone[index(dim)] = true;
+  Operand output;
+  DimFactors reduced;
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    if (!gone[i]) {
+      output.dims.push_back(whole.dims[i]);
+      continue;
+    }
+    if (keepdim) output.dims.emplace_back();
+    for (const FactorId id : whole.dims[i]) reduced.push_back(id);
+  }
+  const Dims strides = kept_strides(self, gone, keepdim, self.dtype());
+  for (int i = 0; i < results; ++i) b.output(output, {.strides = strides});
+  if (!reduce) {
+    b.block(reduced, "`dim` of " + call.op().name() + " runs over it");
+  }
+  for (int i = 0; reduce && i < results; ++i) {
+    b.without(i, reduced, Without::partial(*reduce));
+  }
+  return b.bound();
+}
+
+// Sums and averages are linear; the other reductions commute with themselves.
+void reduction_linearities(const OpCall& call, IndexSpace& space,
+                           ReduceOp reduce) {
+  const bool linear = reduce == ReduceOp::kSum || reduce == ReduceOp::kAvg;
+  for (const ReduceOp kind : kAllReduceOps) {
+    const bool passes =
+        linear ? kind == ReduceOp::kSum || kind == ReduceOp::kAvg
+               : kind == reduce;
+    if (passes) add_single_linearity(call, space, 0, kind, kind);
+  }
+}
+
+BoundForm bind_factory(const OpCall& call, const std::string& argument) {
+  SpaceBuilder b;
+  for (const TensorMeta& input : call.op().inputs) {
+    b.input(SpaceBuilder::whole(input.rank()));
+  }
+  const std::vector<std::int64_t> sizes =
+      argument.empty() ? std::vector<std::int64_t>{} : call.integers(argument);
+  for (const std::int64_t size : sizes) {
+    require(size >= 0, "a size is negative");
+  }
+  b.output(b.per_dim(dims_of(sizes)));
+  return b.bound();
+}
+
+}  // namespace
+
+Dims dims_of(std::span<const std::int64_t> sizes) {
+  return Dims(sizes.begin(), sizes.end());
+}
+
+OpDefinition pointwise(int results) {
+  return OpDefinition("pointwise()",
+                      [results](const OpCall& call) {
+                        return bind_pointwise(call, results);
+                      })
+      .elementwise();
+}
+
+OpDefinition pointwise_into(std::string_view argument) {
+  return OpDefinition("pointwise_into(" + std::string(argument) + ")",
+                      [name = std::string(argument)](const OpCall& call) {
+                        return bind_into(call, name);
+                      });
+}
+
+OpDefinition same_shape(int results) {
+  return OpDefinition("same_shape()", [results](const OpCall& call) {
+    return bind_same_shape(call, results);
+  });
+}
+
+OpDefinition reduction(std::optional<ReduceOp> op, int results) {
+  OpDefinition form(
+      "reduction(" + (op ? std::string(to_string(*op)) : std::string()) + ")",
+      [op, results](const OpCall& call) {
+        return bind_reduction(call, op, results);
+      });
+  if (!op) return form;
+  return std::move(form).refine(
+      "", [reduce = *op](const OpCall& call, IndexSpace& space) {
+        reduction_linearities(call, space, reduce);
+      });
+}
+
+OpDefinition factory(std::string_view shape_argument) {
+  OpDefinition form("factory(" + std::string(shape_argument) + ")",
+                    [name = std::string(shape_argument)](const OpCall& call) {
+                      return bind_factory(call, name);
+                    });
+  if (shape_argument.empty()) return form;
+  return std::move(form).local_shape(shape_argument);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,155 @@
+#include <shardprop/ops/op_definition.h>
+
+#include "ops/op_call.h"
+#include "ops/program_text.h"
+
+#include <utility>
+
+namespace shardprop {
+
+OpDefinition::OpDefinition(std::string text, Bind bind)
+    : text_(std::move(text)), bind_(std::move(bind)) {}
+
+OpDefinition OpDefinition::say(std::string_view text) && {
+  text_ += '.';
+  text_ += text;
+  return std::move(*this);
+}
+
+OpDefinition OpDefinition::typed(TypeOf type) && {
+  type_ = std::move(type);
+  return std::move(*this);
+}
+
+OpDefinition OpDefinition::typed(DType dtype) && {
+  return std::move(*this).typed(
+      [dtype](const OpCall&, std::size_t) { return dtype; });
+}
+
+OpDefinition OpDefinition::promoted() && {
+  return std::move(*this).typed(
+      [](const OpCall& call, std::size_t) { return promoted_dtype(call); });
+}
+
+OpDefinition OpDefinition::floating() && {
+  return std::move(*this).typed([](const OpCall& call, std::size_t) {
+    return to_floating(promoted_dtype(call));
+  });
+}
+
+OpDefinition OpDefinition::boolean() && {
+  return std::move(*this).typed(DType::kBool);
+}
+
+OpDefinition OpDefinition::of(std::string_view argument) && {
+  return std::move(*this).typed(
+      [name = std::string(argument)](const OpCall& call, std::size_t) {
+        return call.tensor(name).dtype();
+      });
+}
+
+OpDefinition OpDefinition::strided(StridesOf strides) && {
+  strides_ = std::move(strides);
+  return std::move(*this);
+}
+
+OpDefinition OpDefinition::elementwise() && {
+  return std::move(*this).strided(
+      [](const OpCall& call, const Dims&, DType dtype) {
+        return shardprop::elementwise(call.op().inputs, dtype).strides();
+      });
+}
+
+OpDefinition OpDefinition::like(std::string_view argument) && {
+  return std::move(*this).strided([name = std::string(argument)](
+                                      const OpCall& call, const Dims& shape,
+                                      DType dtype) {
+    return dense_like(call.tensor(name), shape, dtype).strides();
+  });
+}
+
+OpDefinition OpDefinition::refine(std::string name, Refine refine) && {
+  refinements_.push_back(std::move(refine));
+  if (name.empty()) return std::move(*this);
+  return std::move(*this).say(name);
+}
+
+OpDefinition OpDefinition::random() && {
+  return std::move(*this).refine(
+      "random()",
+      [](const OpCall&, IndexSpace& space) { space.is_random = true; });
+}
+
+OpDefinition OpDefinition::free() && {
+  return std::move(*this).refine(
+      "", [](const OpCall&, IndexSpace& space) { space.is_free = true; });
+}
+
+OpDefinition OpDefinition::flops(double per_point) && {
+  return std::move(*this).refine(
+      "", [per_point](const OpCall&, IndexSpace& space) {
+        space.flops_per_point = per_point;
+      });
+}
+
+OpDefinition OpDefinition::local_shape(std::string_view argument,
+                                       int output) && {
+  return std::move(*this).refine(
+      "", [name = std::string(argument), output](const OpCall& call,
+                                                 IndexSpace& space) {
+        LocalArgument local{name, true, {}};
+        const int rank = call.op().outputs[index(output)].rank();
+        for (int dim = 0; dim < rank; ++dim) {
+          local.values.push_back(RankScalar::output_size(output, dim));
+        }
+        space.local_arguments.push_back(std::move(local));
+      });
+}
+
+OpDefinition OpDefinition::blocked(std::string_view dims) && {
+  return std::move(*this).refine(
+      "blocked(" + std::string(dims) + ")",
+      [name = std::string(dims)](const OpCall& call, IndexSpace& space) {
+        for (const int dim : call.dims(name, call.first().rank())) {
+          for (const FactorId id : space.inputs[0].dims[index(dim)]) {
+            space.factor(id).kind = FactorKind::kBlocked;
+            space.factor(id).reason = "`" + name + "` of " +
+                                      call.op().name() + " runs over it";
+          }
+        }
+      });
+}
+
+OpDefinition OpDefinition::nonempty() && {
+  return std::move(*this).refine("", [](const OpCall&, IndexSpace& space) {
+    for (Factor& factor : space.factors) factor.nonempty = true;
+  });
+}
+
+namespace {
+
+std::shared_ptr<const ProgramText> parsed(std::string_view text) {
+  auto program = parse_program(text);
+  if (!program) throw InternalError(program.error().message);
+  return std::make_shared<const ProgramText>(*std::move(program));
+}
+
+}  // namespace
+
+OpDefinition OpDefinition::decomposed(std::string_view text) && {
+  program_ = parsed(text);
+  per_rank_ = false;
+  return std::move(*this).say("decomposed()");
+}
+
+OpDefinition OpDefinition::per_rank(std::string_view text) && {
+  program_ = parsed(text);
+  per_rank_ = true;
+  return std::move(*this).say("per_rank()");
+}
+
+OpDefinition custom(std::string name, OpDefinition::Bind bind) {
+  return OpDefinition(std::move(name), std::move(bind));
+}
+
+}  // namespace shardprop

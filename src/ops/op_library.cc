@@ -1,0 +1,355 @@
+#include <shardprop/ops/op_library.h>
+
+#include "base/edit_distance.h"
+#include "base/try.h"
+#include "ops/bound_call.h"
+#include "ops/definitions/families.h"
+#include "ops/overload_form.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace shardprop {
+
+// The generated table: one declaration a line, sorted by qualified name.
+extern const std::string_view kAtenSchemas;
+
+namespace {
+
+struct TableLine {
+  std::string_view name;  // aten::add.Tensor
+  std::string_view declaration;
+  std::string_view tags;
+};
+
+std::vector<TableLine> index_table() {
+  std::vector<TableLine> lines;
+  std::string_view rest = kAtenSchemas;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t tab = std::min(line.find('\t'), line.size());
+    lines.push_back({line.substr(0, line.find('(')), line.substr(0, tab),
+                     line.substr(std::min(tab + 1, line.size()))});
+  }
+  return lines;
+}
+
+const std::vector<TableLine>& table() {
+  static const std::vector<TableLine> kLines = index_table();
+  return kLines;
+}
+
+// "aten.mm.default" of "torch.ops.aten.mm.default", "aten::mm" or "aten.mm".
+std::string canonical(std::string_view name) {
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (name.substr(0, kPrefix.size()) == kPrefix) {
+    name.remove_prefix(kPrefix.size());
+  }
+  std::string out(name);
+  if (const std::size_t colons = out.find("::"); colons != std::string::npos) {
+    out.replace(colons, 2, ".");
+  }
+  if (std::count(out.begin(), out.end(), '.') == 1) out += ".default";
+  return out;
+}
+
+// "aten::add.Tensor" of "aten.add.Tensor", "aten::mm" of "aten.mm.default".
+std::string qualified(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return std::string(name);
+  std::string out(name.substr(0, dot));
+  out += "::";
+  std::string_view rest = name.substr(dot + 1);
+  constexpr std::string_view kDefault = ".default";
+  if (rest.size() > kDefault.size() &&
+      rest.substr(rest.size() - kDefault.size()) == kDefault) {
+    rest.remove_suffix(kDefault.size());
+  }
+  out += rest;
+  return out;
+}
+
+const TableLine* find_line(std::string_view name) {
+  const std::string wanted = qualified(name);
+  const std::vector<TableLine>& lines = table();
+  const auto found =
+      std::lower_bound(lines.begin(), lines.end(), wanted,
+                       [](const TableLine& line, const std::string& key) {
+                         return line.name < key;
+                       });
+  return found != lines.end() && found->name == wanted ? &*found : nullptr;
+}
+
+}  // namespace
+
+struct OpLibrary::Body {
+  std::vector<std::shared_ptr<const OpRow>> rows;
+  std::unordered_map<std::string_view, const OpRow*> rows_by_name;
+  // The row of what is tagged pointwise and has no row of its own.
+  std::shared_ptr<const OpRow> tagged_pointwise;
+  // Declarations beside those of the table.
+  std::map<std::string, std::shared_ptr<const FunctionSchema>> declared;
+
+  // What was looked up so far.
+  mutable std::mutex mutex;
+  mutable std::unordered_map<std::string,
+                             std::shared_ptr<const FunctionSchema>>
+      parsed;
+  mutable std::unordered_map<std::string, std::shared_ptr<const OverloadForm>>
+      forms;
+
+  void add(std::shared_ptr<const OpRow> row) {
+    const auto old = rows_by_name.find(row->name);
+    if (old != rows_by_name.end()) {
+      const OpRow* replaced = old->second;
+      rows_by_name.erase(old);
+      std::erase_if(rows, [&](const auto& r) { return r.get() == replaced; });
+    }
+    rows_by_name.emplace(row->name, row.get());
+    rows.push_back(std::move(row));
+  }
+  const OpRow* find(std::string_view name) const {
+    const auto found = rows_by_name.find(name);
+    return found == rows_by_name.end() ? nullptr : found->second;
+  }
+  // The row of an overload or else of its operator.
+  const OpRow* own_row(const FunctionSchema& function) const {
+    if (const OpRow* exact = find(function.name())) return exact;
+    const std::string_view name = function.name();
+    return find(name.substr(0, name.rfind('.')));
+  }
+};
+
+OpLibrary::OpLibrary(std::unique_ptr<Body> body) : body_(std::move(body)) {}
+OpLibrary::~OpLibrary() = default;
+
+std::shared_ptr<const OpLibrary> OpLibrary::standard() {
+  auto body = std::make_unique<Body>();
+  for (OpRow& row : standard_rows()) {
+    body->add(std::make_shared<const OpRow>(std::move(row)));
+  }
+  body->tagged_pointwise = std::make_shared<const OpRow>(
+      OpRow{"", pointwise().promoted(), "pointwise", "by its tag"});
+  return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));
+}
+
+Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
+    Addition addition) const {
+  auto body = std::make_unique<Body>();
+  body->tagged_pointwise = body_->tagged_pointwise;
+  body->declared = body_->declared;
+  for (const auto& row : body_->rows) body->add(row);
+  if (!addition.declaration.empty()) {
+    SP_ASSIGN(FunctionSchema schema,
+              FunctionSchema::parse(addition.declaration, addition.tags));
+    if (body->declared.contains(schema.name()) ||
+        find_line(schema.name()) != nullptr) {
+      return fail(ErrorCode::kOpRegistered,
+                  "`" + schema.name() + "` is already declared",
+                  "choose a namespace of your own");
+    }
+    if (addition.name.empty()) addition.name = schema.name();
+    auto shared = std::make_shared<const FunctionSchema>(std::move(schema));
+    body->declared.emplace(shared->name(), shared);
+  }
+  if (addition.definition) {
+    const std::string name = addition.name;
+    body->add(std::make_shared<const OpRow>(
+        OpRow{std::move(addition.name), *std::move(addition.definition),
+              std::move(addition.family), std::move(addition.note)}));
+    std::shared_ptr<const OpLibrary> made(new OpLibrary(std::move(body)));
+    if (made->find(name) == nullptr && made->overloads(name).empty()) {
+      return fail(ErrorCode::kUnknownOperator,
+                  "`" + name + "` is not a declared operator",
+                  made->suggest(name));
+    }
+    return made;
+  }
+  return std::shared_ptr<const OpLibrary>(new OpLibrary(std::move(body)));
+}
+
+std::shared_ptr<const FunctionSchema> OpLibrary::find(
+    std::string_view name) const {
+  std::string key = canonical(name);
+  if (const auto own = body_->declared.find(key);
+      own != body_->declared.end()) {
+    return own->second;
+  }
+  const std::scoped_lock lock(body_->mutex);
+  if (const auto known = body_->parsed.find(key);
+      known != body_->parsed.end()) {
+    return known->second;
+  }
+  const TableLine* line = find_line(key);
+  if (line == nullptr) return nullptr;
+  auto schema = FunctionSchema::parse(line->declaration, line->tags);
+  if (!schema) {
+    throw InternalError("the table of operators has a line that does not parse: " +
+                        std::string(line->declaration));
+  }
+  auto shared = std::make_shared<const FunctionSchema>(*std::move(schema));
+  body_->parsed.emplace(std::move(key), shared);
+  return shared;
+}
+
+std::vector<std::string> OpLibrary::names() const {
+  std::vector<std::string> all;
+  all.reserve(table().size());
+  for (const TableLine& line : table()) all.push_back(canonical(line.name));
+  for (const auto& [name, schema] : body_->declared) all.push_back(name);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::vector<std::string> OpLibrary::overloads(std::string_view packet) const {
+  std::vector<std::string> out;
+  const auto add = [&](std::string name) {
+    const std::string_view view = name;
+    if (view.substr(0, view.rfind('.')) != packet) return;
+    const auto function = find(name);
+    if (!function->is_mutating()) out.push_back(std::move(name));
+  };
+  const std::string prefix = qualified(packet);
+  for (auto line = std::lower_bound(
+           table().begin(), table().end(), prefix,
+           [](const TableLine& l, const std::string& key) { return l.name < key; });
+       line != table().end() && line->name.starts_with(prefix); ++line) {
+    add(canonical(line->name));
+  }
+  for (const auto& [name, schema] : body_->declared) add(name);
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
+    const bool first = a.ends_with(".default");
+    const bool second = b.ends_with(".default");
+    return first != second ? first : a < b;
+  });
+  return out;
+}
+
+std::string OpLibrary::suggest(std::string_view unknown) const {
+  const std::string wanted = canonical(unknown);
+  const std::vector<std::string> all = names();
+  // Overloads of the same operator are what most people meant.
+  const std::string packet = wanted.substr(0, wanted.rfind('.') + 1);
+  std::string others;
+  for (const std::string& name : all) {
+    if (packet.size() > 1 && name.compare(0, packet.size(), packet) == 0) {
+      others += (others.empty() ? "`" : ", `") + name + '`';
+    }
+  }
+  if (!others.empty()) return "its overloads are " + others;
+  const std::vector<std::string_view> views(all.begin(), all.end());
+  return did_you_mean(wanted, views);
+}
+
+std::vector<const OpRow*> OpLibrary::rows() const {
+  std::vector<const OpRow*> out;
+  for (const auto& row : body_->rows) out.push_back(row.get());
+  std::sort(out.begin(), out.end(), [](const OpRow* a, const OpRow* b) {
+    return a->name < b->name;
+  });
+  return out;
+}
+
+std::shared_ptr<const OverloadForm> OpLibrary::form(
+    const FunctionSchema& function) const {
+  if (!function.is_mutating()) return nullptr;
+  {
+    const std::scoped_lock lock(body_->mutex);
+    if (const auto known = body_->forms.find(function.name());
+        known != body_->forms.end()) {
+      return known->second;
+    }
+  }
+  std::shared_ptr<const OverloadForm> found;
+  if (auto form = overload_form(function, *this)) {
+    found = std::make_shared<const OverloadForm>(*std::move(form));
+  }
+  const std::scoped_lock lock(body_->mutex);
+  return body_->forms.emplace(function.name(), std::move(found)).first->second;
+}
+
+const OpRow* OpLibrary::row(const FunctionSchema& function) const {
+  if (const auto derived = form(function)) {
+    if (const OpRow* exact = body_->find(function.name())) return exact;
+    return row(*derived->functional);
+  }
+  if (const OpRow* own = body_->own_row(function)) return own;
+  return function.has_tag("pointwise") && !function.is_mutating()
+             ? body_->tagged_pointwise.get()
+             : nullptr;
+}
+
+Result<std::vector<std::optional<TensorMeta>>> OpLibrary::infer_results(
+    const OpSchema& op) const {
+  return infer(*this, op);
+}
+
+Result<std::vector<TensorMeta>> OpLibrary::infer_outputs(
+    const OpSchema& op) const {
+  SP_ASSIGN(Results results, infer(*this, op));
+  std::vector<TensorMeta> outputs;
+  for (auto& result : results) {
+    if (result) outputs.push_back(*std::move(result));
+  }
+  return outputs;
+}
+
+bool OpLibrary::infers(const FunctionSchema& function) const {
+  return shardprop::infers(*this, function);
+}
+
+Result<void> OpLibrary::check_outputs(const OpSchema& op) const {
+  return check_stated(*this, op);
+}
+
+Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
+  const OpRow* own = row(*op.function);
+  if (own == nullptr) {
+    return fail(Error{ErrorCode::kNoStrategy,
+                      "`" + op.name() + "` has no sharding rule",
+                      op.name(),
+                      {"declared as " + to_string(*op.function)},
+                      "it can only run replicated; a row of your own says how "
+                      "it may be sharded"});
+  }
+  const auto derived = form(*op.function);
+  Result<IndexSpace> space =
+      derived != nullptr && body_->find(op.function->name()) == nullptr
+          ? derived_space(*this, *derived, *own, op)
+          : bound_space(*this, *own, op);
+  if (space) return space;
+  return fail(std::move(space).error().at(op.name()));
+}
+
+void set_results(OpSchema& op, std::vector<std::optional<TensorMeta>> results) {
+  op.outputs.clear();
+  op.output_slots.clear();
+  for (auto& result : results) {
+    if (!result) {
+      op.output_slots.push_back(OpSchema::kNotProduced);
+      continue;
+    }
+    op.output_slots.push_back(static_cast<std::int32_t>(op.outputs.size()));
+    op.outputs.push_back(*std::move(result));
+  }
+}
+
+std::string_view torch_release() {
+  static const std::string_view kRelease = [] {
+    const std::string_view line =
+        kAtenSchemas.substr(0, kAtenSchemas.find('\n'));
+    const std::size_t space = line.rfind(' ');
+    std::string_view release = line.substr(space + 1);
+    if (!release.empty() && release.back() == '.') release.remove_suffix(1);
+    return release;
+  }();
+  return kRelease;
+}
+
+}  // namespace shardprop

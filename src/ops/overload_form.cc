@@ -1,0 +1,159 @@
+#include "ops/overload_form.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+bool writes(const ArgumentSchema& argument) {
+  return argument.alias && argument.alias->writes;
+}
+
+// Names that do not follow from the mutating overload's.
+struct Irregular {
+  std::string_view mutating;
+  std::string_view functional;
+};
+constexpr Irregular kIrregular[] = {
+    {"aten._native_batch_norm_legit.default",
+     "aten._native_batch_norm_legit_functional.default"},
+    {"aten._batch_norm_with_update.default",
+     "aten._batch_norm_with_update_functional.default"},
+    {"aten.normal_.default", "aten.normal_functional.default"},
+};
+
+// Overloads that may be the functional one, the likeliest first.
+std::vector<std::string> candidates(const FunctionSchema& mutating,
+                                    const OpLibrary& library) {
+  for (const Irregular& known : kIrregular) {
+    if (known.mutating == mutating.name()) {
+      return {std::string(known.functional)};
+    }
+  }
+  const std::string ns = std::string(mutating.ns()) + '.';
+  std::string base(mutating.base_name());
+  const std::string overload(mutating.overload());
+  if (!mutating.is_out()) {
+    if (base.starts_with("__i") && base.ends_with("__")) {
+      return {ns + "__" + base.substr(3) + '.' + overload};
+    }
+    if (base.back() != '_') return {};
+    base.pop_back();
+    std::vector<std::string> names = {ns + base + '.' + overload};
+    for (std::string& name : library.overloads(ns + base)) {
+      names.push_back(std::move(name));
+    }
+    return names;
+  }
+  // "dim_IntList_out", "out" and "grad_input" are out= overloads of
+  // "dim_IntList" and "default"; where the one is not named after the other,
+  // every functional overload is tried.
+  std::vector<std::string> names;
+  constexpr std::string_view kSuffix = "_out";
+  if (overload.size() > kSuffix.size() && overload.ends_with(kSuffix)) {
+    names.push_back(ns + base + '.' +
+                    overload.substr(0, overload.size() - kSuffix.size()));
+  }
+  for (std::string& name : library.overloads(ns + base)) {
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// The functional overload declares the same arguments, out= ones left out.
+bool same_arguments(const FunctionSchema& mutating,
+                    const FunctionSchema& functional) {
+  std::size_t next = 0;
+  for (const ArgumentSchema& argument : mutating.arguments()) {
+    if (writes(argument) && argument.keyword_only) continue;
+    if (next >= functional.arguments().size()) return false;
+    const ArgumentSchema& other = functional.arguments()[next++];
+    if (other.name != argument.name || other.type != argument.type ||
+        other.is_list != argument.is_list || writes(other)) {
+      return false;
+    }
+  }
+  return next == functional.arguments().size();
+}
+
+std::optional<std::size_t> written_by(const FunctionSchema& mutating,
+                                      const ArgumentSchema& result) {
+  if (!result.alias || !result.alias->writes) return std::nullopt;
+  for (std::size_t i = 0; i < mutating.arguments().size(); ++i) {
+    const ArgumentSchema& argument = mutating.arguments()[i];
+    if (writes(argument) && argument.alias->set == result.alias->set) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<OverloadForm> match(
+    const FunctionSchema& mutating,
+    std::shared_ptr<const FunctionSchema> functional) {
+  if (!same_arguments(mutating, *functional)) return std::nullopt;
+  OverloadForm form;
+  const std::size_t returned = functional->returns().size();
+  std::size_t next = 0;
+  std::vector<bool> has_result(mutating.arguments().size(), false);
+  for (const ArgumentSchema& result : mutating.returns()) {
+    if (next >= returned) return std::nullopt;
+    if (const auto argument = written_by(mutating, result)) {
+      form.writes.push_back({*argument, next});
+      form.results.emplace_back(std::nullopt);
+      has_result[*argument] = true;
+    } else {
+      form.results.emplace_back(next);
+    }
+    ++next;
+  }
+  // What is written but not returned follows, in declared order.
+  for (std::size_t i = 0; i < mutating.arguments().size(); ++i) {
+    if (!writes(mutating.arguments()[i]) || has_result[i]) continue;
+    if (next >= returned) return std::nullopt;
+    form.writes.push_back({i, next++});
+  }
+  if (next != returned) return std::nullopt;
+  form.functional = std::move(functional);
+  return form;
+}
+
+}  // namespace
+
+std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
+                                              const OpLibrary& library) {
+  for (const std::string& name : candidates(mutating, library)) {
+    if (auto functional = library.find(name)) {
+      if (auto form = match(mutating, std::move(functional))) return form;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<OpSchema> rebind(const OpSchema& op,
+                        std::shared_ptr<const FunctionSchema> function,
+                        std::vector<std::size_t>& kept) {
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> inputs;
+  kept.clear();
+  const auto keep = [&](TensorArg& tensor) {
+    if (tensor.operand == TensorArg::kNone) return;
+    const auto operand = static_cast<std::size_t>(tensor.operand);
+    tensor.operand = static_cast<std::int32_t>(inputs.size());
+    inputs.push_back(op.inputs[operand]);
+    kept.push_back(operand);
+  };
+  for (const ArgumentSchema& declared : function->arguments()) {
+    if (!op.has_arg(declared.name)) continue;
+    Argument value = op.arg(declared.name);
+    if (auto* tensor = std::get_if<TensorArg>(&value)) keep(*tensor);
+    if (auto* list = std::get_if<std::vector<TensorArg>>(&value)) {
+      for (TensorArg& tensor : *list) keep(tensor);
+    }
+    given.push_back({declared.name, std::move(value)});
+  }
+  return make_op_schema(std::move(function), std::move(given),
+                        std::move(inputs));
+}
+
+}  // namespace shardprop

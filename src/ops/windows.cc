@@ -1,0 +1,57 @@
+#include "ops/windows.h"
+
+namespace shardprop {
+
+// One number per spatial dim, of a list that may hold one for all.
+std::int64_t per_dim(const std::vector<std::int64_t>& list, std::size_t dim,
+                     std::int64_t fallback) {
+  if (list.empty()) return fallback;
+  require(list.size() == 1 || dim < list.size(),
+          "a setting does not have one number per spatial dim");
+  return list.size() == 1 ? list.front() : list[dim];
+}
+
+// How often a window fits.
+std::int64_t window_count(std::int64_t size, std::int64_t kernel,
+                          std::int64_t stride, std::int64_t padding,
+                          std::int64_t dilation, bool round_up) {
+  require(stride > 0 && dilation > 0 && padding >= 0 && kernel > 0,
+          "a stride, dilation or kernel is not positive");
+  const std::int64_t reach = add_sizes(multiply_sizes(dilation, kernel - 1), 1);
+  const std::int64_t room =
+      add_sizes(add_sizes(size, multiply_sizes(2, padding)), -reach);
+  require(room >= 0, "the kernel is larger than the padded input");
+  if (!round_up) return room / stride + 1;
+  std::int64_t count = room / stride + (room % stride != 0 ? 1 : 0) + 1;
+  // The last window starts inside the input or its left padding.
+  if (multiply_sizes(count - 1, stride) >= add_sizes(size, padding)) --count;
+  return count;
+}
+
+std::int64_t transposed_size(std::int64_t size, std::int64_t kernel,
+                             std::int64_t stride, std::int64_t padding,
+                             std::int64_t dilation, std::int64_t extra) {
+  const std::int64_t spread = multiply_sizes(add_sizes(size, -1), stride);
+  const std::int64_t reach = multiply_sizes(dilation, add_sizes(kernel, -1));
+  const std::int64_t total =
+      add_sizes(add_sizes(spread, reach), add_sizes(extra, 1));
+  const std::int64_t out = add_sizes(total, multiply_sizes(-2, padding));
+  require(out >= 0, "the padding leaves nothing");
+  return out;
+}
+
+bool is_channels_last(const TensorMeta& meta) {
+  return meta.rank() >= 4 && !meta.is_contiguous() &&
+         meta.strides() == channels_last_strides(meta.shape());
+}
+
+int spatial_dims(std::string_view name) {
+  for (std::size_t i = 1; i < name.size(); ++i) {
+    if (name[i] == 'd' && name[i - 1] >= '1' && name[i - 1] <= '3') {
+      return name[i - 1] - '0';
+    }
+  }
+  call_error("not an operator on images");
+}
+
+}  // namespace shardprop

@@ -1,0 +1,33 @@
+// Windows slid over a dim: convolution and pooling.
+#pragma once
+
+#include "ops/op_call.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+
+// One number per spatial dim, of a list that may hold one for all.
+std::int64_t per_dim(const std::vector<std::int64_t>& list, std::size_t dim,
+                     std::int64_t fallback);
+
+// How often a window fits.
+std::int64_t window_count(std::int64_t size, std::int64_t kernel,
+                          std::int64_t stride, std::int64_t padding,
+                          std::int64_t dilation, bool round_up);
+
+// The size whose windows a transposed convolution undoes.
+std::int64_t transposed_size(std::int64_t size, std::int64_t kernel,
+                             std::int64_t stride, std::int64_t padding,
+                             std::int64_t dilation, std::int64_t extra);
+
+// Whether channels lie innermost in memory.
+bool is_channels_last(const TensorMeta& meta);
+
+// 2 of "max_pool2d".
+int spatial_dims(std::string_view name);
+
+}  // namespace shardprop

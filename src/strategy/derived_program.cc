@@ -1,0 +1,279 @@
+// Each mesh dim is followed through the program on its own. There a value is
+// whole, sharded along one dim, or partial; a step takes the factor or the
+// linearity of its own index space that fits what its operands are, where
+// partial operands may first be reduced. Of several ways the one that reduces
+// least is taken, and what is not reduced yet is put off: what is left over is
+// reduced where a step or the result needs it whole.
+
+#include "strategy/derived_program.h"
+
+#include <shardprop/placement/local_region.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// What one mesh dim makes of a value: R, S(dim) or P(op).
+using State = Placement;
+// By mesh dim.
+using States = std::vector<State>;
+
+struct LocalValue {
+  LocalRef ref;
+  States states;
+  TensorMeta meta;
+};
+
+// One way to run a step over one mesh dim.
+struct Way {
+  std::vector<State> inputs;
+  std::vector<State> outputs;
+};
+
+State state_of(const Operand& operand, int factor, Without without) {
+  for (std::size_t dim = 0; dim < operand.dims.size(); ++dim) {
+    const DimFactors& factors = operand.dims[dim];
+    if (!factors.empty() && factors[0] == factor) {
+      return Placement::shard(static_cast<int>(dim));
+    }
+  }
+  return without.is_partial() ? Placement::partial(without.reduce_op())
+                              : Placement::replicate();
+}
+
+std::vector<Way> ways_of(const IndexSpace& space) {
+  std::vector<Way> ways;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const auto factor = static_cast<int>(f);
+    if (space.factors[f].kind != FactorKind::kParallel) continue;
+    Way way;
+    bool allowed = true;
+    for (std::size_t i = 0; i < space.inputs.size(); ++i) {
+      way.inputs.push_back(
+          state_of(space.inputs[i], factor, space.inputs_without[i][f]));
+    }
+    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+      allowed = allowed && (space.outputs[o].holds(factor) ||
+                            !space.outputs_without[o][f].is_forbidden());
+      way.outputs.push_back(
+          state_of(space.outputs[o], factor, space.outputs_without[o][f]));
+    }
+    if (allowed) ways.push_back(std::move(way));
+  }
+  for (const Linearity& linearity : space.linearities) {
+    Way way;
+    for (const auto& op : linearity.inputs) {
+      way.inputs.push_back(op ? Placement::partial(*op)
+                              : Placement::replicate());
+    }
+    for (const auto& op : linearity.outputs) {
+      way.outputs.push_back(op ? Placement::partial(*op)
+                               : Placement::replicate());
+    }
+    ways.push_back(std::move(way));
+  }
+  // All whole.
+  ways.push_back({std::vector<State>(space.inputs.size()),
+                  std::vector<State>(space.outputs.size())});
+  return ways;
+}
+
+class Deriver {
+ public:
+  explicit Deriver(const LocalContext& context)
+      : context_(context), program_(*context.space.program) {}
+
+  LocalProgram run() {
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) step(s);
+    for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
+      LocalValue value = value_of(program_.outputs[o]);
+      for (std::size_t m = 0; m < value.states.size(); ++m) {
+        bring(value, static_cast<int>(m), wanted(o, m));
+      }
+      out_.outputs.push_back(reduced(value));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Mesh dims in the order of the strategy's assignment.
+  std::size_t mesh_dims() const { return context_.strategy.assignment.size(); }
+
+  // What a mesh dim makes of an operand, as the strategy has it.
+  State given(const Operand& operand, const std::vector<Without>& without,
+              std::size_t m) const {
+    const std::int16_t choice = context_.strategy.assignment[m];
+    if (choice == kUnassigned) return Placement::replicate();
+    const auto f = static_cast<std::size_t>(choice);
+    if (f >= context_.space.factors.size()) return Placement::replicate();
+    return state_of(operand, choice, without[f]);
+  }
+
+  LocalValue input(std::int32_t i) const {
+    const auto at = static_cast<std::size_t>(i);
+    LocalValue value{{-1, i}, {}, context_.op.inputs[at]};
+    for (std::size_t m = 0; m < mesh_dims(); ++m) {
+      value.states.push_back(given(context_.space.inputs[at],
+                                   context_.space.inputs_without[at], m));
+    }
+    return value;
+  }
+
+  State wanted(std::size_t o, std::size_t m) const {
+    const State state = given(context_.space.outputs[o],
+                              context_.space.outputs_without[o], m);
+    // A mean over unequal shards is a sum with the global divisor.
+    return state.is_partial() && state.reduce_op() == ReduceOp::kAvg
+               ? Placement::partial(ReduceOp::kSum)
+               : state;
+  }
+
+  LocalValue value_of(LocalRef ref) const {
+    if (ref.step < 0) return input(ref.index);
+    return values_.at(ref.step);
+  }
+
+  // Bytes of the largest local part.
+  std::int64_t local_bytes(const LocalValue& value) const {
+    Dims shape = value.meta.shape();
+    for (std::size_t m = 0; m < value.states.size(); ++m) {
+      const State state = value.states[m];
+      if (!state.is_shard()) continue;
+      std::int64_t& size = shape[static_cast<std::size_t>(state.dim())];
+      size = chunk(size, context_.mesh.size(static_cast<int>(m)), 0).size();
+    }
+    std::int64_t bytes = item_size(value.meta.dtype());
+    for (const std::int64_t size : shape) bytes *= size;
+    return bytes;
+  }
+
+  // Notes that a value must be reduced over a mesh dim.
+  static void bring(LocalValue& value, int mesh_dim, State wanted) {
+    State& state = value.states[static_cast<std::size_t>(mesh_dim)];
+    if (state == wanted) return;
+    if (!state.is_partial() || wanted.is_partial() || wanted.is_shard()) {
+      throw InternalError("a decomposition does not end as its row says");
+    }
+    value.states[static_cast<std::size_t>(mesh_dim)] = Placement::replicate();
+  }
+
+  // The value with every reduction made that its states lack, one all-reduce
+  // for each reduce op over all its mesh dims; made once.
+  LocalRef reduced(const LocalValue& wanted) {
+    LocalValue& value = stored(wanted.ref, wanted);
+    for (const ReduceOp op : kAllReduceOps) {
+      DimIndices over;
+      for (std::size_t m = 0; m < value.states.size(); ++m) {
+        const bool goes = value.states[m].is_partial() &&
+                          value.states[m].reduce_op() == op &&
+                          !wanted.states[m].is_partial();
+        if (!goes) continue;
+        over.push_back(static_cast<std::int32_t>(m));
+        value.states[m] = Placement::replicate();
+      }
+      if (over.empty()) continue;
+      value.ref = out_.collective(CollectiveKind::kAllReduce, value.ref, op,
+                                  over, local_bytes(value));
+    }
+    return value.ref;
+  }
+
+  // The place where a value is kept, by what names it in the decomposition.
+  LocalValue& stored(LocalRef ref, const LocalValue& value) {
+    for (auto& [step, kept] : values_) {
+      if (kept.ref == ref) return kept;
+    }
+    // An input: partial only where the strategy says so.
+    return inputs_.try_emplace(ref.index, value).first->second;
+  }
+
+  std::int64_t cost(const std::vector<LocalValue>& operands, const Way& way,
+                    std::size_t m) const {
+    constexpr std::int64_t kImpossible = -1;
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const State state = operands[i].states[m];
+      if (state == way.inputs[i]) continue;
+      if (!state.is_partial() || way.inputs[i].is_partial() ||
+          way.inputs[i].is_shard()) {
+        return kImpossible;
+      }
+      bytes += local_bytes(operands[i]);
+    }
+    return bytes;
+  }
+
+  void step(std::size_t s) {
+    const DecompositionStep& step = program_.steps[s];
+    std::vector<LocalValue> operands;
+    for (const LocalRef ref : step.operands) operands.push_back(value_of(ref));
+    LocalValue result{{}, {}, step.schema.outputs.front()};
+    const std::vector<Way> ways = ways_of(*step.space);
+    for (std::size_t m = 0; m < mesh_dims(); ++m) {
+      const Way* best = nullptr;
+      std::int64_t least = 0;
+      for (const Way& way : ways) {
+        const std::int64_t bytes = cost(operands, way, m);
+        if (bytes < 0 || (best != nullptr && bytes >= least)) continue;
+        best = &way;
+        least = bytes;
+      }
+      if (best == nullptr) {
+        throw InternalError("a step of a decomposition cannot be sharded: " +
+                            step.op.name);
+      }
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        operands[i].states[m] = best->inputs[i];
+      }
+      result.states.push_back(best->outputs.front());
+    }
+    std::map<std::pair<std::int32_t, std::int32_t>, LocalRef> renamed;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const LocalRef from = step.operands[i];
+      renamed[{from.step, from.index}] = reduced(operands[i]);
+    }
+    LocalOp op = step.op;
+    for (auto& [name, value] : op.args) {
+      if (auto* ref = std::get_if<LocalRef>(&value)) {
+        *ref = renamed.at({ref->step, ref->index});
+      } else if (auto* list = std::get_if<std::vector<LocalRef>>(&value)) {
+        for (LocalRef& element : *list) {
+          if (element.index != TensorArg::kNone) {
+            element = renamed.at({element.step, element.index});
+          }
+        }
+      }
+    }
+    result.ref = out_.op(std::move(op.name), std::move(op.args));
+    values_.emplace(static_cast<std::int32_t>(s), std::move(result));
+  }
+
+  const LocalContext& context_;
+  const Decomposition& program_;
+  LocalProgram out_;
+  std::map<std::int32_t, LocalValue> values_;  // by step of the decomposition
+  std::map<std::int32_t, LocalValue> inputs_;
+};
+
+// What each rank runs, as written.
+LocalProgram as_written(const Decomposition& program) {
+  LocalProgram out;
+  for (const DecompositionStep& step : program.steps) {
+    out.steps.emplace_back(step.op);
+  }
+  out.outputs = program.outputs;
+  return out;
+}
+
+}  // namespace
+
+LocalProgram derived_program(const LocalContext& context) {
+  const Decomposition& program = *context.space.program;
+  return program.per_rank ? as_written(program) : Deriver(context).run();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,135 @@
+// Rows by name, derived overloads, and operators without a row.
+#include <shardprop/ops/op_library.h>
+
+#include "ops/applied_op.h"
+
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::applied;
+using testing::library;
+using testing::space_of;
+using testing::value_of;
+
+std::string row_text(std::string_view op) {
+  const OpRow* row = library().row(*library().find(op));
+  return row == nullptr ? "none" : row->definition.text();
+}
+
+// A call whose outputs are stated, not inferred.
+OpSchema stated(std::string_view name, const std::vector<const char*>& inputs,
+                const char* output) {
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> metas;
+  for (const char* text : inputs) {
+    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
+    metas.push_back(value_of(TensorMeta::parse(text)));
+  }
+  OpSchema op = value_of(
+      make_op_schema(library().find(name), std::move(given), std::move(metas)));
+  op.outputs = {value_of(TensorMeta::parse(output))};
+  return op;
+}
+
+TEST_CASE("an operator without a row says so") {
+  const auto space = library().index_space(
+      stated("aten.linalg_svd.default", {"f32[4,6]"}, "f32[4,4]"));
+  CHECK_CODE(space, ErrorCode::kNoStrategy);
+  CHECK(space.error().message.find("aten.linalg_svd.default") !=
+        std::string::npos);
+  CHECK(space.error().help.find("did you mean") == std::string::npos);
+}
+
+TEST_CASE("a call whose operands do not fit says which and where") {
+  const auto space = library().index_space(
+      stated("aten.mm.default", {"f32[3,8]", "f32[6,3]"}, "f32[3,3]"));
+  CHECK_CODE(space, ErrorCode::kShapeMismatch);
+  CHECK(space.error().location == "aten.mm.default");
+  // Stated outputs are checked as well.
+  CHECK_CODE(library().index_space(stated("aten.mm.default",
+                                          {"f32[3,8]", "f32[8,3]"},
+                                          "f32[4,3]")),
+             ErrorCode::kShapeMismatch);
+}
+
+TEST_CASE("a row of the overload comes before that of its operator") {
+  CHECK(row_text("aten.div.Tensor") == "pointwise().linear_in(self)");
+  CHECK(row_text("aten.div.Tensor_mode") == "pointwise()");
+  CHECK(row_text("aten.sub.Tensor") == "pointwise().additive(+,-)");
+  CHECK(row_text("aten.mm.default") == "mk,kn->mn");
+}
+
+TEST_CASE("in-place and out overloads derive from the functional one") {
+  CHECK(row_text("aten.add_.Tensor") == row_text("aten.add.Tensor"));
+  CHECK(row_text("aten.mm.out") == row_text("aten.mm.default"));
+  CHECK(row_text("aten.sum.IntList_out") == row_text("aten.sum.dim_IntList"));
+  CHECK(row_text("aten.__iand__.Tensor") == row_text("aten.__and__.Tensor"));
+  const auto form = library().form(*library().find("aten.add_.Tensor"));
+  REQUIRE(form);
+  CHECK(form->functional->name() == "aten.add.Tensor");
+  CHECK(library().form(*library().find("aten.add.Tensor")) == nullptr);
+}
+
+TEST_CASE("what is written in place keeps its layout") {
+  const std::string text =
+      to_string(space_of(applied("aten.add_.Tensor", {"f32[4,6]", "f32[6]"})));
+  CHECK(text.starts_with("ab,b->ab {a=4,b=6}"));
+  // P(avg) of other alone would change what self holds.
+  CHECK(text.find("| _,avg->avg") == std::string::npos);
+  CHECK(text.find("| sum,sum->sum") != std::string::npos);
+}
+
+TEST_CASE("what PyTorch refuses to write is refused") {
+  const auto refuses = [](const char* self, const char* other) {
+    return !library()
+                .index_space(stated("aten.add_.Tensor", {self, other}, self))
+                .has_value();
+  };
+  CHECK(refuses("i64[4]", "f32[4]"));
+  CHECK(refuses("f32[5]", "f32[3,5]"));
+  CHECK_FALSE(refuses("bf16[5]", "f32[5]"));
+}
+
+TEST_CASE("an in-place view returns what it makes of its argument") {
+  const OpSchema op = applied("aten.unsqueeze_.default", {"f32[2]"},
+                              {{"dim", std::int64_t{0}}});
+  CHECK(to_string(op.outputs[0]) == "f32[1,2]");
+  CHECK(to_string(space_of(op)).starts_with("a->1a {a=2}"));
+}
+
+TEST_CASE("every operator that is tagged pointwise has a row") {
+  int count = 0;
+  for (const std::string& name : library().names()) {
+    const auto function = library().find(name);
+    if (!function->has_tag("pointwise")) continue;
+    CAPTURE(name);
+    CHECK(library().row(*function) != nullptr);
+    ++count;
+  }
+  CHECK(count > 500);
+}
+
+TEST_CASE("a row of one's own is a line, and replaces what was there") {
+  const auto mine = value_of(library().with(
+      {.name = "aten.mm.default", .definition = einsum("m[k],[k]n->mn")}));
+  CHECK(mine->row(*mine->find("aten.mm.default"))->definition.text() ==
+        "m[k],[k]n->mn");
+  const OpSchema op = applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"});
+  CHECK(to_string(value_of(mine->index_space(op)))
+            .starts_with("mk,kn->mn {m=16,k=8 blocked,n=4}"));
+  // The library that it was made of is as it was.
+  CHECK(to_string(space_of(op)).starts_with("mk,kn->mn {m=16,k=8,n=4}"));
+
+  const auto custom_op = value_of(library().with(
+      {.declaration = "mylib::swiglu(Tensor x, Tensor gate) -> Tensor",
+       .definition = pointwise().promoted()}));
+  const auto function = custom_op->find("mylib.swiglu.default");
+  REQUIRE(function);
+  CHECK(custom_op->infers(*function));
+}
+
+}  // namespace
+}  // namespace shardprop
