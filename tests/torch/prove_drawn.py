@@ -22,11 +22,14 @@ import subprocess
 import sys
 import time
 
-import torch
+# What torch's kernels warn of is tried on purpose.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
-from sharding.drawn_proof import Settings, prove_operator
-from sharding.failure_classes import CLASSES
-from sharding.words import in_short, mesh_sizes, slice_of
+import torch  # noqa: E402
+
+from sharding.drawn_proof import Settings, prove_operator  # noqa: E402
+from sharding.failure_classes import CLASSES  # noqa: E402
+from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MESHES = ("2", "3", "4", "2,2", "2,3", "3,3", "2,2,2")
@@ -136,6 +139,9 @@ def print_summary(results, seconds):
         if letter in by_class:
             ops = ", ".join(f"{op} {n}" for op, n in by_class[letter].most_common(8))
             print(f"{letter:<6}{sum(by_class[letter].values()):>6}  {meaning}: {ops}")
+    slow = sorted(results, key=lambda result: -result.seconds)[:4]
+    said = ", ".join(f"{result.op} {result.seconds:.0f} s" for result in slow)
+    print(f"slowest: {said}")
     none = [result.op for result in results if not result.calls]
     if none:
         print(f"no call was drawn of: {', '.join(none)}")
@@ -180,7 +186,14 @@ def main():
     # Slow operators stand together in the catalogue.
     random.Random(0).shuffle(tasks)
     with multiprocessing.Pool(options.processes) as pool:
-        results = list(pool.imap_unordered(_prove, tasks))
+        results = []
+        for result in pool.imap_unordered(_prove, tasks):
+            results.append(result)
+            if options.progress:
+                print(
+                    f"{len(results):>4} {result.seconds:6.1f} s {result.op}",
+                    file=sys.stderr,
+                )
     results.sort(key=lambda result: result.op)
     print_failures(options, results)
     if options.refused:

@@ -1,6 +1,6 @@
 """Names the class of a failure: what kind of mistake of a rule it shows.
 
-The classes A to M are those of bench/results/proof_classes.md. They only sort what
+The classes A to M (N is new) are those of bench/results/proof_classes.md. They only sort what
 the proof prints; a failure that fits none is "other".
 """
 
@@ -20,6 +20,7 @@ CLASSES = {
     "K": "a sum that casts floats to integers first",
     "L": "a sum of truth values",
     "M": "arithmetic that wraps round",
+    "N": "a sum of bytes that wraps round, kept by what promotes them",
     "other": "none of these",
 }
 
@@ -50,7 +51,7 @@ def class_of(call, strategy, why, inputs):
     if strategy is None:
         return "other"
     partial = _kinds(strategy)
-    if base == "mean" and "out" in dict(call.args) and partial:
+    if "does not lie as operand" in why:
         return "E"
     if base == "convolution_backward" and 0 in call.inputs[0].shape:
         return "H"
@@ -65,14 +66,18 @@ def class_of(call, strategy, why, inputs):
         if any(s > i for s, i in zip(source, index, strict=True)):
             return "I"
     if partial:
+        partial_dtypes = {dtypes[i] for i, _ in partial}
+        wider = call.outputs[0].dtype not in ("u8", "i8", "bool")
+        kinds = {kind for _, kind in partial}
+        if partial_dtypes & {"u8", "i8"} and wider and kinds & {"sum", "product"}:
+            return "N"
         if base.startswith(("copy", "slice_scatter")) and len(set(dtypes)) > 1:
             return "J"
         if base.startswith("sum") and call.arg("dtype") is not None:
             return "K"
-        if any(dtypes[i] == "bool" and op == "sum" for i, op in partial):
+        if "bool" in partial_dtypes:
             return "L"
-        integers = all(dtype[0] in "iu" for dtype in dtypes)
-        if integers and all(op in ("max", "min") for _, op in partial):
+        if kinds <= {"max", "min"}:
             return "M"
     if "Error" in why:
         return "D"

@@ -46,7 +46,7 @@ class Draw:
         self.op = call.op
         self.kept = None
         self.p = 0.0
-        if call.op == "aten.native_dropout.default":
+        if self.is_dropout:
             self.p = call.arg("p")
             shape = call.outputs[1].shape
         elif "attention" in call.op and call.arg("dropout_p"):
@@ -73,7 +73,7 @@ class Draw:
 
     @property
     def is_dropout(self):
-        return self.op == "aten.native_dropout.default"
+        return self.op.startswith("aten.native_dropout.")
 
 
 class Runner:

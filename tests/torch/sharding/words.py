@@ -2,7 +2,6 @@
 
 import argparse
 
-from .capture import Operand
 
 
 def mesh_sizes(text):

@@ -11,8 +11,13 @@ from .drawer import broadcasts
 from .families import family
 
 
+def _for_cuda(d):
+    return d.base.startswith("_scaled") and "_for_cpu" not in d.base
+
+
 def _heads(d, *, grouped, rank=4):
-    dtype = d.rng.choice((torch.float64, torch.float32))
+    dtypes = (torch.float32,) if _for_cuda(d) else (torch.float64, torch.float32)
+    dtype = d.rng.choice(dtypes)
     batch, key_heads = d.size(1, 4), d.rng.choice((1, 2, 3, 4))
     query_heads = key_heads * (d.rng.choice((1, 2)) if grouped else 1)
     queries, keys = d.size(2, 7), d.size(2, 7)
