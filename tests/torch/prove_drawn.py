@@ -14,7 +14,6 @@ anything is wrong.
 import argparse
 import collections
 import json
-import multiprocessing
 import os
 import pathlib
 import random
@@ -27,11 +26,13 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 import torch  # noqa: E402
 
-from sharding.drawn_proof import Settings, prove_operator  # noqa: E402
+from sharding.drawn_proof import Settings, dead, prove_operator  # noqa: E402
 from sharding.failure_classes import CLASSES  # noqa: E402
+from sharding.processes import run_each  # noqa: E402
 from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+_MOST_SECONDS = 900  # for one operator
 MESHES = ("2", "3", "4", "2,2", "2,3", "3,3", "2,2,2")
 
 
@@ -80,6 +81,9 @@ def parse_arguments():
     )
     parser.add_argument(
         "--refused", action="store_true", help="list the calls that one side refuses"
+    )
+    parser.add_argument(
+        "--progress", action="store_true", help="each operator, on standard error"
     )
     parser.add_argument(
         "--json", type=pathlib.Path, help="writes every failure as a line"
@@ -185,15 +189,14 @@ def main():
     tasks = [(name, settings) for name in names]
     # Slow operators stand together in the catalogue.
     random.Random(0).shuffle(tasks)
-    with multiprocessing.Pool(options.processes) as pool:
-        results = []
-        for result in pool.imap_unordered(_prove, tasks):
-            results.append(result)
-            if options.progress:
-                print(
-                    f"{len(results):>4} {result.seconds:6.1f} s {result.op}",
-                    file=sys.stderr,
-                )
+    results = []
+    for (name, _), result, died in run_each(
+        _prove, tasks, processes=options.processes, seconds=_MOST_SECONDS
+    ):
+        results.append(result or dead(name, died))
+        if options.progress:
+            seconds = results[-1].seconds
+            print(f"{len(results):>4} {seconds:6.1f} s {name}", file=sys.stderr)
     results.sort(key=lambda result: result.op)
     print_failures(options, results)
     if options.refused:

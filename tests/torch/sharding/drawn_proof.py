@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
 
 class Failure(NamedTuple):
-    kind: str  # strategy, shape, dtype, strides, died
+    kind: str  # strategy, shape, dtype, strides, died, proof
     letter: str  # of failure_classes
     text: str
     line: dict  # what to ask for it again, and the values
@@ -180,6 +180,14 @@ def _ask_refused(result, settings, refused):
     ):
         if answer.get("strategies"):
             result.we_answer.append((call, why))
+
+
+def dead(op, why):
+    """The result of an operator whose proof died: a kernel of PyTorch did."""
+    result = Result(op)
+    text = f"{op}: the proof itself ended: {why}"
+    result.failures.append(Failure("proof", "other", text, {"op": op, "why": why}))
+    return result
 
 
 def prove_operator(op, settings):

@@ -3,7 +3,6 @@
 import argparse
 
 
-
 def mesh_sizes(text):
     sizes = tuple(int(size) for size in text.split(","))
     if not sizes or min(sizes) < 1:
