@@ -70,9 +70,11 @@ def parse_arguments():
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--slice", type=slice_of, default=(1, 1),
+        "--slice",
+        type=slice_of,
+        default=(1, 1),
         help="K/M: one M-th of the calls of every operator",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--show",
         type=int,
@@ -119,15 +121,16 @@ def print_failures(options, results):
                 print(f"{failure.kind} ({failure.letter}): {failure.text}")
         for (kind, letter), count in shown.items():
             if count > options.show:
-                print(
-                    f"  and {count - options.show} more of {result.op}: {kind} ({letter})"
-                )
+                more = count - options.show
+                print(f"  and {more} more of {result.op}: {kind} ({letter})")
 
 
 def print_refused(results):
     for result in results:
-        for kind, found in (("PyTorch refuses, we answer", result.we_answer),
-                            ("we refuse, PyTorch answers", result.we_refuse)):  # fmt: skip
+        for kind, found in (
+            ("PyTorch refuses, we answer", result.we_answer),
+            ("we refuse, PyTorch answers", result.we_refuse),
+        ):
             for call, why in found[:3]:
                 print(f"{kind}: {in_short(call)}\n    {why}")
 
@@ -152,10 +155,15 @@ def print_summary(results, seconds):
     total = collections.Counter()
     for result in results:
         total.update(
-            operators=bool(result.calls), calls=result.calls, answers=result.answers,
-            pairs=result.pairs, quirks=result.quirks, strides=result.strides_compared,
-            we_refuse=len(result.we_refuse), we_answer=len(result.we_answer),
-        )  # fmt: skip
+            operators=bool(result.calls),
+            calls=result.calls,
+            answers=result.answers,
+            pairs=result.pairs,
+            quirks=result.quirks,
+            strides=result.strides_compared,
+            we_refuse=len(result.we_refuse),
+            we_answer=len(result.we_answer),
+        )
     print(
         f"{total['operators']} of {len(results)} operators, {total['calls']} calls "
         f"({total['quirks']} left out for their kernels), {total['answers']} answers, "

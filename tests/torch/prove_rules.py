@@ -3,10 +3,11 @@
   python tests/torch/prove_rules.py --bin build/tools/shardprop
 
 Each call of the graphs (unless given: examples/graphs/tiny, and a list of calls
-that those lack) is put to `shardprop propagate --batch --all`. Every strategy in the answer is run on
-simulated ranks and compared with the unsharded operator: exhaustively on small
-meshes, a seeded sample of the strategies on larger ones. Prints how many were
-checked and each that is wrong; exits 1 if any is, or if a call has none.
+that those lack) is put to `shardprop propagate --batch --all`. Every strategy in
+the answer is run on simulated ranks and compared with the unsharded operator:
+exhaustively on small meshes, a seeded sample of the strategies on larger ones.
+Prints how many were checked and each that is wrong; exits 1 if any is, or if a
+call has none.
 """
 
 import argparse

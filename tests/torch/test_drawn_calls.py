@@ -79,9 +79,18 @@ class Calls(unittest.TestCase):
             )
 
     def test_operators_that_no_family_knows(self):
-        for op in ("lerp.Scalar", "amax.default", "clamp.Tensor_out", "std.correction",
-                   "addcmul_.default", "index_add.default", "max.dim_max",
-                   "logical_xor.default", "cumsum.default", "hypot.default"):  # fmt: skip
+        for op in (
+            "lerp.Scalar",
+            "amax.default",
+            "clamp.Tensor_out",
+            "std.correction",
+            "addcmul_.default",
+            "index_add.default",
+            "max.dim_max",
+            "logical_xor.default",
+            "cumsum.default",
+            "hypot.default",
+        ):
             self.assertEqual(len(drawn(f"aten.{op}", 20)), 20, op)
 
 
@@ -89,10 +98,13 @@ class Questions(unittest.TestCase):
     def test_a_death_costs_one_answer(self):
         command = ["awk", "/7/ { exit 3 } { print }"]
         answers = list(ask(command, list(range(20))))
-        self.assertEqual([n for n in answers if isinstance(n, int)],
-                         [n for n in range(20) if "7" not in str(n)])  # fmt: skip
-        self.assertEqual([a for a in answers if isinstance(a, dict)],
-                         [{"died": "exit 3"}] * 2)  # fmt: skip
+        self.assertEqual(
+            [n for n in answers if isinstance(n, int)],
+            [n for n in range(20) if "7" not in str(n)],
+        )
+        self.assertEqual(
+            [a for a in answers if isinstance(a, dict)], [{"died": "exit 3"}] * 2
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Names the class of a failure: what kind of mistake of a rule it shows.
 
-The classes A to M (N is new) are those of bench/results/proof_classes.md. They only sort what
+The classes are those of bench/results/proof_classes.md. They only sort what
 the proof prints; a failure that fits none is "other".
 """
 

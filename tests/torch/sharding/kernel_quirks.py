@@ -28,13 +28,22 @@ def _odd_operand(call):
 
 _QUIRKS = (
     # (operators by base and overload, the calls that are left out, why)
-    (("_softmax.out", "_log_softmax.out", "linear.out"), _odd_out,
-     "writes to an `out` whose dims are not in order as if they were"),
-    (("_scaled_dot_product_flash_attention_for_cpu.default",), _odd_operand,
-     "reads operands as dense"),
-    (("native_dropout.default",), _empty,
-     "the mask of an empty input is a float tensor"),
-)  # fmt: skip
+    (
+        ("_softmax.out", "_log_softmax.out", "linear.out"),
+        _odd_out,
+        "writes to an `out` whose dims are not in order as if they were",
+    ),
+    (
+        ("_scaled_dot_product_flash_attention_for_cpu.default",),
+        _odd_operand,
+        "reads operands as dense",
+    ),
+    (
+        ("native_dropout.default",),
+        _empty,
+        "the mask of an empty input is a float tensor",
+    ),
+)
 
 
 def quirk_of(call):

@@ -1,6 +1,7 @@
 """Calls on which strategies were once wrong: reproducers.jsonl, one a line.
 
-    {"class": "G", "call": {"op": …, "mesh": [2], "args": […]}, "values": {"1": [0, -1]}}
+    {"class": "G", "call": {"op": …, "mesh": [2], "args": […]},
+     "values": {"1": [0, -1]}}
 
 `call` is what `shardprop propagate` reads; `values` are those of some operands, the
 others are drawn. `class` is a letter of failure_classes.

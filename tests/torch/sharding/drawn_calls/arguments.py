@@ -17,8 +17,20 @@ _TEXTS = {
     "UPLO": ("L", "U"),
     "side": ("left", "right"),
 }
-_DIM_NAMES = ("dim", "dim0", "dim1", "axis", "axis0", "axis1", "dim_", "start_dim",
-              "end_dim", "dimension", "source", "destination")  # fmt: skip
+_DIM_NAMES = (
+    "dim",
+    "dim0",
+    "dim1",
+    "axis",
+    "axis0",
+    "axis1",
+    "dim_",
+    "start_dim",
+    "end_dim",
+    "dimension",
+    "source",
+    "destination",
+)
 _DIM_LIST_NAMES = ("dim", "dims", "axes")
 _TRUTHS = ("condition", "mask")
 _INDICES = ("index", "indices")

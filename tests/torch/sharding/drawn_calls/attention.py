@@ -47,8 +47,12 @@ def attention(d):
         if kind == torch.bool and mask.dim():
             mask[..., 0] = True
         given["attn_mask"] = mask
-    return given | {"attn_mask": given.get("attn_mask"), "dropout_p": 0.0, "is_causal": causal,
-                    "enable_gqa": grouped}  # fmt: skip
+    return given | {
+        "attn_mask": given.get("attn_mask"),
+        "dropout_p": 0.0,
+        "is_causal": causal,
+        "enable_gqa": grouped,
+    }
 
 
 def _flash(d):

@@ -41,12 +41,28 @@ def empty_permuted(d):
     return {"size": size, "physical_layout": d.rng.sample(range(len(size)), len(size))}
 
 
-@family("full_like", "zeros_like", "ones_like", "empty_like", "rand_like", "randn_like",
-        "new_full", "new_zeros", "new_ones", "new_empty", "new_empty_strided")  # fmt: skip
+@family(
+    "full_like",
+    "zeros_like",
+    "ones_like",
+    "empty_like",
+    "rand_like",
+    "randn_like",
+    "new_full",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "new_empty_strided",
+)
 def like(d):
     size = list(d.shape())
-    return {"self": d.tensor(), "size": size, "fill_value": d.number(),
-            "stride": [1] * len(size), "memory_format": None}  # fmt: skip
+    return {
+        "self": d.tensor(),
+        "size": size,
+        "fill_value": d.number(),
+        "stride": [1] * len(size),
+        "memory_format": None,
+    }
 
 
 @family("scalar_tensor")
@@ -62,8 +78,14 @@ def fill(d):
 
 @family("eye", "linspace", "logspace")
 def counted(d):
-    return {"n": d.size(), "m": d.size(), "start": _bound(d, whole=False), "end": _bound(d, whole=False),
-            "steps": d.size(), "dtype": None}  # fmt: skip
+    return {
+        "n": d.size(),
+        "m": d.size(),
+        "start": _bound(d, whole=False),
+        "end": _bound(d, whole=False),
+        "steps": d.size(),
+        "dtype": None,
+    }
 
 
 @family("sym_size", "sym_stride")

@@ -18,9 +18,15 @@ from .families import family_of
 _TRIES = 25  # for each call that is asked for
 _KEPT_REFUSED = 12
 _OUT_DTYPES = (
-    torch.float64, torch.float32, torch.int64, torch.bool, torch.bfloat16,
-    torch.int32, torch.uint8, torch.int8,
-)  # fmt: skip
+    torch.float64,
+    torch.float32,
+    torch.int64,
+    torch.bool,
+    torch.bfloat16,
+    torch.int32,
+    torch.uint8,
+    torch.int8,
+)
 
 
 class Drawn(NamedTuple):

@@ -117,17 +117,25 @@ def embedding(d):
 def embedding_dense_backward(d):
     rows = d.size(1)
     indices = d.index(d.shape(d.rng.randint(1, 2)), rows, negative=False)
-    return {"grad_output": d.tensor((*indices.shape, d.size())), "indices": indices,
-            "num_weights": rows, "padding_idx": d.rng.randint(-1, rows - 1),
-            "scale_grad_by_freq": d.chance(0.2)}  # fmt: skip
+    return {
+        "grad_output": d.tensor((*indices.shape, d.size())),
+        "indices": indices,
+        "num_weights": rows,
+        "padding_idx": d.rng.randint(-1, rows - 1),
+        "scale_grad_by_freq": d.chance(0.2),
+    }
 
 
 @family("nll_loss_forward", "nll_loss")
 def nll_loss(d):
     n, c = d.size(1), d.size(1)
-    return {"self": d.tensor((n, c)), "target": d.index((n,), c, negative=False).long(),
-            "weight": d.tensor((c,)) if d.chance(0.3) else None,
-            "reduction": d.rng.randint(0, 2), "ignore_index": d.rng.choice((-100, 0))}  # fmt: skip
+    return {
+        "self": d.tensor((n, c)),
+        "target": d.index((n,), c, negative=False).long(),
+        "weight": d.tensor((c,)) if d.chance(0.3) else None,
+        "reduction": d.rng.randint(0, 2),
+        "ignore_index": d.rng.choice((-100, 0)),
+    }
 
 
 @family("nll_loss_backward")
@@ -153,8 +161,12 @@ def one_hot(d):
 def take(d):
     x = d.tensor(d.shape(least=1))
     shape = d.shape(d.rng.randint(0, 2))
-    return {"self": x, "index": d.index(shape, x.numel()).long(), "source": d.tensor(shape, x.dtype),
-            "accumulate": True}  # fmt: skip
+    return {
+        "self": x,
+        "index": d.index(shape, x.numel()).long(),
+        "source": d.tensor(shape, x.dtype),
+        "accumulate": True,
+    }
 
 
 @family("take_along_dim")
@@ -176,5 +188,10 @@ def masked(d):
 @family("bucketize", "searchsorted")
 def bucketize(d):
     bounds = torch.arange(d.size(1)).to(d.main_dtype)
-    return {"self": d.tensor(), "boundaries": bounds, "sorted_sequence": bounds,
-            "sorter": None, "side": None}  # fmt: skip
+    return {
+        "self": d.tensor(),
+        "boundaries": bounds,
+        "sorted_sequence": bounds,
+        "sorter": None,
+        "side": None,
+    }

@@ -114,8 +114,12 @@ def cross(d):
 @family("linalg_vector_norm")
 def vector_norm(d):
     x = d.tensor()
-    return {"self": x, "ord": d.rng.choice((0, 1, 2, 2.0, float("inf"), -float("inf"))),
-            "dim": d.dims(x.dim()) or None, "dtype": None}  # fmt: skip
+    return {
+        "self": x,
+        "ord": d.rng.choice((0, 1, 2, 2.0, float("inf"), -float("inf"))),
+        "dim": d.dims(x.dim()) or None,
+        "dtype": None,
+    }
 
 
 @family("trace", "diagonal", "diag_embed", "linalg_diagonal")
@@ -126,5 +130,9 @@ def square(d):
 
 @family("tril_indices", "triu_indices")
 def triangle_indices(d):
-    return {"row": d.size(), "col": d.size(), "offset": d.rng.randint(-2, 2),
-            "dtype": d.rng.choice((torch.int64, torch.int32))}  # fmt: skip
+    return {
+        "row": d.size(),
+        "col": d.size(),
+        "offset": d.rng.randint(-2, 2),
+        "dtype": d.rng.choice((torch.int64, torch.int32)),
+    }

@@ -40,8 +40,13 @@ def layer_norm_backward(d):
     x = given["input"]
     _, mean, rstd = torch.ops.aten.native_layer_norm(**given)
     del given["eps"]
-    return {"grad_out": d.tensor(x.shape, x.dtype).contiguous(), **given, "mean": mean,
-            "rstd": rstd, "output_mask": [True, d.chance(0.8), d.chance(0.8)]}  # fmt: skip
+    return {
+        "grad_out": d.tensor(x.shape, x.dtype).contiguous(),
+        **given,
+        "mean": mean,
+        "rstd": rstd,
+        "output_mask": [True, d.chance(0.8), d.chance(0.8)],
+    }
 
 
 @family("rms_norm", "_fused_rms_norm")
@@ -69,8 +74,13 @@ def _batch_norm(d, *, least):
     }
 
 
-@family("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
-        "batch_norm", "cudnn_batch_norm")  # fmt: skip
+@family(
+    "native_batch_norm",
+    "_native_batch_norm_legit",
+    "_native_batch_norm_legit_functional",
+    "batch_norm",
+    "cudnn_batch_norm",
+)
 def batch_norm(d):
     given = _batch_norm(d, least=2)
     training = given["running_mean"] is None or d.chance(0.7)
@@ -127,5 +137,9 @@ def group_norm_backward(d):
     forward = ("input", "weight", "bias", "N", "C", "HxW", "group", "eps")
     _, mean, rstd = torch.ops.aten.native_group_norm(*(given[n] for n in forward))
     x = given["input"]
-    return given | {"grad_out": d.tensor(x.shape, x.dtype).contiguous(), "mean": mean,
-                    "rstd": rstd, "output_mask": [True, True, True]}  # fmt: skip
+    return given | {
+        "grad_out": d.tensor(x.shape, x.dtype).contiguous(),
+        "mean": mean,
+        "rstd": rstd,
+        "output_mask": [True, True, True],
+    }

@@ -67,5 +67,9 @@ def upsample(d):
         "input": x,
         "output_size": [d.rng.randint(2, 7), d.rng.randint(2, 7)],
     }
-    return given | {"align_corners": d.chance(0.5), "scales_h": None, "scales_w": None,
-                    "scale_factors": None}  # fmt: skip
+    return given | {
+        "align_corners": d.chance(0.5),
+        "scales_h": None,
+        "scales_w": None,
+        "scale_factors": None,
+    }

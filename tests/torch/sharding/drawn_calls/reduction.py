@@ -12,8 +12,12 @@ def softmax(d):
 @family("_softmax_backward_data", "_log_softmax_backward_data")
 def softmax_backward(d):
     shape = d.shape()
-    return {"grad_output": d.tensor(shape), "output": d.tensor(shape), "dim": d.dim(len(shape)),
-            "input_dtype": d.main_dtype}  # fmt: skip
+    return {
+        "grad_output": d.tensor(shape),
+        "output": d.tensor(shape),
+        "dim": d.dim(len(shape)),
+        "input_dtype": d.main_dtype,
+    }
 
 
 @family("topk", "sort", "argsort", "kthvalue", "msort", "median", "nanmedian", "mode")

@@ -89,8 +89,12 @@ def split_with_sizes(d):
 def split(d):
     x = d.tensor(d.shape(d.rng.randint(1, 3)))
     dim = d.dim(x.dim())
-    return {"self": x, "split_size": d.rng.randint(1, 5), "chunks": d.rng.randint(1, 5),
-            "dim": dim}  # fmt: skip
+    return {
+        "self": x,
+        "split_size": d.rng.randint(1, 5),
+        "chunks": d.rng.randint(1, 5),
+        "dim": dim,
+    }
 
 
 @family("constant_pad_nd", "pad")
@@ -170,8 +174,12 @@ def moved(d):
 def unfold(d):
     x = d.tensor(d.shape(d.rng.randint(1, 2), 2))
     dim = d.dim(x.dim())
-    return {"self": x, "dimension": dim, "size": d.rng.randint(1, x.shape[dim]),
-            "step": d.rng.randint(1, 3)}  # fmt: skip
+    return {
+        "self": x,
+        "dimension": dim,
+        "size": d.rng.randint(1, x.shape[dim]),
+        "step": d.rng.randint(1, 3),
+    }
 
 
 @family("movedim", "moveaxis")
@@ -200,8 +208,12 @@ def unflatten(d):
 def copy(d):
     x = d.tensor()
     src = tuple(1 if d.chance(0.1) else size for size in x.shape)
-    return {"self": x, "src": d.tensor(src, d.any_dtype()), "non_blocking": False,
-            "dtype": d.any_dtype() if d.chance(0.85) else None}  # fmt: skip
+    return {
+        "self": x,
+        "src": d.tensor(src, d.any_dtype()),
+        "non_blocking": False,
+        "dtype": d.any_dtype() if d.chance(0.85) else None,
+    }
 
 
 @family("pixel_shuffle", "pixel_unshuffle")
