@@ -22,6 +22,10 @@ def _empty(call):
     return any(0 in meta.shape for meta in call.inputs)
 
 
+def _unasked(call):
+    return len(call.outputs) != sum(call.arg("output_mask", (True,)))
+
+
 def _odd_operand(call):
     return not all(map(_dense, call.inputs))
 
@@ -37,6 +41,11 @@ _QUIRKS = (
         ("_scaled_dot_product_flash_attention_for_cpu.default",),
         _odd_operand,
         "reads operands as dense",
+    ),
+    (
+        ("convolution_backward.default",),
+        _unasked,
+        "depthwise: gives gradients that output_mask leaves out",
     ),
     (
         ("native_dropout.default",),
