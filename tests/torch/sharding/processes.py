@@ -29,21 +29,25 @@ def run_each(function, tasks, *, processes, seconds):
     context = multiprocessing.get_context("fork")
     waiting = list(reversed(tasks))
     running = {}  # by pipe: (task, process, when it must have ended)
-    while waiting or running:
-        while waiting and len(running) < processes:
-            task = waiting.pop()
-            here, there = context.Pipe(duplex=False)
-            process = context.Process(target=_work, args=(function, task, there))
-            process.start()
-            there.close()
-            running[here] = task, process, time.monotonic() + seconds
-        for pipe in multiprocessing.connection.wait(list(running), timeout=1):
-            task, process, _ = running.pop(pipe)
-            yield task, *_ended(process, pipe)
-            process.join()
-        for pipe, (task, process, until) in list(running.items()):
-            if time.monotonic() > until:
-                del running[pipe]
-                process.kill()
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                task = waiting.pop()
+                here, there = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(function, task, there))
+                process.start()
+                there.close()
+                running[here] = task, process, time.monotonic() + seconds
+            for pipe in multiprocessing.connection.wait(list(running), timeout=1):
+                task, process, _ = running.pop(pipe)
+                yield task, *_ended(process, pipe)
                 process.join()
-                yield task, None, f"no end in {seconds} s"
+            for pipe, (task, process, until) in list(running.items()):
+                if time.monotonic() > until:
+                    del running[pipe]
+                    process.kill()
+                    process.join()
+                    yield task, None, f"no end in {seconds} s"
+    finally:
+        for _, process, _ in running.values():
+            process.kill()
