@@ -7,8 +7,9 @@
 # Python is $SHARDPROP_PYTHON if set. Otherwise a virtual environment outside
 # the tree is made once, in $SHARDPROP_VENV (a folder of TMPDIR unless set).
 # SHARDPROP_SLICE=K/M proves the rules on every M-th operator call only, from
-# the K-th. Without pip or network the tests are skipped, and that is said; set
-# SHARDPROP_TORCH=required to have it fail instead.
+# the K-th, and on one M-th of the drawn calls. Without pip or network the tests
+# are skipped, and that is said; set SHARDPROP_TORCH=required to have it fail
+# instead.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -48,6 +49,7 @@ has_torch "$python" || skip "$python has no torch 2.13 with transformers"
 
 export SHARDPROP_ORACLE=$PWD/$build/tests/oracle/shardprop_oracle
 export SHARDPROP_BIN=$PWD/$build/tools/shardprop
+export SHARDPROP_OP_METAS=$PWD/$build/tests/oracle/op_metas
 export SHARDPROP_PRICES=$PWD/$build/tests/oracle/redistribute_prices
 export PYTHONDONTWRITEBYTECODE=1
 if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
@@ -55,7 +57,7 @@ if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
 fi
 
 if (($# == 0)); then
-  set -- tests/torch/test_*.py tests/torch/prove_rules.py \
+  set -- tests/torch/test_*.py tests/torch/prove_*.py \
     kernels/tests/torch/test_against_torch.py
 fi
 processes=$(($(nproc) > 1 ? 2 : 1))
@@ -67,6 +69,11 @@ for file in "$@"; do
   arguments=()
   if [[ $file == */prove_rules.py ]]; then
     arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
+  elif [[ $file == */prove_drawn.py ]]; then
+    arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
+    if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
+      arguments+=(--calls 200 --sample 40)
+    fi
   elif [[ $file == */test_against_torch.py ]]; then
     cases=1000
     if [[ ${SHARDPROP_FULL:-} == 1 ]]; then cases=20000; fi

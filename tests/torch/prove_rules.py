@@ -3,10 +3,11 @@
   python tests/torch/prove_rules.py --bin build/tools/shardprop
 
 Each call of the graphs (unless given: examples/graphs/tiny, and a list of calls
-that those lack) is put to `shardprop propagate --batch --all`. Every strategy in the answer is run on
-simulated ranks and compared with the unsharded operator: exhaustively on small
-meshes, a seeded sample of the strategies on larger ones. Prints how many were
-checked and each that is wrong; exits 1 if any is, or if a call has none.
+that those lack) is put to `shardprop propagate --batch --all`. Every strategy in
+the answer is run on simulated ranks and compared with the unsharded operator:
+exhaustively on small meshes, a seeded sample of the strategies on larger ones.
+Prints how many were checked and each that is wrong; exits 1 if any is, or if a
+call has none.
 """
 
 import argparse
@@ -26,26 +27,13 @@ import torch
 from sharding import capture
 from sharding.missing import find_missing
 from sharding.more_calls import more_calls
-from sharding.proof import in_words, prove
+from sharding.proof import prove
+from sharding.words import in_short, in_words, mesh_sizes, slice_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXHAUSTIVE = ("2", "3", "2,2")
 SAMPLED = ("2,3", "2,2,2")
 SHOWN = 3  # wrong strategies of one call that are printed
-
-
-def mesh_sizes(text):
-    sizes = tuple(int(size) for size in text.split(","))
-    if not sizes or min(sizes) < 1:
-        raise argparse.ArgumentTypeError(f"no mesh: {text}")
-    return sizes
-
-
-def slice_of(text):
-    index, count = (int(part) for part in text.split("/"))
-    if not 1 <= index <= count:
-        raise argparse.ArgumentTypeError(f"no slice: {text}; write 1/4 to 4/4")
-    return index, count
 
 
 def parse_arguments():
@@ -114,15 +102,6 @@ class Tally:
         where = "" if mesh is None else f" on {list(mesh)}"
         what = "" if strategy is None else f": {in_words(strategy)}"
         self.wrong[call].append(f"{where}{what}\n    {why}")
-
-
-def in_short(call):
-    """aten.sum.dim_IntList(f32[4, 6]; dim=(0,))"""
-    shapes = ", ".join(f"{meta.dtype}{list(meta.shape)}" for meta in call.inputs)
-    scalars = ", ".join(
-        f"{name}={value}" for name, value in call.args if "Operand" not in repr(value)
-    )
-    return f"{call.op}({shapes}; {scalars})"
 
 
 def answers(binary, calls, meshes):

@@ -171,6 +171,41 @@ class Strategies(unittest.TestCase):
         self.assert_wrong(SOFTMAX, (2,), text, because="off by", local_program=wrong)
         self.assert_wrong(SOFTMAX, (2,), text, because="off by")
 
+    def test_what_is_written_lies_as_the_result(self):
+        args = {"self": Operand(0), "mat2": Operand(1), "out": Operand(2)}
+        shapes = [meta(5, 6), meta(6, 4), meta(5, 4)]
+        call = call_of("aten.mm.out", args, shapes, [meta(5, 4)])
+        self.assert_right(call, (2,), "S(0),R,S(0)->S(0)")
+        self.assert_wrong(call, (2,), "S(0),R,R->S(0)", because="does not lie")
+
+
+class OwnDtypes(unittest.TestCase):
+    def why_wrong(self, call, text, *inputs):
+        found = prove(call, [((2,), strategy(text))], 0, list(inputs))
+        return found[0][2] if found else None
+
+    def test_bytes_wrap_round(self):
+        whole = meta(4, dtype="u8")
+        values = torch.tensor([0, 1, 2, 255], dtype=torch.uint8)
+        negative = call_of("aten.neg.default", {"self": Operand(0)}, [whole], [whole])
+        self.assertIsNone(self.why_wrong(negative, "S(0)->S(0)", values))
+        self.assertIsNone(self.why_wrong(negative, "P(sum)->P(sum)", values))
+        self.assertIn("differ", self.why_wrong(negative, "P(max)->P(min)", values))
+        args = {"self": Operand(0), "other": 2.5}
+        scaled = call_of("aten.mul.Scalar", args, [whole], [meta(4)])
+        self.assertIn("off by", self.why_wrong(scaled, "P(sum)->P(sum)", values))
+
+    def test_casts_are_not_linear(self):
+        args = {"self": Operand(0), "src": Operand(1)}
+        shapes = [meta(4, dtype="i64"), meta(4, dtype="f64")]
+        call = call_of("aten.copy.default", args, shapes, shapes[:1])
+        inputs = torch.zeros(4, dtype=torch.int64), torch.arange(4.0).double()
+        self.assertIsNone(self.why_wrong(call, "S(0),S(0)->S(0)", *inputs))
+        self.assertIn("differ", self.why_wrong(call, "R,P(sum)->P(sum)", *inputs))
+        self.assertIn(
+            "differ", self.why_wrong(call, "R,P(product)->P(product)", *inputs)
+        )
+
 
 class Partials(unittest.TestCase):
     def test_terms_reduce_to_the_value(self):

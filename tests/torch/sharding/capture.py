@@ -56,6 +56,45 @@ class Call(NamedTuple):
         return dict(self.args).get(name, default)
 
 
+_NAMES = {TORCH_DTYPES[name]: name for name in DTYPES.values()}
+_FORMAT_NAMES = {getattr(torch, name): name for name in _MEMORY_FORMATS.values()}
+
+
+def meta_of(tensor):
+    return Meta(tuple(tensor.shape), tensor.stride(), _NAMES[tensor.dtype])
+
+
+def flat_tensors(results):
+    """The tensors among an operator's results, lists opened."""
+    if isinstance(results, torch.Tensor):
+        return [results]
+    if results is None or isinstance(results, (int, float, torch.SymInt)):
+        return []
+    return [tensor for result in results for tensor in flat_tensors(result)]
+
+
+def call_of(op, given, results):
+    """(call, its operands) of an operator that was given values by name, and of
+    what it returned."""
+    tensors = []
+
+    def value(held):
+        if isinstance(held, torch.Tensor):
+            tensors.append(held)
+            return Operand(len(tensors) - 1)
+        if isinstance(held, torch.dtype):
+            return _NAMES[held]
+        if isinstance(held, torch.memory_format):
+            return _FORMAT_NAMES[held]
+        return tuple(map(value, held)) if isinstance(held, (list, tuple)) else held
+
+    names = [argument.name for argument in torch_op(op)._schema.arguments]
+    args = tuple((name, value(given[name])) for name in names if name in given)
+    inputs = tuple(map(meta_of, tensors))
+    outputs = tuple(map(meta_of, flat_tensors(results)))
+    return Call(op, args, inputs, outputs), tensors
+
+
 def torch_op(name):
     namespace, base, overload = name.split(".")
     return getattr(getattr(getattr(torch.ops, namespace), base), overload)
@@ -151,8 +190,10 @@ def distinct_calls(paths):
     return sorted(calls, key=lambda call: call.op)
 
 
-def batch_line(call, mesh):
-    """The call as a line for `shardprop propagate --batch`."""
+def batch_line(call, mesh, *, outputs=True, placements=None):
+    """The call as a line for `shardprop propagate --batch`, with or without its
+    results; `placements` are those of every operand."""
+    placed = {} if placements is None else {"placements": placements}
 
     def tensor(meta):
         return {
@@ -163,16 +204,16 @@ def batch_line(call, mesh):
 
     def value(held):
         if isinstance(held, Operand):
-            return tensor(call.inputs[held.index])
+            return tensor(call.inputs[held.index]) | placed
         if isinstance(held, tuple):
             return [value(element) for element in held]
         if isinstance(held, float) and held in (float("inf"), -float("inf")):
             return "Infinity" if held > 0 else "-Infinity"
         return held
 
-    return {
+    line = {
         "op": call.op,
         "mesh": list(mesh),
         "kwargs": {name: value(held) for name, held in call.args},
-        "outputs": [tensor(meta) for meta in call.outputs],
     }
+    return line | ({"outputs": list(map(tensor, call.outputs))} if outputs else {})

@@ -9,10 +9,9 @@ import torch
 
 import cuda_attention_kernels
 
-from . import partials
-from .capture import TORCH_DTYPES, Operand, number, torch_op
-from .inputs import run_dtype
-from .layouts import coordinates, take
+from . import collectives
+from .capture import TORCH_DTYPES, Operand, flat_tensors, number, torch_op
+from .layouts import take
 
 _IGNORED = ("device", "layout", "pin_memory", "non_blocking")
 _MEMORY_FORMATS = {
@@ -23,26 +22,17 @@ _MEMORY_FORMATS = {
 }
 
 
-def _scalar(call, name, value):
+def _scalar(run_dtype, name, value):
     """A scalar argument as torch takes it."""
     if value is None:
         return None
-    if name == "dtype":
-        return run_dtype(call, value) if value in TORCH_DTYPES else value
+    if isinstance(value, str) and value in TORCH_DTYPES:
+        return run_dtype(value)
     if name == "memory_format":
         return _MEMORY_FORMATS[value]
     if isinstance(value, (list, tuple)):
         return [number(element) for element in value]
     return number(value)
-
-
-def _flat(results):
-    """The tensors among an operator's results, lists opened."""
-    if isinstance(results, torch.Tensor):
-        return [results]
-    if results is None or isinstance(results, int):
-        return []
-    return [tensor for result in results for tensor in _flat(result)]
 
 
 class Draw:
@@ -56,7 +46,7 @@ class Draw:
         self.op = call.op
         self.kept = None
         self.p = 0.0
-        if call.op == "aten.native_dropout.default":
+        if self.is_dropout:
             self.p = call.arg("p")
             shape = call.outputs[1].shape
         elif "attention" in call.op and call.arg("dropout_p"):
@@ -83,17 +73,21 @@ class Draw:
 
     @property
     def is_dropout(self):
-        return self.op == "aten.native_dropout.default"
+        return self.op.startswith("aten.native_dropout.")
 
 
 class Runner:
     """Runs one call, whole or by rank."""
 
-    def __init__(self, call, draw):
+    def __init__(self, call, draw, run_dtype):
         self.call = call
+        self.run_dtype = run_dtype
         self.draw = draw
         self._results = {}  # of the operator alone, by what it was given
         self.writes = torch_op(call.op)._schema.is_mutable
+
+    def _given(self, tensor):
+        return tensor.clone() if self.writes else tensor
 
     def _arguments(self, tensors, local):
         args = {}
@@ -101,14 +95,13 @@ class Runner:
             if name in _IGNORED:
                 continue
             if isinstance(value, Operand):
-                held = tensors[value.index]
-                args[name] = held.clone() if self.writes else held
+                args[name] = self._given(tensors[value.index])
             elif isinstance(value, tuple) and any(
                 isinstance(element, Operand) for element in value
             ):
-                args[name] = [e and tensors[e.index] for e in value]
+                args[name] = [e and self._given(tensors[e.index]) for e in value]
             else:
-                args[name] = _scalar(self.call, name, local.get(name, value))
+                args[name] = _scalar(self.run_dtype, name, local.get(name, value))
         for name, value in local.items():
             args.setdefault(name, value)
         return args
@@ -117,12 +110,12 @@ class Runner:
         """The operator's results on these tensors."""
         local = dict(local)
         if self.draw:
-            return _flat(self.draw.run(self._arguments(tensors, local), region))
+            return flat_tensors(self.draw.run(self._arguments(tensors, local), region))
         key = (*map(id, tensors), repr(sorted(local.items())))
         if key not in self._results:
             # The tensors are kept, so that their ids stay theirs.
             results = torch_op(self.call.op)(**self._arguments(tensors, local))
-            self._results[key] = (_flat(results), tensors)
+            self._results[key] = (flat_tensors(results), tensors)
         return self._results[key][0]
 
     def by_rank(self, strategy, mesh, tensors, output_regions):
@@ -152,38 +145,31 @@ class Runner:
                 return resolve(value, rank)
             if isinstance(value, list) and any(isinstance(v, dict) for v in value):
                 return [v and resolve(v, rank) for v in value]
-            return _scalar(self.call, name, value)
+            return _scalar(self.run_dtype, name, value)
 
         for step in program["steps"]:
             if "collective" in step:
                 held = [resolve(step["value"], rank) for rank in ranks]
-                for rank, result in enumerate(_all_reduce(step, mesh, held)):
+                results = collectives.run(step, mesh, held)
+                for rank, result in enumerate(results):
                     values[rank].append([result])
                 continue
+            op = torch_op(step["op"])
             for rank in ranks:
                 args = {
                     name: argument(name, value, rank)
                     for name, value in step["args"].items()
                 }
-                values[rank].append(_flat(torch_op(step["op"])(**args)))
+                if op._schema.is_mutable:
+                    # Operands are shared between strategies.
+                    args = {
+                        name: value.clone()
+                        if isinstance(value, torch.Tensor)
+                        else value
+                        for name, value in args.items()
+                    }
+                values[rank].append(flat_tensors(op(**args)))
         return [
             [resolve(reference, rank) for reference in program["outputs"]]
             for rank in ranks
         ]
-
-
-def _all_reduce(step, mesh, held):
-    over = {int(name.removeprefix("d")) for name in step["mesh_dims"]}
-    groups = {}
-    for rank, at in enumerate(coordinates(mesh)):
-        key = tuple(c for d, c in enumerate(at) if d not in over)
-        groups.setdefault(key, []).append(rank)
-    results = [None] * len(held)
-    for group in groups.values():
-        terms = [held[rank] for rank in group]
-        if len({term.shape for term in terms}) != 1:
-            raise ValueError("an all-reduce of values that differ in shape")
-        total = partials.reduce(terms, [step["reduce_op"]], [len(group)])
-        for rank in group:
-            results[rank] = total
-    return results

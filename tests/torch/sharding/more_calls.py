@@ -6,9 +6,7 @@ the operators that they hold, in-place and out overloads included.
 
 import torch
 
-from .capture import DTYPES, TORCH_DTYPES, Call, Meta, Operand, torch_op
-
-_NAMES = {TORCH_DTYPES[name]: name for name in DTYPES.values()}
+from .capture import call_of, torch_op
 
 
 def _t(*shape, dtype=torch.float32):
@@ -146,27 +144,8 @@ def _list():
     )  # fmt: skip
 
 
-def _meta(tensor):
-    return Meta(tuple(tensor.shape), tensor.stride(), _NAMES[tensor.dtype])
-
-
 def _call(op, given):
-    inputs = []
-
-    def value(held):
-        if isinstance(held, torch.Tensor):
-            inputs.append(_meta(held))
-            return Operand(len(inputs) - 1)
-        if isinstance(held, torch.dtype):
-            return _NAMES[held]
-        return tuple(map(value, held)) if isinstance(held, list) else held
-
-    names = [argument.name for argument in torch_op(op)._schema.arguments]
-    args = tuple((name, value(given[name])) for name in names if name in given)
-    results = torch_op(op)(**given)
-    results = [results] if isinstance(results, torch.Tensor) else results
-    outputs = [_meta(t) for t in results if isinstance(t, torch.Tensor)]
-    return Call(op, args, tuple(inputs), tuple(outputs))
+    return call_of(op, given, torch_op(op)(**given))[0]
 
 
 def more_calls():

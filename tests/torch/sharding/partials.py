@@ -1,7 +1,8 @@
 """Splits a tensor into terms that a reduction makes whole again, and reduces.
 
 Terms are asymmetric: no two ranks hold alike, signs differ, and where a single
-term decides (a maximum, a bit) it is another rank's at each element.
+term decides (a maximum, a bit) it is another rank's at each element. Sums of
+integers of one byte wrap round, as they may; maxima stay in range.
 """
 
 import functools
@@ -39,13 +40,48 @@ def _decider(value, count, generator):
 
 def _random_like(value, count, generator, exact):
     shape = (count, *value.shape)
-    if not value.is_floating_point() or exact:
-        drawn = torch.randint(-6, 7, shape, generator=generator)
-        drawn = drawn / 4 if value.is_floating_point() else drawn
-    else:
-        drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
-        drawn *= torch.arange(1, count + 1).view([count] + [1] * value.dim())
+    if value.dtype in (torch.uint8, torch.int8):
+        return torch.randint(0, 256, shape, generator=generator).to(value.dtype)
+    if not value.is_floating_point():
+        return torch.randint(-6, 7, shape, generator=generator).to(value.dtype)
+    if exact:
+        return (torch.randint(-6, 7, shape, generator=generator) / 4).to(value.dtype)
+    drawn = torch.randn(shape, generator=generator, dtype=torch.float64)
+    drawn *= torch.arange(1, count + 1).view([count] + [1] * value.dim())
     return drawn.to(value.dtype)
+
+
+def _beside(value, op, count, generator, exact):
+    """Terms that a maximum (minimum) equal to `value` leaves undecided."""
+    if value.is_floating_point():
+        away = _random_like(value, count, generator, exact).abs()
+        return value - away if op == "max" else value + away
+    limits = torch.iinfo(value.dtype)
+    away = torch.randint(0, 7, (count, *value.shape), generator=generator)
+    wide = value.long()
+    if op == "max":
+        return torch.where(wide >= limits.min + away, wide - away, wide).to(value.dtype)
+    return torch.where(wide <= limits.max - away, wide + away, wide).to(value.dtype)
+
+
+def _split_product(value, count, generator, exact):
+    shape = (count, *value.shape)
+    if value.is_floating_point():
+        if exact:
+            # Powers of two divide without rounding.
+            powers = torch.randint(-1, 2, shape, generator=generator).double()
+            signs = torch.randint(2, shape, generator=generator) * 2 - 1
+            terms = (torch.exp2(powers) * signs).to(value.dtype)
+        else:
+            terms = _random_like(value, count, generator, exact).abs() + 0.5
+        terms[-1] = value / terms[:-1].prod(0)
+        return terms
+    # Every other factor is a sign; signs cancel out in pairs.
+    signs = torch.randint(2, shape, generator=generator)
+    signs = (signs * 2 - 1).to(value.dtype)
+    decider = _decider(value, count, generator)
+    negative = signs.prod(0, dtype=value.dtype)
+    return torch.where(decider, value * signs * negative, signs)
 
 
 def _split_bits(value, op, count, generator):
@@ -84,20 +120,10 @@ def split(value, kinds, sizes, generator, *, exact=False):
         rest = value * _divisor(kinds, sizes)
         terms[-1] = rest - terms[:-1].sum(0, dtype=value.dtype)
     elif op in ("max", "min"):
-        away = _random_like(value, count, generator, exact).abs()
-        away = value - away if op == "max" else value + away
-        terms = torch.where(_decider(value, count, generator), value, away)
+        beside = _beside(value, op, count, generator, exact)
+        terms = torch.where(_decider(value, count, generator), value, beside)
     elif op == "product":
-        if value.is_floating_point() and not exact:
-            terms = _random_like(value, count, generator, exact).abs() + 0.5
-            terms[-1] = value / terms[:-1].prod(0)
-        else:
-            # Every other factor is a sign; signs cancel out in pairs.
-            signs = torch.randint(2, (count, *value.shape), generator=generator)
-            signs = (signs * 2 - 1).to(value.dtype)
-            decider = _decider(value, count, generator)
-            negative = signs.prod(0, dtype=value.dtype)
-            terms = torch.where(decider, value * signs * negative, signs)
+        terms = _split_product(value, count, generator, exact)
     else:
         raise ValueError(f"unknown reduction {op}")
     return list(terms)

@@ -1,0 +1,241 @@
+"""Proves the sharding rules on calls that are drawn for the purpose.
+
+  python tests/torch/prove_drawn.py --bin build/release/tools/shardprop
+
+For every operator that `shardprop ops` lists, calls are drawn from PyTorch's own
+schema (sharding/drawn_calls): every dtype in its own arithmetic, mixed dtypes,
+in-place and out= forms, empty, 0-d and size-1 tensors, negative and repeated
+indices. Each is put to `shardprop propagate --all`; the strategies in the answer
+run on simulated ranks and are compared with the unsharded operator, and so are
+the shapes, dtypes and strides of the outputs. Prints what was run; exits 1 if
+anything is wrong.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+# What torch's kernels warn of is tried on purpose.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+import torch  # noqa: E402
+
+from sharding.drawn_proof import Settings, dead, prove_operator  # noqa: E402
+from sharding.failure_classes import CLASSES  # noqa: E402
+from sharding.processes import run_each  # noqa: E402
+from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+_MOST_SECONDS = 900  # for one operator
+MESHES = ("2", "3", "4", "2,2", "2,3", "3,3", "2,2,2")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--bin",
+        default=os.environ.get("SHARDPROP_BIN", str(ROOT / "build/tools/shardprop")),
+        help="the command line tool (default $SHARDPROP_BIN)",
+    )
+    parser.add_argument(
+        "--metas",
+        default=os.environ.get("SHARDPROP_OP_METAS"),
+        help="the tool that prints strides of outputs (default $SHARDPROP_OP_METAS; "
+        "without it strides are not compared)",
+    )
+    parser.add_argument(
+        "--op", nargs="+", help="only operators whose name has one of these"
+    )
+    parser.add_argument("--calls", type=int, default=40, help="of each operator (40)")
+    parser.add_argument(
+        "--meshes-per-call", type=int, default=2, help="drawn from the meshes (2)"
+    )
+    parser.add_argument(
+        "--sample", type=int, default=20, help="strategies of a call on a mesh (20)"
+    )
+    parser.add_argument(
+        "--meshes",
+        nargs="+",
+        type=mesh_sizes,
+        default=[mesh_sizes(mesh) for mesh in MESHES],
+        help=f"default {' '.join(MESHES)}",
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--slice",
+        type=slice_of,
+        default=(1, 1),
+        help="K/M: one M-th of the calls of every operator",
+    )
+    parser.add_argument(
+        "--show",
+        type=int,
+        default=2,
+        help="wrong strategies per operator and class (2)",
+    )
+    parser.add_argument(
+        "--refused", action="store_true", help="list the calls that one side refuses"
+    )
+    parser.add_argument(
+        "--progress", action="store_true", help="each operator, on standard error"
+    )
+    parser.add_argument(
+        "--json", type=pathlib.Path, help="writes every failure as a line"
+    )
+    parser.add_argument(
+        "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
+    )
+    return parser.parse_args()
+
+
+def operators(binary, wanted):
+    done = subprocess.run(
+        [binary, "ops", "--format", "json"], capture_output=True, text=True, check=True
+    )
+    names = [entry["op"] for entry in json.loads(done.stdout)]
+    if wanted:
+        names = [name for name in names if any(part in name for part in wanted)]
+    return names
+
+
+def _prove(task):
+    return prove_operator(*task)
+
+
+def print_failures(options, results):
+    for result in results:
+        shown = collections.Counter()
+        for failure in result.failures:
+            key = failure.kind, failure.letter
+            shown[key] += 1
+            if shown[key] <= options.show:
+                print(f"{failure.kind} ({failure.letter}): {failure.text}")
+        for (kind, letter), count in shown.items():
+            if count > options.show:
+                more = count - options.show
+                print(f"  and {more} more of {result.op}: {kind} ({letter})")
+
+
+def print_refused(results):
+    for result in results:
+        for kind, found in (
+            ("PyTorch refuses, we answer", result.we_answer),
+            ("we refuse, PyTorch answers", result.we_refuse),
+        ):
+            for call, why in found[:3]:
+                print(f"{kind}: {in_short(call)}\n    {why}")
+
+
+def print_summary(results, seconds):
+    by_class = collections.defaultdict(collections.Counter)
+    kinds = collections.Counter()
+    for result in results:
+        for failure in result.failures:
+            by_class[failure.letter][result.op] += 1
+            kinds[failure.kind] += 1
+    for letter, meaning in CLASSES.items():
+        if letter in by_class:
+            ops = ", ".join(f"{op} {n}" for op, n in by_class[letter].most_common(8))
+            print(f"{letter:<6}{sum(by_class[letter].values()):>6}  {meaning}: {ops}")
+    slow = sorted(results, key=lambda result: -result.seconds)[:4]
+    said = ", ".join(f"{result.op} {result.seconds:.0f} s" for result in slow)
+    print(f"slowest: {said}")
+    none = [result.op for result in results if not result.calls]
+    if none:
+        print(f"no call was drawn of: {', '.join(none)}")
+    total = collections.Counter()
+    for result in results:
+        total.update(
+            operators=bool(result.calls),
+            calls=result.calls,
+            answers=result.answers,
+            pairs=result.pairs,
+            quirks=result.quirks,
+            strides=result.strides_compared,
+            we_refuse=len(result.we_refuse),
+            we_answer=len(result.we_answer),
+        )
+    print(
+        f"{total['operators']} of {len(results)} operators, {total['calls']} calls "
+        f"({total['quirks']} left out for their kernels), {total['answers']} answers, "
+        f"{total['pairs']} strategies run in {seconds:.0f} s"
+    )
+    print(
+        f"refused by us: {total['we_refuse']} calls; refused by PyTorch and answered: "
+        f"{total['we_answer']}; strides compared of {total['strides']} outputs"
+    )
+    print(
+        f"wrong: {kinds['strategy']} strategies, {kinds['shape']} shapes, "
+        f"{kinds['dtype']} dtypes, {kinds['strides']} strides, {kinds['died']} deaths"
+    )
+    return sum(kinds.values()), total["pairs"], none
+
+
+def _stop(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def prove_each(tasks, options):
+    """A result per operator; fewer if it is interrupted."""
+    torch.set_num_threads(1)
+    # What torch sets up at first use is set up once, before processes part.
+    prove_operator("aten.add.Tensor", tasks[0][1]._replace(calls=2))
+    results = []
+    signal.signal(signal.SIGTERM, _stop)
+    proven = run_each(_prove, tasks, processes=options.processes, seconds=_MOST_SECONDS)
+    try:
+        for (name, _), result, died in proven:
+            results.append(result or dead(name, died))
+            if options.progress:
+                seconds = results[-1].seconds
+                print(f"{len(results):>4} {seconds:6.1f} s {name}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"interrupted: {len(tasks) - len(results)} operators are not proven")
+    finally:
+        proven.close()
+    return results
+
+
+def main():
+    options = parse_arguments()
+    start = time.monotonic()
+    names = operators(options.bin, options.op)
+    index, count = options.slice
+    settings = Settings(
+        binary=options.bin,
+        metas=options.metas,
+        calls=-(-options.calls // count),
+        meshes=tuple(options.meshes),
+        meshes_per_call=options.meshes_per_call,
+        sample=options.sample,
+        seed=f"{options.seed} {index}/{count}",
+    )
+    tasks = [(name, settings) for name in names]
+    # Slow operators stand together in the catalogue.
+    random.Random(0).shuffle(tasks)
+    results = prove_each(tasks, options)
+    results.sort(key=lambda result: result.op)
+    print_failures(options, results)
+    if options.refused:
+        print_refused(results)
+    if options.json:
+        with open(options.json, "w") as file:
+            for result in results:
+                for failure in result.failures:
+                    print(json.dumps(failure.line), file=file)
+    wrong, pairs, none = print_summary(results, time.monotonic() - start)
+    whole = len(results) == len(tasks)
+    return 0 if whole and pairs and not wrong and not none else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Attention: grouped query heads, causal and broadcast masks.
+
+Kernels for CPUs want dense operands, and one float dtype.
+"""
+
+import torch
+
+import cuda_attention_kernels  # noqa: F401  (CPU stand-ins for CUDA's kernels)
+
+from .drawer import broadcasts
+from .families import family
+
+
+def _for_cuda(d):
+    return d.base.startswith("_scaled") and "_for_cpu" not in d.base
+
+
+def _heads(d, *, grouped, rank=4):
+    dtypes = (torch.float32,) if _for_cuda(d) else (torch.float64, torch.float32)
+    dtype = d.rng.choice(dtypes)
+    batch, key_heads = d.size(1, 4), d.rng.choice((1, 2, 3, 4))
+    query_heads = key_heads * (d.rng.choice((1, 2)) if grouped else 1)
+    queries, keys = d.size(2, 7), d.size(2, 7)
+    width = d.rng.choice((4, 8))
+    lead = (batch,) if rank == 4 else ()
+
+    def tensor(heads, length):
+        return d.tensor((*lead, heads, length, width), dtype).contiguous()
+
+    given = {
+        "query": tensor(query_heads, queries),
+        "key": tensor(key_heads, keys),
+        "value": tensor(key_heads, keys),
+    }
+    shape = (*lead, query_heads, queries, keys)
+    return given | {"scale": 0.5 if d.chance(0.3) else None}, shape, dtype
+
+
+@family("scaled_dot_product_attention")
+def attention(d):
+    grouped = d.chance(0.3)
+    given, shape, dtype = _heads(d, grouped=grouped, rank=4 if d.chance(0.8) else 3)
+    causal = d.chance(0.3)
+    if not causal and d.chance(0.5):
+        kind = dtype if d.chance(0.6) else torch.bool
+        mask = d.tensor(broadcasts(d.rng, shape), kind)
+        if kind == torch.bool and mask.dim():
+            mask[..., 0] = True
+        given["attn_mask"] = mask
+    return given | {
+        "attn_mask": given.get("attn_mask"),
+        "dropout_p": 0.0,
+        "is_causal": causal,
+        "enable_gqa": grouped,
+    }
+
+
+def _flash(d):
+    given, _, _ = _heads(d, grouped=False)
+    return given | {"dropout_p": 0.0, "is_causal": d.chance(0.4), "attn_mask": None}
+
+
+@family(
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention"
+)
+def flash(d):
+    return _flash(d) | {"return_debug_mask": False}
+
+
+@family("_scaled_dot_product_efficient_attention")
+def efficient(d):
+    return _flash(d) | {"compute_log_sumexp": True, "attn_bias": None}
+
+
+def _backward(d, forward, **more):
+    given = _flash(d)
+    del given["attn_mask"]
+    out, logsumexp, *rest = forward(given)
+    grad = d.tensor(out.shape, out.dtype).contiguous()
+    saved = {"out": out, "logsumexp": logsumexp, "grad_out": grad, "grad_out_": grad}
+    return given | saved | more, rest
+
+
+@family("_scaled_dot_product_flash_attention_for_cpu_backward")
+def flash_for_cpu_backward(d):
+    forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    given, _ = _backward(d, lambda given: forward(**given), attn_mask=None)
+    return given
+
+
+@family("_scaled_dot_product_efficient_attention_backward")
+def efficient_backward(d):
+    forward = torch.ops.aten._scaled_dot_product_efficient_attention
+    given, rest = _backward(
+        d,
+        lambda given: forward(**given, attn_bias=None, compute_log_sumexp=True),
+        attn_bias=None,
+        grad_input_mask=[True, True, True, False],
+    )
+    return given | {"philox_seed": rest[0], "philox_offset": rest[1]}
+
+
+@family("_scaled_dot_product_flash_attention_backward")
+def flash_backward(d):
+    forward = torch.ops.aten._scaled_dot_product_flash_attention
+    given, rest = _backward(d, lambda given: forward(**given))
+    names = ("cum_seq_q", "cum_seq_k", "max_q", "max_k", "philox_seed", "philox_offset")
+    return given | dict(zip(names, rest, strict=False))

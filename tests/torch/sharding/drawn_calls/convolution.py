@@ -1,0 +1,59 @@
+"""Convolutions of one to three dims, grouped, transposed, with empty batches."""
+
+import torch
+
+from .families import family
+
+
+def _sizes(d):
+    n = 0 if d.chance(0.08) else d.size(1, 5)
+    spatial = d.rng.choice((1, 1, 2, 2, 3))
+    groups = d.rng.choice((1, 1, 1, 2, 4))
+    return n, spatial, groups
+
+
+def _arguments(d):
+    n, spatial, groups = _sizes(d)
+    transposed = d.chance(0.25)
+    inputs, outputs = (groups * d.rng.choice((1, 2, 3)) for _ in range(2))
+    if groups == 1 and d.chance(0.3):
+        inputs, outputs = d.rng.choice((4, 7)), d.rng.choice((4, 8))
+    kernel = [d.rng.randint(1, 3) for _ in range(spatial)]
+    largest = 4 if spatial == 3 else 6
+    extents = [d.rng.randint(k, largest) for k in kernel]
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    weight = (inputs, outputs // groups) if transposed else (outputs, inputs // groups)
+    return {
+        "input": d.tensor((n, inputs, *extents), dtype).contiguous(),
+        "weight": d.tensor((*weight, *kernel), dtype).contiguous(),
+        "bias": d.tensor((outputs,), dtype) if d.chance(0.5) else None,
+        "stride": [d.rng.randint(1, 2) for _ in kernel],
+        "padding": [d.rng.randint(0, 1) for _ in kernel],
+        "dilation": [d.rng.choice((1, 1, 2)) for _ in kernel],
+        "transposed": transposed,
+        "output_padding": [0] * spatial,
+        "groups": groups,
+    }
+
+
+@family("convolution", "_convolution")
+def convolution(d):
+    flags = {
+        "benchmark": False,
+        "deterministic": True,
+        "cudnn_enabled": True,
+        "allow_tf32": False,
+    }
+    return _arguments(d) | flags
+
+
+@family("convolution_backward")
+def convolution_backward(d):
+    given = _arguments(d)
+    result = torch.ops.aten.convolution(**given)
+    outputs = result.shape[1]
+    del given["bias"]
+    mask = [d.chance(0.8) for _ in range(3)]
+    sizes = [outputs] if d.chance(0.8) or mask[2] else None
+    grad = d.tensor(result.shape, result.dtype).contiguous()
+    return {"grad_output": grad, **given, "bias_sizes": sizes, "output_mask": mask}

@@ -1,0 +1,28 @@
+"""Families of operators and who draws their arguments.
+
+    @family("mm")
+    def mm(d):              # a Drawer; what it leaves out the schema completes
+        return {"self": d.tensor((m, k)), "mat2": d.tensor((k, n))}
+
+In-place and `out=` forms are drawn by the same function.
+"""
+
+_FAMILIES = {}
+
+
+def family(*bases):
+    def register(function):
+        for base in bases:
+            if base in _FAMILIES:
+                raise ValueError(f"{base} has two families")
+            _FAMILIES[base] = function
+        return function
+
+    return register
+
+
+def family_of(base):
+    """Who draws for aten.<base>.*, or None: then all is drawn from the schema."""
+    if base in _FAMILIES:
+        return _FAMILIES[base]
+    return _FAMILIES.get(base.removesuffix("_"))

@@ -1,0 +1,197 @@
+"""Lookups and updates by index: repeated indices, some counted from the end."""
+
+import math
+
+import torch
+
+from .drawer import broadcasts
+from .families import family
+
+
+def _source(d):
+    x = d.tensor(d.shape(d.rng.choice((1, 2, 2, 3)), 1))
+    return x, d.dim(x.dim())
+
+
+@family("gather")
+def gather(d):
+    x, dim = _source(d)
+    shape = [d.rng.randint(0 if d.chance(0.1) else 1, n) for n in x.shape]
+    shape[dim] = d.size()
+    index = d.index(shape, x.shape[dim], negative=False).to(torch.int64)
+    return {"self": x, "dim": dim, "index": index}
+
+
+@family("scatter", "scatter_add", "scatter_reduce")
+def scatter(d):
+    x, dim = _source(d)
+    shape = [n if d.chance(0.5) else d.rng.randint(0, n) for n in x.shape]
+    where = dim % x.dim()
+    if "add" not in d.base and "reduce" not in d.base + d.op.split(".")[2]:
+        # What is written twice is whichever comes last: no index twice.
+        rows = torch.argsort(torch.rand(x.shape, generator=d.generator), dim=where)
+        index = rows[tuple(slice(0, n) for n in shape)].clone()
+    else:
+        index = d.index(shape, x.shape[dim], negative=False).to(torch.int64)
+    longer = [n + (d.rng.randint(1, 4) if d.chance(0.4) else 0) for n in shape]
+    given = {"self": x, "dim": dim, "index": index}
+    given["src"] = d.tensor(longer, x.dtype if d.chance(0.9) else None)
+    return given | {
+        "value": d.tensor((), x.dtype) if d.op.endswith("value_Tensor") else d.number()
+    }
+
+
+@family("index_select", "index_add", "index_copy", "index_fill", "index_reduce")
+def by_rows(d):
+    x, dim = _source(d)
+    count = d.size(0, 6)
+    if d.base.startswith(("index_copy", "index_fill")):
+        count = min(count, x.shape[dim])
+        index = torch.randperm(x.shape[dim], generator=d.generator)[:count]
+    else:
+        index = d.index((count,), x.shape[dim], negative=False)
+    shape = list(x.shape)
+    shape[dim] = count
+    given = {"self": x, "dim": dim, "index": index, "source": d.tensor(shape, x.dtype)}
+    return given | {"value": d.tensor((), x.dtype) if "_Tensor" in d.op else d.number()}
+
+
+def _indices(d, x, *, distinct):
+    """Index tensors for some of the dims, and the shape that they pick out."""
+    picked = d.shape(d.rng.choice((1, 1, 1, 2)), 0)
+    dims = [i for i in range(x.dim()) if d.chance(0.6)] or [0]
+    if d.chance(0.15):
+        # A mask over the first dim: as many as it holds.
+        mask = d.tensor((x.shape[0],), torch.bool).contiguous()
+        return [mask], (int(mask.sum()), *x.shape[1:])
+    indices = [None] * (dims[-1] + 1)
+    if distinct:
+        # Distinct positions: what is written twice is whichever comes last.
+        most = math.prod(x.shape[i] for i in dims)
+        count = d.rng.randint(0, min(most, 8))
+        flat = torch.randperm(most, generator=d.generator)[:count]
+        parts = torch.unravel_index(flat, [x.shape[i] for i in dims])
+        for i, part in zip(dims, parts, strict=True):
+            lowered = d.chance(0.5) & (d.integers(part.shape, 0, 2) == 1)
+            indices[i] = torch.where(lowered, part - x.shape[i], part)
+        picked = (count,)
+    else:
+        for i in dims:
+            indices[i] = d.index(
+                broadcasts(d.rng, picked, fewer_dims=False), x.shape[i]
+            )
+        picked = torch.broadcast_shapes(*(indices[i].shape for i in dims))
+    chosen = x.new_empty(x.shape)[
+        tuple(slice(None) if i is None else i.long() for i in indices)
+    ]
+    return indices, tuple(chosen.shape)
+
+
+@family("index_put", "_unsafe_index_put", "_index_put_impl", "index")
+def index_put(d):
+    x, _ = _source(d)
+    accumulate = d.base != "index" and d.chance(0.6)
+    repeats = accumulate or d.base == "index"
+    indices, shape = _indices(d, x, distinct=not repeats)
+    values = d.tensor(broadcasts(d.rng, shape), x.dtype if d.chance(0.95) else None)
+    return {"self": x, "indices": indices, "values": values, "accumulate": accumulate}
+
+
+@family("_unsafe_index")
+def unsafe_index(d):
+    return index_put(d)
+
+
+@family("embedding")
+def embedding(d):
+    rows = d.size(1)
+    weight = d.tensor((rows, d.size()))
+    indices = d.index(d.shape(d.rng.randint(0, 2)), rows, negative=False)
+    given = {"weight": weight, "indices": indices}
+    return given | (
+        {"padding_idx": d.rng.randint(-1, rows - 1)} if d.chance(0.5) else {}
+    )
+
+
+@family("embedding_dense_backward")
+def embedding_dense_backward(d):
+    rows = d.size(1)
+    indices = d.index(d.shape(d.rng.randint(1, 2)), rows, negative=False)
+    return {
+        "grad_output": d.tensor((*indices.shape, d.size())),
+        "indices": indices,
+        "num_weights": rows,
+        "padding_idx": d.rng.randint(-1, rows - 1),
+        "scale_grad_by_freq": d.chance(0.2),
+    }
+
+
+@family("nll_loss_forward", "nll_loss")
+def nll_loss(d):
+    n, c = d.size(1), d.size(1)
+    return {
+        "self": d.tensor((n, c)),
+        "target": d.index((n,), c, negative=False).long(),
+        "weight": d.tensor((c,)) if d.chance(0.3) else None,
+        "reduction": d.rng.randint(0, 2),
+        "ignore_index": d.rng.choice((-100, 0)),
+    }
+
+
+@family("nll_loss_backward")
+def nll_loss_backward(d):
+    given = nll_loss(d)
+    _, total = torch.ops.aten.nll_loss_forward(**given)
+    shape = given["target"].shape if given["reduction"] == 0 else ()
+    return given | {
+        "grad_output": d.tensor(shape, given["self"].dtype),
+        "total_weight": total,
+    }
+
+
+@family("one_hot")
+def one_hot(d):
+    return {
+        "self": d.index(d.shape(d.rng.randint(0, 2)), 5, negative=False).long(),
+        "num_classes": 5,
+    }
+
+
+@family("take", "put")
+def take(d):
+    x = d.tensor(d.shape(least=1))
+    shape = d.shape(d.rng.randint(0, 2))
+    return {
+        "self": x,
+        "index": d.index(shape, x.numel()).long(),
+        "source": d.tensor(shape, x.dtype),
+        "accumulate": True,
+    }
+
+
+@family("take_along_dim")
+def take_along_dim(d):
+    given = gather(d)
+    return given | {"indices": given["index"]}
+
+
+@family("masked_select", "masked_scatter")
+def masked(d):
+    x = d.tensor()
+    return {
+        "self": x,
+        "mask": d.tensor(x.shape, torch.bool),
+        "source": d.tensor(x.shape, x.dtype),
+    }
+
+
+@family("bucketize", "searchsorted")
+def bucketize(d):
+    bounds = torch.arange(d.size(1)).to(d.main_dtype)
+    return {
+        "self": d.tensor(),
+        "boundaries": bounds,
+        "sorted_sequence": bounds,
+        "sorter": None,
+        "side": None,
+    }

@@ -1,0 +1,138 @@
+"""Products: dims that must agree share a letter.
+
+"mk,kn"     self has shape [m, k], mat2 [k, n]
+"?mn"       any shape that broadcasts to [m, n]
+"""
+
+import torch
+
+from .drawer import broadcasts
+from .families import family
+
+_SHAPES = {
+    "mm": {"self": "mk", "mat2": "kn"},
+    "bmm": {"self": "bmk", "mat2": "bkn"},
+    "baddbmm": {"self": "?bmn", "batch1": "bmk", "batch2": "bkn"},
+    "addbmm": {"self": "?mn", "batch1": "bmk", "batch2": "bkn"},
+    "addmm": {"self": "?mn", "mat1": "mk", "mat2": "kn"},
+    "_addmm_activation": {"self": "?mn", "mat1": "mk", "mat2": "kn"},
+    "addmv": {"self": "?m", "mat": "mk", "vec": "k"},
+    "addr": {"self": "?mn", "vec1": "m", "vec2": "n"},
+    "mv": {"self": "mk", "vec": "k"},
+    "dot": {"self": "k", "tensor": "k"},
+    "vdot": {"self": "k", "other": "k"},
+    "inner": {"self": "mk", "other": "nk"},
+    "outer": {"self": "m", "vec2": "n"},
+    "ger": {"self": "m", "vec2": "n"},
+    "kron": {"self": "mk", "other": "bn"},
+    "_int_mm": {"self": "mk", "mat2": "kn"},
+}
+
+
+def _tensors(d, notation, *, in_place):
+    sizes = {letter: d.size() for letter in "bmkn"}
+    tensors = {}
+    for name, letters in notation.items():
+        shape = tuple(sizes[letter] for letter in letters.lstrip("?"))
+        if letters[0] == "?" and not in_place:
+            shape = broadcasts(d.rng, shape)
+        tensors[name] = d.tensor(shape)
+    return tensors
+
+
+def _register(base, notation):
+    @family(base)
+    def product(d):
+        return _tensors(d, notation, in_place=d.base.endswith("_"))
+
+
+for _base, _notation in _SHAPES.items():
+    _register(_base, _notation)
+
+
+@family("matmul")
+def matmul(d):
+    m, k, n = d.size(), d.size(), d.size()
+    batch = d.shape(d.rng.randint(0, 2)) if d.chance(0.6) else ()
+    left = (*batch, m, k) if d.chance(0.8) else (k,)
+    right = (*broadcasts(d.rng, batch), k, n) if d.chance(0.8) else (k,)
+    return {"self": d.tensor(left), "other": d.tensor(right)}
+
+
+@family("linear")
+def linear(d):
+    k, n = d.size(1), d.size()
+    batch = d.shape(d.rng.choice((0, 1, 1, 2)))
+    given = {"input": d.tensor((*batch, k)), "weight": d.tensor((n, k))}
+    if d.chance(0.2):
+        given["weight"] = d.tensor((k,))
+        n = None
+    given["bias"] = d.tensor(() if n is None else (n,)) if d.chance(0.5) else None
+    return given
+
+
+@family("einsum")
+def einsum(d):
+    equation = d.rng.choice(
+        ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij,ij->i", "i,j->ij")
+    )
+    sizes = {letter: d.size(1) for letter in "bijk"}
+    operands = equation.split("->")[0].split(",")
+    return {
+        "equation": equation,
+        "tensors": [d.tensor([sizes[c] for c in o]) for o in operands],
+    }
+
+
+@family("cdist", "_cdist_forward")
+def cdist(d):
+    k = d.size(1)
+    return {
+        "x1": d.tensor((d.size(), k)),
+        "x2": d.tensor((d.size(), k)),
+        "p": d.rng.choice((1.0, 2.0)),
+        "compute_mode": None,
+    }
+
+
+@family("tril", "triu")
+def triangle(d):
+    return {
+        "self": d.tensor(d.shape(d.rng.randint(2, 3))),
+        "diagonal": d.rng.randint(-3, 3),
+    }
+
+
+@family("cross", "linalg_cross")
+def cross(d):
+    shape = list(d.shape(d.rng.randint(1, 3), 1))
+    dim = d.rng.randrange(len(shape))
+    shape[dim] = 3
+    return {"self": d.tensor(shape), "other": d.tensor(shape), "dim": dim}
+
+
+@family("linalg_vector_norm")
+def vector_norm(d):
+    x = d.tensor()
+    return {
+        "self": x,
+        "ord": d.rng.choice((0, 1, 2, 2.0, float("inf"), -float("inf"))),
+        "dim": d.dims(x.dim()) or None,
+        "dtype": None,
+    }
+
+
+@family("trace", "diagonal", "diag_embed", "linalg_diagonal")
+def square(d):
+    given = {"self": d.tensor(d.shape(2))}
+    return given if d.base == "trace" else given | {"dim1": -2, "dim2": -1}
+
+
+@family("tril_indices", "triu_indices")
+def triangle_indices(d):
+    return {
+        "row": d.size(),
+        "col": d.size(),
+        "offset": d.rng.randint(-2, 2),
+        "dtype": d.rng.choice((torch.int64, torch.int32)),
+    }

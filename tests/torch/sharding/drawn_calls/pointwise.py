@@ -1,0 +1,89 @@
+"""Pointwise operators that need more than shapes that broadcast."""
+
+import torch
+
+from .drawer import broadcasts
+from .families import family
+
+
+def _nonzero(value):
+    """Zeros made ones: a quotient by zero adds up to nothing."""
+    return torch.where(value == 0, torch.ones_like(value), value)
+
+
+@family("div", "true_divide", "divide", "floor_divide", "remainder", "fmod")
+def quotient(d):
+    given = {"self": d.tensor(d.related_shape(widest=True))}
+    if d.op.split(".")[2].startswith("Scalar") and "Tensor" not in d.op:
+        return given | {"other": d.number() or 2}
+    return given | {"other": _nonzero(d.tensor())}
+
+
+@family(
+    "reciprocal", "log", "log2", "log10", "rsqrt", "sqrt", "log1p", "lgamma", "digamma"
+)
+def of_positive(d):
+    x = d.tensor()
+    return {"self": _nonzero(x.abs()) if x.dtype != torch.bool else x}
+
+
+@family("where")
+def where(d):
+    shape = d.main_shape
+    condition = torch.bool if d.chance(0.95) else torch.uint8
+    given = {"condition": d.tensor(broadcasts(d.rng, shape), condition)}
+    if ".Scalar" not in d.op or d.op.endswith("ScalarOther"):
+        given["self"] = d.tensor(broadcasts(d.rng, shape))
+    if d.op.endswith(("self", "self_out", "ScalarSelf")):
+        given["other"] = d.tensor(broadcasts(d.rng, shape))
+    return given
+
+
+@family("pow")
+def power(d):
+    kind = d.op.split(".")[2]
+    exponents = (0, 1, 2, 3, 0.5, -1, 2.0, -0.5)
+    given = (
+        {"self": d.rng.choice(exponents)}
+        if kind.startswith("Scalar")
+        else {"self": d.tensor()}
+    )
+    if not kind.startswith("Tensor_Tensor") and not kind.startswith("Scalar"):
+        given["exponent"] = d.rng.choice(exponents)
+    return given
+
+
+@family("masked_fill")
+def masked_fill(d):
+    x = d.tensor(d.related_shape(widest=True))
+    given = {"self": x, "mask": d.tensor(broadcasts(d.rng, x.shape), torch.bool)}
+    return given | {
+        "value": d.tensor(()) if d.op.endswith(("Tensor", "Tensor_out")) else d.number()
+    }
+
+
+@family("native_dropout")
+def native_dropout(d):
+    dtype = d.rng.choice((torch.float64, torch.float32, torch.bfloat16))
+    return {
+        "input": d.tensor(None, dtype),
+        "p": d.rng.choice((0.0, 0.25, 0.5)),
+        "train": True,
+    }
+
+
+@family("bernoulli", "dropout", "rrelu_with_noise")
+def random(d):
+    return {"self": d.tensor(), "input": d.tensor(), "p": 0.5}
+
+
+@family("_assert_tensor_metadata")
+def assert_metadata(d):
+    x = d.tensor()
+    return {
+        "a": x,
+        "size": list(x.shape),
+        "stride": None,
+        "dtype": x.dtype,
+        "layout": None,
+    }

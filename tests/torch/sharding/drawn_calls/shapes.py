@@ -1,0 +1,231 @@
+"""Operators that move elements and compute nothing."""
+
+import math
+
+import torch
+
+from .families import family
+
+
+def _other_shape(d, shape):
+    """Another shape of as many elements: dims split and merged."""
+    count = math.prod(shape)
+    if count == 0:
+        return [0, *d.shape(d.rng.randint(0, 2), 1)]
+    sizes, left = [], count
+    while left > 1 and len(sizes) < 4 and d.chance(0.8):
+        divisors = [n for n in range(2, left + 1) if left % n == 0]
+        sizes.append(d.rng.choice(divisors))
+        left //= sizes[-1]
+    if left > 1:
+        sizes.append(left)
+    if d.chance(0.25):
+        sizes.insert(d.rng.randint(0, len(sizes)), 1)
+    if sizes and d.chance(0.2):
+        sizes[d.rng.randrange(len(sizes))] = -1
+    return sizes
+
+
+@family(
+    "view", "reshape", "_unsafe_view", "view_copy", "_reshape_alias", "_reshape_copy"
+)
+def view(d):
+    shape = d.shape()
+    return {"self": d.tensor(shape), "size": _other_shape(d, shape), "dtype": d.dtype()}
+
+
+@family("expand", "expand_copy", "broadcast_to")
+def expand(d):
+    shape = [1 if d.chance(0.4) else size for size in d.shape()]
+    size = [d.size() if n == 1 else d.rng.choice((n, -1)) for n in shape]
+    return {
+        "self": d.tensor(shape),
+        "size": [d.size(1, 4) for _ in range(d.rng.randint(0, 1))] + size,
+    }
+
+
+@family("repeat", "tile")
+def repeat(d):
+    x = d.tensor(d.shape(d.rng.randint(0, 3)))
+    extra = d.rng.randint(0, 1)
+    counts = [d.rng.choice((1, 1, 2, 3, 0)) for _ in range(x.dim() + extra)]
+    return {"self": x, "repeats": counts, "dims": counts}
+
+
+@family("permute", "permute_copy")
+def permute(d):
+    x = d.tensor()
+    return {"self": x, "dims": d.dims(x.dim(), x.dim())}
+
+
+@family("squeeze", "squeeze_copy")
+def squeeze(d):
+    shape = [1 if d.chance(0.5) else size for size in d.shape()]
+    x = d.tensor(shape)
+    if not d.op.endswith((".dims",)):
+        return {"self": x}
+    rank = x.dim()
+    return {"self": x, "dim": d.dims(rank) if rank else d.rng.choice(([], [0], [-1]))}
+
+
+@family("unsqueeze", "unsqueeze_copy")
+def unsqueeze(d):
+    x = d.tensor()
+    return {"self": x, "dim": d.dim(x.dim() + 1)}
+
+
+@family("split_with_sizes", "split_with_sizes_copy")
+def split_with_sizes(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    dim = d.dim(x.dim())
+    left, sizes = x.shape[dim], []
+    while left and d.chance(0.7):
+        sizes.append(d.rng.randint(0, left))
+        left -= sizes[-1]
+    return {"self": x, "split_sizes": [*sizes, left], "dim": dim}
+
+
+@family("split", "split_copy", "chunk", "unsafe_split", "unsafe_chunk")
+def split(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    dim = d.dim(x.dim())
+    return {
+        "self": x,
+        "split_size": d.rng.randint(1, 5),
+        "chunks": d.rng.randint(1, 5),
+        "dim": dim,
+    }
+
+
+@family("constant_pad_nd", "pad")
+def pad(d):
+    x = d.tensor()
+    count = d.rng.randint(0, x.dim())
+    given = {
+        "self": x,
+        "pad": [d.rng.choice((0, 0, 1, 2, -1)) for _ in range(2 * count)],
+    }
+    return given | {"value": d.rng.choice((0, 0.0, 2, -1.5))}
+
+
+@family("reflection_pad1d", "replication_pad1d")
+def pad_1d(d):
+    return {
+        "self": d.tensor(d.shape(d.rng.randint(2, 3), 2)),
+        "padding": [d.rng.randint(0, 1) for _ in range(2)],
+    }
+
+
+@family("reflection_pad2d", "replication_pad2d")
+def pad_2d(d):
+    return {
+        "self": d.tensor(d.shape(d.rng.randint(3, 4), 2)),
+        "padding": [d.rng.randint(0, 1) for _ in range(4)],
+    }
+
+
+@family("cat", "concat", "concatenate", "_cat")
+def cat(d):
+    shape = list(d.shape(d.rng.randint(1, 3)))
+    dim = d.dim(len(shape))
+    tensors = []
+    for _ in range(d.rng.randint(1, 3)):
+        shape[dim] = d.size(0, 8)
+        tensors.append(d.tensor((0,) if d.chance(0.05) else shape))
+    return {"tensors": tensors, "dim": dim}
+
+
+@family("stack")
+def stack(d):
+    shape = d.shape(d.rng.randint(0, 2))
+    tensors = [d.tensor(shape) for _ in range(d.rng.randint(1, 3))]
+    return {"tensors": tensors, "dim": d.dim(len(shape) + 1)}
+
+
+@family("slice_scatter", "select_scatter", "diagonal_scatter", "slice_backward")
+def scatter_into_view(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
+    given = {"self": x, "dim": d.dim(x.dim())}
+    size = x.shape[given["dim"]]
+    if d.base == "select_scatter":
+        given["index"] = d.dim(size)
+        part = x.select(given["dim"], given["index"])
+    elif d.base == "diagonal_scatter":
+        x = given["self"] = d.tensor(d.shape(2, 1))
+        part = x.diagonal()
+    else:
+        start = d.rng.choice((None, 0, 1, -1, -size, size // 2))
+        end = d.rng.choice((None, size, -1, size + 3, size // 2, 1))
+        given |= {"start": start, "end": end, "step": d.rng.choice((1, 1, 1, 2, 3))}
+        part = torch.ops.aten.slice.Tensor(x, given["dim"], start, end, given["step"])
+    return given | {"src": d.tensor(part.shape)}
+
+
+@family("flip", "roll", "rot90")
+def moved(d):
+    x = d.tensor()
+    dims = d.dims(x.dim())
+    if d.base == "rot90":
+        return {"self": d.tensor(d.shape(2)), "k": d.rng.randint(-2, 3), "dims": [0, 1]}
+    return {"self": x, "dims": dims, "shifts": [d.rng.randint(-3, 3) for _ in dims]}
+
+
+@family("unfold", "unfold_copy")
+def unfold(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 2), 2))
+    dim = d.dim(x.dim())
+    return {
+        "self": x,
+        "dimension": dim,
+        "size": d.rng.randint(1, x.shape[dim]),
+        "step": d.rng.randint(1, 3),
+    }
+
+
+@family("movedim", "moveaxis")
+def movedim(d):
+    x = d.tensor()
+    count = d.rng.randint(0, x.dim())
+    return {
+        "self": x,
+        "source": d.dims(x.dim(), count),
+        "destination": d.dims(x.dim(), count),
+    }
+
+
+@family("unflatten")
+def unflatten(d):
+    shape = d.shape(d.rng.randint(1, 3), 1)
+    dim = d.dim(len(shape))
+    return {
+        "self": d.tensor(shape),
+        "dim": dim,
+        "sizes": _other_shape(d, (shape[dim],)) or [1],
+    }
+
+
+@family("copy", "_to_copy", "to")
+def copy(d):
+    x = d.tensor()
+    src = tuple(1 if d.chance(0.1) else size for size in x.shape)
+    return {
+        "self": x,
+        "src": d.tensor(src, d.any_dtype()),
+        "non_blocking": False,
+        "dtype": d.any_dtype() if d.chance(0.85) else None,
+    }
+
+
+@family("pixel_shuffle", "pixel_unshuffle")
+def pixel_shuffle(d):
+    n, c, h, w = d.size(1, 4), d.size(1, 4), d.size(1, 4), d.size(1, 4)
+    if d.base == "pixel_shuffle":
+        return {"self": d.tensor((n, 4 * c, h, w)), "upscale_factor": 2}
+    return {"self": d.tensor((n, c, 2 * h, 2 * w)), "downscale_factor": 2}
+
+
+@family(
+    "alias", "detach", "lift_fresh", "_conj", "clone", "contiguous", "lift_fresh_copy"
+)
+def as_it_is(d):
+    return {"self": d.tensor()}

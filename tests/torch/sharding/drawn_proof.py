@@ -1,0 +1,217 @@
+"""Proves one operator on drawn calls: asks, runs, compares."""
+
+import random
+import time
+from typing import NamedTuple
+
+from . import capture
+from .ask import ask
+from .capture import Operand
+from .drawn_calls import draw_calls
+from .failure_classes import class_of
+from .kernel_quirks import quirk_of
+from .proof import prove
+from .words import in_short, in_words
+
+_LIMIT = 20_000  # strategies of one answer
+# Refusals that say nothing of the call: a kernel that this build lacks.
+_NOT_OF_THE_CALL = ("not implemented for", "NotImplementedError")
+
+
+class Settings(NamedTuple):
+    binary: str
+    metas: str | None
+    calls: int
+    meshes: tuple
+    meshes_per_call: int
+    sample: int
+    seed: str
+
+
+class Failure(NamedTuple):
+    kind: str  # strategy, shape, dtype, strides, died, proof
+    letter: str  # of failure_classes
+    text: str
+    line: dict  # what to ask for it again, and the values
+
+
+class Result:
+    """Of one operator."""
+
+    def __init__(self, op):
+        self.op = op
+        self.calls = self.answers = self.pairs = self.quirks = 0
+        self.strides_compared = 0
+        self.seconds = 0.0
+        self.failures = []
+        self.we_refuse = []  # (call, why)
+        self.we_answer = []  # (call, why PyTorch does not)
+
+    def note(self, kind, drawn, mesh, strategy, why):
+        call = drawn.call
+        letter = class_of(call, strategy, why, drawn.inputs)
+        where = "" if mesh is None else f" on {list(mesh)}"
+        what = "" if strategy is None else f": {in_words(strategy)}"
+        line = capture.batch_line(call, mesh or (2,), outputs=False)
+        line["why"] = why
+        line["values"] = [tensor.tolist() for tensor in drawn.inputs]
+        if strategy is not None:
+            line["strategy"] = in_words(strategy)
+        line["class"] = letter
+        text = f"{in_short(call)}{where}{what}\n    {why}"
+        self.failures.append(Failure(kind, letter, text, line))
+
+
+def propagate_command(binary):
+    limit = ["--limit", str(_LIMIT)]
+    return [binary, "propagate", "--all", "--strided", *limit, "--batch"]
+
+
+def _significant(meta, strides):
+    """Strides of dims that have several indices; none of an empty tensor."""
+    if 0 in meta.shape:
+        return ()
+    return tuple(s for n, s in zip(meta.shape, strides, strict=True) if n > 1)
+
+
+def _fake_outputs(drawn):
+    """The outputs as an exporter sees them: some kernels choose other strides."""
+    call = drawn.call
+
+    def given(value):
+        if isinstance(value, Operand):
+            return drawn.inputs[value.index].to("meta")
+        if isinstance(value, tuple):
+            return [given(element) for element in value]
+        return (
+            capture.TORCH_DTYPES.get(value, value) if isinstance(value, str) else value
+        )
+
+    try:
+        args = {n: given(v) for n, v in call.args if n != "memory_format"}
+        results = capture.torch_op(call.op)(**args)
+    except Exception:  # noqa: BLE001  (no kernel for shapes alone)
+        return []
+    return [capture.meta_of(t) for t in capture.flat_tensors(results)]
+
+
+def _compare_metas(result, drawn, mesh, claimed):
+    """Shapes, dtypes and (where they are told) strides of the outputs."""
+    wanted = drawn.call.outputs
+    if len(claimed) != len(wanted):
+        why = f"{len(claimed)} outputs are claimed, there are {len(wanted)}"
+        result.note("shape", drawn, mesh, None, why)
+        return
+    for o, (meta, said) in enumerate(zip(wanted, claimed, strict=True)):
+        if tuple(said["shape"]) != meta.shape:
+            why = (
+                f"output {o} is said to have shape {said['shape']}, not "
+                f"{list(meta.shape)}"
+            )
+            result.note("shape", drawn, mesh, None, why)
+        elif said["dtype"] != meta.dtype:
+            why = f"output {o} is said to be {said['dtype']}, not {meta.dtype}"
+            result.note("dtype", drawn, mesh, None, why)
+        elif "strides" in said:
+            result.strides_compared += 1
+            found = _significant(meta, said["strides"])
+            known = [
+                meta.strides,
+                *(m.strides for m in _fake_outputs(drawn)[o : o + 1]),
+            ]
+            if all(found != _significant(meta, strides) for strides in known):
+                why = (
+                    f"output {o} is said to have strides {said['strides']}, not "
+                    f"{list(meta.strides)}"
+                )
+                result.note("strides", drawn, mesh, None, why)
+
+
+def _placed(call, mesh):
+    """The question with all operands replicated: the answer tells the outputs."""
+    return capture.batch_line(call, mesh, outputs=False, placements=["R"] * len(mesh))
+
+
+def _check_strides(result, settings, drawn):
+    questions = [_placed(one.call, (2,)) for one in drawn]
+    for one, answer in zip(drawn, ask([settings.metas], questions), strict=True):
+        if "outputs" in answer:
+            _compare_metas(result, one, None, answer["outputs"])
+
+
+def check_calls(result, command, asked, *, choose=list, seeds=(0,)):
+    """Asks for every call on its mesh and runs what is answered: all strategies, or
+    those that are chosen of the list."""
+    questions = [_placed(one.call, mesh) for one, mesh in asked]
+    refused = set()
+    for (one, mesh), answer in zip(asked, ask(command, questions), strict=True):
+        if "died" in answer:
+            result.note("died", one, mesh, None, f"died: {answer['died']}")
+            continue
+        if "strategies" not in answer:
+            if one.call not in refused:
+                refused.add(one.call)
+                error = answer.get("error", {})
+                why = f"{error.get('code')}: {error.get('message')}"
+                result.we_refuse.append((one.call, why))
+            continue
+        result.answers += 1
+        _compare_metas(result, one, mesh, answer["outputs"])
+        chosen = [(mesh, strategy) for strategy in choose(answer["strategies"])]
+        result.pairs += len(chosen)
+        wrong = {}
+        for seed in seeds:
+            for where, strategy, why in prove(one.call, chosen, seed, list(one.inputs)):
+                wrong.setdefault(repr(strategy), (where, strategy, why))
+        for where, strategy, why in wrong.values():
+            result.note("strategy", one, where, strategy, why)
+
+
+def _ask_refused(result, settings, refused):
+    """What PyTorch refuses and we answer."""
+    told = [
+        (call, why)
+        for call, why in refused
+        if not any(part in why for part in _NOT_OF_THE_CALL)
+    ]
+    questions = [_placed(call, (2,)) for call, _ in told]
+    for (call, why), answer in zip(
+        told, ask(propagate_command(settings.binary), questions), strict=True
+    ):
+        if answer.get("strategies"):
+            result.we_answer.append((call, why))
+
+
+def dead(op, why):
+    """The result of an operator whose proof died: a kernel of PyTorch did."""
+    result = Result(op)
+    text = f"{op}: the proof itself ended: {why}"
+    result.failures.append(Failure("proof", "other", text, {"op": op, "why": why}))
+    return result
+
+
+def prove_operator(op, settings):
+    """A Result."""
+    start = time.monotonic()
+    result = Result(op)
+    rng = random.Random(f"{op} {settings.seed}")
+    calls = draw_calls(op, count=settings.calls, seed=settings.seed)
+    drawn = [one for one in calls.valid if quirk_of(one.call) is None]
+    result.quirks = len(calls.valid) - len(drawn)
+    result.calls = len(drawn)
+    asked = [
+        (one, mesh)
+        for one in drawn
+        for mesh in rng.sample(settings.meshes, settings.meshes_per_call)
+    ]
+
+    def choose(strategies):
+        few = len(strategies) <= settings.sample
+        return strategies if few else rng.sample(strategies, settings.sample)
+
+    check_calls(result, propagate_command(settings.binary), asked, choose=choose)
+    if settings.metas:
+        _check_strides(result, settings, drawn)
+    _ask_refused(result, settings, calls.refused)
+    result.seconds = time.monotonic() - start
+    return result

@@ -1,0 +1,64 @@
+"""Calls on which PyTorch's CPU kernels are wrong, or differ from its other ones.
+
+They are left out of the proof. Each line is one quirk: keep the list narrow.
+"""
+
+
+def _dense(meta):
+    step = 1
+    for size, stride in zip(reversed(meta.shape), reversed(meta.strides), strict=True):
+        if size > 1 and stride != step:
+            return False
+        step *= max(size, 1)
+    return True
+
+
+def _odd_out(call):
+    out = call.arg("out")
+    return out is not None and not _dense(call.inputs[out.index])
+
+
+def _empty(call):
+    return any(0 in meta.shape for meta in call.inputs)
+
+
+def _unasked(call):
+    return len(call.outputs) != sum(call.arg("output_mask", (True,)))
+
+
+def _odd_operand(call):
+    return not all(map(_dense, call.inputs))
+
+
+_QUIRKS = (
+    # (operators by base and overload, the calls that are left out, why)
+    (
+        ("_softmax.out", "_log_softmax.out", "linear.out"),
+        _odd_out,
+        "writes to an `out` whose dims are not in order as if they were",
+    ),
+    (
+        ("_scaled_dot_product_flash_attention_for_cpu.default",),
+        _odd_operand,
+        "reads operands as dense",
+    ),
+    (
+        ("convolution_backward.default",),
+        _unasked,
+        "depthwise: gives gradients that output_mask leaves out",
+    ),
+    (
+        ("native_dropout.default",),
+        _empty,
+        "the mask of an empty input is a float tensor",
+    ),
+)
+
+
+def quirk_of(call):
+    """Why the call is left out, or None."""
+    name = call.op.removeprefix("aten.")
+    for operators, applies, why in _QUIRKS:
+        if name in operators and applies(call):
+            return why
+    return None
