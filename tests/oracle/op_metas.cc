@@ -7,7 +7,7 @@
 
 #include "cli/json_ops.h"
 
-#include <shardprop/ops/op_registry.h>
+#include <shardprop/ops/op_library.h>
 
 #include <exception>
 #include <fstream>
@@ -26,8 +26,8 @@ ordered_json numbers(const auto& list) {
 }
 
 ordered_json answer(const std::string& line,
-                    const shardprop::OpRegistry& registry) {
-  const auto parsed = shardprop::cli::parse_op_line(line, registry);
+                    const shardprop::OpLibrary& library) {
+  const auto parsed = shardprop::cli::parse_op_line(line, library);
   if (!parsed) return {{"error", {{"message", parsed.error().message}}}};
   ordered_json outputs = ordered_json::array();
   for (const shardprop::TensorMeta& meta : parsed->op->outputs) {
@@ -47,9 +47,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const shardprop::OpRegistry registry;
+    const auto library = shardprop::OpLibrary::standard();
     for (std::string line; std::getline(file, line);) {
-      std::cout << answer(line, registry).dump() << '\n';
+      std::cout << answer(line, *library).dump() << '\n';
     }
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

@@ -102,7 +102,12 @@ Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {
   out.dim = call.dim("dim", self.rank());
   out.self = SpaceBuilder::whole(self.rank());
   out.index = SpaceBuilder::whole(looked.rank());
-  if (looked.rank() != self.rank()) return out;
+  if (looked.rank() != self.rank()) {
+    for (int d = 0; d < self.rank(); ++d) {
+      out.self.dims[index(d)] = b.blocked(self.size(d), "there is no index");
+    }
+    return out;
+  }
   for (int d = 0; d < self.rank(); ++d) {
     if (d == out.dim) {
       out.self.dims[index(d)] = b.dim(self.size(d));
@@ -111,6 +116,8 @@ Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {
       out.index.dims[index(d)] = out.self.dims[index(d)];
     } else {
       require(looked.size(d) <= self.size(d), "the index is larger than self");
+      out.self.dims[index(d)] =
+          b.blocked(self.size(d), "the index covers a part of it");
     }
   }
   return out;
