@@ -8,6 +8,32 @@
 #include <utility>
 
 namespace shardprop {
+namespace {
+
+// P(sum) and P(avg) turn into each other.
+ReduceOp kind(Placement partial) {
+  return partial.reduce_op() == ReduceOp::kAvg ? ReduceOp::kSum
+                                               : partial.reduce_op();
+}
+
+// Whether a carry takes some partial that is given, or none at all. Another one
+// turns replicated tensors into terms of a sum, which never costs less than
+// leaving them alone.
+bool is_fed(const Carry& carry, std::span<const Layout> given) {
+  bool takes_partials = false;
+  for (std::size_t i = 0; i < carry.inputs.size(); ++i) {
+    if (!carry.inputs[i].is_partial()) continue;
+    takes_partials = true;
+    for (const Placement placement : given[i].placements()) {
+      if (placement.is_partial() && kind(placement) == kind(carry.inputs[i])) {
+        return true;
+      }
+    }
+  }
+  return !takes_partials;
+}
+
+}  // namespace
 
 Result<ShardingPropagator> ShardingPropagator::create(
     DeviceMesh mesh, Topology topology, const RuleBook& rules,
@@ -40,7 +66,12 @@ Result<OpStrategy> ShardingPropagator::strategies(
 Result<Propagation> ShardingPropagator::propagate(
     std::shared_ptr<const OpSchema> op, std::span<const Layout> inputs) const {
   LayoutTable layouts;
-  SP_ASSIGN(const OpStrategy all, strategies(op, layouts));
+  SP_ASSIGN(FactorMap map, factor_map(*op, *rules_, *registry_));
+  std::erase_if(map.carries,
+                [&](const Carry& carry) { return !is_fed(carry, inputs); });
+  const OpStrategy all =
+      op_strategies(op, std::make_shared<const FactorMap>(std::move(map)),
+                    mesh_, layouts);
 
   std::vector<LayoutId> given;
   given.reserve(inputs.size());
