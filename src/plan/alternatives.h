@@ -1,6 +1,8 @@
 // What it would cost to do without a copy by changing its one user alone.
 #pragma once
 
+#include "plan/held_copies.h"
+
 #include <shardprop/plan/plan_assignment.h>
 
 #include <cstddef>
@@ -48,7 +50,7 @@ class AlternativeCosts {
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
-  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
+  HeldCopies copies_;
 };
 
 }  // namespace shardprop
