@@ -1,6 +1,7 @@
 #include "execute/compile.h"
 
 #include "base/try.h"
+#include "execute/gathered_parts.h"
 #include "execute/local_ops.h"
 
 #include <shardprop/placement/local_region.h>
@@ -122,6 +123,11 @@ void append(RegionCopies& to, RegionCopies&& more) {
 Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
                             const StepGroup& group, ProgramStep& out) {
   const LocalRegion wanted = region(step.dst, view, view.at);
+  if (auto parts = gathered_parts(step, view, group.members)) {
+    out.along = parts->dim;
+    out.parts = std::move(parts->parts);
+    return {};
+  }
   std::int64_t received = 0;
   for (std::size_t r = 0; r < group.members.size(); ++r) {
     const LocalRegion shard = region(step.src, view, group.members[r]);
