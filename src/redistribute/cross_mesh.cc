@@ -133,7 +133,6 @@ class Senders {
   using Loads = std::unordered_map<std::int64_t, Load>;
 
   void add(std::int64_t rank) { line_.emplace(0, rank); }
-  bool empty() const { return line_.empty(); }
 
   // By load, then by rank.
   std::int64_t least_busy(const Loads& loads) {
@@ -151,32 +150,41 @@ class Senders {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> line_;
 };
 
-// Of every shard that is sent: all its holders, and those on each node.
+// Of every shard that several ranks hold and that is sent: all its holders, and
+// those on each node.
 class SendersOfShards {
  public:
+  // `held` must outlive the object.
   SendersOfShards(const std::vector<Shard>& held, std::int64_t node_size)
-      : node_size_(node_size), all_(held.size()) {
-    for (std::size_t s = 0; s < held.size(); ++s) {
-      for (const std::int64_t rank : held[s].ranks) {
-        all_[s].add(rank);
-        on_node_[s].try_emplace(rank / node_size).first->second.add(rank);
-      }
-    }
-  }
+      : held_(held), node_size_(node_size) {}
 
   // On the receiver's node if any is, then the least busy.
   std::int64_t pick(std::size_t shard, std::int64_t receiver,
                     const Senders::Loads& loads) {
-    auto& nodes = on_node_[shard];
-    const auto near = nodes.find(receiver / node_size_);
-    return (near == nodes.end() ? all_[shard] : near->second).least_busy(loads);
+    const std::vector<std::int64_t>& ranks = held_[shard].ranks;
+    if (ranks.size() == 1) return ranks[0];
+    const auto [of_shard, fresh] = lines_.try_emplace(shard);
+    Lines& lines = of_shard->second;
+    if (fresh) {
+      for (const std::int64_t rank : ranks) {
+        lines.all.add(rank);
+        lines.on_node[rank / node_size_].add(rank);
+      }
+    }
+    const auto near = lines.on_node.find(receiver / node_size_);
+    return (near == lines.on_node.end() ? lines.all : near->second)
+        .least_busy(loads);
   }
 
  private:
+  struct Lines {
+    Senders all;
+    std::unordered_map<std::int64_t, Senders> on_node;
+  };
+
+  const std::vector<Shard>& held_;
   std::int64_t node_size_;
-  std::vector<Senders> all_;
-  std::unordered_map<std::size_t, std::unordered_map<std::int64_t, Senders>>
-      on_node_;
+  std::unordered_map<std::size_t, Lines> lines_;
 };
 
 struct Sends {
@@ -219,12 +227,17 @@ Sends assign(const std::vector<Shard>& held, Wants of,
   }
   // Ranks send and receive at once; a rank's links inside and outside its
   // node work side by side.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
   const auto timed = [&](const Load& load) {
     const auto part = [&](std::int64_t bytes, std::int64_t nodes) {
-      return bytes == 0 ? std::int64_t{0}
-                        : collective_nanoseconds(
-                              topology, CollectiveKind::kSendRecv,
-                              {2, nodes == 1 ? 2 : 1, nodes}, bytes);
+      if (bytes == 0) return std::int64_t{0};
+      const auto [time, fresh] = known.try_emplace({bytes, nodes}, 0);
+      if (fresh) {
+        time->second =
+            collective_nanoseconds(topology, CollectiveKind::kSendRecv,
+                                   {2, nodes == 1 ? 2 : 1, nodes}, bytes);
+      }
+      return time->second;
     };
     return std::max(part(load.near, 1), part(load.far, 2));
   };
@@ -290,8 +303,12 @@ Result<CrossMeshPlan> plan_between_meshes(const TensorSpec& src,
     SP_ASSIGN(const TensorSpec from,
               TensorSpec::create(src.mesh(), start, src.meta()));
     const std::vector<Shard> held = shards_of(from);
-    SP_ASSIGN(Wants wants, wants_of(held, wanted, item));
-    Sends sends = assign(held, std::move(wants), topology);
+    auto wants = wants_of(held, wanted, item);
+    if (!wants) {
+      refused = std::move(wants).error();
+      continue;
+    }
+    Sends sends = assign(held, *std::move(wants), topology);
     CrossMeshPlan plan;
     plan.before = *std::move(before);
     plan.sent_layout = from.layout();
