@@ -53,8 +53,8 @@ class MoveCosts {
   // one by one.
   std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
 
-  // Each is a search of its own.
-  static constexpr int kMostLonePairs = 256;
+  // Each is a search of its own: a tenth of a second on five mesh dims.
+  static constexpr int kMostLonePairs = 16;
 
   RedistributePlanner planner_;
   const LayoutTable& layouts_;

@@ -109,6 +109,7 @@ class Graph {
                   {number, price.nanoseconds, price.held_bytes});
               ++moves_;
             });
+    edges_[at].shrink_to_fit();
   }
 
   bool shard_to_partial(const State& from, const State& to) const {
@@ -121,9 +122,9 @@ class Graph {
     return false;
   }
 
-  // 24 bytes each. Four mesh dims and a tensor of five dims have 2.7 million,
-  // five mesh dims and three tensor dims 6.8 million.
-  static constexpr std::int64_t kMostMoves = 3'000'000;
+  // 24 bytes each. Four mesh dims and a tensor of five dims stay below, five
+  // mesh dims and three tensor dims have some seven million.
+  static constexpr std::int64_t kMostMoves = std::int64_t{1} << 22;
 
   const DeviceMesh& mesh_;
   const redistribute::ActiveDims& active_;
