@@ -119,29 +119,38 @@ std::int64_t AlternativeCosts::making(PlanStorageId id,
   return sum;
 }
 
+const std::vector<std::int64_t>& AlternativeCosts::prices_of(
+    PlanVariableId id) const {
+  if (priced_ == id) return prices_;
+  const PlanVariable& user = problem_.variable(id);
+  const std::uint32_t now = plan_.choices[id.index()];
+  priced_ = id;
+  prices_.clear();
+  for (std::uint32_t choice = 0; choice < user.choices->size(); ++choice) {
+    std::int64_t sum = user.choices->costs[choice];
+    for (std::size_t u = 0; u < user.uses.size(); ++u) {
+      sum += choice == now ? taking_now(id, u) : taking(id, u, choice);
+    }
+    for (const ValueId value : user.makes) {
+      sum += making(problem_.value(value).storage, choice);
+    }
+    prices_.push_back(sum);
+  }
+  return prices_;
+}
+
 std::optional<Alternative> AlternativeCosts::without(std::size_t copy) const {
   const CopyUsers& users = users_[copy];
   if (users.uses.size() != 1 || !users.copies.empty()) return std::nullopt;
   const StorageUse& use = users.uses[0];
   const PlanVariable& user = problem_.variable(use.variable);
   const std::uint32_t now = plan_.choices[use.variable.index()];
-  const auto price = [&](std::uint32_t choice) {
-    std::int64_t sum = user.choices->costs[choice];
-    for (std::size_t u = 0; u < user.uses.size(); ++u) {
-      sum += choice == now ? taking_now(use.variable, u)
-                           : taking(use.variable, u, choice);
-    }
-    for (const ValueId value : user.makes) {
-      sum += making(problem_.value(value).storage, choice);
-    }
-    return sum;
-  };
-  const std::int64_t price_now = price(now);
+  const std::vector<std::int64_t>& prices = prices_of(use.variable);
   const LayoutId unwanted = user.choices->layout(now, use.operand);
   std::optional<Alternative> best;
   for (std::uint32_t c = 0; c < user.choices->size(); ++c) {
     if (user.choices->layout(c, use.operand) == unwanted) continue;
-    const std::int64_t more = price(c) - price_now;
+    const std::int64_t more = prices[c] - prices[now];
     if (more >= kUnreachable / 2 || (best && more >= best->nanoseconds)) {
       continue;
     }

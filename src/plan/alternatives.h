@@ -46,11 +46,16 @@ class AlternativeCosts {
   std::int64_t taking(PlanVariableId user, std::size_t operand,
                       std::uint32_t choice) const;
   std::int64_t making(PlanStorageId storage, std::uint32_t choice) const;
+  // By choice of the user: all it takes and makes.
+  const std::vector<std::int64_t>& prices_of(PlanVariableId user) const;
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
   HeldCopies copies_;
+  // Copies of one user follow each other: those of the last one are kept.
+  mutable PlanVariableId priced_;
+  mutable std::vector<std::int64_t> prices_;
 };
 
 }  // namespace shardprop

