@@ -19,11 +19,10 @@ std::shared_ptr<ThreadChannel> ThreadHub::channel(const Group& group,
                                                   std::int64_t list) {
   const std::lock_guard lock(mutex_);
   auto& of_group = channels_[group];
-  of_group.resize(group.lists().size());
+  of_group.resize(static_cast<std::size_t>(group.num_lists()));
   auto& channel = of_group[static_cast<std::size_t>(list)];
   if (channel == nullptr) {
-    channel = std::make_shared<ThreadChannel>(
-        *this, group.lists()[static_cast<std::size_t>(list)]);
+    channel = std::make_shared<ThreadChannel>(*this, group.list(list));
   }
   return channel;
 }

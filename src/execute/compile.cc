@@ -1,6 +1,7 @@
 #include "execute/compile.h"
 
 #include "base/try.h"
+#include "execute/gathered_parts.h"
 #include "execute/local_ops.h"
 
 #include <shardprop/placement/local_region.h>
@@ -122,12 +123,16 @@ void append(RegionCopies& to, RegionCopies&& more) {
 Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
                             const StepGroup& group, ProgramStep& out) {
   const LocalRegion wanted = region(step.dst, view, view.at);
-  std::vector<LocalRegion> shards;
+  if (auto parts = gathered_parts(step, view, group.members)) {
+    out.along = parts->dim;
+    out.parts = std::move(parts->parts);
+    return {};
+  }
   std::int64_t received = 0;
   for (std::size_t r = 0; r < group.members.size(); ++r) {
-    shards.push_back(region(step.src, view, group.members[r]));
-    RegionCopies copies = common_copies(shards[r], wanted);
-    if (numel(copies) != shards[r].numel()) {
+    const LocalRegion shard = region(step.src, view, group.members[r]);
+    RegionCopies copies = common_copies(shard, wanted);
+    if (numel(copies) != shard.numel()) {
       return broken(out.where, "a rank sends what nobody wants");
     }
     received += numel(copies);
@@ -143,9 +148,11 @@ Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
     return {};
   }
   std::int64_t offset = 0;
-  for (std::size_t r = 0; r < shards.size(); ++r) {
-    append(out.local, from_buffer(std::move(out.receives[r].copies),
-                                  shards[r].shape(), offset));
+  for (std::size_t r = 0; r < group.members.size(); ++r) {
+    append(
+        out.local,
+        from_buffer(std::move(out.receives[r].copies),
+                    region(step.src, view, group.members[r]).shape(), offset));
     offset += out.chunks[r];
   }
   out.local = merged(std::move(out.local));
@@ -342,8 +349,26 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
 
 namespace {
 
-// Index in the group of every rank of either mesh.
-Group::Ranks ranks_of_both(const DeviceMesh& a, const DeviceMesh& b) {
+// The first and last rank, if the mesh is on all between them.
+std::optional<Interval> range_of(const DeviceMesh& mesh) {
+  if (!mesh.is_strided()) return std::nullopt;
+  const Interval range{mesh.rank_at_index(0),
+                       mesh.rank_at_index(mesh.size() - 1) + 1};
+  if (range.size() != mesh.size()) return std::nullopt;
+  return range;
+}
+
+// All ranks of either mesh, ascending.
+Result<Group> ranks_of_both(const DeviceMesh& a, const DeviceMesh& b) {
+  const auto in_a = range_of(a);
+  const auto in_b = range_of(b);
+  if (in_a && in_b && in_a->begin <= in_b->end && in_b->begin <= in_a->end) {
+    const std::int64_t begin = std::min(in_a->begin, in_b->begin);
+    const std::int64_t end = std::max(in_a->end, in_b->end);
+    const MeshDim all[] = {{"ranks", end - begin}};
+    SP_ASSIGN(const DeviceMesh mesh, DeviceMesh::create(all, begin));
+    return Group::mesh(mesh);
+  }
   Group::Ranks ranks;
   for (const DeviceMesh* mesh : {&a, &b}) {
     for (std::int64_t i = 0; i < mesh->size(); ++i) {
@@ -352,7 +377,7 @@ Group::Ranks ranks_of_both(const DeviceMesh& a, const DeviceMesh& b) {
   }
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
+  return Group::ranks(std::move(ranks));
 }
 
 LocalRegion box(const InlineVector<Interval, 4>& piece) {
@@ -386,10 +411,9 @@ Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
     received = numel(out.local);
     out.local = merged(std::move(out.local));
   }
-  const Group::Ranks ranks = ranks_of_both(src.mesh(), dst.mesh());
-  const auto index_of = [&](std::int64_t of) {
-    return std::lower_bound(ranks.begin(), ranks.end(), of) - ranks.begin();
-  };
+  if (!plan.transfers.empty()) {
+    SP_ASSIGN(out.group, ranks_of_both(src.mesh(), dst.mesh()));
+  }
   for (const MeshTransfer& transfer : plan.transfers) {
     const bool sends = transfer.src_rank == rank;
     if (!sends && transfer.dst_rank != rank) continue;
@@ -397,7 +421,11 @@ Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
       return broken(out.where, "a message of a rank outside its mesh");
     }
     const std::int64_t other = sends ? transfer.dst_rank : transfer.src_rank;
-    PeerCopies message{index_of(other), {}};
+    const auto peer = out.group->place_of(other);
+    if (!peer) {
+      return broken(out.where, "a message of a rank outside its mesh");
+    }
+    PeerCopies message{peer->index, {}};
     for (const auto& piece : transfer.pieces) {
       const LocalRegion part = box(piece);
       RegionCopies copies =
@@ -412,9 +440,6 @@ Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
   }
   if (wanted && received != wanted->numel()) {
     return broken(out.where, "a rank does not get what it lacks");
-  }
-  if (!plan.transfers.empty()) {
-    SP_ASSIGN(out.group, Group::ranks(ranks));
   }
   return out;
 }

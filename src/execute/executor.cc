@@ -172,7 +172,16 @@ class Run {
   Result<LocalTensor> gather(const ProgramStep& step, const LocalTensor& at) {
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     CollectiveCall call = call_of(step);
-    call.inputs = {box_from(at, step.sends.front())};
+    if (step.along) {
+      call.inputs = {at.numel() == 0 ? nothing(at) : at};
+    } else {
+      call.inputs = {box_from(at, step.sends.front())};
+    }
+    for (const Interval& part : step.parts) {
+      call.outputs.push_back(
+          part.size() == 0 ? nothing(out)
+                           : out.narrow(*step.along, part.begin, part.size()));
+    }
     for (const PeerCopies& peer : step.receives) {
       call.outputs.push_back(box_to(out, peer));
     }

@@ -47,6 +47,11 @@ struct ProgramStep {
   std::vector<PeerCopies> sends;
   std::vector<PeerCopies> receives;
 
+  // Of an all_gather whose shards are parts of one dim of the result: that dim,
+  // and the part of each rank of the group; what is sent is all a rank holds.
+  std::optional<int> along;
+  std::vector<Interval> parts;
+
   // Shards that are no single box of the tensor, and terms that are cast, go
   // through a buffer: chunks[r] elements for rank r of the group, one behind
   // the other. `local` packs (reduce_scatter) or unpacks (all_gather) it.

@@ -48,24 +48,21 @@ std::optional<ValueId> Graph::find_value(std::string_view name) const {
 
 namespace {
 
-std::optional<ValueId> find_output(std::span<const GraphOutput> outputs,
-                                   OutputKind kind, ValueId target) {
-  const auto found = std::find_if(
-      outputs.begin(), outputs.end(), [&](const GraphOutput& output) {
-        return output.kind == kind && output.target == target;
-      });
-  if (found == outputs.end()) return std::nullopt;
-  return found->value;
+std::optional<ValueId> found(const std::unordered_map<ValueId, ValueId>& of,
+                             ValueId input) {
+  const auto at = of.find(input);
+  if (at == of.end()) return std::nullopt;
+  return at->second;
 }
 
 }  // namespace
 
 std::optional<ValueId> Graph::gradient_of(ValueId input) const {
-  return find_output(outputs(), OutputKind::kGradient, input);
+  return found(body_->gradients, input);
 }
 
 std::optional<ValueId> Graph::update_of(ValueId input) const {
-  return find_output(outputs(), OutputKind::kUpdate, input);
+  return found(body_->updates, input);
 }
 
 bool Graph::has_backward() const {

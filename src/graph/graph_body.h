@@ -27,6 +27,9 @@ struct Graph::Body {
   std::unordered_map<std::string, NodeId> node_names;
   std::unordered_map<std::string, ValueId> value_names;
   std::unordered_map<std::string, ValueId> qualified_names;
+  // The gradient and the update of an input, by the input.
+  std::unordered_map<ValueId, ValueId> gradients;
+  std::unordered_map<ValueId, ValueId> updates;
   std::uint64_t hash = 0;
 
   Node& node(NodeId id) { return nodes[id.index()]; }

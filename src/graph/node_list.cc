@@ -252,6 +252,12 @@ void NodeList::mark_roles() {
     RoleSet& roles = body_->value(output.value).roles;
     roles.add(kRoles[static_cast<std::size_t>(output.kind)]);
     if (output.kind == OutputKind::kLoss) roles.add(ValueRole::kUserOutput);
+    if (output.kind == OutputKind::kGradient) {
+      body_->gradients.emplace(output.target, output.value);
+    }
+    if (output.kind == OutputKind::kUpdate) {
+      body_->updates.emplace(output.target, output.value);
+    }
   }
 }
 

@@ -14,8 +14,6 @@
 namespace shardprop {
 namespace {
 
-using RankTable = std::shared_ptr<const std::vector<std::int64_t>>;
-
 bool is_identifier(std::string_view text) {
   if (text.empty() || text.size() > 64) return false;
   const auto letter = [](char c) {
@@ -105,11 +103,12 @@ struct DeviceMesh::Body {
   std::int64_t size = 1;
   std::int64_t first = 0;        // position of the origin
   std::vector<RankModes> modes;  // per dim
-  RankTable table;               // positions index it; null: they are ranks
+  // Positions are places in it; null: they are ranks.
+  std::shared_ptr<const RankTable> table;
   std::size_t hash = 0;
 
   std::int64_t rank_of_position(std::int64_t position) const {
-    return table ? (*table)[static_cast<std::size_t>(position)] : position;
+    return table ? table->rank(position) : position;
   }
   RankModes all_modes() const {
     RankModes all;
@@ -256,8 +255,8 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
   }
   if (!strided) {
     *body = *plain.body_;
-    body->table = std::make_shared<const std::vector<std::int64_t>>(
-        ranks.begin(), ranks.end());
+    body->table = std::make_shared<const RankTable>(
+        std::vector<std::int64_t>(ranks.begin(), ranks.end()));
   }
   body->seal();
   return DeviceMesh(std::move(body));

@@ -6,8 +6,22 @@
 
 namespace shardprop {
 
+RankTable::RankTable(std::vector<std::int64_t> ranks)
+    : ranks_(std::move(ranks)) {
+  places_.reserve(ranks_.size());
+  for (std::size_t place = 0; place < ranks_.size(); ++place) {
+    places_.emplace(ranks_[place], static_cast<std::int64_t>(place));
+  }
+}
+
+std::optional<std::int64_t> RankTable::place_of(std::int64_t rank) const {
+  const auto found = places_.find(rank);
+  if (found == places_.end()) return std::nullopt;
+  return found->second;
+}
+
 RankGroup::RankGroup(std::int64_t first, RankModes modes,
-                     std::shared_ptr<const std::vector<std::int64_t>> table)
+                     std::shared_ptr<const RankTable> table)
     : first_(first),
       size_(mode_count(modes)),
       modes_(std::move(modes)),
@@ -15,15 +29,13 @@ RankGroup::RankGroup(std::int64_t first, RankModes modes,
 
 std::int64_t RankGroup::rank(std::int64_t i) const {
   const std::int64_t position = first_ + mode_offset(modes_, i);
-  return table_ ? (*table_)[static_cast<std::size_t>(position)] : position;
+  return table_ ? table_->rank(position) : position;
 }
 
 std::optional<std::int64_t> RankGroup::index_of(std::int64_t rank) const {
-  if (!table_) return mode_index(modes_, rank - first_);
-  for (std::int64_t i = 0; i < size_; ++i) {
-    if (this->rank(i) == rank) return i;
-  }
-  return std::nullopt;
+  const auto position = table_ ? table_->place_of(rank) : rank;
+  if (!position) return std::nullopt;
+  return mode_index(modes_, *position - first_);
 }
 
 std::vector<std::int64_t> RankGroup::ranks() const {

@@ -125,7 +125,7 @@ Result<MpiGroup*> MpiHub::group(const Group& group, Group::Place place,
   const auto found = groups_.find(group);
   if (found != groups_.end()) return found->second.get();
   auto made = std::make_unique<MpiGroup>();
-  made->ranks = group.lists()[static_cast<std::size_t>(place.list)];
+  made->ranks = group.list(place.list);
   made->index = place.index;
   made->key = group.hash();
   SP_CHECK(meet(made->ranks, made->key, to_string(group), timeout));

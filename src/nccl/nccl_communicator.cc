@@ -17,8 +17,7 @@ namespace {
 // Checked mode: by the bootstrap, before anything is queued.
 Result<void> match(Communicator& bootstrap, const Group& group,
                    Group::Place place, const CollectiveCall& call) {
-  const Group::Ranks& ranks =
-      group.lists()[static_cast<std::size_t>(place.list)];
+  const Group::Ranks ranks = group.list(place.list);
   const collective::CallRecords mine = collective::call_records(call, ranks);
   const collective::CallRecords theirs = collective::no_records(ranks);
   CollectiveCall exchange{.kind = CollectiveKind::kAllToAll,

@@ -112,8 +112,8 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
   if (place.index == 0) call.inputs = {bytes};
   SP_CHECK(bootstrap_->run(group, std::move(call)));
 
-  auto made = std::make_unique<NcclGroup>(NcclGroup{
-      group, group.lists()[static_cast<std::size_t>(place.list)], place.index});
+  auto made = std::make_unique<NcclGroup>(
+      NcclGroup{group, group.list(place.list), place.index});
   Config config;
   config.blocking = 0;
   SP_CHECK(checked(

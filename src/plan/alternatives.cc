@@ -13,14 +13,9 @@ struct UseOfStorage {
 // The place of a variable's operand among the uses of its storage.
 UseOfStorage use_of(const PlanProblem& problem, PlanVariableId user,
                     std::size_t operand) {
-  const ValueId value = problem.variable(user).uses[operand];
-  const PlanStorageId id = problem.value(value).storage;
-  const std::vector<StorageUse>& uses = problem.storage(id).uses;
-  const auto found =
-      std::find_if(uses.begin(), uses.end(), [&](const StorageUse& use) {
-        return use.variable == user && use.operand == operand;
-      });
-  return {id, static_cast<std::size_t>(found - uses.begin())};
+  const PlanVariable& variable = problem.variable(user);
+  return {problem.value(variable.uses[operand]).storage,
+          variable.use_places[operand]};
 }
 
 }  // namespace
@@ -48,11 +43,7 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
     : problem_(problem),
       plan_(plan),
       users_(users_of_copies(problem, plan)),
-      copies_of_(problem.storages().size()) {
-  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
-    copies_of_[plan.copies[c].storage.index()].push_back(c);
-  }
-}
+      copies_(problem, plan) {}
 
 StorageState AlternativeCosts::made(const PlanStorage& storage,
                                     std::uint32_t choice) const {
@@ -101,13 +92,9 @@ std::int64_t AlternativeCosts::taking(PlanVariableId user, std::size_t operand,
   if (plan_.freed_at[at.storage.index()] >= slot) {
     from(made(storage, plan_.choices[storage.maker.index()]));
   }
-  for (const std::size_t c : copies_of_[at.storage.index()]) {
-    const AssignedCopy& copy = plan_.copies[c];
-    if (only_for(c, user) || copy.made_at > slot || copy.freed_at < slot) {
-      continue;
-    }
-    from(copy.state);
-  }
+  copies_.held_at(at.storage, slot, [&](std::size_t c) {
+    if (!only_for(c, user)) from(plan_.copies[c].state);
+  });
   return least;
 }
 
@@ -124,12 +111,32 @@ std::int64_t AlternativeCosts::making(PlanStorageId id,
                   [](const auto& copy) { return !copy.has_value(); })) {
     sum += kind.move(then, now).nanoseconds;
   }
-  for (const std::size_t c : copies_of_[id.index()]) {
+  for (const std::size_t c : copies_.of(id)) {
     const AssignedCopy& copy = plan_.copies[c];
     if (copy.source || copy.state == then) continue;
     sum += kind.move(then, copy.state).nanoseconds;
   }
   return sum;
+}
+
+const std::vector<std::int64_t>& AlternativeCosts::prices_of(
+    PlanVariableId id) const {
+  if (priced_ == id) return prices_;
+  const PlanVariable& user = problem_.variable(id);
+  const std::uint32_t now = plan_.choices[id.index()];
+  priced_ = id;
+  prices_.clear();
+  for (std::uint32_t choice = 0; choice < user.choices->size(); ++choice) {
+    std::int64_t sum = user.choices->costs[choice];
+    for (std::size_t u = 0; u < user.uses.size(); ++u) {
+      sum += choice == now ? taking_now(id, u) : taking(id, u, choice);
+    }
+    for (const ValueId value : user.makes) {
+      sum += making(problem_.value(value).storage, choice);
+    }
+    prices_.push_back(sum);
+  }
+  return prices_;
 }
 
 std::optional<Alternative> AlternativeCosts::without(std::size_t copy) const {
@@ -138,23 +145,12 @@ std::optional<Alternative> AlternativeCosts::without(std::size_t copy) const {
   const StorageUse& use = users.uses[0];
   const PlanVariable& user = problem_.variable(use.variable);
   const std::uint32_t now = plan_.choices[use.variable.index()];
-  const auto price = [&](std::uint32_t choice) {
-    std::int64_t sum = user.choices->costs[choice];
-    for (std::size_t u = 0; u < user.uses.size(); ++u) {
-      sum += choice == now ? taking_now(use.variable, u)
-                           : taking(use.variable, u, choice);
-    }
-    for (const ValueId value : user.makes) {
-      sum += making(problem_.value(value).storage, choice);
-    }
-    return sum;
-  };
-  const std::int64_t price_now = price(now);
+  const std::vector<std::int64_t>& prices = prices_of(use.variable);
   const LayoutId unwanted = user.choices->layout(now, use.operand);
   std::optional<Alternative> best;
   for (std::uint32_t c = 0; c < user.choices->size(); ++c) {
     if (user.choices->layout(c, use.operand) == unwanted) continue;
-    const std::int64_t more = price(c) - price_now;
+    const std::int64_t more = prices[c] - prices[now];
     if (more >= kUnreachable / 2 || (best && more >= best->nanoseconds)) {
       continue;
     }

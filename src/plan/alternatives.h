@@ -1,6 +1,8 @@
 // What it would cost to do without a copy by changing its one user alone.
 #pragma once
 
+#include "plan/held_copies.h"
+
 #include <shardprop/plan/plan_assignment.h>
 
 #include <cstddef>
@@ -44,11 +46,16 @@ class AlternativeCosts {
   std::int64_t taking(PlanVariableId user, std::size_t operand,
                       std::uint32_t choice) const;
   std::int64_t making(PlanStorageId storage, std::uint32_t choice) const;
+  // By choice of the user: all it takes and makes.
+  const std::vector<std::int64_t>& prices_of(PlanVariableId user) const;
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
-  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
+  HeldCopies copies_;
+  // Copies of one user follow each other: those of the last one are kept.
+  mutable PlanVariableId priced_;
+  mutable std::vector<std::int64_t> prices_;
 };
 
 }  // namespace shardprop

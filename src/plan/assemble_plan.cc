@@ -161,13 +161,7 @@ class Assembler {
                                       std::size_t use) const {
     const ValueId value = problem_.variable(variable).uses[use];
     const PlanStorageId id = problem_.value(value).storage;
-    const std::vector<StorageUse>& uses = problem_.storage(id).uses;
-    for (std::size_t u = 0; u < uses.size(); ++u) {
-      if (uses[u].variable == variable && uses[u].operand == use) {
-        return plan_.taken[id.index()][u];
-      }
-    }
-    throw InternalError("an operand is not among the uses of its storage");
+    return plan_.taken[id.index()][problem_.variable(variable).use_places[use]];
   }
 
   // The choice of a node, or the strategy by which it shows what it views.

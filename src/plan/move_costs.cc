@@ -27,9 +27,13 @@ std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
 
 std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
                               LayoutId layout) const {
+  if (rows.refused) return kElsewhere;
   if (!rows.rows) {
     auto made = RedistributeRows::create(planner_, tensors_[tensor]);
-    if (!made) return kElsewhere;
+    if (!made) {
+      rows.refused = std::move(made).error();
+      return kElsewhere;
+    }
     rows.rows = *std::move(made);
     rows.costs.resize(rows.rows->layouts().size());
   }
@@ -56,6 +60,7 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
 std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                     LayoutId dst) const {
   if (src == dst) return 0;
+  if (refusal_) return kUnreachable;
   if (rows_.size() <= tensor) rows_.resize(tensor + 1);
   Rows& rows = rows_[tensor];
   const std::int32_t from = place(rows, tensor, src);
@@ -71,6 +76,10 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
   const auto [it, fresh] =
       moves_.try_emplace(key(tensor, src, dst), kUnreachable);
   if (fresh) {
+    if (rows.refused && ++lone_pairs_ > kMostLonePairs) {
+      refusal_ = rows.refused;
+      return kUnreachable;
+    }
     if (auto cost =
             planner_.cost(layouts_[src], layouts_[dst], tensors_[tensor])) {
       it->second = *cost;

@@ -33,10 +33,15 @@ class MoveCosts {
                           LayoutId dst) const;
   std::int64_t local_bytes(std::uint32_t tensor, LayoutId layout) const;
 
+  // Set once too many pairs were asked for of tensors whose layouts on the mesh
+  // are too many to be listed. Costs are kUnreachable from then on.
+  const std::optional<Error>& refusal() const { return refusal_; }
+
  private:
   // All that is known of one tensor class.
   struct Rows {
     std::optional<RedistributeRows> rows;
+    std::optional<Error> refused;  // why there are none
     // By LayoutId: where it stands in the rows; kUnasked and kElsewhere if not.
     std::vector<std::int32_t> place;
     std::vector<std::vector<std::int64_t>> costs;  // by source; empty: not yet
@@ -48,11 +53,16 @@ class MoveCosts {
   // one by one.
   std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
 
+  // Each is a search of its own: a tenth of a second on five mesh dims.
+  static constexpr int kMostLonePairs = 16;
+
   RedistributePlanner planner_;
   const LayoutTable& layouts_;
   std::vector<TensorMeta> tensors_;
   std::unordered_map<TensorMeta, std::uint32_t> ids_;
   mutable std::deque<Rows> rows_;  // by tensor class
+  mutable int lone_pairs_ = 0;
+  mutable std::optional<Error> refusal_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> moves_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> peaks_;
   mutable std::unordered_map<std::uint64_t, std::int64_t> bytes_;

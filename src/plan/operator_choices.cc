@@ -37,6 +37,10 @@ void drop_unfed_linearities(IndexSpace& space,
 // larger meshes that takes minutes.
 constexpr int kMostStridedDims = 2;
 
+// Of one operator on a mesh of more than three dims larger than 1: as many as
+// there are on smaller ones.
+constexpr std::int64_t kMostAssignments = 256;
+
 int dims_larger_than_one(const DeviceMesh& mesh) {
   return static_cast<int>(
       std::count_if(mesh.dims().begin(), mesh.dims().end(),
@@ -135,6 +139,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   StrategyOptions options;
   options.allow_empty_shards = false;
   options.allow_strided = dims_larger_than_one(mesh_) <= kMostStridedDims;
+  options.most_assignments = kMostAssignments;
   set->op =
       op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);

@@ -89,6 +89,7 @@ class PlanProblemBuilder {
     choose_input_layouts();
     add_outputs();
     build_storages(body_, forest_);
+    if (const auto& refusal = body_.moves.refusal()) return fail(*refusal);
     return {};
   }
 
@@ -294,16 +295,14 @@ class PlanProblemBuilder {
             variable.choices->layouts[variable.uses.size() + o];
       }
     }
+    forest_.see(made);
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       const GraphOutput& output = graph_.outputs()[i];
       if (is_tie(output)) continue;
       std::vector<LayoutId> layouts;
       const bool pinned = pinned_.contains(output.value);
       if (!pinned) layouts.push_back(replicated);
-      add_whole_layouts(
-          forest_.seen_as(output.value,
-                          made[forest_.root(output.value).index()]),
-          layouts);
+      add_whole_layouts(made[output.value.index()], layouts);
       if (pinned) {
         // Handed back as it was asked for, unless that is a partial.
         layouts.assign(1,

@@ -4,6 +4,8 @@
 
 #include <shardprop/base/error.h>
 
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -45,7 +47,7 @@ std::vector<std::uint64_t> StorageClasses::signature(
   for (const StorageUse& use : storage.uses) {
     const PlanVariable& user = body_.variables[use.variable.index()];
     out.push_back(address(user.choices.get()));
-    out.push_back(std::uint64_t{use.operand} << 16U | use.value);
+    out.push_back(std::uint64_t{use.operand} << 32U | use.value);
   }
   for (const UseSegment& segment : storage.segments) {
     out.push_back(segment.first << 32U | segment.count);
@@ -120,9 +122,12 @@ void StorageClasses::set_moves(const PlanStorage& storage,
                                StorageClass& out) const {
   const std::size_t n = out.num_states();
   out.moves.assign(n * n, {.nanoseconds = kUnreachable});
+  // Values that are laid out alike are moved alike: the first of them is.
+  std::set<std::tuple<std::uint32_t, bool, std::vector<LayoutId>>> seen;
   for (std::size_t v = 0; v < storage.values.size(); ++v) {
     const PlanValue& value = body_.values[storage.values[v].index()];
     const std::vector<LayoutId>& layouts = out.layouts[v];
+    if (!seen.emplace(value.tensor, value.hideable, layouts).second) continue;
     for (std::size_t from = 0; from < n; ++from) {
       if (!layouts[from].valid()) continue;
       for (std::size_t to = 0; to < n; ++to) {
@@ -132,10 +137,11 @@ void StorageClasses::set_moves(const PlanStorage& storage,
         StorageClass::Move& move = out.moves[from * n + to];
         if (cost >= move.nanoseconds) continue;
         move.nanoseconds = cost;
-        move.value = static_cast<std::uint16_t>(v);
+        move.value = static_cast<std::uint32_t>(v);
       }
     }
   }
+  if (body_.moves.refusal()) return;
   // Where no value shows both states, over one that shares a value with each.
   const std::vector<StorageClass::Move> direct = out.moves;
   for (std::size_t from = 0; from < n; ++from) {

@@ -6,16 +6,18 @@ StorageViews::StorageViews(const PlanProblem& problem,
                            const PlanAssignment& plan)
     : problem_(problem),
       plan_(plan),
-      copies_of_(problem.storages().size()),
+      copies_(problem, plan),
       behind_(problem.graph().values().size()) {
-  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
-    copies_of_[plan.copies[c].storage.index()].push_back(c);
-  }
   for (std::size_t s = 0; s < problem.storages().size(); ++s) {
     const PlanStorage& storage = problem.storages()[s];
+    if (storage.values.size() < 2) continue;
+    FirstCopies first;
+    for (const std::size_t c : copies_.of(PlanStorageId(s))) {
+      first.emplace(plan.copies[c].state, c);
+    }
     for (std::size_t v = 1; v < storage.values.size(); ++v) {
       const ValueId value = storage.values[v];
-      behind_[value.index()] = choose(value, v, storage, PlanStorageId(s));
+      behind_[value.index()] = choose(value, v, PlanStorageId(s), first);
     }
   }
 }
@@ -38,25 +40,27 @@ LayoutId StorageViews::layout(ValueId value,
 // What is there when the node of the view runs and can be seen so: the storage
 // as made before any copy, a copy that a user takes before others. A view that
 // has no users then may be of what is no longer there.
-std::optional<std::size_t> StorageViews::choose(ValueId value,
-                                                std::size_t place,
-                                                const PlanStorage& storage,
-                                                PlanStorageId id) const {
+std::optional<std::size_t> StorageViews::choose(
+    ValueId value, std::size_t place, PlanStorageId id,
+    const FirstCopies& first) const {
+  const PlanStorage& storage = problem_.storage(id);
   const auto slot =
       static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
-  const auto shows = [&](const std::optional<std::size_t>& copy) {
-    return storage.kind->layouts[place][state(id, copy)].valid();
+  const auto shows = [&](StorageState state) {
+    return storage.kind->layouts[place][state].valid();
   };
-  const bool as_made = shows(std::nullopt);
+  const bool as_made = shows(state(id, std::nullopt));
   if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;
-  std::optional<std::size_t> later;
-  for (const std::size_t c : copies_of_[id.index()]) {
-    const AssignedCopy& copy = plan_.copies[c];
-    if (!shows(c)) continue;
-    if (copy.made_at <= slot && slot <= copy.freed_at) return c;
-    if (!later) later = c;
-  }
-  return as_made ? std::nullopt : later;
+  std::optional<std::size_t> earliest;
+  const auto offer = [&](std::size_t c) {
+    if (shows(plan_.copies[c].state)) {
+      earliest = std::min(earliest.value_or(c), c);
+    }
+  };
+  copies_.held_at(id, slot, offer);
+  if (earliest || as_made) return earliest;
+  for (const auto& [state, c] : first) offer(c);
+  return earliest;
 }
 
 }  // namespace shardprop

@@ -2,9 +2,12 @@
 // made, or one of its copies.
 #pragma once
 
+#include "plan/held_copies.h"
+
 #include <shardprop/plan/plan_assignment.h>
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -26,14 +29,16 @@ class StorageViews {
   LayoutId layout(ValueId value, const std::optional<std::size_t>& copy) const;
 
  private:
+  // By state: the first copy in it.
+  using FirstCopies = std::map<StorageState, std::size_t>;
   std::optional<std::size_t> choose(ValueId value, std::size_t place,
-                                    const PlanStorage& storage,
-                                    PlanStorageId id) const;
+                                    PlanStorageId id,
+                                    const FirstCopies& first) const;
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
-  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
-  std::vector<std::optional<std::size_t>> behind_;   // by value
+  HeldCopies copies_;
+  std::vector<std::optional<std::size_t>> behind_;  // by value
 };
 
 }  // namespace shardprop

@@ -42,6 +42,10 @@ class StorageCollector {
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_maker(v);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_uses(v);
     for (PlanStorage& storage : body_.storages) finish(storage);
+    for (PlanVariable& variable : body_.variables) {
+      variable.use_places.resize(variable.uses.size());
+    }
+    for (const PlanStorage& storage : body_.storages) note_places(storage);
     StorageClasses classes(body_, forest_);
     for (PlanStorage& storage : body_.storages) {
       storage.kind = classes.of(storage);
@@ -60,7 +64,7 @@ class StorageCollector {
       planned.storage = body_.values[root.index()].storage;
     }
     PlanStorage& storage = body_.storages[planned.storage.index()];
-    planned.place = static_cast<std::uint16_t>(storage.values.size());
+    planned.place = static_cast<std::uint32_t>(storage.values.size());
     storage.values.push_back(value.id);
   }
 
@@ -114,6 +118,14 @@ class StorageCollector {
     storage.segments = segments_of(graph_, storage.uses);
   }
 
+  void note_places(const PlanStorage& storage) {
+    for (std::size_t u = 0; u < storage.uses.size(); ++u) {
+      const StorageUse& use = storage.uses[u];
+      body_.variables[use.variable.index()].use_places[use.operand] =
+          static_cast<std::uint32_t>(u);
+    }
+  }
+
   static constexpr std::int64_t kAtEnd = std::int64_t{1} << 60;
 
   PlanProblem::Body& body_;
@@ -133,12 +145,12 @@ bool StorageForest::keeps_every_element(const Graph& graph, const Node& node) {
 
 void StorageForest::add_view(ValueId value, ValueId of,
                              std::shared_ptr<const ChoiceSet> choices) {
-  links_[value.index()] = {of, std::move(choices)};
+  links_[value.index()] = {of, root(of), std::move(choices)};
 }
 
 ValueId StorageForest::root(ValueId value) const {
-  while (parent(value).valid()) value = parent(value);
-  return value;
+  const ValueId root = links_[value.index()].root;
+  return root.valid() ? root : value;
 }
 
 std::vector<LayoutSet> StorageForest::wanted_layouts(
@@ -164,18 +176,22 @@ std::vector<LayoutSet> StorageForest::wanted_layouts(
   return wanted;
 }
 
-std::vector<LayoutId> StorageForest::seen_as(
-    ValueId value, const std::vector<LayoutId>& of_root) const {
-  if (!parent(value).valid()) return of_root;
-  LayoutSet of_parent;
-  for (const LayoutId id : seen_as(parent(value), of_root)) of_parent.add(id);
-  std::vector<LayoutId> out;
-  for (std::size_t c = 0; c < view(value)->size(); ++c) {
-    if (of_parent.contains(view(value)->layout(c, 0))) {
-      out.push_back(view(value)->layout(c, 1));
+void StorageForest::see(std::vector<std::vector<LayoutId>>& layouts) const {
+  // Views are made behind what they view.
+  for (std::size_t v = 0; v < links_.size(); ++v) {
+    if (!links_[v].parent.valid()) continue;
+    LayoutSet of_parent;
+    for (const LayoutId id : layouts[links_[v].parent.index()]) {
+      of_parent.add(id);
+    }
+    const ChoiceSet& view = *links_[v].view;
+    layouts[v].clear();
+    for (std::size_t c = 0; c < view.size(); ++c) {
+      if (of_parent.contains(view.layout(c, 0))) {
+        layouts[v].push_back(view.layout(c, 1));
+      }
     }
   }
-  return out;
 }
 
 void build_storages(PlanProblem::Body& body, const StorageForest& forest) {

@@ -38,7 +38,8 @@ class StorageForest {
 
   explicit StorageForest(const Graph& graph) : links_(graph.values().size()) {}
 
-  // `value` is a view of `of`, by one of the strategies in `choices`.
+  // `value` is a view of `of`, by one of the strategies in `choices`. Views
+  // are added behind what they view.
   void add_view(ValueId value, ValueId of,
                 std::shared_ptr<const ChoiceSet> choices);
   // Invalid for what is no view.
@@ -52,13 +53,14 @@ class StorageForest {
   // viewing, take it in. Variables without choices yet want nothing.
   std::vector<LayoutSet> wanted_layouts(
       const std::vector<PlanVariable>& variables) const;
-  // The layouts of `value` when its root is laid out as one of `of_root`.
-  std::vector<LayoutId> seen_as(ValueId value,
-                                const std::vector<LayoutId>& of_root) const;
+  // `layouts`, by value: those that each root may be laid out in; sets those
+  // that its views have then.
+  void see(std::vector<std::vector<LayoutId>>& layouts) const;
 
  private:
   struct Link {
     ValueId parent;
+    ValueId root;
     std::shared_ptr<const ChoiceSet> view;
   };
   std::vector<Link> links_;

@@ -8,6 +8,32 @@
 #include <utility>
 
 namespace shardprop {
+namespace {
+
+// P(sum) and P(avg) turn into each other.
+ReduceOp kind(ReduceOp op) {
+  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
+}
+
+// Whether a linearity takes some partial that is given, or none at all. Another one
+// turns replicated tensors into terms of a sum, which never costs less than
+// leaving them alone.
+bool is_fed(const Linearity& linearity, std::span<const Layout> given) {
+  bool takes_partials = false;
+  for (std::size_t i = 0; i < linearity.inputs.size(); ++i) {
+    if (!linearity.inputs[i]) continue;
+    takes_partials = true;
+    for (const Placement placement : given[i].placements()) {
+      if (placement.is_partial() &&
+          kind(placement.reduce_op()) == kind(*linearity.inputs[i])) {
+        return true;
+      }
+    }
+  }
+  return !takes_partials;
+}
+
+}  // namespace
 
 Result<ShardingPropagator> ShardingPropagator::create(
     DeviceMesh mesh, Topology topology,
@@ -37,7 +63,13 @@ Result<OpStrategy> ShardingPropagator::strategies(
 Result<Propagation> ShardingPropagator::propagate(
     std::shared_ptr<const OpSchema> op, std::span<const Layout> inputs) const {
   LayoutTable layouts;
-  SP_ASSIGN(const OpStrategy all, strategies(op, layouts));
+  SP_ASSIGN(IndexSpace space, library_->index_space(*op));
+  std::erase_if(space.linearities, [&](const Linearity& linearity) {
+    return !is_fed(linearity, inputs);
+  });
+  const OpStrategy all =
+      op_strategies(op, std::make_shared<const IndexSpace>(std::move(space)),
+                    mesh_, layouts);
 
   std::vector<LayoutId> given;
   given.reserve(inputs.size());

@@ -2,12 +2,15 @@
 
 #include "base/try.h"
 #include "redistribute/same_tensor.h"
+#include "redistribute/shards.h"
 
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <queue>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -15,34 +18,10 @@
 namespace shardprop {
 namespace {
 
+using redistribute::Shard;
+using redistribute::ShardIndex;
+using redistribute::shards_of;
 using Piece = InlineVector<Interval, 4>;
-
-// Ranks that hold the same shard.
-struct Shard {
-  LocalRegion region;
-  std::vector<std::int64_t> ranks;
-};
-
-// The different shards of a layout, each with its holders. Mesh dims that do
-// not shard only multiply holders.
-std::vector<Shard> shards_of(const TensorSpec& spec) {
-  const DeviceMesh& mesh = spec.mesh();
-  std::map<Coordinate, std::size_t> index;
-  std::vector<Shard> shards;
-  for (std::int64_t i = 0; i < mesh.size(); ++i) {
-    const Coordinate at = mesh.coordinate_at_index(i);
-    Coordinate cut = at;
-    for (int d = 0; d < mesh.ndim(); ++d) {
-      if (!spec.placement(d).is_shard()) cut[static_cast<std::size_t>(d)] = 0;
-    }
-    const auto [found, made] = index.emplace(cut, shards.size());
-    if (made) shards.push_back({local_region(spec, at), {}});
-    shards[found->second].ranks.push_back(mesh.rank_at(at));
-  }
-  std::erase_if(shards,
-                [](const Shard& shard) { return shard.region.empty(); });
-  return shards;
-}
 
 Intervals common(const Intervals& a, const Intervals& b) {
   Intervals out;
@@ -85,38 +64,127 @@ std::int64_t elements(const std::vector<Piece>& pieces) {
   return count;
 }
 
+// Most messages of a plan.
+constexpr std::size_t kMostWants = std::size_t{1} << 18;
+
+Error too_many_messages() {
+  return Error{ErrorCode::kRedistributeMeshTooLarge,
+               "the ranks would send each other more than " +
+                   std::to_string(kMostWants) + " messages",
+               {},
+               {},
+               "shard the target alike, and redistribute on its own mesh"};
+}
+
 // A receiver's want of one shard.
 struct Want {
   std::size_t shard;
   std::int64_t dst_rank;
-  std::vector<Piece> pieces;
+  std::size_t pieces;  // index into Wants::pieces
   std::int64_t bytes;
 };
 
-std::vector<Want> wants_of(const std::vector<Shard>& held,
-                           const std::vector<Shard>& wanted,
-                           std::int64_t item) {
+struct Wants {
   std::vector<Want> wants;
+  std::vector<std::vector<Piece>> pieces;
+};
+
+Result<Wants> wants_of(const std::vector<Shard>& held,
+                       const std::vector<Shard>& wanted, std::int64_t item) {
+  const ShardIndex index(held);
+  std::unordered_map<std::int64_t, std::size_t> shard_of;  // by rank
   for (std::size_t s = 0; s < held.size(); ++s) {
-    for (const Shard& target : wanted) {
+    for (const std::int64_t rank : held[s].ranks) shard_of.emplace(rank, s);
+  }
+  Wants out;
+  for (const Shard& target : wanted) {
+    const std::vector<std::size_t> shards = index.overlapping(target.region);
+    if (shards.size() * target.ranks.size() >
+        kMostWants + target.ranks.size()) {
+      return fail(too_many_messages());
+    }
+    for (const std::size_t s : shards) {
       std::vector<Piece> pieces = common(held[s].region, target.region);
       const std::int64_t bytes = elements(pieces) * item;
       if (bytes == 0) continue;
       for (const std::int64_t rank : target.ranks) {
-        const auto& holders = held[s].ranks;
-        if (std::find(holders.begin(), holders.end(), rank) != holders.end()) {
-          continue;
-        }
-        wants.push_back({s, rank, pieces, bytes});
+        const auto own = shard_of.find(rank);
+        if (own != shard_of.end() && own->second == s) continue;
+        out.wants.push_back({s, rank, out.pieces.size(), bytes});
       }
+      out.pieces.push_back(std::move(pieces));
+      if (out.wants.size() > kMostWants) return fail(too_many_messages());
     }
   }
-  return wants;
+  return out;
 }
 
 struct Load {
   std::int64_t near = 0;  // bytes inside the node
   std::int64_t far = 0;
+};
+
+std::int64_t total(const Load& load) { return load.near + load.far; }
+
+// The holders of one shard, the least busy first. Loads only grow, so that what
+// was put in line with less is put back.
+class Senders {
+ public:
+  using Loads = std::unordered_map<std::int64_t, Load>;
+
+  void add(std::int64_t rank) { line_.emplace(0, rank); }
+
+  // By load, then by rank.
+  std::int64_t least_busy(const Loads& loads) {
+    while (true) {
+      const auto [load, rank] = line_.top();
+      const auto now = loads.find(rank);
+      if (now == loads.end() || total(now->second) == load) return rank;
+      line_.pop();
+      line_.emplace(total(now->second), rank);
+    }
+  }
+
+ private:
+  using Entry = std::pair<std::int64_t, std::int64_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> line_;
+};
+
+// Of every shard that several ranks hold and that is sent: all its holders, and
+// those on each node.
+class SendersOfShards {
+ public:
+  // `held` must outlive the object.
+  SendersOfShards(const std::vector<Shard>& held, std::int64_t node_size)
+      : held_(held), node_size_(node_size) {}
+
+  // On the receiver's node if any is, then the least busy.
+  std::int64_t pick(std::size_t shard, std::int64_t receiver,
+                    const Senders::Loads& loads) {
+    const std::vector<std::int64_t>& ranks = held_[shard].ranks;
+    if (ranks.size() == 1) return ranks[0];
+    const auto [of_shard, fresh] = lines_.try_emplace(shard);
+    Lines& lines = of_shard->second;
+    if (fresh) {
+      for (const std::int64_t rank : ranks) {
+        lines.all.add(rank);
+        lines.on_node[rank / node_size_].add(rank);
+      }
+    }
+    const auto near = lines.on_node.find(receiver / node_size_);
+    return (near == lines.on_node.end() ? lines.all : near->second)
+        .least_busy(loads);
+  }
+
+ private:
+  struct Lines {
+    Senders all;
+    std::unordered_map<std::int64_t, Senders> on_node;
+  };
+
+  const std::vector<Shard>& held_;
+  std::int64_t node_size_;
+  std::unordered_map<std::size_t, Lines> lines_;
 };
 
 struct Sends {
@@ -126,8 +194,9 @@ struct Sends {
   std::int64_t nanoseconds = 0;
 };
 
-Sends assign(const std::vector<Shard>& held, std::vector<Want> wants,
+Sends assign(const std::vector<Shard>& held, Wants of,
              const Topology& topology) {
+  std::vector<Want>& wants = of.wants;
   const std::int64_t node = topology.node_size();
   // Largest first spreads evenest; the rest of the order makes it the same
   // every time.
@@ -139,17 +208,9 @@ Sends assign(const std::vector<Shard>& held, std::vector<Want> wants,
   std::unordered_map<std::int64_t, Load> out;
   std::unordered_map<std::int64_t, Load> in;
   std::map<std::pair<std::int64_t, std::int64_t>, MeshTransfer> batches;
-  const auto total = [](const Load& load) { return load.near + load.far; };
-  for (Want& want : wants) {
-    const std::vector<std::int64_t>& holders = held[want.shard].ranks;
-    const auto rank_of = [&](std::int64_t rank) {
-      const bool far = rank / node != want.dst_rank / node;
-      return std::make_tuple(far, total(out[rank]), rank);
-    };
-    const std::int64_t sender = *std::min_element(
-        holders.begin(), holders.end(), [&](std::int64_t a, std::int64_t b) {
-          return rank_of(a) < rank_of(b);
-        });
+  SendersOfShards senders(held, node);
+  for (const Want& want : wants) {
+    const std::int64_t sender = senders.pick(want.shard, want.dst_rank, out);
     const bool far = sender / node != want.dst_rank / node;
     (far ? out[sender].far : out[sender].near) += want.bytes;
     (far ? in[want.dst_rank].far : in[want.dst_rank].near) += want.bytes;
@@ -157,8 +218,8 @@ Sends assign(const std::vector<Shard>& held, std::vector<Want> wants,
     batch.src_rank = sender;
     batch.dst_rank = want.dst_rank;
     batch.bytes += want.bytes;
-    batch.pieces.insert(batch.pieces.end(), want.pieces.begin(),
-                        want.pieces.end());
+    const std::vector<Piece>& pieces = of.pieces[want.pieces];
+    batch.pieces.insert(batch.pieces.end(), pieces.begin(), pieces.end());
   }
   Sends sends;
   for (auto& [pair, batch] : batches) {
@@ -166,12 +227,17 @@ Sends assign(const std::vector<Shard>& held, std::vector<Want> wants,
   }
   // Ranks send and receive at once; a rank's links inside and outside its
   // node work side by side.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
   const auto timed = [&](const Load& load) {
     const auto part = [&](std::int64_t bytes, std::int64_t nodes) {
-      return bytes == 0 ? std::int64_t{0}
-                        : collective_nanoseconds(
-                              topology, CollectiveKind::kSendRecv,
-                              {2, nodes == 1 ? 2 : 1, nodes}, bytes);
+      if (bytes == 0) return std::int64_t{0};
+      const auto [time, fresh] = known.try_emplace({bytes, nodes}, 0);
+      if (fresh) {
+        time->second =
+            collective_nanoseconds(topology, CollectiveKind::kSendRecv,
+                                   {2, nodes == 1 ? 2 : 1, nodes}, bytes);
+      }
+      return time->second;
     };
     return std::max(part(load.near, 1), part(load.far, 2));
   };
@@ -237,7 +303,12 @@ Result<CrossMeshPlan> plan_between_meshes(const TensorSpec& src,
     SP_ASSIGN(const TensorSpec from,
               TensorSpec::create(src.mesh(), start, src.meta()));
     const std::vector<Shard> held = shards_of(from);
-    Sends sends = assign(held, wants_of(held, wanted, item), topology);
+    auto wants = wants_of(held, wanted, item);
+    if (!wants) {
+      refused = std::move(wants).error();
+      continue;
+    }
+    Sends sends = assign(held, *std::move(wants), topology);
     CrossMeshPlan plan;
     plan.before = *std::move(before);
     plan.sent_layout = from.layout();

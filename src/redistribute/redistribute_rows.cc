@@ -43,12 +43,17 @@ class Graph {
     // Everything is reached from the replicated layout.
     index_.insert(State{});
     sizes_.push_back(pricer_.local_size(State{}));
-    for (std::uint32_t at = 0; at < index_.states().size(); ++at) grow(at);
+    for (std::uint32_t at = 0;
+         at < index_.states().size() && moves_ <= kMostMoves; ++at) {
+      grow(at);
+    }
   }
 
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
+  // Whether there are more moves than are kept; then some are missing.
+  bool is_too_large() const { return moves_ > kMostMoves; }
   const std::vector<State>& states() const { return index_.states(); }
   const Alphabet& alphabet() const { return alphabet_; }
 
@@ -102,7 +107,9 @@ class Graph {
                   move, group, state, sizes_[at], to, sizes_[number]);
               edges_[at].push_back(
                   {number, price.nanoseconds, price.held_bytes});
+              ++moves_;
             });
+    edges_[at].shrink_to_fit();
   }
 
   bool shard_to_partial(const State& from, const State& to) const {
@@ -115,6 +122,10 @@ class Graph {
     return false;
   }
 
+  // 24 bytes each. Four mesh dims and a tensor of five dims stay below, five
+  // mesh dims and three tensor dims have some seven million.
+  static constexpr std::int64_t kMostMoves = std::int64_t{1} << 22;
+
   const DeviceMesh& mesh_;
   const redistribute::ActiveDims& active_;
   Alphabet alphabet_;
@@ -123,6 +134,7 @@ class Graph {
   StateIndex index_;
   std::vector<LocalSize> sizes_;
   std::vector<std::vector<Edge>> edges_;
+  std::int64_t moves_ = 0;
 };
 
 }  // namespace
@@ -163,6 +175,12 @@ Result<RedistributeRows> RedistributeRows::create(
   SP_ASSIGN(Alphabet alphabet, Alphabet::create(shared.active, meta, named,
                                                 shared.options.split_factors));
   auto body = std::make_shared<Body>(planner.body_, std::move(alphabet), meta);
+  if (body->graph.is_too_large()) {
+    return fail(ErrorCode::kRedistributeMeshTooLarge,
+                to_string(meta) + " can be laid out on " +
+                    to_string(shared.mesh) + " in more ways than can be listed",
+                "merge mesh dims that always act together");
+  }
   const Layout others = Layout::replicated(shared.mesh.ndim());
   for (const State& state : body->graph.states()) {
     Layout layout =

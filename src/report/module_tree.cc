@@ -12,24 +12,60 @@
 namespace shardprop {
 namespace {
 
-Module& descend(Module& root, std::string_view path) {
-  Module* at = &root;
-  while (!path.empty()) {
-    const std::size_t dot = path.find('.');
-    const std::string_view name = path.substr(0, dot);
-    auto child = std::find_if(at->children.begin(), at->children.end(),
-                              [&](const Module& m) { return m.name == name; });
-    if (child == at->children.end()) {
-      at->children.emplace_back();
-      child = at->children.end() - 1;
-      child->name = name;
+// Modules found so far, by path.
+class ModuleFinder {
+ public:
+  ModuleFinder() : found_(1) {}
+
+  // Stays valid until the next call.
+  Module& at(std::string_view path) { return found_[find(path)].module; }
+
+  // The root, with all others inside.
+  Module take() && { return nested(0); }
+
+ private:
+  struct Found {
+    Module module;
+    std::vector<std::size_t> children;
+  };
+
+  std::size_t find(std::string_view path) {
+    if (path.empty()) return 0;
+    if (const auto known = by_path_.find(path); known != by_path_.end()) {
+      return known->second;
     }
-    at = &*child;
-    path = dot == std::string_view::npos ? std::string_view()
-                                         : path.substr(dot + 1);
+    std::size_t at = 0;
+    std::size_t begin = 0;
+    for (int depth = 1; begin < path.size(); ++depth) {
+      const std::size_t dot =
+          depth < kMostLevels ? path.find('.', begin) : path.npos;
+      const std::size_t end = std::min(dot, path.size());
+      const auto [entry, fresh] =
+          by_path_.try_emplace(path.substr(0, end), found_.size());
+      if (fresh) {
+        found_.emplace_back().module.name = path.substr(begin, end - begin);
+        found_[at].children.push_back(entry->second);
+      }
+      at = entry->second;
+      begin = end + 1;
+    }
+    return at;
   }
-  return *at;
-}
+
+  Module nested(std::size_t at) {
+    Module module = std::move(found_[at].module);
+    for (const std::size_t child : found_[at].children) {
+      module.children.push_back(nested(child));
+    }
+    return module;
+  }
+
+  // Of further levels, the rest of the path is one name.
+  static constexpr int kMostLevels = 100;
+
+  std::vector<Found> found_;  // the root first
+  std::unordered_map<std::string_view, std::size_t> by_path_;
+};
 
 std::size_t phase_of(const PlannedNode& node) {
   return node.phase == Phase::kForward ? 0 : 1;
@@ -84,53 +120,40 @@ std::vector<std::string_view> homes(const Plan& plan) {
   return out;
 }
 
-class Signatures {
- public:
-  explicit Signatures(const Plan& plan) : plan_(plan) {}
-
-  // Equal for modules that are planned alike, whatever their values are called.
-  std::size_t of(const Module& module) const {
-    std::size_t seed = module.nodes.size();
-    for (const std::size_t n : module.nodes) {
-      seed = hash_mix(seed, of(plan_.nodes[n]));
-    }
-    for (const ModuleMove& move : module.moves) {
-      seed = hash_mix(seed, move.inside ? 1 : of(plan_.copies[move.copy]));
-    }
-    for (const Module& child : module.children) {
-      seed = hash_combine(seed, child.name);
-      seed = hash_mix(seed, child.repeats);
-      seed = hash_mix(seed, of(child));
-    }
-    return seed;
+std::size_t signature(const PlannedNode& node) {
+  std::size_t seed = std::hash<std::string>{}(node.op);
+  for (const PlannedInput& input : node.inputs) {
+    seed = hash_combine(seed, input.layout);
+    seed = hash_mix(seed, input.copy.has_value() ? 1 : 0);
   }
-
- private:
-  static std::size_t of(const PlannedNode& node) {
-    std::size_t seed = std::hash<std::string>{}(node.op);
-    for (const PlannedInput& input : node.inputs) {
-      seed = hash_combine(seed, input.layout);
-      seed = hash_mix(seed, input.copy.has_value() ? 1 : 0);
-    }
-    for (const PlannedResult& output : node.outputs) {
-      seed = hash_combine(seed, output.tensor.layout);
-      seed = hash_range(seed, output.tensor.shape);
-    }
-    return seed;
+  for (const PlannedResult& output : node.outputs) {
+    seed = hash_combine(seed, output.tensor.layout);
+    seed = hash_range(seed, output.tensor.shape);
   }
-  static std::size_t of(const PlannedCopy& copy) {
-    std::size_t seed = hash_combine(hash_combine(0, copy.src), copy.dst);
-    for (const PlannedStep& step : copy.steps) {
-      seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
-    }
-    return seed;
+  return seed;
+}
+
+std::size_t signature(const PlannedCopy& copy) {
+  std::size_t seed = hash_combine(hash_combine(0, copy.src), copy.dst);
+  for (const PlannedStep& step : copy.steps) {
+    seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
   }
+  return seed;
+}
 
-  const Plan& plan_;
-};
+// Of the operators and moves of the module itself.
+std::size_t own_signature(const Module& module, const Plan& plan) {
+  std::size_t seed = module.nodes.size();
+  for (const std::size_t n : module.nodes) {
+    seed = hash_mix(seed, signature(plan.nodes[n]));
+  }
+  for (const ModuleMove& move : module.moves) {
+    seed = hash_mix(seed, move.inside ? 1 : signature(plan.copies[move.copy]));
+  }
+  return seed;
+}
 
-// Times from the leaves up, then alike neighbours folded.
-void finish(Module& module, const Plan& plan, const Signatures& signatures) {
+void add_own_times(Module& module, const Plan& plan) {
   for (const std::size_t n : module.nodes) {
     module.times.compute[phase_of(plan.nodes[n])] +=
         plan.nodes[n].compute_nanoseconds;
@@ -140,13 +163,16 @@ void finish(Module& module, const Plan& plan, const Signatures& signatures) {
     module.times.communication[phase_of(node)] +=
         sum(move.inside ? node.inside : plan.copies[move.copy].steps);
   }
-  for (Module& child : module.children) {
-    finish(child, plan, signatures);
-    for (std::size_t phase = 0; phase < 2; ++phase) {
-      module.times.compute[phase] += child.times.compute[phase];
-      module.times.communication[phase] += child.times.communication[phase];
-    }
-  }
+}
+
+// Moves in order and times from the leaves up, then alike neighbours folded.
+// What it returns is equal for modules that are planned alike, whatever their
+// values are called.
+std::size_t finish(Module& module, const Plan& plan) {
+  std::stable_sort(
+      module.moves.begin(), module.moves.end(),
+      [](const ModuleMove& a, const ModuleMove& b) { return a.node < b.node; });
+  add_own_times(module, plan);
   struct Run {
     std::size_t signature;
     std::vector<std::int64_t> numbers;
@@ -154,36 +180,40 @@ void finish(Module& module, const Plan& plan, const Signatures& signatures) {
   std::vector<Run> runs;
   std::vector<Module> folded;
   for (Module& child : module.children) {
-    if (!is_number(child.name)) {
-      folded.push_back(std::move(child));
-      runs.push_back({});
-      continue;
+    const std::size_t of_child = finish(child, plan);
+    for (std::size_t phase = 0; phase < 2; ++phase) {
+      module.times.compute[phase] += child.times.compute[phase];
+      module.times.communication[phase] += child.times.communication[phase];
     }
-    const std::size_t signature = signatures.of(child);
-    const std::int64_t number = std::stoll(child.name);
-    if (!folded.empty() && !runs.back().numbers.empty() &&
-        runs.back().signature == signature &&
-        runs.back().numbers.back() + 1 == number) {
-      runs.back().numbers.push_back(number);
+    Run run{of_child, {}};
+    if (is_number(child.name)) run.numbers = {std::stoll(child.name)};
+    if (!run.numbers.empty() && !folded.empty() &&
+        !runs.back().numbers.empty() && runs.back().signature == of_child &&
+        runs.back().numbers.back() + 1 == run.numbers[0]) {
+      runs.back().numbers.push_back(run.numbers[0]);
       ++folded.back().repeats;
       continue;
     }
     folded.push_back(std::move(child));
-    runs.push_back({signature, {number}});
+    runs.push_back(std::move(run));
   }
+  std::size_t seed = own_signature(module, plan);
   for (std::size_t i = 0; i < folded.size(); ++i) {
     if (folded[i].repeats > 1) folded[i].name = runs_text(runs[i].numbers);
+    seed = hash_combine(seed, folded[i].name);
+    seed = hash_mix(seed, runs[i].signature);
   }
   module.children = std::move(folded);
+  return seed;
 }
 
 }  // namespace
 
 Module module_tree(const Plan& plan) {
-  Module root;
   const std::vector<std::string_view> home = homes(plan);
+  ModuleFinder modules;
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    Module& module = descend(root, home[n]);
+    Module& module = modules.at(home[n]);
     module.nodes.push_back(n);
     if (!plan.nodes[n].inside.empty()) module.moves.push_back({n, true, 0});
   }
@@ -192,17 +222,10 @@ Module module_tree(const Plan& plan) {
     if (users[c] >= plan.nodes.size()) continue;
     // A copy seen as another value moves nothing.
     if (plan.copies[c].steps.empty()) continue;
-    descend(root, home[users[c]]).moves.push_back({users[c], false, c});
+    modules.at(home[users[c]]).moves.push_back({users[c], false, c});
   }
-  const auto sort_moves = [](Module& module, const auto& self) -> void {
-    std::stable_sort(module.moves.begin(), module.moves.end(),
-                     [](const ModuleMove& a, const ModuleMove& b) {
-                       return a.node < b.node;
-                     });
-    for (Module& child : module.children) self(child, self);
-  };
-  sort_moves(root, sort_moves);
-  finish(root, plan, Signatures(plan));
+  Module root = std::move(modules).take();
+  finish(root, plan);
   return root;
 }
 

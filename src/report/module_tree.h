@@ -26,7 +26,9 @@ struct ModuleMove {
 };
 
 struct Module {
-  std::string name;  // the last part of its path; runs where folded: "0..31"
+  // The last part of its path (of one 100 levels deep: the rest); runs where
+  // folded: "0..31".
+  std::string name;
   std::size_t repeats = 1;         // alike modules that it stands for
   std::vector<std::size_t> nodes;  // its own, in schedule order
   std::vector<ModuleMove> moves;   // its own, in schedule order

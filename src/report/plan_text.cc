@@ -4,10 +4,13 @@
 #include "report/name_folding.h"
 #include "report/quantities.h"
 
+#include <shardprop/base/hash.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -226,16 +229,45 @@ class Printer {
   // Moves of one module that are alike but for the names stand once.
   void print_moves(const Module& module, std::size_t depth) {
     const std::string indent(2 * depth, ' ');
-    for (std::size_t i = 0; i < module.moves.size(); ++i) {
-      const auto same = [&](const ModuleMove& other) {
-        return alike(module.moves[i], other);
-      };
-      const auto self = module.moves.begin() + static_cast<std::ptrdiff_t>(i);
-      if (std::any_of(module.moves.begin(), self, same)) continue;
-      const auto count = static_cast<std::size_t>(
-          std::count_if(self, module.moves.end(), same));
-      print_move(*self, count, indent);
+    struct Group {
+      const ModuleMove* first;
+      std::size_t count;
+    };
+    std::vector<Group> groups;
+    std::unordered_multimap<std::size_t, std::size_t> by_hash;
+    for (const ModuleMove& move : module.moves) {
+      const std::size_t hash = hash_of(move);
+      const auto [begin, end] = by_hash.equal_range(hash);
+      const auto known = std::find_if(begin, end, [&](const auto& entry) {
+        return alike(*groups[entry.second].first, move);
+      });
+      if (known != end) {
+        ++groups[known->second].count;
+      } else {
+        by_hash.emplace(hash, groups.size());
+        groups.push_back({&move, 1});
+      }
     }
+    for (const Group& group : groups) {
+      print_move(*group.first, group.count, indent);
+    }
+  }
+
+  // Equal for moves that are alike.
+  std::size_t hash_of(const ModuleMove& move) const {
+    std::size_t seed =
+        hash_mix(move.inside ? 1 : 0,
+                 static_cast<std::uint64_t>(plan_.nodes[move.node].phase));
+    if (!move.inside) {
+      const PlannedCopy& copy = plan_.copies[move.copy];
+      seed = hash_combine(hash_combine(seed, copy.src), copy.dst);
+    }
+    for (const PlannedStep& step : move.inside
+                                       ? plan_.nodes[move.node].inside
+                                       : plan_.copies[move.copy].steps) {
+      seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
+    }
+    return seed;
   }
 
   bool alike(const ModuleMove& a, const ModuleMove& b) const {

@@ -130,6 +130,69 @@ LocalProgram local_program(const LocalContext& context) {
                                 : operator_alone(context);
 }
 
+namespace {
+
+// The place of what a rank holds of a dim; a rank without elements compares as
+// lying behind all of them.
+std::int64_t offset_of(const Intervals& held, std::int64_t size) {
+  if (held.size() > 1) {
+    throw InternalError("an offset is asked of a dim held in pieces");
+  }
+  return held.empty() ? size : held[0].begin;
+}
+
+}  // namespace
+
+std::int64_t RankArgument::value(const Entry& entry,
+                                 const Coordinate& at) const {
+  const RankScalar& scalar = entry.scalar;
+  std::int64_t x = 0;
+  switch (scalar.kind) {
+    case RankScalar::Kind::kConstant:
+      break;
+    case RankScalar::Kind::kFactorSize:
+      x = entry.size;
+      for (const std::int32_t m : entry.cuts) {
+        x = chunk(x, mesh_.size(m), at[static_cast<std::size_t>(m)]).size();
+      }
+      break;
+    case RankScalar::Kind::kLocalSize:
+      for (const Interval& piece :
+           local_intervals(entry.layout, mesh_, scalar.dim, entry.size, at)) {
+        x += piece.size();
+      }
+      break;
+    case RankScalar::Kind::kOffset:
+      x = offset_of(
+          local_intervals(entry.layout, mesh_, scalar.dim, entry.size, at),
+          entry.size);
+      break;
+  }
+  return scalar.constant + scalar.scale * x;
+}
+
+std::vector<std::int64_t> RankArgument::at(const Coordinate& at) const {
+  std::vector<std::int64_t> values;
+  values.reserve(entries_.size());
+  for (const Entry& entry : entries_) values.push_back(value(entry, at));
+  return values;
+}
+
+DimIndices RankArgument::mesh_dims() const {
+  DimIndices out;
+  for (std::int32_t m = 0; m < mesh_.ndim(); ++m) {
+    for (const Entry& entry : entries_) {
+      if (std::find(entry.cuts.begin(), entry.cuts.end(), m) ==
+          entry.cuts.end()) {
+        continue;
+      }
+      out.push_back(m);
+      break;
+    }
+  }
+  return out;
+}
+
 std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
                       const Coordinate& at) {
   std::int64_t x = 0;
@@ -155,11 +218,8 @@ std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
                                              meta.size(scalar.dim), at);
       if (scalar.kind == RankScalar::Kind::kLocalSize) {
         for (const Interval& piece : held) x += piece.size();
-      } else if (held.size() > 1) {
-        throw InternalError("an offset is asked of a dim held in pieces");
       } else {
-        // A rank without elements compares as lying behind all of them.
-        x = held.empty() ? meta.size(scalar.dim) : held[0].begin;
+        x = offset_of(held, meta.size(scalar.dim));
       }
       break;
     }
@@ -167,7 +227,39 @@ std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
   return scalar.constant + scalar.scale * x;
 }
 
+RankArgument::RankArgument(std::string name, bool is_list,
+                           const std::vector<RankScalar>& values,
+                           const LocalContext& context)
+    : name_(std::move(name)), is_list_(is_list), mesh_(context.mesh) {
+  for (const RankScalar& scalar : values) {
+    Entry& entry = entries_.emplace_back();
+    entry.scalar = scalar;
+    if (scalar.kind == RankScalar::Kind::kConstant) continue;
+    const auto operand = static_cast<std::size_t>(scalar.operand);
+    if (scalar.kind == RankScalar::Kind::kFactorSize) {
+      entry.size = context.map.factors[operand].size;
+      entry.cuts = context.mesh_dims(scalar.operand);
+      continue;
+    }
+    entry.layout = scalar.of_output ? context.output(scalar.operand)
+                                    : context.input(scalar.operand);
+    entry.size = (scalar.of_output ? context.op.outputs[operand]
+                                   : context.op.inputs[operand])
+                     .size(scalar.dim);
+    for (std::int32_t m = 0; m < mesh_.ndim(); ++m) {
+      const Placement placement = entry.layout[m];
+      if (placement.is_shard() && placement.dim() == scalar.dim) {
+        entry.cuts.push_back(m);
+      }
+    }
+  }
+}
+
 std::vector<RankArgument> rank_arguments(const LocalContext& context) {
+  // Of a dim that is cut the last rank never holds all, nor its beginning.
+  const Coordinate first = context.mesh.coordinate_at_index(0);
+  const Coordinate last =
+      context.mesh.coordinate_at_index(context.mesh.size() - 1);
   std::vector<RankArgument> out;
   for (const LocalArgument& local : context.space.local_arguments) {
     std::vector<std::int64_t> whole;
@@ -175,19 +267,10 @@ std::vector<RankArgument> rank_arguments(const LocalContext& context) {
     for (const RankScalar& scalar : local.values) {
       whole.push_back(global_value(scalar, context));
     }
-    RankArgument argument{local.name, local.is_list, {}};
-    bool differs = false;
-    for (std::int64_t i = 0; i < context.mesh.size(); ++i) {
-      const Coordinate at = context.mesh.coordinate_at_index(i);
-      std::vector<std::int64_t> values;
-      values.reserve(local.values.size());
-      for (const RankScalar& scalar : local.values) {
-        values.push_back(evaluate(scalar, context, at));
-      }
-      differs = differs || values != whole;
-      argument.values.push_back(std::move(values));
+    RankArgument argument(local.name, local.is_list, local.values, context);
+    if (argument.at(first) != whole || argument.at(last) != whole) {
+      out.push_back(std::move(argument));
     }
-    if (differs) out.push_back(std::move(argument));
   }
   return out;
 }

@@ -21,15 +21,50 @@ class Composer {
       : op_(op), space_(space), mesh_(mesh), options_(options) {
     for (std::size_t f = 0; f < space.factors.size(); ++f) {
       if (can_shard(static_cast<int>(f))) {
-        choices_.push_back(static_cast<std::int16_t>(f));
+        add_choice(static_cast<std::int16_t>(f));
       }
     }
     for (std::size_t c = 0; c < space.linearities.size(); ++c) {
-      choices_.push_back(static_cast<std::int16_t>(space.factors.size() + c));
+      add_choice(static_cast<std::int16_t>(space.factors.size() + c));
+    }
+    for (const auto* operands : {&space.inputs, &space.outputs}) {
+      for (const Operand& operand : *operands) {
+        for (const DimFactors& factors : operand.dims) {
+          for (std::size_t k = 0; k + 1 < factors.size(); ++k) {
+            majors_.push_back(factors[k]);
+          }
+        }
+      }
     }
   }
 
   const std::vector<std::int16_t>& choices() const { return choices_; }
+
+  // False when no assignment that begins so is valid, whatever the mesh dims
+  // behind are given to. Precondition: true of the assignment without its last
+  // mesh dim.
+  bool may_begin(const Assignment& prefix) const {
+    const std::int16_t last = prefix[prefix.size() - 1];
+    if (last == kUnassigned) return true;
+    if (!is_linearity(last)) {
+      const FactorShards shards = factor_shards(space_, mesh_, prefix, last);
+      if (!allowed(space_.factors[index(last)], shards)) return false;
+      // Further cuts leave uneven shards uneven.
+      if (!shards.even &&
+          std::find(majors_.begin(), majors_.end(), last) != majors_.end()) {
+        return false;
+      }
+    }
+    for (const std::int16_t other : prefix) {
+      if (other == kUnassigned || other == last) continue;
+      for (std::size_t o = 0; o < partials_[index(last)].size(); ++o) {
+        if (!mix(partials_[index(last)][o], partials_[index(other)][o])) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
 
   // The layouts of all operands, inputs first; nullopt when the assignment is
   // not valid.
@@ -90,6 +125,59 @@ class Composer {
   }
   const Linearity& linearity(std::int16_t choice) const {
     return space_.linearities[index(choice) - space_.factors.size()];
+  }
+
+  static Placement passing(std::optional<ReduceOp> op) {
+    return op ? Placement::partial(*op) : Placement::replicate();
+  }
+  // Precondition: not forbidden.
+  static Placement lacking(Without without) {
+    return without.is_partial() ? Placement::partial(without.reduce_op())
+                                : Placement::replicate();
+  }
+
+  // What a mesh dim given to `choice` makes of each operand that it does not
+  // shard.
+  std::vector<Placement> placements_of(std::int16_t choice) const {
+    std::vector<Placement> out;
+    for (std::size_t i = 0; i < space_.inputs.size(); ++i) {
+      out.push_back(is_linearity(choice)
+                        ? passing(linearity(choice).inputs[i])
+                    : space_.inputs[i].holds(choice)
+                        ? Placement::replicate()
+                        : lacking(space_.inputs_without[i][index(choice)]));
+    }
+    for (std::size_t o = 0; o < space_.outputs.size(); ++o) {
+      out.push_back(is_linearity(choice)
+                        ? passing(linearity(choice).outputs[o])
+                    : space_.outputs[o].holds(choice)
+                        ? Placement::replicate()
+                        : lacking(space_.outputs_without[o][index(choice)]));
+    }
+    return out;
+  }
+
+  // Unless a reduction of it is not defined on the dtype of an operand.
+  void add_choice(std::int16_t choice) {
+    std::vector<Placement> placements = placements_of(choice);
+    for (std::size_t o = 0; o < placements.size(); ++o) {
+      const TensorMeta& meta = o < op_.inputs.size()
+                                   ? op_.inputs[o]
+                                   : op_.outputs[o - op_.inputs.size()];
+      if (placements[o].is_partial() &&
+          !is_defined(placements[o].reduce_op(), meta.dtype())) {
+        return;
+      }
+    }
+    choices_.push_back(choice);
+    partials_.resize(space_.factors.size() + space_.linearities.size());
+    partials_[index(choice)] = std::move(placements);
+  }
+
+  // Whether both may be among the placements of one layout.
+  static bool mix(Placement a, Placement b) {
+    return !a.is_partial() || !b.is_partial() ||
+           Layout::create({a, b}).has_value();
   }
 
   // A factor that some output lacks without a word on what becomes of it
@@ -172,6 +260,92 @@ class Composer {
   const DeviceMesh& mesh_;
   const StrategyOptions& options_;
   std::vector<std::int16_t> choices_;
+  // [choice][operand], of those in choices_.
+  std::vector<std::vector<Placement>> partials_;
+  // Factors with another one inside of them in some dim.
+  std::vector<std::int16_t> majors_;
+};
+
+// Assignments of `dims` mesh dims in at most `runs` runs of neighbours given to
+// the same, of `choices` choices. Saturates at 2^40.
+std::int64_t assignments_in_runs(std::int64_t choices, int dims, int runs) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t sum = 0;
+  std::int64_t of_runs = choices;  // of exactly r runs
+  for (int r = 1; r <= std::min(runs, dims) && sum < kMost; ++r) {
+    sum += of_runs;
+    of_runs = of_runs * (choices - 1) * (dims - r) / r;
+  }
+  return std::min(sum, kMost);
+}
+
+// Counts through the assignments mesh dim by mesh dim, leaving those out that
+// begin as no valid one does.
+class AssignmentWalk {
+ public:
+  AssignmentWalk(const Composer& composer, const DeviceMesh& mesh,
+                 const StrategyOptions& options)
+      : composer_(composer), mesh_(mesh) {
+    int dims = 0;
+    for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
+    most_runs_ = dims;
+    if (dims <= kMostFullDims || !options.most_assignments) return;
+    const auto choices =
+        static_cast<std::int64_t>(composer.choices().size()) + 1;
+    while (most_runs_ > kLeastRuns &&
+           assignments_in_runs(choices, dims, most_runs_) >
+               *options.most_assignments) {
+      --most_runs_;
+    }
+  }
+
+  // Calls visit(assignment) until it returns false.
+  template <class Visit>
+  void run(const Visit& visit) {
+    Assignment prefix;
+    extend(prefix, 0, visit);
+  }
+
+ private:
+  static constexpr int kMostFullDims = 3;
+  static constexpr int kLeastRuns = 2;
+
+  // `runs`: of the mesh dims larger than 1 in `prefix`.
+  template <class Visit>
+  bool extend(Assignment& prefix, int runs, const Visit& visit) {
+    const std::size_t at = prefix.size();
+    if (at == static_cast<std::size_t>(mesh_.ndim())) return visit(prefix);
+    const auto go_on = [&](std::int16_t choice, int with_it) {
+      prefix.push_back(choice);
+      const bool more = with_it > most_runs_ || !composer_.may_begin(prefix) ||
+                        extend(prefix, with_it, visit);
+      prefix.pop_back();
+      return more;
+    };
+    // A mesh dim of one rank is given to nothing, which says the same.
+    if (mesh_.size(static_cast<int>(at)) == 1) return go_on(kUnassigned, runs);
+    const std::optional<std::int16_t> before = last_given(prefix);
+    const auto runs_with = [&](std::int16_t choice) {
+      return before == choice ? runs : runs + 1;
+    };
+    if (!go_on(kUnassigned, runs_with(kUnassigned))) return false;
+    for (const std::int16_t choice : composer_.choices()) {
+      if (!go_on(choice, runs_with(choice))) return false;
+    }
+    return true;
+  }
+
+  // What the last mesh dim larger than 1 was given to.
+  std::optional<std::int16_t> last_given(const Assignment& prefix) const {
+    for (std::size_t m = prefix.size(); m-- > 0;) {
+      if (mesh_.size(static_cast<int>(m)) > 1) return prefix[m];
+    }
+    return std::nullopt;
+  }
+
+  const Composer& composer_;
+  const DeviceMesh& mesh_;
+  int most_runs_ = 0;
 };
 
 struct StrategyHash {
@@ -248,45 +422,29 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
                          const StrategyOptions& options) {
   OpStrategy out;
   const Composer composer(*op, *space, mesh, options);
-  const auto ndim = static_cast<std::size_t>(mesh.ndim());
-
-  // Counts through the assignments; mesh dims of one rank are given to
-  // nothing, which says the same.
-  std::vector<std::size_t> digits(ndim, 0);
-  std::vector<std::size_t> base(ndim, composer.choices().size() + 1);
-  for (std::size_t m = 0; m < ndim; ++m) {
-    if (mesh.size(static_cast<int>(m)) == 1) base[m] = 1;
-  }
   std::unordered_set<const PlacementStrategy*, StrategyHash, StrategyEqual>
       seen;
   std::deque<PlacementStrategy> kept;
-  for (bool more = true; more;) {
-    PlacementStrategy strategy;
-    for (std::size_t m = 0; m < ndim; ++m) {
-      strategy.assignment.push_back(
-          digits[m] == 0 ? kUnassigned : composer.choices()[digits[m] - 1]);
-    }
-    if (auto operands = composer.layouts(strategy.assignment)) {
-      for (std::size_t i = 0; i < operands->size(); ++i) {
-        const LayoutId id = layouts.intern((*operands)[i]);
-        if (i < space->inputs.size()) {
-          strategy.inputs.push_back(id);
-        } else {
-          strategy.outputs.push_back(id);
+  AssignmentWalk(composer, mesh, options)
+      .run([&](const Assignment& assignment) {
+        const auto operands = composer.layouts(assignment);
+        if (!operands) return true;
+        PlacementStrategy strategy;
+        strategy.assignment = assignment;
+        for (std::size_t i = 0; i < operands->size(); ++i) {
+          const LayoutId id = layouts.intern((*operands)[i]);
+          (i < space->inputs.size() ? strategy.inputs : strategy.outputs)
+              .push_back(id);
         }
-      }
-      kept.push_back(std::move(strategy));
-      if (!seen.insert(&kept.back()).second) {
-        kept.pop_back();
-      } else if (kept.size() == options.limit) {
-        out.truncated = true;
-        break;
-      }
-    }
-    std::size_t m = ndim;
-    while (m > 0 && ++digits[m - 1] == base[m - 1]) digits[--m] = 0;
-    more = m > 0;
-  }
+        kept.push_back(std::move(strategy));
+        if (!seen.insert(&kept.back()).second) {
+          kept.pop_back();
+        } else if (kept.size() == options.limit) {
+          out.truncated = true;
+          return false;
+        }
+        return true;
+      });
   out.strategies.assign(std::make_move_iterator(kept.begin()),
                         std::make_move_iterator(kept.end()));
   out.op = std::move(op);

@@ -53,8 +53,7 @@ void on_groups(Body&& body) {
     on_ranks(named.world, [&](Communicator& communicator) {
       const auto place = named.group.place_of(communicator.rank());
       if (!place) return;
-      const Group::Ranks& ranks =
-          named.group.lists()[static_cast<std::size_t>(place->list)];
+      const Group::Ranks ranks = named.group.list(place->list);
       body(communicator, named.group, ranks,
            static_cast<std::size_t>(place->index));
     });

@@ -2,7 +2,11 @@
 
 #include "support/result_checks.h"
 
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <unordered_set>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -36,6 +40,49 @@ TEST_CASE("members know their place") {
   CHECK(group.place_of(2) == Group::Place{0, 1});
   CHECK(group.place_of(0) == Group::Place{1, 0});
   CHECK_FALSE(group.place_of(1).has_value());
+}
+
+TEST_CASE("groups of a mesh are the lists they stand for") {
+  const DeviceMesh plain = value_of(DeviceMesh::parse("2,3,4"));
+  const DeviceMesh strided =
+      value_of(plain.flatten(std::vector<std::int32_t>{0, 2}, "merged"));
+  std::vector<std::int64_t> shuffled;
+  for (std::int64_t i = 0; i < 24; ++i) shuffled.push_back(i * 5 % 24);
+  const DeviceMesh listed =
+      value_of(DeviceMesh::from_ranks(plain.dims(), shuffled));
+  for (const DeviceMesh& mesh : {plain, strided, listed}) {
+    std::vector<std::int32_t> dims(static_cast<std::size_t>(mesh.ndim()));
+    std::iota(dims.begin(), dims.end(), 0);
+    do {
+      for (std::size_t count = 0; count <= dims.size(); ++count) {
+        const auto some = std::span(dims).first(count);
+        const Group group = value_of(Group::mesh_dims(mesh, some));
+        std::vector<Group::Ranks> lists;
+        for (std::int64_t i = 0; i < mesh.size(); ++i) {
+          const Coordinate at = mesh.coordinate_at_index(i);
+          const Group::Ranks ranks = mesh.group(some, at).ranks();
+          if (ranks[0] == mesh.rank_at(at)) lists.push_back(ranks);
+          const auto place = group.place_of(mesh.rank_at(at));
+          REQUIRE(place);
+          CHECK(group.rank(place->list, place->index) == mesh.rank_at(at));
+        }
+        const Group written = value_of(Group::lists(lists));
+        CHECK(group == written);
+        CHECK(group.hash() == written.hash());
+        CHECK(group.largest_rank() == 23);
+        CHECK_FALSE(group.place_of(24).has_value());
+      }
+    } while (std::next_permutation(dims.begin(), dims.end()));
+  }
+}
+
+TEST_CASE("a group of 16 million ranks is a handful of numbers") {
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("256,256,256"));
+  const Group group = value_of(Group::mesh_dim(mesh, 1));
+  CHECK(group.size() == 256);
+  CHECK(group.num_lists() == 65536);
+  CHECK(group.place_of(70'000) == Group::Place{256 + 112, 17});
+  CHECK(group.rank(256 + 112, 17) == 70'000);
 }
 
 TEST_CASE("equal sub-lists in another partition are another group") {

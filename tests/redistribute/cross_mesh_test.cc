@@ -1,5 +1,6 @@
 #include <shardprop/redistribute/cross_mesh.h>
 
+#include "redistribute/shards.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 
@@ -187,6 +188,52 @@ TEST_CASE("partials are reduced before they are sent, as scatters if cheaper") {
   CHECK(plan.before.steps[0].collective == CollectiveKind::kReduceScatter);
   CHECK(plan.sent_layout == value_of(Layout::parse("S(0)")));
   CHECK(plan.transfers.size() == 8);
+}
+
+TEST_CASE("shards that overlap a region are found without a look at the rest") {
+  for (const char* text :
+       {"f32[13,7] S(0),S(1)", "f32[13,7] S(0),S(0)", "f32[13,7] R,S(1)",
+        "f32[24,7] SS(0,4),S(1)", "f32[24,7] SS(0,2)@1,S(0)@0",
+        "f32[2,7] S(0),S(0)", "f32[] R,R"}) {
+    CAPTURE(text);
+    const TensorSpec spec =
+        value_of(TensorSpec::parse(text, mesh_at("3,2", 0)));
+    const auto shards = redistribute::shards_of(spec);
+    const redistribute::ShardIndex index(shards);
+    const auto wanted_layout = spec.meta().rank() == 0 ? "R" : "S(0)";
+    const TensorSpec wanted = value_of(TensorSpec::create(
+        mesh_at("5", 0), value_of(Layout::parse(wanted_layout)), spec.meta()));
+    for (const auto& target : redistribute::shards_of(wanted)) {
+      std::vector<std::size_t> overlapping;
+      const Elements of_target =
+          elements(target.region.dims(), spec.meta().shape());
+      for (std::size_t s = 0; s < shards.size(); ++s) {
+        const Elements held =
+            elements(shards[s].region.dims(), spec.meta().shape());
+        if (std::any_of(held.begin(), held.end(), [&](std::int64_t element) {
+              return of_target.contains(element);
+            })) {
+          overlapping.push_back(s);
+        }
+      }
+      CHECK(index.overlapping(target.region) == overlapping);
+    }
+  }
+}
+
+TEST_CASE("a plan between meshes of 100,000 ranks") {
+  const auto src =
+      value_of(TensorSpec::parse("f32[100000,16] S(0)", mesh_at("100000", 0)));
+  const auto dst = value_of(
+      TensorSpec::parse("f32[100000,16] S(0),R", mesh_at("1000,100", 100'000)));
+  CHECK_CODE(plan_between_meshes(src, dst, default_topology()),
+             ErrorCode::kRedistributeMeshTooLarge);
+  const auto alike = value_of(TensorSpec::parse("f32[100000,16] S(0),S(0)",
+                                                mesh_at("1000,100", 100'000)));
+  const CrossMeshPlan plan = planned(src, alike);
+  CHECK(plan.transfers.size() == 100'000);
+  CHECK(plan.received_bytes == 64);
+  CHECK(plan.sent_bytes == 64);
 }
 
 TEST_CASE("what no cross-mesh plan can do is refused") {

@@ -94,5 +94,24 @@ TEST_CASE("neighbours that are planned alike stand once") {
   CHECK(layers.children[0].children[0].moves.size() == 1);
 }
 
+TEST_CASE("modules deeper than any stack") {
+  Plan plan;
+  add_layer(plan, 0, "R");
+  std::string& path = plan.nodes[0].module_path;
+  path = "a";
+  for (int i = 1; i < 200'000; ++i) path += ".a";
+  const Module root = module_tree(plan);
+  const Module* at = &root;
+  int depth = 0;
+  for (; !at->children.empty(); ++depth) {
+    REQUIRE(at->children.size() == 1);
+    at = &at->children[0];
+  }
+  CHECK(depth == 100);
+  CHECK(at->name.size() == 2 * (200'000 - 99) - 1);
+  CHECK(at->nodes.size() == 1);
+  CHECK(root.times.compute[0] == 7000);
+}
+
 }  // namespace
 }  // namespace shardprop

@@ -35,6 +35,7 @@ class Strategies {
   }
 
   const OpStrategy& all() const { return all_; }
+  const LayoutTable& layouts() const { return layouts_; }
 
   // In their order: "S(0),R->S(0)".
   std::vector<std::string> texts() const {

@@ -196,6 +196,59 @@ TEST_CASE("an out argument is laid out as the result it becomes") {
   }
 }
 
+// What `assignment` gives the mesh dims larger than 1, in runs.
+std::size_t runs_of(const Assignment& assignment, const DeviceMesh& mesh) {
+  std::vector<std::int16_t> given;
+  for (std::size_t m = 0; m < assignment.size(); ++m) {
+    if (mesh.size(static_cast<int>(m)) > 1) given.push_back(assignment[m]);
+  }
+  return static_cast<std::size_t>(std::unique(given.begin(), given.end()) -
+                                  given.begin());
+}
+
+TEST_CASE("on four and five mesh dims the assignments come in runs") {
+  for (const char* mesh : {"2,2,2,2", "2,1,2,2,2,2"}) {
+    CAPTURE(mesh);
+    const Strategies full(mm(), mesh);
+    StrategyOptions options;
+    options.most_assignments = 256;
+    const Strategies some(mm(), mesh, options);
+    const DeviceMesh parsed = testing::value_of(DeviceMesh::parse(mesh));
+    // Of ten choices two runs are kept: the least there are.
+    std::set<std::string> in_runs;
+    for (const PlacementStrategy& strategy : full.all().strategies) {
+      if (runs_of(strategy.assignment, parsed) <= 2) {
+        in_runs.insert(to_string(strategy, full.layouts()));
+      }
+    }
+    const Texts kept = some.texts();
+    CHECK(std::set<std::string>(kept.begin(), kept.end()) == in_runs);
+    CHECK(kept.size() < full.all().strategies.size());
+  }
+  StrategyOptions options;
+  options.most_assignments = 1;
+  CHECK(Strategies(mm(), "2,2,2", options).texts() ==
+        Strategies(mm(), "2,2,2").texts());
+}
+
+TEST_CASE("an operator of few choices keeps every assignment") {
+  StrategyOptions options;
+  options.most_assignments = 256;
+  // Its factor, P(max), P(min) or nothing, four times.
+  const OpSchema op = applied("aten.exp.default", {"f32[16]"});
+  CHECK(Strategies(op, "2,2,2,2", options).texts() ==
+        Strategies(op, "2,2,2,2").texts());
+}
+
+TEST_CASE("invalid beginnings are not walked on from") {
+  StrategyOptions options;
+  options.allow_empty_shards = false;
+  const Strategies all(applied("aten.exp.default", {"f32[2,2]"}),
+                       "3,3,3,3,3,3,3,3", options);
+  // R, or P(max) or P(min) on any of the mesh dims.
+  CHECK(all.all().strategies.size() == 2 * 256 - 1);
+}
+
 TEST_CASE("strategies differ, in layouts and not only in assignments") {
   const Strategies all(
       applied("aten.view.default", {"f32[4,6]"}, {{"size", Ints{24}}}), "2,2");

@@ -178,19 +178,53 @@ Json ref_json(const LocalRef& ref) {
   return {{"input", ref.index}};
 }
 
-// The scalar's value on every rank, or one number where all agree.
+Json names_of(const DimIndices& mesh_dims, const DeviceMesh& mesh) {
+  Json names = Json::array();
+  for (const std::int32_t dim : mesh_dims) names.push_back(mesh.name(dim));
+  return names;
+}
+
+DimIndices all_dims(const DeviceMesh& mesh) {
+  DimIndices all;
+  for (std::int32_t m = 0; m < mesh.ndim(); ++m) all.push_back(m);
+  return all;
+}
+
+// The values of an argument on the ranks that differ in `dims` only.
+Json values_json(const RankArgument& argument, const DimIndices& dims) {
+  const DeviceMesh& mesh = argument.mesh();
+  Coordinate at(static_cast<std::size_t>(mesh.ndim()));
+  Json values = Json::array();
+  while (true) {
+    const std::vector<std::int64_t> row = argument.at(at);
+    values.push_back(argument.is_list() ? Json(row) : Json(row.front()));
+    std::size_t d = dims.size();
+    while (d > 0) {
+      std::int64_t& index = at[static_cast<std::size_t>(dims[d - 1])];
+      if (++index < mesh.size(dims[d - 1])) break;
+      index = 0;
+      --d;
+    }
+    if (d == 0) return values;
+  }
+}
+
+// A value a rank, or on larger meshes one for each rank of the mesh dims that
+// it depends on.
+Json short_values_json(const RankArgument& argument) {
+  constexpr std::int64_t kMostListed = 4096;
+  if (argument.mesh().size() <= kMostListed) {
+    return values_json(argument, all_dims(argument.mesh()));
+  }
+  const DimIndices dims = argument.mesh_dims();
+  return {{"mesh_dims", names_of(dims, argument.mesh())},
+          {"values", values_json(argument, dims)}};
+}
+
 Json per_rank(const LocalContext& context, const std::vector<RankScalar>& list,
               bool is_list) {
-  Json values = Json::array();
-  for (std::int64_t i = 0; i < context.mesh.size(); ++i) {
-    const Coordinate at = context.mesh.coordinate_at_index(i);
-    Json row = Json::array();
-    for (const RankScalar& scalar : list) {
-      row.push_back(evaluate(scalar, context, at));
-    }
-    values.push_back(is_list ? row : row[0]);
-  }
-  return {{"per_rank", std::move(values)}};
+  return {{"per_rank",
+           short_values_json(RankArgument({}, is_list, list, context))}};
 }
 
 Json value_json(const LocalOp::Value& value, const LocalContext& context) {
@@ -212,12 +246,6 @@ Json value_json(const LocalOp::Value& value, const LocalContext& context) {
         }
       },
       value);
-}
-
-Json names_of(const DimIndices& mesh_dims, const DeviceMesh& mesh) {
-  Json names = Json::array();
-  for (const std::int32_t dim : mesh_dims) names.push_back(mesh.name(dim));
-  return names;
 }
 
 Json program_json(const LocalProgram& program, const LocalContext& context) {
@@ -327,11 +355,7 @@ Json outputs_json(std::span<const TensorMeta> metas,
 Json rank_arguments_json(std::span<const RankArgument> arguments) {
   Json out = Json::object();
   for (const RankArgument& argument : arguments) {
-    Json values = Json::array();
-    for (const std::vector<std::int64_t>& row : argument.values) {
-      values.push_back(argument.is_list ? Json(row) : Json(row.front()));
-    }
-    out[argument.name] = std::move(values);
+    out[argument.name()] = values_json(argument, all_dims(argument.mesh()));
   }
   return out;
 }
@@ -347,9 +371,12 @@ Json strategy_json(const LocalContext& context, const Topology& topology) {
   };
   out["outputs"] = layouts_json(context.strategy.outputs);
   out["inputs"] = layouts_json(context.strategy.inputs);
-  out["local_args"] = needs_program(context)
-                          ? Json::object()
-                          : rank_arguments_json(rank_arguments(context));
+  out["local_args"] = Json::object();
+  if (!needs_program(context)) {
+    for (const RankArgument& argument : rank_arguments(context)) {
+      out["local_args"][argument.name()] = short_values_json(argument);
+    }
+  }
   out["inside"] = Json::array();
   for (const InsideStep& step : collectives_inside(context, topology)) {
     out["inside"].push_back(

@@ -42,18 +42,28 @@ Group::Ranks ranks_of(const TensorSpec& src, const TensorSpec& dst) {
   return ranks;
 }
 
+// By rank of the target's mesh, in its order: the bytes it ended with.
+using Results = std::vector<std::vector<std::byte>>;
+
 class RankTrial {
  public:
+  // Ranks of one process leave their results in `together`; others, where it is
+  // null, send them to each other.
   RankTrial(const TensorSpec& src, const TensorSpec& dst,
-            const MadeUpData& data, const ProgramOf& program_of)
-      : src_(src), dst_(dst), data_(data), program_of_(program_of) {}
+            const MadeUpData& data, const ProgramOf& program_of, Group group,
+            Results* together)
+      : src_(src),
+        dst_(dst),
+        data_(data),
+        program_of_(program_of),
+        group_(std::move(group)),
+        together_(together) {}
 
-  // One rank's part, at the end of which every rank knows everything. `host`
-  // compares what `communicator` has moved, which may be in other memory.
+  // One rank's part; judge() says how it ended. `host` compares what
+  // `communicator` has moved, which may be in other memory.
   Result<Trial> operator()(Communicator& communicator,
                            Communicator& host) const {
     const std::int64_t rank = communicator.rank();
-    SP_ASSIGN(const Group group, Group::ranks(ranks_of(src_, dst_)));
     SP_ASSIGN(const RedistributeProgram program, program_of_(rank));
     LocalTensor source;
     if (program.has_source()) {
@@ -63,15 +73,15 @@ class RankTrial {
     }
     SP_ASSIGN(const std::vector<std::byte> before,
               bytes_of(communicator, source));
-    SP_CHECK(host.barrier(group));
+    SP_CHECK(host.barrier(group_));
     RunReport report;
     const auto begin = std::chrono::steady_clock::now();
-    SP_ASSIGN(const LocalTensor out,
-              run(program, communicator, source, {}, &report));
+    SP_ASSIGN(LocalTensor out, run(program, communicator, source, {}, &report));
     const auto took = std::chrono::steady_clock::now() - begin;
     SP_ASSIGN(const std::vector<std::byte> after,
               bytes_of(communicator, source));
     SP_ASSIGN(std::vector<std::byte> result, bytes_of(communicator, out));
+    out = {};
 
     // By step, then memory and time.
     std::vector<std::int64_t> figures = report.step_payload_bytes;
@@ -79,10 +89,23 @@ class RankTrial {
     figures.push_back(
         std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
     Trial trial;
-    SP_CHECK(share(host, group, figures, trial));
-    SP_ASSIGN(const auto results, gather(host, group, std::move(result)));
-    trial.wrong = before != after ? "the source of rank " + std::to_string(rank)
-                                  : data_.check(results);
+    SP_CHECK(share(host, group_, figures, trial));
+    if (before != after) {
+      trial.wrong = "the source of rank " + std::to_string(rank);
+    }
+    trial.prints = rank == 0;
+    if (together_ == nullptr) {
+      SP_ASSIGN(const Results results, gather(host, group_, std::move(result)));
+      judge(results, trial);
+    } else if (const auto index = dst_.mesh().index_of(rank)) {
+      (*together_)[static_cast<std::size_t>(*index)] = std::move(result);
+    }
+    return trial;
+  }
+
+  // Compares what the ranks ended with.
+  void judge(const Results& results, Trial& trial) const {
+    if (trial.wrong.empty()) trial.wrong = data_.check(results);
     trial.ok = trial.wrong.empty();
     for (std::size_t i = 0; i < results.size(); ++i) {
       trial.ranks.push_back(
@@ -90,8 +113,6 @@ class RankTrial {
            static_cast<std::int64_t>(results[i].size()),
            digest_of(results[i])});
     }
-    trial.prints = rank == 0;
-    return trial;
   }
 
  private:
@@ -128,12 +149,10 @@ class RankTrial {
   }
 
   // What every rank of the target ended with, in the order of its mesh.
-  Result<std::vector<std::vector<std::byte>>> gather(
-      Communicator& communicator, const Group& group,
-      std::vector<std::byte> own) const {
+  Result<Results> gather(Communicator& communicator, const Group& group,
+                         std::vector<std::byte> own) const {
     const DeviceMesh& mesh = dst_.mesh();
-    std::vector<std::vector<std::byte>> results(
-        static_cast<std::size_t>(mesh.size()));
+    Results results(static_cast<std::size_t>(mesh.size()));
     const auto as_bytes = [](void* data, std::size_t size) {
       return LocalTensor::wrap(data, Dims{static_cast<std::int64_t>(size)},
                                DType::kU8);
@@ -142,7 +161,7 @@ class RankTrial {
     call.kind = CollectiveKind::kAllGather;
     if (!mesh.contains(communicator.rank())) own.clear();
     call.inputs = {as_bytes(own.data(), own.size())};
-    for (const std::int64_t rank : group.lists().front()) {
+    for (const std::int64_t rank : group.list(0)) {
       const auto index = mesh.index_of(rank);
       if (!index) {
         call.outputs.push_back(as_bytes(nullptr, 0));
@@ -163,6 +182,8 @@ class RankTrial {
   const TensorSpec& dst_;
   const MadeUpData& data_;
   const ProgramOf& program_of_;
+  Group group_;  // of all ranks of both meshes
+  Results* together_;
 };
 
 using RankRun =
@@ -190,10 +211,7 @@ Result<Trial> on_threads(const Group::Ranks& ranks, const RankRun& run_rank) {
   if (first != nullptr) return fail(*first);
   Trial all = *std::move(trials[0]);
   for (const auto& trial : trials) {
-    if (trial && all.ok && !trial->ok) {
-      all.ok = false;
-      all.wrong = trial->wrong;
-    }
+    if (trial && all.wrong.empty()) all.wrong = trial->wrong;
   }
   return all;
 }
@@ -257,13 +275,21 @@ Result<Trial> on_nccl(const RankTrial& rank_trial, const Group::Ranks& ranks) {
 Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
                       const TensorSpec& dst, const ProgramOf& program_of) {
   const MadeUpData data(src, dst);
-  const RankTrial rank_trial(src, dst, data, program_of);
   const Group::Ranks ranks = ranks_of(src, dst);
-  if (engine == "mpi") return on_mpi(rank_trial, ranks);
-  if (engine == "nccl") return on_nccl(rank_trial, ranks);
-  return on_threads(ranks, [&](std::int64_t, Communicator& host) {
-    return rank_trial(host, host);
-  });
+  SP_ASSIGN(const Group group, Group::ranks(ranks));
+  if (engine == "mpi") {
+    return on_mpi({src, dst, data, program_of, group, nullptr}, ranks);
+  }
+  Results results(static_cast<std::size_t>(dst.mesh().size()));
+  const RankTrial rank_trial(src, dst, data, program_of, group, &results);
+  Result<Trial> trial =
+      engine == "nccl"
+          ? on_nccl(rank_trial, ranks)
+          : on_threads(ranks, [&](std::int64_t, Communicator& host) {
+              return rank_trial(host, host);
+            });
+  if (trial) rank_trial.judge(results, *trial);
+  return trial;
 }
 
 }  // namespace shardprop::cli

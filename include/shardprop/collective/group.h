@@ -11,6 +11,9 @@
 //   Group::mesh_dim(mesh, "tp")        all groups of a mesh dim
 //   Group::mesh_dims(mesh, {0, 1})     over several dims, the last one fastest
 //
+// Groups of a strided mesh are kept as the mesh and its dims, never as lists:
+// those of 100,000 ranks are a handful of numbers.
+//
 // Immutable and regular; copies share one body, so engines cache what they set
 // up for a group by the group itself, the whole partition that is.
 #pragma once
@@ -46,7 +49,10 @@ class Group {
 
   // Members of each list.
   std::int64_t size() const;
-  const std::vector<Ranks>& lists() const;
+  std::int64_t num_lists() const;
+  // Preconditions: 0 <= list < num_lists(), 0 <= index < size().
+  Ranks list(std::int64_t list) const;
+  std::int64_t rank(std::int64_t list, std::int64_t index) const;
 
   // Where a rank stands: its list, and its index in that.
   struct Place {

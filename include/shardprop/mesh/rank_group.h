@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace shardprop {
@@ -23,13 +24,29 @@ struct RankMode {
 
 using RankModes = InlineVector<RankMode, 8>;
 
+// Ranks that follow no strides, and the place of each in the list.
+class RankTable {
+ public:
+  // Precondition: the ranks are distinct.
+  explicit RankTable(std::vector<std::int64_t> ranks);
+
+  std::int64_t rank(std::int64_t place) const {
+    return ranks_[static_cast<std::size_t>(place)];
+  }
+  std::optional<std::int64_t> place_of(std::int64_t rank) const;
+
+ private:
+  std::vector<std::int64_t> ranks_;
+  std::unordered_map<std::int64_t, std::int64_t> places_;
+};
+
 class RankGroup {
  public:
   RankGroup() = default;
   // Positions first + sum(index_i * stride_i): ranks themselves, or places in
   // `table` when one is given.
   RankGroup(std::int64_t first, RankModes modes,
-            std::shared_ptr<const std::vector<std::int64_t>> table = nullptr);
+            std::shared_ptr<const RankTable> table = nullptr);
 
   std::int64_t size() const { return size_; }
   // Precondition: 0 <= i < size().
@@ -44,7 +61,7 @@ class RankGroup {
   std::int64_t first_ = 0;
   std::int64_t size_ = 1;
   RankModes modes_;
-  std::shared_ptr<const std::vector<std::int64_t>> table_;
+  std::shared_ptr<const RankTable> table_;
 };
 
 }  // namespace shardprop

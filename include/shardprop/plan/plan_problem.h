@@ -14,8 +14,9 @@
 // and for how long, is part of an assignment (plan_assignment.h).
 //
 // The space of strategies is that of op_strategies() without empty shards,
-// strided shards only on meshes of up to two dims larger than 1, and partials
-// only where they can come from: a carry is in it when one of the
+// strided shards only on meshes of up to two dims larger than 1, on those of
+// more than three in runs (StrategyOptions::most_assignments = 256), and
+// partials only where they can come from: a carry is in it when one of the
 // partials that it takes is made somewhere before the operator.
 //
 //   x: f32[16,8] -> mm(x, w) -> relu, on [2]
@@ -75,14 +76,16 @@ struct PlanVariable {
   // Index of the input, node or output in the graph.
   std::size_t index = 0;
   std::shared_ptr<const ChoiceSet> choices;
-  std::vector<ValueId> uses;   // the first operands of `choices`
+  std::vector<ValueId> uses;  // the first operands of `choices`
+  // By use: where it stands among the uses of its value's storage.
+  std::vector<std::uint32_t> use_places;
   std::vector<ValueId> makes;  // the others
 };
 
 // A value of the graph, by ValueId.
 struct PlanValue {
   PlanStorageId storage;
-  std::uint16_t place = 0;   // among the values of its storage
+  std::uint32_t place = 0;   // among the values of its storage
   std::uint32_t tensor = 0;  // equal for equal shapes and dtypes
   // Moving it can hide behind compute: a parameter, or a gradient on its way
   // out.
@@ -92,8 +95,9 @@ struct PlanValue {
 class PlanProblem {
  public:
   // `graph` must outlive the problem. Errors: kNoStrategy (options.strict),
-  // kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict and those
-  // of RedistributePlanner::create().
+  // kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict,
+  // kRedistributeMeshTooLarge (a tensor has too many layouts on the mesh) and
+  // those of RedistributePlanner::create().
   static Result<PlanProblem> create(const Graph& graph, DeviceMesh mesh,
                                     Topology topology, const OpLibrary& library,
                                     const PlanOptions& options);

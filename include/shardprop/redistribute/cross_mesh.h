@@ -52,8 +52,9 @@ struct CrossMeshPlan {
 };
 
 // The meshes may be equal too. Errors: kRedistributeTensor (other shape or
-// dtype), kRedistributeMeshes (a partial target), kRedistributeMemory, and
-// those of RedistributePlanner for the reductions.
+// dtype), kRedistributeMeshes (a partial target), kRedistributeMemory,
+// kRedistributeMeshTooLarge (more than 2^18 messages), and those of
+// RedistributePlanner for the reductions.
 Result<CrossMeshPlan> plan_between_meshes(
     const TensorSpec& src, const TensorSpec& dst, const Topology& topology,
     const RedistributeOptions& options = {});

@@ -2,7 +2,7 @@
 // for it.
 //
 //   view f32[4,6,8] -> f32[24,8], strategy S(0)->S(0) on [2]:
-//     rank_arguments(context)   // size: [[12,8],[12,8]]
+//     rank_arguments(context)[0].at({1})   // size: [12,8]
 #pragma once
 
 #include <shardprop/base/inline_vector.h>
@@ -49,12 +49,41 @@ bool needs_program(const LocalContext& context);
 std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
                       const Coordinate& at);
 
-// Arguments whose values differ from the unsharded operator's on some rank.
-struct RankArgument {
-  std::string name;
-  bool is_list = false;
-  std::vector<std::vector<std::int64_t>> values;  // by rank in mesh order
+// An argument that may differ on the ranks: a formula, evaluated for the rank
+// that asks.
+class RankArgument {
+ public:
+  RankArgument(std::string name, bool is_list,
+               const std::vector<RankScalar>& values,
+               const LocalContext& context);
+
+  // Its value on the rank at `at`; of one entry unless it is a list.
+  std::vector<std::int64_t> at(const Coordinate& at) const;
+  // The mesh dims that it depends on, ascending: ranks that differ in others
+  // only have the same value.
+  DimIndices mesh_dims() const;
+
+  const std::string& name() const { return name_; }
+  bool is_list() const { return is_list_; }
+  const DeviceMesh& mesh() const { return mesh_; }
+
+ private:
+  // constant + scale * what a rank holds of `size` elements: how many, or
+  // where they begin.
+  struct Entry {
+    RankScalar scalar;
+    std::int64_t size = 0;
+    Layout layout;    // of kLocalSize, kOffset: cuts `scalar.dim`
+    DimIndices cuts;  // mesh dims; of kFactorSize in the order of the cuts
+  };
+  std::int64_t value(const Entry& entry, const Coordinate& at) const;
+
+  std::string name_;
+  bool is_list_ = false;
+  DeviceMesh mesh_;
+  std::vector<Entry> entries_;
 };
+// Those whose values differ from the unsharded operator's on some rank.
 std::vector<RankArgument> rank_arguments(const LocalContext& context);
 
 // Points of the iteration space on the busiest rank.

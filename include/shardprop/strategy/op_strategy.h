@@ -26,6 +26,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -57,6 +58,10 @@ struct StrategyOptions {
   bool allow_strided = true;
   // Operands that mesh dims cut in another order than their own.
   bool allow_shard_orders = true;
+  // On meshes of more than three dims larger than 1: the assignments where
+  // those dims fall into at most r runs of neighbours given to the same, r the
+  // most that leaves this many assignments, and at least 2.
+  std::optional<std::int64_t> most_assignments;
   std::size_t limit = 100'000;
 };
 
