@@ -1,8 +1,8 @@
 #include <shardprop/plan/plan_options.h>
 
+#include "base/option_bounds.h"
 #include "base/option_fields.h"
 #include "base/try.h"
-#include "solver/option_bounds.h"
 
 #include <utility>
 
@@ -44,13 +44,13 @@ const OptionField<PlanOptions> kFields[] = {
          }}},
     {"time_limit", "S", "seconds to search",
      RealField<PlanOptions>{&PlanOptions::time_limit_seconds, 0,
-                            solver::kMostSeconds, false}},
+                            kMostSeconds, false}},
     {"work_limit", "N", "table entries to touch at most; deterministic",
-     WholeField<PlanOptions>{&PlanOptions::work_limit, 0, solver::kMostWork}},
+     WholeField<PlanOptions>{&PlanOptions::work_limit, 0, kMostWork}},
     {"threads", "N", "threads to search with",
-     WholeField<PlanOptions>{&PlanOptions::threads, 1, solver::kMostThreads}},
+     WholeField<PlanOptions>{&PlanOptions::threads, 1, kMostThreads}},
     {"seed", "N", "where random choices start",
-     WholeField<PlanOptions>{&PlanOptions::seed, 0, solver::kMostSeed}},
+     WholeField<PlanOptions>{&PlanOptions::seed, 0, kMostSeed}},
     {"strict", "", "fail where an operator has no strategy",
      FlagField<PlanOptions>{&PlanOptions::strict}},
 };

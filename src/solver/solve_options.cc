@@ -1,5 +1,5 @@
+#include "base/option_bounds.h"
 #include "base/option_fields.h"
-#include "solver/option_bounds.h"
 
 #include <shardprop/solver/solve.h>
 

@@ -43,7 +43,9 @@ TEST_CASE("a product beyond 2^63 ns costs much, never less than nothing") {
   REQUIRE(plan.has_plan());
   CHECK(*plan.objective_nanoseconds > std::int64_t{1} << 50);
   CHECK(plan.nodes[0].compute_nanoseconds > 0);
-  CHECK(plan.lower_bound_nanoseconds <= *plan.objective_nanoseconds);
+  // It was cut off: a cheaper plan may look the same.
+  CHECK(plan.status == PlanStatus::kFeasible);
+  CHECK(plan.lower_bound_nanoseconds < *plan.objective_nanoseconds);
   CHECK(summarize(plan).compute_nanoseconds ==
         plan.nodes[0].compute_nanoseconds);
 }
@@ -59,7 +61,7 @@ TEST_CASE("a sum of costs beyond 64 bits stays at its edge") {
 
 TEST_CASE("more bytes than the solver counts in are an error") {
   const OpRegistry registry;
-  const Graph graph = products(registry, "f32[536870912,536870912]", 12);
+  const Graph graph = products(registry, "f8e4m3fn[268435456,268435456]", 100);
   PlanOptions options;
   options.memory_limit = std::int64_t{80} << 30;
   const auto plan = plan_of(graph, registry, options);

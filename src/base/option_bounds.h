@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace shardprop::solver {
+namespace shardprop {
 
 inline constexpr double kMostSeconds = 1e12;
 inline constexpr std::uint64_t kMostWork = std::uint64_t{1} << 62;
@@ -12,4 +12,4 @@ inline constexpr std::uint64_t kMostThreads = 1024;
 inline constexpr std::uint64_t kMostSeed =
     std::numeric_limits<std::uint64_t>::max();
 
-}  // namespace shardprop::solver
+}  // namespace shardprop
