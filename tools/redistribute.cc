@@ -33,7 +33,7 @@ Result<Dims> parse_shape(const std::string& text) {
     const auto size = parse_int(rest.substr(0, comma));
     if (!size || *size < 0 || comma + 1 == rest.size()) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        "`" + text + "` is no shape",
+                        "`" + text + "` is not a shape",
                         "--shape",
                         {},
                         "write sizes with commas between: 8,16"});
@@ -216,8 +216,11 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
             load_topology(arguments.get("--topology")));
   SP_ASSIGN(Dims shape, parse_shape(arguments.get("--shape")));
   SP_ASSIGN(const DType dtype, parse_dtype(arguments.get("--dtype")));
-  SP_ASSIGN(const TensorMeta meta,
-            TensorMeta::contiguous(std::move(shape), dtype));
+  auto meta = TensorMeta::contiguous(std::move(shape), dtype);
+  if (!meta) {
+    return fail(Error{ErrorCode::kInvalidArgument, meta.error().message,
+                      "--shape", {}, meta.error().help});
+  }
   RedistributeOptions options;
   if (arguments.get("--memory") != "none") {
     SP_ASSIGN(options.memory_limit, arguments.bytes("--memory"));
@@ -225,9 +228,9 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
   options.allow_empty_shards = !arguments.has("--no-empty-shards");
   SP_ASSIGN(const Layout src_layout, Layout::parse(arguments.get("SRC")));
   SP_ASSIGN(const Layout dst_layout, Layout::parse(arguments.get("DST")));
-  SP_ASSIGN(const TensorSpec src, TensorSpec::create(mesh, src_layout, meta));
+  SP_ASSIGN(const TensorSpec src, TensorSpec::create(mesh, src_layout, *meta));
   SP_ASSIGN(const TensorSpec dst,
-            TensorSpec::create(dst_mesh, dst_layout, meta));
+            TensorSpec::create(dst_mesh, dst_layout, *meta));
   if (src.mesh() == dst.mesh()) {
     SP_ASSIGN(const RedistributePlan plan,
               plan_redistribution(src, dst, topology, options));

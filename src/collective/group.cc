@@ -160,7 +160,7 @@ Result<Group> Group::mesh(const DeviceMesh& mesh) {
   if (mesh.ndim() != 1) {
     return fail(ErrorCode::kGroup,
                 "mesh " + to_string(mesh) + " has " +
-                    std::to_string(mesh.ndim()) + " dims and is no group",
+                    std::to_string(mesh.ndim()) + " dims and is not a group",
                 "name the dims whose groups are meant");
   }
   return mesh_dim(mesh, 0);

@@ -38,6 +38,15 @@ class MoveCosts {
   const std::optional<Error>& refusal() const { return refusal_; }
 
  private:
+  struct Key {
+    std::uint32_t tensor;
+    LayoutId src;
+    LayoutId dst;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
   // All that is known of one tensor class.
   struct Rows {
     std::optional<RedistributeRows> rows;
@@ -63,9 +72,9 @@ class MoveCosts {
   mutable std::deque<Rows> rows_;  // by tensor class
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;
-  mutable std::unordered_map<std::uint64_t, std::int64_t> moves_;
-  mutable std::unordered_map<std::uint64_t, std::int64_t> peaks_;
-  mutable std::unordered_map<std::uint64_t, std::int64_t> bytes_;
+  mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;
+  mutable std::unordered_map<Key, std::int64_t, KeyHash> peaks_;
+  mutable std::unordered_map<Key, std::int64_t, KeyHash> bytes_;
 };
 
 }  // namespace shardprop

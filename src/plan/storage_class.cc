@@ -1,10 +1,13 @@
 #include "plan/storage_class.h"
 
+#include "base/try.h"
 #include "plan/move_costs.h"
 
 #include <shardprop/base/error.h>
 
+#include <limits>
 #include <set>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -22,10 +25,13 @@ using StatesOfValue = std::unordered_map<LayoutId, StorageState>;
 
 }  // namespace
 
-std::shared_ptr<const StorageClass> StorageClasses::of(
+Result<std::shared_ptr<const StorageClass>> StorageClasses::of(
     const PlanStorage& storage) {
   auto& entry = classes_[signature(storage)];
-  if (!entry) entry = std::make_shared<StorageClass>(work_out(storage));
+  if (!entry) {
+    SP_ASSIGN(StorageClass worked_out, work_out(storage));
+    entry = std::make_shared<StorageClass>(std::move(worked_out));
+  }
   return entry;
 }
 
@@ -55,15 +61,16 @@ std::vector<std::uint64_t> StorageClasses::signature(
   return out;
 }
 
-StorageClass StorageClasses::work_out(const PlanStorage& storage) const {
+Result<StorageClass> StorageClasses::work_out(
+    const PlanStorage& storage) const {
   StorageClass out;
-  add_states(storage, out);
+  SP_CHECK(add_states(storage, out));
   set_moves(storage, out);
   return out;
 }
 
-void StorageClasses::add_states(const PlanStorage& storage,
-                                StorageClass& out) const {
+Result<void> StorageClasses::add_states(const PlanStorage& storage,
+                                        StorageClass& out) const {
   const std::size_t values = storage.values.size();
   out.layouts.resize(values);
   std::vector<StatesOfValue> state_of(values);
@@ -98,6 +105,14 @@ void StorageClasses::add_states(const PlanStorage& storage,
       add_state(v, id);
     }
   }
+  if (states > std::numeric_limits<StorageState>::max()) {
+    return fail(ErrorCode::kProblemTooLarge,
+                "`" +
+                    body_.graph.value(storage.values[0]).display_name() +
+                    "` can lie in " + std::to_string(states) +
+                    " ways, more than are planned for",
+                "pin it or what takes it, or merge mesh dims");
+  }
   for (const LayoutId id : maker.layouts[storage.operand]) {
     out.made.push_back(state_of[0].at(id));
   }
@@ -116,6 +131,7 @@ void StorageClasses::add_states(const PlanStorage& storage,
       if (id.valid()) out.bytes[s] = body_.moves.local_bytes(tensor, id);
     }
   }
+  return {};
 }
 
 void StorageClasses::set_moves(const PlanStorage& storage,

@@ -37,17 +37,24 @@ LayoutId StorageViews::layout(ValueId value,
       .kind->layouts[planned.place][state(planned.storage, copy)];
 }
 
-// What is there when the node of the view runs and can be seen so: the storage
-// as made before any copy, a copy that a user takes before others. A view that
-// has no users then may be of what is no longer there.
+// The storage as made or a copy of it: one in which the view and what it views
+// can both be had, so that the node of the view has a strategy. (A copy may be
+// of the view alone: a gradient that is handed back in shards which its views
+// do not carry.) One that is there when the node runs, if any; as made before
+// any copy, then a copy that a user takes before others. A view whose users all
+// take a copy made early may be of what is no longer there: it is replayed
+// where the copy is made.
 std::optional<std::size_t> StorageViews::choose(
     ValueId value, std::size_t place, PlanStorageId id,
     const FirstCopies& first) const {
   const PlanStorage& storage = problem_.storage(id);
-  const auto slot =
-      static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
+  const NodeId producer = problem_.graph().value(value).producer;
+  const auto slot = static_cast<std::int64_t>(producer.index());
+  const ValueId parent = problem_.graph().node(producer).inputs[0];
+  const auto& layouts = storage.kind->layouts;
   const auto shows = [&](StorageState state) {
-    return storage.kind->layouts[place][state].valid();
+    return layouts[place][state].valid() &&
+           layouts[problem_.value(parent).place][state].valid();
   };
   const bool as_made = shows(state(id, std::nullopt));
   if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;

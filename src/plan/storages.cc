@@ -1,6 +1,8 @@
 #include "plan/storages.h"
 
+#include "base/try.h"
 #include "plan/problem_body.h"
+#include "plan/stop.h"
 #include "plan/storage_class.h"
 
 #include <algorithm>
@@ -37,7 +39,7 @@ class StorageCollector {
   StorageCollector(PlanProblem::Body& body, const StorageForest& forest)
       : body_(body), graph_(body.graph), forest_(forest) {}
 
-  void run() {
+  Result<void> run() {
     for (const Value& value : graph_.values()) add_value(value);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_maker(v);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_uses(v);
@@ -48,8 +50,10 @@ class StorageCollector {
     for (const PlanStorage& storage : body_.storages) note_places(storage);
     StorageClasses classes(body_, forest_);
     for (PlanStorage& storage : body_.storages) {
-      storage.kind = classes.of(storage);
+      SP_CHECK(check_stop(body_.options));
+      SP_ASSIGN(storage.kind, classes.of(storage));
     }
+    return {};
   }
 
  private:
@@ -194,8 +198,9 @@ void StorageForest::see(std::vector<std::vector<LayoutId>>& layouts) const {
   }
 }
 
-void build_storages(PlanProblem::Body& body, const StorageForest& forest) {
-  StorageCollector(body, forest).run();
+Result<void> build_storages(PlanProblem::Body& body,
+                            const StorageForest& forest) {
+  return StorageCollector(body, forest).run();
 }
 
 }  // namespace shardprop

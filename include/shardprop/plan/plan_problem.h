@@ -53,7 +53,7 @@ struct ChoiceSet {
   std::vector<std::vector<LayoutId>> layouts;
   std::size_t num_uses = 0;
   // [choice * layouts.size() + operand]: index into layouts[operand].
-  std::vector<std::uint16_t> picks;
+  std::vector<std::uint32_t> picks;
   std::vector<std::int64_t> costs;  // by choice
   // Parameters with an optimizer only, by choice: how its state lies.
   std::vector<LayoutId> state_layouts;
@@ -94,10 +94,11 @@ struct PlanValue {
 
 class PlanProblem {
  public:
-  // `graph` must outlive the problem. Errors: kNoStrategy (options.strict),
-  // kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict,
-  // kRedistributeMeshTooLarge (a tensor has too many layouts on the mesh) and
-  // those of RedistributePlanner::create().
+  // `graph` must outlive the problem. Errors: those of validate() and
+  // check_topology(), kNoStrategy (options.strict), kPinMatchesNothing,
+  // kPinDoesNotFit, kPinNoStrategy, kPinConflict, kProblemTooLarge, kStopped,
+  // kOutOfMemory, kRedistributeMeshTooLarge (a tensor has too many layouts on
+  // the mesh) and those of RedistributePlanner::create().
   static Result<PlanProblem> create(const Graph& graph, DeviceMesh mesh,
                                     Topology topology, const OpLibrary& library,
                                     const PlanOptions& options);
