@@ -146,11 +146,8 @@ class Assembler {
     copy.from = name(value);
     copy.src = text(src);
     copy.dst = text(dst);
-    const RedistributePlan moves = problem_.redistribution(value, src, dst);
-    for (const RedistributeStep& step : moves.steps) {
-      copy.steps.push_back({step.collective, step.mesh_dims,
-                            step.bytes_per_rank, step.nanoseconds});
-    }
+    RedistributePlan moves = problem_.redistribution(value, src, dst);
+    copy.steps = std::move(moves.steps);
     copy.hidden_nanoseconds =
         problem_.hidden_nanoseconds(value, moves.nanoseconds);
     return copy;
@@ -204,11 +201,7 @@ class Assembler {
     const LocalContext context{*set->op.op, *set->op.map, problem_.mesh(),
                                problem_.layouts(), strategy};
     out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
-    for (const InsideStep& step :
-         collectives_inside(context, problem_.topology())) {
-      out.inside.push_back({step.collective, step.mesh_dims,
-                            step.bytes_per_rank, step.nanoseconds});
-    }
+    out.inside = collectives_inside(context, problem_.topology());
     const PlanVariableId variable = problem_.variable_of(node.id);
     for (std::size_t u = 0; u < node.inputs.size(); ++u) {
       out.inputs.push_back(

@@ -28,7 +28,7 @@ std::optional<PlanStatus> parse_plan_status(std::string_view text) {
 
 std::int64_t PlannedCopy::nanoseconds() const {
   std::int64_t sum = 0;
-  for (const PlannedStep& step : steps) sum += step.nanoseconds;
+  for (const CollectiveStep& step : steps) sum += step.nanoseconds;
   return sum;
 }
 
@@ -42,18 +42,18 @@ std::optional<double> Plan::gap() const {
 PlanSummary summarize(const Plan& plan) {
   PlanSummary sum;
   sum.compute_nanoseconds = plan.optimizer_nanoseconds;
-  const auto add = [&](const PlannedStep& step) {
+  const auto add = [&](const CollectiveStep& step) {
     sum.communication_nanoseconds += step.nanoseconds;
     sum.bytes_per_rank += step.bytes_per_rank;
-    ++sum.collectives[static_cast<std::size_t>(step.collective)];
+    ++sum.collectives[static_cast<std::size_t>(step.kind)];
   };
   for (const PlannedCopy& copy : plan.copies) {
-    for (const PlannedStep& step : copy.steps) add(step);
+    for (const CollectiveStep& step : copy.steps) add(step);
     sum.hidden_nanoseconds += copy.hidden_nanoseconds;
   }
   for (const PlannedNode& node : plan.nodes) {
     sum.compute_nanoseconds += node.compute_nanoseconds;
-    for (const PlannedStep& step : node.inside) add(step);
+    for (const CollectiveStep& step : node.inside) add(step);
   }
   return sum;
 }

@@ -35,9 +35,9 @@ std::size_t phase_of(const PlannedNode& node) {
   return node.phase == Phase::kForward ? 0 : 1;
 }
 
-std::int64_t sum(const std::vector<PlannedStep>& steps) {
+std::int64_t sum(const std::vector<CollectiveStep>& steps) {
   std::int64_t total = 0;
-  for (const PlannedStep& step : steps) total += step.nanoseconds;
+  for (const CollectiveStep& step : steps) total += step.nanoseconds;
   return total;
 }
 
@@ -120,7 +120,7 @@ class Signatures {
   }
   static std::size_t of(const PlannedCopy& copy) {
     std::size_t seed = hash_combine(hash_combine(0, copy.src), copy.dst);
-    for (const PlannedStep& step : copy.steps) {
+    for (const CollectiveStep& step : copy.steps) {
       seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
     }
     return seed;
@@ -138,7 +138,7 @@ void finish(Module& module, const Plan& plan, const Signatures& signatures) {
   for (const ModuleMove& move : module.moves) {
     const PlannedNode& node = plan.nodes[move.node];
     module.times.communication[phase_of(node)] +=
-        sum(move.inside ? node.inside : plan.copies[move.copy].steps);
+        move.inside ? sum(node.inside) : plan.copies[move.copy].nanoseconds();
   }
   for (Module& child : module.children) {
     finish(child, plan, signatures);

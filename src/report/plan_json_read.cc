@@ -159,17 +159,19 @@ class Reader {
     return Layout::replicated(plan_.mesh.ndim());
   }
 
+  static DType dtype(const JsonCursor& at) {
+    const auto known = parse_dtype(at.text());
+    if (known) return *known;
+    at.fail(known.error().message);
+    return DType::kF32;
+  }
+
   PlannedTensor tensor(const JsonCursor& at) const {
     PlannedTensor out;
     for (const JsonCursor& size : at["shape"].elements()) {
       out.shape.push_back(size.integer());
     }
-    const auto dtype = parse_dtype(at["dtype"].text());
-    if (dtype) {
-      out.dtype = *dtype;
-    } else {
-      at["dtype"].fail(dtype.error().message);
-    }
+    out.dtype = dtype(at["dtype"]);
     out.layout = layout(at["placements"]);
     if (out.layout.min_tensor_rank() > static_cast<int>(out.shape.size())) {
       at["placements"].fail("shards a dim that the tensor lacks");
@@ -177,10 +179,10 @@ class Reader {
     return out;
   }
 
-  PlannedStep step(const JsonCursor& at) const {
-    PlannedStep out;
+  CollectiveStep step(const JsonCursor& at) const {
+    CollectiveStep out;
     if (const auto kind = parse_collective_kind(at["collective"].text())) {
-      out.collective = *kind;
+      out.kind = *kind;
     } else {
       at["collective"].fail("unknown collective");
     }
@@ -191,17 +193,22 @@ class Reader {
         name.fail("the mesh has no such dim");
       }
     }
+    if (at.has("reduce_op")) {
+      out.reduce_op = parse_reduce_op(at["reduce_op"].text());
+      if (!out.reduce_op) at["reduce_op"].fail("unknown reduce op");
+    }
+    out.dtype = dtype(at["dtype"]);
+    out.message_bytes = at["message_bytes"].integer();
     out.bytes_per_rank = at["bytes_per_rank"].integer();
     out.nanoseconds = at["us"].nanoseconds();
+    out.padded = at.has("padded") && at["padded"].boolean();
+    out.staged = at.has("staged") && at["staged"].boolean();
     return out;
   }
 
-  std::vector<PlannedStep> steps(const JsonCursor& at) const {
-    std::vector<PlannedStep> out;
-    for (const JsonCursor& element : at.elements()) {
-      out.push_back(step(element));
-    }
-    return out;
+  RedistributeStep move(const JsonCursor& at) const {
+    return {step(at), layout(at["src"]), layout(at["dst"]),
+            at["peak_bytes"].integer()};
   }
 
   PlannedCopy copy(const JsonCursor& at) const {
@@ -220,7 +227,9 @@ class Reader {
       out.alternative_nanoseconds = std::llround(other.number() * 1000);
     }
     out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
-    out.steps = steps(at["steps"]);
+    for (const JsonCursor& element : at["steps"].elements()) {
+      out.steps.push_back(move(element));
+    }
     return out;
   }
 
@@ -246,7 +255,9 @@ class Reader {
       at["phase"].fail("unknown phase");
     }
     out.compute_nanoseconds = at["compute_us"].nanoseconds();
-    out.inside = steps(at["inside"]);
+    for (const JsonCursor& element : at["inside"].elements()) {
+      out.inside.push_back(step(element));
+    }
     for (const JsonCursor& element : at["outputs"].elements()) {
       out.outputs.push_back({element["name"].text(), tensor(element)});
     }

@@ -151,17 +151,32 @@ class Writer {
             {"bytes_per_rank", sum.bytes_per_rank}};
   }
 
-  Json step(const PlannedStep& s) const {
-    return {{"collective", to_string(s.collective)},
-            {"mesh_dims",
-             list_of(s.mesh_dims,
-                     [&](std::int32_t dim) { return plan_.mesh.name(dim); })},
-            {"bytes_per_rank", s.bytes_per_rank},
-            {"us", us(s.nanoseconds)}};
+  Json step(const CollectiveStep& s) const {
+    Json out = {{"collective", to_string(s.kind)},
+                {"mesh_dims", list_of(s.mesh_dims, [&](std::int32_t dim) {
+                   return plan_.mesh.name(dim);
+                 })}};
+    if (s.reduce_op) out["reduce_op"] = to_string(*s.reduce_op);
+    out["dtype"] = to_string(s.dtype);
+    out["message_bytes"] = s.message_bytes;
+    out["bytes_per_rank"] = s.bytes_per_rank;
+    out["us"] = us(s.nanoseconds);
+    if (s.padded) out["padded"] = true;
+    if (s.staged) out["staged"] = true;
+    return out;
   }
 
-  Json steps(const std::vector<PlannedStep>& list) const {
-    return list_of(list, [&](const PlannedStep& s) { return step(s); });
+  Json step(const RedistributeStep& s) const {
+    Json out = step(static_cast<const CollectiveStep&>(s));
+    out["src"] = to_strings(s.src);
+    out["dst"] = to_strings(s.dst);
+    out["peak_bytes"] = s.peak_bytes;
+    return out;
+  }
+
+  template <class Step>
+  Json steps(const std::vector<Step>& list) const {
+    return list_of(list, [&](const Step& s) { return step(s); });
   }
 
   Json copy(std::size_t id) const {

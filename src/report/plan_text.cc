@@ -1,8 +1,8 @@
 #include <shardprop/report/plan_text.h>
 
+#include "base/quantities.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
-#include "report/quantities.h"
 
 #include <fmt/format.h>
 
@@ -269,15 +269,15 @@ class Printer {
     line("{}    because {}", indent, copy.reason);
   }
 
-  void print_steps(const std::vector<PlannedStep>& steps,
-                   const std::string& indent) {
-    for (const PlannedStep& step : steps) {
+  template <class Steps>  // of CollectiveStep, or of what derives from it
+  void print_steps(const Steps& steps, const std::string& indent) {
+    for (const CollectiveStep& step : steps) {
       std::string dims;
       for (const std::int32_t dim : step.mesh_dims) {
         dims += (dims.empty() ? "" : ",") + plan_.mesh.name(dim);
       }
       line("{}    {:<14} over {:<8} {:>10} {:>10}", indent,
-           to_string(step.collective), dims, bytes_text(step.bytes_per_rank),
+           to_string(step.kind), dims, bytes_text(step.bytes_per_rank),
            time_text(step.nanoseconds));
     }
   }

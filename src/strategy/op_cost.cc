@@ -3,6 +3,7 @@
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -36,20 +37,26 @@ std::uint32_t mask_of(const DimIndices& mesh_dims) {
 
 }  // namespace
 
-std::vector<InsideStep> collectives_inside(const LocalContext& context,
-                                           const Topology& topology) {
-  std::vector<InsideStep> out;
+std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
+                                               const Topology& topology) {
+  std::vector<CollectiveStep> out;
   if (!needs_program(context)) return out;
   const MeshPlaces places(topology, context.mesh);
   for (const LocalStep& step : context.map.program(context).steps) {
     const auto* reduce = std::get_if<LocalAllReduce>(&step);
     if (reduce == nullptr) continue;
     const GroupPlace place = places.of_mask(mask_of(reduce->mesh_dims));
-    out.push_back({CollectiveKind::kAllReduce, reduce->mesh_dims,
-                   collective_bytes_per_rank(CollectiveKind::kAllReduce,
-                                             place.ranks, reduce->bytes),
-                   collective_nanoseconds(topology, CollectiveKind::kAllReduce,
-                                          place, reduce->bytes)});
+    CollectiveStep made;
+    made.kind = CollectiveKind::kAllReduce;
+    made.mesh_dims = reduce->mesh_dims;
+    made.reduce_op = reduce->op;
+    made.dtype = context.op.outputs[0].dtype();
+    made.message_bytes = reduce->bytes;
+    made.bytes_per_rank =
+        collective_bytes_per_rank(made.kind, place.ranks, reduce->bytes);
+    made.nanoseconds =
+        collective_nanoseconds(topology, made.kind, place, reduce->bytes);
+    out.push_back(std::move(made));
   }
   return out;
 }

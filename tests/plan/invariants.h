@@ -41,7 +41,7 @@ inline void check_plan(const Plan& plan) {
             (before.freed_at < copy.made_at || copy.freed_at < before.made_at));
       }
     }
-    for (const PlannedStep& step : copy.steps)
+    for (const CollectiveStep& step : copy.steps)
       communication += step.nanoseconds;
     hidden += copy.hidden_nanoseconds;
   }
@@ -73,7 +73,7 @@ inline void check_plan(const Plan& plan) {
       made[result.name] = result.tensor.layout;
     }
     compute += node.compute_nanoseconds;
-    for (const PlannedStep& step : node.inside) {
+    for (const CollectiveStep& step : node.inside) {
       communication += step.nanoseconds;
     }
   }

@@ -57,7 +57,7 @@ std::int64_t gathers(const Plan& plan, const std::string& parameter,
       plan.copies.begin(), plan.copies.end(), [&](const PlannedCopy& copy) {
         return (copy.from == parameter || copy.from == view) &&
                !copy.steps.empty() &&
-               copy.steps.back().collective == CollectiveKind::kAllGather &&
+               copy.steps.back().kind == CollectiveKind::kAllGather &&
                copy.made_at < static_cast<std::int64_t>(plan.nodes.size()) &&
                plan.nodes[static_cast<std::size_t>(copy.made_at)].phase ==
                    phase;

@@ -58,7 +58,7 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
   REQUIRE(gradient->value.copy);
   const PlannedCopy& copy = plan.copies[*gradient->value.copy];
   REQUIRE(copy.steps.size() == 1);
-  CHECK(copy.steps[0].collective == CollectiveKind::kReduceScatter);
+  CHECK(copy.steps[0].kind == CollectiveKind::kReduceScatter);
   CHECK(copy.steps[0].bytes_per_rank == 1024 * 1024 * 4 / 2);
   CHECK(copy.made_at == 3);  // right behind gw
   CHECK(copy.freed_at == 4);

@@ -35,7 +35,7 @@ std::string path(const RedistributePlan& plan) {
   std::string out;
   for (const RedistributeStep& step : plan.steps) {
     if (out.empty()) out = to_string(step.src);
-    out += " -" + std::string(to_string(step.collective)) + "[";
+    out += " -" + std::string(to_string(step.kind)) + "[";
     for (const std::int32_t dim : step.mesh_dims) {
       if (out.back() != '[') out += ',';
       out += std::to_string(dim);

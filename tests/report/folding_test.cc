@@ -1,6 +1,6 @@
+#include "base/quantities.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
-#include "report/quantities.h"
 
 #include <doctest/doctest.h>
 

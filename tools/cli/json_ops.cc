@@ -350,9 +350,9 @@ Json strategy_json(const LocalContext& context, const Topology& topology) {
                           ? Json::object()
                           : rank_arguments_json(rank_arguments(context));
   out["inside"] = Json::array();
-  for (const InsideStep& step : collectives_inside(context, topology)) {
+  for (const CollectiveStep& step : collectives_inside(context, topology)) {
     out["inside"].push_back(
-        {{"collective", to_string(step.collective)},
+        {{"collective", to_string(step.kind)},
          {"mesh_dims", names_of(step.mesh_dims, context.mesh)},
          {"bytes_per_rank", step.bytes_per_rank},
          {"us", microseconds(step.nanoseconds)}});

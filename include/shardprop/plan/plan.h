@@ -23,6 +23,7 @@
 #include <shardprop/mesh/collective_kind.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/redistribute/redistribute_plan.h>
 
 #include <array>
 #include <cstddef>
@@ -63,15 +64,6 @@ struct PlannedValue {
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
-// One collective, of a redistribution or inside an operator.
-struct PlannedStep {
-  CollectiveKind collective = CollectiveKind::kSlice;
-  DimIndices mesh_dims;
-  std::int64_t bytes_per_rank = 0;
-  std::int64_t nanoseconds = 0;
-  friend bool operator==(const PlannedStep&, const PlannedStep&) = default;
-};
-
 // A value in a second layout, shared by all that want it so.
 struct PlannedCopy {
   std::string from;
@@ -90,7 +82,7 @@ struct PlannedCopy {
   // alone, would cost more; empty when no user has another choice.
   std::optional<std::int64_t> alternative_nanoseconds;
   std::int64_t hidden_nanoseconds = 0;  // of its steps, behind compute
-  std::vector<PlannedStep> steps;
+  std::vector<RedistributeStep> steps;
 
   std::int64_t nanoseconds() const;
   friend bool operator==(const PlannedCopy&, const PlannedCopy&) = default;
@@ -117,7 +109,7 @@ struct PlannedNode {
   std::string source;  // model.py:53; empty where none is recorded
   Phase phase = Phase::kForward;
   std::int64_t compute_nanoseconds = 0;
-  std::vector<PlannedStep> inside;
+  std::vector<CollectiveStep> inside;  // of its local program, in order
   std::vector<PlannedResult> outputs;
   std::vector<PlannedInput> inputs;
   friend bool operator==(const PlannedNode&, const PlannedNode&) = default;
