@@ -4,24 +4,32 @@
 
 namespace shardprop {
 
-std::string_view to_string(PlanStatus status) {
-  switch (status) {
-    case PlanStatus::kOptimal:
-      return "optimal";
-    case PlanStatus::kFeasible:
-      return "feasible";
-    case PlanStatus::kInfeasible:
-      return "infeasible";
-    case PlanStatus::kUnknown:
-      return "unknown";
-  }
-  return "unknown";
-}
-
 std::optional<PlanStatus> parse_plan_status(std::string_view text) {
   for (const PlanStatus s : {PlanStatus::kOptimal, PlanStatus::kFeasible,
                              PlanStatus::kInfeasible, PlanStatus::kUnknown}) {
     if (to_string(s) == text) return s;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kUser:
+      return "user";
+    case OutputKind::kLoss:
+      return "loss";
+    case OutputKind::kGradient:
+      return "gradient";
+    case OutputKind::kUpdate:
+      return "update";
+  }
+  return "user";
+}
+
+std::optional<OutputKind> parse_output_kind(std::string_view text) {
+  for (const OutputKind kind : {OutputKind::kUser, OutputKind::kLoss,
+                                OutputKind::kGradient, OutputKind::kUpdate}) {
+    if (to_string(kind) == text) return kind;
   }
   return std::nullopt;
 }

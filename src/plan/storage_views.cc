@@ -35,6 +35,16 @@ LayoutId StorageViews::layout(ValueId value,
       .kind->layouts[planned.place][state(planned.storage, copy)];
 }
 
+bool StorageViews::shows(const PlanProblem& problem, const PlanStorage& storage,
+                         std::size_t place, StorageState state) {
+  const Graph& graph = problem.graph();
+  const ValueId viewed =
+      graph.node(graph.value(storage.values[place]).producer).inputs[0];
+  const auto& layouts = storage.kind->layouts;
+  return layouts[place][state].valid() &&
+         layouts[problem.value(viewed).place][state].valid();
+}
+
 // What is there when the node of the view runs and can be seen so: the storage
 // as made before any copy, a copy that a user takes before others. A view that
 // has no users then may be of what is no longer there.
@@ -45,7 +55,7 @@ std::optional<std::size_t> StorageViews::choose(ValueId value,
   const auto slot =
       static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
   const auto shows = [&](const std::optional<std::size_t>& copy) {
-    return storage.kind->layouts[place][state(id, copy)].valid();
+    return StorageViews::shows(problem_, storage, place, state(id, copy));
   };
   const bool as_made = shows(std::nullopt);
   if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;

@@ -41,10 +41,31 @@ std::int64_t sum(const std::vector<CollectiveStep>& steps) {
   return total;
 }
 
+constexpr std::size_t kNone = ~std::size_t{0};
+
+// Gathers behind the optimizer's step stand with the last node of the module
+// that the parameter is of.
+void set_users_of_updates(const Plan& plan, std::vector<std::size_t>& users) {
+  if (plan.updates.empty() || plan.nodes.empty()) return;
+  std::unordered_map<std::string_view, std::size_t> last_of;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    last_of[plan.nodes[n].module_path] = n;
+  }
+  std::unordered_map<std::string_view, std::size_t> node_of;
+  for (const PlannedUpdate& update : plan.updates) {
+    const auto last = last_of.find(update.module_path);
+    node_of[update.result.name] =
+        last == last_of.end() ? plan.nodes.size() - 1 : last->second;
+  }
+  for (std::size_t c = 0; c < users.size(); ++c) {
+    const auto found = node_of.find(plan.copies[c].of);
+    if (found != node_of.end()) users[c] = found->second;
+  }
+}
+
 // By copy: the node it is made for; one for a result of the program is made
 // behind the node before it.
 std::vector<std::size_t> first_users(const Plan& plan) {
-  constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::size_t> users(plan.copies.size(), kNone);
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     for (const PlannedInput& input : plan.nodes[n].inputs) {
@@ -56,6 +77,7 @@ std::vector<std::size_t> first_users(const Plan& plan) {
     const auto& source = plan.copies[c].source;
     if (source) users[*source] = std::min(users[*source], users[c]);
   }
+  set_users_of_updates(plan, users);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] != kNone) continue;
     const auto at = static_cast<std::size_t>(plan.copies[c].made_at);

@@ -40,7 +40,8 @@ class Printer {
   void print_heading() {
     line("{} ({} ops) on {} ({} ranks), {}", plan_.graph_name,
          count_text(static_cast<std::int64_t>(plan_.graph_ops)),
-         to_string(plan_.mesh), count_text(plan_.mesh.size()), plan_.topology);
+         to_string(plan_.mesh), count_text(plan_.mesh.size()),
+         plan_.topology.name);
     if (!plan_.has_plan()) return print_no_plan();
     const std::int64_t total = *plan_.objective_nanoseconds;
     if (plan_.status == PlanStatus::kOptimal) {
@@ -131,7 +132,8 @@ class Printer {
     std::vector<std::string> groups;
     for (const PlannedValue& value : plan_.values) {
       names.push_back(value.name);
-      groups.push_back(value.role + " " + described(value.tensor));
+      groups.push_back(std::string(to_string(value.role)) + " " +
+                       described(value.tensor));
     }
     const std::vector<FoldedName> rows = fold_names(names, groups);
     std::vector<std::string> titles;
@@ -141,9 +143,10 @@ class Printer {
       width = std::max(width, titles.back().size());
     }
     for (const auto& [role, title] :
-         {std::pair{"user_input", "inputs"},
-          std::pair{"parameter", "parameters"}, std::pair{"buffer", "buffers"},
-          std::pair{"constant", "constants"}}) {
+         {std::pair{ValueRole::kUserInput, "inputs"},
+          std::pair{ValueRole::kParameter, "parameters"},
+          std::pair{ValueRole::kBuffer, "buffers"},
+          std::pair{ValueRole::kConstant, "constants"}}) {
       bool any = false;
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const PlannedValue& value = plan_.values[rows[i].members.front()];
@@ -175,7 +178,7 @@ class Printer {
     }
     if (!plan_.guards.empty()) {
       line("\nholds while");
-      for (const PlannedGuard& guard : plan_.guards) {
+      for (const Guard& guard : plan_.guards) {
         line("  {}   ({})", guard.condition, guard.origin);
       }
     }

@@ -50,9 +50,9 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
   options.pins.push_back(value_of(Pin::parse("gw=P(sum)")));
   const Plan plan = planned(graph, registry, "2", options);
   test::check_plan(plan);
-  const auto gradient =
-      std::find_if(plan.outputs.begin(), plan.outputs.end(),
-                   [](const PlannedOutput& o) { return o.kind == "gradient"; });
+  const auto gradient = std::find_if(
+      plan.outputs.begin(), plan.outputs.end(),
+      [](const PlannedOutput& o) { return o.kind == OutputKind::kGradient; });
   REQUIRE(gradient != plan.outputs.end());
   CHECK(to_string(gradient->value.layout) == "S(0)");
   REQUIRE(gradient->value.copy);
