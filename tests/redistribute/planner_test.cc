@@ -222,7 +222,8 @@ TEST_CASE("a plan draws its path") {
         "  S(0),S(1)\n"
         "    | all_gather      dp     4.0 MiB       23.62 us\n"
         "  R,S(1)\n"
-        "  2 steps, 4.0 MiB sent by the busiest rank, 23.62 us, peak 28.0 MiB\n");
+        "  2 steps, 4.0 MiB sent by the busiest rank, 23.62 us, peak 28.0 "
+        "MiB\n");
   CHECK(to_string(RedistributePlan{}, mesh) == "  nothing to do\n");
 }
 
