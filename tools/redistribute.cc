@@ -50,12 +50,13 @@ Json steps_json(const RedistributePlan& plan, const DeviceMesh& mesh) {
     Json dims = Json::array();
     for (const std::int32_t dim : step.mesh_dims)
       dims.push_back(mesh.name(dim));
-    steps.push_back({{"collective", to_string(step.collective)},
+    steps.push_back({{"collective", to_string(step.kind)},
                      {"mesh_dims", std::move(dims)},
                      {"src", to_strings(step.src)},
                      {"dst", to_strings(step.dst)},
                      {"bytes_per_rank", step.bytes_per_rank},
                      {"us", microseconds(step.nanoseconds)}});
+    if (step.reduce_op) steps.back()["reduce_op"] = to_string(*step.reduce_op);
   }
   return steps;
 }

@@ -1,13 +1,13 @@
 #include "base/parse_int.h"
 #include "base/try.h"
 #include "commands.h"
+#include "report/topology_json.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/redistribute/fit.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <sstream>
@@ -39,27 +39,9 @@ void print_text(Console& console) {
 }
 
 void print_json(Console& console) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  LinearJson list = LinearJson::array();
   for (const Topology& topology : topology_presets()) {
-    nlohmann::ordered_json entry;
-    entry["name"] = topology.name;
-    entry["description"] = topology.description;
-    for (const TopologyField& field : topology_fields()) {
-      const Figure& figure = topology.*field.figure;
-      entry["figures"][std::string(field.key)] = {{"value", figure.value},
-                                                  {"unit", field.unit},
-                                                  {"source", figure.source}};
-    }
-    entry["measured"] = nlohmann::ordered_json::array();
-    for (const MeasuredLine& line : topology.measured) {
-      entry["measured"].push_back({{"collective", to_string(line.collective)},
-                                   {"ranks_per_node", line.ranks_per_node},
-                                   {"nodes", line.nodes},
-                                   {"latency_us", line.latency_us},
-                                   {"bandwidth_gbps", line.bandwidth_gbps},
-                                   {"source", line.source}});
-    }
-    list.push_back(std::move(entry));
+    list.push_back(topology_json(topology));
   }
   console.data << list.dump(1) << '\n';
 }

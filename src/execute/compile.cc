@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <utility>
 
 namespace shardprop::execute {
@@ -43,8 +42,8 @@ LocalRegion region(const Layout& layout, const RankView& view,
   return local_region(layout, view.mesh, view.meta.shape(), at);
 }
 
-// What the terms of the step's mesh dims are reduced by. Sum beside avg is one
-// sum, scaled once.
+// What the terms of the step's mesh dims are reduced by. Mesh dims that are
+// averaged beside a sum are scaled for.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
@@ -53,25 +52,27 @@ struct Reduction {
 
 Result<Reduction> reduction_of(const RedistributeStep& step,
                                const RankView& view, const std::string& where) {
-  std::optional<Placement> term;
+  if (!step.reduce_op) {
+    return broken(where, "it does not say by what it reduces");
+  }
+  Reduction made{*step.reduce_op, step.dtype};
   std::int64_t averaged = 1;
-  bool all_averaged = true;
   for (const std::int32_t dim : step.mesh_dims) {
     const Placement placement = step.src[dim];
     if (!placement.is_partial()) {
       return broken(where, "mesh dim " + std::to_string(dim) + " of `" +
                                to_string(step.src) + "` holds no terms");
     }
-    const bool avg = placement.reduce_op() == ReduceOp::kAvg;
-    if (avg) averaged *= view.mesh.size(dim);
-    all_averaged = all_averaged && avg;
-    if (!term || !avg) term = placement;
+    if (placement.reduce_op() == *step.reduce_op) continue;
+    if (placement.reduce_op() != ReduceOp::kAvg ||
+        *step.reduce_op != ReduceOp::kSum) {
+      return broken(where, "the terms of `" + to_string(step.src) +
+                               "` are not reduced by " +
+                               std::string(to_string(*step.reduce_op)));
+    }
+    averaged *= view.mesh.size(dim);
   }
-  if (!term) return broken(where, "it reduces over no mesh dim");
-  Reduction made;
-  made.op = term->reduce_op();
-  made.dtype = term->reduce_dtype().value_or(view.meta.dtype());
-  if (!all_averaged) made.scale = 1 / static_cast<double>(averaged);
+  made.scale = 1 / static_cast<double>(averaged);
   return made;
 }
 
@@ -95,24 +96,18 @@ Result<void> check_arithmetic(DType dtype, const Reduction& reduction,
   return {};
 }
 
-// Whether shards leave tensor dims that none come to: then every rank sends
-// every other one a piece, in messages of one size.
-bool deals_equal_pieces(const RedistributeStep& step) {
-  if (step.src.has_strided() || step.dst.has_strided()) return false;
-  std::set<int> left;
-  std::set<int> cut;
-  for (const std::int32_t dim : step.mesh_dims) {
-    left.insert(step.src[dim].dim());
-    cut.insert(step.dst[dim].dim());
+// Whether pieces go through a buffer. Pieces that are one box of the tensor
+// each need none, though the plan has room for one; others must be planned so.
+Result<bool> is_staged(const RedistributeStep& step,
+                       const std::vector<PeerCopies>& pieces,
+                       const std::string& where) {
+  const bool boxes = std::all_of(
+      pieces.begin(), pieces.end(),
+      [](const PeerCopies& peer) { return peer.copies.size() <= 1; });
+  if (!boxes && !step.staged) {
+    return broken(where, "its pieces need a buffer that is not planned");
   }
-  return std::none_of(left.begin(), left.end(),
-                      [&](int dim) { return cut.contains(dim); });
-}
-
-bool single_boxes(const std::vector<PeerCopies>& peers) {
-  return std::all_of(peers.begin(), peers.end(), [](const PeerCopies& peer) {
-    return peer.copies.size() <= 1;
-  });
+  return !boxes;
 }
 
 void append(RegionCopies& to, RegionCopies&& more) {
@@ -142,7 +137,7 @@ Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
   if (received != wanted.numel()) {
     return broken(out.where, "the group does not hold what it gathers");
   }
-  out.staged = !single_boxes(out.receives);
+  SP_ASSIGN(out.staged, is_staged(step, out.receives, out.where));
   if (!out.staged) {
     out.sends.push_back(out.receives[static_cast<std::size_t>(out.index)]);
     return {};
@@ -174,8 +169,8 @@ Result<void> compile_reduce_scatter(const RedistributeStep& step,
     out.chunks.push_back(numel(copies));
     out.sends.push_back({static_cast<std::int64_t>(r), std::move(copies)});
   }
-  out.staged =
-      out.reduce_dtype != view.meta.dtype() || !single_boxes(out.sends);
+  SP_ASSIGN(out.staged, is_staged(step, out.sends, out.where));
+  out.staged = out.staged || out.reduce_dtype != view.meta.dtype();
   if (!out.staged) return {};
   std::int64_t offset = 0;
   for (std::size_t r = 0; r < parts.size(); ++r) {
@@ -292,7 +287,7 @@ Result<void> check_untouched(const RedistributeStep& step, const RankView& view,
 Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
                             std::string where) {
   ProgramStep out;
-  out.kind = step.collective;
+  out.kind = step.kind;
   out.where = std::move(where);
   if (step.src.mesh_ndim() != view.mesh.ndim() ||
       step.dst.mesh_ndim() != view.mesh.ndim()) {
@@ -302,7 +297,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
   SP_CHECK(check_layout(step.dst, view.mesh, view.meta));
   SP_CHECK(check_untouched(step, view, out.where));
   out.shape = local_shape(step.dst, view.mesh, view.meta.shape(), view.at);
-  if (step.collective == CollectiveKind::kSlice) {
+  if (step.kind == CollectiveKind::kSlice) {
     SP_CHECK(compile_slice(step, view, out));
     return out;
   }
@@ -311,7 +306,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
                                                   step.mesh_dims.size())));
   const StepGroup group = group_of(step, view);
   out.index = group.index;
-  switch (step.collective) {
+  switch (step.kind) {
     case CollectiveKind::kAllGather:
       SP_CHECK(compile_gather(step, view, group, out));
       return out;
@@ -322,7 +317,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
       out.op = reduction.op;
       out.reduce_dtype = reduction.dtype;
       out.scale = reduction.scale;
-      if (step.collective == CollectiveKind::kReduceScatter) {
+      if (step.kind == CollectiveKind::kReduceScatter) {
         SP_CHECK(compile_reduce_scatter(step, view, group, out));
       } else if (out.shape !=
                  local_shape(step.src, view.mesh, view.meta.shape(), view.at)) {
@@ -337,13 +332,12 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
           return broken(out.where, "an exchange of a tensor that is not sharded");
         }
       }
-      out.padded = step.collective == CollectiveKind::kAllToAll &&
-                   deals_equal_pieces(step);
+      out.padded = step.padded;
       SP_CHECK(compile_exchange(step, view, group, out));
       return out;
     default:
       return broken(out.where, "no redistribution step is a " +
-                                   std::string(to_string(step.collective)));
+                                   std::string(to_string(step.kind)));
   }
 }
 

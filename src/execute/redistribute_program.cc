@@ -48,7 +48,7 @@ Result<void> append_steps(const RedistributePlan& plan, const TensorSpec& src,
       out.push_back(std::move(made));
     } else {
       ProgramStep others;
-      others.kind = step.collective;
+      others.kind = step.kind;
       others.takes_part = false;
       others.where = std::move(where);
       out.push_back(std::move(others));

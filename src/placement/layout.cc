@@ -4,6 +4,7 @@
 #include "base/try.h"
 
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/partials.h>
 
 #include <algorithm>
 #include <map>
@@ -32,16 +33,12 @@ Result<void> check_count(std::size_t placements) {
 }
 
 Result<void> check_partials(const Placements& placements) {
-  const auto kind = [](Placement p) {
-    return p.reduce_op() == ReduceOp::kAvg ? ReduceOp::kSum : p.reduce_op();
-  };
   const Placement* first = nullptr;
   for (const Placement& placement : placements) {
     if (!placement.is_partial()) continue;
     if (first == nullptr) {
       first = &placement;
-    } else if (kind(*first) != kind(placement) ||
-               first->reduce_dtype() != placement.reduce_dtype()) {
+    } else if (!partials_mix(*first, placement)) {
       return fail(ErrorCode::kMixedPartials,
                   to_string(*first) + " and " + to_string(placement) +
                       " cannot be mixed in one spec",

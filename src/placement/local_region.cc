@@ -184,10 +184,23 @@ Dims max_local_shape(const TensorSpec& spec) {
   return max_local_shape(spec.layout(), spec.mesh(), shape);
 }
 
+std::int64_t max_local_elements(const Layout& layout, const DeviceMesh& mesh,
+                                std::span<const std::int64_t> shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : max_local_shape(layout, mesh, shape)) {
+    elements *= size;
+  }
+  return elements;
+}
+
+std::int64_t max_local_bytes(const Layout& layout, const DeviceMesh& mesh,
+                             const TensorMeta& meta) {
+  return item_size(meta.dtype()) *
+         max_local_elements(layout, mesh, meta.shape());
+}
+
 std::int64_t max_local_bytes(const TensorSpec& spec) {
-  std::int64_t bytes = item_size(spec.meta().dtype());
-  for (const std::int64_t size : max_local_shape(spec)) bytes *= size;
-  return bytes;
+  return max_local_bytes(spec.layout(), spec.mesh(), spec.meta());
 }
 
 bool is_even(const Layout& layout, const DeviceMesh& mesh,

@@ -1,44 +1,39 @@
 #include <shardprop/plan/make_plan.h>
 
-#include "plan/reasons.h"
+#include "plan/copy_list.h"
+#include "plan/memory_at.h"
 #include "plan/storage_views.h"
 
 #include <shardprop/base/error.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
-std::string_view role_of(InputKind kind) {
+ValueRole role_of(InputKind kind) {
   switch (kind) {
     case InputKind::kParameter:
-      return "parameter";
+      return ValueRole::kParameter;
     case InputKind::kBuffer:
-      return "buffer";
+      return ValueRole::kBuffer;
     case InputKind::kConstant:
-      return "constant";
+      return ValueRole::kConstant;
     case InputKind::kUser:
-      return "user_input";
+      return ValueRole::kUserInput;
   }
-  return "user_input";
+  return ValueRole::kUserInput;
 }
 
-std::string_view kind_of(OutputKind kind) {
-  switch (kind) {
-    case OutputKind::kUser:
-      return "user";
-    case OutputKind::kLoss:
-      return "loss";
-    case OutputKind::kGradient:
-      return "gradient";
-    case OutputKind::kUpdate:
-      return "update";
-  }
-  return "user";
+std::int64_t count_updates(const PlanProblem& problem) {
+  return std::count_if(problem.variables().begin(), problem.variables().end(),
+                       [](const PlanVariable& variable) {
+                         return !variable.choices->state_layouts.empty();
+                       });
 }
 
 class Assembler {
@@ -47,24 +42,17 @@ class Assembler {
       : problem_(problem),
         graph_(problem.graph()),
         plan_(*solution.assignment),
+        end_(static_cast<std::int64_t>(graph_.nodes().size()) +
+             count_updates(problem)),
         views_(problem, plan_),
-        users_(users_of_copies(problem, plan_)),
-        alternatives_(problem, plan_) {}
+        copies_(problem, plan_, views_, end_) {}
 
   void fill(Plan& plan) {
-    for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
-      ids_[{value_of(c), c}] = c;
-      made_.emplace_back();
-    }
-    for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
-      PlannedCopy copy = planned_copy(c);  // which may add to made_
-      made_[c] = std::move(copy);
-    }
     add_values(plan);
     for (const Node& node : graph_.nodes()) plan.nodes.push_back(planned(node));
     add_outputs(plan);
     add_updates(plan);
-    plan.copies = std::move(made_);
+    copies_.number(plan);
   }
 
  private:
@@ -72,38 +60,10 @@ class Assembler {
   const std::string& name(ValueId value) const {
     return graph_.value(value).display_name();
   }
-  ValueId value_of(std::size_t copy) const {
-    const AssignedCopy& of = plan_.copies[copy];
-    return problem_.storage(of.storage).values[of.value];
-  }
 
   PlannedTensor tensor(ValueId value, LayoutId layout) const {
     const TensorMeta& meta = graph_.value(value).meta;
     return {meta.shape(), meta.dtype(), text(layout)};
-  }
-
-  // The entry of a copy as the value it is taken as: its own, or one that says
-  // that the same data is seen as another value.
-  std::size_t entry(ValueId value, std::size_t copy) {
-    const auto [known, fresh] = ids_.try_emplace({value, copy}, made_.size());
-    if (!fresh) return known->second;
-    PlannedCopy seen;
-    seen.from = name(value);
-    seen.src = seen.dst = text(views_.layout(value, copy));
-    seen.source = copy;
-    seen.made_at = plan_.copies[copy].made_at;
-    seen.freed_at = plan_.copies[copy].freed_at;
-    seen.reason = "a view of the copy of `" + name(value_of(copy)) + "`";
-    made_.push_back(std::move(seen));
-    return known->second;
-  }
-
-  PlannedInput taken(ValueId value, const std::optional<std::size_t>& copy) {
-    PlannedInput input{name(value), text(views_.layout(value, copy)), {}};
-    if (copy && copy != views_.copy_behind(value)) {
-      input.copy = entry(value, *copy);
-    }
-    return input;
   }
 
   void add_values(Plan& plan) const {
@@ -112,7 +72,7 @@ class Assembler {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const GraphInput& input = graph_.inputs()[variable.index];
       PlannedValue value{name(input.value),
-                         std::string(role_of(input.kind)),
+                         role_of(input.kind),
                          tensor(input.value, views_.layout(input.value, {})),
                          {}};
       if (const auto& states = variable.choices->state_layouts;
@@ -122,38 +82,6 @@ class Assembler {
       }
       plan.values.push_back(std::move(value));
     }
-  }
-
-  PlannedCopy planned_copy(std::size_t c) {
-    const AssignedCopy& assigned = plan_.copies[c];
-    const ValueId value = value_of(c);
-    const LayoutId src = views_.layout(value, assigned.source);
-    const LayoutId dst = views_.layout(value, c);
-    PlannedCopy copy = moved(value, src, dst);
-    copy.made_at = assigned.made_at;
-    copy.freed_at = assigned.freed_at;
-    if (assigned.source && assigned.source != views_.copy_behind(value)) {
-      copy.source = entry(value, *assigned.source);
-    }
-    CopyReason reason = reason_of(problem_, plan_, c, users_[c], alternatives_);
-    copy.reason = std::move(reason.text);
-    copy.alternative_nanoseconds = reason.alternative_nanoseconds;
-    return copy;
-  }
-
-  PlannedCopy moved(ValueId value, LayoutId src, LayoutId dst) const {
-    PlannedCopy copy;
-    copy.from = name(value);
-    copy.src = text(src);
-    copy.dst = text(dst);
-    const RedistributePlan moves = problem_.redistribution(value, src, dst);
-    for (const RedistributeStep& step : moves.steps) {
-      copy.steps.push_back({step.collective, step.mesh_dims,
-                            step.bytes_per_rank, step.nanoseconds});
-    }
-    copy.hidden_nanoseconds =
-        problem_.hidden_nanoseconds(value, moves.nanoseconds);
-    return copy;
   }
 
   // What operand `use` of a variable takes.
@@ -180,6 +108,14 @@ class Assembler {
     throw InternalError("a view is laid out as it cannot be");
   }
 
+  // Repeated layers run alike.
+  const LocalRun& local_of(const ChoiceSet& set, std::size_t strategy,
+                           const LocalContext& context) {
+    const auto [it, fresh] = local_.try_emplace({&set, strategy});
+    if (fresh) it->second = local_run(context);
+    return it->second;
+  }
+
   PlannedNode planned(const Node& node) {
     PlannedNode out;
     out.name = node.name;
@@ -187,28 +123,28 @@ class Assembler {
     out.module_path = node.module_path;
     if (!node.source.empty()) out.source = to_string(node.source);
     out.phase = node.phase;
+    out.is_random = node.op.function->is_random();
     const ChoiceSet* set = problem_.choices_of(node.id);
     if (set == nullptr) {
       for (const ValueId input : node.inputs) {
-        out.inputs.push_back(taken(input, views_.copy_behind(input)));
+        out.inputs.push_back(copies_.taken(input, views_.copy_behind(input)));
       }
       return out;
     }
-    const PlacementStrategy& strategy = set->op.strategies[strategy_of(node)];
+    const std::size_t chosen = strategy_of(node);
+    const PlacementStrategy& strategy = set->op.strategies[chosen];
     const LocalContext context{*set->op.op, *set->op.space, problem_.mesh(),
                                problem_.layouts(), strategy};
     out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
-    for (const InsideStep& step :
-         collectives_inside(context, problem_.topology())) {
-      out.inside.push_back({step.collective, step.mesh_dims,
-                            step.bytes_per_rank, step.nanoseconds});
-    }
+    out.assignment = strategy.assignment;
+    out.local = local_of(*set, chosen, context);
+    out.inside = collectives_inside(context, problem_.topology());
     const PlanVariableId variable = problem_.variable_of(node.id);
     for (std::size_t u = 0; u < node.inputs.size(); ++u) {
-      out.inputs.push_back(
-          taken(node.inputs[u], variable.valid()
-                                    ? taken_by(variable, u)
-                                    : views_.copy_behind(node.outputs[0])));
+      out.inputs.push_back(copies_.taken(
+          node.inputs[u], variable.valid()
+                              ? taken_by(variable, u)
+                              : views_.copy_behind(node.outputs[0])));
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       out.outputs.push_back({name(node.outputs[o]),
@@ -242,15 +178,21 @@ class Assembler {
           : tie != tied.end() ? tie->second
                               : views_.copy_behind(output.value);
       plan.outputs.push_back(
-          {std::string(kind_of(output.kind)),
+          {output.kind,
            output.target.valid() ? name(output.target) : std::string(),
-           taken(output.value, copy)});
+           copies_.taken(output.value, copy)});
     }
   }
 
-  // The optimizer's step, and the gathers behind it.
+  // The optimizer's step: a slice of the parameter before, where its state is
+  // sharded finer, and a gather behind.
   void add_updates(Plan& plan) {
-    const auto end = static_cast<std::int64_t>(graph_.nodes().size());
+    std::map<std::string, PlannedInput> gradients;
+    for (const PlannedOutput& output : plan.outputs) {
+      if (output.kind != OutputKind::kGradient) continue;
+      gradients.emplace(output.target, output.value);
+    }
+    auto at = static_cast<std::int64_t>(graph_.nodes().size());
     for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       if (variable.choices->state_layouts.empty()) continue;
@@ -259,27 +201,74 @@ class Assembler {
       const LayoutId state = variable.choices->state_layouts[choice];
       const LayoutId own =
           variable.choices->layout(choice, variable.uses.size());
-      std::int64_t cost = variable.choices->costs[choice];
-      if (state != own) {
-        PlannedCopy copy = moved(value, state, own);
-        cost -= problem_.move_nanoseconds(value, state, own);
-        copy.made_at = copy.freed_at = end;
-        copy.reason = "the optimizer updates it as " + to_string(text(state)) +
-                      ", the program takes it as " + to_string(text(own));
-        made_.push_back(std::move(copy));
+      PlannedUpdate update;
+      const std::string optimizer(to_string(problem_.options().optimizer));
+      update.op = "optimizer." + optimizer;
+      update.parameter = name(value);
+      update.module_path = module_of(value);
+      if (const auto found = gradients.find(update.parameter);
+          found != gradients.end()) {
+        update.gradient = found->second;
       }
-      plan.optimizer_nanoseconds += cost;
+      update.compute_nanoseconds = variable.choices->costs[choice];
+      update.value = {update.parameter, text(own), {}};
+      update.result = {optimizer + "." + update.parameter,
+                       tensor(value, state)};
+      PlannedInput after{update.result.name, text(state), {}};
+      if (state != own) {
+        update.compute_nanoseconds -=
+            problem_.move_nanoseconds(value, state, own);
+        update.value = {update.parameter, text(state),
+                        add_slice(value, own, state, at)};
+        after.layout = text(own);
+        after.copy = add_gather(value, state, own, at + 1, after.from);
+      }
+      plan.optimizer_nanoseconds += update.compute_nanoseconds;
+      plan.updates.push_back(std::move(update));
+      plan.outputs.push_back({OutputKind::kUpdate, name(value), after});
+      ++at;
     }
+  }
+
+  std::size_t add_slice(ValueId value, LayoutId own, LayoutId state,
+                        std::int64_t at) {
+    PlannedCopy slice = copies_.moved(value, own, state);
+    if (slice.nanoseconds() > 0) {
+      throw InternalError("a finer sharding is more than a slice away");
+    }
+    slice.of = slice.from;
+    slice.made_at = slice.freed_at = at;
+    slice.reason = "its optimizer's state lies as " + to_string(text(state));
+    return copies_.add(std::move(slice));
+  }
+
+  std::size_t add_gather(ValueId value, LayoutId state, LayoutId own,
+                         std::int64_t at, const std::string& of) {
+    PlannedCopy gather = copies_.moved(value, state, own);
+    gather.from = gather.of = of;
+    gather.made_at = at;
+    gather.freed_at = end_;
+    gather.reason = "the optimizer updates it as " + to_string(text(state)) +
+                    ", the program takes it as " + to_string(text(own));
+    return copies_.add(std::move(gather));
+  }
+
+  // Of the first node that takes the value and belongs to one.
+  std::string module_of(ValueId value) const {
+    for (const Use& use : graph_.value(value).consumers) {
+      const std::string& path = graph_.node(use.node).module_path;
+      if (!path.empty()) return path;
+    }
+    return {};
   }
 
   const PlanProblem& problem_;
   const Graph& graph_;
   const PlanAssignment& plan_;
+  std::int64_t end_;
   StorageViews views_;
-  std::vector<CopyUsers> users_;
-  AlternativeCosts alternatives_;
-  std::vector<PlannedCopy> made_;
-  std::map<std::pair<ValueId, std::size_t>, std::size_t> ids_;
+  CopyList copies_;
+  std::map<std::pair<const ChoiceSet*, std::size_t>, LocalRun> local_;
 };
 
 void add_options(const PlanOptions& options, Plan& plan) {
@@ -287,7 +276,13 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"memory",
        options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
       {"optimizer", std::string(to_string(options.optimizer))},
-      {"overlap", fmt::format("{:g}", options.overlap)},
+      {"overlap", fmt::format("{}", options.overlap)},
+      {"strict", options.strict ? "true" : "false"},
+      {"time_limit", fmt::format("{}", options.time_limit_seconds)},
+      {"work_limit",
+       options.work_limit ? std::to_string(*options.work_limit) : "none"},
+      {"threads", std::to_string(options.threads)},
+      {"seed", std::to_string(options.seed)},
   };
   for (const Pin& pin : options.pins) {
     plan.options.emplace_back("pin", to_string(pin));
@@ -311,11 +306,8 @@ std::vector<UnsupportedOp> unsupported_ops(const PlanProblem& problem) {
 }
 
 // The graph's own, and the sizes that were counted with.
-std::vector<PlannedGuard> guards_of(const Graph& graph) {
-  std::vector<PlannedGuard> guards;
-  for (const Guard& guard : graph.guards()) {
-    guards.push_back({guard.condition, guard.origin});
-  }
+std::vector<Guard> guards_of(const Graph& graph) {
+  std::vector<Guard> guards(graph.guards().begin(), graph.guards().end());
   for (const Symbol& symbol : graph.symbols()) {
     if (!symbol.hint) continue;
     guards.push_back({symbol.name + " == " + std::to_string(*symbol.hint),
@@ -332,15 +324,22 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.graph_hash = hash_text(problem.graph().hash());
   plan.graph_ops = problem.graph().nodes().size();
   plan.mesh = problem.mesh();
-  plan.topology = problem.topology().name;
+  plan.topology = problem.topology();
   add_options(problem.options(), plan);
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
   const PlanEvaluation& judged = solution.evaluation;
-  plan.memory = {judged.peak_bytes, judged.peak_at, judged.parameter_bytes,
-                 judged.optimizer_bytes, problem.options().memory_limit};
+  if (solution.assignment) {
+    plan.memory = memory_at(problem, *solution.assignment, judged.peak_at);
+  } else {
+    plan.memory.parameter_bytes = judged.parameter_bytes;
+    plan.memory.optimizer_bytes = judged.optimizer_bytes;
+  }
+  plan.memory.peak_bytes = judged.peak_bytes;
+  plan.memory.peak_at = judged.peak_at;
+  plan.memory.limit_bytes = problem.options().memory_limit;
   for (const PlanSolution::ShortSlot& step : solution.clash) {
     const auto at = static_cast<std::size_t>(step.slot);
     plan.clash.memory.push_back(
@@ -351,6 +350,9 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.clash.irreducible = solution.clash_irreducible;
   if (!solution.assignment) return plan;
   Assembler(problem, solution).fill(plan);
+  if (plan.memory.peak_at == static_cast<std::int64_t>(plan.nodes.size())) {
+    plan.memory.peak_at += static_cast<std::int64_t>(plan.updates.size());
+  }
   plan.objective_nanoseconds = judged.objective;
   plan.summary = summarize(plan);
   // What ran replicated for want of a strategy was not chosen from a space.

@@ -1,4 +1,5 @@
 #include "plan/plan_network.h"
+#include "plan/storage_views.h"
 
 #include <shardprop/base/error.h>
 
@@ -128,6 +129,61 @@ class StorageDecoder {
   std::int64_t made_needed_until_ = -1;
 };
 
+// A view is taken when its node runs, whoever takes the view: where it can be
+// had of later copies only, one of them is made by then.
+class ViewsInTime {
+ public:
+  ViewsInTime(const PlanProblem& problem, PlanAssignment& plan)
+      : problem_(problem), plan_(plan), copies_of_(problem.storages().size()) {
+    for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+      copies_of_[plan.copies[c].storage.index()].push_back(c);
+    }
+  }
+
+  void run() {
+    for (std::size_t s = 0; s < copies_of_.size(); ++s) {
+      if (copies_of_[s].empty()) continue;
+      const PlanStorage& storage = problem_.storages()[s];
+      for (std::size_t v = 1; v < storage.values.size(); ++v) {
+        make_in_time(storage, PlanStorageId(s), v);
+      }
+    }
+  }
+
+ private:
+  void make_in_time(const PlanStorage& storage, PlanStorageId id,
+                    std::size_t place) {
+    const Graph& graph = problem_.graph();
+    const auto slot = static_cast<std::int64_t>(
+        graph.value(storage.values[place]).producer.index());
+    const ChoiceSet& maker = *problem_.variable(storage.maker).choices;
+    const StorageState made = storage.kind->made[maker.pick(
+        plan_.choices[storage.maker.index()], storage.operand)];
+    const auto shows = [&](StorageState state) {
+      return StorageViews::shows(problem_, storage, place, state);
+    };
+    if (shows(made)) return;
+    std::optional<std::size_t> first;
+    for (const std::size_t c : copies_of_[id.index()]) {
+      const AssignedCopy& copy = plan_.copies[c];
+      if (!shows(copy.state)) continue;
+      if (copy.made_at <= slot && slot <= copy.freed_at) return;
+      if (!first) first = c;
+    }
+    if (!first) return;
+    std::int64_t& freed_at = plan_.copies[*first].freed_at;
+    freed_at = std::max(freed_at, slot);
+    for (auto c = first; c && plan_.copies[*c].made_at > slot;
+         c = plan_.copies[*c].source) {
+      plan_.copies[*c].made_at = slot;
+    }
+  }
+
+  const PlanProblem& problem_;
+  PlanAssignment& plan_;
+  std::vector<std::vector<std::size_t>> copies_of_;  // by storage
+};
+
 // Copies by the slot in which they are made.
 void sort_copies(PlanAssignment& plan) {
   std::vector<std::size_t> order(plan.copies.size());
@@ -190,6 +246,8 @@ PlanAssignment PlanNetwork::decode(
                                ? end
                                : std::max(decoder.freed_at(), storage.made_at));
   }
+  sort_copies(out);
+  ViewsInTime(problem_, out).run();
   sort_copies(out);
   return out;
 }

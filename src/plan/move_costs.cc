@@ -100,13 +100,8 @@ std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
   const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
   if (fresh) {
-    const TensorMeta& meta = tensors_[tensor];
-    std::int64_t bytes = item_size(meta.dtype());
-    for (const std::int64_t size :
-         max_local_shape(layouts_[layout], planner_.mesh(), meta.shape())) {
-      bytes *= size;
-    }
-    it->second = bytes;
+    it->second =
+        max_local_bytes(layouts_[layout], planner_.mesh(), tensors_[tensor]);
   }
   return it->second;
 }

@@ -165,7 +165,7 @@ void OperatorChoiceCache::set_costs(ChoiceSet& set) const {
     const LocalContext context{*set.op.op, *set.op.space, mesh_, layouts_,
                                strategy};
     std::int64_t cost = compute_nanoseconds(context, topology_);
-    for (const InsideStep& step : collectives_inside(context, topology_)) {
+    for (const CollectiveStep& step : collectives_inside(context, topology_)) {
       cost = sat_add(cost, step.nanoseconds);
     }
     set.costs.push_back(cost);

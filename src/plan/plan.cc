@@ -6,20 +6,6 @@
 
 namespace shardprop {
 
-std::string_view to_string(PlanStatus status) {
-  switch (status) {
-    case PlanStatus::kOptimal:
-      return "optimal";
-    case PlanStatus::kFeasible:
-      return "feasible";
-    case PlanStatus::kInfeasible:
-      return "infeasible";
-    case PlanStatus::kUnknown:
-      return "unknown";
-  }
-  return "unknown";
-}
-
 std::optional<PlanStatus> parse_plan_status(std::string_view text) {
   for (const PlanStatus s : {PlanStatus::kOptimal, PlanStatus::kFeasible,
                              PlanStatus::kInfeasible, PlanStatus::kUnknown}) {
@@ -28,9 +14,31 @@ std::optional<PlanStatus> parse_plan_status(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_string(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kUser:
+      return "user";
+    case OutputKind::kLoss:
+      return "loss";
+    case OutputKind::kGradient:
+      return "gradient";
+    case OutputKind::kUpdate:
+      return "update";
+  }
+  return "user";
+}
+
+std::optional<OutputKind> parse_output_kind(std::string_view text) {
+  for (const OutputKind kind : {OutputKind::kUser, OutputKind::kLoss,
+                                OutputKind::kGradient, OutputKind::kUpdate}) {
+    if (to_string(kind) == text) return kind;
+  }
+  return std::nullopt;
+}
+
 std::int64_t PlannedCopy::nanoseconds() const {
   std::int64_t sum = 0;
-  for (const PlannedStep& step : steps) sum = sat_add(sum, step.nanoseconds);
+  for (const CollectiveStep& step : steps) sum = sat_add(sum, step.nanoseconds);
   return sum;
 }
 
@@ -44,21 +52,21 @@ std::optional<double> Plan::gap() const {
 PlanSummary summarize(const Plan& plan) {
   PlanSummary sum;
   sum.compute_nanoseconds = plan.optimizer_nanoseconds;
-  const auto add = [&](const PlannedStep& step) {
+  const auto add = [&](const CollectiveStep& step) {
     sum.communication_nanoseconds =
         sat_add(sum.communication_nanoseconds, step.nanoseconds);
     sum.bytes_per_rank = sat_add(sum.bytes_per_rank, step.bytes_per_rank);
-    ++sum.collectives[static_cast<std::size_t>(step.collective)];
+    ++sum.collectives[static_cast<std::size_t>(step.kind)];
   };
   for (const PlannedCopy& copy : plan.copies) {
-    for (const PlannedStep& step : copy.steps) add(step);
+    for (const CollectiveStep& step : copy.steps) add(step);
     sum.hidden_nanoseconds =
         sat_add(sum.hidden_nanoseconds, copy.hidden_nanoseconds);
   }
   for (const PlannedNode& node : plan.nodes) {
     sum.compute_nanoseconds =
         sat_add(sum.compute_nanoseconds, node.compute_nanoseconds);
-    for (const PlannedStep& step : node.inside) add(step);
+    for (const CollectiveStep& step : node.inside) add(step);
   }
   return sum;
 }

@@ -7,6 +7,8 @@
 #include "plan/stop.h"
 #include "plan/storages.h"
 
+#include <shardprop/mesh/update_cost.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -260,16 +262,17 @@ class PlanProblemBuilder {
     set->num_uses = ties.size();
     set->layouts.assign(ties.size() + 1, layouts);
     const PlanValue& planned = body_.values[value.id.index()];
-    const auto passes = static_cast<double>(
-        body_.options.optimizer == Optimizer::kAdamW ? 7 : 3);
-    const double flops = body_.options.optimizer == Optimizer::kAdamW ? 15 : 2;
+    const UpdateCost& update = body_.options.optimizer == Optimizer::kAdamW
+                                   ? kAdamWUpdate
+                                   : kSgdUpdate;
     for (std::size_t state = 0; state < layouts.size(); ++state) {
       const auto bytes = static_cast<double>(
           body_.moves.local_bytes(planned.tensor, layouts[state]));
       const std::int64_t step = compute_nanoseconds(
           body_.topology, MathClass::kF32,
-          flops * bytes / static_cast<double>(item_size(value.meta.dtype())),
-          passes * bytes);
+          update.flops * bytes /
+              static_cast<double>(item_size(value.meta.dtype())),
+          update.passes * bytes);
       for (std::size_t own = 0; own < layouts.size(); ++own) {
         if (!gathers(body_.layouts[layouts[state]],
                      body_.layouts[layouts[own]])) {

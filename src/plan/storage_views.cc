@@ -37,6 +37,16 @@ LayoutId StorageViews::layout(ValueId value,
       .kind->layouts[planned.place][state(planned.storage, copy)];
 }
 
+bool StorageViews::shows(const PlanProblem& problem, const PlanStorage& storage,
+                         std::size_t place, StorageState state) {
+  const Graph& graph = problem.graph();
+  const ValueId viewed =
+      graph.node(graph.value(storage.values[place]).producer).inputs[0];
+  const auto& layouts = storage.kind->layouts;
+  return layouts[place][state].valid() &&
+         layouts[problem.value(viewed).place][state].valid();
+}
+
 // The storage as made or a copy of it: one in which the view and what it views
 // can both be had, so that the node of the view has a strategy. (A copy may be
 // of the view alone: a gradient that is handed back in shards which its views
@@ -48,13 +58,10 @@ std::optional<std::size_t> StorageViews::choose(
     ValueId value, std::size_t place, PlanStorageId id,
     const FirstCopies& first) const {
   const PlanStorage& storage = problem_.storage(id);
-  const NodeId producer = problem_.graph().value(value).producer;
-  const auto slot = static_cast<std::int64_t>(producer.index());
-  const ValueId parent = problem_.graph().node(producer).inputs[0];
-  const auto& layouts = storage.kind->layouts;
+  const auto slot =
+      static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
   const auto shows = [&](StorageState state) {
-    return layouts[place][state].valid() &&
-           layouts[problem_.value(parent).place][state].valid();
+    return StorageViews::shows(problem_, storage, place, state);
   };
   const bool as_made = shows(state(id, std::nullopt));
   if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;

@@ -17,6 +17,11 @@ class StorageViews {
  public:
   StorageViews(const PlanProblem& problem, const PlanAssignment& plan);
 
+  // Whether the node of the view at `place` can show a storage held in `state`:
+  // what it views can be had so, and so can the view.
+  static bool shows(const PlanProblem& problem, const PlanStorage& storage,
+                    std::size_t place, StorageState state);
+
   // The copy that a view is taken of when its node runs; empty: of the storage
   // as made. Always empty for what is no view.
   const std::optional<std::size_t>& copy_behind(ValueId value) const {

@@ -113,9 +113,9 @@ Result<Propagation> ShardingPropagator::propagate(
     }
     if (!reachable || (least && moved > std::get<0>(*least))) continue;
     const LocalContext context{*op, *all.space, mesh_, layouts, strategy};
-    std::vector<InsideStep> inside = collectives_inside(context, topology_);
+    std::vector<CollectiveStep> inside = collectives_inside(context, topology_);
     std::int64_t inside_ns = 0;
-    for (const InsideStep& step : inside) inside_ns += step.nanoseconds;
+    for (const CollectiveStep& step : inside) inside_ns += step.nanoseconds;
     const std::int64_t compute = compute_nanoseconds(context, topology_);
     const Key key{moved + inside_ns, count, compute};
     if (least && key >= *least) continue;

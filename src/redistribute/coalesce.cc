@@ -13,74 +13,52 @@ namespace {
 
 // What two steps must share to be one launch.
 struct Key {
-  CollectiveKind collective;
+  CollectiveKind kind;
   std::vector<std::int32_t> mesh_dims;
-  // Of reductions: what is reduced, and in which dtype.
-  std::vector<ReduceOp> ops;
+  // Of reductions: what terms are combined by, and in which dtype.
+  std::optional<ReduceOp> reduce_op;
   std::optional<DType> dtype;
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-Key key_of(const RedistributeStep& step, DType dtype) {
-  Key key{
-      step.collective, {step.mesh_dims.begin(), step.mesh_dims.end()}, {}, {}};
-  if (step.collective != CollectiveKind::kAllReduce &&
-      step.collective != CollectiveKind::kReduceScatter) {
-    return key;
-  }
-  for (const std::int32_t dim : step.mesh_dims) {
-    // Mesh dims of size 1 may change beside the group's own.
-    if (!step.src[dim].is_partial()) continue;
-    key.ops.push_back(step.src[dim].reduce_op());
-    key.dtype = step.src[dim].reduce_dtype().value_or(dtype);
-  }
+Key key_of(const CollectiveStep& step) {
+  Key key{step.kind,
+          {step.mesh_dims.begin(), step.mesh_dims.end()},
+          step.reduce_op,
+          {}};
+  if (step.reduce_op) key.dtype = step.dtype;
   return key;
-}
-
-// The message, as collective_cost.h counts it, of a payload.
-std::int64_t message_bytes(const RedistributeStep& step, std::int64_t ranks) {
-  const std::int64_t sent = step.bytes_per_rank;
-  switch (step.collective) {
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-      return sent * ranks / (ranks - 1);
-    case CollectiveKind::kAllReduce:
-      return sent * ranks / (2 * (ranks - 1));
-    default:
-      return sent;
-  }
 }
 
 class Coalescer {
  public:
-  Coalescer(std::span<const CoalesceInput> inputs, const DeviceMesh& mesh,
-            const Topology& topology)
-      : inputs_(inputs),
+  Coalescer(std::span<const RedistributePlan* const> plans,
+            const DeviceMesh& mesh, const Topology& topology)
+      : plans_(plans),
         topology_(topology),
         places_(topology, mesh),
-        next_(inputs.size()) {}
+        next_(plans.size()) {}
 
   CoalescedPlan run() {
     CoalescedPlan out;
-    for (const CoalesceInput& input : inputs_) {
-      out.separate_nanoseconds += input.plan->nanoseconds;
+    for (const RedistributePlan* plan : plans_) {
+      out.separate_nanoseconds += plan->nanoseconds;
     }
     while (true) {
       const auto key = choose();
       if (!key) break;
       out.launches.push_back(launch(*key));
-      out.nanoseconds += out.launches.back().nanoseconds;
+      out.nanoseconds += out.launches.back().step.nanoseconds;
     }
     return out;
   }
 
  private:
   const std::vector<RedistributeStep>& steps(std::size_t tensor) const {
-    return inputs_[tensor].plan->steps;
+    return plans_[tensor]->steps;
   }
   Key key(std::size_t tensor, std::size_t step) const {
-    return key_of(steps(tensor)[step], inputs_[tensor].dtype);
+    return key_of(steps(tensor)[step]);
   }
 
   // Launching now what others reach later would cost them a launch of their
@@ -88,10 +66,10 @@ class Coalescer {
   // most are at.
   std::optional<Key> choose() const {
     std::map<Key, std::pair<int, int>> waiting;  // ahead, -(at it)
-    for (std::size_t t = 0; t < inputs_.size(); ++t) {
+    for (std::size_t t = 0; t < plans_.size(); ++t) {
       if (next_[t] < steps(t).size()) --waiting[key(t, next_[t])].second;
     }
-    for (std::size_t t = 0; t < inputs_.size(); ++t) {
+    for (std::size_t t = 0; t < plans_.size(); ++t) {
       for (std::size_t s = next_[t] + 1; s < steps(t).size(); ++s) {
         const auto found = waiting.find(key(t, s));
         if (found != waiting.end() && !(key(t, next_[t]) == found->first)) {
@@ -108,38 +86,41 @@ class Coalescer {
 
   CoalescedLaunch launch(const Key& wanted) {
     CoalescedLaunch made;
-    made.collective = wanted.collective;
-    made.mesh_dims =
-        DimIndices(wanted.mesh_dims.begin(), wanted.mesh_dims.end());
     std::uint32_t mask = 0;
     for (const std::int32_t dim : wanted.mesh_dims) mask |= 1U << dim;
     const GroupPlace place = places_.of_mask(mask);
     const auto timed = [&](std::int64_t bytes) {
-      return bytes == 0 ? std::int64_t{0}
-                        : collective_nanoseconds(topology_, wanted.collective,
-                                                 place, bytes);
+      return bytes == 0
+                 ? std::int64_t{0}
+                 : collective_nanoseconds(topology_, wanted.kind, place, bytes);
     };
-    std::int64_t message = 0;
     std::int64_t beside = 0;  // passes over memory: every tensor its own
     std::int64_t separate = 0;
-    for (std::size_t t = 0; t < inputs_.size(); ++t) {
+    for (std::size_t t = 0; t < plans_.size(); ++t) {
       if (next_[t] >= steps(t).size() || !(key(t, next_[t]) == wanted)) {
         continue;
       }
       const RedistributeStep& step = steps(t)[next_[t]];
-      const std::int64_t bytes = message_bytes(step, place.ranks);
-      message += bytes;
-      beside += std::max(std::int64_t{0}, step.nanoseconds - timed(bytes));
+      if (made.members.empty()) {
+        made.step = step;
+        made.step.message_bytes = made.step.bytes_per_rank = 0;
+      }
+      made.step.message_bytes += step.message_bytes;
+      made.step.bytes_per_rank += step.bytes_per_rank;
+      made.step.padded = made.step.padded && step.padded;
+      made.step.staged = made.step.staged || step.staged;
+      beside += std::max(std::int64_t{0},
+                         step.nanoseconds - timed(step.message_bytes));
       separate += step.nanoseconds;
-      made.bytes_per_rank += step.bytes_per_rank;
       made.members.push_back({t, next_[t]});
       ++next_[t];
     }
-    made.nanoseconds = std::min(separate, timed(message) + beside);
+    made.step.nanoseconds =
+        std::min(separate, timed(made.step.message_bytes) + beside);
     return made;
   }
 
-  std::span<const CoalesceInput> inputs_;
+  std::span<const RedistributePlan* const> plans_;
   const Topology& topology_;
   MeshPlaces places_;
   std::vector<std::size_t> next_;
@@ -147,9 +128,9 @@ class Coalescer {
 
 }  // namespace
 
-CoalescedPlan coalesce(std::span<const CoalesceInput> inputs,
+CoalescedPlan coalesce(std::span<const RedistributePlan* const> plans,
                        const DeviceMesh& mesh, const Topology& topology) {
-  return Coalescer(inputs, mesh, topology).run();
+  return Coalescer(plans, mesh, topology).run();
 }
 
 }  // namespace shardprop

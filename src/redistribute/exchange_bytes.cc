@@ -30,7 +30,7 @@ std::int64_t product(const Dims& sizes) {
 std::int64_t largest_shard(const Layout& layout, const DeviceMesh& mesh,
                            const TensorMeta& meta) {
   if (!layout.has_strided() || mesh.size() > kCountedRanks) {
-    return product(max_local_shape(layout, mesh, meta.shape()));
+    return max_local_elements(layout, mesh, meta.shape());
   }
   std::int64_t most = 0;
   for (std::int64_t i = 0; i < mesh.size(); ++i) {

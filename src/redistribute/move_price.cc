@@ -3,6 +3,7 @@
 #include "base/saturating.h"
 
 #include <shardprop/base/hash.h>
+#include <shardprop/placement/partials.h>
 
 #include <algorithm>
 #include <cmath>
@@ -156,13 +157,17 @@ MovePrice MovePricer::gather(Mask group, const State& from,
   const std::int64_t ranks = times_.ranks(group);
   const std::int64_t in = bytes(from_size);
   const std::int64_t out = bytes(to_size);
-  const std::int64_t received = ranks * in;
-  MovePrice price{CollectiveKind::kAllGather,
-                  timed(CollectiveKind::kAllGather, group, received),
-                  (ranks - 1) * in, in + out};
+  MovePrice price;
+  price.kind = CollectiveKind::kAllGather;
+  price.dtype = dtype_;
+  price.message_bytes = ranks * in;
+  price.bytes_per_rank = (ranks - 1) * in;
+  price.nanoseconds = timed(price.kind, group, price.message_bytes);
+  price.held_bytes = in + out;
   if (!contiguous(group, from, from_size, to_size)) {
+    price.staged = true;
     price.nanoseconds += times_.memory_pass(out);
-    price.held_bytes += in + received;
+    price.held_bytes += in + price.message_bytes;
   }
   return price;
 }
@@ -177,13 +182,19 @@ MovePrice MovePricer::reduce_scatter(Mask group, const State& from,
   const std::int64_t item = item_size(dtype);
   const std::int64_t out = to_size.elements * item;
   const std::int64_t sent = ranks * out;
-  MovePrice price{CollectiveKind::kReduceScatter, 0, (ranks - 1) * out,
-                  bytes(from_size) + bytes(to_size)};
   const bool casts = dtype != dtype_;
+  MovePrice price;
+  price.kind = CollectiveKind::kReduceScatter;
+  price.reduce_op = partial.reduce_op();
+  price.dtype = dtype;
+  price.message_bytes = sent;
+  price.bytes_per_rank = (ranks - 1) * out;
+  price.staged = casts || !contiguous(group, to, to_size, from_size);
+  price.held_bytes = bytes(from_size) + bytes(to_size);
   if (casts) price.held_bytes += from_size.elements * item;
   if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
-    price.nanoseconds = timed(CollectiveKind::kReduceScatter, group, sent);
-    if (!casts && contiguous(group, to, to_size, from_size)) return price;
+    price.nanoseconds = timed(price.kind, group, sent);
+    if (!price.staged) return price;
     price.nanoseconds += times_.memory_pass(bytes(from_size));
     price.held_bytes += sent + out;
     return price;
@@ -202,11 +213,17 @@ MovePrice MovePricer::reduce(Mask group, const State& from,
   const std::int64_t item = item_size(dtype);
   const std::int64_t share = ceil_div(size.elements, ranks) * item;
   const std::int64_t whole = ranks * share;
-  MovePrice price{CollectiveKind::kAllReduce, 0, 2 * (ranks - 1) * share,
-                  2 * bytes(size)};
-  if (dtype != dtype_) price.held_bytes += size.elements * item;
+  MovePrice price;
+  price.kind = CollectiveKind::kAllReduce;
+  price.reduce_op = partial.reduce_op();
+  price.dtype = dtype;
+  price.message_bytes = whole;
+  price.bytes_per_rank = 2 * (ranks - 1) * share;
+  price.staged = dtype != dtype_;
+  price.held_bytes = 2 * bytes(size);
+  if (price.staged) price.held_bytes += size.elements * item;
   if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
-    price.nanoseconds = timed(CollectiveKind::kAllReduce, group, whole);
+    price.nanoseconds = timed(price.kind, group, whole);
     return price;
   }
   price.nanoseconds = timed(CollectiveKind::kAllToAll, group, whole) +
@@ -217,14 +234,11 @@ MovePrice MovePricer::reduce(Mask group, const State& from,
 }
 
 Placement MovePricer::reduced_placement(Mask group, const State& from) const {
-  // Sum beside avg is one sum, scaled once.
   std::optional<Placement> partial;
   for (int i = 0; i < active_.count; ++i) {
     if ((group >> i & 1U) == 0) continue;
     const Placement placement = alphabet_[from.symbol[i]].placement;
-    if (!partial || placement.reduce_op() == ReduceOp::kSum) {
-      partial = placement;
-    }
+    partial = partial ? combined_partial(*partial, placement) : placement;
   }
   return *partial;
 }
@@ -271,11 +285,16 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   const std::int64_t ranks = times_.ranks(group);
   const std::int64_t in = bytes(from_size);
   const std::int64_t out = bytes(to_size);
-  const std::int64_t held = 2 * (in + out);
   const bool even = from_size.even && to_size.even;
+  MovePrice price;
+  price.dtype = dtype_;
+  price.held_bytes = 2 * (in + out);
+  price.exact = even;
   if (permutes(group, from, to, even)) {
-    return {CollectiveKind::kPermute,
-            timed(CollectiveKind::kPermute, group, in), in, held, even};
+    price.kind = CollectiveKind::kPermute;
+    price.message_bytes = price.bytes_per_rank = in;
+    price.nanoseconds = timed(price.kind, group, in);
+    return price;
   }
   // Between tensor dims that have nothing in common every rank sends every
   // other one an equal piece.
@@ -286,24 +305,26 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
     left |= std::uint64_t{1} << alphabet_[from.symbol[i]].dim;
     cut |= std::uint64_t{1} << alphabet_[to.symbol[i]].dim;
   }
-  // Otherwise there is a rank that keeps nothing, or nearly nothing.
-  std::int64_t sent = std::max(in, out);
-  std::int64_t exchanged = ceil_div(sent * ranks, ranks - 1);
-  bool exact = even;
+  price.kind = CollectiveKind::kAllToAll;
+  price.staged = true;
   if ((left & cut) == 0) {
     // Strided shards that are largest in one dim need not be so in another.
-    exact = even || !(strided(from) || strided(to));
+    price.padded = !(strided(from) || strided(to));
+    price.exact = even || price.padded;
     std::int64_t piece = item_;
     for (std::size_t d = 0; d < shape_.size(); ++d) {
       piece *= std::min(from_size.shape[d], to_size.shape[d]);
     }
-    exchanged = ranks * piece;
-    sent = (ranks - 1) * piece;
+    price.message_bytes = ranks * piece;
+    price.bytes_per_rank = (ranks - 1) * piece;
+  } else {
+    // There is a rank that keeps nothing, or nearly nothing.
+    price.bytes_per_rank = std::max(in, out);
+    price.message_bytes = ceil_div(price.bytes_per_rank * ranks, ranks - 1);
   }
-  return {CollectiveKind::kAllToAll,
-          timed(CollectiveKind::kAllToAll, group, exchanged) +
-              times_.memory_pass(in),
-          sent, held, exact};
+  price.nanoseconds =
+      timed(price.kind, group, price.message_bytes) + times_.memory_pass(in);
+  return price;
 }
 
 std::int64_t MovePricer::least(Move move, Mask group,
@@ -332,9 +353,12 @@ MovePrice MovePricer::price(Move move, Mask group, const State& from,
     case Move::kSlice:
     case Move::kToPartial:
     case Move::kRescale:
-      return {CollectiveKind::kSlice, 0, 0, bytes(from_size) + bytes(to_size)};
+      break;
   }
-  throw InternalError("a move outside its enumeration");
+  MovePrice local;
+  local.dtype = dtype_;
+  local.held_bytes = bytes(from_size) + bytes(to_size);
+  return local;
 }
 
 }  // namespace shardprop::redistribute

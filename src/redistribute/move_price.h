@@ -7,6 +7,7 @@
 
 #include <shardprop/mesh/topology.h>
 #include <shardprop/redistribute/collective_cost.h>
+#include <shardprop/redistribute/collective_step.h>
 
 #include <algorithm>
 #include <array>
@@ -74,10 +75,8 @@ struct LocalSize {
   bool even = true;  // every rank holds as much, in one run of each dim
 };
 
-struct MovePrice {
-  CollectiveKind collective = CollectiveKind::kSlice;
-  std::int64_t nanoseconds = 0;
-  std::int64_t bytes_per_rank = 0;
+// The collective of a move, all but its mesh dims.
+struct MovePrice : CollectiveStep {
   std::int64_t held_bytes = 0;  // input, output and staging
   // False where some rank may send less than the largest shard; only a count
   // over ranks says how much.

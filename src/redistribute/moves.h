@@ -7,6 +7,8 @@
 
 #include "redistribute/sharding_state.h"
 
+#include <shardprop/placement/partials.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -23,14 +25,6 @@ enum class Move : std::uint8_t {
   kToPartial,
   kRescale,  // P(sum) <-> P(avg)
 };
-
-// Whether two partials may stand in one layout.
-inline bool partials_mix(Placement a, Placement b) {
-  const auto kind = [](Placement p) {
-    return p.reduce_op() == ReduceOp::kAvg ? ReduceOp::kSum : p.reduce_op();
-  };
-  return kind(a) == kind(b) && a.reduce_dtype() == b.reduce_dtype();
-}
 
 class MoveTable {
  public:

@@ -71,15 +71,6 @@ Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta) {
   return {};
 }
 
-std::int64_t layout_bytes(const Layout& layout, const DeviceMesh& mesh,
-                          const TensorMeta& meta) {
-  std::int64_t bytes = item_size(meta.dtype());
-  for (const std::int64_t size : max_local_shape(layout, mesh, meta.shape())) {
-    bytes *= size;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 RedistributePlanner::RedistributePlanner(std::shared_ptr<const Body> body)
@@ -140,8 +131,8 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
     if (!body.options.memory_limit) {
       throw InternalError("no path between two layouts");
     }
-    const std::int64_t least =
-        layout_bytes(src, body.mesh, meta) + layout_bytes(dst, body.mesh, meta);
+    const std::int64_t least = max_local_bytes(src, body.mesh, meta) +
+                               max_local_bytes(dst, body.mesh, meta);
     return fail(Error{
         ErrorCode::kRedistributeMemory,
         "`" + to_string(src) + "` becomes `" + to_string(dst) +
@@ -173,7 +164,7 @@ Result<RedistributePlan> RedistributePlanner::plan(
   SP_ASSIGN(const Found found, find_path(body, from, to, meta));
 
   RedistributePlan plan;
-  const std::int64_t source_bytes = layout_bytes(from, body.mesh, meta);
+  const std::int64_t source_bytes = max_local_bytes(from, body.mesh, meta);
   plan.peak_bytes = source_bytes;
   plan.nanoseconds = found.path.nanoseconds;
   MovePricer pricer(body.times, body.active, found.alphabet, meta);
@@ -187,9 +178,8 @@ Result<RedistributePlan> RedistributePlanner::plan(
   }
   Layout at = from;
   for (const PathStep& taken : found.path.steps) {
-    RedistributeStep step;
-    step.src = at;
-    step.dst = to_layout(taken.to, body.active, found.alphabet, others);
+    const Layout next =
+        to_layout(taken.to, body.active, found.alphabet, others);
     LocalSize from_size = pricer.local_size(taken.from);
     LocalSize to_size = pricer.local_size(taken.to);
     const auto priced = [&] {
@@ -197,21 +187,20 @@ Result<RedistributePlan> RedistributePlanner::plan(
                           taken.to, to_size);
     };
     MovePrice price = priced();
-    step.nanoseconds = price.nanoseconds;
+    const std::int64_t nanoseconds = price.nanoseconds;
     if (found.alphabet.has_strided()) {
       // The search took the origin's shards for the largest.
-      from_size.elements =
-          redistribute::largest_shard(step.src, body.mesh, meta);
-      to_size.elements = redistribute::largest_shard(step.dst, body.mesh, meta);
+      from_size.elements = redistribute::largest_shard(at, body.mesh, meta);
+      to_size.elements = redistribute::largest_shard(next, body.mesh, meta);
       price = priced();
     }
-    step.collective = price.collective;
+    RedistributeStep step{price, at, next};
+    step.nanoseconds = nanoseconds;
     for (int i = 0; i < body.active.count; ++i) {
       if ((taken.group >> i & 1U) == 0) continue;
       step.mesh_dims.push_back(
           body.active.mesh_dims[static_cast<std::size_t>(i)]);
     }
-    step.bytes_per_rank = price.bytes_per_rank;
     if (!price.exact) {
       step.bytes_per_rank =
           redistribute::exchanged_bytes(step.src, step.dst, body.mesh, meta);
@@ -229,6 +218,7 @@ Result<RedistributePlan> RedistributePlanner::plan(
     for (std::int32_t i = 0; i < body.mesh.ndim(); ++i) {
       if (from[i] != to[i]) step.mesh_dims.push_back(i);
     }
+    step.dtype = meta.dtype();
     step.src = from;
     step.dst = to;
     step.peak_bytes = 2 * source_bytes;

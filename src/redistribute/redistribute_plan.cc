@@ -1,23 +1,13 @@
 #include <shardprop/redistribute/redistribute_plan.h>
 
+#include "base/quantities.h"
+
 #include <fmt/format.h>
 
-#include <iterator>
+#include <algorithm>
 
 namespace shardprop {
 namespace {
-
-// 1536 -> "1.5 KiB".
-std::string bytes_text(std::int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.4g} {}", value, kUnits[unit]);
-}
 
 std::string dims_text(const RedistributeStep& step, const DeviceMesh& mesh) {
   std::string out;
@@ -40,7 +30,7 @@ std::string to_string(const RedistributePlan& plan, const DeviceMesh& mesh) {
   out += fmt::format("  {}\n", to_string(plan.steps.front().src));
   for (const RedistributeStep& step : plan.steps) {
     out += fmt::format("    | {:<14}  {:<{}}  {:>10}  {:>10.2f} us\n",
-                       to_string(step.collective), dims_text(step, mesh), width,
+                       to_string(step.kind), dims_text(step, mesh), width,
                        bytes_text(step.bytes_per_rank),
                        static_cast<double>(step.nanoseconds) / 1e3);
     out += fmt::format("  {}\n", to_string(step.dst));

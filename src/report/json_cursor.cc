@@ -5,8 +5,8 @@
 
 namespace shardprop {
 
-const nlohmann::ordered_json& JsonCursor::nothing() {
-  static const nlohmann::ordered_json kNull;
+const LinearJson& JsonCursor::nothing() {
+  static const LinearJson kNull;
   return kNull;
 }
 

@@ -3,7 +3,7 @@
 // it is empty. So readers are straight lines that check once, at the end.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "report/linear_json.h"
 
 #include <cstdint>
 #include <optional>
@@ -21,13 +21,17 @@ class JsonCursor {
   };
 
   // `problem` outlives the cursor and all made from it.
-  JsonCursor(const nlohmann::ordered_json& at, std::optional<Problem>& problem)
+  JsonCursor(const LinearJson& at, std::optional<Problem>& problem)
       : at_(&at), problem_(&problem) {}
 
   // A member of an object; a missing one is a problem.
   JsonCursor operator[](std::string_view key) const;
   bool has(std::string_view key) const;
   bool is_null() const { return at_->is_null(); }
+  bool is_list() const { return at_->is_array(); }
+  bool is_boolean() const { return at_->is_boolean(); }
+  bool is_integer() const { return at_->is_number_integer(); }
+  bool is_number() const { return at_->is_number(); }
 
   // Elements of a list; names and members of an object.
   std::vector<JsonCursor> elements() const;
@@ -45,12 +49,12 @@ class JsonCursor {
   void fail(std::string message) const;
 
  private:
-  JsonCursor(const nlohmann::ordered_json* at, std::string path,
+  JsonCursor(const LinearJson* at, std::string path,
              std::optional<Problem>* problem)
       : at_(at), path_(std::move(path)), problem_(problem) {}
-  static const nlohmann::ordered_json& nothing();
+  static const LinearJson& nothing();
 
-  const nlohmann::ordered_json* at_;
+  const LinearJson* at_;
   std::string path_;
   std::optional<Problem>* problem_;
 };

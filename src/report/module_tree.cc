@@ -71,16 +71,37 @@ std::size_t phase_of(const PlannedNode& node) {
   return node.phase == Phase::kForward ? 0 : 1;
 }
 
-std::int64_t sum(const std::vector<PlannedStep>& steps) {
+std::int64_t sum(const std::vector<CollectiveStep>& steps) {
   std::int64_t total = 0;
-  for (const PlannedStep& step : steps) total += step.nanoseconds;
+  for (const CollectiveStep& step : steps) total += step.nanoseconds;
   return total;
+}
+
+constexpr std::size_t kNone = ~std::size_t{0};
+
+// Gathers behind the optimizer's step stand with the last node of the module
+// that the parameter is of.
+void set_users_of_updates(const Plan& plan, std::vector<std::size_t>& users) {
+  if (plan.updates.empty() || plan.nodes.empty()) return;
+  std::unordered_map<std::string_view, std::size_t> last_of;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    last_of[plan.nodes[n].module_path] = n;
+  }
+  std::unordered_map<std::string_view, std::size_t> node_of;
+  for (const PlannedUpdate& update : plan.updates) {
+    const auto last = last_of.find(update.module_path);
+    node_of[update.result.name] =
+        last == last_of.end() ? plan.nodes.size() - 1 : last->second;
+  }
+  for (std::size_t c = 0; c < users.size(); ++c) {
+    const auto found = node_of.find(plan.copies[c].of);
+    if (found != node_of.end()) users[c] = found->second;
+  }
 }
 
 // By copy: the node it is made for; one for a result of the program is made
 // behind the node before it.
 std::vector<std::size_t> first_users(const Plan& plan) {
-  constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::size_t> users(plan.copies.size(), kNone);
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
     for (const PlannedInput& input : plan.nodes[n].inputs) {
@@ -92,6 +113,7 @@ std::vector<std::size_t> first_users(const Plan& plan) {
     const auto& source = plan.copies[c].source;
     if (source) users[*source] = std::min(users[*source], users[c]);
   }
+  set_users_of_updates(plan, users);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] != kNone) continue;
     const auto at = static_cast<std::size_t>(plan.copies[c].made_at);
@@ -135,7 +157,7 @@ std::size_t signature(const PlannedNode& node) {
 
 std::size_t signature(const PlannedCopy& copy) {
   std::size_t seed = hash_combine(hash_combine(0, copy.src), copy.dst);
-  for (const PlannedStep& step : copy.steps) {
+  for (const CollectiveStep& step : copy.steps) {
     seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
   }
   return seed;
@@ -161,7 +183,7 @@ void add_own_times(Module& module, const Plan& plan) {
   for (const ModuleMove& move : module.moves) {
     const PlannedNode& node = plan.nodes[move.node];
     module.times.communication[phase_of(node)] +=
-        sum(move.inside ? node.inside : plan.copies[move.copy].steps);
+        move.inside ? sum(node.inside) : plan.copies[move.copy].nanoseconds();
   }
 }
 

@@ -1,7 +1,10 @@
 #include <shardprop/report/plan_json.h>
 
 #include "report/json_cursor.h"
+#include "report/local_run_read.h"
+#include "report/topology_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,7 +13,9 @@ namespace {
 
 class Reader {
  public:
-  explicit Reader(const JsonCursor& root) : root_(root) {}
+  // `runnable`: of schema 2.
+  Reader(const JsonCursor& root, bool runnable)
+      : root_(root), runnable_(runnable) {}
 
   Plan read() {
     const JsonCursor graph = root_["graph"];
@@ -18,7 +23,13 @@ class Reader {
     plan_.graph_hash = graph["hash"].text();
     plan_.graph_ops = static_cast<std::size_t>(graph["ops"].integer());
     plan_.mesh = mesh(root_["mesh"]["dims"]);
-    plan_.topology = root_["topology"].text();
+    if (root_.has("topology_figures")) {
+      plan_.topology = read_topology(root_["topology_figures"]);
+    }
+    plan_.topology.name = root_["topology"].text();
+    const std::vector<JsonCursor> nodes = root_["nodes"].elements();
+    end_ = std::max(static_cast<std::int64_t>(plan_.graph_ops),
+                    static_cast<std::int64_t>(nodes.size()));
     read_options(root_["options"]);
     read_status();
     plan_.solve_seconds = root_["solve_seconds"].number();
@@ -33,25 +44,33 @@ class Reader {
     }
     read_memory(root_["memory"]);
     for (const auto& [name, value] : root_["values"].members()) {
-      plan_.values.push_back({name, value["role"].text(), tensor(value), {}});
+      plan_.values.push_back({name, role(value["role"]), tensor(value), {}});
       if (value.has("state_placements")) {
         plan_.values.back().state_layout = layout(value["state_placements"]);
       }
     }
-    num_copies_ = static_cast<std::int64_t>(root_["copies"].elements().size());
-    for (const JsonCursor& entry : root_["copies"].elements()) {
+    const std::vector<JsonCursor> copies = root_["copies"].elements();
+    num_copies_ = static_cast<std::int64_t>(copies.size());
+    for (const JsonCursor& entry : copies) {
       if (entry["id"].integer() !=
           static_cast<std::int64_t>(plan_.copies.size())) {
         entry["id"].fail("copies are numbered from 0 on");
       }
       plan_.copies.push_back(copy(entry));
     }
-    for (const JsonCursor& entry : root_["nodes"].elements()) {
-      plan_.nodes.push_back(node(entry));
+    check_copies(copies);
+    for (const JsonCursor& entry : nodes) {
+      if (entry["phase"].text() == kUpdatePhase) {
+        plan_.updates.push_back(update(entry));
+      } else if (plan_.updates.empty()) {
+        plan_.nodes.push_back(node(entry));
+      } else {
+        entry["phase"].fail("a node behind those of the optimizer");
+      }
     }
     for (const JsonCursor& entry : root_["outputs"].elements()) {
       plan_.outputs.push_back(
-          {entry["kind"].text(),
+          {output_kind(entry["kind"]),
            entry.has("target") ? entry["target"].text() : std::string(),
            input(entry)});
     }
@@ -90,6 +109,9 @@ class Reader {
     }
     plan_.objective_nanoseconds = maybe_nanoseconds(root_["objective_us"]);
     plan_.lower_bound_nanoseconds = root_["lower_bound_us"].nanoseconds();
+    if (!runnable_ && plan_.status == PlanStatus::kOptimal) {
+      plan_.status = PlanStatus::kFeasible;
+    }
     const bool planned = plan_.status == PlanStatus::kOptimal ||
                          plan_.status == PlanStatus::kFeasible;
     if (planned != plan_.has_plan()) {
@@ -100,7 +122,7 @@ class Reader {
   void read_clash(const JsonCursor& clash) {
     plan_.clash.pins = clash["pins"].texts();
     for (const JsonCursor& step : clash["memory"].elements()) {
-      plan_.clash.memory.push_back({step["at"].integer(0, ops()),
+      plan_.clash.memory.push_back({step["at"].integer(0, end_),
                                     step["node"].text(),
                                     step["bytes_short"].integer()});
     }
@@ -108,11 +130,16 @@ class Reader {
   }
 
   void read_memory(const JsonCursor& memory) {
-    plan_.memory = {memory["peak_bytes_per_rank"].integer(),
-                    memory["peak_at"].integer(0, ops()),
-                    memory["parameter_bytes"].integer(),
-                    memory["optimizer_bytes"].integer(),
-                    {}};
+    plan_.memory.peak_bytes = memory["peak_bytes_per_rank"].integer();
+    plan_.memory.peak_at = memory["peak_at"].integer(0, end_);
+    plan_.memory.parameter_bytes = memory["parameter_bytes"].integer();
+    plan_.memory.optimizer_bytes = memory["optimizer_bytes"].integer();
+    if (runnable_) {
+      plan_.memory.gradient_bytes = memory["gradient_bytes"].integer();
+      plan_.memory.activation_bytes = memory["activation_bytes"].integer();
+      plan_.memory.gathered_bytes = memory["gathered_bytes"].integer();
+      plan_.memory.buffer_bytes = memory["buffer_bytes"].integer();
+    }
     if (!memory["limit_bytes"].is_null()) {
       plan_.memory.limit_bytes = memory["limit_bytes"].integer();
     }
@@ -141,8 +168,20 @@ class Reader {
     }
   }
 
-  std::int64_t ops() const {
-    return static_cast<std::int64_t>(plan_.graph_ops);
+  static ValueRole role(const JsonCursor& at) {
+    const std::string text = at.text();
+    for (const ValueRole role : {ValueRole::kParameter, ValueRole::kBuffer,
+                                 ValueRole::kConstant, ValueRole::kUserInput}) {
+      if (to_string(role) == text) return role;
+    }
+    at.fail("unknown role");
+    return ValueRole::kUserInput;
+  }
+
+  static OutputKind output_kind(const JsonCursor& at) {
+    if (const auto kind = parse_output_kind(at.text())) return *kind;
+    at.fail("unknown kind of output");
+    return OutputKind::kUser;
   }
 
   static std::optional<std::int64_t> maybe_nanoseconds(const JsonCursor& at) {
@@ -159,17 +198,19 @@ class Reader {
     return Layout::replicated(plan_.mesh.ndim());
   }
 
+  static DType dtype(const JsonCursor& at) {
+    const auto known = parse_dtype(at.text());
+    if (known) return *known;
+    at.fail(known.error().message);
+    return DType::kF32;
+  }
+
   PlannedTensor tensor(const JsonCursor& at) const {
     PlannedTensor out;
     for (const JsonCursor& size : at["shape"].elements()) {
       out.shape.push_back(size.integer());
     }
-    const auto dtype = parse_dtype(at["dtype"].text());
-    if (dtype) {
-      out.dtype = *dtype;
-    } else {
-      at["dtype"].fail(dtype.error().message);
-    }
+    out.dtype = dtype(at["dtype"]);
     out.layout = layout(at["placements"]);
     if (out.layout.min_tensor_rank() > static_cast<int>(out.shape.size())) {
       at["placements"].fail("shards a dim that the tensor lacks");
@@ -177,30 +218,28 @@ class Reader {
     return out;
   }
 
-  PlannedStep step(const JsonCursor& at) const {
-    PlannedStep out;
-    if (const auto kind = parse_collective_kind(at["collective"].text())) {
-      out.collective = *kind;
-    } else {
-      at["collective"].fail("unknown collective");
-    }
-    for (const JsonCursor& name : at["mesh_dims"].elements()) {
-      if (const auto dim = plan_.mesh.find_dim(name.text())) {
-        out.mesh_dims.push_back(*dim);
-      } else {
-        name.fail("the mesh has no such dim");
-      }
+  CollectiveStep step(const JsonCursor& at) const {
+    CollectiveStep out;
+    out.kind = read_collective_kind(at["collective"]);
+    out.mesh_dims = read_mesh_dims(at["mesh_dims"], plan_.mesh);
+    if (runnable_) {
+      out.reduce_op = read_reduce_op(at);
+      out.dtype = dtype(at["dtype"]);
+      out.message_bytes = at["message_bytes"].integer();
     }
     out.bytes_per_rank = at["bytes_per_rank"].integer();
     out.nanoseconds = at["us"].nanoseconds();
+    out.padded = at.has("padded") && at["padded"].boolean();
+    out.staged = at.has("staged") && at["staged"].boolean();
     return out;
   }
 
-  std::vector<PlannedStep> steps(const JsonCursor& at) const {
-    std::vector<PlannedStep> out;
-    for (const JsonCursor& element : at.elements()) {
-      out.push_back(step(element));
-    }
+  RedistributeStep move(const JsonCursor& at) const {
+    RedistributeStep out{step(at), {}, {}};
+    if (!runnable_) return out;
+    out.src = layout(at["src"]);
+    out.dst = layout(at["dst"]);
+    out.peak_bytes = at["peak_bytes"].integer();
     return out;
   }
 
@@ -209,19 +248,54 @@ class Reader {
     out.from = at["from"].text();
     out.src = layout(at["src"]);
     out.dst = layout(at["dst"]);
-    if (at.has("source")) {
-      out.source =
-          static_cast<std::size_t>(at["source"].integer(0, num_copies_ - 1));
+    const bool of_copy = runnable_ ? at["of"].is_integer() : at.has("source");
+    if (of_copy) {
+      const JsonCursor source = at[runnable_ ? "of" : "source"];
+      out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
+    } else {
+      out.of = runnable_ ? at["of"].text() : out.from;
     }
-    out.made_at = at["made_at"].integer(0, ops());
-    out.freed_at = at["freed_at"].integer(out.made_at, ops());
+    if (at.has("undo")) out.undone = at["undo"].texts();
+    if (runnable_) out.views = at["views"].texts();
+    out.made_at = at["made_at"].integer(0, end_);
+    out.freed_at = at["freed_at"].integer(out.made_at, end_);
     out.reason = at["reason"].text();
     if (const JsonCursor other = at["alternative_us"]; !other.is_null()) {
       out.alternative_nanoseconds = std::llround(other.number() * 1000);
     }
     out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
-    out.steps = steps(at["steps"]);
+    for (const JsonCursor& element : at["steps"].elements()) {
+      out.steps.push_back(move(element));
+    }
+    if (runnable_) check_steps(at["steps"], out);
     return out;
+  }
+
+  // The steps lead from one layout to the other.
+  static void check_steps(const JsonCursor& at, const PlannedCopy& copy) {
+    const Layout* before = &copy.src;
+    for (const RedistributeStep& step : copy.steps) {
+      if (!(step.src == *before)) at.fail("a step starts elsewhere");
+      before = &step.dst;
+    }
+    if (!(*before == copy.dst)) at.fail("the steps lead elsewhere");
+  }
+
+  // In the order in which they are made, of what is there.
+  void check_copies(const std::vector<JsonCursor>& entries) {
+    std::int64_t slot = 0;
+    for (std::size_t c = 0; c < entries.size(); ++c) {
+      PlannedCopy& copy = plan_.copies[c];
+      if (copy.source) copy.of = plan_.copies[*copy.source].from;
+      if (!runnable_) continue;
+      if (copy.made_at < slot) {
+        entries[c]["made_at"].fail("made before the copy above it");
+      }
+      slot = copy.made_at;
+      if (copy.source && *copy.source >= c) {
+        entries[c]["of"].fail("made of a later copy");
+      }
+    }
   }
 
   PlannedInput input(const JsonCursor& at) const {
@@ -239,6 +313,19 @@ class Reader {
     out.op = at["op"].text();
     out.module_path = at["module"].text();
     out.source = at["source"].text();
+    if (at.has("assignment")) {
+      for (const JsonCursor& to : at["assignment"].elements()) {
+        out.assignment.push_back(
+            static_cast<std::int16_t>(to.integer(kUnassigned, INT16_MAX)));
+      }
+    }
+    out.is_random = at.has("rng");
+    if (at.has("local_args")) {
+      out.local.arguments = read_local_args(at["local_args"], plan_.mesh);
+    }
+    if (at.has("local_program")) {
+      out.local.program = read_local_program(at["local_program"], plan_.mesh);
+    }
     const std::string phase = at["phase"].text();
     if (phase == to_string(Phase::kBackward)) {
       out.phase = Phase::kBackward;
@@ -246,7 +333,9 @@ class Reader {
       at["phase"].fail("unknown phase");
     }
     out.compute_nanoseconds = at["compute_us"].nanoseconds();
-    out.inside = steps(at["inside"]);
+    for (const JsonCursor& element : at["inside"].elements()) {
+      out.inside.push_back(step(element));
+    }
     for (const JsonCursor& element : at["outputs"].elements()) {
       out.outputs.push_back({element["name"].text(), tensor(element)});
     }
@@ -256,15 +345,35 @@ class Reader {
     return out;
   }
 
+  PlannedUpdate update(const JsonCursor& at) const {
+    PlannedUpdate out;
+    out.op = at["op"].text();
+    out.parameter = at["parameter"].text();
+    out.module_path = at["module"].text();
+    out.compute_nanoseconds = at["compute_us"].nanoseconds();
+    const std::vector<JsonCursor> inputs = at["inputs"].elements();
+    const std::vector<JsonCursor> outputs = at["outputs"].elements();
+    if (inputs.empty() || inputs.size() > 2 || outputs.size() != 1) {
+      at.fail("an update takes a gradient and a parameter, and makes one");
+      return out;
+    }
+    if (inputs.size() == 2) out.gradient = input(inputs.front());
+    out.value = input(inputs.back());
+    out.result = {outputs[0]["name"].text(), tensor(outputs[0])};
+    return out;
+  }
+
   const JsonCursor& root_;
+  bool runnable_;
   std::int64_t num_copies_ = 0;
+  std::int64_t end_ = 0;  // of the program: as many slots come before it
   Plan plan_;
 };
 
 }  // namespace
 
 Result<Plan> parse_plan_json(std::string_view text) {
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  const auto json = LinearJson::parse(text, nullptr, false);
   if (json.is_discarded()) {
     return fail(ErrorCode::kPlanFile, "the plan is no JSON",
                 "save one with --format json -o FILE");
@@ -272,13 +381,13 @@ Result<Plan> parse_plan_json(std::string_view text) {
   std::optional<JsonCursor::Problem> problem;
   const JsonCursor root(json, problem);
   const std::string schema = root["schema"].text();
-  if (!problem && schema != kPlanSchema) {
+  if (!problem && schema != kPlanSchema && schema != kFirstPlanSchema) {
     return fail(ErrorCode::kPlanSchemaVersion,
                 "the plan is of schema `" + schema + "`, not `" +
                     std::string(kPlanSchema) + "`",
                 "make it again with this version");
   }
-  Plan plan = Reader(root).read();
+  Plan plan = Reader(root, schema == kPlanSchema).read();
   if (problem) {
     return fail(Error{ErrorCode::kPlanFile,
                       "the plan is malformed: " + problem->message,

@@ -1,13 +1,15 @@
 #include <shardprop/report/plan_json.h>
 
-#include <nlohmann/json.hpp>
+#include "report/linear_json.h"
+#include "report/local_run_json.h"
+#include "report/topology_json.h"
 
 #include <utility>
 
 namespace shardprop {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = LinearJson;
 
 double us(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1000;
@@ -62,7 +64,12 @@ class Writer {
         list_of(plan_.mesh.dims(), [](const MeshDim& dim) -> Json {
           return {{"name", dim.name}, {"size", dim.size}};
         });
-    out["topology"] = plan_.topology;
+    out["topology"] = plan_.topology.name;
+    Topology unknown;  // as plans of schema 1 leave it
+    unknown.name = plan_.topology.name;
+    if (plan_.topology != unknown) {
+      out["topology_figures"] = topology_json(plan_.topology);
+    }
     out["options"] = options();
     out["status"] = to_string(plan_.status);
     out["objective_us"] = us_or_null(plan_.objective_nanoseconds);
@@ -74,34 +81,43 @@ class Writer {
         list_of(plan_.unsupported, [](const UnsupportedOp& op) -> Json {
           return {{"op", op.op}, {"count", op.count}, {"reason", op.reason}};
         });
-    out["guards"] =
-        list_of(plan_.guards, [](const PlannedGuard& guard) -> Json {
-          return {{"condition", guard.condition}, {"origin", guard.origin}};
-        });
+    out["guards"] = list_of(plan_.guards, [](const Guard& guard) -> Json {
+      return {{"condition", guard.condition}, {"origin", guard.origin}};
+    });
     out["memory"] = {{"peak_bytes_per_rank", plan_.memory.peak_bytes},
                      {"limit_bytes", or_null(plan_.memory.limit_bytes)},
                      {"peak_at", plan_.memory.peak_at},
                      {"parameter_bytes", plan_.memory.parameter_bytes},
-                     {"optimizer_bytes", plan_.memory.optimizer_bytes}};
+                     {"gradient_bytes", plan_.memory.gradient_bytes},
+                     {"optimizer_bytes", plan_.memory.optimizer_bytes},
+                     {"activation_bytes", plan_.memory.activation_bytes},
+                     {"gathered_bytes", plan_.memory.gathered_bytes},
+                     {"buffer_bytes", plan_.memory.buffer_bytes}};
     out["summary"] = summary();
-    out["values"] = Json::object();
+    Json values = Json::object();
     for (const PlannedValue& value : plan_.values) {
-      Json entry = {{"role", value.role}};
+      Json entry = {{"role", to_string(value.role)}};
       entry.update(tensor_json(value.tensor));
       if (value.state_layout) {
         entry["state_placements"] = to_strings(*value.state_layout);
       }
-      out["values"][value.name] = std::move(entry);
+      values[value.name] = std::move(entry);
     }
-    out["copies"] = Json::array();
+    out["values"] = std::move(values);
+    Json copies = Json::array();
     for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
-      out["copies"].push_back(copy(i));
+      copies.push_back(copy(i));
     }
-    out["nodes"] =
+    out["copies"] = std::move(copies);
+    Json nodes =
         list_of(plan_.nodes, [&](const PlannedNode& n) { return node(n); });
+    for (const PlannedUpdate& update : plan_.updates) {
+      nodes.push_back(node(update));
+    }
+    out["nodes"] = std::move(nodes);
     out["outputs"] =
         list_of(plan_.outputs, [](const PlannedOutput& output) -> Json {
-          Json entry = {{"kind", output.kind}};
+          Json entry = {{"kind", to_string(output.kind)}};
           if (!output.target.empty()) entry["target"] = output.target;
           entry.update(input_json(output.value));
           return entry;
@@ -113,14 +129,15 @@ class Writer {
   // An option given several times becomes a list.
   Json options() const {
     Json out = Json::object();
-    out["pin"] = Json::array();
+    Json pins = Json::array();
     for (const auto& [name, value] : plan_.options) {
       if (name == "pin") {
-        out["pin"].push_back(value);
+        pins.push_back(value);
       } else {
         out[name] = value;
       }
     }
+    out["pin"] = std::move(pins);
     return out;
   }
 
@@ -151,17 +168,30 @@ class Writer {
             {"bytes_per_rank", sum.bytes_per_rank}};
   }
 
-  Json step(const PlannedStep& s) const {
-    return {{"collective", to_string(s.collective)},
-            {"mesh_dims",
-             list_of(s.mesh_dims,
-                     [&](std::int32_t dim) { return plan_.mesh.name(dim); })},
-            {"bytes_per_rank", s.bytes_per_rank},
-            {"us", us(s.nanoseconds)}};
+  Json step(const CollectiveStep& s) const {
+    Json out = {{"collective", to_string(s.kind)},
+                {"mesh_dims", dim_names_json<Json>(s.mesh_dims, plan_.mesh)}};
+    if (s.reduce_op) out["reduce_op"] = to_string(*s.reduce_op);
+    out["dtype"] = to_string(s.dtype);
+    out["message_bytes"] = s.message_bytes;
+    out["bytes_per_rank"] = s.bytes_per_rank;
+    out["us"] = us(s.nanoseconds);
+    if (s.padded) out["padded"] = true;
+    if (s.staged) out["staged"] = true;
+    return out;
   }
 
-  Json steps(const std::vector<PlannedStep>& list) const {
-    return list_of(list, [&](const PlannedStep& s) { return step(s); });
+  Json step(const RedistributeStep& s) const {
+    Json out = step(static_cast<const CollectiveStep&>(s));
+    out["src"] = to_strings(s.src);
+    out["dst"] = to_strings(s.dst);
+    out["peak_bytes"] = s.peak_bytes;
+    return out;
+  }
+
+  template <class Step>
+  Json steps(const std::vector<Step>& list) const {
+    return list_of(list, [&](const Step& s) { return step(s); });
   }
 
   Json copy(std::size_t id) const {
@@ -170,7 +200,14 @@ class Writer {
                 {"from", copy.from},
                 {"src", to_strings(copy.src)},
                 {"dst", to_strings(copy.dst)}};
-    if (copy.source) out["source"] = *copy.source;
+    if (copy.source) {
+      out["of"] = *copy.source;
+      out["source"] = *copy.source;
+    } else {
+      out["of"] = copy.of;
+    }
+    if (!copy.undone.empty()) out["undo"] = copy.undone;
+    out["views"] = copy.views;
     out.update({{"made_at", copy.made_at},
                 {"freed_at", copy.freed_at},
                 {"reason", copy.reason},
@@ -180,16 +217,66 @@ class Writer {
     return out;
   }
 
+  // "S(0),R->S(0)"; "[S(0),R],[R,R]->[S(0),R]" on meshes of several dims.
+  std::string strategy(const PlannedNode& node) const {
+    const bool brackets = plan_.mesh.ndim() > 1;
+    const auto append = [&](std::string& text, const Layout& layout,
+                            bool first) {
+      if (!first) text += ',';
+      const std::string one = to_string(layout);
+      text += brackets ? '[' + one + ']' : one;
+    };
+    std::string text;
+    for (const PlannedInput& input : node.inputs) {
+      append(text, input.layout, &input == &node.inputs.front());
+    }
+    text += "->";
+    for (const PlannedResult& output : node.outputs) {
+      append(text, output.tensor.layout, &output == &node.outputs.front());
+    }
+    return text;
+  }
+
   Json node(const PlannedNode& node) const {
-    return {{"id", node.name},
-            {"op", node.op},
-            {"module", node.module_path},
-            {"source", node.source},
-            {"phase", to_string(node.phase)},
-            {"compute_us", us(node.compute_nanoseconds)},
-            {"inside", steps(node.inside)},
-            {"outputs", list_of(node.outputs, result_json)},
-            {"inputs", list_of(node.inputs, input_json)}};
+    Json out = {{"id", node.name},
+                {"op", node.op},
+                {"module", node.module_path},
+                {"source", node.source},
+                {"phase", to_string(node.phase)},
+                {"compute_us", us(node.compute_nanoseconds)}};
+    if (!node.assignment.empty()) {
+      out["strategy"] = strategy(node);
+      out["assignment"] =
+          list_of(node.assignment, [](std::int16_t to) { return to; });
+    }
+    if (node.is_random) out["rng"] = "by element";
+    if (!node.local.arguments.empty()) {
+      out["local_args"] = local_args_json<Json>(node.local, plan_.mesh);
+    }
+    if (node.local.program) {
+      out["local_program"] =
+          local_program_json<Json>(*node.local.program, plan_.mesh);
+    }
+    out["inside"] = steps(node.inside);
+    out["outputs"] = list_of(node.outputs, result_json);
+    out["inputs"] = list_of(node.inputs, input_json);
+    return out;
+  }
+
+  Json node(const PlannedUpdate& update) const {
+    Json inputs = Json::array();
+    if (update.gradient) inputs.push_back(input_json(*update.gradient));
+    inputs.push_back(input_json(update.value));
+    return {{"id", update.result.name},
+            {"op", update.op},
+            {"module", update.module_path},
+            {"source", ""},
+            {"phase", kUpdatePhase},
+            {"compute_us", us(update.compute_nanoseconds)},
+            {"parameter", update.parameter},
+            {"inside", Json::array()},
+            {"outputs", Json::array({result_json(update.result)})},
+            {"inputs", std::move(inputs)}};
   }
 
   const Plan& plan_;

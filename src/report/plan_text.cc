@@ -1,8 +1,8 @@
 #include <shardprop/report/plan_text.h>
 
+#include "base/quantities.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
-#include "report/quantities.h"
 
 #include <shardprop/base/hash.h>
 
@@ -43,7 +43,8 @@ class Printer {
   void print_heading() {
     line("{} ({} ops) on {} ({} ranks), {}", plan_.graph_name,
          count_text(static_cast<std::int64_t>(plan_.graph_ops)),
-         to_string(plan_.mesh), count_text(plan_.mesh.size()), plan_.topology);
+         to_string(plan_.mesh), count_text(plan_.mesh.size()),
+         plan_.topology.name);
     if (!plan_.has_plan()) return print_no_plan();
     const std::int64_t total = *plan_.objective_nanoseconds;
     if (plan_.status == PlanStatus::kOptimal) {
@@ -134,7 +135,8 @@ class Printer {
     std::vector<std::string> groups;
     for (const PlannedValue& value : plan_.values) {
       names.push_back(value.name);
-      groups.push_back(value.role + " " + described(value.tensor));
+      groups.push_back(std::string(to_string(value.role)) + " " +
+                       described(value.tensor));
     }
     const std::vector<FoldedName> rows = fold_names(names, groups);
     std::vector<std::string> titles;
@@ -144,9 +146,10 @@ class Printer {
       width = std::max(width, titles.back().size());
     }
     for (const auto& [role, title] :
-         {std::pair{"user_input", "inputs"},
-          std::pair{"parameter", "parameters"}, std::pair{"buffer", "buffers"},
-          std::pair{"constant", "constants"}}) {
+         {std::pair{ValueRole::kUserInput, "inputs"},
+          std::pair{ValueRole::kParameter, "parameters"},
+          std::pair{ValueRole::kBuffer, "buffers"},
+          std::pair{ValueRole::kConstant, "constants"}}) {
       bool any = false;
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const PlannedValue& value = plan_.values[rows[i].members.front()];
@@ -178,7 +181,7 @@ class Printer {
     }
     if (!plan_.guards.empty()) {
       line("\nholds while");
-      for (const PlannedGuard& guard : plan_.guards) {
+      for (const Guard& guard : plan_.guards) {
         line("  {}   ({})", guard.condition, guard.origin);
       }
     }
@@ -301,15 +304,15 @@ class Printer {
     line("{}    because {}", indent, copy.reason);
   }
 
-  void print_steps(const std::vector<PlannedStep>& steps,
-                   const std::string& indent) {
-    for (const PlannedStep& step : steps) {
+  template <class Steps>  // of CollectiveStep, or of what derives from it
+  void print_steps(const Steps& steps, const std::string& indent) {
+    for (const CollectiveStep& step : steps) {
       std::string dims;
       for (const std::int32_t dim : step.mesh_dims) {
         dims += (dims.empty() ? "" : ",") + plan_.mesh.name(dim);
       }
       line("{}    {:<14} over {:<8} {:>10} {:>10}", indent,
-           to_string(step.collective), dims, bytes_text(step.bytes_per_rank),
+           to_string(step.kind), dims, bytes_text(step.bytes_per_rank),
            time_text(step.nanoseconds));
     }
   }

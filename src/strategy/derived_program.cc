@@ -177,7 +177,8 @@ class Deriver {
       }
       if (over.empty()) continue;
       value.ref = out_.collective(CollectiveKind::kAllReduce, value.ref, op,
-                                  over, local_bytes(value));
+                                  over, value.meta.dtype(),
+                                  local_bytes(value));
     }
     return value.ref;
   }

@@ -11,9 +11,10 @@ LocalRef LocalProgram::op(
 
 LocalRef LocalProgram::collective(CollectiveKind kind, LocalRef value,
                                   std::optional<ReduceOp> op,
-                                  DimIndices mesh_dims, std::int64_t bytes) {
+                                  DimIndices mesh_dims, DType dtype,
+                                  std::int64_t bytes) {
   steps.emplace_back(
-      LocalCollective{kind, value, op, std::move(mesh_dims), bytes});
+      LocalCollective{kind, value, op, std::move(mesh_dims), dtype, bytes});
   return {static_cast<std::int32_t>(steps.size()) - 1, 0};
 }
 

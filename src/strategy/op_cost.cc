@@ -5,6 +5,7 @@
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -38,20 +39,26 @@ std::uint32_t mask_of(const DimIndices& mesh_dims) {
 
 }  // namespace
 
-std::vector<InsideStep> collectives_inside(const LocalContext& context,
-                                           const Topology& topology) {
-  std::vector<InsideStep> out;
+std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
+                                               const Topology& topology) {
+  std::vector<CollectiveStep> out;
   if (!needs_program(context)) return out;
   const MeshPlaces places(topology, context.mesh);
   for (const LocalStep& step : local_program(context).steps) {
     const auto* collective = std::get_if<LocalCollective>(&step);
     if (collective == nullptr) continue;
     const GroupPlace place = places.of_mask(mask_of(collective->mesh_dims));
-    out.push_back({collective->kind, collective->mesh_dims,
-                   collective_bytes_per_rank(collective->kind, place.ranks,
-                                             collective->bytes),
-                   collective_nanoseconds(topology, collective->kind, place,
-                                          collective->bytes)});
+    CollectiveStep made;
+    made.kind = collective->kind;
+    made.mesh_dims = collective->mesh_dims;
+    made.reduce_op = collective->op;
+    made.dtype = collective->dtype;
+    made.message_bytes = collective->bytes;
+    made.bytes_per_rank =
+        collective_bytes_per_rank(made.kind, place.ranks, made.message_bytes);
+    made.nanoseconds = collective_nanoseconds(topology, made.kind, place,
+                                              made.message_bytes);
+    out.push_back(std::move(made));
   }
   return out;
 }

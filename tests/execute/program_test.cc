@@ -87,18 +87,17 @@ TEST_CASE("plans that do not hang together are refused") {
   refused([](RedistributePlan& p) { p.steps.clear(); });
   refused([](RedistributePlan& p) { p.steps.push_back(p.steps[0]); });
   refused([](RedistributePlan& p) {
-    p.steps[0].collective = CollectiveKind::kBroadcast;
+    p.steps[0].kind = CollectiveKind::kBroadcast;
   });
   // A slice of what other ranks hold.
-  refused([](RedistributePlan& p) {
-    p.steps[0].collective = CollectiveKind::kSlice;
-  });
+  refused(
+      [](RedistributePlan& p) { p.steps[0].kind = CollectiveKind::kSlice; });
   // Nothing to reduce.
   refused([](RedistributePlan& p) {
-    p.steps[0].collective = CollectiveKind::kAllReduce;
+    p.steps[0].kind = CollectiveKind::kAllReduce;
   });
   refused([](RedistributePlan& p) {
-    p.steps[0].collective = CollectiveKind::kAllGather;
+    p.steps[0].kind = CollectiveKind::kAllGather;
   });
   refused([](RedistributePlan& p) { p.steps[0].mesh_dims.clear(); });
   CHECK_CODE(

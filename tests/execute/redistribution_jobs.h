@@ -241,7 +241,7 @@ inline void check_redistributions(const RunWorld& world, Engine engine,
   const auto seen = [&](const Job& job) {
     ++dtypes[job.data->dtype()];
     for (const RedistributeStep& step : job.plan->steps) {
-      ++kinds[step.collective];
+      ++kinds[step.kind];
       ++steps;
     }
   };

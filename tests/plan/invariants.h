@@ -10,97 +10,238 @@
 
 namespace shardprop::test {
 
-inline void check_plan(const Plan& plan) {
-  REQUIRE(plan.has_plan());
-  std::map<std::string, Layout> made;
-  for (const PlannedValue& value : plan.values) {
-    made[value.name] = value.tensor.layout;
-  }
-  std::int64_t compute = plan.optimizer_nanoseconds;
-  std::int64_t communication = 0;
-  std::int64_t hidden = 0;
-  for (std::size_t c = 0; c < plan.copies.size(); ++c) {
-    const PlannedCopy& copy = plan.copies[c];
-    CAPTURE(c);
-    CHECK(copy.made_at <= copy.freed_at);
-    CHECK(!copy.reason.empty());
-    if (copy.source) {
-      REQUIRE(*copy.source < plan.copies.size());
-      const PlannedCopy& source = plan.copies[*copy.source];
-      CHECK(source.made_at <= copy.made_at);
-      CHECK(copy.made_at <= source.freed_at);
-      if (copy.steps.empty()) CHECK(copy.src == copy.dst);
+// Runs a plan in words: what is there, when, and how it is laid out.
+class PlanChecker {
+ public:
+  explicit PlanChecker(const Plan& plan)
+      : plan_(plan),
+        nodes_(static_cast<std::int64_t>(plan.nodes.size())),
+        end_(nodes_ + static_cast<std::int64_t>(plan.updates.size())) {}
+
+  void run() {
+    REQUIRE(plan_.has_plan());
+    for (const PlannedValue& value : plan_.values) {
+      made_[value.name] = {-1, value.tensor.layout};
     }
-    CHECK((copy.src == copy.dst) == copy.steps.empty());
-    // Never two of a value in a layout at once, seen as such or moved to it.
-    for (std::size_t other = 0; other < c; ++other) {
-      const PlannedCopy& before = plan.copies[other];
-      if (before.from == copy.from && before.dst == copy.dst &&
-          !before.steps.empty() && !copy.steps.empty()) {
-        CHECK(
-            (before.freed_at < copy.made_at || copy.freed_at < before.made_at));
+    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
+      const PlannedNode& node = plan_.nodes[n];
+      node_[node.name] = n;
+      for (const PlannedResult& result : node.outputs) {
+        made_[result.name] = {static_cast<std::int64_t>(n),
+                              result.tensor.layout};
       }
     }
-    for (const PlannedStep& step : copy.steps)
-      communication += step.nanoseconds;
-    hidden += copy.hidden_nanoseconds;
+    for (std::size_t u = 0; u < plan_.updates.size(); ++u) {
+      const PlannedResult& result = plan_.updates[u].result;
+      made_[result.name] = {nodes_ + static_cast<std::int64_t>(u),
+                            result.tensor.layout};
+    }
+    check_copies();
+    check_nodes();
+    check_updates();
+    check_outputs();
+    check_totals();
   }
-  const auto check_input = [&](const PlannedInput& input, std::int64_t at) {
+
+ private:
+  struct Made {
+    std::int64_t slot = 0;  // -1: before the program
+    Layout layout;
+  };
+
+  void check_copies() {
+    for (std::size_t c = 0; c < plan_.copies.size(); ++c) {
+      const PlannedCopy& copy = plan_.copies[c];
+      CAPTURE(c);
+      CHECK(0 <= copy.made_at);
+      CHECK(copy.made_at <= copy.freed_at);
+      CHECK(copy.freed_at <= end_);
+      CHECK(!copy.reason.empty());
+      CHECK((copy.src == copy.dst) == copy.steps.empty());
+      if (c > 0) CHECK(plan_.copies[c - 1].made_at <= copy.made_at);
+      check_source(c);
+      check_views(copy);
+      check_steps(copy);
+      check_alone(c);
+      hidden_ += copy.hidden_nanoseconds;
+    }
+  }
+
+  // What a copy is made of is there.
+  void check_source(std::size_t c) {
+    const PlannedCopy& copy = plan_.copies[c];
+    const bool viewed = !copy.undone.empty() || !copy.views.empty();
+    if (copy.source) {
+      REQUIRE(*copy.source < c);
+      const PlannedCopy& source = plan_.copies[*copy.source];
+      CHECK(source.from == copy.of);
+      CHECK(source.made_at <= copy.made_at);
+      CHECK(copy.made_at <= source.freed_at);
+      if (!viewed) CHECK(copy.src == source.dst);
+    } else {
+      REQUIRE(made_.contains(copy.of));
+      CHECK(made_[copy.of].slot < copy.made_at);
+      if (!viewed) CHECK(copy.src == made_[copy.of].layout);
+    }
+  }
+
+  // The views lead to the value that it is a copy of.
+  void check_views(const PlannedCopy& copy) {
+    std::string at = copy.of;
+    const auto view = [&](const std::string& name) -> const PlannedNode& {
+      REQUIRE(node_.contains(name));
+      const PlannedNode& node = plan_.nodes[node_[name]];
+      REQUIRE(node.inputs.size() == 1);
+      REQUIRE(node.outputs.size() == 1);
+      return node;
+    };
+    for (const std::string& name : copy.undone) {
+      CHECK(view(name).outputs[0].name == at);
+      at = view(name).inputs[0].from;
+    }
+    for (const std::string& name : copy.views) {
+      CHECK(view(name).inputs[0].from == at);
+      at = view(name).outputs[0].name;
+    }
+    CHECK(at == copy.from);
+  }
+
+  void check_steps(const PlannedCopy& copy) {
+    const Layout* before = &copy.src;
+    for (const RedistributeStep& step : copy.steps) {
+      CHECK(step.src == *before);
+      before = &step.dst;
+      communication_ += step.nanoseconds;
+      const bool reduces = step.kind == CollectiveKind::kAllReduce ||
+                           step.kind == CollectiveKind::kReduceScatter;
+      CHECK(step.reduce_op.has_value() == reduces);
+    }
+    CHECK(*before == copy.dst);
+  }
+
+  // Never two of a value in a layout at once, but for slices, which are free.
+  void check_alone(std::size_t c) {
+    const PlannedCopy& copy = plan_.copies[c];
+    for (std::size_t other = 0; other < c; ++other) {
+      const PlannedCopy& before = plan_.copies[other];
+      if (before.from != copy.from || !(before.dst == copy.dst) ||
+          before.nanoseconds() == 0 || copy.nanoseconds() == 0) {
+        continue;
+      }
+      CHECK((before.freed_at < copy.made_at || copy.freed_at < before.made_at));
+    }
+  }
+
+  void check_input(const PlannedInput& input, std::int64_t at) {
     CAPTURE(input.from);
-    REQUIRE(made.contains(input.from));
+    REQUIRE(made_.contains(input.from));
     if (!input.copy) {
-      CHECK(input.layout == made[input.from]);
+      CHECK(input.layout == made_[input.from].layout);
+      CHECK(made_[input.from].slot < at);
       return;
     }
-    REQUIRE(*input.copy < plan.copies.size());
-    const PlannedCopy& copy = plan.copies[*input.copy];
+    REQUIRE(*input.copy < plan_.copies.size());
+    const PlannedCopy& copy = plan_.copies[*input.copy];
     CHECK(copy.from == input.from);
-    // A copy that is seen as another value lies as it says itself.
-    if (!copy.steps.empty()) {
-      CHECK(copy.src ==
-            (copy.source ? plan.copies[*copy.source].dst : made[input.from]));
-    }
     CHECK(copy.dst == input.layout);
     CHECK(copy.made_at <= at);
     CHECK(at <= copy.freed_at);
-  };
-  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    const PlannedNode& node = plan.nodes[n];
-    for (const PlannedInput& input : node.inputs) {
-      check_input(input, static_cast<std::int64_t>(n));
-    }
-    for (const PlannedResult& result : node.outputs) {
-      made[result.name] = result.tensor.layout;
-    }
-    compute += node.compute_nanoseconds;
-    for (const PlannedStep& step : node.inside) {
-      communication += step.nanoseconds;
+  }
+
+  void check_nodes() {
+    for (std::size_t n = 0; n < plan_.nodes.size(); ++n) {
+      const PlannedNode& node = plan_.nodes[n];
+      CAPTURE(node.name);
+      for (const PlannedInput& input : node.inputs) {
+        check_input(input, static_cast<std::int64_t>(n));
+      }
+      if (!node.outputs.empty()) {
+        CHECK(static_cast<int>(node.assignment.size()) == plan_.mesh.ndim());
+      }
+      compute_ += node.compute_nanoseconds;
+      std::size_t collectives = 0;
+      if (node.local.program) {
+        CHECK(node.local.arguments.empty());
+        CHECK(node.local.program->outputs.size() == node.outputs.size());
+        for (const auto& step : node.local.program->steps) {
+          const auto* inside = std::get_if<LocalRunCollective>(&step);
+          if (inside == nullptr) continue;
+          REQUIRE(collectives < node.inside.size());
+          const CollectiveStep& said = node.inside[collectives++];
+          CHECK(said.kind == inside->kind);
+          CHECK(said.reduce_op == inside->reduce_op);
+          CHECK(said.mesh_dims == inside->mesh_dims);
+        }
+      }
+      CHECK(collectives == node.inside.size());
+      for (const CollectiveStep& step : node.inside) {
+        communication_ += step.nanoseconds;
+      }
     }
   }
-  for (const PlannedOutput& output : plan.outputs) {
-    check_input(output.value, static_cast<std::int64_t>(plan.nodes.size()));
-    CHECK_FALSE(output.value.layout.has_partial());
-    if (output.target.empty()) continue;
-    const auto target = std::find_if(
-        plan.values.begin(), plan.values.end(),
-        [&](const PlannedValue& v) { return v.name == output.target; });
-    REQUIRE(target != plan.values.end());
-    CHECK(output.value.layout ==
-          (output.kind == "gradient"
-               ? target->state_layout.value_or(target->tensor.layout)
-               : target->tensor.layout));
+
+  void check_updates() {
+    std::int64_t all = 0;
+    for (std::size_t u = 0; u < plan_.updates.size(); ++u) {
+      const PlannedUpdate& update = plan_.updates[u];
+      CAPTURE(update.parameter);
+      const std::int64_t at = nodes_ + static_cast<std::int64_t>(u);
+      check_input(update.value, at);
+      CHECK(update.value.from == update.parameter);
+      CHECK(update.value.layout == update.result.tensor.layout);
+      if (update.gradient) {
+        check_input(*update.gradient, at);
+        CHECK(update.gradient->layout == update.result.tensor.layout);
+      }
+      all += update.compute_nanoseconds;
+    }
+    CHECK(all == plan_.optimizer_nanoseconds);
+    compute_ += all;
   }
-  CHECK(*plan.objective_nanoseconds == compute + communication - hidden);
-  CHECK(plan.summary.compute_nanoseconds == compute);
-  CHECK(plan.summary.communication_nanoseconds == communication);
-  CHECK(plan.lower_bound_nanoseconds <= *plan.objective_nanoseconds);
-  if (plan.memory.limit_bytes) {
-    CHECK(plan.memory.peak_bytes <= *plan.memory.limit_bytes);
+
+  void check_outputs() {
+    for (const PlannedOutput& output : plan_.outputs) {
+      check_input(output.value, end_);
+      CHECK_FALSE(output.value.layout.has_partial());
+      if (output.target.empty()) continue;
+      const auto target = std::find_if(
+          plan_.values.begin(), plan_.values.end(),
+          [&](const PlannedValue& v) { return v.name == output.target; });
+      REQUIRE(target != plan_.values.end());
+      CHECK(output.value.layout ==
+            (output.kind == OutputKind::kGradient
+                 ? target->state_layout.value_or(target->tensor.layout)
+                 : target->tensor.layout));
+    }
   }
-  const bool proven =
-      plan.lower_bound_nanoseconds == *plan.objective_nanoseconds;
-  CHECK((plan.status == PlanStatus::kOptimal) ==
-        (proven && plan.unsupported.empty()));
-}
+
+  void check_totals() {
+    CHECK(*plan_.objective_nanoseconds == compute_ + communication_ - hidden_);
+    CHECK(plan_.summary.compute_nanoseconds == compute_);
+    CHECK(plan_.summary.communication_nanoseconds == communication_);
+    CHECK(plan_.lower_bound_nanoseconds <= *plan_.objective_nanoseconds);
+    const PlanMemory& memory = plan_.memory;
+    CHECK(memory.peak_bytes == memory.parameter_bytes + memory.optimizer_bytes +
+                                   memory.gradient_bytes +
+                                   memory.activation_bytes +
+                                   memory.gathered_bytes + memory.buffer_bytes);
+    if (memory.limit_bytes) CHECK(memory.peak_bytes <= *memory.limit_bytes);
+    const bool proven =
+        plan_.lower_bound_nanoseconds == *plan_.objective_nanoseconds;
+    CHECK((plan_.status == PlanStatus::kOptimal) ==
+          (proven && plan_.unsupported.empty()));
+  }
+
+  const Plan& plan_;
+  std::int64_t nodes_;
+  std::int64_t end_;
+  std::map<std::string, Made> made_;
+  std::map<std::string, std::size_t> node_;
+  std::int64_t compute_ = 0;
+  std::int64_t communication_ = 0;
+  std::int64_t hidden_ = 0;
+};
+
+inline void check_plan(const Plan& plan) { PlanChecker(plan).run(); }
 
 }  // namespace shardprop::test

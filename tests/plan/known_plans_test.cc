@@ -58,7 +58,7 @@ std::int64_t gathers(const Plan& plan, const std::string& parameter,
       plan.copies.begin(), plan.copies.end(), [&](const PlannedCopy& copy) {
         return (copy.from == parameter || copy.from == view) &&
                !copy.steps.empty() &&
-               copy.steps.back().collective == CollectiveKind::kAllGather &&
+               copy.steps.back().kind == CollectiveKind::kAllGather &&
                copy.made_at < static_cast<std::int64_t>(plan.nodes.size()) &&
                plan.nodes[static_cast<std::size_t>(copy.made_at)].phase ==
                    phase;
@@ -95,7 +95,7 @@ TEST_CASE("many tokens: parameters replicated, gradients reduced") {
       planned(graph, library, {.mesh = "dp=8", .pins = {"x=S(0)", "gy=S(0)"}});
   CHECK(plan.status == PlanStatus::kOptimal);
   for (const PlannedValue& value : plan.values) {
-    if (value.role == "parameter") {
+    if (value.role == ValueRole::kParameter) {
       CHECK(to_string(value.tensor.layout) == "R");
     }
   }

@@ -88,12 +88,12 @@ Carried carried(const Plan& plan, std::int64_t from, std::int64_t to) {
   Carried out;
   for (const PlannedCopy& copy : plan.copies) {
     if (copy.made_at < from || copy.made_at >= to) continue;
-    for (const PlannedStep& step : copy.steps) {
+    for (const CollectiveStep& step : copy.steps) {
       if (step.bytes_per_rank < kTokens * kHidden * 2 * 7 / 8) continue;
-      const bool reduces = step.collective == CollectiveKind::kAllReduce ||
-                           step.collective == CollectiveKind::kReduceScatter;
-      const bool gathers = step.collective == CollectiveKind::kAllReduce ||
-                           step.collective == CollectiveKind::kAllGather;
+      const bool reduces = step.kind == CollectiveKind::kAllReduce ||
+                           step.kind == CollectiveKind::kReduceScatter;
+      const bool gathers = step.kind == CollectiveKind::kAllReduce ||
+                           step.kind == CollectiveKind::kAllGather;
       out.reductions += reduces ? 1 : 0;
       out.gathers += gathers ? 1 : 0;
     }

@@ -51,15 +51,15 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
   options.pins.push_back(value_of(Pin::parse("gw=P(sum)")));
   const Plan plan = planned(graph, library, "2", options);
   test::check_plan(plan);
-  const auto gradient =
-      std::find_if(plan.outputs.begin(), plan.outputs.end(),
-                   [](const PlannedOutput& o) { return o.kind == "gradient"; });
+  const auto gradient = std::find_if(
+      plan.outputs.begin(), plan.outputs.end(),
+      [](const PlannedOutput& o) { return o.kind == OutputKind::kGradient; });
   REQUIRE(gradient != plan.outputs.end());
   CHECK(to_string(gradient->value.layout) == "S(0)");
   REQUIRE(gradient->value.copy);
   const PlannedCopy& copy = plan.copies[*gradient->value.copy];
   REQUIRE(copy.steps.size() == 1);
-  CHECK(copy.steps[0].collective == CollectiveKind::kReduceScatter);
+  CHECK(copy.steps[0].kind == CollectiveKind::kReduceScatter);
   CHECK(copy.steps[0].bytes_per_rank == 1024 * 1024 * 4 / 2);
   CHECK(copy.made_at == 3);  // right behind gw
   CHECK(copy.freed_at == 4);

@@ -14,7 +14,6 @@ using testing::value_of;
 struct Tensors {
   DeviceMesh mesh;
   std::vector<RedistributePlan> plans;
-  std::vector<DType> dtypes;
 
   void add(const char* tensor, const char* src, const char* dst) {
     const auto meta = value_of(TensorMeta::parse(tensor));
@@ -22,14 +21,11 @@ struct Tensors {
         value_of(RedistributePlanner::create(mesh, default_topology()));
     plans.push_back(value_of(planner.plan(value_of(Layout::parse(src)),
                                           value_of(Layout::parse(dst)), meta)));
-    dtypes.push_back(meta.dtype());
   }
   CoalescedPlan coalesced() const {
-    std::vector<CoalesceInput> inputs;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      inputs.push_back({&plans[i], dtypes[i]});
-    }
-    return coalesce(inputs, mesh, default_topology());
+    std::vector<const RedistributePlan*> each;
+    for (const RedistributePlan& plan : plans) each.push_back(&plan);
+    return coalesce(each, mesh, default_topology());
   }
 };
 
@@ -38,17 +34,17 @@ void check_complete(const Tensors& tensors, const CoalescedPlan& plan) {
   std::vector<std::size_t> next(tensors.plans.size());
   std::int64_t nanoseconds = 0;
   for (const CoalescedLaunch& launch : plan.launches) {
-    nanoseconds += launch.nanoseconds;
+    nanoseconds += launch.step.nanoseconds;
     std::int64_t bytes = 0;
     for (const CoalescedLaunch::Member& member : launch.members) {
       CHECK(member.step == next[member.tensor]++);
       const RedistributeStep& step =
           tensors.plans[member.tensor].steps[member.step];
-      CHECK(step.collective == launch.collective);
-      CHECK(step.mesh_dims == launch.mesh_dims);
+      CHECK(step.kind == launch.step.kind);
+      CHECK(step.mesh_dims == launch.step.mesh_dims);
       bytes += step.bytes_per_rank;
     }
-    CHECK(bytes == launch.bytes_per_rank);
+    CHECK(bytes == launch.step.bytes_per_rank);
   }
   std::int64_t separate = 0;
   for (std::size_t t = 0; t < tensors.plans.size(); ++t) {
@@ -61,7 +57,7 @@ void check_complete(const Tensors& tensors, const CoalescedPlan& plan) {
 }
 
 TEST_CASE("equal gathers of several weights pay one latency") {
-  Tensors tensors{value_of(DeviceMesh::parse("8")), {}, {}};
+  Tensors tensors{value_of(DeviceMesh::parse("8")), {}};
   for (int i = 0; i < 4; ++i) tensors.add("bf16[1024,1024]", "S(0)", "R");
   const CoalescedPlan plan = tensors.coalesced();
   check_complete(tensors, plan);
@@ -76,7 +72,7 @@ TEST_CASE("equal gathers of several weights pay one latency") {
 }
 
 TEST_CASE("reductions of different ops or dtypes stay apart") {
-  Tensors tensors{value_of(DeviceMesh::parse("8")), {}, {}};
+  Tensors tensors{value_of(DeviceMesh::parse("8")), {}};
   tensors.add("f32[64]", "P(sum)", "R");
   tensors.add("f32[64]", "P(max)", "R");
   tensors.add("bf16[64]", "P(sum)", "R");
@@ -87,7 +83,7 @@ TEST_CASE("reductions of different ops or dtypes stay apart") {
 }
 
 TEST_CASE("a launch waits for tensors that are still a step away") {
-  Tensors tensors{value_of(DeviceMesh::parse("dp=2,tp=4")), {}, {}};
+  Tensors tensors{value_of(DeviceMesh::parse("dp=2,tp=4")), {}};
   // The second gathers over dp alone, the first reduces over tp before.
   tensors.add("bf16[4096,64]", "S(0),P(sum)", "R,S(1)");
   tensors.add("bf16[4096,64]", "S(0),R", "R,R");
@@ -104,7 +100,7 @@ TEST_CASE("any set of plans coalesces completely and never costs more") {
                            "P(sum),S(1)", "P(sum),P(sum)"};
   const char* shapes[] = {"bf16[64,48]", "f32[512,1024]", "bf16[7,5]"};
   for (int round = 0; round < 60; ++round) {
-    Tensors tensors{value_of(DeviceMesh::parse("dp=2,tp=4")), {}, {}};
+    Tensors tensors{value_of(DeviceMesh::parse("dp=2,tp=4")), {}};
     for (int t = 0; t < 6; ++t) {
       tensors.add(shapes[random() % 3], layouts[random() % 8],
                   layouts[random() % 5]);

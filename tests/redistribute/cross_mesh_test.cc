@@ -185,7 +185,7 @@ TEST_CASE("partials are reduced before they are sent, as scatters if cheaper") {
       value_of(TensorSpec::parse("bf16[4096,4096] S(0)", mesh_at("8", 8)));
   const CrossMeshPlan plan = planned(src, dst);
   REQUIRE(plan.before.steps.size() == 1);
-  CHECK(plan.before.steps[0].collective == CollectiveKind::kReduceScatter);
+  CHECK(plan.before.steps[0].kind == CollectiveKind::kReduceScatter);
   CHECK(plan.sent_layout == value_of(Layout::parse("S(0)")));
   CHECK(plan.transfers.size() == 8);
 }

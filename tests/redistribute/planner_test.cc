@@ -35,7 +35,7 @@ std::string path(const RedistributePlan& plan) {
   std::string out;
   for (const RedistributeStep& step : plan.steps) {
     if (out.empty()) out = to_string(step.src);
-    out += " -" + std::string(to_string(step.collective)) + "[";
+    out += " -" + std::string(to_string(step.kind)) + "[";
     for (const std::int32_t dim : step.mesh_dims) {
       if (out.back() != '[') out += ',';
       out += std::to_string(dim);
@@ -220,9 +220,10 @@ TEST_CASE("a plan draws its path") {
         "  S(0),R\n"
         "    | slice           tp         0 B        0.00 us\n"
         "  S(0),S(1)\n"
-        "    | all_gather      dp       4 MiB       23.62 us\n"
+        "    | all_gather      dp     4.0 MiB       23.62 us\n"
         "  R,S(1)\n"
-        "  2 steps, 4 MiB sent by the busiest rank, 23.62 us, peak 28 MiB\n");
+        "  2 steps, 4.0 MiB sent by the busiest rank, 23.62 us, peak 28.0 "
+        "MiB\n");
   CHECK(to_string(RedistributePlan{}, mesh) == "  nothing to do\n");
 }
 

@@ -282,11 +282,11 @@ class SimulatedRanks {
   Value made(const RedistributeStep& step, std::uint32_t dims, std::size_t rank,
              const std::vector<std::size_t>& group, std::int64_t element,
              std::vector<std::int64_t>& sent) {
-    if (step.collective == CollectiveKind::kSlice) {
+    if (step.kind == CollectiveKind::kSlice) {
       return made_locally(step, dims, rank, element);
     }
-    if (step.collective == CollectiveKind::kAllReduce ||
-        step.collective == CollectiveKind::kReduceScatter) {
+    if (step.kind == CollectiveKind::kAllReduce ||
+        step.kind == CollectiveKind::kReduceScatter) {
       for (const std::size_t other : group) {
         if (!locals_[other].contains(element)) {
           throw std::runtime_error("a term is missing in its group");

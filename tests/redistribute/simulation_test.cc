@@ -53,12 +53,12 @@ void simulate(const RedistributePlanner& planner, const Layout& from,
   for (const RedistributeStep& step : plan.steps) {
     REQUIRE(step.src == *at);
     at = &step.dst;
-    ++kinds[step.collective];
+    ++kinds[step.kind];
     ranks.run(step);
     // No rank sends more than its step says; where nothing is padded the
     // busiest sends just that.
-    const bool moves = step.collective == CollectiveKind::kPermute ||
-                       step.collective == CollectiveKind::kAllToAll;
+    const bool moves = step.kind == CollectiveKind::kPermute ||
+                       step.kind == CollectiveKind::kAllToAll;
     if (moves) {
       const std::int64_t sent = ranks.last_sent() * item_size(meta.dtype());
       CHECK(sent <= step.bytes_per_rank);
@@ -152,7 +152,7 @@ class StepProof {
   // Whether the step turns its source into its target.
   bool proves(const RedistributeStep& step, std::mt19937& random) {
     const auto [at, is_new] = right_.emplace(
-        std::tuple(step.src, step.dst, step.collective, step.mesh_dims), false);
+        std::tuple(step.src, step.dst, step.kind, step.mesh_dims), false);
     if (!is_new) return at->second;
     SimulatedRanks ranks(mesh_, meta_, step.src, random);
     ranks.run(step);

@@ -1,6 +1,6 @@
+#include "base/quantities.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
-#include "report/quantities.h"
 
 #include <doctest/doctest.h>
 
@@ -59,11 +59,19 @@ void add_layer(Plan& plan, int index, const char* layout) {
   const std::string name = std::to_string(index);
   PlannedCopy copy;
   copy.from = "w" + name;
+  copy.of = copy.from;
   copy.src = Layout::parse("S(0)").value();
   copy.dst = Layout::parse("R").value();
   copy.made_at = copy.freed_at = static_cast<std::int64_t>(plan.nodes.size());
   copy.reason = "mm" + name + " takes it as R";
-  copy.steps = {{CollectiveKind::kAllGather, {0}, 64, 5000}};
+  RedistributeStep gather;
+  gather.kind = CollectiveKind::kAllGather;
+  gather.mesh_dims = {0};
+  gather.bytes_per_rank = 64;
+  gather.nanoseconds = 5000;
+  gather.src = copy.src;
+  gather.dst = copy.dst;
+  copy.steps = {gather};
   PlannedNode node;
   node.name = "mm" + name;
   node.op = "aten.mm.default";

@@ -9,7 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <string>
 
 namespace shardprop {
 namespace {
@@ -54,7 +57,7 @@ TEST_CASE("what found no plan reads back too") {
 
 TEST_CASE("the keys of the contract are there") {
   const auto json = ordered_json::parse(plan_to_json(training_plan()));
-  CHECK(json["schema"] == "shardprop.plan/1");
+  CHECK(json["schema"] == "shardprop.plan/2");
   for (const char* key :
        {"graph", "mesh", "topology", "options", "status", "objective_us",
         "lower_bound_us", "gap", "solve_seconds", "unsupported", "guards",
@@ -119,9 +122,71 @@ TEST_CASE("plans that are malformed say where") {
         "$.objective_us");
 }
 
+TEST_CASE("what hangs together wrongly says where") {
+  const auto located = [](const std::function<void(ordered_json&)>& spoil) {
+    const auto plan = parse_plan_json(spoilt(spoil));
+    CHECK_CODE(plan, ErrorCode::kPlanFile);
+    return plan.error().location;
+  };
+  CHECK(located([](auto& j) { j["copies"][0]["of"] = 0; }) == "$.copies[0].of");
+  CHECK(located([](auto& j) {
+          j["copies"][0]["steps"][0]["src"] = {"R", "R"};
+        }) == "$.copies[0].steps");
+  CHECK(located([](auto& j) { j["copies"][0]["steps"].clear(); }) ==
+        "$.copies[0].steps");
+  CHECK(located([](auto& j) {
+          j["nodes"][0]["local_args"]["size"] = {1, 2, 3};
+        }) == "$.nodes[0].local_args.size");
+  CHECK(located([](auto& j) { j["outputs"][0]["kind"] = "gift"; }) ==
+        "$.outputs[0].kind");
+  CHECK(located([](auto& j) { j["values"]["net.w"]["role"] = "guest"; }) ==
+        "$.values.net.w.role");
+  CHECK(located([](auto& j) { j["nodes"].back()["inputs"].clear(); }) ==
+        "$.nodes[4]");
+  CHECK(located([](auto& j) { j["nodes"].push_back(j["nodes"][0]); }) ==
+        "$.nodes[5].phase");
+}
+
+TEST_CASE("the optimizer's step is written as nodes behind the graph's") {
+  const auto json = ordered_json::parse(plan_to_json(training_plan()));
+  CHECK(json["graph"]["ops"] == 4);
+  REQUIRE(json["nodes"].size() == 5);
+  const auto& node = json["nodes"][4];
+  CHECK(node["id"] == "adamw.net.w");
+  CHECK(node["op"] == "optimizer.adamw");
+  CHECK(node["phase"] == "optimizer");
+  CHECK(node["inputs"][0]["from"] == "gw");
+  CHECK(node["inputs"][1]["from"] == "net.w");
+  CHECK(json["outputs"].back()["from"] == "adamw.net.w");
+}
+
+TEST_CASE("a plan of schema 1 is read as what it says, never as proven") {
+  std::ifstream file("tests/data/plans/mlp_dynamic_schema1.json");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  REQUIRE(ordered_json::parse(text)["status"] == "optimal");
+  const Plan plan = value_of(parse_plan_json(text));
+  CHECK(plan.status == PlanStatus::kFeasible);
+  CHECK(plan.topology.name == "dgx-h100");
+  CHECK(plan.nodes.size() == 7);
+  REQUIRE(plan.copies.size() == 8);
+  CHECK(plan.copies[5].of == "up.weight");
+  CHECK(plan.copies[5].views.empty());
+  CHECK(plan.nodes[0].assignment.empty());
+}
+
+TEST_CASE("a value with many siblings is found without a walk") {
+  Plan plan = training_plan();
+  const PlannedValue value = plan.values.front();
+  for (int i = 0; i < 100'000; ++i) {
+    plan.values.push_back(value);
+    plan.values.back().name = "more." + std::to_string(i);
+  }
+  CHECK(value_of(parse_plan_json(plan_to_json(plan))) == plan);
+}
+
 TEST_CASE("a plan of another schema is not read") {
   CHECK_CODE(parse_plan_json(
-                 spoilt([](auto& j) { j["schema"] = "shardprop.plan/2"; })),
+                 spoilt([](auto& j) { j["schema"] = "shardprop.plan/3"; })),
              ErrorCode::kPlanSchemaVersion);
 }
 

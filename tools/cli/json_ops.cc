@@ -1,6 +1,7 @@
 #include "cli/json_ops.h"
 
 #include "base/try.h"
+#include "report/local_run_json.h"
 
 #include <shardprop/strategy/op_cost.h>
 
@@ -147,37 +148,6 @@ Result<DeviceMesh> parse_mesh(const Json& json) {
   return DeviceMesh::parse(text);
 }
 
-Json argument_json(const Argument& argument) {
-  return std::visit(
-      [](const auto& value) -> Json {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, NoneArg> ||
-                      std::is_same_v<T, TensorArg> ||
-                      std::is_same_v<T, std::vector<TensorArg>>) {
-          return nullptr;
-        } else if constexpr (std::is_same_v<T, DType>) {
-          return to_string(value);
-        } else if constexpr (std::is_same_v<T, NamedArg>) {
-          return value.name;
-        } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-          return {{"real", value.real()}, {"imag", value.imag()}};
-        } else if constexpr (std::is_same_v<T, double>) {
-          if (std::isnan(value)) return "NaN";
-          if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-          return value;
-        } else {
-          return value;
-        }
-      },
-      argument);
-}
-
-Json ref_json(const LocalRef& ref) {
-  if (ref.step >= 0) return {{"step", ref.step}, {"result", ref.index}};
-  if (ref.index == TensorArg::kNone) return nullptr;
-  return {{"input", ref.index}};
-}
-
 Json names_of(const DimIndices& mesh_dims, const DeviceMesh& mesh) {
   Json names = Json::array();
   for (const std::int32_t dim : mesh_dims) names.push_back(mesh.name(dim));
@@ -219,56 +189,6 @@ Json short_values_json(const RankArgument& argument) {
   const DimIndices dims = argument.mesh_dims();
   return {{"mesh_dims", names_of(dims, argument.mesh())},
           {"values", values_json(argument, dims)}};
-}
-
-Json per_rank(const LocalContext& context, const std::vector<RankScalar>& list,
-              bool is_list) {
-  return {{"per_rank",
-           short_values_json(RankArgument({}, is_list, list, context))}};
-}
-
-Json value_json(const LocalOp::Value& value, const LocalContext& context) {
-  return std::visit(
-      [&](const auto& held) -> Json {
-        using T = std::decay_t<decltype(held)>;
-        if constexpr (std::is_same_v<T, Argument>) {
-          return argument_json(held);
-        } else if constexpr (std::is_same_v<T, LocalRef>) {
-          return ref_json(held);
-        } else if constexpr (std::is_same_v<T, std::vector<LocalRef>>) {
-          Json list = Json::array();
-          for (const LocalRef& ref : held) list.push_back(ref_json(ref));
-          return list;
-        } else if constexpr (std::is_same_v<T, RankScalar>) {
-          return per_rank(context, {held}, false);
-        } else {
-          return per_rank(context, held, true);
-        }
-      },
-      value);
-}
-
-Json program_json(const LocalProgram& program, const LocalContext& context) {
-  Json steps = Json::array();
-  for (const LocalStep& step : program.steps) {
-    if (const auto* op = std::get_if<LocalOp>(&step)) {
-      Json args = Json::object();
-      for (const auto& [name, value] : op->args) {
-        args[name] = value_json(value, context);
-      }
-      steps.push_back({{"op", op->name}, {"args", std::move(args)}});
-    } else {
-      const auto& collective = std::get<LocalCollective>(step);
-      Json json = {{"collective", to_string(collective.kind)}};
-      if (collective.op) json["reduce_op"] = to_string(*collective.op);
-      json["mesh_dims"] = names_of(collective.mesh_dims, context.mesh);
-      json["value"] = ref_json(collective.value);
-      steps.push_back(std::move(json));
-    }
-  }
-  Json outputs = Json::array();
-  for (const LocalRef& ref : program.outputs) outputs.push_back(ref_json(ref));
-  return {{"steps", std::move(steps)}, {"outputs", std::move(outputs)}};
 }
 
 }  // namespace
@@ -371,22 +291,18 @@ Json strategy_json(const LocalContext& context, const Topology& topology) {
   };
   out["outputs"] = layouts_json(context.strategy.outputs);
   out["inputs"] = layouts_json(context.strategy.inputs);
-  out["local_args"] = Json::object();
-  if (!needs_program(context)) {
-    for (const RankArgument& argument : rank_arguments(context)) {
-      out["local_args"][argument.name()] = short_values_json(argument);
-    }
-  }
+  const LocalRun run = local_run(context);
+  out["local_args"] = local_args_json<Json>(run, context.mesh);
   out["inside"] = Json::array();
-  for (const InsideStep& step : collectives_inside(context, topology)) {
+  for (const CollectiveStep& step : collectives_inside(context, topology)) {
     out["inside"].push_back(
-        {{"collective", to_string(step.collective)},
-         {"mesh_dims", names_of(step.mesh_dims, context.mesh)},
+        {{"collective", to_string(step.kind)},
+         {"mesh_dims", dim_names_json<Json>(step.mesh_dims, context.mesh)},
          {"bytes_per_rank", step.bytes_per_rank},
          {"us", microseconds(step.nanoseconds)}});
   }
-  if (needs_program(context)) {
-    out["local_program"] = program_json(local_program(context), context);
+  if (run.program) {
+    out["local_program"] = local_program_json<Json>(*run.program, context.mesh);
   }
   return out;
 }

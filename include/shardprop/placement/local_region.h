@@ -78,6 +78,11 @@ Dims local_shape(const Layout& layout, const DeviceMesh& mesh,
 Dims max_local_shape(const Layout& layout, const DeviceMesh& mesh,
                      std::span<const std::int64_t> shape);
 Dims max_local_shape(const TensorSpec& spec);
+// Elements and bytes of the largest local tensor.
+std::int64_t max_local_elements(const Layout& layout, const DeviceMesh& mesh,
+                                std::span<const std::int64_t> shape);
+std::int64_t max_local_bytes(const Layout& layout, const DeviceMesh& mesh,
+                             const TensorMeta& meta);
 std::int64_t max_local_bytes(const TensorSpec& spec);
 
 // Whether every rank holds equally much of every dim: no padding, and no empty

@@ -9,20 +9,31 @@
 //   mm_1: x S(0),R  w R,S(1)  ->  S(0),S(1)       on dp=2,tp=4
 //   copy 0: w  S(0),S(1) -> R,S(1)   all_gather over dp, made before node 17
 //
+// It says how to run itself, in this order: before node i, the copies with
+// `made_at` i; node i, on its inputs, by its local run; copies with `freed_at`
+// i are dropped. Behind the nodes come the updates, counted on with them: the
+// optimizer's step, parameter by parameter.
+//
 // Invariants of a plan with a status of optimal or feasible:
 //   * every input of every node is laid out as its value is made, or as one of
 //     the copies, which the input then names;
 //   * each copy stands once, whoever shares it, and totals count it once; a
 //     value may be copied to the same layout again later, when the first such
 //     copy has been dropped;
+//   * copies are in the order in which they are made, what they are made of is
+//     there by then, and they are there by the time any node takes them;
 //   * objective = compute + communication - hidden.
 // Others hold no choices: nodes, copies, values and outputs are empty.
 #pragma once
 
-#include <shardprop/graph/node.h>
+#include <shardprop/graph/graph.h>
 #include <shardprop/mesh/collective_kind.h>
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/plan/local_run.h>
+#include <shardprop/redistribute/redistribute_plan.h>
+#include <shardprop/solver/solve.h>
 
 #include <array>
 #include <cstddef>
@@ -35,14 +46,14 @@
 
 namespace shardprop {
 
-enum class PlanStatus : std::uint8_t {
-  kOptimal,     // proven: no assignment over the named space costs less
-  kFeasible,    // a plan, within `gap` of the best
-  kInfeasible,  // proven: there is none
-  kUnknown,     // none was found
-};
-std::string_view to_string(PlanStatus status);  // "optimal", ...
+// Of the plan over the named space: kOptimal, no assignment costs less;
+// kFeasible, within `gap` of the best; kInfeasible, proven; kUnknown.
+using PlanStatus = solver::Status;
 std::optional<PlanStatus> parse_plan_status(std::string_view text);
+
+// "user", "loss", "gradient", "update".
+std::string_view to_string(OutputKind kind);
+std::optional<OutputKind> parse_output_kind(std::string_view text);
 
 // A tensor of the plan: whole shape, and how it is laid out.
 struct PlannedTensor {
@@ -54,8 +65,8 @@ struct PlannedTensor {
 
 // A parameter, buffer, constant or user input.
 struct PlannedValue {
-  std::string name;  // its own: model.embed.weight
-  std::string role;  // "parameter", "buffer", "constant", "user_input"
+  std::string name;                        // its own: model.embed.weight
+  ValueRole role = ValueRole::kUserInput;  // of an input
   PlannedTensor tensor;
   // Of parameters with an optimizer: how its state and the gradient lie, where
   // that is not as the parameter does.
@@ -63,26 +74,25 @@ struct PlannedValue {
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
-// One collective, of a redistribution or inside an operator.
-struct PlannedStep {
-  CollectiveKind collective = CollectiveKind::kSlice;
-  DimIndices mesh_dims;
-  std::int64_t bytes_per_rank = 0;
-  std::int64_t nanoseconds = 0;
-  friend bool operator==(const PlannedStep&, const PlannedStep&) = default;
-};
-
-// A value in a second layout, shared by all that want it so.
+// A value in a second layout, shared by all that want it so. It is made of a
+// value as that was made, or of another copy, seen through views of both:
+//
+//   of mm_1 R -> [view_2 [permute_3]] -> permute_3  R -> S(1)   by a slice
+//
+// Without steps it is what it is made of, seen as another value.
 struct PlannedCopy {
-  std::string from;
-  Layout src;
+  std::string from;  // the value that this is a copy of
+  Layout src;        // of `from`, as it is redistributed
   Layout dst;
-  // The copy it is made from, of the same value; from the value as it is made
-  // if empty. Or a copy of another value that shares the storage: then this one
-  // is that same data, seen as `from`; src is dst and it takes no steps.
+  // The copy that it is made of; empty: the value `of` as it was made.
   std::optional<std::size_t> source;
+  std::string of;  // that value, or the one that `source` is a copy of
+  // Nodes of views that lead from `of` to `from`: first some to be taken back
+  // (from their result to their operand), then some to be applied.
+  std::vector<std::string> undone;
+  std::vector<std::string> views;
   // Made before the node of this index runs, dropped after that one; the
-  // number of nodes stands for the end of the program.
+  // number of nodes and updates stands for the end of the program.
   std::int64_t made_at = 0;
   std::int64_t freed_at = 0;
   std::string reason;
@@ -90,7 +100,7 @@ struct PlannedCopy {
   // alone, would cost more; empty when no user has another choice.
   std::optional<std::int64_t> alternative_nanoseconds;
   std::int64_t hidden_nanoseconds = 0;  // of its steps, behind compute
-  std::vector<PlannedStep> steps;
+  std::vector<RedistributeStep> steps;
 
   std::int64_t nanoseconds() const;
   friend bool operator==(const PlannedCopy&, const PlannedCopy&) = default;
@@ -117,7 +127,14 @@ struct PlannedNode {
   std::string source;  // model.py:53; empty where none is recorded
   Phase phase = Phase::kForward;
   std::int64_t compute_nanoseconds = 0;
-  std::vector<PlannedStep> inside;
+  // The strategy: what each mesh dim is given to (op_strategy.h). Empty for
+  // assertions, and in plans of schema 1.
+  Assignment assignment;
+  LocalRun local;
+  // Draws random numbers: an element's are those of its index in the whole
+  // tensor, whoever holds it.
+  bool is_random = false;
+  std::vector<CollectiveStep> inside;  // of its local program, in order
   std::vector<PlannedResult> outputs;
   std::vector<PlannedInput> inputs;
   friend bool operator==(const PlannedNode&, const PlannedNode&) = default;
@@ -125,16 +142,22 @@ struct PlannedNode {
 
 // What the program hands back, in the layout it is handed back in.
 struct PlannedOutput {
-  std::string kind;    // "user", "loss", "gradient", "update"
+  OutputKind kind = OutputKind::kUser;
   std::string target;  // gradients and updates: of which input
   PlannedInput value;
   friend bool operator==(const PlannedOutput&, const PlannedOutput&) = default;
 };
 
-struct PlannedGuard {
-  std::string condition;
-  std::string origin;
-  friend bool operator==(const PlannedGuard&, const PlannedGuard&) = default;
+// The optimizer's step for one parameter, in the layout of its state.
+struct PlannedUpdate {
+  std::string op;  // optimizer.adamw
+  std::string parameter;
+  std::string module_path;  // of the first node that takes the parameter
+  std::int64_t compute_nanoseconds = 0;
+  std::optional<PlannedInput> gradient;  // in the layout of the state
+  PlannedInput value;                    // the parameter before, likewise
+  PlannedResult result;                  // and after
+  friend bool operator==(const PlannedUpdate&, const PlannedUpdate&) = default;
 };
 
 // An operator without a strategy, run replicated.
@@ -167,8 +190,13 @@ struct PlanMemory {
   // fits the limit.
   std::int64_t peak_bytes = 0;
   std::int64_t peak_at = 0;  // index of the node that runs then
+  // What is held at the peak, by kind; 0 without a plan, but for the first two.
   std::int64_t parameter_bytes = 0;
   std::int64_t optimizer_bytes = 0;
+  std::int64_t gradient_bytes = 0;    // handed back, from their making on
+  std::int64_t activation_bytes = 0;  // whatever else nodes make, and inputs
+  std::int64_t gathered_bytes = 0;    // copies, and what moving them takes
+  std::int64_t buffer_bytes = 0;      // of the program: buffers and constants
   std::optional<std::int64_t> limit_bytes;
   friend bool operator==(const PlanMemory&, const PlanMemory&) = default;
 };
@@ -188,7 +216,7 @@ struct Plan {
   std::string graph_hash;  // 16 hex digits
   std::size_t graph_ops = 0;
   DeviceMesh mesh;
-  std::string topology;
+  Topology topology;
   // Name and value of every option that shaped the plan, pins included.
   std::vector<std::pair<std::string, std::string>> options;
 
@@ -199,13 +227,14 @@ struct Plan {
   PlanClash clash;
 
   std::vector<UnsupportedOp> unsupported;
-  std::vector<PlannedGuard> guards;
+  std::vector<Guard> guards;
   PlanMemory memory;
   PlanSummary summary;
-  std::int64_t optimizer_nanoseconds = 0;  // its step; part of the compute
+  std::int64_t optimizer_nanoseconds = 0;  // its steps; part of the compute
   std::vector<PlannedValue> values;
   std::vector<PlannedCopy> copies;
   std::vector<PlannedNode> nodes;
+  std::vector<PlannedUpdate> updates;  // with an optimizer; counted after nodes
   std::vector<PlannedOutput> outputs;
 
   // Whether there is one to run.

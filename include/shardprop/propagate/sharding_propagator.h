@@ -30,7 +30,7 @@ struct Propagation {
   std::vector<Layout> inputs;   // what each operand must be laid out as
   std::vector<Layout> outputs;  // what comes out
   std::vector<RankArgument> rank_arguments;
-  std::vector<InsideStep> inside;
+  std::vector<CollectiveStep> inside;
   std::int64_t redistribute_nanoseconds = 0;
   std::int64_t inside_nanoseconds = 0;
   std::int64_t compute_nanoseconds = 0;

@@ -4,11 +4,10 @@
 //   S(0) -> R on tp, four weights of 2 MiB: 4 x 30 us  ->  1 launch, 33 us
 //
 // A pass behind the planner: no plan's steps or their order change. Reductions
-// join only where op and dtype agree.
+// join only where reduce op and dtype agree.
 #pragma once
 
 #include <shardprop/mesh/topology.h>
-#include <shardprop/placement/dtype.h>
 #include <shardprop/redistribute/redistribute_plan.h>
 
 #include <cstddef>
@@ -18,22 +17,16 @@
 
 namespace shardprop {
 
-struct CoalesceInput {
-  const RedistributePlan* plan;
-  DType dtype;
-};
-
 struct CoalescedLaunch {
   struct Member {
-    std::size_t tensor;  // index into the inputs
+    std::size_t tensor;  // index into the plans
     std::size_t step;    // index into its plan
     friend bool operator==(const Member&, const Member&) = default;
   };
-  CollectiveKind collective = CollectiveKind::kSlice;
-  DimIndices mesh_dims;
+  // Messages and bytes summed over the members; `dtype` is that of the first,
+  // and of all where it reduces.
+  CollectiveStep step;
   std::vector<Member> members;
-  std::int64_t bytes_per_rank = 0;
-  std::int64_t nanoseconds = 0;
 };
 
 struct CoalescedPlan {
@@ -43,7 +36,7 @@ struct CoalescedPlan {
 };
 
 // Preconditions: the plans are for `mesh` and were priced on `topology`.
-CoalescedPlan coalesce(std::span<const CoalesceInput> inputs,
+CoalescedPlan coalesce(std::span<const RedistributePlan* const> plans,
                        const DeviceMesh& mesh, const Topology& topology);
 
 }  // namespace shardprop

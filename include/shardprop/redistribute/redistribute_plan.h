@@ -10,10 +10,9 @@
 //     R,S(1)
 #pragma once
 
-#include <shardprop/base/inline_vector.h>
-#include <shardprop/mesh/collective_kind.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/redistribute/collective_step.h>
 
 #include <cstdint>
 #include <string>
@@ -21,9 +20,8 @@
 
 namespace shardprop {
 
-// One collective, run at once by every group over `mesh_dims`.
-//
-// What it does is said by `src` and `dst`, which differ in `mesh_dims` only:
+// A collective of a redistribution. What it does is said by `src` and `dst`,
+// which differ in `mesh_dims` only:
 //
 //   all_gather       S -> R, the last cuts of their tensor dims
 //   reduce_scatter   P -> S, cutting last
@@ -35,13 +33,9 @@ namespace shardprop {
 //                    matters), P(sum) <-> P(avg) (scaled by the group's size)
 //
 // Mesh dims of size 1 change for free, inside whatever step comes first.
-struct RedistributeStep {
-  CollectiveKind collective = CollectiveKind::kSlice;
-  DimIndices mesh_dims;  // ascending
+struct RedistributeStep : CollectiveStep {
   Layout src;
   Layout dst;
-  std::int64_t bytes_per_rank = 0;  // the most any rank sends, padding included
-  std::int64_t nanoseconds = 0;
   // Source of the plan, input, output and staging together, largest rank.
   std::int64_t peak_bytes = 0;
 

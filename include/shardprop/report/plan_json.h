@@ -1,4 +1,4 @@
-// A Plan as JSON, in the stable form `shardprop.plan/1`, and back.
+// A Plan as JSON, in the stable form `shardprop.plan/2`, and back.
 //
 //   parse_plan_json(plan_to_json(plan)) == plan
 //
@@ -14,13 +14,21 @@
 
 namespace shardprop {
 
-inline constexpr std::string_view kPlanSchema = "shardprop.plan/1";
+inline constexpr std::string_view kPlanSchema = "shardprop.plan/2";
+inline constexpr std::string_view kFirstPlanSchema = "shardprop.plan/1";
+// The phase of the optimizer's nodes, which stand behind the graph's.
+inline constexpr std::string_view kUpdatePhase = "optimizer";
 
 // Ends in a newline.
 std::string plan_to_json(const Plan& plan);
 
 // Everything a plan says is checked against itself: indices, layouts against
 // the mesh, totals against what they sum.
+//
+// Schema 1 is read as what the file says: it lacks local runs, the layouts
+// between the steps of a copy, the views behind copies, the optimizer's nodes
+// and the topology's figures, and is never called optimal.
+//
 // Errors: kPlanFile, with the JSON path; kPlanSchemaVersion.
 Result<Plan> parse_plan_json(std::string_view text);
 

@@ -32,6 +32,7 @@ struct LocalCollective {
   LocalRef value;
   std::optional<ReduceOp> op;  // where it reduces
   DimIndices mesh_dims;
+  DType dtype = DType::kF32;
   std::int64_t bytes = 0;  // of the largest local value
 };
 
@@ -46,7 +47,7 @@ struct LocalProgram {
               std::vector<std::pair<std::string, LocalOp::Value>> args);
   LocalRef collective(CollectiveKind kind, LocalRef value,
                       std::optional<ReduceOp> op, DimIndices mesh_dims,
-                      std::int64_t bytes);
+                      DType dtype, std::int64_t bytes);
 };
 
 }  // namespace shardprop

@@ -6,9 +6,8 @@
 //     compute_nanoseconds(context, topology)    // 199 us of arithmetic
 #pragma once
 
-#include <shardprop/base/inline_vector.h>
-#include <shardprop/mesh/collective_kind.h>
 #include <shardprop/mesh/topology.h>
+#include <shardprop/redistribute/collective_step.h>
 #include <shardprop/strategy/local_context.h>
 
 #include <cstdint>
@@ -16,16 +15,9 @@
 
 namespace shardprop {
 
-struct InsideStep {
-  CollectiveKind collective = CollectiveKind::kAllReduce;
-  DimIndices mesh_dims;
-  std::int64_t bytes_per_rank = 0;
-  std::int64_t nanoseconds = 0;
-};
-
 // The collectives of the local program, in order.
-std::vector<InsideStep> collectives_inside(const LocalContext& context,
-                                           const Topology& topology);
+std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
+                                               const Topology& topology);
 
 // Time of the kernels. Operands are counted at the size of the largest local
 // tensor; views are free.

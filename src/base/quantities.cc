@@ -1,4 +1,4 @@
-#include "report/quantities.h"
+#include "base/quantities.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,25 @@
+// UpdateCost: what one step of an optimizer does to each element of a trained
+// parameter, for the roofline of topology.h. One fused kernel, in f32
+// arithmetic; the learning rate and the bias corrections are scalars.
+//
+//   sgd    p -= lr g                         reads p, g; writes p
+//          2 flops: one product, one difference
+//   adamw  p -= lr wd p                      2
+//          m  = b1 m + (1 - b1) g            3
+//          v  = b2 v + (1 - b2) g g          4
+//          d  = sqrt(v / c2) + eps           3
+//          p -= (lr / c1) m / d              3
+//          reads p, g, m, v; writes p, m, v
+#pragma once
+
+namespace shardprop {
+
+struct UpdateCost {
+  double passes = 0;  // over a tensor of the parameter's size, read or written
+  double flops = 0;   // per element
+};
+
+inline constexpr UpdateCost kSgdUpdate{.passes = 3, .flops = 2};
+inline constexpr UpdateCost kAdamWUpdate{.passes = 7, .flops = 15};
+
+}  // namespace shardprop

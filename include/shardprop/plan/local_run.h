@@ -1,0 +1,99 @@
+// LocalRun: what each rank runs for one node of a plan, where that is not the
+// operator on the local tensors as it stands. Plain data, worked out for the
+// mesh, that needs neither graph nor rules.
+//
+//   view f32[4,6,8] S(0) -> f32[24,8] S(0) on [2]:
+//     arguments  size: [12,8] on every rank
+//   softmax over a sharded dim:
+//     program    amax, all_reduce max, sub, exp, sum, all_reduce sum, div
+#pragma once
+
+#include <shardprop/base/inline_vector.h>
+#include <shardprop/mesh/collective_kind.h>
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/placement.h>
+#include <shardprop/strategy/local_context.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace shardprop {
+
+// Whole numbers that differ on the ranks: a table over the mesh dims that they
+// depend on, which are the fewest that do.
+class RankValues {
+ public:
+  RankValues() = default;
+  // `rows` over the coordinates on `mesh_dims` (ascending), the last fastest;
+  // each holds one number unless `is_list`. Mesh dims on which nothing depends
+  // are left out.
+  RankValues(const DeviceMesh& mesh, DimIndices mesh_dims, bool is_list,
+             std::vector<std::vector<std::int64_t>> rows);
+
+  bool is_list() const { return is_list_; }
+  const DimIndices& mesh_dims() const { return mesh_dims_; }
+  const std::vector<std::int64_t>& at(const Coordinate& rank) const;
+
+  friend bool operator==(const RankValues&, const RankValues&) = default;
+
+ private:
+  bool is_list_ = false;
+  DimIndices mesh_dims_;
+  InlineVector<std::int64_t, 5> sizes_;  // of these mesh dims
+  std::vector<std::vector<std::int64_t>> rows_;
+};
+
+// An argument of the operator that each rank has its own of.
+struct LocalRunArgument {
+  std::string name;
+  RankValues values;
+  friend bool operator==(const LocalRunArgument&,
+                         const LocalRunArgument&) = default;
+};
+
+// A scalar as it is written: dtypes and names as text, complex numbers as two,
+// numbers that are not finite as "NaN", "Infinity", "-Infinity".
+using LocalScalar = std::variant<std::monostate, bool, std::int64_t, double,
+                                 std::pair<double, double>, std::string>;
+using LocalRunValue = std::variant<LocalScalar, std::vector<LocalScalar>,
+                                   LocalRef, std::vector<LocalRef>, RankValues>;
+
+struct LocalRunOp {
+  std::string name;  // aten.mm.default
+  std::vector<std::pair<std::string, LocalRunValue>> args;
+  friend bool operator==(const LocalRunOp&, const LocalRunOp&) = default;
+};
+
+// The i-th of a program is the i-th of the node's collectives `inside`.
+struct LocalRunCollective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::optional<ReduceOp> reduce_op;
+  DimIndices mesh_dims;
+  LocalRef value;
+  friend bool operator==(const LocalRunCollective&,
+                         const LocalRunCollective&) = default;
+};
+
+struct LocalRunProgram {
+  std::vector<std::variant<LocalRunOp, LocalRunCollective>> steps;
+  std::vector<LocalRef> outputs;
+  friend bool operator==(const LocalRunProgram&,
+                         const LocalRunProgram&) = default;
+};
+
+struct LocalRun {
+  std::vector<LocalRunArgument> arguments;  // empty beside a program
+  std::optional<LocalRunProgram> program;
+
+  // The operator runs as it stands.
+  bool empty() const { return arguments.empty() && !program; }
+  friend bool operator==(const LocalRun&, const LocalRun&) = default;
+};
+
+LocalRun local_run(const LocalContext& context);
+
+}  // namespace shardprop
