@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace shardprop {
 namespace {
@@ -96,8 +97,10 @@ std::span<const TopologyField> topology_fields() { return kFields; }
 Result<void> check_topology(const Topology& topology) {
   const auto refuse = [&](std::string_view key, double value,
                           const char* wanted) {
+    std::ostringstream figure;
+    figure << value;
     return fail(Error{ErrorCode::kTopologyFigure,
-                      "`" + std::string(key) + "` is " + std::to_string(value),
+                      "`" + std::string(key) + "` is " + figure.str(),
                       topology.name,
                       {},
                       std::string(wanted)});

@@ -1,7 +1,7 @@
 #include <shardprop/ops/op_registry.h>
 
-#include "base/edit_distance.h"
 #include "base/try.h"
+#include "ops/suggest_operator.h"
 
 #include <algorithm>
 #include <map>
@@ -145,19 +145,7 @@ std::vector<std::string> OpRegistry::names() const {
 }
 
 std::string OpRegistry::suggest(std::string_view unknown) const {
-  const std::string wanted = canonical(unknown);
-  const std::vector<std::string> all = names();
-  // Overloads of the same operator are what most people meant.
-  const std::string packet = wanted.substr(0, wanted.rfind('.') + 1);
-  std::string overloads;
-  for (const std::string& name : all) {
-    if (packet.size() > 1 && name.compare(0, packet.size(), packet) == 0) {
-      overloads += (overloads.empty() ? "`" : ", `") + name + '`';
-    }
-  }
-  if (!overloads.empty()) return "its overloads are " + overloads;
-  const std::vector<std::string_view> views(all.begin(), all.end());
-  return did_you_mean(wanted, views);
+  return suggest_operator(canonical(unknown), names());
 }
 
 std::string_view torch_release() {

@@ -1,6 +1,5 @@
 #include <shardprop/strategy/rule_book.h>
 
-#include "base/edit_distance.h"
 #include "base/try.h"
 #include "strategy/rules/families.h"
 
@@ -63,14 +62,13 @@ std::shared_ptr<const FunctionSchema> functional_base(
   return nullptr;
 }
 
-auto no_strategy(const OpSchema& op, const RuleBook& book) {
-  std::vector<std::string_view> names;
-  for (const auto& [name, entry] : book.entries()) names.push_back(name);
+auto no_strategy(const OpSchema& op) {
   return fail(Error{ErrorCode::kNoStrategy,
                     "no sharding rule for `" + op.name() + "`",
                     {},
                     {"declared as " + to_string(*op.function)},
-                    did_you_mean(op.name(), names)});
+                    "the operator is known, a rule for it is not; "
+                    "`shardprop ops` lists those with a rule"});
 }
 
 // What an out argument or a written tensor shares with the result it becomes.
@@ -175,7 +173,7 @@ Result<FactorMap> factor_map(const OpSchema& op, const RuleBook& book,
   if (auto base = functional_base(*op.function, book, registry)) {
     return located(derived_map(op, std::move(base), book));
   }
-  return no_strategy(op, book);
+  return no_strategy(op);
 }
 
 }  // namespace shardprop

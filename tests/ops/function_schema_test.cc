@@ -165,6 +165,10 @@ TEST_CASE("an unknown name is answered with the nearest") {
   const OpRegistry registry;
   CHECK(registry.suggest("aten.sofmax.int") ==
         "did you mean `aten.softmax.int`?");
+  CHECK(registry.suggest("aten.frobnicate.default") ==
+        "`shardprop ops` lists operators");
+  CHECK(registry.suggest("mm") == "did you mean `aten.mm.default`?");
+  CHECK(registry.suggest("aten.relo") == "did you mean `aten.relu.default`?");
   CHECK(registry.suggest("aten.mm.Tensor") ==
         "its overloads are `aten.mm.default`, `aten.mm.dtype`, "
         "`aten.mm.dtype_out`, `aten.mm.out`");
