@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
+#include "io/json_tree.h"
 #include "report/json_cursor.h"
 
 #include <cmath>
@@ -21,6 +22,7 @@ class Reader {
     plan_.topology = root_["topology"].text();
     read_options(root_["options"]);
     read_status();
+    if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
     plan_.solve_seconds = root_["solve_seconds"].number();
     if (root_.has("clash")) read_clash(root_["clash"]);
     for (const JsonCursor& op : root_["unsupported"].elements()) {
@@ -264,27 +266,32 @@ class Reader {
 }  // namespace
 
 Result<Plan> parse_plan_json(std::string_view text) {
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (json.is_discarded()) {
-    return fail(ErrorCode::kPlanFile, "the plan is no JSON",
-                "save one with --format json -o FILE");
+  const auto malformed = [](std::string why, std::string path) {
+    return Error{ErrorCode::kPlanFile,
+                 "the plan is malformed: " + std::move(why),
+                 std::move(path),
+                 {},
+                 "save it again with --format json -o FILE"};
+  };
+  const auto json = parse_json_tree(text);
+  if (!json) {
+    Error error = malformed(json.error().message, json.error().location);
+    error.notes = json.error().notes;
+    return fail(std::move(error));
   }
-  std::optional<JsonCursor::Problem> problem;
-  const JsonCursor root(json, problem);
+  JsonCursor::Reading reading;
+  const JsonCursor root(*json, reading);
   const std::string schema = root["schema"].text();
-  if (!problem && schema != kPlanSchema) {
+  if (!reading.problem && schema != kPlanSchema) {
     return fail(ErrorCode::kPlanSchemaVersion,
-                "the plan is of schema `" + schema + "`, not `" +
+                "the plan is of schema `" + schema.substr(0, 80) + "`, not `" +
                     std::string(kPlanSchema) + "`",
                 "make it again with this version");
   }
   Plan plan = Reader(root).read();
-  if (problem) {
-    return fail(Error{ErrorCode::kPlanFile,
-                      "the plan is malformed: " + problem->message,
-                      "$" + problem->path,
-                      {},
-                      "save it again with --format json -o FILE"});
+  root.refuse_unread();
+  if (const auto& problem = reading.problem) {
+    return fail(malformed(problem->message, "$" + problem->path));
   }
   return plan;
 }

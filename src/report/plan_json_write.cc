@@ -198,7 +198,9 @@ class Writer {
 }  // namespace
 
 std::string plan_to_json(const Plan& plan) {
-  return Writer(plan).document().dump(1) + "\n";
+  return Writer(plan).document().dump(1, ' ', false,
+                                      Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace shardprop

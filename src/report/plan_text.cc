@@ -2,6 +2,7 @@
 
 #include "report/module_tree.h"
 #include "report/name_folding.h"
+#include "report/printable_plan.h"
 #include "report/quantities.h"
 
 #include <fmt/format.h>
@@ -57,7 +58,7 @@ class Printer {
     const std::string status(to_string(plan_.status));
     const PlanMemory& memory = plan_.memory;
     if (plan_.status != PlanStatus::kInfeasible) {
-      line("{}: no plan found{}{}", status,
+      line("{}: the search ended before it found a plan{}{}", status,
            memory.limit_bytes
                ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
                : std::string(),
@@ -288,6 +289,8 @@ class Printer {
 
 }  // namespace
 
-std::string plan_to_text(const Plan& plan) { return Printer(plan).print(); }
+std::string plan_to_text(const Plan& plan) {
+  return Printer(printable(plan)).print();
+}
 
 }  // namespace shardprop
