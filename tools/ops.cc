@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include "base/printable.h"
 #include "base/try.h"
 
 #include <shardprop/io/load_graph.h>
@@ -100,6 +101,7 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
   const RuleBook rules;
   LoadOptions load;
   load.max_input_bytes = *max_input;
+  load.program = arguments.get("--program");
   SP_ASSIGN(const Graph graph,
             load_graph(arguments.get("--supported"), registry, load));
   const auto used = usage_of(graph, rules, registry);
@@ -117,10 +119,10 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
     console.data << list.dump(1) << '\n';
   } else {
     for (const auto& [op, usage] : used) {
-      console.data << fmt::format("{:>6}  {:<4} {}{}{}\n", usage.count,
-                                  usage.why_not.empty() ? "yes" : "NO", op,
-                                  usage.why_not.empty() ? "" : "   # ",
-                                  usage.why_not);
+      console.data << fmt::format(
+          "{:>6}  {:<4} {}{}{}\n", usage.count,
+          usage.why_not.empty() ? "yes" : "NO", printable(op),
+          usage.why_not.empty() ? "" : "   # ", printable(usage.why_not));
     }
     console.data << fmt::format(
         "{} operators in {} nodes, {}\n", used.size(), graph.nodes().size(),
@@ -148,6 +150,9 @@ Command ops_command() {
                    .value = "GRAPH",
                    .help = "what this graph uses, how often, and whether "
                            "it has strategies; exit 4 if anything has none"},
+                  {.name = "--program",
+                   .value = "NAME",
+                   .help = "which one of a .pt2 that holds several"},
                   {.name = "--max-input",
                    .value = "BYTES",
                    .help = "most to read, after decompression",

@@ -1,6 +1,8 @@
 #include "base/parse_int.h"
+#include "base/printable.h"
 #include "base/try.h"
 #include "commands.h"
+#include "io/input_file.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/mesh/topology.h>
@@ -9,8 +11,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -64,6 +64,9 @@ void print_json(Console& console) {
   console.data << list.dump(1) << '\n';
 }
 
+// Far longer than any table of measurements.
+constexpr std::int64_t kMostTable = std::int64_t{64} << 20;
+
 struct FitRequest {
   CollectiveKind collective;
   GroupPlace place;
@@ -79,17 +82,19 @@ Result<FitRequest> parse_fit(const std::string& text) {
     const auto kind = parse_collective_kind(text.substr(0, colon));
     const auto ranks = parse_int(text.substr(colon + 1, cross - colon - 1));
     const auto nodes = parse_int(text.substr(cross + 1, equals - cross - 1));
-    if (kind && ranks && nodes && *ranks > 0 && *nodes > 0) {
+    if (kind && ranks && nodes && *ranks > 0 && *nodes > 0 &&
+        *ranks <= kMaxMeshRanks / *nodes) {
       return FitRequest{
           *kind, {*ranks * *nodes, *ranks, *nodes}, text.substr(equals + 1)};
     }
   }
   return fail(Error{ErrorCode::kInvalidArgument,
-                    "`" + text + "` says of no table what it measures",
+                    "`" + text + "` does not say what a table measures",
                     "--fit",
                     {},
                     "write all_gather:8x2=table.txt: collective, ranks a "
-                    "node, nodes and file"});
+                    "node, nodes and file; at most " +
+                        std::to_string(kMaxMeshRanks) + " ranks"});
 }
 
 // The base with fitted lines for every place that was measured.
@@ -98,16 +103,8 @@ Result<int> run_fit(const Arguments& arguments, Console& console) {
   topology.name = "fitted-" + topology.name;
   for (const std::string& text : arguments.all("--fit")) {
     SP_ASSIGN(const FitRequest request, parse_fit(text));
-    std::ifstream in(request.path, std::ios::binary);
-    std::ostringstream table;
-    if (!in || !(table << in.rdbuf())) {
-      return fail(Error{ErrorCode::kMeasurementTable,
-                        "the table cannot be read",
-                        request.path,
-                        {},
-                        {}});
-    }
-    const auto rows = parse_measurements(table.str());
+    SP_ASSIGN(const std::string table, read_file(request.path, kMostTable));
+    const auto rows = parse_measurements(table);
     if (!rows) return fail(Error(rows.error()).at(request.path));
     auto fit = fit_collective(request.collective, request.place, *rows,
                               "fit of " + request.path);
@@ -121,7 +118,7 @@ Result<int> run_fit(const Arguments& arguments, Console& console) {
                              fit->lines.end());
     console.messages << fmt::format(
         "{}: {} measurements, {} lines, off by {:.1f} % at most\n",
-        request.path, rows->size(), fit->lines.size(),
+        printable(request.path), rows->size(), fit->lines.size(),
         100 * fit->worst_relative_error);
   }
   console.data << topology_to_toml(topology);
