@@ -61,8 +61,14 @@ class PlanSolver {
     how.threads = options_.threads;
     how.seed = options_.seed;
     how.stop = options_.stop;
-    if (options_.work_limit) how.work_limit = *options_.work_limit - out_.work;
+    if (options_.work_limit) {
+      how.work_limit = out_of_work() ? 0 : *options_.work_limit - out_.work;
+    }
     return how;
+  }
+
+  bool out_of_work() const {
+    return options_.work_limit && out_.work >= *options_.work_limit;
   }
 
   // `bounds`: the network's bound is one of the whole problem, too.
@@ -85,7 +91,8 @@ class PlanSolver {
   bool solve(const NetworkOptions& options, bool last_try) {
     const double left = time_limit_seconds_ - seconds();
     if (left <= 0 || options_.stop.stop_requested()) return false;
-    if (options_.work_limit && out_.work >= *options_.work_limit) return false;
+    const bool first = std::exchange(first_, false);
+    if (!first && out_of_work()) return false;
     Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
     if (!built) {
       out_.failure = std::move(built).error();
@@ -162,10 +169,10 @@ class PlanSolver {
 
   PlanSolution finish() {
     if (out_.assignment) {
-      out_.lower_bound = std::min(out_.lower_bound, out_.evaluation.objective);
-      // Of costs beyond what is counted nothing is known.
-      out_.status = out_.lower_bound == out_.evaluation.objective &&
-                            out_.lower_bound < kMostInt
+      // Times that are cut off where they end say nothing of each other.
+      out_.lower_bound = std::min({out_.lower_bound, out_.evaluation.objective,
+                                   kMostNanoseconds - 1});
+      out_.status = out_.lower_bound == out_.evaluation.objective
                         ? PlanStatus::kOptimal
                         : PlanStatus::kFeasible;
     }
@@ -176,6 +183,7 @@ class PlanSolver {
   const PlanOptions& options_;
   double time_limit_seconds_;
   std::chrono::steady_clock::time_point start_;
+  bool first_ = true;  // nothing has been tried yet
   double next_report_ = 0;
   PlanSolution out_;
   PlanAssignment last_;

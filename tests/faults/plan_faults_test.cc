@@ -3,6 +3,7 @@
 #include "support/result_checks.h"
 
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/redistribute/planner.h>
 
 namespace shardprop {
 namespace {
@@ -39,6 +40,28 @@ TEST_CASE("without memory there is a plan or an error, wherever it ends") {
     CHECK(!plan.error().help.empty());
   }
   CHECK(refused > kTries / 2);
+}
+
+TEST_CASE("a redistribution without memory is an error") {
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("2,4"));
+  const auto spec = [&](const char* text) {
+    return value_of(TensorSpec::parse(text, mesh));
+  };
+  const TensorSpec src = spec("f32[64,32] S(0)@1,S(0)@0");
+  const TensorSpec dst = spec("f32[64,32] R,S(1)");
+  failing_machine::heal();
+  REQUIRE(plan_redistribution(src, dst, default_topology()).has_value());
+  const std::int64_t needed = failing_machine::allocations();
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    failing_machine::memory_after(needed * i / 20);
+    const auto plan = plan_redistribution(src, dst, default_topology());
+    failing_machine::heal();
+    if (plan) continue;
+    ++refused;
+    CHECK(plan.error().code == ErrorCode::kOutOfMemory);
+  }
+  CHECK(refused > 10);
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ TEST_CASE("a product beyond 2^63 ns costs much, never less than nothing") {
   REQUIRE(plan.has_plan());
   CHECK(*plan.objective_nanoseconds > std::int64_t{1} << 50);
   CHECK(plan.nodes[0].compute_nanoseconds > 0);
-  CHECK(plan.lower_bound_nanoseconds <= *plan.objective_nanoseconds);
+  // It was cut off: a cheaper plan may look the same.
+  CHECK(plan.status == PlanStatus::kFeasible);
+  CHECK(plan.lower_bound_nanoseconds < *plan.objective_nanoseconds);
   CHECK(summarize(plan).compute_nanoseconds ==
         plan.nodes[0].compute_nanoseconds);
 }

@@ -157,6 +157,14 @@ TEST_CASE("any options within bounds make a plan or say why not") {
   }
 }
 
+TEST_CASE("without work a small program is planned by the passes alone") {
+  const OpRegistry registry;
+  const Plan plan = value_of(make_plan(
+      test::mlp(registry), value_of(DeviceMesh::parse("2,2")),
+      default_topology(), RuleBook(), registry, with("work_limit", "0")));
+  CHECK(plan.status == PlanStatus::kOptimal);
+}
+
 TEST_CASE("progress is told, phase by phase") {
   const OpRegistry registry;
   const Graph graph =
