@@ -1,3 +1,4 @@
+#include "cli/interruption.h"
 #include "cli/plan_options.h"
 #include "commands.h"
 
@@ -13,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 namespace shardprop::cli {
@@ -59,12 +61,43 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
   return plan;
 }
 
+// One line that is written over and over.
+void print_progress(const PlanProgress& now, Console& console) {
+  constexpr std::string_view kPhases[] = {"set up", "search", "report"};
+  const auto us = [](const std::optional<std::int64_t>& nanoseconds) {
+    return nanoseconds ? fmt::format("{:.1f} us",
+                                     static_cast<double>(*nanoseconds) / 1e3)
+                       : std::string("-");
+  };
+  console.messages << fmt::format("\r{:8.1f} s  {}  best {}  bound {}    ",
+                                  now.seconds,
+                                  kPhases[static_cast<std::size_t>(now.phase)],
+                                  us(now.objective), us(now.lower_bound))
+                   << std::flush;
+}
+
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
-                      const Topology& topology, const OpRegistry& registry) {
+                      const Topology& topology, const OpRegistry& registry,
+                      Console& console) {
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
-  SP_ASSIGN(const PlanOptions options, plan_options(arguments, topology));
+  SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
+  if (console.progress) {
+    options.progress = [&](const PlanProgress& now) {
+      print_progress(now, console);
+    };
+  }
   const RuleBook rules;
-  return make_plan(graph, mesh, topology, rules, registry, options);
+  const Interruption interruption;
+  options.stop = interruption.token();
+  Result<Plan> plan =
+      make_plan(graph, mesh, topology, rules, registry, options);
+  if (console.progress) console.messages << "\r\x1b[K";  // rub it out
+  if (interruption.came() && plan) {
+    console.messages << (plan->has_plan()
+                             ? "interrupted: this is the best plan so far\n"
+                             : "interrupted: no plan had been found yet\n");
+  }
+  return plan;
 }
 
 void warn_of_unsupported(const Plan& plan, Console& console) {
@@ -94,7 +127,7 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const Plan plan,
             arguments.has("--plan")
                 ? saved_plan(arguments, graph, *max_input)
-                : new_plan(arguments, graph, topology, registry));
+                : new_plan(arguments, graph, topology, registry, console));
   warn_of_unsupported(plan, console);
   console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
                                                        : plan_to_text(plan));

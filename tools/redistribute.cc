@@ -34,7 +34,7 @@ Result<Dims> parse_shape(const std::string& text) {
     const auto size = parse_int(rest.substr(0, comma));
     if (!size || *size < 0 || comma + 1 == rest.size()) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        "`" + text + "` is no shape",
+                        "`" + text + "` is not a shape",
                         "--shape",
                         {},
                         "write sizes with commas between: 8,16"});
@@ -225,8 +225,14 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
   const std::string dtype_text = arguments.get("--dtype");
   SP_ASSIGN(const DType dtype,
             placed(parse_dtype(dtype_text), "--dtype " + dtype_text));
-  SP_ASSIGN(const TensorMeta meta,
-            TensorMeta::contiguous(std::move(shape), dtype));
+  auto meta = TensorMeta::contiguous(std::move(shape), dtype);
+  if (!meta) {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      meta.error().message,
+                      "--shape",
+                      {},
+                      meta.error().help});
+  }
   RedistributeOptions options;
   if (arguments.get("--memory") != "none") {
     SP_ASSIGN(options.memory_limit, arguments.bytes("--memory"));
@@ -239,9 +245,9 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const Layout dst_layout,
             placed(Layout::parse(arguments.get("DST")), dst_place));
   SP_ASSIGN(const TensorSpec src,
-            placed(TensorSpec::create(mesh, src_layout, meta), src_place));
+            placed(TensorSpec::create(mesh, src_layout, *meta), src_place));
   SP_ASSIGN(const TensorSpec dst,
-            placed(TensorSpec::create(dst_mesh, dst_layout, meta), dst_place));
+            placed(TensorSpec::create(dst_mesh, dst_layout, *meta), dst_place));
   if (src.mesh() == dst.mesh()) {
     SP_ASSIGN(const RedistributePlan plan,
               placed(plan_redistribution(src, dst, topology, options),

@@ -1,3 +1,4 @@
+#include "cli/interruption.h"
 #include "commands.h"
 
 #include "base/try.h"
@@ -7,25 +8,18 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
-#include <csignal>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace shardprop::cli {
 namespace {
 
 using solver::Int128;
 using solver::Solution;
-
-// Ctrl-C asks for the best so far; a second one ends the program.
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-extern "C" void on_interrupt(int signal) {
-  interrupted.store(true, std::memory_order_relaxed);
-  std::signal(signal, SIG_DFL);
-}
 
 std::string digits_or(const std::optional<Int128>& value, const char* none) {
   return value.has_value() ? solver::to_string(*value) : none;
@@ -86,20 +80,13 @@ void print_text(const Solution& solution, Console& console) {
 Result<int> run_solve(const Arguments& arguments, Console& console) {
   solver::SolveOptions options;
   options.start = std::chrono::steady_clock::now();
-  SP_ASSIGN(const auto seconds, arguments.number("--time-limit", 0, 1e9));
-  SP_ASSIGN(const auto work,
-            arguments.integer("--work-limit", 1, std::int64_t{1} << 62));
-  SP_ASSIGN(const auto threads, arguments.integer("--threads", 1, 1024));
-  SP_ASSIGN(const auto seed,
-            arguments.integer("--seed", 0, std::int64_t{1} << 62));
-  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
-  options.work_limit = static_cast<std::uint64_t>(work.value_or(0));
   // A work limit alone is meant to give the same answer on every machine.
-  const bool timed = !work.has_value() || arguments.has("--time-limit");
-  options.time_limit_seconds = timed ? seconds.value_or(60) : 1e12;
-  options.threads = static_cast<int>(threads.value_or(1));
-  options.seed = static_cast<std::uint64_t>(seed.value_or(0));
-  options.cancelled = &interrupted;
+  if (arguments.has("--work-limit")) options.time_limit_seconds = 1e12;
+  SP_CHECK(
+      arguments.apply(solver::solve_option_table(), [&](auto name, auto text) {
+        return solver::set_option(options, name, text);
+      }));
+  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   if (console.progress) {
     options.progress = [&console,
                         next = 0.0](const solver::Progress& now) mutable {
@@ -114,11 +101,18 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const io::ContestProblem contest,
             io::read_contest(arguments.get("PROBLEM"),
                              static_cast<std::uint64_t>(*max_input)));
-  interrupted = false;
-  const auto before = std::signal(SIGINT, on_interrupt);
+  const Interruption interruption;
+  options.stop = interruption.token();
   const Solution solution = solver::solve(contest.problem, options);
-  std::signal(SIGINT, before);
   if (console.progress) console.messages << '\n';
+  if (solution.failure && !solution.cost) return fail(*solution.failure);
+  if (solution.failure) {
+    console.messages << "warning: the search ended early: "
+                     << solution.failure->message << '\n';
+  }
+  if (interruption.came()) {
+    console.messages << "interrupted: this is the best so far\n";
+  }
   if (arguments.get("--format") == "json") {
     print_json(solution, console);
   } else {
@@ -130,37 +124,33 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Command solve_command() {
-  const std::string cores =
-      std::to_string(std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<Option> options = {{.name = "PROBLEM",
+                                  .help = "the problem, .json or .json.gz",
+                                  .required = true}};
+  for (const OptionInfo& info : solver::solve_option_table()) {
+    Option option = option_row(info);
+    if (info.name == "threads") {
+      option.fallback =
+          std::to_string(std::max(1U, std::thread::hardware_concurrency()));
+    }
+    // Without one, a work limit is the only limit.
+    if (info.name == "time_limit") {
+      option.help += "; " + option.fallback + " without --work-limit";
+      option.fallback.clear();
+    }
+    options.push_back(std::move(option));
+  }
+  options.push_back({.name = "--max-input",
+                     .value = "BYTES",
+                     .help = "refuse larger problems",
+                     .fallback = "2GiB"});
+  options.push_back(format_option());
+  options.push_back(output_option());
   return {
       .name = "solve",
       .summary = "Solve a plan problem in the ASPLOS 2025 contest format",
       .example = "shardprop solve problem.json.gz --time-limit 10 --threads 2",
-      .options = {{.name = "PROBLEM",
-                   .help = "the problem, .json or .json.gz",
-                   .required = true},
-                  {.name = "--time-limit",
-                   .value = "S",
-                   .help =
-                       "seconds, reading included; 60 without --work-limit"},
-                  {.name = "--work-limit",
-                   .value = "N",
-                   .help =
-                       "table entries to touch; the same answer every time"},
-                  {.name = "--threads",
-                   .value = "N",
-                   .help = "threads to search with",
-                   .fallback = cores},
-                  {.name = "--seed",
-                   .value = "N",
-                   .help = "of the search",
-                   .fallback = "0"},
-                  {.name = "--max-input",
-                   .value = "BYTES",
-                   .help = "refuse larger problems",
-                   .fallback = "2GiB"},
-                  format_option(),
-                  output_option()},
+      .options = std::move(options),
       .run = run_solve};
 }
 

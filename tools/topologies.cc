@@ -83,18 +83,19 @@ Result<FitRequest> parse_fit(const std::string& text) {
     const auto ranks = parse_int(text.substr(colon + 1, cross - colon - 1));
     const auto nodes = parse_int(text.substr(cross + 1, equals - cross - 1));
     if (kind && ranks && nodes && *ranks > 0 && *nodes > 0 &&
-        *ranks <= kMaxMeshRanks / *nodes) {
+        *ranks <= kMaxMeshRanks && *nodes <= kMaxMeshRanks / *ranks) {
       return FitRequest{
           *kind, {*ranks * *nodes, *ranks, *nodes}, text.substr(equals + 1)};
     }
   }
   return fail(Error{ErrorCode::kInvalidArgument,
-                    "`" + text + "` does not say what a table measures",
+                    "`" + text + "` does not say which table measures what",
                     "--fit",
                     {},
                     "write all_gather:8x2=table.txt: collective, ranks a "
-                    "node, nodes and file; at most " +
-                        std::to_string(kMaxMeshRanks) + " ranks"});
+                    "node, nodes (at most " +
+                        std::to_string(kMaxMeshRanks) +
+                        " ranks in all) and file"});
 }
 
 // The base with fitted lines for every place that was measured.

@@ -36,8 +36,11 @@ PlanProblem create(const Graph& graph, const char* mesh,
 
 // The peak of the sum, over all variables of the network, of least usages.
 std::int64_t least_peak(const PlanProblem& problem) {
-  const PlanNetwork with_memory(
-      problem, {.memory_limit = std::numeric_limits<std::int64_t>::max() / 4});
+  const PlanNetwork with_memory =
+      PlanNetwork::create(
+          problem,
+          {.memory_limit = std::numeric_limits<std::int64_t>::max() / 4})
+          .value();
   const solver::Problem& network = with_memory.network();
   std::vector<std::int64_t> change(problem.graph().nodes().size() + 3, 0);
   for (std::size_t v = 0; v < network.num_variables(); ++v) {

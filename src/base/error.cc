@@ -13,7 +13,7 @@ std::string code_string(ErrorCode code) {
 
 std::string_view code_name(ErrorCode code) {
   switch (code) {
-#define SHARDPROP_ERROR_CODE(name, number, meaning) \
+#define SHARDPROP_ERROR_CODE(name, number, exit, meaning) \
   case ErrorCode::name:                             \
     return #name;
 #include <shardprop/base/error_codes.inc>
@@ -24,9 +24,20 @@ std::string_view code_name(ErrorCode code) {
 
 std::string_view code_meaning(ErrorCode code) {
   switch (code) {
-#define SHARDPROP_ERROR_CODE(name, number, meaning) \
+#define SHARDPROP_ERROR_CODE(name, number, exit, meaning) \
   case ErrorCode::name:                             \
     return meaning;
+#include <shardprop/base/error_codes.inc>
+#undef SHARDPROP_ERROR_CODE
+  }
+  throw InternalError("an error code outside its table");
+}
+
+int code_exit(ErrorCode code) {
+  switch (code) {
+#define SHARDPROP_ERROR_CODE(name, number, exit, meaning) \
+  case ErrorCode::name:                                   \
+    return exit;
 #include <shardprop/base/error_codes.inc>
 #undef SHARDPROP_ERROR_CODE
   }

@@ -17,7 +17,7 @@ Result<std::shared_ptr<Work>> Communicator::start(const Group& group,
   const std::optional<Group::Place> place = group.place_of(rank_);
   if (!place) {
     return fail(ErrorCode::kNotInGroup, "rank " + std::to_string(rank_) +
-                                            " is no member of group " +
+                                            " is not a member of group " +
                                             to_string(group));
   }
   SP_CHECK(collective::check_call(call, group.size(), place->index));

@@ -233,7 +233,7 @@ Result<void> post_directly(StagedOp& op) {
     case CollectiveKind::kSlice:
       break;
   }
-  throw InternalError("a slice is no collective");
+  throw InternalError("a slice is not a collective");
 }
 
 }  // namespace shardprop::collective

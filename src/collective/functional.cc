@@ -189,7 +189,7 @@ Result<AsyncTensor> permute_tensor(Communicator& communicator,
   }
   if (!permutes) {
     return fail(Error{ErrorCode::kCollectiveCall,
-                      "the destinations are no permutation of the " +
+                      "the destinations are not a permutation of the " +
                           std::to_string(ranks) + " members",
                       options.where});
   }

@@ -48,7 +48,7 @@ Result<Group> Group::lists(std::vector<Ranks> lists) {
                         static_cast<std::int64_t>(i)};
       if (!body->places.emplace(ranks[i], place).second) {
         return fail(ErrorCode::kGroup, "rank " + std::to_string(ranks[i]) +
-                                           " stands twice in a group");
+                                           " appears twice in a group");
       }
       body->largest = std::max(body->largest, ranks[i]);
     }
@@ -71,7 +71,7 @@ Result<Group> Group::mesh(const DeviceMesh& mesh) {
   if (mesh.ndim() != 1) {
     return fail(ErrorCode::kGroup,
                 "mesh " + to_string(mesh) + " has " +
-                    std::to_string(mesh.ndim()) + " dims and is no group",
+                    std::to_string(mesh.ndim()) + " dims and is not a group",
                 "name the dims whose groups are meant");
   }
   return mesh_dim(mesh, 0);

@@ -2,6 +2,7 @@
 
 #include <shardprop/base/error.h>
 
+#include "base/guard.h"
 #include "collective/thread_communicator.h"
 #include "collective/thread_hub.h"
 
@@ -52,8 +53,20 @@ std::vector<Result<void>> run_ranks(
   };
   std::vector<std::thread> threads;
   threads.reserve(ends.size());
-  for (std::size_t r = 0; r < ends.size(); ++r) {
-    threads.emplace_back(run_rank, r);
+  try {
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      threads.emplace_back(run_rank, r);
+    }
+  } catch (const std::exception&) {
+    // Those that run wait for those that cannot.
+    const Error error =
+        refusal(std::current_exception())
+            .value_or(Error{ErrorCode::kThreadStart,
+                            "the thread of a rank cannot be started"});
+    for (std::size_t r = threads.size(); r < ends.size(); ++r) {
+      ends[r] = fail(error);
+      communicators[r]->abort(error);
+    }
   }
   for (std::thread& thread : threads) thread.join();
   return ends;

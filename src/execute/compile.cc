@@ -327,7 +327,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
     case CollectiveKind::kPermute:
       for (const std::int32_t dim : step.mesh_dims) {
         if (!step.src[dim].is_shard() || !step.dst[dim].is_shard()) {
-          return broken(out.where, "an exchange of what is no shard");
+          return broken(out.where, "an exchange of a tensor that is not sharded");
         }
       }
       out.padded = step.collective == CollectiveKind::kAllToAll &&

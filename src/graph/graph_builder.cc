@@ -119,7 +119,7 @@ Result<std::vector<ValueId>> GraphBuilder::add_op(
   auto function = impl_->registry.find(op);
   if (function == nullptr) {
     return fail(ErrorCode::kUnknownOperator,
-                "`" + std::string(op) + "` is no declared operator",
+                "`" + std::string(op) + "` is not a declared operator",
                 impl_->registry.suggest(op));
   }
   std::vector<TensorMeta> metas;

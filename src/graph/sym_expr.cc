@@ -1,5 +1,6 @@
 #include <shardprop/graph/sym_expr.h>
 
+#include "base/saturating.h"
 #include "base/try.h"
 #include "graph/sym_expr_node.h"
 
@@ -35,8 +36,8 @@ MaybeInt floor_divide(std::int64_t a, std::int64_t b) {
 MaybeInt modulo(std::int64_t a, std::int64_t b) {
   const MaybeInt quotient = floor_divide(a, b);
   if (!quotient) return std::nullopt;
-  const MaybeInt whole = multiply(*quotient, b);
-  return whole ? add(a, -*whole) : std::nullopt;
+  // The product may leave 64 bits; the remainder, between 0 and b, does not.
+  return saturated(a - WideInt{*quotient} * b);
 }
 
 MaybeInt power(std::int64_t base, std::int64_t exponent) {

@@ -44,13 +44,13 @@ Result<void> check_dims(std::span<const MeshDim> dims) {
     const MeshDim& dim = dims[i];
     if (!is_identifier(dim.name)) {
       return fail(ErrorCode::kMeshDimName,
-                  "`" + dim.name + "` is no name for a mesh dim",
+                  "`" + dim.name + "` is not a name for a mesh dim",
                   "use letters, digits and underscores, a letter first");
     }
     for (std::size_t j = 0; j < i; ++j) {
       if (dims[j].name == dim.name) {
         return fail(ErrorCode::kMeshDimName,
-                    "mesh dim `" + dim.name + "` stands twice",
+                    "mesh dim `" + dim.name + "` appears twice",
                     "give each mesh dim a name of its own");
       }
     }
@@ -179,7 +179,7 @@ Result<DeviceMesh> DeviceMesh::create(std::span<const MeshDim> dims,
 Result<DeviceMesh> DeviceMesh::parse(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return fail(Error{ErrorCode::kMeshSyntax,
-                      "`" + std::string(text) + "` is no mesh",
+                      "`" + std::string(text) + "` is not a mesh",
                       {},
                       {why},
                       "write it as dp=2,tp=4, or 2,4 for unnamed dims"});
@@ -234,7 +234,7 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
     }
     if (!seen.insert(rank).second) {
       return fail(ErrorCode::kMeshRanks,
-                  "rank " + std::to_string(rank) + " stands twice");
+                  "rank " + std::to_string(rank) + " appears twice");
     }
   }
 

@@ -1,10 +1,11 @@
 #include <shardprop/mesh/topology.h>
 
 #include "base/edit_distance.h"
+#include "base/parse_number.h"
+#include "base/saturating.h"
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 namespace shardprop {
 namespace {
@@ -73,7 +74,7 @@ std::optional<Generation> parse_generation(std::string_view text) {
 }
 
 std::int64_t Topology::memory_bytes() const {
-  return static_cast<std::int64_t>(memory_gib.value * kGiB);
+  return saturated(memory_gib.value * kGiB);
 }
 
 double Topology::flops(MathClass math) const {
@@ -96,14 +97,12 @@ std::span<const TopologyField> topology_fields() { return kFields; }
 
 Result<void> check_topology(const Topology& topology) {
   const auto refuse = [&](std::string_view key, double value,
-                          const char* wanted) {
-    std::ostringstream figure;
-    figure << value;
+                          const std::string& wanted) {
     return fail(Error{ErrorCode::kTopologyFigure,
-                      "`" + std::string(key) + "` is " + figure.str(),
+                      "`" + std::string(key) + "` is " + number_text(value),
                       topology.name,
                       {},
-                      std::string(wanted)});
+                      wanted});
   };
   for (const TopologyField& field : kFields) {
     const double value = (topology.*field.figure).value;
@@ -133,10 +132,12 @@ Result<void> check_topology(const Topology& topology) {
       return refuse("measured.bandwidth_gbps", line.bandwidth_gbps,
                     "give it a positive number");
     }
-    if (line.ranks_per_node < 1 || line.nodes < 1) {
+    if (line.ranks_per_node < 1 || line.nodes < 1 ||
+        line.nodes > kMaxMeshRanks / line.ranks_per_node) {
       return refuse("measured.ranks_per_node",
                     static_cast<double>(line.ranks_per_node),
-                    "a group has at least one rank on one node");
+                    "a group has at least one rank on one node, and at most " +
+                        std::to_string(kMaxMeshRanks));
     }
   }
   return {};
@@ -163,7 +164,7 @@ std::int64_t compute_nanoseconds(const Topology& topology, MathClass math,
       std::max({flops / (share * topology.flops(math)),
                 bytes / (share * topology.memory_gbps.value * 1e9),
                 topology.launch_us.value * 1e-6});
-  return std::llround(seconds * 1e9);
+  return to_nanoseconds(seconds);
 }
 
 MeshPlaces::MeshPlaces(const Topology& topology, const DeviceMesh& mesh)

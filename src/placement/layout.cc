@@ -44,7 +44,7 @@ Result<void> check_partials(const Placements& placements) {
                first->reduce_dtype() != placement.reduce_dtype()) {
       return fail(ErrorCode::kMixedPartials,
                   to_string(*first) + " and " + to_string(placement) +
-                      " cannot stand in one spec",
+                      " cannot be mixed in one spec",
                   "reduce one of them first; only sum and avg mix");
     }
   }
@@ -129,7 +129,7 @@ Result<Layout> Layout::create(Placements placements, ShardOrder order) {
       return fail(ErrorCode::kShardOrder,
                   "place " + std::to_string(order[i]) + " of " +
                       to_string(placements[i]) +
-                      " makes no permutation of the cuts of its dim",
+                      " does not number the cuts of its dim",
                   "number the cuts of a tensor dim 0, 1, 2, each once");
     }
   }

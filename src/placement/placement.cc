@@ -2,6 +2,7 @@
 
 #include "base/parse_int.h"
 #include "base/try.h"
+#include "placement/split_factor.h"
 
 #include <array>
 
@@ -105,11 +106,12 @@ Result<Placement> Placement::parse(std::string_view text) {
   if (name != "SS" || !second) return wrong(text);
   const auto factor = parse_int(*second);
   if (!factor) return wrong(text);
-  if (*factor < 1 || *factor > INT32_MAX) {
+  if (*factor < 1 || *factor > kMostPieces) {
     return fail(ErrorCode::kSplitFactor,
                 "`" + std::string(text) + "` splits a dim into " +
                     std::string(*second) + " pieces",
-                "the second number of SS(d,k) is at least 1");
+                "the second number of SS(d,k) is between 1 and " +
+                    std::to_string(kMostPieces));
   }
   return strided_shard(static_cast<int>(*dim), static_cast<int>(*factor));
 }

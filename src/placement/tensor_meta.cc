@@ -115,7 +115,7 @@ Result<TensorMeta> TensorMeta::contiguous(Dims shape, DType dtype) {
 Result<TensorMeta> TensorMeta::parse(std::string_view text) {
   const auto wrong = [&] {
     return fail(ErrorCode::kTensorMeta,
-                "`" + std::string(text) + "` is no tensor",
+                "`" + std::string(text) + "` is not a tensor",
                 "write it as bf16[8,2048,4096]");
   };
   const std::size_t open = text.find('[');

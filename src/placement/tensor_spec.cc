@@ -1,6 +1,7 @@
 #include <shardprop/placement/tensor_spec.h>
 
 #include "base/try.h"
+#include "placement/split_factor.h"
 
 #include <shardprop/placement/local_region.h>
 
@@ -109,6 +110,12 @@ Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
                                    : "name a dim between 0 and " +
                                          std::to_string(meta.rank() - 1));
     }
+    if (placement.is_strided() && placement.split_factor() > kMostPieces) {
+      return fail(ErrorCode::kSplitFactor,
+                  to_string(placement) + " splits a dim into more than " +
+                      std::to_string(kMostPieces) + " pieces",
+                  "give a smaller split factor");
+    }
     if (placement.is_partial()) {
       const DType dtype = placement.reduce_dtype().value_or(meta.dtype());
       if (!is_defined(placement.reduce_op(), dtype)) {
@@ -139,7 +146,7 @@ Result<TensorSpec> TensorSpec::parse(std::string_view text, DeviceMesh mesh) {
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos) {
     return fail(ErrorCode::kPlacementSyntax,
-                "`" + std::string(text) + "` is no tensor spec",
+                "`" + std::string(text) + "` is not a tensor spec",
                 "write it as bf16[8,2048,4096] S(0),R");
   }
   SP_ASSIGN(TensorMeta meta, TensorMeta::parse(text.substr(0, space)));

@@ -46,7 +46,7 @@ class StorageDecoder {
   struct Thing {
     StorageState state = 0;
     std::size_t source = kNone;  // index into things_
-    std::uint16_t value = 0;
+    std::uint32_t value = 0;
     std::int64_t slot = 0;
     std::size_t copy = kNone;  // index into out_.copies, once needed
   };

@@ -1,5 +1,7 @@
 // Judges an assignment by the definitions in plan_assignment.h; shares nothing
 // with the network that it came from.
+#include "base/saturating.h"
+
 #include <shardprop/plan/plan_assignment.h>
 
 #include <algorithm>
@@ -44,20 +46,24 @@ class Evaluator {
     for (std::size_t v = 0; v < plan_.choices.size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       const std::uint32_t choice = plan_.choices[v];
-      out_.objective += variable.choices->costs[choice];
+      out_.objective =
+          sat_add(out_.objective, variable.choices->costs[choice]);
       if (variable.kind != PlanVariable::Kind::kInput ||
           problem_.graph().inputs()[variable.index].kind !=
               InputKind::kParameter) {
         continue;
       }
       const ValueId value = variable.makes[0];
-      out_.parameter_bytes += problem_.local_bytes(
-          value, variable.choices->layout(choice, variable.uses.size()));
+      out_.parameter_bytes = sat_add(
+          out_.parameter_bytes,
+          problem_.local_bytes(value, variable.choices->layout(
+                                          choice, variable.uses.size())));
       if (!variable.choices->state_layouts.empty()) {
-        out_.optimizer_bytes +=
-            problem_.optimizer_tensors() *
-            problem_.local_bytes(value,
-                                 variable.choices->state_layouts[choice]);
+        out_.optimizer_bytes = sat_add(
+            out_.optimizer_bytes,
+            sat_mul(problem_.optimizer_tensors(),
+                    problem_.local_bytes(
+                        value, variable.choices->state_layouts[choice])));
       }
     }
   }
@@ -89,7 +95,7 @@ class Evaluator {
     const std::int64_t cost =
         problem_.move_nanoseconds(storage.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
-    out_.objective += cost;
+    out_.objective = sat_add(out_.objective, cost);
   }
 
   void check_uses(std::size_t s) {
@@ -146,7 +152,7 @@ PlanEvaluation evaluate(const PlanProblem& problem,
 std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
                                         const PlanAssignment& assignment) {
   const std::size_t slots = problem.graph().nodes().size() + 1;
-  std::vector<std::int64_t> change(slots + 1, 0);
+  std::vector<WideInt> change(slots + 1, 0);
   const auto hold = [&](std::int64_t bytes, std::int64_t from,
                         std::int64_t until) {
     change[static_cast<std::size_t>(from)] += bytes;
@@ -183,11 +189,11 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
     most = std::max(most, problem.redistribution_peak(value, src, dst) -
                               problem.local_bytes(value, src) - bytes);
   }
-  std::int64_t live = 0;
+  WideInt live = 0;
   for (std::size_t v = 0; v < problem.variables().size(); ++v) {
     const PlanVariable& variable = problem.variables()[v];
     if (variable.choices->state_layouts.empty()) continue;
-    live += problem.optimizer_tensors() *
+    live += WideInt{problem.optimizer_tensors()} *
             problem.local_bytes(
                 variable.makes[0],
                 variable.choices->state_layouts[assignment.choices[v]]);
@@ -195,7 +201,7 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
   std::vector<std::int64_t> out(slots);
   for (std::size_t t = 0; t < slots; ++t) {
     live += change[t];
-    out[t] = live + buffers[t];
+    out[t] = saturated(live + buffers[t]);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include <shardprop/plan/make_plan.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 // For one question whether there is a plan without some pin: table entries to
 // touch, and seconds.
-constexpr std::int64_t kWorkPerQuestion = 400'000'000;
+constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
 
 class Stopwatch {
@@ -45,23 +46,30 @@ class Blame {
         setup_(setup) {
     options_.work_limit = std::min(
         options_.work_limit.value_or(kWorkPerQuestion), kWorkPerQuestion);
+    options_.progress = nullptr;
   }
 
   Result<void> run(PlanSolution& solution) {
     for (std::size_t i = 0; i < options_.pins.size();) {
       const double left =
           options_.time_limit_seconds - watch_.seconds() - setup_;
-      if (left <= 0) {
+      if (left <= 0 || options_.stop.stop_requested()) {
         unsure_ = true;
         break;
       }
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
-      SP_ASSIGN(const PlanProblem problem,
-                PlanProblem::create(graph_, mesh_, topology_, rules_, registry_,
-                                    fewer));
+      auto problem = PlanProblem::create(graph_, mesh_, topology_, rules_,
+                                         registry_, fewer);
+      if (!problem) {
+        if (!options_.stop.stop_requested()) {
+          return fail(std::move(problem).error());
+        }
+        unsure_ = true;
+        break;
+      }
       PlanSolution without =
-          solve_plan(problem, std::min(left, kSecondsPerQuestion));
+          solve_plan(*problem, std::min(left, kSecondsPerQuestion));
       if (without.status == PlanStatus::kInfeasible) {
         options_ = std::move(fewer);
         solution = std::move(without);
@@ -88,28 +96,50 @@ class Blame {
   bool unsure_ = false;
 };
 
-}  // namespace
-
-Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
-                       const Topology& topology, const RuleBook& rules,
-                       const OpRegistry& registry, const PlanOptions& options) {
+Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
+                      const Topology& topology, const RuleBook& rules,
+                      const OpRegistry& registry, const PlanOptions& options) {
   const Stopwatch watch;
-  SP_ASSIGN(
-      const PlanProblem problem,
-      PlanProblem::create(graph, mesh, topology, rules, registry, options));
+  PlanOptions own = options;
+  const auto tell = [&](PlanProgress progress) {
+    progress.seconds = watch.seconds();
+    if (options.progress) options.progress(progress);
+  };
+  if (options.progress) own.progress = tell;
+  tell({.phase = PlanProgress::Phase::kSetUp});
+  SP_ASSIGN(const PlanProblem problem,
+            PlanProblem::create(graph, mesh, topology, rules, registry, own));
   const double setup = watch.seconds();
+  tell({.phase = PlanProgress::Phase::kSearch});
   PlanSolution solution =
       solve_plan(problem, options.time_limit_seconds - setup);
+  if (solution.failure && !solution.assignment) {
+    return fail(*std::move(solution.failure));
+  }
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
     Blame blame(graph, mesh, topology, rules, registry, options, watch, setup);
     SP_CHECK(blame.run(solution));
     for (const Pin& pin : blame.pins()) pins.push_back(to_string(pin));
   }
+  PlanProgress last{.phase = PlanProgress::Phase::kReport};
+  if (solution.assignment) last.objective = solution.evaluation.objective;
+  last.lower_bound = solution.lower_bound;
+  tell(last);
   Plan plan = assemble_plan(problem, solution);
   plan.clash.pins = std::move(pins);
   plan.solve_seconds = watch.seconds();
   return plan;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
+                       const Topology& topology, const RuleBook& rules,
+                       const OpRegistry& registry, const PlanOptions& options) {
+  return guarded([&] {
+    return plan_for(graph, mesh, topology, rules, registry, options);
+  });
 }
 
 }  // namespace shardprop

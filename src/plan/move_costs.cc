@@ -1,20 +1,16 @@
 #include "plan/move_costs.h"
 
+#include <shardprop/base/hash.h>
 #include <shardprop/placement/local_region.h>
 #include <shardprop/plan/plan_problem.h>
 
 #include <algorithm>
 
 namespace shardprop {
-namespace {
 
-// 20 bits of tensor class, 22 of each layout.
-std::uint64_t key(std::uint32_t tensor, LayoutId src, LayoutId dst) {
-  return std::uint64_t{tensor} << 44 | std::uint64_t{src.index()} << 22 |
-         dst.index();
+std::size_t MoveCosts::KeyHash::operator()(const Key& key) const {
+  return hash_mix(hash_mix(key.tensor, key.src.index()), key.dst.index());
 }
-
-}  // namespace
 
 std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
   // Strides say nothing about what is moved.
@@ -69,11 +65,11 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
     return std::min(costs[static_cast<std::size_t>(to)], kUnreachable);
   }
   const auto [it, fresh] =
-      moves_.try_emplace(key(tensor, src, dst), kUnreachable);
+      moves_.try_emplace(Key{tensor, src, dst}, kUnreachable);
   if (fresh) {
     if (auto cost =
             planner_.cost(layouts_[src], layouts_[dst], tensors_[tensor])) {
-      it->second = *cost;
+      it->second = std::min(*cost, kUnreachable);
     }
   }
   return it->second;
@@ -86,14 +82,14 @@ RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
 
 std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
                                    LayoutId dst) const {
-  const auto [it, fresh] = peaks_.try_emplace(key(tensor, src, dst), 0);
+  const auto [it, fresh] = peaks_.try_emplace(Key{tensor, src, dst}, 0);
   if (fresh) it->second = plan(tensor, src, dst).peak_bytes;
   return it->second;
 }
 
 std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
-  const auto [it, fresh] = bytes_.try_emplace(key(tensor, layout, layout), 0);
+  const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
   if (fresh) {
     const TensorMeta& meta = tensors_[tensor];
     std::int64_t bytes = item_size(meta.dtype());

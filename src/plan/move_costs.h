@@ -34,6 +34,15 @@ class MoveCosts {
   std::int64_t local_bytes(std::uint32_t tensor, LayoutId layout) const;
 
  private:
+  struct Key {
+    std::uint32_t tensor;
+    LayoutId src;
+    LayoutId dst;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const;
+  };
   // All that is known of one tensor class.
   struct Rows {
     std::optional<RedistributeRows> rows;
@@ -53,9 +62,9 @@ class MoveCosts {
   std::vector<TensorMeta> tensors_;
   std::unordered_map<TensorMeta, std::uint32_t> ids_;
   mutable std::deque<Rows> rows_;  // by tensor class
-  mutable std::unordered_map<std::uint64_t, std::int64_t> moves_;
-  mutable std::unordered_map<std::uint64_t, std::int64_t> peaks_;
-  mutable std::unordered_map<std::uint64_t, std::int64_t> bytes_;
+  mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;
+  mutable std::unordered_map<Key, std::int64_t, KeyHash> peaks_;
+  mutable std::unordered_map<Key, std::int64_t, KeyHash> bytes_;
 };
 
 }  // namespace shardprop

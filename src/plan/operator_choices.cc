@@ -1,5 +1,6 @@
 #include "plan/operator_choices.h"
 
+#include "base/saturating.h"
 #include "plan/op_application.h"
 
 #include <shardprop/base/hash.h>
@@ -65,13 +66,13 @@ void fill_layouts(ChoiceSet& set) {
   set.layouts.resize(operands);
   set.picks.resize(strategies.size() * operands);
   for (std::size_t o = 0; o < operands; ++o) {
-    std::unordered_map<LayoutId, std::uint16_t> seen;
+    std::unordered_map<LayoutId, std::uint32_t> seen;
     for (std::size_t c = 0; c < strategies.size(); ++c) {
       const LayoutId id = o < set.num_uses
                               ? strategies[c].inputs[o]
                               : strategies[c].outputs[o - set.num_uses];
       const auto [it, fresh] = seen.try_emplace(
-          id, static_cast<std::uint16_t>(set.layouts[o].size()));
+          id, static_cast<std::uint32_t>(set.layouts[o].size()));
       if (fresh) set.layouts[o].push_back(id);
       set.picks[c * operands + o] = it->second;
     }
@@ -160,7 +161,7 @@ void OperatorChoiceCache::set_costs(ChoiceSet& set) const {
                                strategy};
     std::int64_t cost = compute_nanoseconds(context, topology_);
     for (const InsideStep& step : collectives_inside(context, topology_)) {
-      cost += step.nanoseconds;
+      cost = sat_add(cost, step.nanoseconds);
     }
     set.costs.push_back(cost);
   }

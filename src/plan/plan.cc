@@ -1,5 +1,7 @@
 #include <shardprop/plan/plan.h>
 
+#include "base/saturating.h"
+
 #include <array>
 
 namespace shardprop {
@@ -28,7 +30,7 @@ std::optional<PlanStatus> parse_plan_status(std::string_view text) {
 
 std::int64_t PlannedCopy::nanoseconds() const {
   std::int64_t sum = 0;
-  for (const PlannedStep& step : steps) sum += step.nanoseconds;
+  for (const PlannedStep& step : steps) sum = sat_add(sum, step.nanoseconds);
   return sum;
 }
 
@@ -43,16 +45,19 @@ PlanSummary summarize(const Plan& plan) {
   PlanSummary sum;
   sum.compute_nanoseconds = plan.optimizer_nanoseconds;
   const auto add = [&](const PlannedStep& step) {
-    sum.communication_nanoseconds += step.nanoseconds;
-    sum.bytes_per_rank += step.bytes_per_rank;
+    sum.communication_nanoseconds =
+        sat_add(sum.communication_nanoseconds, step.nanoseconds);
+    sum.bytes_per_rank = sat_add(sum.bytes_per_rank, step.bytes_per_rank);
     ++sum.collectives[static_cast<std::size_t>(step.collective)];
   };
   for (const PlannedCopy& copy : plan.copies) {
     for (const PlannedStep& step : copy.steps) add(step);
-    sum.hidden_nanoseconds += copy.hidden_nanoseconds;
+    sum.hidden_nanoseconds =
+        sat_add(sum.hidden_nanoseconds, copy.hidden_nanoseconds);
   }
   for (const PlannedNode& node : plan.nodes) {
-    sum.compute_nanoseconds += node.compute_nanoseconds;
+    sum.compute_nanoseconds =
+        sat_add(sum.compute_nanoseconds, node.compute_nanoseconds);
     for (const PlannedStep& step : node.inside) add(step);
   }
   return sum;

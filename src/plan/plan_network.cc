@@ -1,6 +1,7 @@
 #include "plan/plan_network.h"
 
-#include <shardprop/base/error.h>
+#include "base/saturating.h"
+#include "base/try.h"
 
 #include <algorithm>
 #include <map>
@@ -25,8 +26,8 @@ class NetworkBuilder {
         with_memory_(options.memory_limit.has_value()),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
 
-  solver::Problem build(std::vector<std::vector<Stretch>>& stretches,
-                        std::vector<solver::VariableId>& variables) {
+  Result<solver::Problem> build(std::vector<std::vector<Stretch>>& stretches,
+                                std::vector<solver::VariableId>& variables) {
     for (const PlanStorage& storage : problem_.storages()) {
       stretches.push_back(stretches_of(storage));
     }
@@ -42,9 +43,7 @@ class NetworkBuilder {
       add_reserve();
       builder_.set_limit(*options_.memory_limit);
     }
-    auto built = std::move(builder_).build();
-    if (!built) throw InternalError(built.error().message);
-    return *std::move(built);
+    return std::move(builder_).build();
   }
 
  private:
@@ -287,7 +286,9 @@ class NetworkBuilder {
       bytes.clear();
       for (const HeldSet& set : *here.sets) {
         std::int64_t held = storage.persistent ? 0 : kind.bytes[set.first];
-        if (set.second != set.first) held += kind.bytes[set.second];
+        if (set.second != set.first) {
+          held = sat_add(held, kind.bytes[set.second]);
+        }
         bytes.push_back(held);
       }
       std::int64_t end = here.end;
@@ -314,8 +315,9 @@ class NetworkBuilder {
       if (variable.choices->state_layouts.empty()) continue;
       std::vector<std::int64_t> bytes;
       for (const LayoutId layout : variable.choices->state_layouts) {
-        bytes.push_back(problem_.optimizer_tensors() *
-                        problem_.local_bytes(variable.makes[0], layout));
+        bytes.push_back(
+            sat_mul(problem_.optimizer_tensors(),
+                    problem_.local_bytes(variable.makes[0], layout)));
       }
       builder_.add_usage(variable_[v], {0, end_ + 1}, bytes);
     }
@@ -348,10 +350,12 @@ class NetworkBuilder {
 
 }  // namespace
 
-PlanNetwork::PlanNetwork(const PlanProblem& problem,
-                         const NetworkOptions& options)
-    : problem_(problem) {
-  network_ = NetworkBuilder(problem, options).build(stretches_, variable_);
+Result<PlanNetwork> PlanNetwork::create(const PlanProblem& problem,
+                                        const NetworkOptions& options) {
+  PlanNetwork out(problem);
+  SP_ASSIGN(out.network_, NetworkBuilder(problem, options)
+                              .build(out.stretches_, out.variable_));
+  return out;
 }
 
 }  // namespace shardprop

@@ -43,8 +43,10 @@ struct Stretch {
 
 class PlanNetwork {
  public:
-  // `problem` must outlive the network.
-  PlanNetwork(const PlanProblem& problem, const NetworkOptions& options);
+  // `problem` must outlive the network. Errors: kProblemTooLarge (more bytes
+  // than the solver counts in), kProblemValue (a limit below zero).
+  static Result<PlanNetwork> create(const PlanProblem& problem,
+                                    const NetworkOptions& options);
 
   const solver::Problem& network() const { return *network_; }
   std::span<const Stretch> stretches(PlanStorageId storage) const {
@@ -53,6 +55,8 @@ class PlanNetwork {
   PlanAssignment decode(std::span<const std::uint32_t> assignment) const;
 
  private:
+  explicit PlanNetwork(const PlanProblem& problem) : problem_(problem) {}
+
   const PlanProblem& problem_;
   std::vector<std::vector<Stretch>> stretches_;
   std::vector<solver::VariableId> variable_;  // by PlanVariableId

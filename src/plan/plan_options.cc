@@ -1,17 +1,65 @@
 #include <shardprop/plan/plan_options.h>
 
+#include "base/option_fields.h"
+#include "base/try.h"
+#include "solver/option_bounds.h"
+
+#include <utility>
+
 namespace shardprop {
+namespace {
+
+constexpr std::string_view kOptimizers[] = {"none", "sgd", "adamw"};
+
+const OptionField<PlanOptions> kFields[] = {
+    {"memory", "BYTES|none", "a rank's limit, as 80GiB",
+     BytesField<PlanOptions>{&PlanOptions::memory_limit, 1}},
+    {"optimizer", "NAME", "whose state and step count",
+     ChoiceField<PlanOptions>{
+         kOptimizers,
+         [](const PlanOptions& o) {
+           return static_cast<std::size_t>(o.optimizer);
+         },
+         [](PlanOptions& o, std::size_t i) {
+           o.optimizer = static_cast<Optimizer>(i);
+         }}},
+    {"overlap", "none|X",
+     "share of parameter gathers and gradient reductions that hides behind "
+     "compute, 0 to 1",
+     RealField<PlanOptions>{&PlanOptions::overlap, 0, 1, true}},
+    {"pin", "GLOB=PLACEMENTS",
+     "lay out what the name matches so; repeatable",
+     ListField<PlanOptions>{
+         [](PlanOptions& o, std::string_view text) -> Result<void> {
+           SP_ASSIGN(Pin pin, Pin::parse(text));
+           o.pins.push_back(std::move(pin));
+           return {};
+         },
+         [](const PlanOptions& o) {
+           std::string text;
+           for (const Pin& pin : o.pins) {
+             text += (text.empty() ? "" : " ") + to_string(pin);
+           }
+           return text;
+         }}},
+    {"time_limit", "S", "seconds to search",
+     RealField<PlanOptions>{&PlanOptions::time_limit_seconds, 0,
+                            solver::kMostSeconds, false}},
+    {"work_limit", "N", "table entries to touch at most; deterministic",
+     WholeField<PlanOptions>{&PlanOptions::work_limit, 0, solver::kMostWork}},
+    {"threads", "N", "threads to search with",
+     WholeField<PlanOptions>{&PlanOptions::threads, 1, solver::kMostThreads}},
+    {"seed", "N", "where random choices start",
+     WholeField<PlanOptions>{&PlanOptions::seed, 0, solver::kMostSeed}},
+    {"strict", "", "fail where an operator has no strategy",
+     FlagField<PlanOptions>{&PlanOptions::strict}},
+};
+
+}  // namespace
 
 std::string_view to_string(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::kNone:
-      return "none";
-    case Optimizer::kSgd:
-      return "sgd";
-    case Optimizer::kAdamW:
-      return "adamw";
-  }
-  return "none";
+  const auto at = static_cast<std::size_t>(optimizer);
+  return at < std::size(kOptimizers) ? kOptimizers[at] : kOptimizers[0];
 }
 
 std::optional<Optimizer> parse_optimizer(std::string_view text) {
@@ -20,6 +68,26 @@ std::optional<Optimizer> parse_optimizer(std::string_view text) {
     if (to_string(o) == text) return o;
   }
   return std::nullopt;
+}
+
+std::span<const OptionInfo> plan_option_table() {
+  static const std::vector<OptionInfo> kRows =
+      option_rows<PlanOptions>(kFields);
+  return kRows;
+}
+
+Result<void> set_option(PlanOptions& options, std::string_view name,
+                        std::string_view text) {
+  return set_field<PlanOptions>(kFields, options, name, text);
+}
+
+Result<std::string> get_option(const PlanOptions& options,
+                               std::string_view name) {
+  return get_field<PlanOptions>(kFields, options, name);
+}
+
+Result<void> validate(const PlanOptions& options) {
+  return check_fields<PlanOptions>(kFields, options);
 }
 
 }  // namespace shardprop

@@ -1,6 +1,7 @@
 // What a PlanProblem holds.
 #pragma once
 
+#include "base/saturating.h"
 #include "plan/move_costs.h"
 
 #include <shardprop/plan/plan_problem.h>
@@ -31,7 +32,7 @@ struct PlanProblem::Body {
   std::int64_t hidden_nanoseconds(const PlanValue& value,
                                   std::int64_t transfer) const {
     if (!value.hideable) return 0;
-    return std::llround(static_cast<double>(transfer) * options.overlap);
+    return saturated(static_cast<double>(transfer) * options.overlap);
   }
 
   const Graph& graph;

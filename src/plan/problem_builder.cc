@@ -1,8 +1,10 @@
+#include "base/guard.h"
 #include "base/try.h"
 #include "plan/layout_relations.h"
 #include "plan/operator_choices.h"
 #include "plan/pinned_values.h"
 #include "plan/problem_body.h"
+#include "plan/stop.h"
 #include "plan/storages.h"
 
 #include <algorithm>
@@ -57,7 +59,7 @@ std::shared_ptr<ChoiceSet> same_layout_everywhere(
   set->layouts.assign(uses + makes, layouts);
   for (std::size_t c = 0; c < layouts.size(); ++c) {
     set->picks.insert(set->picks.end(), uses + makes,
-                      static_cast<std::uint16_t>(c));
+                      static_cast<std::uint32_t>(c));
   }
   set->costs.assign(layouts.size(), 0);
   return set;
@@ -89,8 +91,7 @@ class PlanProblemBuilder {
     SP_CHECK(add_operators());
     choose_input_layouts();
     add_outputs();
-    build_storages(body_, forest_);
-    return {};
+    return build_storages(body_, forest_);
   }
 
  private:
@@ -126,6 +127,7 @@ class PlanProblemBuilder {
     body_.choices_of_node.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
+      SP_CHECK(check_stop(body_.options));
       std::vector<PartialSet> meets;
       meets.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
@@ -273,10 +275,10 @@ class PlanProblemBuilder {
           continue;
         }
         for (const GraphOutput& tie : ties) {
-          set->picks.push_back(static_cast<std::uint16_t>(
+          set->picks.push_back(static_cast<std::uint32_t>(
               tie.kind == OutputKind::kGradient ? state : own));
         }
-        set->picks.push_back(static_cast<std::uint16_t>(own));
+        set->picks.push_back(static_cast<std::uint32_t>(own));
         set->costs.push_back(step + body_.move_nanoseconds(
                                         planned, layouts[state], layouts[own]));
         set->state_layouts.push_back(layouts[state]);
@@ -371,12 +373,17 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
                                         const RuleBook& rules,
                                         const OpRegistry& registry,
                                         const PlanOptions& options) {
-  SP_ASSIGN(RedistributePlanner planner,
-            RedistributePlanner::create(mesh, topology));
-  auto body = std::make_unique<Body>(
-      graph, std::move(mesh), std::move(topology), options, std::move(planner));
-  SP_CHECK(PlanProblemBuilder(*body, rules, registry).build());
-  return PlanProblem(std::move(body));
+  SP_CHECK(validate(options));
+  SP_CHECK(check_topology(topology));
+  return guarded([&]() -> Result<PlanProblem> {
+    SP_ASSIGN(RedistributePlanner planner,
+              RedistributePlanner::create(mesh, topology));
+    auto body =
+        std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
+                               options, std::move(planner));
+    SP_CHECK(PlanProblemBuilder(*body, rules, registry).build());
+    return PlanProblem(std::move(body));
+  });
 }
 
 }  // namespace shardprop

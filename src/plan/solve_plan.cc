@@ -1,12 +1,14 @@
 #include <shardprop/plan/solve_plan.h>
 
+#include "base/guard.h"
+#include "base/saturating.h"
 #include "plan/plan_network.h"
 
-#include <shardprop/base/error.h>
 #include <shardprop/solver/solve.h>
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace shardprop {
@@ -15,6 +17,7 @@ namespace {
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 8;
+constexpr double kSecondsBetweenReports = 0.2;
 
 class PlanSolver {
  public:
@@ -25,22 +28,61 @@ class PlanSolver {
         start_(std::chrono::steady_clock::now()) {}
 
   PlanSolution run() {
-    // Most plans fit: then memory need not be looked at.
-    const bool limited = options_.memory_limit.has_value();
-    if (!solve({}, !limited) || !limited || out_.assignment) return finish();
-    NetworkOptions network{options_.memory_limit, {}};
-    for (int round = 1; round <= kMostRounds && !out_.assignment; ++round) {
-      if (!solve(network, round == kMostRounds)) break;
-      reserve(network);
+    try {
+      search();
+    } catch (...) {
+      out_.failure = refusal(std::current_exception());
+      if (!out_.failure) throw;
     }
     return finish();
   }
 
  private:
+  void search() {
+    // Most plans fit: then memory need not be looked at.
+    const bool limited = options_.memory_limit.has_value();
+    if (!solve({}, !limited) || !limited || out_.assignment) return;
+    NetworkOptions network{options_.memory_limit, {}};
+    for (int round = 1; round <= kMostRounds && !out_.assignment; ++round) {
+      if (!solve(network, round == kMostRounds)) break;
+      reserve(network);
+    }
+  }
+
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                          start_)
         .count();
+  }
+
+  solver::SolveOptions solver_options(double seconds_left) const {
+    solver::SolveOptions how;
+    how.time_limit_seconds = seconds_left;
+    how.threads = options_.threads;
+    how.seed = options_.seed;
+    how.stop = options_.stop;
+    if (options_.work_limit) {
+      how.work_limit = out_of_work() ? 0 : *options_.work_limit - out_.work;
+    }
+    return how;
+  }
+
+  bool out_of_work() const {
+    return options_.work_limit && out_.work >= *options_.work_limit;
+  }
+
+  // `bounds`: the network's bound is one of the whole problem, too.
+  void tell(const solver::Progress& now, bool bounds) {
+    if (seconds() < next_report_) return;
+    next_report_ = seconds() + kSecondsBetweenReports;
+    PlanProgress progress{PlanProgress::Phase::kSearch, seconds(), {}, {}};
+    if (now.cost) progress.objective = saturated(*now.cost);
+    std::int64_t bound = out_.lower_bound;
+    if (bounds && now.lower_bound) {
+      bound = std::max(bound, saturated(*now.lower_bound));
+    }
+    progress.lower_bound = bound;
+    options_.progress(progress);
   }
 
   // With all the time and work that is left, or, unless it is the last try,
@@ -48,16 +90,19 @@ class PlanSolver {
   // nothing more to be had: no solution, no time.
   bool solve(const NetworkOptions& options, bool last_try) {
     const double left = time_limit_seconds_ - seconds();
-    if (left <= 0) return false;
-    const PlanNetwork network(problem_, options);
-    solver::SolveOptions how;
-    how.time_limit_seconds = left;
-    how.threads = options_.threads;
-    how.seed = options_.seed;
-    if (options_.work_limit) {
-      const auto most = static_cast<std::uint64_t>(*options_.work_limit);
-      if (out_.work >= most) return false;
-      how.work_limit = most - out_.work;
+    if (left <= 0 || options_.stop.stop_requested()) return false;
+    const bool first = std::exchange(first_, false);
+    if (!first && out_of_work()) return false;
+    Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
+    if (!built) {
+      out_.failure = std::move(built).error();
+      return false;
+    }
+    const PlanNetwork& network = *built;
+    const bool bounds = options.reserved.empty();
+    solver::SolveOptions how = solver_options(left);
+    if (options_.progress) {
+      how.progress = [&](const solver::Progress& now) { tell(now, bounds); };
     }
     if (!last_try) {
       how.go_on = [&](const solver::Assignment& assignment) {
@@ -67,14 +112,14 @@ class PlanSolver {
     }
     const solver::Solution solution = solver::solve(network.network(), how);
     out_.work += solution.work;
-    const bool bounds = options.reserved.empty();
+    if (solution.failure) out_.failure = solution.failure;
     if (solution.status == solver::Status::kInfeasible) {
       if (bounds) take_clash(solution);
       return false;
     }
     if (bounds && solution.lower_bound) {
       out_.lower_bound = std::max(
-          out_.lower_bound, static_cast<std::int64_t>(*solution.lower_bound));
+          out_.lower_bound, saturated(*solution.lower_bound));
     }
     if (!solution.cost) return false;
     if (take(network.decode(solution.assignment)) > *solution.cost) {
@@ -117,14 +162,16 @@ class PlanSolver {
     if (!solution.clash) return;
     for (const solver::Clash::MemoryStep& step : solution.clash->memory) {
       out_.clash.push_back(
-          {step.time, static_cast<std::int64_t>(step.bytes_short)});
+          {step.time, saturated(step.bytes_short)});
     }
     out_.clash_irreducible = solution.clash->irreducible;
   }
 
   PlanSolution finish() {
     if (out_.assignment) {
-      out_.lower_bound = std::min(out_.lower_bound, out_.evaluation.objective);
+      // Times that are cut off where they end say nothing of each other.
+      out_.lower_bound = std::min({out_.lower_bound, out_.evaluation.objective,
+                                   kMostNanoseconds - 1});
       out_.status = out_.lower_bound == out_.evaluation.objective
                         ? PlanStatus::kOptimal
                         : PlanStatus::kFeasible;
@@ -136,6 +183,8 @@ class PlanSolver {
   const PlanOptions& options_;
   double time_limit_seconds_;
   std::chrono::steady_clock::time_point start_;
+  bool first_ = true;  // nothing has been tried yet
+  double next_report_ = 0;
   PlanSolution out_;
   PlanAssignment last_;
 };

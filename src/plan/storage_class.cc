@@ -1,9 +1,10 @@
 #include "plan/storage_class.h"
 
+#include "base/try.h"
 #include "plan/move_costs.h"
 
-#include <shardprop/base/error.h>
-
+#include <limits>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -20,10 +21,13 @@ using StatesOfValue = std::unordered_map<LayoutId, StorageState>;
 
 }  // namespace
 
-std::shared_ptr<const StorageClass> StorageClasses::of(
+Result<std::shared_ptr<const StorageClass>> StorageClasses::of(
     const PlanStorage& storage) {
   auto& entry = classes_[signature(storage)];
-  if (!entry) entry = std::make_shared<StorageClass>(work_out(storage));
+  if (!entry) {
+    SP_ASSIGN(StorageClass worked_out, work_out(storage));
+    entry = std::make_shared<StorageClass>(std::move(worked_out));
+  }
   return entry;
 }
 
@@ -45,7 +49,7 @@ std::vector<std::uint64_t> StorageClasses::signature(
   for (const StorageUse& use : storage.uses) {
     const PlanVariable& user = body_.variables[use.variable.index()];
     out.push_back(address(user.choices.get()));
-    out.push_back(std::uint64_t{use.operand} << 16U | use.value);
+    out.push_back(std::uint64_t{use.operand} << 32U | use.value);
   }
   for (const UseSegment& segment : storage.segments) {
     out.push_back(segment.first << 32U | segment.count);
@@ -53,15 +57,16 @@ std::vector<std::uint64_t> StorageClasses::signature(
   return out;
 }
 
-StorageClass StorageClasses::work_out(const PlanStorage& storage) const {
+Result<StorageClass> StorageClasses::work_out(
+    const PlanStorage& storage) const {
   StorageClass out;
-  add_states(storage, out);
+  SP_CHECK(add_states(storage, out));
   set_moves(storage, out);
   return out;
 }
 
-void StorageClasses::add_states(const PlanStorage& storage,
-                                StorageClass& out) const {
+Result<void> StorageClasses::add_states(const PlanStorage& storage,
+                                        StorageClass& out) const {
   const std::size_t values = storage.values.size();
   out.layouts.resize(values);
   std::vector<StatesOfValue> state_of(values);
@@ -96,6 +101,14 @@ void StorageClasses::add_states(const PlanStorage& storage,
       add_state(v, id);
     }
   }
+  if (states > std::numeric_limits<StorageState>::max()) {
+    return fail(ErrorCode::kProblemTooLarge,
+                "`" +
+                    body_.graph.value(storage.values[0]).display_name() +
+                    "` can lie in " + std::to_string(states) +
+                    " ways, more than are planned for",
+                "pin it or what takes it, or merge mesh dims");
+  }
   for (const LayoutId id : maker.layouts[storage.operand]) {
     out.made.push_back(state_of[0].at(id));
   }
@@ -114,6 +127,7 @@ void StorageClasses::add_states(const PlanStorage& storage,
       if (id.valid()) out.bytes[s] = body_.moves.local_bytes(tensor, id);
     }
   }
+  return {};
 }
 
 void StorageClasses::set_moves(const PlanStorage& storage,
@@ -132,7 +146,7 @@ void StorageClasses::set_moves(const PlanStorage& storage,
         StorageClass::Move& move = out.moves[from * n + to];
         if (cost >= move.nanoseconds) continue;
         move.nanoseconds = cost;
-        move.value = static_cast<std::uint16_t>(v);
+        move.value = static_cast<std::uint32_t>(v);
       }
     }
   }

@@ -20,12 +20,13 @@ class StorageClasses {
         forest_(forest),
         wanted_(forest.wanted_layouts(body.variables)) {}
 
-  std::shared_ptr<const StorageClass> of(const PlanStorage& storage);
+  // Error: kProblemTooLarge, where there are more states than are counted.
+  Result<std::shared_ptr<const StorageClass>> of(const PlanStorage& storage);
 
  private:
   std::vector<std::uint64_t> signature(const PlanStorage& storage) const;
-  StorageClass work_out(const PlanStorage& storage) const;
-  void add_states(const PlanStorage& storage, StorageClass& out) const;
+  Result<StorageClass> work_out(const PlanStorage& storage) const;
+  Result<void> add_states(const PlanStorage& storage, StorageClass& out) const;
   void set_moves(const PlanStorage& storage, StorageClass& out) const;
 
   const PlanProblem::Body& body_;

@@ -35,17 +35,24 @@ LayoutId StorageViews::layout(ValueId value,
       .kind->layouts[planned.place][state(planned.storage, copy)];
 }
 
-// What is there when the node of the view runs and can be seen so: the storage
-// as made before any copy, a copy that a user takes before others. A view that
-// has no users then may be of what is no longer there.
+// The storage as made or a copy of it: one in which the view and what it views
+// can both be had, so that the node of the view has a strategy. (A copy may be
+// of the view alone: a gradient that is handed back in shards which its views
+// do not carry.) One that is there when the node runs, if any; as made before
+// any copy, then the first copy. A view whose users all take a copy made early
+// may be of what is no longer there: it is replayed where the copy is made.
 std::optional<std::size_t> StorageViews::choose(ValueId value,
                                                 std::size_t place,
                                                 const PlanStorage& storage,
                                                 PlanStorageId id) const {
-  const auto slot =
-      static_cast<std::int64_t>(problem_.graph().value(value).producer.index());
+  const NodeId producer = problem_.graph().value(value).producer;
+  const auto slot = static_cast<std::int64_t>(producer.index());
+  const ValueId parent = problem_.graph().node(producer).inputs[0];
+  const auto& layouts = storage.kind->layouts;
   const auto shows = [&](const std::optional<std::size_t>& copy) {
-    return storage.kind->layouts[place][state(id, copy)].valid();
+    const StorageState in = state(id, copy);
+    return layouts[place][in].valid() &&
+           layouts[problem_.value(parent).place][in].valid();
   };
   const bool as_made = shows(std::nullopt);
   if (as_made && slot <= plan_.freed_at[id.index()]) return std::nullopt;

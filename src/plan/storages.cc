@@ -1,6 +1,8 @@
 #include "plan/storages.h"
 
+#include "base/try.h"
 #include "plan/problem_body.h"
+#include "plan/stop.h"
 #include "plan/storage_class.h"
 
 #include <algorithm>
@@ -37,15 +39,17 @@ class StorageCollector {
   StorageCollector(PlanProblem::Body& body, const StorageForest& forest)
       : body_(body), graph_(body.graph), forest_(forest) {}
 
-  void run() {
+  Result<void> run() {
     for (const Value& value : graph_.values()) add_value(value);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_maker(v);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_uses(v);
     for (PlanStorage& storage : body_.storages) finish(storage);
     StorageClasses classes(body_, forest_);
     for (PlanStorage& storage : body_.storages) {
-      storage.kind = classes.of(storage);
+      SP_CHECK(check_stop(body_.options));
+      SP_ASSIGN(storage.kind, classes.of(storage));
     }
+    return {};
   }
 
  private:
@@ -60,7 +64,7 @@ class StorageCollector {
       planned.storage = body_.values[root.index()].storage;
     }
     PlanStorage& storage = body_.storages[planned.storage.index()];
-    planned.place = static_cast<std::uint16_t>(storage.values.size());
+    planned.place = static_cast<std::uint32_t>(storage.values.size());
     storage.values.push_back(value.id);
   }
 
@@ -178,8 +182,9 @@ std::vector<LayoutId> StorageForest::seen_as(
   return out;
 }
 
-void build_storages(PlanProblem::Body& body, const StorageForest& forest) {
-  StorageCollector(body, forest).run();
+Result<void> build_storages(PlanProblem::Body& body,
+                            const StorageForest& forest) {
+  return StorageCollector(body, forest).run();
 }
 
 }  // namespace shardprop

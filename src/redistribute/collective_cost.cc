@@ -1,5 +1,7 @@
 #include <shardprop/redistribute/collective_cost.h>
 
+#include "base/saturating.h"
+
 #include <shardprop/mesh/collective_tuning.h>
 
 #include <algorithm>
@@ -359,7 +361,7 @@ std::int64_t line_nanoseconds(const std::vector<AlgorithmLine>& lines,
     const double share = correction_share(line.correction, size, place);
     least = std::min(least, fixed + (at_peak - fixed) / share);
   }
-  return std::llround(least * 1e3);
+  return whole_nanoseconds(least * 1e3, kMostTransferNanoseconds);
 }
 
 std::int64_t collective_nanoseconds(const Topology& topology,
@@ -372,8 +374,10 @@ std::int64_t collective_nanoseconds(const Topology& topology,
 
 std::int64_t memory_pass_nanoseconds(const Topology& topology,
                                      std::int64_t bytes) {
-  return std::llround(2 * static_cast<double>(bytes) /
-                      (topology.efficiency.value * topology.memory_gbps.value));
+  return whole_nanoseconds(
+      2 * static_cast<double>(bytes) /
+          (topology.efficiency.value * topology.memory_gbps.value),
+      kMostTransferNanoseconds);
 }
 
 }  // namespace shardprop

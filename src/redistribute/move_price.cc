@@ -1,5 +1,7 @@
 #include "redistribute/move_price.h"
 
+#include "base/saturating.h"
+
 #include <shardprop/base/hash.h>
 
 #include <algorithm>
@@ -97,7 +99,8 @@ std::int64_t GroupTimes::nanoseconds(CollectiveKind kind, Mask group,
 }
 
 std::int64_t GroupTimes::memory_pass(std::int64_t bytes) const {
-  return std::llround(2 * static_cast<double>(bytes) / memory_gbps_);
+  return whole_nanoseconds(2 * static_cast<double>(bytes) / memory_gbps_,
+                           kMostTransferNanoseconds);
 }
 
 LocalSize MovePricer::local_size(const State& state) const {

@@ -1,5 +1,6 @@
 #include <shardprop/redistribute/planner.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "redistribute/exchange_bytes.h"
 #include "redistribute/move_price.h"
@@ -250,9 +251,11 @@ Result<RedistributePlan> plan_redistribution(
                     ", target is on mesh " + to_string(dst.mesh()),
                 "plan it with plan_between_meshes()");
   }
-  SP_ASSIGN(const RedistributePlanner planner,
-            RedistributePlanner::create(src.mesh(), topology, options));
-  return planner.plan(src.layout(), dst.layout(), src.meta());
+  return guarded([&]() -> Result<RedistributePlan> {
+    SP_ASSIGN(const RedistributePlanner planner,
+              RedistributePlanner::create(src.mesh(), topology, options));
+    return planner.plan(src.layout(), dst.layout(), src.meta());
+  });
 }
 
 }  // namespace shardprop

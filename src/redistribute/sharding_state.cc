@@ -148,7 +148,7 @@ Layout to_layout(const State& state, const ActiveDims& active,
     }
   }
   auto layout = Layout::create(std::move(placements), std::move(order));
-  if (!layout) throw InternalError("a planner's state is no layout");
+  if (!layout) throw InternalError("a planner's state is not a layout");
   return *std::move(layout);
 }
 

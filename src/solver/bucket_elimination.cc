@@ -1,5 +1,6 @@
 #include "solver/bucket_elimination.h"
 
+#include "base/parallel.h"
 #include "solver/factor_join.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <thread>
 #include <utility>
 
 namespace shardprop::solver {
@@ -136,17 +136,10 @@ class Elimination {
     };
     const std::size_t threads =
         loops.touched() < kForOneThread ? 1 : std::min(threads_, loops.rows());
-    {
-      std::vector<std::jthread> others;
-      const auto share = [&](std::size_t i) {
-        return loops.rows() * i / threads;
-      };
-      for (std::size_t i = 1; i < threads; ++i) {
-        others.emplace_back(
-            [&, i] { loops.run(share(i), share(i + 1), out.data(), stop); });
-      }
-      loops.run(0, share(1), out.data(), stop);
-    }
+    parallel(threads, [&](std::size_t i) {
+      loops.run(loops.rows() * i / threads, loops.rows() * (i + 1) / threads,
+                out.data(), stop);
+    });
     work_ += loops.touched();
     return std::make_shared<const std::vector<T>>(std::move(out));
   }

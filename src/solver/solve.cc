@@ -1,5 +1,7 @@
 #include <shardprop/solver/solve.h>
 
+#include "base/guard.h"
+#include "base/parallel.h"
 #include "solver/branch_and_bound.h"
 #include "solver/bucket_elimination.h"
 #include "solver/clash.h"
@@ -16,7 +18,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
-#include <thread>
+#include <utility>
 
 namespace shardprop::solver {
 namespace {
@@ -86,8 +88,10 @@ class Solver {
         .count();
   }
   bool out_of_work() const {
-    return options_.work_limit != 0 && work_ >= options_.work_limit;
+    return options_.work_limit && work_ >= *options_.work_limit;
   }
+  // Until it is proven, stopped or out of time or work.
+  void solve();
   // False once the caller has seen enough.
   bool may_go_on();
   void search();
@@ -160,10 +164,23 @@ void Solver::offer_core_choices(const std::vector<int>& choices) {
 }
 
 Solution Solver::run() {
+  std::optional<Error> failure;
+  try {
+    solve();
+  } catch (...) {
+    failure = refusal(std::current_exception());
+    if (!failure) throw;
+  }
+  Solution solution = finish();
+  solution.failure = std::move(failure);
+  return solution;
+}
+
+void Solver::solve() {
   reduce(network_, options_.passes, clock_, stop_);
   if (network_.infeasible) {
     best_.close(network_.offset);
-    return finish();
+    return;
   }
   best_.raise_bound(network_.offset);
   const double ceiling = safe_ceiling(network_);
@@ -177,18 +194,18 @@ Solution Solver::run() {
     });
     if (solved.has_value() && !std::isfinite(solved->cost)) {
       best_.close(Incumbent::kNoCost);
-      return finish();
+      return;
     }
     if (solved.has_value()) {
       best_.offer(solved->choices);
       best_.close(network_.offset + static_cast<Int128>(solved->cost));
-      return finish();
+      return;
     }
   }
   if (network_.num_alive() == 0) {
     best_.offer(std::vector<int>(network_.variables.size(), 0));
     best_.close(network_.offset);
-    return finish();
+    return;
   }
   if (!memory && options_.passes.enabled(Pass::kElimination)) {
     const auto order =
@@ -198,7 +215,6 @@ Solution Solver::run() {
   core_ = std::make_unique<Core>(network_, ceiling);
   decoded_ = DualBound(*core_).decode();
   search();
-  return finish();
 }
 
 void Solver::start_dual() {
@@ -264,8 +280,8 @@ bool Solver::elimination_is_due() const {
   if (!best_.known() || elimination_touches_ > kMostTouched) return false;
   const auto worked = static_cast<double>(work_);
   const bool affordable =
-      options_.work_limit == 0 ||
-      elimination_touches_ + worked <= static_cast<double>(options_.work_limit);
+      !options_.work_limit || elimination_touches_ + worked <=
+                                  static_cast<double>(*options_.work_limit);
   return affordable && elimination_touches_ <= kEliminationShare * worked;
 }
 
@@ -381,28 +397,27 @@ void Solver::round(std::uint64_t work) {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
   };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; search_on && i < workers_.size(); ++i) {
-    threads.emplace_back(timed_search, i);
-  }
-  if (first == Task::kDual) {
-    clock_.time(Pass::kDualBound, [&] {
-      const std::uint64_t until = dual_->work() + work;
-      while (dual_->work() < until && !dual_->stalled() && !stop_.raised()) {
-        dual_->advance(core_target());
-      }
-    });
-  } else if (first == Task::kBranch) {
-    const auto start = std::chrono::steady_clock::now();
-    branching_->run(work, stop_, clock_);
-    clock_.add(
-        Pass::kBranchAndBound, 1,
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count());
-  } else if (search_on) {
-    timed_search(0);
-  }
-  threads.clear();
+  const auto first_thread = [&] {
+    if (first == Task::kDual) {
+      clock_.time(Pass::kDualBound, [&] {
+        const std::uint64_t until = dual_->work() + work;
+        while (dual_->work() < until && !dual_->stalled() && !stop_.raised()) {
+          dual_->advance(core_target());
+        }
+      });
+    } else if (first == Task::kBranch) {
+      const auto start = std::chrono::steady_clock::now();
+      branching_->run(work, stop_, clock_);
+      clock_.add(Pass::kBranchAndBound, 1,
+                 std::chrono::duration<double>(
+                     std::chrono::steady_clock::now() - start)
+                     .count());
+    } else if (search_on) {
+      timed_search(0);
+    }
+  };
+  parallel(search_on ? workers_.size() : 1,
+           [&](std::size_t i) { i == 0 ? first_thread() : timed_search(i); });
   for (const double seconds : took) {
     if (seconds > 0) clock_.add(Pass::kLocalSearch, 1, seconds);
   }
@@ -465,7 +480,7 @@ bool Solver::may_go_on() {
   if (!options_.go_on || !best_.known() || best_.proven()) return true;
   const bool half =
       seconds() >= options_.time_limit_seconds / 2 ||
-      (options_.work_limit != 0 && work_ >= options_.work_limit / 2);
+      (options_.work_limit && work_ >= *options_.work_limit / 2);
   if (!half || (asked_ && asked_cost_ == best_.cost())) return true;
   asked_ = true;
   asked_cost_ = best_.cost();
@@ -539,13 +554,25 @@ Solution Solver::finish() {
 }  // namespace
 
 Solution solve_plainly(const Problem& problem, const SolveOptions& options) {
-  return Solver(problem, options).run();
+  auto solution = guarded(
+      [&]() -> Result<Solution> { return Solver(problem, options).run(); });
+  if (solution) return *std::move(solution);
+  return {.failure = std::move(solution).error()};
 }
 
 Solution solve(const Problem& problem, const SolveOptions& options) {
+  if (auto valid = validate(options); !valid) {
+    return {.failure = std::move(valid).error()};
+  }
   Solution solution = solve_plainly(problem, options);
   if (solution.status == Status::kInfeasible) {
-    solution.clash = find_clash(problem, options);
+    auto clash = guarded(
+        [&]() -> Result<Clash> { return find_clash(problem, options); });
+    if (clash) {
+      solution.clash = *std::move(clash);
+    } else {
+      solution.failure = std::move(clash).error();
+    }
     solution.seconds = std::chrono::duration<double>(
                            std::chrono::steady_clock::now() - options.start)
                            .count();

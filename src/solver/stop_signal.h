@@ -1,22 +1,21 @@
-// When to stop in the middle of a round: the deadline has come or the caller
-// has cancelled.
+// When to stop in the middle of a round: the deadline has come or a stop
+// was requested.
 #pragma once
 
 #include <shardprop/solver/solve.h>
 
-#include <atomic>
 #include <chrono>
 #include <optional>
+#include <stop_token>
 
 namespace shardprop::solver {
 
 struct StopSignal {
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  const std::atomic<bool>* cancelled = nullptr;
+  std::stop_token stop;
 
   bool raised() const {
-    return (cancelled != nullptr &&
-            cancelled->load(std::memory_order_relaxed)) ||
+    return stop.stop_requested() ||
            (deadline.has_value() &&
             std::chrono::steady_clock::now() >= *deadline);
   }
@@ -26,7 +25,7 @@ inline StopSignal stop_signal(const SolveOptions& options) {
   using Clock = std::chrono::steady_clock;
   // Beyond a century the sum would leave the clock's range.
   constexpr double kNever = 3e9;
-  StopSignal signal{std::nullopt, options.cancelled};
+  StopSignal signal{std::nullopt, options.stop};
   if (options.time_limit_seconds < kNever) {
     signal.deadline =
         options.start +

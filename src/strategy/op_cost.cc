@@ -1,5 +1,7 @@
 #include <shardprop/strategy/op_cost.h>
 
+#include "base/saturating.h"
+
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <algorithm>
@@ -80,9 +82,8 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
   for (const LocalStep& step : context.map.program(context).steps) {
     kernels += std::holds_alternative<LocalOp>(step) ? 1 : 0;
   }
-  const auto launch =
-      static_cast<std::int64_t>(topology.launch_us.value * 1000);
-  return std::max(once, kernels * launch);
+  return std::max(once, whole_nanoseconds(static_cast<double>(kernels) *
+                                          topology.launch_us.value * 1000));
 }
 
 }  // namespace shardprop

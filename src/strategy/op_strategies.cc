@@ -3,6 +3,7 @@
 
 #include <shardprop/strategy/op_strategy.h>
 
+#include "placement/split_factor.h"
 #include "strategy/factor_shards.h"
 
 #include <algorithm>
@@ -150,6 +151,7 @@ class Composer {
       if (!cut.even && !minor_most) return false;
       for (const std::int32_t mesh_dim : cut.mesh_dims) {
         const auto m = static_cast<std::size_t>(mesh_dim);
+        if (pieces > kMostPieces) return false;
         placements[m] = Placement::strided_shard(dim, static_cast<int>(pieces));
         order[m] = place++;
       }

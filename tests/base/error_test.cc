@@ -6,6 +6,7 @@
 #include "base/try.h"
 #include "support/result_checks.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace {
 
 const std::vector<ErrorCode>& all_codes() {
   static const std::vector<ErrorCode> kCodes = {
-#define SHARDPROP_ERROR_CODE(name, number, meaning) ErrorCode::name,
+#define SHARDPROP_ERROR_CODE(name, number, exit, meaning) ErrorCode::name,
 #include <shardprop/base/error_codes.inc>
 #undef SHARDPROP_ERROR_CODE
   };
@@ -63,13 +64,30 @@ TEST_CASE("codes are distinct, printed in four digits and explained") {
     CHECK(names.insert(code_name(code)).second);
     CHECK(code_name(code).front() == 'k');
     CHECK_FALSE(code_meaning(code).empty());
+    CHECK(code_exit(code) >= 1);
+    CHECK(code_exit(code) <= 4);
   }
+}
+
+TEST_CASE("codes stand in the order of their numbers") {
+  CHECK(std::is_sorted(all_codes().begin(), all_codes().end()));
+}
+
+TEST_CASE("a code says what a program ends with") {
+  CHECK(code_exit(ErrorCode::kRedistributeMemory) == 1);
+  CHECK(code_exit(ErrorCode::kOutOfMemory) == 1);
+  CHECK(code_exit(ErrorCode::kMeshSyntax) == 2);
+  CHECK(code_exit(ErrorCode::kPinMatchesNothing) == 2);
+  CHECK(code_exit(ErrorCode::kTensorMeta) == 3);
+  CHECK(code_exit(ErrorCode::kPlanOtherGraph) == 3);
+  CHECK(code_exit(ErrorCode::kNoStrategy) == 4);
 }
 
 TEST_CASE("a code outside the table is a bug of ours") {
   const auto code = static_cast<ErrorCode>(9999);
   CHECK_THROWS_AS(code_name(code), InternalError);
   CHECK_THROWS_AS(code_meaning(code), InternalError);
+  CHECK_THROWS_AS(code_exit(code), InternalError);
 }
 
 Result<int> half(int n) {

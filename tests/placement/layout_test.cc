@@ -68,8 +68,9 @@ TEST_CASE("texts that are no placement") {
   CHECK_CODE(Layout::parse("S(40000)"), ErrorCode::kShardDimOutOfRange);
 }
 
-TEST_CASE("split factors that split nothing") {
-  for (const char* text : {"SS(0,0)", "SS(0,-2)", "SS(0,2147483648)"}) {
+TEST_CASE("split factors that split nothing, or into too many pieces") {
+  for (const char* text : {"SS(0,0)", "SS(0,-2)", "SS(0,16777217)",
+                           "SS(0,2000000000)", "SS(0,2147483648)"}) {
     CAPTURE(text);
     CHECK_CODE(Layout::parse(text), ErrorCode::kSplitFactor);
   }

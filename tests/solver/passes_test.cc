@@ -209,14 +209,16 @@ TEST_CASE("elimination stops when told to") {
       testing::random_problem(rng, {.most_assignments = 300});
   Network network(problem);
   for (NetVariable& v : network.variables) v.segments.clear();
-  const std::atomic<bool> cancelled = true;
+  std::stop_source stop;
+  stop.request_stop();
   std::uint64_t work = 0;
   const auto order = order_elimination(network, {1e9, 1e9}, StopSignal{});
   REQUIRE(order.has_value());
   CHECK(!eliminate_in_order(network, *order, kInfinity, 2,
-                            {std::nullopt, &cancelled}, work)
+                            {std::nullopt, stop.get_token()}, work)
              .has_value());
-  CHECK(!order_elimination(network, {1e9, 1e9}, {std::nullopt, &cancelled})
+  CHECK(!order_elimination(network, {1e9, 1e9},
+                           {std::nullopt, stop.get_token()})
              .has_value());
 }
 

@@ -60,16 +60,16 @@ TEST_CASE("a time limit is kept, with something to show") {
   CHECK(!solution.passes.empty());
 }
 
-TEST_CASE("a cancelled run returns what it has") {
+TEST_CASE("a run that is stopped returns what it has") {
   const Problem problem = grid(30, 2);
-  std::atomic<bool> cancelled = false;
+  std::stop_source stop;
   SolveOptions options;
   options.time_limit_seconds = 60;
-  options.cancelled = &cancelled;
+  options.stop = stop.get_token();
   int reports = 0;
   options.progress = [&](const Progress& p) {
     ++reports;
-    if (p.cost.has_value()) cancelled = true;
+    if (p.cost.has_value()) stop.request_stop();
   };
   const Solution solution = solve(problem, options);
   CHECK(reports > 0);

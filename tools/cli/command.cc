@@ -1,7 +1,9 @@
 #include "cli/command.h"
 
 #include "base/edit_distance.h"
+#include "base/guard.h"
 #include "base/parse_int.h"
+#include "base/parse_number.h"
 #include "cli/output.h"
 #include "cli/version.h"
 
@@ -10,8 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -123,6 +123,21 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
 
 }  // namespace
 
+std::string flag_of(const OptionInfo& info) {
+  std::string flag = "--" + std::string(info.name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+Option option_row(const OptionInfo& info) {
+  return {.name = flag_of(info),
+          .value = std::string(info.value),
+          .help = std::string(info.description),
+          .fallback = info.value.empty() ? "" : info.fallback,
+          .repeatable = info.repeatable,
+          .choices = info.choices};
+}
+
 Option format_option(std::vector<std::string> choices) {
   std::string first = choices.front();
   return {.name = "--format",
@@ -158,7 +173,7 @@ Result<std::optional<std::int64_t>> Arguments::integer(
   const auto value = parse_int(text);
   if (!value || *value < least || *value > most) {
     return fail(Error{ErrorCode::kInvalidArgument,
-                      "`" + text + "` is no valid value",
+                      "`" + text + "` is not a valid value",
                       std::string(name) + " " + text,
                       {},
                       "give an integer between " + std::to_string(least) +
@@ -172,15 +187,12 @@ Result<std::optional<double>> Arguments::number(std::string_view name,
                                                 double most) const {
   if (!has(name)) return std::nullopt;
   const std::string text = get(name);
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc() || stop != end || !std::isfinite(value) ||
-      value < least || value > most) {
+  const auto value = parse_number(text);
+  if (!value || *value < least || *value > most) {
     std::ostringstream range;
     range << "give a number between " << least << " and " << most;
     return fail(Error{ErrorCode::kInvalidArgument,
-                      "`" + text + "` is no valid value",
+                      "`" + text + "` is not a valid value",
                       std::string(name) + " " + text,
                       {},
                       range.str()});
@@ -191,66 +203,31 @@ Result<std::optional<double>> Arguments::number(std::string_view name,
 Result<std::optional<std::int64_t>> Arguments::bytes(
     std::string_view name) const {
   if (!has(name)) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"KiB", 1024.0},
-      {"MiB", 1024.0 * 1024},
-      {"GiB", 1024.0 * 1024 * 1024},
-      {"TiB", 1024.0 * 1024 * 1024 * 1024},
-      {"KB", 1e3},
-      {"MB", 1e6},
-      {"GB", 1e9},
-      {"TB", 1e12},
-      {"B", 1},
-      {"", 1}};
   const std::string text = get(name);
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc() && std::isfinite(value) && value >= 0) {
-    for (const auto& [unit, scale] : kUnits) {
-      if (std::string_view(stop, static_cast<std::size_t>(end - stop)) ==
-              unit &&
-          value * scale < 9e18) {
-        return static_cast<std::int64_t>(value * scale);
-      }
-    }
-  }
+  if (const auto value = parse_bytes(text)) return value;
   return fail(Error{ErrorCode::kInvalidArgument,
-                    "`" + text + "` is no amount of memory",
+                    "`" + text + "` is not an amount of memory",
                     std::string(name) + " " + text,
                     {},
                     "write 80GiB, 512MiB or a number of bytes"});
 }
 
-int exit_code(const Error& error) {
-  // By the hundred of the code: which kind of thing was wrong.
-  switch (static_cast<int>(error.code) / 100) {
-    case 1:
-      return error.code == ErrorCode::kTopologyFile ||
-                     error.code == ErrorCode::kTopologyFigure
-                 ? kBadInput
-                 : kUsage;
-    case 2:
-      return kUnsupported;
-    case 3:
-      return error.code == ErrorCode::kTensorMeta ? kBadInput : kUsage;
-    case 4:
-    case 5:
-    case 8:
-      return kBadInput;
-    case 7:
-      // A plan file is input; a pin is usage.
-      return error.code == ErrorCode::kPlanFile ||
-                     error.code == ErrorCode::kPlanOtherGraph ||
-                     error.code == ErrorCode::kPlanSchemaVersion
-                 ? kBadInput
-                 : kUsage;
-    case 6:
-      if (error.code == ErrorCode::kRedistributeMemory) return kFinding;
-      return error.code == ErrorCode::kMeasurementTable ? kBadInput : kUsage;
-    default:
-      return kUsage;
+Result<void> Arguments::apply(
+    std::span<const OptionInfo> table,
+    const std::function<Result<void>(std::string_view, std::string_view)>& set)
+    const {
+  for (const OptionInfo& info : table) {
+    const std::string flag = flag_of(info);
+    for (const std::string& text : all(flag)) {
+      auto done = set(info.name, text);
+      if (done) continue;
+      Error error = std::move(done).error();
+      // The table speaks of its option, the user gave a flag.
+      if (error.location == info.name) error.location = flag + " " + text;
+      return fail(std::move(error));
+    }
   }
+  return {};
 }
 
 namespace {
@@ -283,7 +260,7 @@ int print_help(const CLI::App& app, const CLI::Success& request) {
   if (buffer.error() == 0) return kDone;
   const Error error = cannot_write("standard output", buffer.error());
   print_error(error);
-  return exit_code(error);
+  return code_exit(error.code);
 }
 
 }  // namespace
@@ -292,7 +269,7 @@ int run(std::span<const Command> commands, int argc, const char* const* argv) {
   prepare_output();
   if (const auto named = check_command(commands, argc, argv); !named) {
     print_error(named.error());
-    return exit_code(named.error());
+    return code_exit(named.error().code);
   }
   CLI::App app(
       "shardprop decides how tensors are laid out over a mesh of "
@@ -334,8 +311,12 @@ int run(std::span<const Command> commands, int argc, const char* const* argv) {
     const Result<int> code = run_command(*command, Arguments(given[name]));
     if (code) return *code;
     print_error(code.error());
-    return exit_code(code.error());
+    return code_exit(code.error().code);
   } catch (const std::exception& bug) {
+    if (const auto error = refusal(std::current_exception())) {
+      print_error(*error);
+      return code_exit(error->code);
+    }
     std::cerr << "error: a bug of shardprop's: " << bug.what()
               << "\n   = help: please report it with the command and its "
                  "input\n";

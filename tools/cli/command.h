@@ -9,6 +9,7 @@
 //   }
 #pragma once
 
+#include <shardprop/base/option.h>
 #include <shardprop/base/result.h>
 
 #include <cstdint>
@@ -42,6 +43,11 @@ struct Option {
   std::vector<std::string> choices;  // any value when empty
 };
 
+// A row of one of the library's tables of options: "time_limit" is the flag
+// --time-limit.
+std::string flag_of(const OptionInfo& info);
+Option option_row(const OptionInfo& info);
+
 // --format with the given choices, the first one the default.
 Option format_option(std::vector<std::string> choices = {"text", "json"});
 Option output_option();  // -o,--output FILE
@@ -65,6 +71,13 @@ class Arguments {
                                        double most) const;
   // "80GiB", "512MiB", "1000" (bytes). Error: kInvalidArgument.
   Result<std::optional<std::int64_t>> bytes(std::string_view name) const;
+
+  // Sets, through `set(name, text)`, what was given of a table of options. An
+  // error stands at the flag.
+  Result<void> apply(
+      std::span<const OptionInfo> table,
+      const std::function<Result<void>(std::string_view, std::string_view)>&
+          set) const;
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
@@ -96,8 +109,5 @@ struct Command {
 // Parses the command line, runs the command it names and returns the exit
 // code. Errors are printed to standard error in rustc's manner.
 int run(std::span<const Command> commands, int argc, const char* const* argv);
-
-// What the contract says a program ends with after this error.
-int exit_code(const Error& error);
 
 }  // namespace shardprop::cli

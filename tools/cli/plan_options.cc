@@ -4,34 +4,24 @@
 
 #include <shardprop/redistribute/planner.h>
 
-#include <limits>
+#include <algorithm>
 #include <string>
 #include <utility>
 
 namespace shardprop::cli {
 namespace {
 
-constexpr std::int64_t kMostWork = std::numeric_limits<std::int64_t>::max();
-
-Result<double> overlap_option(const Arguments& arguments,
-                              const Topology& topology) {
-  if (!arguments.has("--overlap")) return topology.overlap_discount.value;
-  if (arguments.get("--overlap") == "none") return 0.0;
-  SP_ASSIGN(const auto share, arguments.number("--overlap", 0, 1));
-  return *share;
-}
-
-Result<std::optional<std::int64_t>> memory_option(const Arguments& arguments,
-                                                  const Topology& topology) {
-  if (!arguments.has("--memory")) return topology.memory_bytes();
-  if (arguments.get("--memory") == "none") return std::nullopt;
-  return arguments.bytes("--memory");
+// What a row says where the topology, not the library, has the default.
+std::string_view default_by_topology(std::string_view name) {
+  if (name == "memory") return "; default: the device's memory";
+  if (name == "overlap") return "; default: the topology's";
+  return {};
 }
 
 }  // namespace
 
 std::vector<Option> planning_options() {
-  return {
+  std::vector<Option> options = {
       {.name = "GRAPH",
        .help = "a .pt2, the program's bare .json, or .json.gz",
        .required = true},
@@ -41,44 +31,20 @@ std::vector<Option> planning_options() {
       {.name = "--topology",
        .value = "NAME|FILE.toml",
        .help = "what the mesh runs on; all: shardprop topologies",
-       .fallback = default_topology().name},
-      {.name = "--memory",
-       .value = "BYTES|none",
-       .help = "a rank's limit, as 80GiB; default: the device's memory"},
-      {.name = "--optimizer",
-       .value = "NAME",
-       .help = "whose state and step count",
-       .fallback = "none",
-       .choices = {"none", "sgd", "adamw"}},
-      {.name = "--overlap",
-       .value = "none|X",
-       .help = "share of parameter gathers and gradient reductions that hides "
-               "behind compute, 0 to 1; default: the topology's"},
-      {.name = "--pin",
-       .value = "GLOB=PLACEMENTS",
-       .help = "lay out what the name matches so; repeatable",
-       .repeatable = true},
-      {.name = "--time-limit",
-       .value = "S",
-       .help = "seconds to search",
-       .fallback = "60"},
-      {.name = "--work-limit",
-       .value = "N",
-       .help = "table entries to touch at most; deterministic"},
-      {.name = "--threads",
-       .value = "N",
-       .help = "threads to search with",
-       .fallback = "1"},
-      {.name = "--seed",
-       .value = "N",
-       .help = "where random choices start",
-       .fallback = "0"},
-      {.name = "--max-input",
-       .value = "BYTES",
-       .help = "most to read, after decompression",
-       .fallback = "2GiB"},
-      {.name = "--strict", .help = "fail where an operator has no strategy"},
-  };
+       .fallback = default_topology().name}};
+  for (const OptionInfo& info : plan_option_table()) {
+    Option option = option_row(info);
+    if (const auto text = default_by_topology(info.name); !text.empty()) {
+      option.help += text;
+      option.fallback.clear();
+    }
+    options.push_back(std::move(option));
+  }
+  options.push_back({.name = "--max-input",
+                     .value = "BYTES",
+                     .help = "most to read, after decompression",
+                     .fallback = "2GiB"});
+  return options;
 }
 
 Result<DeviceMesh> mesh_option(const Arguments& arguments) {
@@ -108,22 +74,11 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology) {
   PlanOptions options;
-  SP_ASSIGN(options.memory_limit, memory_option(arguments, topology));
-  options.optimizer = *parse_optimizer(arguments.get("--optimizer"));
-  SP_ASSIGN(options.overlap, overlap_option(arguments, topology));
-  for (const std::string& text : arguments.all("--pin")) {
-    SP_ASSIGN(Pin pin, Pin::parse(text));
-    options.pins.push_back(std::move(pin));
-  }
-  SP_ASSIGN(const auto seconds, arguments.number("--time-limit", 0, 1e6));
-  options.time_limit_seconds = *seconds;
-  SP_ASSIGN(options.work_limit,
-            arguments.integer("--work-limit", 0, kMostWork));
-  SP_ASSIGN(const auto threads, arguments.integer("--threads", 1, 1024));
-  options.threads = static_cast<int>(*threads);
-  SP_ASSIGN(const auto seed, arguments.integer("--seed", 0, kMostWork));
-  options.seed = static_cast<std::uint64_t>(*seed);
-  options.strict = arguments.has("--strict");
+  options.memory_limit = topology.memory_bytes();
+  options.overlap = topology.overlap_discount.value;
+  SP_CHECK(arguments.apply(plan_option_table(), [&](auto name, auto text) {
+    return set_option(options, name, text);
+  }));
   return options;
 }
 

@@ -16,8 +16,8 @@ kernels::TensorView kernel_view(const LocalTensor& tensor);
 kernels::MutableTensorView mutable_kernel_view(const LocalTensor& tensor);
 
 // Copies the elements of `from` to `to`, which has its sizes and dtype, between
-// host memories of any strides. Errors: kCollectiveShape, kCollectiveOverlap,
-// kCollectiveDevice.
+// host memories of any strides. Errors: kCollectiveCall (other sizes or
+// dtype), kCollectiveOverlap, kCollectiveDevice.
 Result<void> copy(const LocalTensor& from, const LocalTensor& to);
 
 }  // namespace shardprop

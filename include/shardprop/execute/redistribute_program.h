@@ -33,7 +33,7 @@ class RedistributeProgram {
  public:
   // `rank` is the rank of mesh and communicator alike. Errors: kMeshCoordinate
   // (a rank outside the mesh), kPlanStep (a plan that does not lead from src to
-  // dst, or whose steps do not hang together), kReductionDType.
+  // dst, or whose steps do not hang together), kReduction.
   static Result<RedistributeProgram> create(const RedistributePlan& plan,
                                             const TensorSpec& src,
                                             const TensorSpec& dst,

@@ -18,8 +18,9 @@
 
 namespace shardprop {
 
-// Errors: those of PlanProblem::create(). That there is no plan, or that none
-// was found, is no error: the status says so.
+// Errors: those of PlanProblem::create(), and kProblemTooLarge and kOutOfMemory
+// where they kept any plan from being found. That there is no plan, or that none
+// was found in time, is not an error: the status says so.
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const RuleBook& rules,
                        const OpRegistry& registry, const PlanOptions& options);

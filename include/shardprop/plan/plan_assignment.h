@@ -29,7 +29,7 @@ struct AssignedCopy {
   PlanStorageId storage;
   StorageState state = 0;
   // Redistributed as this value of the storage,
-  std::uint16_t value = 0;
+  std::uint32_t value = 0;
   // from this other copy; from the storage as it was made if empty.
   std::optional<std::size_t> source;
   // Slots, both included.

@@ -1,10 +1,19 @@
 // PlanOptions: what a user may ask of a plan besides graph, mesh and topology.
+//
+//   PlanOptions options;
+//   SP_CHECK(set_option(options, "memory", "80GiB"));
+//   options.stop = source.get_token();   // another thread may end the search
 #pragma once
 
+#include <shardprop/base/option.h>
 #include <shardprop/plan/pin.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +25,21 @@ namespace shardprop {
 enum class Optimizer : std::uint8_t { kNone, kSgd, kAdamW };
 std::string_view to_string(Optimizer optimizer);  // "none", "sgd", "adamw"
 std::optional<Optimizer> parse_optimizer(std::string_view text);
+
+// How far the making of a plan has come.
+struct PlanProgress {
+  enum class Phase : std::uint8_t {
+    kSetUp,   // strategies, layouts, the prices of redistributions
+    kSearch,  // the solver
+    kReport,  // steps, reasons and alternatives of the plan that was found
+  };
+  Phase phase = Phase::kSetUp;
+  double seconds = 0;  // since make_plan() was called
+  // In nanoseconds. The objective is that of the best assignment so far, before
+  // the memory that redistributions take while they run is looked at.
+  std::optional<std::int64_t> objective;
+  std::optional<std::int64_t> lower_bound;
+};
 
 struct PlanOptions {
   std::optional<std::int64_t> memory_limit;  // bytes a rank; none when empty
@@ -29,10 +53,32 @@ struct PlanOptions {
   bool strict = false;
 
   double time_limit_seconds = 60;
-  // Table entries of the solver to touch at most; a deterministic limit.
-  std::optional<std::int64_t> work_limit;
+  // Table entries of the solver to touch at most; a deterministic limit. None
+  // when empty, as in solver::SolveOptions.
+  std::optional<std::uint64_t> work_limit;
   int threads = 1;
   std::uint64_t seed = 0;
+
+  // Once a stop is requested, by any thread, the search ends with the best plan
+  // so far; before there is a search, planning fails with kStopped.
+  std::stop_token stop;
+  // Called by the thread that called make_plan(), a few times a second at most
+  // during the search and once as each phase begins.
+  std::function<void(const PlanProgress&)> progress;
 };
+
+// The options that have a text form: all but `stop` and `progress`. Flags of
+// the command line are these names, with `-` for `_`.
+std::span<const OptionInfo> plan_option_table();
+// Error: kInvalidArgument (an unknown name, a value out of bounds) and those of
+// Pin::parse().
+Result<void> set_option(PlanOptions& options, std::string_view name,
+                        std::string_view text);
+// Empty where the option is unset. Error: kInvalidArgument (an unknown name).
+Result<std::string> get_option(const PlanOptions& options,
+                               std::string_view name);
+// Whether every option is within its bounds; make_plan() asks this first.
+// Error: kInvalidArgument.
+Result<void> validate(const PlanOptions& options);
 
 }  // namespace shardprop

@@ -53,7 +53,7 @@ struct ChoiceSet {
   std::vector<std::vector<LayoutId>> layouts;
   std::size_t num_uses = 0;
   // [choice * layouts.size() + operand]: index into layouts[operand].
-  std::vector<std::uint16_t> picks;
+  std::vector<std::uint32_t> picks;
   std::vector<std::int64_t> costs;  // by choice
   // Parameters with an optimizer only, by choice: how its state lies.
   std::vector<LayoutId> state_layouts;
@@ -83,7 +83,7 @@ struct PlanVariable {
 // A value of the graph, by ValueId.
 struct PlanValue {
   PlanStorageId storage;
-  std::uint16_t place = 0;   // among the values of its storage
+  std::uint32_t place = 0;   // among the values of its storage
   std::uint32_t tensor = 0;  // equal for equal shapes and dtypes
   // Moving it can hide behind compute: a parameter, or a gradient on its way
   // out.
@@ -92,9 +92,10 @@ struct PlanValue {
 
 class PlanProblem {
  public:
-  // `graph` must outlive the problem. Errors: kNoStrategy (options.strict),
-  // kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy, kPinConflict and those
-  // of RedistributePlanner::create().
+  // `graph` must outlive the problem. Errors: those of validate() and
+  // check_topology(), kNoStrategy (options.strict), kPinMatchesNothing,
+  // kPinDoesNotFit, kPinNoStrategy, kPinConflict, kProblemTooLarge, kStopped,
+  // kOutOfMemory and those of RedistributePlanner::create().
   static Result<PlanProblem> create(const Graph& graph, DeviceMesh mesh,
                                     Topology topology, const RuleBook& rules,
                                     const OpRegistry& registry,

@@ -37,7 +37,7 @@ struct StorageClass {
     static constexpr std::int32_t kDirect = -1;
     std::int64_t nanoseconds = 0;  // kUnreachable where there is no way
     std::int32_t via = kDirect;
-    std::uint16_t value = 0;  // which value is redistributed, if direct
+    std::uint32_t value = 0;  // which value is redistributed, if direct
   };
 
   // [value][state]; invalid where the value cannot be had so.
@@ -60,7 +60,7 @@ struct StorageClass {
 struct StorageUse {
   PlanVariableId variable;
   std::uint32_t operand = 0;  // among the uses of the variable
-  std::uint16_t value = 0;    // index into PlanStorage::values
+  std::uint32_t value = 0;    // index into PlanStorage::values
   std::int64_t slot = 0;      // when it is taken
   std::int64_t until = 0;     // last slot in which it must be there: `slot` for
                               // operators, the end for what is handed back

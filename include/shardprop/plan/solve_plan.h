@@ -34,11 +34,15 @@ struct PlanSolution {
   std::vector<ShortSlot> clash;
   bool clash_irreducible = false;
   std::uint64_t work = 0;  // of the solver, in table entries
+  // Why the search ended before its limits: kProblemTooLarge, kOutOfMemory.
+  // What was known by then stands in the other fields.
+  std::optional<Error> failure;
 };
 
 // Takes limits of time and work, threads and seed from problem.options(). Same
 // problem, seed, threads and work limit, and no time limit reached: same
 // solution.
+// Ends with the best so far once a stop is requested.
 PlanSolution solve_plan(const PlanProblem& problem);
 // With another time limit, setting up having taken some of it.
 PlanSolution solve_plan(const PlanProblem& problem, double time_limit_seconds);

@@ -12,16 +12,19 @@
 // same to the bit; threads meet after counted work, never after elapsed time.
 #pragma once
 
+#include <shardprop/base/option.h>
+#include <shardprop/base/result.h>
 #include <shardprop/solver/checker.h>
 #include <shardprop/solver/cost.h>
 #include <shardprop/solver/pass.h>
 #include <shardprop/solver/problem.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
@@ -66,6 +69,9 @@ struct Solution {
   std::vector<PassStats> passes;
   double seconds = 0;
   std::uint64_t work = 0;  // table entries touched
+  // Why the search ended before its limits: there was no memory left, or the
+  // options are not valid. What was known by then stands in the other fields.
+  std::optional<Error> failure;
 
   // (cost - lower_bound) / |cost|; absent unless both are known.
   std::optional<double> gap() const;
@@ -82,9 +88,12 @@ struct SolveOptions {
   double time_limit_seconds = 60;
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
-  // Table entries to touch at most, all threads together; 0: no such limit.
-  // It is looked at when threads meet, so a run may exceed it by one round.
-  std::uint64_t work_limit = 0;
+  // Table entries to touch at most, all threads together; no such limit when
+  // empty. It is looked at when threads meet, so a run may exceed it by one
+  // round; with 0 there is no search behind the passes that come before it.
+  std::optional<std::uint64_t> work_limit;
+  // To search with. A thread that cannot be started is done without: the
+  // answer is the same, later.
   int threads = 1;
   std::uint64_t seed = 0;
   PassSet passes;
@@ -93,10 +102,19 @@ struct SolveOptions {
   // Whether to go on: asked between rounds about the best assignment, once half
   // of the time or work limit is spent and of each better one from then on.
   std::function<bool(const Assignment&)> go_on;
-  // Set by another thread or a signal handler: return the best so far.
-  const std::atomic<bool>* cancelled = nullptr;
+  // Once a stop is requested, by any thread, the best so far is returned.
+  std::stop_token stop;
 };
 
+// The options that have a text form: limits, threads and seed.
+std::span<const OptionInfo> solve_option_table();
+// Error: kInvalidArgument (an unknown name, a value out of bounds).
+Result<void> set_option(SolveOptions& options, std::string_view name,
+                        std::string_view text);
+// Whether every option is within its bounds. Error: kInvalidArgument.
+Result<void> validate(const SolveOptions& options);
+
+// Never throws for lack of memory or threads: see Solution::failure.
 Solution solve(const Problem& problem, const SolveOptions& options);
 
 }  // namespace shardprop::solver

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,8 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
     for (int i = 1; i < threads; ++i) {
       state_->workers.emplace_back([state = state_.get()] { state->worker(); });
     }
+  } catch (const std::system_error&) {
+    // Fewer workers do the same work.
   } catch (...) {
     state_->stop();
     throw;

@@ -10,8 +10,8 @@ namespace shardprop::kernels {
 class ThreadPool {
  public:
   // `threads` counts the calling thread, which works too: ThreadPool(1) starts
-  // none. Less than 1 means one per hardware thread. Throws std::system_error
-  // if a thread cannot be started.
+  // none. Less than 1 means one per hardware thread. Where a thread cannot be
+  // started the pool has fewer, which do the same work.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -1,0 +1,15 @@
+// The bounds of options that solving and planning share.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace shardprop::solver {
+
+inline constexpr double kMostSeconds = 1e12;
+inline constexpr std::uint64_t kMostWork = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t kMostThreads = 1024;
+inline constexpr std::uint64_t kMostSeed =
+    std::numeric_limits<std::uint64_t>::max();
+
+}  // namespace shardprop::solver

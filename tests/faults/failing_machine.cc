@@ -1,0 +1,72 @@
+#include "faults/failing_machine.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace shardprop::failing_machine {
+namespace {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+std::atomic<std::int64_t> allocations_made = 0;
+std::atomic<std::int64_t> threads_made = 0;
+std::atomic<std::int64_t> failing_allocation = kNever;
+std::atomic<std::int64_t> most_bytes = kNever;
+std::atomic<std::int64_t> most_threads = kNever;
+
+}  // namespace
+
+std::int64_t allocations() { return allocations_made; }
+std::int64_t threads() { return threads_made; }
+
+void memory_after(std::int64_t allocations) {
+  heal();
+  failing_allocation = allocations;
+}
+void memory_above(std::int64_t bytes) {
+  heal();
+  most_bytes = bytes;
+}
+void threads_after(std::int64_t threads) {
+  heal();
+  most_threads = threads;
+}
+void heal() {
+  failing_allocation = kNever;
+  most_bytes = kNever;
+  most_threads = kNever;
+  allocations_made = 0;
+  threads_made = 0;
+}
+
+}  // namespace shardprop::failing_machine
+
+namespace machine = shardprop::failing_machine;
+
+void* operator new(std::size_t bytes) {
+  if (machine::allocations_made++ == machine::failing_allocation ||
+      static_cast<std::int64_t>(bytes) > machine::most_bytes) {
+    throw std::bad_alloc();
+  }
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* how,
+                              void* (*run)(void*), void* argument) {
+  using Create =
+      int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto kReal =
+      reinterpret_cast<Create>(dlsym(RTLD_NEXT, "pthread_create"));  // NOLINT
+  if (machine::threads_made++ >= machine::most_threads) return EAGAIN;
+  return kReal(thread, how, run, argument);
+}

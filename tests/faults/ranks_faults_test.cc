@@ -1,0 +1,60 @@
+#include "faults/failing_machine.h"
+#include "support/result_checks.h"
+
+#include <shardprop/collective/functional.h>
+#include <shardprop/collective/local_tensor.h>
+#include <shardprop/collective/thread_world.h>
+#include <shardprop/kernels/thread_pool.h>
+
+#include <atomic>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+TEST_CASE("a rank without a thread fails itself and the others") {
+  for (const std::int64_t threads : {0, 2}) {
+    failing_machine::threads_after(threads);
+    const auto ends = run_ranks(4, {}, [](Communicator& communicator) {
+      const Group group = value_of(Group::world(4));
+      const LocalTensor mine =
+          value_of(LocalTensor::empty({4}, DType::kF32));
+      const auto whole = all_gather_tensor(communicator, mine, 0, group);
+      if (!whole) return Result<void>(fail(whole.error()));
+      const auto done = whole->wait();
+      return done ? Result<void>() : Result<void>(fail(done.error()));
+    });
+    failing_machine::heal();
+    REQUIRE(ends.size() == 4);
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      CAPTURE(r);
+      REQUIRE(!ends[r]);
+      if (r >= static_cast<std::size_t>(threads)) {
+        CHECK(ends[r].error().code == ErrorCode::kThreadStart);
+      }
+    }
+  }
+}
+
+TEST_CASE("a pool without threads does its work on the caller's") {
+  for (const std::int64_t threads : {0, 1}) {
+    failing_machine::threads_after(threads);
+    kernels::ThreadPool pool(4);
+    failing_machine::heal();
+    CHECK(pool.threads() == threads + 1);
+    std::vector<std::atomic<int>> ran(100);
+    pool.run(
+        100,
+        [](void* context, std::int64_t i) {
+          ++(*static_cast<std::vector<std::atomic<int>>*>(
+              context))[static_cast<std::size_t>(i)];
+        },
+        &ran);
+    for (const auto& count : ran) CHECK(count == 1);
+  }
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,50 @@
+#include "cli/interruption.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace shardprop::cli {
+namespace {
+
+sem_t signalled;
+
+extern "C" void on_signal(int signal) {
+  const int before = errno;
+  sem_post(&signalled);
+  std::signal(signal, SIG_DFL);
+  errno = before;
+}
+
+}  // namespace
+
+Interruption::Interruption() {
+  sem_init(&signalled, 0, 0);
+  try {
+    watcher_ = std::jthread([this](const std::stop_token& ended) {
+      while (sem_wait(&signalled) != 0) {
+      }
+      // The destructor posts, too.
+      if (!ended.stop_requested()) source_.request_stop();
+    });
+  } catch (const std::system_error&) {
+    return;  // without a thread to watch, a signal ends the program
+  }
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, &before_interrupt_);
+  sigaction(SIGTERM, &action, &before_terminate_);
+}
+
+Interruption::~Interruption() {
+  if (!watcher_.joinable()) return;
+  sigaction(SIGINT, &before_interrupt_, nullptr);
+  sigaction(SIGTERM, &before_terminate_, nullptr);
+  watcher_.request_stop();
+  sem_post(&signalled);
+  watcher_.join();
+  sem_destroy(&signalled);
+}
+
+}  // namespace shardprop::cli
