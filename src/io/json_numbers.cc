@@ -79,14 +79,19 @@ bool JsonNumberReader::read_integer(std::int64_t& value) {
   if (failed_) return false;
   const bool plain = at_ == end_ || (*at_ != '.' && *at_ != 'e' && *at_ != 'E');
   const auto count = at_ - digits;
-  if (!plain || count == 0 || count > 18 || (count > 1 && *digits == '0')) {
+  if (!plain || count == 0 || (count > 1 && *digits == '0')) {
     return read_rare(start, value);
+  }
+  // 10^18, which forbids, has a digit more than always fits.
+  if (count > 18) {
+    const auto read = std::from_chars(start, at_, value);
+    return read.ec == std::errc() || read_rare(start, value);
   }
   value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
   return true;
 }
 
-// The rare spellings: 1e18, 3.0, integers of 19 digits; and what is wrong.
+// The rare spellings, 1e18 and 3.0; and what is wrong.
 bool JsonNumberReader::read_rare(const char* start, std::int64_t& value) {
   at_ = start;
   const std::string_view rest(start, static_cast<std::size_t>(end_ - start));
