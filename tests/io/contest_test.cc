@@ -80,7 +80,7 @@ TEST_CASE("keys that are unknown, missing or stand twice are refused") {
   CHECK(error(R"({"problem":{"nodes":{"costs":[],"costs":[]}}})").message ==
         "`costs` stands twice");
   CHECK(error(with_costs("1,2,3").substr(0, 37)).location ==
-        "$.problem.nodes.intervals");
+        "$.problem.nodes.intervals[0][1]");
 }
 
 TEST_CASE("what is written reads back as the same problem") {
