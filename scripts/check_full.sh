@@ -21,7 +21,7 @@ threaded='^(kernels|collective|execute|nccl|solver|plan|redistribute)'
 with_preset() {
   local preset=$1
   shift
-  cmake --preset "$preset" > /dev/null
+  configure_preset "$preset"
   cmake --build "build/$preset" --parallel "$jobs"
   ctest --test-dir "build/$preset" --output-on-failure --parallel "$jobs" "$@"
 }

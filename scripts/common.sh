@@ -18,17 +18,28 @@ jobs_that_fit() {
   echo $((memory < cores ? memory : cores))
 }
 
-# ccache where there is one, whoever configures.
-if command -v ccache > /dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
-fi
+# launcher_flags DIR: ccache, if there is one when DIR is configured first.
+# Another command to compile with would build anew what DIR holds already.
+launcher_flags() {
+  if [[ ! -f $1/CMakeCache.txt ]] && command -v ccache > /dev/null; then
+    echo "-DCMAKE_CXX_COMPILER_LAUNCHER:STRING=ccache"
+  fi
+}
 
 # configure DIR FLAGS...: with Ninja.
 configure() {
   local dir=$1
   shift
-  cmake -S . -B "$dir" -G Ninja "$@" > "$dir.configure.log" 2>&1 ||
+  # shellcheck disable=SC2046: one flag or none
+  cmake -S . -B "$dir" -G Ninja $(launcher_flags "$dir") "$@" \
+    > "$dir.configure.log" 2>&1 ||
     { cat "$dir.configure.log" >&2; return 1; }
+}
+
+# configure_preset NAME: a preset of CMakePresets.json, into build/NAME.
+configure_preset() {
+  # shellcheck disable=SC2046: one flag or none
+  cmake --preset "$1" $(launcher_flags "build/$1") > /dev/null
 }
 
 configure_release() {

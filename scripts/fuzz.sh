@@ -9,7 +9,7 @@ set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
 minutes=${SHARDPROP_FUZZ_MINUTES:-10}
-cmake --preset fuzz > /dev/null
+configure_preset fuzz
 cmake --build build/fuzz --target fuzz_targets --parallel "$(jobs_that_fit)"
 if (($# == 0)); then
   mapfile -t targets < <(cd tests/fuzz && ls fuzz_*.cc | sed 's/\.cc$//')

@@ -2,7 +2,9 @@
 #include "cli/plan_options.h"
 #include "commands.h"
 
+#include "base/printable.h"
 #include "base/try.h"
+#include "io/input_file.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/io/topology_file.h>
@@ -12,39 +14,26 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
 namespace shardprop::cli {
 namespace {
 
-Result<std::string> read_file(const std::string& path, std::int64_t most) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || file.tellg() < 0) {
-    return fail(Error{ErrorCode::kPlanFile,
-                      "the plan cannot be read",
-                      "--plan " + path,
-                      {},
-                      "check the path"});
-  }
-  if (file.tellg() > most) {
-    return fail(Error{ErrorCode::kPlanFile,
-                      "the plan is larger than --max-input allows",
-                      "--plan " + path,
-                      {},
-                      "raise --max-input"});
-  }
-  file.seekg(0);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+Result<std::string> read_plan(const std::string& path, std::int64_t most) {
+  auto text = read_file(path, most);
+  if (text) return text;
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kPlanFile;
+  error.location = "--plan " + error.location;
+  return fail(std::move(error));
 }
 
 // A saved plan, if it is one of this graph (and mesh, where one is given).
 Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
                         std::int64_t max_input) {
   const std::string path = arguments.get("--plan");
-  SP_ASSIGN(const std::string text, read_file(path, max_input));
+  SP_ASSIGN(const std::string text, read_plan(path, max_input));
   Result<Plan> plan = parse_plan_json(text);
   if (!plan) return fail(std::move(plan).error().at("--plan " + path));
   const std::string hash = hash_text(graph.hash());
@@ -76,23 +65,21 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
 void print_progress(const PlanProgress& now, Console& console) {
   constexpr std::string_view kPhases[] = {"set up", "search", "report"};
   const auto us = [](const std::optional<std::int64_t>& nanoseconds) {
-    return nanoseconds
-               ? fmt::format("{:.1f} us", static_cast<double>(*nanoseconds) / 1e3)
-               : std::string("-");
+    return nanoseconds ? fmt::format("{:.1f} us",
+                                     static_cast<double>(*nanoseconds) / 1e3)
+                       : std::string("-");
   };
-  console.messages << fmt::format(
-                          "\r{:8.1f} s  {}  best {}  bound {}    ",
-                          now.seconds,
-                          kPhases[static_cast<std::size_t>(now.phase)],
-                          us(now.objective), us(now.lower_bound))
+  console.messages << fmt::format("\r{:8.1f} s  {}  best {}  bound {}    ",
+                                  now.seconds,
+                                  kPhases[static_cast<std::size_t>(now.phase)],
+                                  us(now.objective), us(now.lower_bound))
                    << std::flush;
 }
 
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
-                      const OpLibrary& library, Console& console) {
+                      const Topology& topology, const OpLibrary& library,
+                      Console& console) {
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
-  SP_ASSIGN(const Topology topology,
-            load_topology(arguments.get("--topology")));
   SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
   if (console.progress) {
     options.progress = [&](const PlanProgress& now) {
@@ -115,28 +102,31 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
 void warn_of_unsupported(const Plan& plan, Console& console) {
   for (const UnsupportedOp& op : plan.unsupported) {
     console.messages << fmt::format(
-        "warning: `{}` runs replicated ({} of them): {}\n", op.op, op.count,
-        op.reason);
+        "warning: `{}` runs replicated ({} of them): {}\n", printable(op.op),
+        op.count, printable(op.reason));
   }
 }
 
 Result<int> run_explain(const Arguments& arguments, Console& console) {
-  // What needs no graph is checked before one is read.
+  // What needs no graph is checked before one is read. A file is read once: it
+  // may be a pipe.
+  Topology topology;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   if (!arguments.has("--plan")) {
     SP_CHECK(mesh_option(arguments));
-    SP_ASSIGN(const Topology topology,
-              load_topology(arguments.get("--topology")));
+    SP_ASSIGN(topology, load_topology(arguments.get("--topology")));
     SP_CHECK(plan_options(arguments, topology));
   }
   const auto library = OpLibrary::standard();
   LoadOptions load;
   load.max_input_bytes = *max_input;
+  load.program = arguments.get("--program");
   SP_ASSIGN(const Graph graph,
             load_graph(arguments.get("GRAPH"), *library, load));
-  SP_ASSIGN(const Plan plan, arguments.has("--plan")
-                                 ? saved_plan(arguments, graph, *max_input)
-                                 : new_plan(arguments, graph, *library, console));
+  SP_ASSIGN(const Plan plan,
+            arguments.has("--plan")
+                ? saved_plan(arguments, graph, *max_input)
+                : new_plan(arguments, graph, topology, *library, console));
   warn_of_unsupported(plan, console);
   console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
                                                        : plan_to_text(plan));
@@ -150,6 +140,9 @@ Command explain_command() {
   options.push_back({.name = "--plan",
                      .value = "FILE",
                      .help = "explain this saved plan instead of making one"});
+  options.push_back({.name = "--program",
+                     .value = "NAME",
+                     .help = "which one of a .pt2 that holds several"});
   options.push_back(format_option());
   options.push_back(output_option());
   return {.name = "explain",

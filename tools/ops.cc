@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include "base/printable.h"
 #include "base/try.h"
 
 #include <shardprop/io/load_graph.h>
@@ -96,6 +97,7 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
   const auto library = OpLibrary::standard();
   LoadOptions load;
   load.max_input_bytes = *max_input;
+  load.program = arguments.get("--program");
   SP_ASSIGN(const Graph graph,
             load_graph(arguments.get("--supported"), *library, load));
   const auto used = usage_of(graph, *library);
@@ -113,10 +115,10 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
     console.data << list.dump(1) << '\n';
   } else {
     for (const auto& [op, usage] : used) {
-      console.data << fmt::format("{:>6}  {:<4} {}{}{}\n", usage.count,
-                                  usage.why_not.empty() ? "yes" : "NO", op,
-                                  usage.why_not.empty() ? "" : "   # ",
-                                  usage.why_not);
+      console.data << fmt::format(
+          "{:>6}  {:<4} {}{}{}\n", usage.count,
+          usage.why_not.empty() ? "yes" : "NO", printable(op),
+          usage.why_not.empty() ? "" : "   # ", printable(usage.why_not));
     }
     console.data << fmt::format(
         "{} operators in {} nodes, {}\n", used.size(), graph.nodes().size(),
@@ -143,6 +145,9 @@ Command ops_command() {
                    .value = "GRAPH",
                    .help = "what this graph uses, how often, and whether "
                            "it has strategies; exit 4 if anything has none"},
+                  {.name = "--program",
+                   .value = "NAME",
+                   .help = "which one of a .pt2 that holds several"},
                   {.name = "--max-input",
                    .value = "BYTES",
                    .help = "most to read, after decompression",

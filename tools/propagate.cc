@@ -2,17 +2,22 @@
 
 #include "base/try.h"
 #include "cli/json_ops.h"
+#include "cli/op_line.h"
 #include "commands.h"
+#include "io/input_file.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include <nlohmann/json.hpp>
 
-#include <fstream>
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace shardprop::cli {
 namespace {
@@ -27,23 +32,31 @@ class Batch {
         strided_(strided),
         limit_(limit) {}
 
-  Json answer(const std::string& line) {
+  Json answer(std::string_view line, std::int64_t number) {
     Json out;
-    const auto parsed = parse_op_line(line, *library_);
-    if (!parsed) return with_error(std::move(out), parsed.error());
-    out["op"] = parsed->op->name();
-    const auto filled = fill(*parsed, out);
-    if (!filled) return with_error(std::move(out), filled.error());
+    out["op"] = nullptr;
+    std::optional<std::string> name;
+    const auto parsed = parse_op_line(line, *library_, name);
+    if (name) out["op"] = *name;
+    const auto filled = parsed ? fill(*parsed, out) : fail_with(parsed.error());
+    if (filled) return out;
+    return refusal(std::move(out["op"]), filled.error(), number);
+  }
+
+  // The answer to a line that has none.
+  static Json refusal(Json op, Error error, std::int64_t number) {
+    error = std::move(error).at("line " + std::to_string(number));
+    Json out = {{"op", std::move(op)}};
+    out["error"] = {{"code", code_string(error.code)},
+                    {"message", error.message},
+                    {"location", error.location}};
+    if (!error.help.empty()) out["error"]["help"] = error.help;
     return out;
   }
 
  private:
-  static Json with_error(Json out, const Error& error) {
-    if (!out.contains("op")) out["op"] = nullptr;
-    out["error"] = {{"code", code_string(error.code)},
-                    {"message", error.message}};
-    if (!error.help.empty()) out["error"]["help"] = error.help;
-    return out;
+  static Result<void> fail_with(const Error& error) {
+    return fail(Error(error));
   }
 
   Result<const ShardingPropagator*> propagator(const DeviceMesh& mesh) {
@@ -57,6 +70,7 @@ class Batch {
   }
 
   Result<void> fill(const OpLine& line, Json& out) {
+    out["op"] = line.op->name();
     SP_ASSIGN(const ShardingPropagator* propagator,
               this->propagator(line.mesh));
     if (!line.layouts.empty() || line.op->inputs.empty()) {
@@ -104,26 +118,84 @@ class Batch {
   std::map<std::string, ShardingPropagator> propagators_;
 };
 
+// The lines of a file or a pipe, one at a time.
+class LineSource {
+ public:
+  explicit LineSource(InputFile file) : file_(std::move(file)) {}
+
+  // False at the end of the file.
+  Result<bool> next() {
+    line_.clear();
+    too_long_ = false;
+    ++number_;
+    for (bool any = false;; any = true) {
+      if (at_ == block_.size()) {
+        block_.resize(kBlock);
+        SP_ASSIGN(const std::size_t got, file_.read(block_.data(), kBlock));
+        block_.resize(got);
+        at_ = 0;
+        if (got == 0) return any;
+      }
+      const std::size_t end = std::min(block_.find('\n', at_), block_.size());
+      too_long_ = too_long_ || line_.size() + (end - at_) > kMostBytes;
+      if (!too_long_) line_.append(block_, at_, end - at_);
+      at_ = end;
+      if (at_ < block_.size()) {
+        ++at_;
+        return true;
+      }
+    }
+  }
+
+  std::string_view line() const { return line_; }
+  std::int64_t number() const { return number_; }
+  bool is_blank() const {
+    return !too_long_ && line_.find_first_not_of(" \t\r") == std::string::npos;
+  }
+  bool too_long() const { return too_long_; }
+  static Error refusal() {
+    return {ErrorCode::kInputTooLarge,
+            "the line is longer than " + std::to_string(kMostBytes) + " bytes",
+            {},
+            {},
+            "an operator takes a line of some hundred bytes"};
+  }
+
+ private:
+  static constexpr std::size_t kBlock = std::size_t{1} << 16;
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+  InputFile file_;
+  std::string block_;
+  std::size_t at_ = 0;
+  std::string line_;
+  std::int64_t number_ = 0;
+  bool too_long_ = false;
+};
+
 Result<int> run_propagate(const Arguments& arguments, Console& console) {
   SP_ASSIGN(Topology topology, load_topology(arguments.get("--topology")));
   SP_ASSIGN(const auto limit,
             arguments.integer("--limit", 1, std::int64_t{1} << 32));
-  const std::string path = arguments.get("--batch");
-  std::ifstream file(path);
-  if (!file) {
-    return fail(Error{ErrorCode::kInvalidArgument,
-                      "the batch file cannot be read",
-                      "--batch " + path,
-                      {},
-                      "check the path"});
-  }
+  SP_ASSIGN(InputFile file, InputFile::open(arguments.get("--batch")));
   Batch batch(std::move(topology), arguments.has("--all"),
               arguments.has("--strided"),
               static_cast<std::size_t>(limit.value()));
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    console.data << batch.answer(line).dump() << '\n';
+  LineSource lines(std::move(file));
+  // Each answer is out before the next line is read: whoever asks through a
+  // pipe waits for it, and what comes later cannot lose it.
+  while (console.data) {
+    SP_ASSIGN(const bool more, lines.next());
+    if (!more) break;
+    if (lines.is_blank()) continue;
+    const Json answer =
+        lines.too_long()
+            ? Batch::refusal(nullptr, lines.refusal(), lines.number())
+            : batch.answer(lines.line(), lines.number());
+    // A message may cut a name short, in the middle of a character.
+    console.data << answer.dump(-1, ' ', false, Json::error_handler_t::replace)
+                 << '\n'
+                 << std::flush;
   }
   return kDone;
 }

@@ -1,6 +1,7 @@
 // The least-cost plan from one layout to another, and a trial of it.
 
 #include "base/parse_int.h"
+#include "base/printable.h"
 #include "base/try.h"
 #include "cli/trial.h"
 #include "commands.h"
@@ -85,7 +86,7 @@ void print_title(const TensorSpec& src, const TensorSpec& dst,
     console.data << fmt::format(" on {} from rank {}", to_string(dst.mesh()),
                                 dst.mesh().rank_at_index(0));
   }
-  console.data << fmt::format("   ({})\n\n", topology.name);
+  console.data << fmt::format("   ({})\n\n", printable(topology.name));
 }
 
 Json trial_json(const Trial& trial, const std::string& engine) {
@@ -190,7 +191,9 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
   if (arguments.get("--format") == "json") {
     Json out = plan_json(src, dst, topology, plan);
     if (trial) out["run"] = trial_json(*trial, engine);
-    console.data << out.dump(1) << '\n';
+    // A path that is not UTF-8 may be the topology's name.
+    console.data << out.dump(1, ' ', false, Json::error_handler_t::replace)
+                 << '\n';
   } else {
     print_title(src, dst, topology, console);
     print_steps(src, plan, console);
@@ -203,42 +206,58 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
 Result<DeviceMesh> target_mesh(const Arguments& arguments,
                                const DeviceMesh& source) {
   if (!arguments.has("--dst-mesh")) return source;
+  const std::string text = arguments.get("--dst-mesh");
   SP_ASSIGN(const DeviceMesh parsed,
-            DeviceMesh::parse(arguments.get("--dst-mesh")));
+            placed(DeviceMesh::parse(text), "--dst-mesh " + text));
   SP_ASSIGN(const auto first,
             arguments.integer("--dst-first-rank", 0, kMaxMeshRanks));
-  return DeviceMesh::create(parsed.dims(), first.value_or(0));
+  return placed(DeviceMesh::create(parsed.dims(), first.value_or(0)),
+                "--dst-mesh " + text);
 }
 
 Result<int> run_redistribute(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(const DeviceMesh mesh, DeviceMesh::parse(arguments.get("--mesh")));
+  const std::string mesh_text = arguments.get("--mesh");
+  SP_ASSIGN(const DeviceMesh mesh,
+            placed(DeviceMesh::parse(mesh_text), "--mesh " + mesh_text));
   SP_ASSIGN(const DeviceMesh dst_mesh, target_mesh(arguments, mesh));
   SP_ASSIGN(const Topology topology,
             load_topology(arguments.get("--topology")));
   SP_ASSIGN(Dims shape, parse_shape(arguments.get("--shape")));
-  SP_ASSIGN(const DType dtype, parse_dtype(arguments.get("--dtype")));
+  const std::string dtype_text = arguments.get("--dtype");
+  SP_ASSIGN(const DType dtype,
+            placed(parse_dtype(dtype_text), "--dtype " + dtype_text));
   auto meta = TensorMeta::contiguous(std::move(shape), dtype);
   if (!meta) {
-    return fail(Error{ErrorCode::kInvalidArgument, meta.error().message,
-                      "--shape", {}, meta.error().help});
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      meta.error().message,
+                      "--shape",
+                      {},
+                      meta.error().help});
   }
   RedistributeOptions options;
   if (arguments.get("--memory") != "none") {
     SP_ASSIGN(options.memory_limit, arguments.bytes("--memory"));
   }
   options.allow_empty_shards = !arguments.has("--no-empty-shards");
-  SP_ASSIGN(const Layout src_layout, Layout::parse(arguments.get("SRC")));
-  SP_ASSIGN(const Layout dst_layout, Layout::parse(arguments.get("DST")));
-  SP_ASSIGN(const TensorSpec src, TensorSpec::create(mesh, src_layout, *meta));
+  const std::string src_place = "SRC " + arguments.get("SRC");
+  const std::string dst_place = "DST " + arguments.get("DST");
+  SP_ASSIGN(const Layout src_layout,
+            placed(Layout::parse(arguments.get("SRC")), src_place));
+  SP_ASSIGN(const Layout dst_layout,
+            placed(Layout::parse(arguments.get("DST")), dst_place));
+  SP_ASSIGN(const TensorSpec src,
+            placed(TensorSpec::create(mesh, src_layout, *meta), src_place));
   SP_ASSIGN(const TensorSpec dst,
-            TensorSpec::create(dst_mesh, dst_layout, *meta));
+            placed(TensorSpec::create(dst_mesh, dst_layout, *meta), dst_place));
   if (src.mesh() == dst.mesh()) {
     SP_ASSIGN(const RedistributePlan plan,
-              plan_redistribution(src, dst, topology, options));
+              placed(plan_redistribution(src, dst, topology, options),
+                     src_place + " " + dst_place));
     return finish(arguments, src, dst, topology, plan, console);
   }
   SP_ASSIGN(const CrossMeshPlan plan,
-            plan_between_meshes(src, dst, topology, options));
+            placed(plan_between_meshes(src, dst, topology, options),
+                   src_place + " " + dst_place));
   return finish(arguments, src, dst, topology, plan, console);
 }
 

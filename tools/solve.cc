@@ -82,8 +82,8 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
   options.start = std::chrono::steady_clock::now();
   // A work limit alone is meant to give the same answer on every machine.
   if (arguments.has("--work-limit")) options.time_limit_seconds = 1e12;
-  SP_CHECK(arguments.apply(
-      solver::solve_option_table(), [&](auto name, auto text) {
+  SP_CHECK(
+      arguments.apply(solver::solve_option_table(), [&](auto name, auto text) {
         return solver::set_option(options, name, text);
       }));
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));

@@ -1,6 +1,8 @@
 #include "base/parse_int.h"
+#include "base/printable.h"
 #include "base/try.h"
 #include "commands.h"
+#include "io/input_file.h"
 #include "report/topology_json.h"
 
 #include <shardprop/io/topology_file.h>
@@ -9,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -45,6 +45,9 @@ void print_json(Console& console) {
   }
   console.data << list.dump(1) << '\n';
 }
+
+// Far longer than any table of measurements.
+constexpr std::int64_t kMostTable = std::int64_t{64} << 20;
 
 struct FitRequest {
   CollectiveKind collective;
@@ -83,16 +86,8 @@ Result<int> run_fit(const Arguments& arguments, Console& console) {
   topology.name = "fitted-" + topology.name;
   for (const std::string& text : arguments.all("--fit")) {
     SP_ASSIGN(const FitRequest request, parse_fit(text));
-    std::ifstream in(request.path, std::ios::binary);
-    std::ostringstream table;
-    if (!in || !(table << in.rdbuf())) {
-      return fail(Error{ErrorCode::kMeasurementTable,
-                        "the table cannot be read",
-                        request.path,
-                        {},
-                        {}});
-    }
-    const auto rows = parse_measurements(table.str());
+    SP_ASSIGN(const std::string table, read_file(request.path, kMostTable));
+    const auto rows = parse_measurements(table);
     if (!rows) return fail(Error(rows.error()).at(request.path));
     auto fit = fit_collective(request.collective, request.place, *rows,
                               "fit of " + request.path);
@@ -106,7 +101,7 @@ Result<int> run_fit(const Arguments& arguments, Console& console) {
                              fit->lines.end());
     console.messages << fmt::format(
         "{}: {} measurements, {} lines, off by {:.1f} % at most\n",
-        request.path, rows->size(), fit->lines.size(),
+        printable(request.path), rows->size(), fit->lines.size(),
         100 * fit->worst_relative_error);
   }
   console.data << topology_to_toml(topology);

@@ -1,5 +1,7 @@
 #include <shardprop/base/error.h>
 
+#include "base/printable.h"
+
 #include <utility>
 
 namespace shardprop {
@@ -58,11 +60,14 @@ Error Error::with_help(std::string text) && {
 }
 
 std::string to_string(const Error& error) {
-  std::string out = "error[" + code_string(error.code) + "]: " + error.message;
-  out += '\n';
-  if (!error.location.empty()) out += "  --> " + error.location + '\n';
-  for (const std::string& note : error.notes) out += "   |  " + note + '\n';
-  if (!error.help.empty()) out += "   = help: " + error.help + '\n';
+  std::string out = "error[" + code_string(error.code) +
+                    "]: " + printable(error.message) + '\n';
+  const auto line = [&](std::string_view margin, std::string_view text) {
+    if (!text.empty()) out.append(margin).append(printable(text)) += '\n';
+  };
+  line("  --> ", error.location);
+  for (const std::string& note : error.notes) line("   |  ", note);
+  line("   = help: ", error.help);
   return out;
 }
 

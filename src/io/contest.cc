@@ -1,14 +1,17 @@
 #include <shardprop/io/contest.h>
 
+#include "base/edit_distance.h"
 #include "base/try.h"
+#include "io/inflate.h"
+#include "io/input_file.h"
 #include "io/json_numbers.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -52,54 +55,80 @@ struct Parts {
   std::optional<std::int64_t> limit;
 };
 
-bool read_nodes(JsonNumberReader& json, Parts& parts) {
+// A member that an object may have: how it is read, and whether it must be
+// there.
+struct Member {
+  std::string_view key;
+  std::function<bool()> read;
+  bool needed = true;
+};
+
+// An object of these members, each once, in any order.
+bool read_members(JsonNumberReader& json, std::span<const Member> members) {
   if (!json.open_object()) return false;
+  std::vector<bool> seen(members.size());
   std::string key;
   for (bool first = true; json.next_member(first, key);) {
-    const bool ok = key == "intervals" ? read_rows(json, parts.intervals)
-                    : key == "costs"   ? read_rows(json, parts.node_costs)
-                    : key == "usages"  ? read_rows(json, parts.usages)
-                                       : json.skip_value();
-    if (!ok) return false;
+    const auto it =
+        std::find_if(members.begin(), members.end(),
+                     [&](const Member& member) { return member.key == key; });
+    if (it == members.end()) {
+      std::vector<std::string_view> known;
+      for (const Member& member : members) known.push_back(member.key);
+      return json.fail(
+          fmt::format("there is no key `{}` here", key.substr(0, 80)),
+          did_you_mean(key, known));
+    }
+    std::vector<bool>::reference again =
+        seen[static_cast<std::size_t>(it - members.begin())];
+    if (again) return json.fail(fmt::format("`{}` stands twice", key));
+    again = true;
+    if (!it->read()) return false;
   }
-  return !json.failed();
+  if (json.failed()) return false;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (members[i].needed && !seen[i]) {
+      return json.fail(fmt::format("`{}` is missing", members[i].key));
+    }
+  }
+  return true;
+}
+
+bool read_nodes(JsonNumberReader& json, Parts& parts) {
+  return read_members(
+      json, std::array<Member, 3>{{
+                {"intervals", [&] { return read_rows(json, parts.intervals); }},
+                {"costs", [&] { return read_rows(json, parts.node_costs); }},
+                {"usages", [&] { return read_rows(json, parts.usages); }},
+            }});
 }
 
 bool read_edges(JsonNumberReader& json, Parts& parts) {
-  if (!json.open_object()) return false;
-  std::string key;
-  for (bool first = true; json.next_member(first, key);) {
-    const bool ok = key == "nodes"   ? read_rows(json, parts.edge_nodes)
-                    : key == "costs" ? read_rows(json, parts.edge_costs)
-                                     : json.skip_value();
-    if (!ok) return false;
-  }
-  return !json.failed();
+  return read_members(
+      json, std::array<Member, 2>{{
+                {"nodes", [&] { return read_rows(json, parts.edge_nodes); }},
+                {"costs", [&] { return read_rows(json, parts.edge_costs); }},
+            }});
 }
 
 bool read_problem(JsonNumberReader& json, Parts& parts) {
-  if (!json.open_object()) return false;
-  std::string key;
-  for (bool first = true; json.next_member(first, key);) {
-    bool ok = false;
-    if (key == "nodes") {
-      ok = read_nodes(json, parts);
-    } else if (key == "edges") {
-      ok = read_edges(json, parts);
-    } else if (key == "usage_limit") {
-      ok = json.read_integer(parts.limit.emplace());
-    } else if (key == "name") {
-      ok = json.read_string(parts.name);
-    } else {
-      ok = json.skip_value();
-    }
-    if (!ok) return false;
-  }
-  return !json.failed();
+  return read_members(
+      json,
+      std::array<Member, 4>{{
+          {"name", [&] { return json.read_string(parts.name); }, false},
+          {"nodes", [&] { return read_nodes(json, parts); }},
+          {"edges", [&] { return read_edges(json, parts); }, false},
+          {"usage_limit",
+           [&] { return json.read_integer(parts.limit.emplace()); }, false},
+      }});
 }
 
+constexpr const char* kFormat =
+    R"(write {"problem": {"nodes": {"intervals": [[0, 2]], "costs": [[1, 2]], )"
+    R"("usages": [[1, 0]]}, "edges": {"nodes": [], "costs": []}}})";
+
 tl::unexpected<Error> misshapen(std::string message) {
-  return fail(ErrorCode::kContestSyntax, std::move(message));
+  return fail(ErrorCode::kContestSyntax, std::move(message), kFormat);
 }
 
 Result<Problem> build(const Parts& parts) {
@@ -164,56 +193,34 @@ void append_list(std::string& out, const Range& values) {
 Result<ContestProblem> parse_contest(std::string_view text) {
   JsonNumberReader json(text);
   Parts parts;
-  bool found = false;
-  if (!json.open_object()) return fail(json.error());
-  std::string key;
-  for (bool first = true; json.next_member(first, key);) {
-    found = found || key == "problem";
-    if (!(key == "problem" ? read_problem(json, parts) : json.skip_value()))
-      break;
+  const Member problem_member{"problem",
+                              [&] { return read_problem(json, parts); }};
+  if (!read_members(json, std::span(&problem_member, 1)) || !json.at_end()) {
+    return fail(json.error());
   }
-  if (json.failed() || !json.at_end()) return fail(json.error());
-  if (!found) return misshapen("the file has no \"problem\"");
   SP_ASSIGN(Problem problem, build(parts));
   return ContestProblem{std::move(parts.name), std::move(problem)};
 }
 
 Result<ContestProblem> read_contest(const std::string& path,
                                     std::uint64_t max_bytes) {
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(
-      gzopen(path.c_str(), "rb"), gzclose);
-  if (file == nullptr) {
-    return fail(Error{
-        ErrorCode::kContestFile, "the file cannot be opened", path, {}, {}});
+  const auto as_contest = [&](Error error) {
+    error.code = ErrorCode::kContestFile;
+    return fail(std::move(error));
+  };
+  const auto limit =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(max_bytes, INT64_MAX));
+  auto text = read_file(path, limit);
+  if (!text) return as_contest(std::move(text).error());
+  if (is_gzip(*text)) {
+    text = inflate_gzip(*text, limit);
+    if (!text) return as_contest(std::move(text).error().at(path));
   }
-  gzbuffer(file.get(), 1U << 18);
-  std::string text;
-  constexpr unsigned kPiece = 1U << 22;
-  for (;;) {
-    const std::size_t had = text.size();
-    text.resize(had + kPiece);
-    const int got = gzread(file.get(), text.data() + had, kPiece);
-    if (got < 0) {
-      return fail(Error{ErrorCode::kContestFile,
-                        "the file is damaged or cannot be read",
-                        path,
-                        {},
-                        {}});
-    }
-    text.resize(had + static_cast<std::size_t>(got));
-    if (text.size() > max_bytes) {
-      return fail(
-          Error{ErrorCode::kContestFile,
-                fmt::format("the file holds more than {} bytes", max_bytes),
-                path,
-                {},
-                "raise --max-input if the file is meant to be this large"});
-    }
-    if (static_cast<unsigned>(got) < kPiece) break;
-  }
-  auto contest = parse_contest(text);
-  if (!contest) return fail(std::move(contest).error().at(path));
-  return contest;
+  auto contest = parse_contest(*text);
+  if (contest) return contest;
+  Error error = std::move(contest).error().at(path);
+  if (error.help.empty()) error.help = kFormat;
+  return fail(std::move(error));
 }
 
 Result<std::string> write_contest(const ContestProblem& contest) {

@@ -15,10 +15,10 @@ bool is_gzip(std::string_view bytes) {
 
 Error too_large(std::int64_t limit) {
   return Error{ErrorCode::kInputTooLarge,
-               "the program is larger than " + std::to_string(limit) + " bytes",
+               "the file holds more than " + std::to_string(limit) + " bytes",
                {},
                {},
-               "--max-input raises the limit"};
+               "raise --max-input if it is meant to be this large"};
 }
 
 namespace {

@@ -1,25 +1,41 @@
 #include "io/json_numbers.h"
 
+#include "io/json_reader.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace shardprop::io {
 
-bool JsonNumberReader::fail_at(const char* what) {
-  if (!failed_) expected_ = what;
+bool JsonNumberReader::fail(std::string message, std::string help) {
+  if (failed_) return false;
+  message_ = std::move(message);
+  help_ = std::move(help);
   failed_ = true;
   return false;
 }
 
+bool JsonNumberReader::fail_at(const char* what) {
+  return failed_ ? false : fail(fmt::format("{} is expected here", what));
+}
+
 Error JsonNumberReader::error() const {
-  return {ErrorCode::kContestSyntax,
-          fmt::format("{} is expected here", expected_),
-          fmt::format("byte {}", at_ - begin_),
-          {},
-          {}};
+  // The other reader knows where it is: let it come to the end of what was
+  // read.
+  const std::string_view read(begin_, static_cast<std::size_t>(at_ - begin_));
+  StringArena arena;
+  JsonReader reader(read, arena);
+  reader.skip();
+  Error error{ErrorCode::kContestSyntax, message_, "$", {}, help_};
+  if (reader.error()) error.location = reader.error()->location;
+  error.notes.push_back(
+      fmt::format("at byte {}, line {}", read.size(),
+                  1 + std::count(read.begin(), read.end(), '\n')));
+  return error;
 }
 
 bool JsonNumberReader::next_member(bool& first, std::string& key) {
@@ -60,87 +76,67 @@ bool JsonNumberReader::read_integer(std::int64_t& value) {
     magnitude = magnitude * 10 + static_cast<unsigned>(*at_ - '0');
     ++at_;
   }
-  if (at_ == digits || failed_) return fail_at("an integer");
-  const bool real = at_ != end_ && (*at_ == '.' || *at_ == 'e' || *at_ == 'E');
-  if (real || at_ - digits > 18) return read_real(start, value);
+  if (failed_) return false;
+  const bool plain = at_ == end_ || (*at_ != '.' && *at_ != 'e' && *at_ != 'E');
+  const auto count = at_ - digits;
+  if (!plain || count == 0 || (count > 1 && *digits == '0')) {
+    return read_rare(start, value);
+  }
+  // 10^18, which forbids, has a digit more than always fits.
+  if (count > 18) {
+    const auto read = std::from_chars(start, at_, value);
+    return read.ec == std::errc() || read_rare(start, value);
+  }
   value = static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
   return true;
 }
 
-// The rare spellings: 1e18, 3.0, and integers of 19 digits or more.
-bool JsonNumberReader::read_real(const char* start, std::int64_t& value) {
-  const auto exact = std::from_chars(start, end_, value);
-  const bool ends_here =
-      exact.ptr == end_ ||
-      (*exact.ptr != '.' && *exact.ptr != 'e' && *exact.ptr != 'E');
-  if (exact.ec == std::errc{} && ends_here) {
-    at_ = exact.ptr;
-    return true;
+// The rare spellings, 1e18 and 3.0; and what is wrong.
+bool JsonNumberReader::read_rare(const char* start, std::int64_t& value) {
+  at_ = start;
+  const std::string_view rest(start, static_cast<std::size_t>(end_ - start));
+  const std::string_view token =
+      rest.substr(0, rest.find_first_not_of("+-.0123456789eE"));
+  if (token.empty()) return fail_at("an integer");
+  StringArena arena;
+  JsonReader reader(token, arena);
+  const auto number = reader.integer_or_number();
+  reader.end();
+  if (reader.error()) return fail(reader.error()->message);
+  if (const auto* whole = std::get_if<std::int64_t>(&number)) {
+    value = *whole;
+  } else {
+    const double real = std::get<double>(number);
+    constexpr double kTop = 9223372036854775808.0;
+    if (real != std::floor(real) || real >= kTop || real < -kTop) {
+      return fail(fmt::format("`{}` is not an integer that fits in 64 bits",
+                              token.substr(0, 40)));
+    }
+    value = static_cast<std::int64_t>(real);
   }
-  double real = 0;
-  const auto parsed = std::from_chars(start, end_, real);
-  if (parsed.ec == std::errc::invalid_argument) return fail_at("an integer");
-  at_ = parsed.ptr;
-  if (parsed.ec == std::errc::result_out_of_range) {
-    real = *start == '-' ? -HUGE_VAL : HUGE_VAL;
-  }
-  if (std::isfinite(real) && real != std::floor(real)) {
-    return fail_at("an integer");
-  }
-  constexpr double kTop = 9223372036854775808.0;
-  value = real >= kTop    ? std::numeric_limits<std::int64_t>::max()
-          : real <= -kTop ? std::numeric_limits<std::int64_t>::min()
-                          : static_cast<std::int64_t>(real);
+  at_ = start + token.size();
   return true;
 }
 
 bool JsonNumberReader::read_string(std::string& value) {
-  if (!expect('"', "a string")) return false;
-  value.clear();
-  while (at_ != end_ && *at_ != '"') {
-    if (*at_ == '\\') {
-      // Names are the only strings here: an escape is kept as it is written,
-      // which also is what the writer needs.
-      value.push_back(*at_++);
-      if (at_ == end_) break;
-    }
-    value.push_back(*at_++);
+  skip_space();
+  if (failed_ || at_ == end_ || *at_ != '"') return fail_at("a string");
+  const char* close = at_ + 1;
+  while (close != end_ && *close != '"') {
+    close += *close == '\\' && close + 1 != end_ ? 2 : 1;
   }
-  return expect('"', "the end of a string");
-}
-
-bool JsonNumberReader::skip_scalar() {
-  const char* const start = at_;
-  while (at_ != end_ && *at_ != ',' && *at_ != ']' && *at_ != '}' &&
-         *at_ != ' ' && *at_ != '\n' && *at_ != '\t' && *at_ != '\r') {
-    ++at_;
+  if (close == end_) {
+    at_ = end_;
+    return fail_at("the end of a string");
   }
-  return at_ != start || fail_at("a value");
-}
-
-bool JsonNumberReader::skip_value() {
-  // An explicit stack: nesting in a hostile file must not exhaust ours.
-  std::string open;
-  std::string ignored;
-  do {
-    skip_space();
-    if (failed_ || at_ == end_) return fail_at("a value");
-    if (*at_ == '{' || *at_ == '[') {
-      open.push_back(*at_++);
-    } else if (*at_ == '"') {
-      if (!read_string(ignored)) return false;
-    } else if (*at_ == '}' || *at_ == ']') {
-      if (open.empty() || (*at_ == '}') != (open.back() == '{')) {
-        return fail_at("a value");
-      }
-      open.pop_back();
-      ++at_;
-    } else if (!open.empty() && (*at_ == ',' || *at_ == ':')) {
-      ++at_;
-    } else if (!skip_scalar()) {
-      return false;
-    }
-  } while (!open.empty());
+  StringArena arena;
+  JsonReader reader({at_, static_cast<std::size_t>(close + 1 - at_)}, arena);
+  reader.string();
+  if (reader.error()) return fail(reader.error()->message);
+  // Names are the only strings here: an escape is kept as it is written, which
+  // also is what the writer needs.
+  value.assign(at_ + 1, close);
+  at_ = close + 1;
   return true;
 }
 

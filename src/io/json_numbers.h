@@ -27,14 +27,17 @@ class JsonNumberReader {
   bool next_member(bool& first, std::string& key);
   // The same for elements of a list.
   bool next_element(bool& first);
-  // Integers of any spelling; beyond 64 bits they saturate.
+  // Integers of any spelling that JSON has, as 12, 3.0 or 1e18, of at most 64
+  // bits.
   bool read_integer(std::int64_t& value);
   bool read_string(std::string& value);
-  bool skip_value();
   // Nothing but white space is left.
   bool at_end();
 
+  // What was read last is wrong. Returns false.
+  bool fail(std::string message, std::string help = {});
   bool failed() const { return failed_; }
+  // With the path of the place, as $.problem.nodes.costs[3][0].
   Error error() const;
 
  private:
@@ -51,14 +54,14 @@ class JsonNumberReader {
     return true;
   }
   bool fail_at(const char* what);
-  bool read_real(const char* start, std::int64_t& value);
-  bool skip_scalar();
+  bool read_rare(const char* start, std::int64_t& value);
 
   const char* begin_;
   const char* at_;
   const char* end_;
   bool failed_ = false;
-  const char* expected_ = "";
+  std::string message_;
+  std::string help_;
 };
 
 }  // namespace shardprop::io

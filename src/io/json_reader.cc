@@ -1,5 +1,7 @@
 #include "io/json_reader.h"
 
+#include "base/utf8.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -14,28 +16,6 @@ constexpr int kMaxDepth = 200;
 constexpr std::size_t kArenaChunk = std::size_t{64} * 1024;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Length of the UTF-8 sequence at `text`, 0 when it is malformed (RFC 3629:
-// no overlong forms, no surrogates, nothing above U+10FFFF).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto trails = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned lead = byte(0);
-  if (lead >= 0xC2 && lead <= 0xDF) return trails(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = lead == 0xED && byte(1) > 0x9F;
-    return trails(1) && trails(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const bool overlong = lead == 0xF0 && byte(1) < 0x90;
-    const bool beyond = lead == 0xF4 && byte(1) > 0x8F;
-    return trails(1) && trails(2) && trails(3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
-}
 
 void append_utf8(std::string& out, std::uint32_t c) {
   const auto put = [&](std::uint32_t byte) {
@@ -223,6 +203,18 @@ std::int64_t JsonReader::integer() {
     return 0;
   }
   return value;
+}
+
+std::variant<std::int64_t, double> JsonReader::integer_or_number() {
+  const std::size_t start = at_;
+  const std::string_view token = number_token();
+  if (error_) return std::int64_t{0};
+  at_ = start;
+  if (token.find_first_of(".eEN") == std::string_view::npos &&
+      token.back() != 'y') {
+    return integer();
+  }
+  return number();
 }
 
 double JsonReader::number() {

@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace shardprop {
@@ -60,6 +61,8 @@ class JsonReader {
   bool null();  // takes a null if there is one
   bool boolean();
   std::int64_t integer();
+  // An integer where it is written as one.
+  std::variant<std::int64_t, double> integer_or_number();
   double number();  // also takes "Infinity", "-Infinity" and "NaN" as strings
   std::string_view string();
   void skip();

@@ -2,14 +2,12 @@
 
 #include "base/try.h"
 #include "io/inflate.h"
+#include "io/input_file.h"
 #include "io/pt2_archive.h"
 #include "io/pt2_import.h"
 #include "io/pt2_program.h"
 
 #include <filesystem>
-#include <fstream>
-#include <ios>
-#include <system_error>
 #include <utility>
 
 namespace shardprop {
@@ -36,43 +34,24 @@ std::string graph_name(const std::string& path) {
   return name;
 }
 
-tl::unexpected<Error> unreadable(const std::string& why) {
-  return fail(ErrorCode::kFileUnreadable, "the file cannot be read: " + why);
-}
-
-Result<Graph> load(const std::string& path, const OpLibrary& library,
-                   const LoadOptions& options) {
-  std::error_code code;
-  const auto status = std::filesystem::status(path, code);
-  if (!std::filesystem::exists(status)) return unreadable("there is none");
-  if (std::filesystem::is_directory(status)) {
-    return unreadable("it is a directory");
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string start(2, '\0');
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (file.bad() || !file.is_open()) return unreadable("it does not open");
+Result<Graph> load(InputFile file, const std::string& path,
+                   const OpLibrary& library, const LoadOptions& options) {
   const std::string name = graph_name(path);
-  if (pt2::is_zip(start)) {
-    SP_ASSIGN(
-        const pt2::ArchivedProgram archived,
-        pt2::read_archive_file(path, options.program, options.max_input_bytes));
-    return import(archived.json, archived.stored, name, library);
-  }
-  // Neither JSON nor its gzip is ever larger than the limit on the JSON; one
-  // byte more than it tells.
-  file.clear();
-  file.seekg(0);
-  std::string bytes;
-  std::string block(std::size_t{1} << 16, '\0');
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())),
-         file.gcount() > 0) {
-    bytes.append(block, 0, static_cast<std::size_t>(file.gcount()));
-    if (static_cast<std::int64_t>(bytes.size()) > options.max_input_bytes) {
-      return fail(too_large(options.max_input_bytes));
+  // Of an archive only the program is read, for which it is opened anew;
+  // unless it comes through a pipe.
+  if (file.is_plain()) {
+    std::string start(2, '\0');
+    SP_ASSIGN(const std::size_t got, file.read(start.data(), start.size()));
+    if (pt2::is_zip(std::string_view(start).substr(0, got))) {
+      SP_ASSIGN(const pt2::ArchivedProgram archived,
+                pt2::read_archive_file(path, options.program,
+                                       options.max_input_bytes));
+      return import(archived.json, archived.stored, name, library);
     }
+    SP_ASSIGN(file, InputFile::open(path));
   }
-  if (file.bad()) return unreadable("reading stopped");
+  // Neither JSON nor its gzip is ever larger than the limit on the JSON.
+  SP_ASSIGN(const std::string bytes, file.read_all(options.max_input_bytes));
   return read_graph(bytes, name, library, options);
 }
 
@@ -100,9 +79,16 @@ Result<Graph> read_graph(std::string_view bytes, std::string name,
 
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options) {
-  auto graph = load(path, library, options);
-  if (!graph) return fail(std::move(graph).error().at(path));
-  return graph;
+  SP_ASSIGN(InputFile file, InputFile::open(path));
+  auto graph = load(std::move(file), path, library, options);
+  if (graph) return graph;
+  // What stopped the reading has its place already.
+  Error error = std::move(graph).error();
+  if (error.help.empty()) {
+    error.help = "write it again: torch.export.save, or tools/export_model.py";
+  }
+  if (error.location == path) return fail(std::move(error));
+  return fail(std::move(error).at(path));
 }
 
 }  // namespace shardprop

@@ -35,6 +35,25 @@ tl::unexpected<Error> damaged(const std::string& why) {
               "copy or download the file again");
 }
 
+// Of what libzip says: whether the file is damaged or written in a way that
+// cannot be read.
+tl::unexpected<Error> unreadable_record(const std::string& name,
+                                        zip_error_t* error) {
+  const int code = zip_error_code_zip(error);
+  if (code == ZIP_ER_NOPASSWD || code == ZIP_ER_WRONGPASSWD) {
+    return fail(ErrorCode::kArchiveDamaged, "the archive is encrypted: " + name,
+                "write it again without a password");
+  }
+  if (code == ZIP_ER_COMPNOTSUPP || code == ZIP_ER_ENCRNOTSUPP ||
+      code == ZIP_ER_OPNOTSUPP) {
+    return fail(ErrorCode::kArchiveDamaged,
+                "the archive is written in a way that cannot be read: " + name +
+                    ": " + zip_error_strerror(error),
+                "write it with torch.export.save(program, path)");
+  }
+  return damaged(name + ": " + zip_error_strerror(error));
+}
+
 std::string message_of(zip_error_t& error) {
   std::string text = zip_error_strerror(&error);
   zip_error_fini(&error);
@@ -44,15 +63,16 @@ std::string message_of(zip_error_t& error) {
 Result<std::string> read_record(zip_t* archive, const std::string& name,
                                 std::int64_t limit) {
   const ZipFile file(zip_fopen(archive, name.c_str(), ZIP_FL_ENC_RAW));
-  if (file == nullptr) return damaged(name + ": " + zip_strerror(archive));
+  if (file == nullptr) {
+    return unreadable_record(name, zip_get_error(archive));
+  }
   // What a record claims to be long is not believed.
   std::string out;
   std::array<char, 1 << 16> block;
   while (true) {
     const zip_int64_t got = zip_fread(file.get(), block.data(), block.size());
     if (got < 0) {
-      return damaged(name + ": " +
-                     zip_error_strerror(zip_file_get_error(file.get())));
+      return unreadable_record(name, zip_file_get_error(file.get()));
     }
     if (got == 0) return out;
     if (static_cast<std::int64_t>(out.size()) + got > limit) {
@@ -127,11 +147,15 @@ Result<std::string> find_program(const std::vector<std::string>& names,
     chosen = found.size() == 1 ? found.front() : std::string("model");
   }
   if (has(chosen)) return folder + chosen + std::string(kJson);
+  constexpr std::size_t kMostListed = 8;
   std::string list;
-  for (const std::string& name : found) {
+  for (std::size_t i = 0; i < std::min(found.size(), kMostListed); ++i) {
     list += list.empty() ? "`" : ", `";
-    list.append(name, 0, 80);
+    list.append(found[i], 0, 80);
     list += '`';
+  }
+  if (found.size() > kMostListed) {
+    list += " and " + std::to_string(found.size() - kMostListed) + " more";
   }
   if (!wanted.empty()) {
     return fail(ErrorCode::kNoProgram,
@@ -140,7 +164,7 @@ Result<std::string> find_program(const std::vector<std::string>& names,
   }
   return fail(ErrorCode::kSeveralPrograms,
               "the archive holds several programs, none of them named `model`",
-              "say which of " + list);
+              "choose with --program one of " + list);
 }
 
 // {"config": {"fc.weight": {"path_name": "weight_0", ...}, ...}}

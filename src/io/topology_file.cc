@@ -2,23 +2,34 @@
 
 #include "base/edit_distance.h"
 #include "base/try.h"
+#include "io/input_file.h"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include <fstream>
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
+// Far more than any machine needs, and few enough that what the parser does
+// with each level of a dotted key fits on its stack.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+constexpr std::ptrdiff_t kMostDots = 10'000;
+
 std::string place(const std::string& origin, const toml::node& node) {
   return fmt::format("{}:{}", origin, node.source().begin.line);
 }
 
+constexpr const char* kHelp =
+    "the keys and their units are those that `shardprop topologies` prints";
+
 tl::unexpected<Error> refuse(const std::string& where, std::string message,
-                             std::string help = {}) {
+                             std::string help = kHelp) {
   return fail(Error{ErrorCode::kTopologyFile,
                     std::move(message),
                     where,
@@ -46,9 +57,10 @@ Result<std::optional<T>> take(toml::table& table, std::string_view key,
 Result<void> refuse_rest(const toml::table& table, const std::string& origin,
                          std::span<const std::string_view> known) {
   for (const auto& [key, node] : table) {
-    return refuse(place(origin, node),
-                  fmt::format("there is no key `{}` here", key.str()),
-                  did_you_mean(key.str(), known));
+    return refuse(
+        place(origin, node),
+        fmt::format("there is no key `{}` here", key.str().substr(0, 80)),
+        did_you_mean(key.str(), known));
   }
   return {};
 }
@@ -170,8 +182,11 @@ Result<void> read_measured(toml::table& root, Topology& topology,
 
 Result<Topology> read(toml::table root, const std::string& origin) {
   SP_ASSIGN(const auto base, take<std::string>(root, "base", origin, "text"));
-  SP_ASSIGN(Topology topology,
-            find_topology(base.value_or(default_topology().name)));
+  auto found = find_topology(base.value_or(default_topology().name));
+  if (!found) {
+    return refuse(origin, found.error().message, found.error().help);
+  }
+  Topology topology = *std::move(found);
   SP_ASSIGN(auto name, take<std::string>(root, "name", origin, "text"));
   topology.name = std::move(name).value_or(origin);
   SP_ASSIGN(auto text, take<std::string>(root, "description", origin, "text"));
@@ -206,7 +221,8 @@ Result<Topology> read(toml::table root, const std::string& origin) {
       "name", "description", "base",   "engine",  "generation", "node_reduces",
       "node", "network",     "device", "overlap", "measured"};
   SP_CHECK(refuse_rest(root, origin, kKeys));
-  SP_CHECK(check_topology(topology));
+  auto fits = check_topology(topology);
+  if (!fits) return fail(std::move(fits).error().at(origin));
   return topology;
 }
 
@@ -227,11 +243,19 @@ std::string quoted(const std::string& text) {
 
 Result<Topology> parse_topology_toml(std::string_view text,
                                      const std::string& origin) {
+  if (std::count(text.begin(), text.end(), '.') > kMostDots) {
+    return refuse(origin,
+                  fmt::format("the file has more than {} dots, as in "
+                              "numbers and keys",
+                              kMostDots),
+                  "list fewer measured lines");
+  }
   try {
     return read(toml::parse(text, origin), origin);
   } catch (const toml::parse_error& error) {
     return refuse(fmt::format("{}:{}", origin, error.source().begin.line),
-                  fmt::format("this is not TOML: {}", error.description()));
+                  fmt::format("this is not TOML: {}", error.description()),
+                  kHelp);
   }
 }
 
@@ -242,12 +266,13 @@ Result<Topology> load_topology(const std::string& name_or_path) {
       std::string_view(name_or_path)
               .substr(name_or_path.size() - kSuffix.size()) == kSuffix;
   if (!is_file) return find_topology(name_or_path);
-  std::ifstream in(name_or_path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) {
-    return refuse(name_or_path, "the topology file cannot be read");
+  auto text = read_file(name_or_path, kMostBytes);
+  if (!text) {
+    Error error = std::move(text).error();
+    error.code = ErrorCode::kTopologyFile;
+    return fail(std::move(error));
   }
-  return parse_topology_toml(text.str(), name_or_path);
+  return parse_topology_toml(*text, name_or_path);
 }
 
 std::string topology_to_toml(const Topology& topology) {

@@ -208,7 +208,8 @@ Result<DeviceMesh> DeviceMesh::parse(std::string_view text) {
           "a mesh holds at most " + std::to_string(kMaxMeshRanks) + " ranks");
     }
     if (code != std::errc() || end != digits.data() + digits.size()) {
-      return wrong("`" + std::string(entry) + "` has no size");
+      return wrong("the size of mesh dim `" + std::string(entry.substr(0, 80)) +
+                   "` is not a whole number");
     }
     dims.push_back(std::move(dim));
     if (dims.size() > kMostParsed) return wrong("too many dims");

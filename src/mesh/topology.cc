@@ -115,6 +115,10 @@ Result<void> check_topology(const Topology& topology) {
   if (devices != std::floor(devices) || devices > kMaxMeshRanks) {
     return refuse("node.devices", devices, "devices are counted whole");
   }
+  if (topology.memory_bytes() < 1) {
+    return refuse("device.memory_gib", topology.memory_gib.value,
+                  "count in GiB, so that it makes one byte at least");
+  }
   if (topology.efficiency.value > 1) {
     return refuse("device.efficiency", topology.efficiency.value,
                   "it is a share: at most 1");

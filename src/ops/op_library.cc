@@ -1,10 +1,10 @@
 #include <shardprop/ops/op_library.h>
 
-#include "base/edit_distance.h"
 #include "base/try.h"
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
 #include "ops/overload_form.h"
+#include "ops/suggest_operator.h"
 
 #include <algorithm>
 #include <map>
@@ -232,19 +232,7 @@ std::vector<std::string> OpLibrary::overloads(std::string_view packet) const {
 }
 
 std::string OpLibrary::suggest(std::string_view unknown) const {
-  const std::string wanted = canonical(unknown);
-  const std::vector<std::string> all = names();
-  // Overloads of the same operator are what most people meant.
-  const std::string packet = wanted.substr(0, wanted.rfind('.') + 1);
-  std::string others;
-  for (const std::string& name : all) {
-    if (packet.size() > 1 && name.compare(0, packet.size(), packet) == 0) {
-      others += (others.empty() ? "`" : ", `") + name + '`';
-    }
-  }
-  if (!others.empty()) return "its overloads are " + others;
-  const std::vector<std::string_view> views(all.begin(), all.end());
-  return did_you_mean(wanted, views);
+  return suggest_operator(canonical(unknown), names());
 }
 
 std::vector<const OpRow*> OpLibrary::rows() const {

@@ -67,15 +67,51 @@ bool is_complex(DType dtype) { return row(dtype).kind == Class::kComplex; }
 bool is_integral(DType dtype) { return row(dtype).kind == Class::kIntegral; }
 std::string_view to_string(DType dtype) { return row(dtype).name; }
 
+namespace {
+
+// As other programs name them, torch and NumPy first of all.
+struct OtherName {
+  std::string_view other;
+  DType dtype;
+};
+constexpr OtherName kOtherNames[] = {
+    {"float32", DType::kF32},       {"float", DType::kF32},
+    {"bfloat16", DType::kBF16},     {"float16", DType::kF16},
+    {"half", DType::kF16},          {"float64", DType::kF64},
+    {"double", DType::kF64},        {"int64", DType::kI64},
+    {"long", DType::kI64},          {"int32", DType::kI32},
+    {"int", DType::kI32},           {"int16", DType::kI16},
+    {"short", DType::kI16},         {"int8", DType::kI8},
+    {"uint8", DType::kU8},          {"byte", DType::kU8},
+    {"uint16", DType::kU16},        {"uint32", DType::kU32},
+    {"uint64", DType::kU64},        {"complex64", DType::kC64},
+    {"complex128", DType::kC128},   {"float8_e4m3fn", DType::kF8E4M3FN},
+    {"float8_e5m2", DType::kF8E5M2}};
+
+std::string nearest_dtype(std::string_view text) {
+  constexpr std::string_view kTorch = "torch.";
+  if (text.starts_with(kTorch)) text.remove_prefix(kTorch.size());
+  for (const auto& [other, dtype] : kOtherNames) {
+    if (other == text) {
+      return "did you mean `" + std::string(to_string(dtype)) + "`?";
+    }
+  }
+  // The common ones first: a list of the known ones may be cut.
+  std::vector<std::string_view> names = {"f32", "bf16", "f16",  "f64",
+                                         "i64", "i32",  "bool", "u8"};
+  for (const Row& known : kRows) names.push_back(known.name);
+  return did_you_mean(text, names);
+}
+
+}  // namespace
+
 Result<DType> parse_dtype(std::string_view text) {
-  std::vector<std::string_view> names;
   for (const Row& known : kRows) {
     if (known.name == text) return known.dtype;
-    names.push_back(known.name);
   }
   return fail(ErrorCode::kDTypeSyntax,
-              "`" + std::string(text) + "` is no dtype",
-              did_you_mean(text, names));
+              "`" + std::string(text.substr(0, 80)) + "` is not a dtype",
+              nearest_dtype(text));
 }
 
 }  // namespace shardprop

@@ -16,10 +16,33 @@ constexpr std::string_view kHelp =
     "write S(0), SS(0,2), R or P(sum); partials are sum, avg, product, min, "
     "max, band, bor, bxor";
 
-auto wrong(std::string_view text) {
-  return fail(ErrorCode::kPlacementSyntax,
-              "`" + std::string(text) + "` is not a placement",
-              std::string(kHelp));
+// Without blanks, in the case that placements are written in.
+std::string tidied(std::string_view text) {
+  std::string out;
+  bool inside = false;
+  for (const char c : text) {
+    if (c == ' ' || c == '\t') continue;
+    inside = inside || c == '(';
+    const bool upper = !inside && c >= 'a' && c <= 'z';
+    const bool lower = inside && c >= 'A' && c <= 'Z';
+    out += static_cast<char>(upper ? c - 'a' + 'A' : lower ? c - 'A' + 'a' : c);
+  }
+  return out;
+}
+
+tl::unexpected<Error> wrong(std::string_view text) {
+  constexpr std::size_t kMostShown = 80;
+  std::string help(kHelp);
+  const std::string tidy = tidied(text.substr(0, kMostShown));
+  if (tidy != text && Placement::parse(tidy)) {
+    help = "did you mean `" + tidy + "`? Blanks and case matter";
+  } else if (text.find("(-") != std::string_view::npos) {
+    help = "count dims from the front: 0 is the first";
+  }
+  return fail(
+      ErrorCode::kPlacementSyntax,
+      "`" + std::string(text.substr(0, kMostShown)) + "` is not a placement",
+      std::move(help));
 }
 
 }  // namespace

@@ -147,11 +147,12 @@ Result<std::vector<Measurement>> parse_measurements(std::string_view text) {
         time < words.size() ? number(words[time]).value_or(-1) : -1;
     if (!bytes || *bytes < 0 || !(microseconds > 0) ||
         !std::isfinite(microseconds)) {
-      return fail(Error{ErrorCode::kMeasurementTable,
-                        "`" + std::string(line) + "` is no measurement",
-                        "line " + std::to_string(row),
-                        {},
-                        "write bytes and microseconds, or rows of nccl-tests"});
+      return fail(Error{
+          ErrorCode::kMeasurementTable,
+          "`" + std::string(line.substr(0, 80)) + "` is not a measurement",
+          "line " + std::to_string(row),
+          {},
+          "write bytes and microseconds, or rows of nccl-tests"});
     }
     if (*bytes > 0) out.push_back({*bytes, microseconds});
   }

@@ -11,11 +11,28 @@ const LinearJson& JsonCursor::nothing() {
 }
 
 void JsonCursor::fail(std::string message) const {
-  if (!*problem_) *problem_ = Problem{path_, std::move(message)};
+  if (!reading_->problem) reading_->problem = {path_, std::move(message)};
 }
 
 bool JsonCursor::has(std::string_view key) const {
   return at_->is_object() && at_->contains(key);
+}
+
+// As deep as the text that was read, which is bounded.
+// NOLINTNEXTLINE(misc-no-recursion)
+void JsonCursor::refuse_unread() const {
+  if (reading_->problem || !at_->is_structured()) return;
+  if (at_->is_array()) {
+    for (const JsonCursor& element : elements()) element.refuse_unread();
+    return;
+  }
+  for (const auto& [key, value] : at_->items()) {
+    if (!reading_->seen.contains(&value)) {
+      constexpr std::size_t kMostShown = 80;
+      return fail("there is no key `" + key.substr(0, kMostShown) + "` here");
+    }
+    JsonCursor(&value, path_ + "." + key, reading_).refuse_unread();
+  }
 }
 
 JsonCursor JsonCursor::operator[](std::string_view key) const {
@@ -23,11 +40,12 @@ JsonCursor JsonCursor::operator[](std::string_view key) const {
   if (!at_->is_object()) {
     fail("expected an object");
   } else if (const auto found = at_->find(key); found != at_->end()) {
-    return {&*found, std::move(path), problem_};
+    reading_->seen.insert(&*found);
+    return {&*found, std::move(path), reading_};
   } else {
     fail("`" + std::string(key) + "` is missing");
   }
-  return {&nothing(), std::move(path), problem_};
+  return {&nothing(), std::move(path), reading_};
 }
 
 std::vector<JsonCursor> JsonCursor::elements() const {
@@ -38,7 +56,7 @@ std::vector<JsonCursor> JsonCursor::elements() const {
   }
   for (std::size_t i = 0; i < at_->size(); ++i) {
     out.push_back(JsonCursor(&(*at_)[i], path_ + "[" + std::to_string(i) + "]",
-                             problem_));
+                             reading_));
   }
   return out;
 }
@@ -50,7 +68,8 @@ std::vector<std::pair<std::string, JsonCursor>> JsonCursor::members() const {
     return out;
   }
   for (const auto& [key, value] : at_->items()) {
-    out.emplace_back(key, JsonCursor(&value, path_ + "." + key, problem_));
+    reading_->seen.insert(&value);
+    out.emplace_back(key, JsonCursor(&value, path_ + "." + key, reading_));
   }
   return out;
 }
@@ -68,9 +87,7 @@ std::vector<std::string> JsonCursor::texts() const {
 }
 
 std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
-  const bool too_large = at_->is_number_unsigned() &&
-                         at_->get<std::uint64_t>() > std::uint64_t{INT64_MAX};
-  if (!at_->is_number_integer() || too_large) {
+  if (!at_->is_number_integer()) {
     fail("expected an integer");
     return least;
   }
@@ -87,7 +104,9 @@ bool JsonCursor::boolean() const {
 }
 
 double JsonCursor::number() const {
-  if (at_->is_number()) return at_->get<double>();
+  if (at_->is_number() && std::isfinite(at_->get<double>())) {
+    return at_->get<double>();
+  }
   fail("expected a number");
   return 0;
 }

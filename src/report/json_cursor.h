@@ -1,14 +1,21 @@
 // JsonCursor: a place in a JSON document that is read with care. The first
 // thing that is not as it should be is kept with its path; what is read after
-// it is empty. So readers are straight lines that check once, at the end.
+// it is empty. So readers are straight lines that check once, at the end:
+//
+//   JsonCursor::Reading reading;
+//   const JsonCursor root(json, reading);
+//   const std::int64_t size = root["sizes"].elements()[0].integer();
+//   root.refuse_unread();
+//   if (reading.problem) ...   // at .sizes[0]
 #pragma once
 
-#include "report/linear_json.h"
+#include "io/linear_json.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace shardprop {
@@ -20,9 +27,14 @@ class JsonCursor {
     std::string message;
   };
 
-  // `problem` outlives the cursor and all made from it.
-  JsonCursor(const LinearJson& at, std::optional<Problem>& problem)
-      : at_(&at), problem_(&problem) {}
+  struct Reading {
+    std::optional<Problem> problem;
+    std::unordered_set<const void*> seen;  // members that were asked for
+  };
+
+  // `reading` outlives the cursor and all made from it.
+  JsonCursor(const LinearJson& at, Reading& reading)
+      : at_(&at), reading_(&reading) {}
 
   // A member of an object; a missing one is a problem.
   JsonCursor operator[](std::string_view key) const;
@@ -32,6 +44,8 @@ class JsonCursor {
   bool is_boolean() const { return at_->is_boolean(); }
   bool is_integer() const { return at_->is_number_integer(); }
   bool is_number() const { return at_->is_number(); }
+  const LinearJson& json() const { return *at_; }
+  const std::string& path() const { return path_; }
 
   // Elements of a list; names and members of an object.
   std::vector<JsonCursor> elements() const;
@@ -47,16 +61,17 @@ class JsonCursor {
   std::int64_t nanoseconds() const;
 
   void fail(std::string message) const;
+  // A member below that nobody asked for is a problem: its key is unknown.
+  void refuse_unread() const;
 
  private:
-  JsonCursor(const LinearJson* at, std::string path,
-             std::optional<Problem>* problem)
-      : at_(at), path_(std::move(path)), problem_(problem) {}
+  JsonCursor(const LinearJson* at, std::string path, Reading* reading)
+      : at_(at), path_(std::move(path)), reading_(reading) {}
   static const LinearJson& nothing();
 
   const LinearJson* at_;
   std::string path_;
-  std::optional<Problem>* problem_;
+  Reading* reading_;
 };
 
 }  // namespace shardprop

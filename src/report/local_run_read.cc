@@ -121,7 +121,7 @@ LocalRunProgram read_local_program(const JsonCursor& at,
       for (const auto& [name, value] : step["args"].members()) {
         op.args.emplace_back(name, read_value(value, mesh));
       }
-      out.steps.push_back(std::move(op));
+      out.steps.emplace_back(std::move(op));
       continue;
     }
     LocalRunCollective collective;
@@ -129,7 +129,7 @@ LocalRunProgram read_local_program(const JsonCursor& at,
     collective.reduce_op = read_reduce_op(step);
     collective.mesh_dims = read_mesh_dims(step["mesh_dims"], mesh);
     collective.value = read_ref(step["value"]);
-    out.steps.push_back(std::move(collective));
+    out.steps.emplace_back(std::move(collective));
   }
   for (const JsonCursor& ref : at["outputs"].elements()) {
     out.outputs.push_back(read_ref(ref));

@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
+#include "io/json_tree.h"
 #include "report/json_cursor.h"
 #include "report/local_run_read.h"
 #include "report/topology_json.h"
@@ -32,6 +33,7 @@ class Reader {
                     static_cast<std::int64_t>(nodes.size()));
     read_options(root_["options"]);
     read_status();
+    if (!root_["gap"].is_null()) root_["gap"].number();  // said, not believed
     plan_.solve_seconds = root_["solve_seconds"].number();
     if (root_.has("clash")) read_clash(root_["clash"]);
     for (const JsonCursor& op : root_["unsupported"].elements()) {
@@ -252,6 +254,10 @@ class Reader {
     if (of_copy) {
       const JsonCursor source = at[runnable_ ? "of" : "source"];
       out.source = static_cast<std::size_t>(source.integer(0, num_copies_ - 1));
+      // Said twice, for those who read schema 1.
+      if (at.has("source") && at["source"].integer() != source.integer()) {
+        at["source"].fail("not what `of` says");
+      }
     } else {
       out.of = runnable_ ? at["of"].text() : out.from;
     }
@@ -319,7 +325,11 @@ class Reader {
             static_cast<std::int16_t>(to.integer(kUnassigned, INT16_MAX)));
       }
     }
+    if (at.has("strategy")) at["strategy"].text();  // follows from the rest
     out.is_random = at.has("rng");
+    if (out.is_random && at["rng"].text() != "by element") {
+      at["rng"].fail("unknown way to draw numbers");
+    }
     if (at.has("local_args")) {
       out.local.arguments = read_local_args(at["local_args"], plan_.mesh);
     }
@@ -347,6 +357,11 @@ class Reader {
 
   PlannedUpdate update(const JsonCursor& at) const {
     PlannedUpdate out;
+    at["id"].text();  // the name of its output
+    at["source"].text();
+    if (!at["inside"].elements().empty()) {
+      at["inside"].fail("an update moves nothing");
+    }
     out.op = at["op"].text();
     out.parameter = at["parameter"].text();
     out.module_path = at["module"].text();
@@ -373,27 +388,32 @@ class Reader {
 }  // namespace
 
 Result<Plan> parse_plan_json(std::string_view text) {
-  const auto json = LinearJson::parse(text, nullptr, false);
-  if (json.is_discarded()) {
-    return fail(ErrorCode::kPlanFile, "the plan is no JSON",
-                "save one with --format json -o FILE");
+  const auto malformed = [](std::string why, std::string path) {
+    return Error{ErrorCode::kPlanFile,
+                 "the plan is malformed: " + std::move(why),
+                 std::move(path),
+                 {},
+                 "save it again with --format json -o FILE"};
+  };
+  const auto json = parse_json_tree(text);
+  if (!json) {
+    Error error = malformed(json.error().message, json.error().location);
+    error.notes = json.error().notes;
+    return fail(std::move(error));
   }
-  std::optional<JsonCursor::Problem> problem;
-  const JsonCursor root(json, problem);
+  JsonCursor::Reading reading;
+  const JsonCursor root(*json, reading);
   const std::string schema = root["schema"].text();
-  if (!problem && schema != kPlanSchema && schema != kFirstPlanSchema) {
+  if (!reading.problem && schema != kPlanSchema && schema != kFirstPlanSchema) {
     return fail(ErrorCode::kPlanSchemaVersion,
-                "the plan is of schema `" + schema + "`, not `" +
+                "the plan is of schema `" + schema.substr(0, 80) + "`, not `" +
                     std::string(kPlanSchema) + "`",
                 "make it again with this version");
   }
   Plan plan = Reader(root, schema == kPlanSchema).read();
-  if (problem) {
-    return fail(Error{ErrorCode::kPlanFile,
-                      "the plan is malformed: " + problem->message,
-                      "$" + problem->path,
-                      {},
-                      "save it again with --format json -o FILE"});
+  root.refuse_unread();
+  if (const auto& problem = reading.problem) {
+    return fail(malformed(problem->message, "$" + problem->path));
   }
   return plan;
 }

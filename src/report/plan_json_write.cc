@@ -1,6 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
-#include "report/linear_json.h"
+#include "io/linear_json.h"
 #include "report/local_run_json.h"
 #include "report/topology_json.h"
 
@@ -285,7 +285,9 @@ class Writer {
 }  // namespace
 
 std::string plan_to_json(const Plan& plan) {
-  return Writer(plan).document().dump(1) + "\n";
+  return Writer(plan).document().dump(1, ' ', false,
+                                      Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace shardprop

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
+#include "report/printable_plan.h"
 
 #include <shardprop/base/hash.h>
 
@@ -61,7 +62,7 @@ class Printer {
     const std::string status(to_string(plan_.status));
     const PlanMemory& memory = plan_.memory;
     if (plan_.status != PlanStatus::kInfeasible) {
-      line("{}: no plan found{}{}", status,
+      line("{}: the search ended before it found a plan{}{}", status,
            memory.limit_bytes
                ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
                : std::string(),
@@ -265,10 +266,13 @@ class Printer {
       const PlannedCopy& copy = plan_.copies[move.copy];
       seed = hash_combine(hash_combine(seed, copy.src), copy.dst);
     }
-    for (const PlannedStep& step : move.inside
-                                       ? plan_.nodes[move.node].inside
-                                       : plan_.copies[move.copy].steps) {
+    const auto mix = [&](const CollectiveStep& step) {
       seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
+    };
+    if (move.inside) {
+      for (const auto& step : plan_.nodes[move.node].inside) mix(step);
+    } else {
+      for (const auto& step : plan_.copies[move.copy].steps) mix(step);
     }
     return seed;
   }
@@ -323,6 +327,8 @@ class Printer {
 
 }  // namespace
 
-std::string plan_to_text(const Plan& plan) { return Printer(plan).print(); }
+std::string plan_to_text(const Plan& plan) {
+  return Printer(printable(plan)).print();
+}
 
 }  // namespace shardprop

@@ -17,6 +17,11 @@ TEST_CASE("the nearest name is proposed") {
   CHECK(did_you_mean("peipline", names) == "did you mean `pipeline`?");
 }
 
+TEST_CASE("upper and lower case are the same") {
+  const std::vector<std::string_view> names = {"u32", "f32"};
+  CHECK(did_you_mean("F32", names) == "did you mean `f32`?");
+}
+
 TEST_CASE("names that are too far are listed instead") {
   const std::vector<std::string_view> names = {"dp", "tp"};
   CHECK(did_you_mean("expert", names) == "known: dp, tp");

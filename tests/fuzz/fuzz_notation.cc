@@ -1,33 +1,22 @@
 // The notation of meshes, layouts, tensors and specs: whatever is read prints
-// as something that reads back as the same, and whatever is refused says why.
+// as something that reads back as the same, is planned from there to every rank
+// holding all, and whatever is refused says why.
 //
 // Input: a mesh, a newline, and a text that is tried as everything else.
+#include "fuzz_input.h"
+
 #include <shardprop/placement/local_region.h>
 #include <shardprop/placement/tensor_spec.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
+#include <shardprop/redistribute/planner.h>
 
 namespace {
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-template <class T>
-void check_error(const Result<T>& refused) {
-  require(!refused.error().message.empty());
-  require(!to_string(refused.error()).empty());
-}
-
 template <class T>
 void check_round_trip(std::string_view text) {
   const Result<T> read = T::parse(text);
-  if (!read) return check_error(read);
+  if (!read) return require_reason(read);
   const Result<T> again = T::parse(to_string(*read));
   require(again.has_value() && *again == *read);
 }
@@ -58,6 +47,16 @@ void check_regions(const TensorSpec& spec) {
   require(reached);
 }
 
+// From the layout to every rank holding all.
+void check_redistribution(const TensorSpec& spec) {
+  const Result<TensorSpec> whole = TensorSpec::create(
+      spec.mesh(), Layout::replicated(spec.mesh().ndim()), spec.meta());
+  require(whole.has_value());
+  const auto plan = plan_redistribution(spec, *whole, default_topology());
+  if (!plan) return require_reason(plan);
+  require(plan->nanoseconds >= 0);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
@@ -77,12 +76,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   const Result<TensorSpec> spec =
       TensorSpec::parse(rest, mesh ? *mesh : DeviceMesh());
   if (!spec) {
-    check_error(spec);
+    require_reason(spec);
     return 0;
   }
   const Result<TensorSpec> again =
       TensorSpec::parse(to_string(*spec), spec->mesh());
   require(again.has_value() && *again == *spec);
-  if (is_small(*spec)) check_regions(*spec);
+  if (!is_small(*spec)) return 0;
+  check_regions(*spec);
+  if (spec->mesh().ndim() <= 3) check_redistribution(*spec);
   return 0;
 }

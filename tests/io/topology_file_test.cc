@@ -53,7 +53,7 @@ TEST_CASE("what a topology file can get wrong is said with its line") {
   };
   CHECK(error("name = ").code == ErrorCode::kTopologyFile);
   CHECK(error("name = ").location == "x.toml:1");
-  CHECK(error("base = \"dgx-h1000\"").code == ErrorCode::kTopologyUnknown);
+  CHECK(error("base = \"dgx-h1000\"").code == ErrorCode::kTopologyFile);
   CHECK(error("base = \"dgx-h1000\"").help == "did you mean `dgx-h100`?");
   CHECK(error("engine = \"smoke\"").code == ErrorCode::kTopologyFile);
   CHECK(error("generation = \"volta\"").code == ErrorCode::kTopologyFile);
@@ -73,6 +73,27 @@ TEST_CASE("what a topology file can get wrong is said with its line") {
   CHECK(error("measured = 3").code == ErrorCode::kTopologyFile);
   CHECK(error("measured = [3]").code == ErrorCode::kTopologyFile);
   CHECK(error("[[measured]]\nnodes = 1").code == ErrorCode::kTopologyFile);
+}
+
+TEST_CASE("files that are deeper or larger than any topology are refused") {
+  std::string dotted = "a";
+  for (int i = 0; i < 100'000; ++i) dotted += ".a";
+  for (const std::string& text :
+       {dotted + " = 1", "[" + dotted + "]", "a = {" + dotted + " = 1}"}) {
+    const auto made = parse_topology_toml(text, "x.toml");
+    CHECK_CODE(made, ErrorCode::kTopologyFile);
+    CHECK(made.error().location == "x.toml");
+  }
+  CHECK_CODE(parse_topology_toml("a = " + std::string(100'000, '['), "x.toml"),
+             ErrorCode::kTopologyFile);
+}
+
+TEST_CASE("a figure that is impossible is said with file and value") {
+  const auto made = parse_topology_toml(
+      "name = \"lab\"\n[node]\nlatency_us = -1e300", "x.toml");
+  REQUIRE_FALSE(made.has_value());
+  CHECK(made.error().location == "x.toml: lab");
+  CHECK(made.error().message == "`node.latency_us` is -1e+300");
 }
 
 TEST_CASE("a name is a preset and .toml is a file") {

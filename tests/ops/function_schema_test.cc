@@ -176,6 +176,10 @@ TEST_CASE("an unknown name is answered with the nearest") {
   const OpLibrary& library = testing::standard_library();
   CHECK(library.suggest("aten.sofmax.int") ==
         "did you mean `aten.softmax.int`?");
+  CHECK(library.suggest("aten.frobnicate.default") ==
+        "`shardprop ops` lists operators");
+  CHECK(library.suggest("mm") == "did you mean `aten.mm.default`?");
+  CHECK(library.suggest("aten.relo") == "did you mean `aten.relu.default`?");
   CHECK(library.suggest("aten.mm.Tensor") ==
         "its overloads are `aten.mm.default`, `aten.mm.dtype`, "
         "`aten.mm.dtype_out`, `aten.mm.out`");

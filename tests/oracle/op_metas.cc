@@ -5,7 +5,7 @@
 //   {"outputs": [{"shape": [2, 3], "dtype": "f32", "strides": [3, 1]}]}
 //   {"error": {"message": "…"}}
 
-#include "cli/json_ops.h"
+#include "cli/op_line.h"
 
 #include <shardprop/ops/op_library.h>
 
@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace {
@@ -27,7 +28,8 @@ ordered_json numbers(const auto& list) {
 
 ordered_json answer(const std::string& line,
                     const shardprop::OpLibrary& library) {
-  const auto parsed = shardprop::cli::parse_op_line(line, library);
+  std::optional<std::string> name;
+  const auto parsed = shardprop::cli::parse_op_line(line, library, name);
   if (!parsed) return {{"error", {{"message", parsed.error().message}}}};
   ordered_json outputs = ordered_json::array();
   for (const shardprop::TensorMeta& meta : parsed->op->outputs) {

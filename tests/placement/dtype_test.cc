@@ -37,6 +37,11 @@ TEST_CASE("an unknown dtype, with the nearest one") {
   const auto wrong = parse_dtype("bf6");
   CHECK_CODE(wrong, ErrorCode::kDTypeSyntax);
   CHECK(wrong.error().help == "did you mean `bf16`?");
+  CHECK(parse_dtype("F32").error().help == "did you mean `f32`?");
+  CHECK(parse_dtype("float32").error().help == "did you mean `f32`?");
+  CHECK(parse_dtype("torch.bfloat16").error().help == "did you mean `bf16`?");
+  CHECK(parse_dtype("quaternion").error().help ==
+        "known: f32, bf16, f16, f64, i64, i32, bool, u8, …");
   for (const char* text : {"", "float32", "F32", "f32 ", "complex"}) {
     CAPTURE(text);
     CHECK_CODE(parse_dtype(text), ErrorCode::kDTypeSyntax);

@@ -6,6 +6,7 @@
 #include "support/result_checks.h"
 
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_text.h>
 
 #include <nlohmann/json.hpp>
 
@@ -182,6 +183,51 @@ TEST_CASE("a value with many siblings is found without a walk") {
     plan.values.back().name = "more." + std::to_string(i);
   }
   CHECK(value_of(parse_plan_json(plan_to_json(plan))) == plan);
+}
+
+TEST_CASE("keys that are unknown or stand twice are refused") {
+  const auto error = [](const std::string& text) {
+    const auto plan = parse_plan_json(text);
+    CHECK_CODE(plan, ErrorCode::kPlanFile);
+    return plan.error();
+  };
+  const Error unknown =
+      error(spoilt([](auto& j) { j["nodes"][0]["Module"] = 1; }));
+  CHECK(unknown.location == "$.nodes[0]");
+  CHECK(unknown.message ==
+        "the plan is malformed: there is no key `Module` here");
+  std::string text = plan_to_json(training_plan());
+  text.insert(1, "\"status\": 1,");
+  CHECK(error(text).location == "$.status");
+}
+
+TEST_CASE("plans that nest too deep or count too far are refused") {
+  const auto message = [](std::string_view from, const std::string& to) {
+    std::string text = plan_to_json(training_plan());
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    const auto plan = parse_plan_json(text.replace(at, from.size(), to));
+    CHECK_CODE(plan, ErrorCode::kPlanFile);
+    return plan.error().message;
+  };
+  constexpr std::string_view kSize = "\"size\": 2";
+  CHECK(message(kSize, "\"size\": " + std::string(100'000, '[')) ==
+        "the plan is malformed: the file nests deeper than 200 levels");
+  CHECK(message(kSize, "\"size\": 18446744073709551618") ==
+        "the plan is malformed: `18446744073709551618` is no integer that "
+        "fits in 64 bits");
+  CHECK(message("\"lower_bound_us\": ", "\"lower_bound_us\": NaN, \"x\": ") ==
+        "the plan is malformed: expected a number");
+}
+
+TEST_CASE("names are escaped in text, and stay as they are in JSON") {
+  Plan plan = training_plan();
+  plan.values.at(0).name = "net\x1b[31m\nforged";
+  CHECK(plan_to_text(plan).find("net\\x1b[31m\\nforged") != std::string::npos);
+  CHECK(plan_to_text(plan).find('\x1b') == std::string::npos);
+  const auto again = parse_plan_json(plan_to_json(plan));
+  REQUIRE(again.has_value());
+  CHECK(again->values.at(0).name == plan.values.at(0).name);
 }
 
 TEST_CASE("a plan of another schema is not read") {

@@ -1,8 +1,10 @@
 #include "cli/command.h"
 
+#include "base/edit_distance.h"
 #include "base/guard.h"
 #include "base/parse_int.h"
 #include "base/parse_number.h"
+#include "cli/output.h"
 #include "cli/version.h"
 
 #include <CLI/CLI.hpp>
@@ -12,7 +14,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -99,27 +100,23 @@ void fill_fallbacks(const Command& command,
 
 Result<int> run_command(const Command& command, const Arguments& arguments) {
   const std::string path = arguments.get(kOutput);
-  if (path.empty()) {
-    Console console{std::cout, std::cerr, wants_colour(STDOUT_FILENO),
+  if (path.empty() || path == "/dev/stdout") {
+    DescriptorBuffer buffer(STDOUT_FILENO);
+    std::ostream data(&buffer);
+    Console console{data, std::cerr, wants_colour(STDOUT_FILENO),
                     isatty(STDERR_FILENO) != 0};
     Result<int> code = command.run(arguments, console);
-    std::cout.flush();
-    return code;
+    data.flush();
+    if (buffer.error() == 0) return code;
+    return fail(cannot_write("standard output", buffer.error()));
   }
-  // Written whole or not at all: a failed run leaves an older file alone.
+  // A failed run leaves an older file alone.
   std::ostringstream data;
   Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0};
   Result<int> code = command.run(arguments, console);
   if (!code) return code;
-  std::ofstream file(path, std::ios::binary);
-  file << std::move(data).str();
-  file.close();
-  if (!file) {
-    return fail(Error{ErrorCode::kCannotWriteOutput,
-                      "the output file cannot be written",
-                      "-o " + path,
-                      {},
-                      "check that the folder exists and can be written to"});
+  if (auto written = write_whole(path, data.view()); !written) {
+    return fail(std::move(written).error());
   }
   return code;
 }
@@ -233,7 +230,47 @@ Result<void> Arguments::apply(
   return {};
 }
 
+namespace {
+
+// CLI11 says only that some subcommand is required.
+Result<void> check_command(std::span<const Command> commands, int argc,
+                           const char* const* argv) {
+  std::vector<std::string_view> names;
+  for (const Command& command : commands) names.push_back(command.name);
+  if (argc < 2) {
+    return fail(ErrorCode::kInvalidArgument, "no command is given",
+                did_you_mean("", names) + "; shardprop --help");
+  }
+  const std::string_view word = argv[1];
+  if (word.starts_with('-') ||
+      std::count(names.begin(), names.end(), word) > 0) {
+    return {};
+  }
+  return fail(ErrorCode::kInvalidArgument,
+              "there is no command `" + std::string(word) + "`",
+              did_you_mean(word, names) + "; shardprop --help");
+}
+
+// What is printed instead of running a command: --help, --version.
+int print_help(const CLI::App& app, const CLI::Success& request) {
+  DescriptorBuffer buffer(STDOUT_FILENO);
+  std::ostream out(&buffer);
+  app.exit(request, out, std::cerr);
+  out.flush();
+  if (buffer.error() == 0) return kDone;
+  const Error error = cannot_write("standard output", buffer.error());
+  print_error(error);
+  return code_exit(error.code);
+}
+
+}  // namespace
+
 int run(std::span<const Command> commands, int argc, const char* const* argv) {
+  prepare_output();
+  if (const auto named = check_command(commands, argc, argv); !named) {
+    print_error(named.error());
+    return code_exit(named.error().code);
+  }
   CLI::App app(
       "shardprop decides how tensors are laid out over a mesh of "
       "devices",
@@ -254,8 +291,7 @@ int run(std::span<const Command> commands, int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help, --version
-    app.exit(request, std::cout, std::cerr);
-    return kDone;
+    return print_help(app, request);
   } catch (const CLI::ParseError& wrong) {
     std::string message = wrong.what();
     std::replace(message.begin(), message.end(), '\n', ' ');

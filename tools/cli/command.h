@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace shardprop::cli {
@@ -89,6 +90,13 @@ struct Console {
   bool colour = false;     // data goes to a terminal that wants colour
   bool progress = false;   // messages go to a terminal
 };
+
+// The value, or its error at this place of the command line.
+template <class T>
+Result<T> placed(Result<T> value, const std::string& where) {
+  if (!value) return fail(std::move(value).error().at(where));
+  return value;
+}
 
 struct Command {
   std::string name;

@@ -1,35 +1,19 @@
-// Operators, strategies and local programs as the JSON of the contract.
+// Answers about operators as the JSON of the contract: outputs, strategies and
+// local programs.
 #pragma once
 
-#include <shardprop/base/result.h>
 #include <shardprop/mesh/topology.h>
-#include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/strategy/local_context.h>
 
 #include <nlohmann/json.hpp>
 
-#include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace shardprop::cli {
 
 // Times leave as microseconds.
 double microseconds(std::int64_t nanoseconds);
-
-struct OpLine {
-  DeviceMesh mesh;
-  std::shared_ptr<const OpSchema> op;  // outputs filled in
-  std::vector<Layout> layouts;  // one per operand; empty when none was given
-};
-
-// {"op", "mesh", "args", "kwargs"}; "outputs" may state the results' shapes
-// and dtypes where they are known. Errors: kBatchLine and those of what the
-// line holds.
-Result<OpLine> parse_op_line(const std::string& line,
-                             const OpLibrary& library);
 
 nlohmann::ordered_json outputs_json(std::span<const TensorMeta> metas,
                                     std::span<const Layout> layouts);

@@ -2,7 +2,10 @@
 
 #include "base/try.h"
 
+#include <shardprop/redistribute/planner.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace shardprop::cli {
@@ -22,7 +25,9 @@ std::vector<Option> planning_options() {
       {.name = "GRAPH",
        .help = "a .pt2, the program's bare .json, or .json.gz",
        .required = true},
-      {.name = "--mesh", .value = "MESH", .help = "dp=2,tp=4, or 2,4"},
+      {.name = "--mesh",
+       .value = "MESH",
+       .help = "dp=2,tp=4, or 2,4; at most 5 dims larger than 1"},
       {.name = "--topology",
        .value = "NAME|FILE.toml",
        .help = "what the mesh runs on; all: shardprop topologies",
@@ -53,6 +58,16 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
   const std::string text = arguments.get("--mesh");
   auto mesh = DeviceMesh::parse(text);
   if (!mesh) return fail(std::move(mesh).error().at("--mesh " + text));
+  int dims = 0;
+  for (const MeshDim& dim : mesh->dims()) dims += dim.size > 1 ? 1 : 0;
+  if (dims > kMaxPlannedDims) {
+    return fail(
+        Error{ErrorCode::kMeshTooManyDims,
+              "the mesh has " + std::to_string(dims) + " dims larger than 1",
+              "--mesh " + text,
+              {},
+              "plan for at most " + std::to_string(kMaxPlannedDims)});
+  }
   return mesh;
 }
 

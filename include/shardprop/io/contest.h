@@ -8,8 +8,8 @@
 //                "edges": {"nodes": [[0, 1]], "costs": [[1, 2, 3, 4, 5, 6]]},
 //                "usage_limit": 50}}
 //
-// Keys may come in any order and unknown ones are skipped; "usage_limit" may be
-// missing. 10^18 or more means forbidden. Only edges of two nodes are read.
+// Keys may come in any order, each once; "name", "edges" and "usage_limit" may
+// be missing. 10^18 or more means forbidden. Only edges of two nodes are read.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -26,7 +26,7 @@ struct ContestProblem {
   solver::Problem problem;
 };
 
-// Errors: kContestSyntax with the byte offset as location; those of
+// Errors: kContestSyntax at a path, as $.problem.nodes.costs[3][0]; those of
 // ProblemBuilder::build().
 Result<ContestProblem> parse_contest(std::string_view json);
 

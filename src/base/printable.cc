@@ -1,0 +1,50 @@
+#include "base/printable.h"
+
+#include "base/utf8.h"
+
+namespace shardprop {
+namespace {
+
+void append_hex(std::string& out, unsigned char byte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  out += "\\x";
+  out += kDigits[byte / 16];
+  out += kDigits[byte % 16];
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte >= 0x20 && byte < 0x7F) {
+      out += text[at++];
+      continue;
+    }
+    if (byte == '\n' || byte == '\t') {
+      out += byte == '\n' ? "\\n" : "\\t";
+      ++at;
+      continue;
+    }
+    const std::size_t length =
+        byte < 0x80 ? 0 : utf8_length(text.substr(at, 4));
+    // U+0080 to U+009F are control characters of two bytes.
+    const bool control = length == 2 && byte == 0xC2 &&
+                         static_cast<unsigned char>(text[at + 1]) < 0xA0;
+    if (length == 0) {
+      append_hex(out, byte);
+      ++at;
+    } else if (control) {
+      append_hex(out, static_cast<unsigned char>(text[at + 1]));
+      at += 2;
+    } else {
+      out.append(text, at, length);
+      at += length;
+    }
+  }
+  return out;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,32 @@
+// A graph, planned on two ranks: what is read must be fit to be planned.
+#pragma once
+
+#include "fuzz_input.h"
+
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_json.h>
+#include <shardprop/report/plan_text.h>
+
+namespace shardprop {
+
+// Large enough for what a mutation makes of a small graph, small enough for a
+// fuzzer's patience.
+inline bool is_small(const Graph& graph) {
+  return graph.nodes().size() <= 60 && graph.values().size() <= 200;
+}
+
+inline void require_plan(const Graph& graph, const Topology& topology,
+                         const OpLibrary& library) {
+  PlanOptions options;
+  options.time_limit_seconds = 1;
+  options.work_limit = 100'000;
+  options.memory_limit = topology.memory_bytes();
+  const Result<Plan> plan = make_plan(graph, *DeviceMesh::parse("2"), topology,
+                                      library, options);
+  if (!plan) return require_reason(plan);
+  require(!plan_to_text(*plan).empty());
+  const Result<Plan> again = parse_plan_json(plan_to_json(*plan));
+  require(again.has_value() && *again == *plan);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,178 @@
+"""Lines of `propagate` that nobody means to write: each costs its own answer only,
+and that names operator, line and place."""
+
+import json
+import time
+import unittest
+
+import command_line
+from command_line import Case, shardprop
+
+RELU = {
+    "op": "aten.relu.default",
+    "mesh": [2],
+    "args": [{"shape": [8], "dtype": "f32", "placements": ["R"]}],
+}
+DEEP = "[" * 100_000 + "]" * 100_000
+SECONDS = 10  # for what was quadratic; all take well under one
+
+
+def tensor(*shape, dtype="f32", **more):
+    return {"shape": shape, "dtype": dtype, "placements": ["R"], **more}
+
+
+def mm(**more):
+    return {
+        "op": "aten.mm.default",
+        "mesh": [2],
+        "args": [tensor(8, 8), tensor(8, 8)],
+        **more,
+    }
+
+
+class Lines(Case):
+    def answers(self, *lines, flags=()):
+        lines = [x if isinstance(x, (str, bytes)) else json.dumps(x) for x in lines]
+        text = b"\n".join(x.encode() if isinstance(x, str) else x for x in lines)
+        done = shardprop("propagate", "--batch", self.file("b.jsonl", text), *flags)
+        self.answered(done)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(len(answers), len(lines))
+        return answers
+
+    def error(self, line, path, words):
+        """The answer to one line is this error at this place."""
+        answer = self.answers(line)[0]
+        self.assertNotIn("outputs", answer)
+        self.assertEqual(answer["error"]["location"], f"line 1: {path}")
+        self.assertIn(words, answer["error"]["message"])
+        return answer
+
+    def test_a_deep_line_costs_only_itself(self):
+        line = json.dumps(RELU)
+        for deep in (
+            line.replace('"args"', '"args": ' + DEEP + ', "x"'),
+            line.replace("[2]", DEEP),
+            DEEP,
+        ):
+            answers = self.answers(RELU, deep, RELU)
+            self.assertEqual(answers[0], answers[2])
+            self.assertIn("outputs", answers[0])
+            self.assertIn("nests deeper", answers[1]["error"]["message"])
+            self.assertIn("line 2: ", answers[1]["error"]["location"])
+
+    def test_wide_lines_take_linear_time(self):
+        wide = {f"k{i}": i for i in range(100_000)}
+        began = time.monotonic()
+        self.error(mm(**wide), "$", "no key `k0` here")
+        answer = self.answers({**mm(), "kwargs": wide})[0]
+        self.assertIn("error", answer)
+        self.assertLess(time.monotonic() - began, SECONDS)
+
+    def test_lines_that_are_no_lines(self):
+        for line, words in {
+            "": None,
+            "[1": "the text ends too early",
+            "nope": "no JSON",
+            "[]": "not an object",
+            '{"op": "aten.mm.default"}': "`mesh` is missing",
+            b'{"op": "\xff", "mesh": [2]}': "UTF-8",
+            '{"op": 5, "mesh": [2]}': "expected a string",
+            '{"op": "a", "op": "b", "mesh": [2]}': "twice",
+        }.items():
+            if words is None:
+                continue
+            answer = self.answers(line)[0]
+            self.assertIn(words, answer["error"]["message"])
+            self.assertTrue(answer["error"]["location"].startswith("line 1: $"))
+
+    def test_errors_name_the_operator_line_and_place(self):
+        answer = self.error({"op": "aten.nope", "mesh": [2]}, "$.op", "not a declared")
+        self.assertEqual(answer["op"], "aten.nope")
+        for shape, path in (
+            ([8.0, 8], "$.args[1].shape[0]"),
+            (["a", 5], "$.args[1].shape[0]"),
+            ([8, 1e30], "$.args[1].shape[1]"),
+            ([8, -1], "$.args[1].shape[1]"),
+        ):
+            answer = self.error(mm(args=[tensor(8, 8), tensor(*shape)]), path, "")
+            self.assertEqual(answer["op"], "aten.mm.default")
+        one = tensor(8, 8)
+        self.error(mm(args=[one, {"dtype": "f32"}]), "$.args[1]", "`shape` is missing")
+        self.error(mm(args=[one, {"shape": [8, 8]}]), "$.args[1]", "`dtype` is missing")
+        bad = {**one, "dtype": "F32"}
+        self.error(mm(args=[one, bad]), "$.args[1].dtype", "`F32`")
+        bad = {**one, "placements": ["S(2)"]}
+        self.error(mm(args=[one, bad]), "$.args[1]", "")
+        bad = {**one, "placements": [0]}
+        self.error(mm(args=[one, bad]), "$.args[1].placements[0]", "expected a string")
+        bad = {**one, "placement": ["R"]}
+        self.error(mm(args=[one, bad]), "$.args[1]", "no key `placement` here")
+        self.error(mm(args=[one, {"shape": [8, 8], "dtype": "f32"}]), "$.args[1]", "none")
+        self.error(mm(mesh=[2, "a"]), "$.mesh[1]", "expected an integer")
+        self.error(mm(mesh="dp=x"), "$.mesh", "")
+
+    def test_arguments_of_the_wrong_kind(self):
+        self.error(mm(kwargs=5), "$.kwargs", "expected an object")
+        self.error(mm(kwargs=None), "$.kwargs", "expected an object")
+        self.error(mm(args=5), "$.args", "expected a list")
+        self.error(mm(args={}), "$.args", "expected a list")
+        self.error(mm(args=[[tensor(8, 8), 1]]), "$.args[0][1]", "mixes")
+        self.error(mm(kwarg={}), "$", "no key `kwarg` here")
+        line = {"op": "aten.sum.dim_IntList", "mesh": [2], "args": [tensor(8, 8)]}
+        line["args"].append([2**64 - 1])
+        self.error(line, "$.args[1][0]", "64 bits")
+
+    def test_stated_outputs_agree_with_the_arguments(self):
+        right = {"shape": [8, 8], "dtype": "f32"}
+        self.assertIn("cost_us", self.answers(mm(outputs=[right]))[0])
+        self.error(mm(outputs=[]), "$.outputs", "1 outputs, not 0")
+        self.error(mm(outputs=None), "$.outputs", "expected a list")
+        self.error(mm(outputs=[right] * 2), "$.outputs", "1 outputs, not 2")
+        wrong = {"shape": [1, 1], "dtype": "f32"}
+        self.error(mm(outputs=[wrong]), "$.outputs[0]", "f32[1,1]")
+        wrong = {"shape": [8, 8], "dtype": "f64"}
+        self.error(mm(outputs=[wrong]), "$.outputs[0]", "f64[8,8]")
+
+    # To be asserted as soon as the checks of the operators' arguments refuse
+    # them; the lines then go to tests/fuzz/lines too.
+    @unittest.expectedFailure
+    def test_arguments_that_no_operator_takes(self):
+        convolution = [tensor(1, 4, 5, 5), tensor(4, 4, 1, 1), None]
+        convolution += [[1, 1], [0, 0], [1, 1], False, [0, 0], 0]
+        backward = [tensor(1, 4, 3), tensor(1, 2, 3), tensor(4, 2, 1), [4], [1], [0]]
+        backward += [[1], False, [0], 0, [True, True, True]]
+        square = tensor(4, 4)
+        for op, args in {
+            "aten.convolution.default": convolution,
+            "aten.convolution_backward.default": backward,
+            "aten.permute.default": [square, [0, 1_000_000]],
+            "aten._softmax.default": [square, 99, False],
+            "aten.select.int": [square, 99, 0],
+            "aten.squeeze.dims": [tensor(), [1]],
+            "aten.scatter.src": [square, 0, tensor(4, dtype="i64"), tensor(4)],
+        }.items():
+            for flags in ((), ("--all",)):
+                with self.subTest(op, flags=flags):
+                    line = {"op": op, "mesh": [2], "args": args}
+                    answers = self.answers(RELU, line, RELU, flags=flags)
+                    self.assertTrue(answers[1]["error"]["message"])
+                    self.assertEqual(answers[0], answers[2])
+
+    def test_names_that_are_cut_in_the_middle_of_a_character(self):
+        long = "x" * 79 + "\u00e9" * 100
+        self.error(mm(**{long: 1}), "$", "no key `xxx")
+        self.assertEqual(self.answers({"op": long, "mesh": [2]})[0]["op"], long)
+        self.error(mm(args=[{**tensor(8), "dtype": long}]), "$.args[0].dtype", "`xxx")
+        bad = {**tensor(8), "placements": [long]}
+        self.error(mm(args=[bad]), "$.args[0].placements", "`xxx")
+
+    def test_a_line_without_end(self):
+        line = '{"op": "' + "x" * (65 << 20) + '"}'
+        answers = self.answers(RELU, line, RELU)
+        self.assertEqual(answers[1]["error"]["code"], "SP0402")
+        self.assertEqual(answers[0], answers[2])
+
+
+if __name__ == "__main__":
+    command_line.main()

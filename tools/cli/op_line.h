@@ -1,0 +1,31 @@
+// A line of `shardprop propagate --batch`: one operator as JSON.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/ops/op_schema.h>
+#include <shardprop/placement/tensor_spec.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop::cli {
+
+struct OpLine {
+  DeviceMesh mesh;
+  std::shared_ptr<const OpSchema> op;  // outputs filled in
+  std::vector<Layout> layouts;  // one per operand; empty when none was given
+};
+
+// {"op", "mesh", "args", "kwargs"}; "outputs" may state the results' shapes
+// and dtypes, which must be what the arguments make them wherever that is
+// known. `name` is the operator's, as soon as it was read. Errors: kBatchLine
+// and those of what the line holds, at the path of the fault: $.args[0].shape.
+Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
+                             std::optional<std::string>& name);
+
+}  // namespace shardprop::cli

@@ -1,0 +1,165 @@
+#include "cli/output.h"
+
+#include "base/try.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace shardprop::cli {
+namespace {
+
+// 0, or the errno of what stopped it.
+int write_all(int descriptor, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t wrote = ::write(descriptor, data.data(), data.size());
+    if (wrote >= 0) {
+      data.remove_prefix(static_cast<std::size_t>(wrote));
+    } else if (errno == EAGAIN) {
+      // Whoever gave us the pipe does not like to wait; we do.
+      pollfd ready{descriptor, POLLOUT, 0};
+      ::poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+// A file descriptor that is closed, whatever happens.
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  ~Descriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return descriptor_; }
+  // Some file systems only say here that the disk was full.
+  int close() {
+    return ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno;
+  }
+
+ private:
+  int descriptor_;
+};
+
+int write_in_place(const std::string& path, std::string_view data) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0) return errno;
+  if (const int number = write_all(file.get(), data)) return number;
+  return file.close();
+}
+
+// What a new file is allowed to whom; the older one's, if there is one.
+mode_t mode_of(const struct stat* older) {
+  if (older != nullptr) return older->st_mode & 07777;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
+int write_beside(const std::filesystem::path& target, const struct stat* older,
+                 std::string_view data) {
+  std::string beside = (target.parent_path() / ".shardprop-XXXXXX").string();
+  Descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
+  if (file.get() < 0) return errno;
+  int number = write_all(file.get(), data);
+  if (number == 0 && ::fchmod(file.get(), mode_of(older)) != 0) number = errno;
+  const int closed = file.close();
+  if (number == 0) number = closed;
+  if (number == 0 && ::rename(beside.c_str(), target.c_str()) != 0) {
+    number = errno;
+  }
+  if (number != 0) ::unlink(beside.c_str());
+  return number;
+}
+
+// The file behind links, which stay; also where there is none yet.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  for (int i = 0; i < kMostLinks; ++i) {
+    const auto next = std::filesystem::read_symlink(path, none);
+    if (none) break;
+    path = path.parent_path() / next;
+  }
+  return path;
+}
+
+}  // namespace
+
+void prepare_output() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest that is free is the one that is not open.
+    if (::fcntl(standard, F_GETFD) < 0) {
+      static_cast<void>(::open("/dev/null", O_RDONLY));
+    }
+  }
+}
+
+DescriptorBuffer::DescriptorBuffer(int descriptor) : descriptor_(descriptor) {
+  setp(block_.data(), block_.data() + block_.size());
+}
+
+DescriptorBuffer::int_type DescriptorBuffer::overflow(int_type c) {
+  if (sync() != 0) return traits_type::eof();
+  if (traits_type::eq_int_type(c, traits_type::eof())) return 0;
+  return sputc(traits_type::to_char_type(c));
+}
+
+int DescriptorBuffer::sync() {
+  const std::string_view data(pbase(),
+                              static_cast<std::size_t>(pptr() - pbase()));
+  if (error_ == 0) error_ = write_all(descriptor_, data);
+  setp(block_.data(), block_.data() + block_.size());
+  return error_ == 0 ? 0 : -1;
+}
+
+Error cannot_write(const std::string& where, int number) {
+  std::string help = "check that the folder exists and can be written to";
+  if (number == EPIPE) {
+    help = "whoever reads the pipe ended before all was written";
+  } else if (number == ENOSPC || number == EDQUOT || number == EFBIG) {
+    help = "make room, or write elsewhere";
+  } else if (number == EISDIR) {
+    help = "name a file";
+  } else if (number == EBADF) {
+    help = "it is closed; write to a file with -o FILE";
+  }
+  return {ErrorCode::kCannotWriteOutput,
+          "the output cannot be written: " +
+              std::generic_category().message(number),
+          where,
+          {},
+          std::move(help)};
+}
+
+Result<void> write_whole(const std::string& path, std::string_view data) {
+  struct stat status = {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  int number = 0;
+  if (exists && S_ISDIR(status.st_mode)) {
+    number = EISDIR;
+  } else if (exists && !S_ISREG(status.st_mode)) {
+    number = write_in_place(path, data);
+  } else {
+    number = write_beside(behind_links(path), exists ? &status : nullptr, data);
+  }
+  if (number != 0) return fail(cannot_write("-o " + path, number));
+  return {};
+}
+
+}  // namespace shardprop::cli
