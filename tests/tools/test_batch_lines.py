@@ -134,9 +134,6 @@ class Lines(Case):
         wrong = {"shape": [8, 8], "dtype": "f64"}
         self.error(mm(outputs=[wrong]), "$.outputs[0]", "f64[8,8]")
 
-    # To be asserted as soon as the checks of the operators' arguments refuse
-    # them; the lines then go to tests/fuzz/lines too.
-    @unittest.expectedFailure
     def test_arguments_that_no_operator_takes(self):
         convolution = [tensor(1, 4, 5, 5), tensor(4, 4, 1, 1), None]
         convolution += [[1, 1], [0, 0], [1, 1], False, [0, 0], 0]
