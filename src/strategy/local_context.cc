@@ -237,7 +237,7 @@ RankArgument::RankArgument(std::string name, bool is_list,
     if (scalar.kind == RankScalar::Kind::kConstant) continue;
     const auto operand = static_cast<std::size_t>(scalar.operand);
     if (scalar.kind == RankScalar::Kind::kFactorSize) {
-      entry.size = context.map.factors[operand].size;
+      entry.size = context.space.factors[operand].size;
       entry.cuts = context.mesh_dims(scalar.operand);
       continue;
     }
