@@ -29,9 +29,9 @@ bool integers_fit(DType from, DType to) {
   return item_size(to) > item_size(from);
 }
 
-// Sums, averages and products of reals: nothing may be cut off on the way.
+// Sums, averages and products of reals: nothing may be cut off on the way, and
+// integers that wrap round do so in their own width.
 bool keeps_values(DType from, DType to) {
-  if (is_integral(from)) return is_integral(to) && integers_fit(from, to);
   if (is_floating(from)) {
     return is_complex(to) || (is_floating(to) && (to == DType::kF32 ||
                                                   to == DType::kF64) &&

@@ -15,7 +15,7 @@ class OpCall;
 // is the cast of what they combined to before. Rounding of floats is ignored
 // where the type gets no narrower.
 //   cast_keeps(kSum, bf16, f32)   cast_keeps(kMax, i32, f32)
-//   not: (kSum, f32, i32), (kSum, bool, i64), (kMax, i32, u8)
+//   not: (kSum, f32, i32), (kSum, i32, i64), (kSum, bool, i64), (kMax, i32, u8)
 bool cast_keeps(ReduceOp op, DType from, DType to);
 
 // Adds the linearity if every partial of it is defined on its operand and

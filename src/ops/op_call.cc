@@ -65,7 +65,7 @@ std::vector<TensorMeta> OpCall::tensors(std::string_view arg) const {
 }
 
 std::int64_t OpCall::integer(std::string_view arg) const {
-  const auto value = op_.int_arg(arg);
+  const auto value = has(arg) ? op_.int_arg(arg) : std::nullopt;
   if (!value) call_error("argument `" + std::string(arg) + "` is not an int");
   return *value;
 }
@@ -76,7 +76,7 @@ std::int64_t OpCall::integer_or(std::string_view arg,
 }
 
 bool OpCall::boolean(std::string_view arg) const {
-  const auto value = op_.bool_arg(arg);
+  const auto value = has(arg) ? op_.bool_arg(arg) : std::nullopt;
   if (!value) call_error("argument `" + std::string(arg) + "` is not a bool");
   return *value;
 }
@@ -86,7 +86,7 @@ bool OpCall::boolean_or(std::string_view arg, bool fallback) const {
 }
 
 std::vector<std::int64_t> OpCall::integers(std::string_view arg) const {
-  auto list = op_.ints_arg(arg);
+  auto list = has(arg) ? op_.ints_arg(arg) : std::nullopt;
   if (!list) {
     call_error("argument `" + std::string(arg) + "` is not a list of ints");
   }
@@ -95,7 +95,7 @@ std::vector<std::int64_t> OpCall::integers(std::string_view arg) const {
 
 std::optional<std::vector<std::int64_t>> OpCall::optional_integers(
     std::string_view arg) const {
-  return op_.ints_arg(arg);
+  return has(arg) ? op_.ints_arg(arg) : std::nullopt;
 }
 
 DType OpCall::dtype_or(std::string_view arg, DType fallback) const {
@@ -131,7 +131,8 @@ std::vector<int> OpCall::dims(std::string_view arg, int rank) const {
 
 std::vector<bool> OpCall::mask(std::string_view arg,
                                std::size_t length) const {
-  const auto* list = std::get_if<std::vector<bool>>(&op_.arg(arg));
+  const auto* list =
+      has(arg) ? std::get_if<std::vector<bool>>(&op_.arg(arg)) : nullptr;
   if (list == nullptr || list->size() != length) {
     call_error("`" + std::string(arg) + "` does not have " +
                std::to_string(length) + " parts");

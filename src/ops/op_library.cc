@@ -267,6 +267,7 @@ const OpRow* OpLibrary::row(const FunctionSchema& function) const {
     if (const OpRow* exact = body_->find(function.name())) return exact;
     return row(*derived->functional);
   }
+  if (function.is_out()) return body_->find(function.name());
   if (const OpRow* own = body_->own_row(function)) return own;
   return function.has_tag("pointwise") && !function.is_mutating()
              ? body_->tagged_pointwise.get()

@@ -75,7 +75,11 @@ bool same_arguments(const FunctionSchema& mutating,
       return false;
     }
   }
-  return next == functional.arguments().size();
+  // What it declares beyond them keeps its defaults.
+  for (; next < functional.arguments().size(); ++next) {
+    if (!functional.arguments()[next].has_default) return false;
+  }
+  return true;
 }
 
 std::optional<std::size_t> written_by(const FunctionSchema& mutating,

@@ -266,13 +266,13 @@ class Printer {
       const PlannedCopy& copy = plan_.copies[move.copy];
       seed = hash_combine(hash_combine(seed, copy.src), copy.dst);
     }
-    const auto mix = [&](const CollectiveStep& step) {
+    const auto add = [&](const CollectiveStep& step) {
       seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
     };
     if (move.inside) {
-      for (const auto& step : plan_.nodes[move.node].inside) mix(step);
+      for (const auto& step : plan_.nodes[move.node].inside) add(step);
     } else {
-      for (const auto& step : plan_.copies[move.copy].steps) mix(step);
+      for (const auto& step : plan_.copies[move.copy].steps) add(step);
     }
     return seed;
   }

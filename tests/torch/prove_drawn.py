@@ -77,6 +77,11 @@ def parse_arguments():
         help="K/M: one M-th of the calls of every operator",
     )
     parser.add_argument(
+        "--proven",
+        action="store_true",
+        help="only operators that the catalogue says are proven",
+    )
+    parser.add_argument(
         "--show",
         type=int,
         default=2,
@@ -97,11 +102,15 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def operators(binary, wanted):
+def operators(binary, wanted, proven):
     done = subprocess.run(
         [binary, "ops", "--format", "json"], capture_output=True, text=True, check=True
     )
-    names = [entry["op"] for entry in json.loads(done.stdout)]
+    names = [
+        entry["op"]
+        for entry in json.loads(done.stdout)
+        if not proven or entry["proof"] == "torch"
+    ]
     if wanted:
         names = [name for name in names if any(part in name for part in wanted)]
     return names
@@ -208,7 +217,7 @@ def prove_each(tasks, options):
 def main():
     options = parse_arguments()
     start = time.monotonic()
-    names = operators(options.bin, options.op)
+    names = operators(options.bin, options.op, options.proven)
     index, count = options.slice
     settings = Settings(
         binary=options.bin,

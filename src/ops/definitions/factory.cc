@@ -201,8 +201,11 @@ void define_factory(Family f) {
   // Checks of dtype and device, which shardings leave alone.
   f.add("_assert_tensor_metadata", custom("pointwise()", [](const OpCall& call) {
           SpaceBuilder b;
+          const bool asks_size = call.op().ints_arg("size").has_value() ||
+                                 call.op().ints_arg("stride").has_value();
           for (const TensorMeta& input : call.op().inputs) {
-            b.input(b.per_dim(input.shape()));
+            b.input(asks_size ? SpaceBuilder::whole(input.rank())
+                              : b.per_dim(input.shape()));
           }
           return b.bound();
         }), "accepts any layout");

@@ -99,8 +99,16 @@ BoundForm bind_elementwise_loss(const OpCall& call) {
 BoundForm bind_elementwise_loss_backward(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::int64_t reduction = call.integer("reduction");
-  Dims shape = broadcast(self.shape(), call.tensor("target").shape());
+  const Dims shape = broadcast(self.shape(), call.tensor("target").shape());
   SpaceBuilder b;
+  if (shape != self.shape()) {
+    for (const TensorMeta& meta : call.op().inputs) {
+      b.input(SpaceBuilder::whole(meta.rank()));
+    }
+    b.output(SpaceBuilder::whole(self.rank()),
+             {.shape = self.shape(), .dtype = self.dtype()});
+    return b.bound();
+  }
   const Operand whole = b.per_dim(shape);
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(b.aligned(whole, meta.shape()));

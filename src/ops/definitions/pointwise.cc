@@ -24,6 +24,10 @@ DType real_of_first(const OpCall& call, std::size_t) {
   return real_dtype(call.first().dtype());
 }
 
+DType floating_of_first(const OpCall& call, std::size_t) {
+  return to_floating(call.first().dtype());
+}
+
 DType of_self_and_other(const OpCall& call, std::size_t) {
   constexpr std::string_view kBoth[] = {"self", "other"};
   return result_dtype(call, kBoth);
@@ -143,12 +147,12 @@ void define_functions(Family& f) {
   f.add("neg", pointwise().multilinear().nonincreasing());
   f.add("negative", pointwise().multilinear().nonincreasing());
   f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
-         "hardsigmoid", "softplus"},
+         "hardsigmoid"},
         pointwise().nondecreasing());
   f.add({"sign", "sgn", "frac", "bitwise_not", "conj_physical",
          "_conj_physical", "gelu", "silu", "mish", "elu", "selu", "celu",
          "leaky_relu", "hardswish", "softshrink", "hardshrink", "nan_to_num",
-         "log_sigmoid", "rrelu"},
+         "log_sigmoid", "rrelu", "softplus"},
         pointwise());
   f.add({"abs", "angle"}, pointwise().typed([](const OpCall& call, std::size_t) {
     const DType dtype = real_dtype(call.first().dtype());
@@ -172,7 +176,8 @@ void define_backwards(Family& f) {
          "softplus_backward", "mish_backward", "logit_backward",
          "log_sigmoid_backward", "hardshrink_backward", "softshrink_backward"},
         pointwise().promoted().linear_in("grad_output"));
-  f.add("native_dropout_backward", pointwise().linear_in("grad_output"));
+  f.add("native_dropout_backward",
+        pointwise().typed(floating_of_first).linear_in("grad_output"));
 }
 
 void define_copies(Family& f) {
@@ -191,6 +196,11 @@ void define_copies(Family& f) {
                                             DType) {
     return call.first().strides();
   }).passes().free());
+}
+
+bool computes_in_floats(std::string_view prim) {
+  return prim == "exp2" || prim == "log2" || prim == "digamma" ||
+         prim == "rsqrt" || prim == "reciprocal";
 }
 
 }  // namespace
@@ -212,8 +222,10 @@ void define_pointwise(Family f) {
                            "igammac", "maximum", "minimum", "nextafter"}) {
     f.add("prims." + std::string(name),
           std::string_view(name) == "signbit" ? pointwise().boolean()
-          : std::string_view(name) == "abs"   ? pointwise().typed(real_of_first)
-                                              : pointwise().promoted());
+          : std::string_view(name) == "abs"
+              ? pointwise().typed(real_of_first)
+          : computes_in_floats(name) ? pointwise().floating()
+                                     : pointwise().promoted());
   }
 }
 

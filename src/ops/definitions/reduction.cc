@@ -94,7 +94,12 @@ void define_reduction(Family f) {
   f.add("aminmax", reduction(std::nullopt, 2).nonempty());
   f.add("logsumexp", reduction(std::nullopt).typed(of_floating));
   f.add({"linalg_vector_norm", "norm"}, reduction(std::nullopt).typed(of_norm));
-  f.add("count_nonzero", reduction(ReduceOp::kSum).typed(DType::kI64));
+  // Whether a sum is zero its terms do not tell.
+  f.add("count_nonzero", reduction(ReduceOp::kSum)
+                             .typed(DType::kI64)
+                             .refine("", [](const OpCall&, IndexSpace& space) {
+                               space.linearities.clear();
+                             }));
 }
 
 }  // namespace shardprop

@@ -63,6 +63,17 @@ Dims unflattened(const OpCall& call) {
   return shape;
 }
 
+// Each rank unflattens its own dim.
+void local_sizes(const OpCall& call, IndexSpace& space) {
+  const int dim = call.dim("dim", call.first().rank());
+  LocalArgument local{"sizes", true, {}};
+  const auto count = static_cast<int>(call.integers("sizes").size());
+  for (int i = 0; i < count; ++i) {
+    local.values.push_back(RankScalar::output_size(0, dim + i));
+  }
+  space.local_arguments.push_back(std::move(local));
+}
+
 BoundForm bind_unsqueeze(const OpCall& call) {
   const TensorMeta& self = call.first();
   const int dim = call.dim("dim", self.rank() + 1);
@@ -82,8 +93,14 @@ BoundForm bind_unsqueeze(const OpCall& call) {
 // The dims that a squeeze may take: those named, or all.
 std::vector<int> squeezable(const OpCall& call) {
   const int rank = call.first().rank();
-  return call.has("dim") ? call.dims("dim", rank)
-                         : call.dims("no such argument", rank);
+  if (call.has("dim")) {
+    // An empty list names none, unlike in a reduction.
+    return call.integers("dim").empty() ? std::vector<int>{}
+                                        : call.dims("dim", rank);
+  }
+  std::vector<int> every(index(rank));
+  std::iota(every.begin(), every.end(), 0);
+  return every;
 }
 
 BoundForm bind_squeeze(const OpCall& call) {
@@ -229,12 +246,14 @@ void define_view(Family f) {
   f.add("view", reshaped("view(size)", sizes_given, "size"));
   f.add("view.dtype",
         same_shape().typed(of_view).strided(same_strides).free());
-  f.add({"_unsafe_view", "view_copy", "_reshape_alias"},
+  f.add("view_copy.dtype", same_shape().typed(of_view).strided(same_strides));
+  f.add({"_unsafe_view", "view_copy"},
         reshaped("view(size)", sizes_given, "size"));
   f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
   f.add({"view_as", "reshape_as"}, reshaped("view(other)", shape_of_other));
   f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
-  f.add("unflatten", reshaped("unflatten()", unflattened, ""));
+  f.add("unflatten",
+        reshaped("unflatten()", unflattened).refine("", local_sizes));
   f.add("unsqueeze", custom("unsqueeze(dim)", bind_unsqueeze).passes().free());
   f.add("squeeze", custom("squeeze(dim)", bind_squeeze)
                        .passes()
@@ -251,7 +270,7 @@ void define_view(Family f) {
   f.add({"broadcast_to"}, expanded("size").local_shape("size"));
   f.add({"alias", "detach", "lift_fresh", "conj", "_conj", "prims.view_of"},
         same_shape().strided(same_strides).passes().free());
-  f.add("as_strided", custom("as_strided()", bind_as_strided));
+  f.add({"as_strided", "_reshape_alias"}, custom("as_strided()", bind_as_strided));
   f.add("diagonal", custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
 }
 

@@ -69,6 +69,11 @@ BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
   const TensorMeta& self = call.first();
   std::vector<int> dims = call.dims(call.has("dims") ? "dims" : "dim",
                                     self.rank());
+  // any.dims and all.dims of no dims change nothing.
+  if (call.overload() == "dims") {
+    const auto given = call.op().ints_arg("dim");
+    if (given && given->empty()) dims.clear();
+  }
   const bool keepdim = call.boolean_or("keepdim", false);
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());

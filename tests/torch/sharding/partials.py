@@ -59,9 +59,8 @@ def _beside(value, op, count, generator, exact):
     limits = torch.iinfo(value.dtype)
     away = torch.randint(0, 7, (count, *value.shape), generator=generator)
     wide = value.long()
-    if op == "max":
-        return torch.where(wide >= limits.min + away, wide - away, wide).to(value.dtype)
-    return torch.where(wide <= limits.max - away, wide + away, wide).to(value.dtype)
+    away = wide - away if op == "max" else wide + away
+    return away.clamp(limits.min, limits.max).to(value.dtype)
 
 
 def _split_product(value, count, generator, exact):
