@@ -264,7 +264,11 @@ BoundForm bind_forward(const OpCall& call,
   bind_operands(b, space, call, a);
   Dims shape = a.query.shape();
   shape.back() = a.value.shape().back();
-  const Dims strides = by_length(shape, a.query.dtype());
+  // Kernels of GPUs write by length; that of the CPU as the query lies.
+  const bool on_cpu = others == nullptr || others == flash_for_cpu;
+  const Dims strides =
+      on_cpu ? dense_like(a.query, shape, a.query.dtype()).strides()
+             : by_length(shape, a.query.dtype());
   const DimsOfFactors& dims =
       a.value.size(3) == a.query.size(3) ? kQueryDims : kOutDims;
   add_result(b, space, {shape, &dims, strides, a.query.dtype()},

@@ -189,8 +189,7 @@ BoundForm bind_scatter(const OpCall& call) {
             : argument.name == "index" ? shared.index
                                        : source);
   }
-  b.output(shared.self,
-           {.strides = dense_like(self, self.shape(), self.dtype()).strides()});
+  b.output(shared.self, {.shape = self.shape()});
   if (self.rank() > 0 && looked.rank() == self.rank()) {
     const DimFactors& over = shared.self.dims[index(shared.dim)];
     if (single) {

@@ -96,9 +96,11 @@ BoundForm bind_backward(const OpCall& call) {
     }
     b.input(std::move(operand));
   }
-  b.output(whole,
-           {.strides = dense_like(self, self.shape(), self.dtype()).strides(),
-            .dtype = self.dtype()});
+  b.output(whole, {.strides = is_channels_last(self)
+                                  ? channels_last_strides(self.shape())
+                                  : make_meta(self.shape(), self.dtype())
+                                        .strides(),
+                   .dtype = self.dtype()});
   return b.bound();
 }
 

@@ -26,7 +26,6 @@ void by_program(const OpCall&, IndexSpace& space) {
 OpDefinition over_dim(std::string_view program) {
   return along("dim")
       .typed(of_softmax)
-      .like("self")
       .refine("", by_program)
       .decomposed(program);
 }
@@ -59,7 +58,7 @@ OpDefinition backward(std::string_view program) {
 }  // namespace
 
 void define_softmax(Family f) {
-  f.add({"_softmax", "softmax"}, over_dim(kSoftmax));
+  f.add({"_softmax", "softmax"}, over_dim(kSoftmax).like("self"));
   f.add({"_log_softmax", "log_softmax"}, over_dim(kLogSoftmax));
   f.add("_safe_softmax", along("dim").typed(of_softmax).like("self"));
   f.add("_softmax_backward_data", backward(kSoftmaxBackward));

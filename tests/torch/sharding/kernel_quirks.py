@@ -30,6 +30,11 @@ def _odd_operand(call):
     return not all(map(_dense, call.inputs))
 
 
+def _mean_of_integers(call):
+    dtype = str(call.inputs[0].dtype)
+    return not any(word in dtype for word in ("f64", "f32", "bf16", "float"))
+
+
 _QUIRKS = (
     # (operators by base and overload, the calls that are left out, why)
     (
@@ -51,6 +56,11 @@ _QUIRKS = (
         ("native_dropout.default",),
         _empty,
         "the mask of an empty input is a float tensor",
+    ),
+    (
+        ("mean.dim", "mean.out", "mean.default"),
+        _mean_of_integers,
+        "rounds large integers that cancel to floats first",
     ),
 )
 
