@@ -113,6 +113,19 @@ Results complete(const OpDefinition& row, const OpCall& call,
   return results;
 }
 
+// A mutating overload may return fewer tensors than its functional form, whose
+// row serves it.
+Results declared(Results results, const FunctionSchema& function) {
+  const auto& returns = function.returns();
+  const bool lists =
+      std::any_of(returns.begin(), returns.end(),
+                  [](const ArgumentSchema& result) { return result.is_list; });
+  if (!lists && function.is_mutating() && results.size() > returns.size()) {
+    results.resize(returns.size());
+  }
+  return results;
+}
+
 std::vector<TensorMeta> produced(const Results& results) {
   std::vector<TensorMeta> out;
   for (const auto& result : results) {
@@ -147,7 +160,9 @@ Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
   }
   try {
     const OpCall call(op);
-    return complete(row->definition, call, row->definition.bind(call));
+    return declared(
+        complete(row->definition, call, row->definition.bind(call)),
+        *op.function);
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error.message)));
   }
@@ -164,7 +179,7 @@ Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
   try {
     const OpCall call(op);
     bound = row->definition.bind(call);
-    expected = complete(row->definition, call, bound);
+    expected = declared(complete(row->definition, call, bound), *op.function);
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error.message)));
   }

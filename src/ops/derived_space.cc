@@ -157,6 +157,19 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
       keep_in_place(space, write);
     }
   }
+  // A program makes what the functional overload would.
+  for (const WrittenOperand& write : writes) {
+    if (space.program == nullptr || write.result >= made.size() ||
+        made[write.result].dtype() == op.inputs[write.operand].dtype()) {
+      continue;
+    }
+    for (Factor& factor : space.factors) {
+      if (factor.program == ProgramUse::kNever) continue;
+      factor.program = ProgramUse::kNever;
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = "what is written is of another dtype";
+    }
+  }
   // The cast to what is written must keep a partial as well.
   std::erase_if(space.linearities, [&](const Linearity& linearity) {
     for (const WrittenOperand& write : writes) {

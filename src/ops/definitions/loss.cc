@@ -7,8 +7,17 @@ namespace {
 
 enum Reduction : std::int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
+// Targets that are probabilities promote.
 DType of_self(const OpCall& call, std::size_t) {
-  return call.tensor("self").dtype();
+  const DType own = call.tensor("self").dtype();
+  const DType target = call.tensor("target").dtype();
+  return is_floating(target) ? promote_types(own, target) : own;
+}
+
+std::int64_t reduction_of(const OpCall& call) {
+  const std::int64_t reduction = call.integer("reduction");
+  require(reduction >= kNone && reduction <= kSum, "there is no such reduction");
+  return reduction;
 }
 
 // Classes in dim 1 (dim 0 of a lone sample), one target per sample. Weights and
@@ -30,7 +39,7 @@ BoundForm bind_class_loss(const OpCall& call, bool forward) {
       target.shape() == self.shape() && call.base_name() == "cross_entropy_loss";
   require(probabilities || target.shape() == shape,
           "the targets do not match the samples");
-  const std::int64_t reduction = call.integer("reduction");
+  const std::int64_t reduction = reduction_of(call);
   if (reduction != kNone) {
     for (const DimFactors& dim : samples.dims) {
       b.block(dim, "the loss is reduced over it");
@@ -69,7 +78,7 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
 BoundForm bind_elementwise_loss(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
-  const std::int64_t reduction = call.integer("reduction");
+  const std::int64_t reduction = reduction_of(call);
   Dims shape = broadcast(self.shape(), target.shape());
   for (const TensorMeta& meta : call.op().inputs) {
     shape = broadcast(shape, meta.shape());
@@ -98,15 +107,17 @@ BoundForm bind_elementwise_loss(const OpCall& call) {
 
 BoundForm bind_elementwise_loss_backward(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  const std::int64_t reduction = call.integer("reduction");
+  const std::int64_t reduction = reduction_of(call);
   const Dims shape = broadcast(self.shape(), call.tensor("target").shape());
   SpaceBuilder b;
   if (shape != self.shape()) {
     for (const TensorMeta& meta : call.op().inputs) {
       b.input(SpaceBuilder::whole(meta.rank()));
     }
-    b.output(SpaceBuilder::whole(self.rank()),
-             {.shape = self.shape(), .dtype = self.dtype()});
+    const bool keeps = call.base_name() == "binary_cross_entropy_backward";
+    const Dims& made = keeps ? self.shape() : shape;
+    b.output(SpaceBuilder::whole(static_cast<int>(made.size())),
+             {.shape = made, .dtype = self.dtype()});
     return b.bound();
   }
   const Operand whole = b.per_dim(shape);

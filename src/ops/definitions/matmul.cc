@@ -47,7 +47,9 @@ void define_matmul(Family f) {
   f.add("vdot", einsum("k,k->").typed(product_of("self", "other")));
   f.add({"outer", "ger"}, einsum("m,n->mn").promoted());
   f.add("addmm", einsum("+mn,mk,kn->mn").typed(product_of("mat1", "mat2")));
-  f.add("addmv", einsum("+m,mk,k->m").typed(product_of("mat", "vec")));
+  // Without rows or columns it does not broadcast what is added.
+  f.add("addmv",
+        einsum("+m,mk,k->m").typed(product_of("mat", "vec")).nonempty());
   f.add("addr", einsum("+mn,m,n->mn").promoted());
   f.add("addbmm", einsum("+mn,bmk,bkn->mn").typed(product_of("batch1", "batch2")));
   f.add("baddbmm",

@@ -99,10 +99,10 @@ BoundForm bind_reshaped(const OpCall& call, const ShapeOf& shape_of) {
   const TensorMeta& self = call.first();
   const Dims to = shape_of(call);
   SpaceBuilder b;
-  // What else is given (view_as) says nothing but its shape.
-  const auto others = [&] {
+  // What else is given (view_as) has the shape of the result.
+  const auto others = [&](const Operand& result) {
     for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
-      b.input(SpaceBuilder::whole(call.op().inputs[i].rank()));
+      b.input(result);
     }
   };
   // A copy, where the strides allow no view.
@@ -110,7 +110,7 @@ BoundForm bind_reshaped(const OpCall& call, const ShapeOf& shape_of) {
   if (self.numel() == 0) {
     // Without elements there is nothing to line up, and nothing to gain.
     b.input(SpaceBuilder::whole(self.rank()));
-    others();
+    others(SpaceBuilder::whole(static_cast<int>(to.size())));
     b.output(SpaceBuilder::whole(static_cast<int>(to.size())),
              {.shape = to, .strides = strides});
     return b.bound();
@@ -118,7 +118,7 @@ BoundForm bind_reshaped(const OpCall& call, const ShapeOf& shape_of) {
   ShapeFactorizer walk(b, self.shape(), to);
   walk.run();
   b.input(std::move(walk.input));
-  others();
+  others(walk.output);
   b.output(std::move(walk.output), {.strides = strides});
   return b.bound();
 }
@@ -162,7 +162,7 @@ BoundForm bind_expanded(const OpCall& call, const std::string& argument) {
   Operand whole = b.per_dim(dims_of(sizes));
   b.input(b.aligned(whole, self.shape()));
   for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
-    b.input(SpaceBuilder::whole(call.op().inputs[i].rank()));
+    b.input(whole);  // the tensor whose shape is taken
   }
   b.output(std::move(whole), {.strides = std::move(strides)});
   return b.bound();
