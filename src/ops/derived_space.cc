@@ -125,6 +125,20 @@ void keep_in_place(IndexSpace& space, const WrittenOperand& write) {
   }
 }
 
+// Whether the program of the functional overload, which writes nothing, stands
+// for the mutating one: it returns all that it writes, in its dtype.
+bool program_serves(const OpSchema& op,
+                    const std::vector<WrittenOperand>& writes,
+                    const std::vector<TensorMeta>& made) {
+  return op.outputs.size() == made.size() &&
+         std::all_of(writes.begin(), writes.end(),
+                     [&](const WrittenOperand& write) {
+                       return write.result < made.size() &&
+                              made[write.result].dtype() ==
+                                  op.inputs[write.operand].dtype();
+                     });
+}
+
 }  // namespace
 
 Result<IndexSpace> derived_space(const OpLibrary& library,
@@ -157,17 +171,13 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
       keep_in_place(space, write);
     }
   }
-  // A program makes what the functional overload would.
-  for (const WrittenOperand& write : writes) {
-    if (space.program == nullptr || write.result >= made.size() ||
-        made[write.result].dtype() == op.inputs[write.operand].dtype()) {
-      continue;
-    }
+  if (space.program != nullptr && !program_serves(op, writes, made)) {
+    space.program = nullptr;
     for (Factor& factor : space.factors) {
       if (factor.program == ProgramUse::kNever) continue;
       factor.program = ProgramUse::kNever;
       factor.kind = FactorKind::kBlocked;
-      factor.reason = "what is written is of another dtype";
+      factor.reason = "its program does not write";
     }
   }
   // The cast to what is written must keep a partial as well.
