@@ -1,24 +1,11 @@
 // Pointwise operators. A partial passes a function that is monotone and defined
 // everywhere; log and sqrt are not, for terms may lie outside their domain.
 
+#include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
 namespace shardprop {
 namespace {
-
-// The dtype of the real or imaginary part.
-DType real_dtype(DType dtype) {
-  switch (dtype) {
-    case DType::kC32:
-      return DType::kF16;
-    case DType::kC64:
-      return DType::kF32;
-    case DType::kC128:
-      return DType::kF64;
-    default:
-      return dtype;
-  }
-}
 
 DType real_of_first(const OpCall& call, std::size_t) {
   return real_dtype(call.first().dtype());

@@ -1,5 +1,6 @@
 // Pooling and resampling over batch and channels; space stays whole.
 
+#include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/windows.h"
 
@@ -9,10 +10,6 @@ namespace shardprop {
 namespace {
 
 constexpr char kHalo[] = "it would need a halo exchange";
-
-DType value_and_index(const OpCall& call, std::size_t result) {
-  return result == 0 ? call.first().dtype() : DType::kI64;
-}
 
 Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
   return is_channels_last(call.first()) ? channels_last_strides(shape)

@@ -1,18 +1,11 @@
 // Reductions over dims. Those without a reduce op of their own need all of
 // the dim.
 
+#include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
 namespace shardprop {
 namespace {
-
-bool counts(DType dtype) { return is_integral(dtype) || dtype == DType::kBool; }
-
-// Sums of integers and bools are i64.
-DType of_sum(const OpCall& call, std::size_t) {
-  const DType own = call.first().dtype();
-  return call.dtype_or("dtype", counts(own) ? DType::kI64 : own);
-}
 
 DType of_mean(const OpCall& call, std::size_t) {
   const DType dtype = call.dtype_or("dtype", call.first().dtype());
@@ -29,23 +22,8 @@ DType of_floating(const OpCall& call, std::size_t) {
 }
 
 // The dtype in which lengths of vectors are measured.
-DType of_norm(const OpCall& call, std::size_t) {
-  const DType dtype = call.dtype_or("dtype", to_floating(call.first().dtype()));
-  switch (dtype) {
-    case DType::kC32:
-      return DType::kF16;
-    case DType::kC64:
-      return DType::kF32;
-    case DType::kC128:
-      return DType::kF64;
-    default:
-      return dtype;
-  }
-}
-
-// max.dim, mode, ...: a value and where it is.
-DType value_and_index(const OpCall& call, std::size_t result) {
-  return result == 0 ? call.first().dtype() : DType::kI64;
+DType of_norm(const OpCall& call, std::size_t result) {
+  return real_dtype(of_floating(call, result));
 }
 
 // A mean over unequal shards is a sum with the global divisor.

@@ -1,20 +1,10 @@
 // Scans, sorts, and others that run over one dim.
 
+#include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
 namespace shardprop {
 namespace {
-
-bool counts(DType dtype) { return is_integral(dtype) || dtype == DType::kBool; }
-
-DType of_sum(const OpCall& call, std::size_t) {
-  const DType own = call.first().dtype();
-  return call.dtype_or("dtype", counts(own) ? DType::kI64 : own);
-}
-
-DType value_and_index(const OpCall& call, std::size_t result) {
-  return result == 0 ? call.first().dtype() : DType::kI64;
-}
 
 // Sums of prefixes are prefixes of sums.
 void linear(const OpCall& call, IndexSpace& space) {

@@ -30,9 +30,8 @@ def _odd_operand(call):
     return not all(map(_dense, call.inputs))
 
 
-def _mean_of_integers(call):
-    dtype = str(call.inputs[0].dtype)
-    return not any(word in dtype for word in ("f64", "f32", "bf16", "float"))
+def _mean_of_wide_integers(call):
+    return call.inputs[0].dtype in ("i32", "i64")
 
 
 _QUIRKS = (
@@ -59,7 +58,7 @@ _QUIRKS = (
     ),
     (
         ("mean.dim", "mean.out", "mean.default"),
-        _mean_of_integers,
+        _mean_of_wide_integers,
         "rounds large integers that cancel to floats first",
     ),
 )

@@ -1,0 +1,39 @@
+// Dtypes of results that several families share.
+#pragma once
+
+#include "ops/op_call.h"
+
+#include <cstddef>
+
+namespace shardprop {
+
+// Integers and bools: their sums are i64.
+inline bool counts(DType dtype) {
+  return is_integral(dtype) || dtype == DType::kBool;
+}
+
+inline DType of_sum(const OpCall& call, std::size_t) {
+  const DType own = call.first().dtype();
+  return call.dtype_or("dtype", counts(own) ? DType::kI64 : own);
+}
+
+// max.dim, sort, pooling: a value, and where it is.
+inline DType value_and_index(const OpCall& call, std::size_t result) {
+  return result == 0 ? call.first().dtype() : DType::kI64;
+}
+
+// The dtype of the real part.
+inline DType real_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::kC32:
+      return DType::kF16;
+    case DType::kC64:
+      return DType::kF32;
+    case DType::kC128:
+      return DType::kF64;
+    default:
+      return dtype;
+  }
+}
+
+}  // namespace shardprop
