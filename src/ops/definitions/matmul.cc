@@ -109,6 +109,7 @@ void define_matmul(Family f) {
   f.add("addmv", added_product("+m,mk,k->m", "mat", "vec").nonempty());
   f.add("addr", einsum("+mn,m,n->mn").promoted().strided(strides_of_addr));
   f.add("addbmm", added_product("+mn,bmk,bkn->mn", "batch1", "batch2"));
+  f.add("baddbmm", added_product("+bmn,bmk,bkn->bmn", "batch1", "batch2"));
   f.add("matmul",
         einsum("matmul()", matmul_notation).typed(product_of("self", "other")));
   f.add("linear", einsum("...k,nk,+n->...n", linear_notation)
