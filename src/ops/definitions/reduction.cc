@@ -186,6 +186,7 @@ void define_reduction(Family f) {
   f.add("nansum", reduction(std::nullopt).typed(of_sum));
   f.add("mean", mean(kMean));
   f.add("mean.default", mean(kMeanOfAll));
+  f.add("amax", of_something(reduction(ReduceOp::kMax)));
   f.add("amin", of_something(reduction(ReduceOp::kMin)));
   f.add({"max.default", "max"}, of_something(reduction(ReduceOp::kMax)));
   f.add({"min.default", "min"}, of_something(reduction(ReduceOp::kMin)));
