@@ -91,6 +91,12 @@ DType of_addcdiv(const OpCall& call, std::size_t) {
   return to_floating(promoted_dtype(call));
 }
 
+// Its number is cast to the tensors' dtype.
+DType of_addcmul(const OpCall& call, std::size_t) {
+  constexpr std::string_view kTensors[] = {"self", "tensor1", "tensor2"};
+  return result_dtype(call, kTensors);
+}
+
 DType of_clamped(const OpCall& call, std::size_t) {
   const auto given = [&](std::string_view arg) {
     return call.has(arg) &&
@@ -252,7 +258,6 @@ void define_arithmetic(Family& f) {
          "lcm",
          "nextafter",
          "hypot",
-         "addcmul",
          "logaddexp",
          "logaddexp2",
          "igamma",
@@ -260,6 +265,7 @@ void define_arithmetic(Family& f) {
         pointwise().promoted());
   f.add({"clamp", "clip", "clamp_min", "clamp_max"},
         pointwise().typed(of_clamped).nondecreasing());
+  f.add("addcmul", pointwise().typed(of_addcmul));
   f.add("addcdiv", pointwise().typed(of_addcdiv));
   f.add({"copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",
          "special_zeta"},
