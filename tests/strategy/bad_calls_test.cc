@@ -121,7 +121,7 @@ void dims_out_of_range(const OpSchema& op, std::vector<Damage>& out) {
   }
 }
 
-TensorMeta changed(const TensorMeta& meta, const Dims& shape, DType dtype) {
+TensorMeta tensor(const Dims& shape, DType dtype) {
   return TensorMeta::contiguous(shape, dtype).value();
 }
 
@@ -146,20 +146,19 @@ void other_tensors(const OpSchema& op, std::vector<Damage>& out) {
     const TensorMeta& meta = op.inputs[i];
     Dims larger = meta.shape();
     larger.insert(larger.begin(), 7);
-    with(i, "of a rank more", changed(meta, larger, meta.dtype()),
-         states_ranks(op));
-    with(i, "without dims", changed(meta, Dims{}, meta.dtype()),
+    with(i, "of a rank more", tensor(larger, meta.dtype()), states_ranks(op));
+    with(i, "without dims", tensor(Dims{}, meta.dtype()),
          states_ranks(op) && meta.rank() > 0);
     for (std::size_t d = 0; d < meta.shape().size(); ++d) {
       for (const std::int64_t size : {meta.shape()[d] + 1, std::int64_t{0}}) {
         Dims shape = meta.shape();
         shape[d] = size;
-        with(i, "of another size", changed(meta, shape, meta.dtype()), false);
+        with(i, "of another size", tensor(shape, meta.dtype()), false);
       }
     }
     for (const DType dtype :
          {DType::kBool, DType::kI64, DType::kC64, DType::kF8E4M3FN}) {
-      with(i, "of another dtype", changed(meta, meta.shape(), dtype), false);
+      with(i, "of another dtype", tensor(meta.shape(), dtype), false);
     }
   }
 }
