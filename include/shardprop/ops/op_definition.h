@@ -12,8 +12,8 @@
 //
 // A row named like an operator ("aten.add") serves its functional overloads;
 // one named like an overload ("aten.sum.dim_IntList") that overload alone.
-// In-place and out= overloads need no row: they follow from the
-// declaration (OverloadForm).
+// In-place, out= and foreach overloads need no row: they follow from the
+// declaration.
 #pragma once
 
 #include <shardprop/base/result.h>
