@@ -88,8 +88,7 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
   }
   const Interruption interruption;
   options.stop = interruption.token();
-  Result<Plan> plan =
-      make_plan(graph, mesh, topology, library, options);
+  Result<Plan> plan = make_plan(graph, mesh, topology, library, options);
   if (console.progress) console.messages << "\r\x1b[K";  // rub it out
   if (interruption.came() && plan) {
     console.messages << (plan->has_plan()
@@ -104,6 +103,16 @@ void warn_of_unsupported(const Plan& plan, Console& console) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them): {}\n", printable(op.op),
         op.count, printable(op.reason));
+  }
+}
+
+void tell_of_pins(const Plan& plan, Console& console) {
+  for (const PlanPin& pin : plan.pins) {
+    if (pin.pinned == pin.matched) continue;
+    console.messages << fmt::format(
+        "note: --pin '{}' pins {} of the {} values that it matches; the "
+        "placements do not fit the others\n",
+        printable(pin.pin), pin.pinned, pin.matched);
   }
 }
 
@@ -128,8 +137,11 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
                 ? saved_plan(arguments, graph, *max_input)
                 : new_plan(arguments, graph, topology, *library, console));
   warn_of_unsupported(plan, console);
-  console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
-                                                       : plan_to_text(plan));
+  tell_of_pins(plan, console);
+  console.data << (arguments.get("--format") == "json"
+                       ? plan_to_json(plan)
+                       : plan_to_text(plan,
+                                      {.detail = arguments.has("--detail")}));
   return plan.has_plan() ? kDone : kFinding;
 }
 
@@ -143,6 +155,9 @@ Command explain_command() {
   options.push_back({.name = "--program",
                      .value = "NAME",
                      .help = "which one of a .pt2 that holds several"});
+  options.push_back({.name = "--detail",
+                     .help = "every module and every redistribution, with its "
+                             "reason; else about a screen"});
   options.push_back(format_option());
   options.push_back(output_option());
   return {.name = "explain",

@@ -1,6 +1,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include "plan/copy_list.h"
+#include "plan/describe.h"
 #include "plan/memory_at.h"
 #include "plan/storage_views.h"
 
@@ -135,6 +136,7 @@ class Assembler {
     const PlacementStrategy& strategy = set->op.strategies[chosen];
     const LocalContext context{*set->op.op, *set->op.space, problem_.mesh(),
                                problem_.layouts(), strategy};
+    out.kind = kind_of(node, *set->op.space);
     out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
     out.assignment = strategy.assignment;
     out.local = local_of(*set, chosen, context);
@@ -284,6 +286,9 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"threads", std::to_string(options.threads)},
       {"seed", std::to_string(options.seed)},
   };
+  if (options.recipe) {
+    plan.options.emplace_back("recipe", to_string(*options.recipe));
+  }
   for (const Pin& pin : options.pins) {
     plan.options.emplace_back("pin", to_string(pin));
   }
@@ -328,6 +333,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   add_options(problem.options(), plan);
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
+  plan.pins = problem.pins();
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
   const PlanEvaluation& judged = solution.evaluation;
@@ -355,6 +361,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   }
   plan.objective_nanoseconds = judged.objective;
   plan.summary = summarize(plan);
+  describe(problem, plan);
   // What ran replicated for want of a strategy was not chosen from a space.
   if (plan.status == PlanStatus::kOptimal && !plan.unsupported.empty()) {
     plan.status = PlanStatus::kFeasible;

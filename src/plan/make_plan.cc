@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/compare_recipes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,8 @@ namespace {
 // touch, and seconds.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
+// Of the time, where recipes are to be priced, too.
+constexpr double kShareBesideRecipes = 0.5;
 
 class Stopwatch {
  public:
@@ -34,8 +37,8 @@ class Blame {
  public:
   // `watch` runs since the whole was begun; setting up took `setup` of it.
   Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
-        const OpLibrary& library, PlanOptions options,
-        const Stopwatch& watch, double setup)
+        const OpLibrary& library, PlanOptions options, const Stopwatch& watch,
+        double setup)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
@@ -58,8 +61,8 @@ class Blame {
       }
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
-      auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
-                                         fewer);
+      auto problem =
+          PlanProblem::create(graph_, mesh_, topology_, library_, fewer);
       if (!problem) {
         if (!options_.stop.stop_requested()) {
           return fail(std::move(problem).error());
@@ -95,7 +98,8 @@ class Blame {
 };
 
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
-                      const Topology& topology, const OpLibrary& library, const PlanOptions& options) {
+                      const Topology& topology, const OpLibrary& library,
+                      const PlanOptions& options) {
   const Stopwatch watch;
   PlanOptions own = options;
   const auto tell = [&](PlanProgress progress) {
@@ -108,8 +112,10 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
             PlanProblem::create(graph, mesh, topology, library, own));
   const double setup = watch.seconds();
   tell({.phase = PlanProgress::Phase::kSearch});
-  PlanSolution solution =
-      solve_plan(problem, options.time_limit_seconds - setup);
+  // Recipes are priced in what is left, which is a good part.
+  const double search = (options.time_limit_seconds - setup) *
+                        (options.compare ? kShareBesideRecipes : 1);
+  PlanSolution solution = solve_plan(problem, search);
   if (solution.failure && !solution.assignment) {
     return fail(*std::move(solution.failure));
   }
@@ -125,6 +131,11 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   tell(last);
   Plan plan = assemble_plan(problem, solution);
   plan.clash.pins = std::move(pins);
+  if (options.compare) {
+    SP_CHECK(compare_recipes(
+        graph, mesh, topology, library, options, problem.known_recipes(),
+        options.time_limit_seconds - watch.seconds(), plan));
+  }
   plan.solve_seconds = watch.seconds();
   return plan;
 }
@@ -134,9 +145,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const OpLibrary& library,
                        const PlanOptions& options) {
-  return guarded([&] {
-    return plan_for(graph, mesh, topology, library, options);
-  });
+  return guarded(
+      [&] { return plan_for(graph, mesh, topology, library, options); });
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "plan/operator_choices.h"
 #include "plan/pinned_values.h"
 #include "plan/problem_body.h"
+#include "plan/recipe_layouts.h"
 #include "plan/stop.h"
 #include "plan/storages.h"
 
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -31,18 +33,15 @@ bool carries_through(const Graph& graph, const Node& node) {
           node.op.function->base_name() == "_to_copy");
 }
 
-// A set with the operand's layout fixed; empty when no choice has it.
-std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
-                                      LayoutId wanted) {
-  auto out = std::make_shared<ChoiceSet>();
-  out->layouts = set.layouts;
-  out->num_uses = set.num_uses;
-  out->op = set.op;
-  out->op.strategies.clear();
-  out->unsupported = set.unsupported;
+// A set with some of the choices.
+std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
+                                        std::span<const std::uint32_t> kept) {
+  auto out = std::make_shared<ChoiceSet>(set);
   const std::size_t operands = set.layouts.size();
-  for (std::size_t c = 0; c < set.size(); ++c) {
-    if (set.layout(c, operand) != wanted) continue;
+  out->picks.clear();
+  out->costs.clear();
+  out->op.strategies.clear();
+  for (const std::uint32_t c : kept) {
     const auto row =
         set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
     out->picks.insert(out->picks.end(), row,
@@ -51,6 +50,16 @@ std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
     out->op.strategies.push_back(set.op.strategies[c]);
   }
   return out;
+}
+
+// A set with the operand's layout fixed; empty when no choice has it.
+std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
+                                      LayoutId wanted) {
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t c = 0; c < set.size(); ++c) {
+    if (set.layout(c, operand) == wanted) kept.push_back(c);
+  }
+  return with_choices(set, kept);
 }
 
 // A choice a layout, the same for every operand.
@@ -78,7 +87,12 @@ class PlanProblemBuilder {
         choices_(body.mesh, body.topology, library, body.layouts) {}
 
   Result<void> build() {
-    SP_ASSIGN(pinned_, pinned_values(graph_, body_.mesh, body_.options.pins));
+    SP_ASSIGN(PinnedValues pinned,
+              PinnedValues::create(graph_, body_.mesh, body_.options.pins));
+    pinned_.emplace(std::move(pinned));
+    pin_uses();
+    SP_CHECK(collect_choices());
+    SP_CHECK(follow_recipe());
     for (const GraphOutput& output : graph_.outputs()) {
       if (is_tie(output)) ties_[output.target].push_back(output);
     }
@@ -90,6 +104,7 @@ class PlanProblemBuilder {
     mark_hideable();
     add_inputs();
     SP_CHECK(add_operators());
+    SP_ASSIGN(body_.pinned, pinned_->counts());
     choose_input_layouts();
     add_outputs();
     SP_CHECK(build_storages(body_, forest_));
@@ -124,9 +139,9 @@ class PlanProblemBuilder {
     }
   }
 
-  Result<void> add_operators() {
+  // All the ways of every operator, before pins and recipes leave some out.
+  Result<void> collect_choices() {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
-    body_.of_node.resize(graph_.nodes().size());
     body_.choices_of_node.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
@@ -148,10 +163,43 @@ class PlanProblemBuilder {
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         comes_as[node.outputs[o].index()] = found.makes[o];
       }
-      SP_ASSIGN(auto set, pinned_choices(node, found.set));
+      body_.choices_of_node[node.id.index()] = found.set;
+    }
+    return {};
+  }
+
+  // Where the recipe asked for, or else any that people know, would store what.
+  Result<void> follow_recipe() {
+    std::vector<const IndexSpace*> spaces(graph_.nodes().size(), nullptr);
+    for (std::size_t n = 0; n < spaces.size(); ++n) {
+      const auto& set = body_.choices_of_node[n];
+      if (set && set->unsupported.empty()) spaces[n] = set->op.space.get();
+    }
+    body_.roles.emplace(graph_, std::move(spaces));
+    body_.known_recipes =
+        recipes_for(body_.mesh, body_.roles->has(DimRole::kExperts));
+    if (body_.options.recipe) {
+      SP_ASSIGN(recipe_, on_mesh(*body_.options.recipe, body_.mesh));
+      layouts_of_recipe_.emplace(*recipe_, graph_, body_.mesh, *body_.roles);
+    }
+    return {};
+  }
+
+  Result<void> add_operators() {
+    body_.of_node.resize(graph_.nodes().size());
+    for (const Node& node : graph_.nodes()) {
+      if (is_assertion(node)) continue;
+      SP_CHECK(check_stop(body_.options));
+      auto set = pinned_choices(node, body_.choices_of_node[node.id.index()]);
+      const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
+                           pinned_->made(node.outputs[0]) == nullptr;
+      if (!is_view) {
+        set = with_pinned_uses(node, std::move(set));
+        set = with_recipe(node, std::move(set));
+      }
       body_.choices_of_node[node.id.index()] = set;
-      if (StorageForest::keeps_every_element(graph_, node) &&
-          !pinned_.contains(node.outputs[0])) {
+      if (is_view) {
+        pin_uses_of_view(node, *set);
         forest_.add_view(node.outputs[0], node.inputs[0], std::move(set));
         continue;
       }
@@ -171,25 +219,108 @@ class PlanProblemBuilder {
     return node.module_path + " (" + to_string(node.source) + ")";
   }
 
-  Result<std::shared_ptr<const ChoiceSet>> pinned_choices(
+  // A pin that no strategy honours is passed over.
+  std::shared_ptr<const ChoiceSet> pinned_choices(
       const Node& node, std::shared_ptr<const ChoiceSet> set) {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      const auto pin = pinned_.find(node.outputs[o]);
-      if (pin == pinned_.end()) continue;
-      const std::size_t operand = set->num_uses + o;
-      const LayoutId wanted = body_.layouts.intern(pin->second.layout);
-      auto& kept = pinned_choices_[{set.get(), operand, wanted}];
-      if (!kept) kept = restricted(*set, operand, wanted);
-      if (kept->size() == 0) {
-        return fail(no_strategy(node, o, *set, pin->second));
+      const PinnedLayout* pinned = pinned_->made(node.outputs[o]);
+      if (pinned == nullptr) continue;
+      auto kept = with_layout(set, set->num_uses + o,
+                              body_.layouts.intern(pinned->layout));
+      if (kept->size() > 0) {
+        set = std::move(kept);
+      } else {
+        pinned_->pass_over(node.outputs[o],
+                           no_strategy(node, o, *set, *pinned));
       }
-      set = kept;
+    }
+    return set;
+  }
+
+  std::shared_ptr<const ChoiceSet> with_layout(
+      const std::shared_ptr<const ChoiceSet>& set, std::size_t operand,
+      LayoutId wanted) {
+    auto& kept = pinned_choices_[{set, operand, wanted}];
+    if (!kept) kept = restricted(*set, operand, wanted);
+    return kept;
+  }
+
+  std::shared_ptr<const ChoiceSet> with_recipe(
+      const Node& node, std::shared_ptr<const ChoiceSet> set) {
+    if (!layouts_of_recipe_) return set;
+    NodeWish wish = layouts_of_recipe_->wish(node);
+    auto& kept = recipe_choices_[{set, std::move(wish)}];
+    if (!kept) {
+      kept = with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
+                                        layouts_of_recipe_->order()));
+    }
+    return kept;
+  }
+
+  // How the recipe stores an input; without one, how the known ones would.
+  void add_recipe_layouts(const GraphInput& input,
+                          std::vector<LayoutId>& layouts) {
+    if (layouts_of_recipe_) {
+      if (const auto stored = layouts_of_recipe_->stored(input)) {
+        layouts = {body_.layouts.intern(*stored)};
+      }
+      return;
+    }
+    if (input.kind != InputKind::kParameter) return;
+    for (const Recipe& recipe : body_.known_recipes) {
+      const RecipeLayouts known(recipe, graph_, body_.mesh, *body_.roles);
+      const LayoutId id = body_.layouts.intern(*known.stored(input));
+      if (std::find(layouts.begin(), layouts.end(), id) == layouts.end()) {
+        layouts.push_back(id);
+      }
+    }
+  }
+
+  // ---- how inputs are taken
+
+  void pin_uses() {
+    for (const GraphInput& input : graph_.inputs()) {
+      for (const PinnedLayout& pinned : pinned_->used(input.value)) {
+        pinned_uses_[input.value].push_back(
+            {input.value, &pinned, body_.layouts.intern(pinned.layout)});
+      }
+    }
+  }
+
+  // A view is taken as what it views would be.
+  void pin_uses_of_view(const Node& view, const ChoiceSet& set) {
+    const auto found = pinned_uses_.find(view.inputs[0]);
+    if (found == pinned_uses_.end()) return;
+    std::vector<PinnedUse> seen;
+    for (PinnedUse use : found->second) {
+      for (std::size_t c = 0; c < set.size(); ++c) {
+        if (set.layout(c, 0) != use.layout) continue;
+        use.layout = set.layout(c, 1);
+        seen.push_back(use);
+        break;
+      }
+    }
+    pinned_uses_[view.outputs[0]] = std::move(seen);
+  }
+
+  std::shared_ptr<const ChoiceSet> with_pinned_uses(
+      const Node& node, std::shared_ptr<const ChoiceSet> set) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto found = pinned_uses_.find(node.inputs[i]);
+      if (found == pinned_uses_.end()) continue;
+      for (const PinnedUse& use : found->second) {
+        if (!pinned_->is_for(*use.pinned, use.input, node)) continue;
+        auto kept = with_layout(set, i, use.layout);
+        if (kept->size() == 0) continue;
+        set = std::move(kept);
+        pinned_->note_used(use.input, *use.pinned);
+      }
     }
     return set;
   }
 
   Error no_strategy(const Node& node, std::size_t output, const ChoiceSet& set,
-                    const PinnedValue& wanted) const {
+                    const PinnedLayout& wanted) const {
     std::string made;
     constexpr std::size_t kMostListed = 8;
     const auto& layouts = set.layouts[set.num_uses + output];
@@ -200,7 +331,7 @@ class PlanProblemBuilder {
     return Error{ErrorCode::kPinNoStrategy,
                  "no strategy of `" + node.op_name() + "` makes `" + node.name +
                      "` as " + to_string(wanted.layout),
-                 "--pin '" + to_string(wanted.pin) + "'",
+                 "--pin '" + to_string(body_.options.pins[wanted.pin]) + "'",
                  {"it can be made as " + made},
                  "pin it to one of these, or pin what takes it instead"};
   }
@@ -215,10 +346,11 @@ class PlanProblemBuilder {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const Value& value = graph_.value(variable.makes[0]);
       std::vector<LayoutId> layouts{replicated};
-      if (const auto pin = pinned_.find(value.id); pin != pinned_.end()) {
-        layouts = {body_.layouts.intern(pin->second.layout)};
+      if (const PinnedLayout* pin = pinned_->made(value.id)) {
+        layouts = {body_.layouts.intern(pin->layout)};
       } else {
         add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
+        add_recipe_layouts(graph_.inputs()[variable.index], layouts);
       }
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
@@ -306,13 +438,12 @@ class PlanProblemBuilder {
       const GraphOutput& output = graph_.outputs()[i];
       if (is_tie(output)) continue;
       std::vector<LayoutId> layouts;
-      const bool pinned = pinned_.contains(output.value);
-      if (!pinned) layouts.push_back(replicated);
+      const PinnedLayout* pinned = pinned_->made(output.value);
+      if (pinned == nullptr) layouts.push_back(replicated);
       add_whole_layouts(made[output.value.index()], layouts);
-      if (pinned) {
+      if (pinned != nullptr) {
         // Handed back as it was asked for, unless that is a partial.
-        layouts.assign(1,
-                       body_.layouts.intern(pinned_.at(output.value).layout));
+        layouts.assign(1, body_.layouts.intern(pinned->layout));
         if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
       PlanVariable variable;
@@ -357,15 +488,28 @@ class PlanProblemBuilder {
   const Graph& graph_;
   StorageForest forest_;
   OperatorChoiceCache choices_;
-  std::map<ValueId, PinnedValue> pinned_;
+  std::optional<Recipe> recipe_;
+  std::optional<RecipeLayouts> layouts_of_recipe_;
+  // By choices before, and what was asked of them.
+  std::map<std::pair<std::shared_ptr<const ChoiceSet>, NodeWish>,
+           std::shared_ptr<const ChoiceSet>>
+      recipe_choices_;
+  std::optional<PinnedValues> pinned_;
+  // How a value is to be taken: an input, or a view of one.
+  struct PinnedUse {
+    ValueId input;
+    const PinnedLayout* pinned = nullptr;
+    LayoutId layout;  // of the value itself
+  };
+  std::map<ValueId, std::vector<PinnedUse>> pinned_uses_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
   // By layouts, ties and, of trained parameters, 1 + the tensor class.
   std::map<
       std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
       std::shared_ptr<const ChoiceSet>>
       input_choices_;
-  // By unrestricted choices, operand and layout.
-  std::map<std::tuple<const ChoiceSet*, std::size_t, LayoutId>,
+  // By choices, operand and layout.
+  std::map<std::tuple<std::shared_ptr<const ChoiceSet>, std::size_t, LayoutId>,
            std::shared_ptr<const ChoiceSet>>
       pinned_choices_;
 };
