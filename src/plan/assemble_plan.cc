@@ -287,7 +287,10 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"seed", std::to_string(options.seed)},
   };
   if (options.recipe) {
-    plan.options.emplace_back("recipe", to_string(*options.recipe));
+    // As it was taken, dims and all.
+    const auto taken = on_mesh(*options.recipe, plan.mesh);
+    plan.options.emplace_back("recipe",
+                              to_string(taken ? *taken : *options.recipe));
   }
   for (const Pin& pin : options.pins) {
     plan.options.emplace_back("pin", to_string(pin));
@@ -361,7 +364,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   }
   plan.objective_nanoseconds = judged.objective;
   plan.summary = summarize(plan);
-  describe(problem, plan);
+  describe(problem, solution, plan);
   // What ran replicated for want of a strategy was not chosen from a space.
   if (plan.status == PlanStatus::kOptimal && !plan.unsupported.empty()) {
     plan.status = PlanStatus::kFeasible;

@@ -2,6 +2,7 @@
 
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
+#include "plan/plan_notes.h"
 
 #include <algorithm>
 #include <array>
@@ -60,7 +61,7 @@ class Shares {
 
   std::int64_t permille(Cut cut) const {
     const double amount = amounts_[static_cast<std::size_t>(cut)];
-    return whole_ > 0 ? saturated(1000 * amount / whole_ + 0.5) : 0;
+    return whole_ > 0 ? saturated(1000 * amount / whole_) : 0;
   }
 
   // The largest first.
@@ -275,8 +276,10 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
                                                : OpKind::kOther;
 }
 
-void describe(const PlanProblem& problem, Plan& plan) {
+void describe(const PlanProblem& problem, const PlanSolution& solution,
+              Plan& plan) {
   Describer(problem, plan).run();
+  plan.notes = plan_notes(problem, solution, plan);
 }
 
 }  // namespace shardprop

@@ -6,12 +6,15 @@
 #include <shardprop/ops/index_space.h>
 #include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_problem.h>
+#include <shardprop/plan/solve_plan.h>
 
 namespace shardprop {
 
 OpKind kind_of(const Node& node, const IndexSpace& space);
 
 // Fills plan.roles and plan.work; nodes and values stand already.
-void describe(const PlanProblem& problem, Plan& plan);
+// And plan.notes.
+void describe(const PlanProblem& problem, const PlanSolution& solution,
+              Plan& plan);
 
 }  // namespace shardprop

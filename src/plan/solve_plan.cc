@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "base/saturating.h"
 #include "plan/plan_network.h"
+#include "plan/ties.h"
 
 #include <shardprop/solver/solve.h>
 
@@ -17,6 +18,9 @@ namespace {
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 8;
+// Table entries to touch for each round of preferences, beyond those of the
+// search.
+constexpr std::uint64_t kTieWork = 20'000'000;
 constexpr double kSecondsBetweenReports = 0.2;
 
 class PlanSolver {
@@ -30,6 +34,7 @@ class PlanSolver {
   PlanSolution run() {
     try {
       search();
+      prefer();
     } catch (...) {
       out_.failure = refusal(std::current_exception());
       if (!out_.failure) throw;
@@ -47,6 +52,20 @@ class PlanSolver {
       if (!solve(network, round == kMostRounds)) break;
       reserve(network);
     }
+  }
+
+  // Among plans of this cost, one that is easier to live with.
+  void prefer() {
+    const double left = time_limit_seconds_ - seconds();
+    if (!out_.assignment || left <= 0 || out_of_work() ||
+        options_.stop.stop_requested()) {
+      return;
+    }
+    solver::SolveOptions how = solver_options(left);
+    const std::uint64_t most = kTieWork + out_.work;
+    how.work_limit = std::min(how.work_limit.value_or(most), most);
+    how.progress = nullptr;
+    break_ties(problem_, how, out_);
   }
 
   double seconds() const {
@@ -118,8 +137,8 @@ class PlanSolver {
       return false;
     }
     if (bounds && solution.lower_bound) {
-      out_.lower_bound = std::max(
-          out_.lower_bound, saturated(*solution.lower_bound));
+      out_.lower_bound =
+          std::max(out_.lower_bound, saturated(*solution.lower_bound));
     }
     if (!solution.cost) return false;
     if (take(network.decode(solution.assignment)) > *solution.cost) {
@@ -161,8 +180,7 @@ class PlanSolver {
     out_.status = PlanStatus::kInfeasible;
     if (!solution.clash) return;
     for (const solver::Clash::MemoryStep& step : solution.clash->memory) {
-      out_.clash.push_back(
-          {step.time, saturated(step.bytes_short)});
+      out_.clash.push_back({step.time, saturated(step.bytes_short)});
     }
     out_.clash_irreducible = solution.clash->irreducible;
   }
@@ -170,8 +188,8 @@ class PlanSolver {
   PlanSolution finish() {
     if (out_.assignment) {
       // Times that are cut off where they end say nothing of each other.
-      out_.lower_bound = std::min({out_.lower_bound, out_.evaluation.objective,
-                                   kMostNanoseconds - 1});
+      out_.lower_bound = std::min(
+          {out_.lower_bound, out_.evaluation.objective, kMostNanoseconds - 1});
       out_.status = out_.lower_bound == out_.evaluation.objective
                         ? PlanStatus::kOptimal
                         : PlanStatus::kFeasible;

@@ -12,6 +12,7 @@ namespace {
 
 // Shares of a thousand: what is hardly there, and what is all there is.
 constexpr std::int64_t kSome = 20;
+constexpr std::int64_t kMost = 650;
 constexpr std::int64_t kNearlyAll = 950;
 constexpr std::size_t kMostModules = 5;
 
@@ -65,7 +66,7 @@ class DimInWords {
           {"tokens", "split by tokens"},
           {"tensor", "tensor parallel"},
           {"experts", "expert parallel"},
-          {"replicated", "replicated, each rank doing the same"}}) {
+          {"replicated", "the same on every rank"}}) {
       const PlanRole* found = role(use);
       if (found != nullptr && found->permille >= kSome) {
         parts.emplace_back(found, name);
@@ -79,11 +80,15 @@ class DimInWords {
     if (parts[0].first->permille >= kNearlyAll) {
       return std::string(parts[0].second);
     }
+    // Where the most lies goes without saying.
+    const bool clear = parts[0].first->permille >= kMost;
     std::string text;
     for (const auto& [found, name] : parts) {
-      text += fmt::format("{}{}{} ({} of the products)",
-                          text.empty() ? "" : "; ", name,
-                          in_modules(found->modules), percent(found->permille));
+      const bool rest = clear && found == parts[0].first;
+      text += fmt::format("{}{}{} ({}{})", text.empty() ? "" : "; ", name,
+                          rest ? std::string() : in_modules(found->modules),
+                          percent(found->permille),
+                          text.empty() ? " of the products" : "");
     }
     return text;
   }
@@ -154,6 +159,22 @@ std::string launch_bound(const Plan& plan) {
       time_text(static_cast<std::int64_t>(launch)));
 }
 
+// " that follows fsdp=dp and keeps the pins": of which plans it is the best.
+std::string condition(const Plan& plan) {
+  std::string recipe;
+  bool pins = false;
+  for (const auto& [name, value] : plan.options) {
+    if (name == "recipe") recipe = value;
+    pins = pins || name == "pin";
+  }
+  if (recipe.empty() && !pins) return "";
+  std::string text = " that ";
+  if (!recipe.empty()) text += "follows " + recipe;
+  if (!recipe.empty() && pins) text += " and ";
+  if (pins) text += "keeps the pins";
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> plan_in_words(const Plan& plan) {
@@ -170,26 +191,23 @@ std::vector<std::string> plan_in_words(const Plan& plan) {
 
 std::string verdict(const Plan& plan) {
   const std::string total = time_text(*plan.objective_nanoseconds);
+  const std::string among = condition(plan);
+  if (plan.status == PlanStatus::kOptimal) {
+    return "optimal: " + total + ", no plan" + among + " costs less";
+  }
+  const std::string status(to_string(plan.status));
   const bool closed =
       plan.lower_bound_nanoseconds >= *plan.objective_nanoseconds;
-  if (plan.status == PlanStatus::kOptimal) {
-    return "optimal: " + total + ", no plan costs less";
-  }
-  std::string text(to_string(plan.status));
   if (closed && !plan.unsupported.empty()) {
-    return text + ": " + total +
-           ", no plan costs less that runs operators without a rule "
-           "replicated; "
-           "with rules for them one might";
+    return fmt::format(
+        "{}: {}, no plan{} costs less that runs operators without a rule "
+        "whole on every rank; with rules for them one might",
+        status, total, among);
   }
-  const double percent = 100 * plan.gap().value_or(0);
-  return text +
-         fmt::format(
-             ": {}, at most {}{} % above the best; no plan "
-             "takes less than {}",
-             total, percent < 0.05 ? "0.1" : "",
-             percent < 0.05 ? std::string() : fmt::format("{:.1f}", percent),
-             time_text(plan.lower_bound_nanoseconds));
+  return fmt::format(
+      "{}: {}, at most {:.1f} % above the best; no plan{} takes less than {}",
+      status, total, std::max(100 * plan.gap().value_or(0), 0.1), among,
+      time_text(plan.lower_bound_nanoseconds));
 }
 
 }  // namespace shardprop

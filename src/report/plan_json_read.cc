@@ -46,6 +46,7 @@ class Reader {
     }
     if (root_.has("roles")) read_roles(root_["roles"]);
     if (root_.has("work")) read_work(root_["work"]);
+    if (root_.has("notes")) plan_.notes = root_["notes"].texts();
     if (root_.has("pins")) read_pins(root_["pins"]);
     if (root_.has("recipes")) read_recipes(root_["recipes"]);
     read_memory(root_["memory"]);

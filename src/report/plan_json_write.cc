@@ -111,6 +111,7 @@ class Writer {
                      {"samples", plan_.work.samples},
                      {"peak_flops", plan_.work.peak_flops}};
     }
+    if (!plan_.notes.empty()) out["notes"] = plan_.notes;
     out["memory"] = {{"peak_bytes_per_rank", plan_.memory.peak_bytes},
                      {"limit_bytes", or_null(plan_.memory.limit_bytes)},
                      {"peak_at", plan_.memory.peak_at},

@@ -5,7 +5,9 @@
 #include "report/module_tree.h"
 #include "report/name_folding.h"
 #include "report/plan_in_words.h"
+#include "report/plan_totals.h"
 #include "report/printable_plan.h"
+#include "report/wrapped_text.h"
 
 #include <shardprop/base/hash.h>
 
@@ -31,7 +33,7 @@ class Printer {
     print_heading();
     if (plan_.has_plan()) {
       print_words();
-      print_totals();
+      out_ += "\n" + plan_totals(plan_);
       print_recipes();
       print_values();
     }
@@ -65,24 +67,9 @@ class Printer {
   void print_words() {
     const std::vector<std::string> sentences = plan_in_words(plan_);
     if (!sentences.empty()) line("");
-    for (const std::string& sentence : sentences) print_wrapped(sentence);
-  }
-
-  void print_wrapped(std::string_view text) {
-    std::string row = "  ";
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find(' '), text.size());
-      if (row.size() + end > kWidth && row.find_first_not_of(' ') != row.npos) {
-        row.pop_back();
-        line("{}", row);
-        row = "    ";
-      }
-      row += text.substr(0, end);
-      row += ' ';
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
-    row.pop_back();
-    line("{}", row);
+    for (const std::string& sentence : sentences) out_ += wrapped(sentence);
+    for (const std::string& note : plan_.notes)
+      out_ += wrapped("note: " + note);
   }
 
   void print_no_plan() {
@@ -109,103 +96,6 @@ class Printer {
            step.node.empty() ? std::string("the end") : "`" + step.node + "`",
            bytes_text(step.bytes_short));
     }
-  }
-
-  void print_totals() {
-    const PlanSummary& sum = plan_.summary;
-    line("");
-    line("  compute        {:>12}   {}", time_text(sum.compute_nanoseconds),
-         kinds_text());
-    line("  communication  {:>12}   of which {} hidden behind compute",
-         time_text(sum.communication_nanoseconds),
-         time_text(sum.hidden_nanoseconds));
-    line("  total          {:>12}   {} without overlap{}",
-         time_text(*plan_.objective_nanoseconds),
-         time_text(sum.compute_nanoseconds + sum.communication_nanoseconds),
-         rate_text());
-    print_memory();
-    line("  sent           {:>12}   {}", bytes_text(sum.bytes_per_rank),
-         collectives_text(sum));
-  }
-
-  // "matmul 14.2 ms, attention 3.1 ms, optimizer 2.5 ms"
-  std::string kinds_text() const {
-    std::array<std::int64_t, std::size(kAllOpKinds)> times{};
-    for (const PlannedNode& node : plan_.nodes) {
-      times[static_cast<std::size_t>(node.kind)] += node.compute_nanoseconds;
-    }
-    std::string text;
-    const auto add = [&](std::string_view name, std::int64_t nanoseconds) {
-      if (nanoseconds == 0) return;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                          time_text(nanoseconds));
-    };
-    for (const OpKind kind : kAllOpKinds) {
-      add(to_string(kind), times[static_cast<std::size_t>(kind)]);
-    }
-    add("optimizer", plan_.optimizer_nanoseconds);
-    return text;
-  }
-
-  // "; 125,300 tokens/s, MFU 41.2 %"
-  std::string rate_text() const {
-    const auto seconds =
-        static_cast<double>(*plan_.objective_nanoseconds) / 1e9;
-    const PlanWork& work = plan_.work;
-    if (seconds <= 0) return "";
-    std::string text;
-    const std::int64_t counted = work.tokens > 0 ? work.tokens : work.samples;
-    if (counted > 0) {
-      text += fmt::format("; {} {}/s",
-                          count_text(static_cast<std::int64_t>(
-                              static_cast<double>(counted) / seconds)),
-                          work.tokens > 0 ? "tokens" : "samples");
-    }
-    if (work.flops > 0 && work.peak_flops > 0) {
-      text += fmt::format("; MFU {:.1f} %",
-                          100 * static_cast<double>(work.flops) / seconds /
-                              static_cast<double>(work.peak_flops));
-    }
-    return text;
-  }
-
-  void print_memory() {
-    const PlanMemory& memory = plan_.memory;
-    std::string parts;
-    for (const auto& [name, bytes] :
-         {std::pair{"parameters", memory.parameter_bytes},
-          std::pair{"gradients", memory.gradient_bytes},
-          std::pair{"optimizer", memory.optimizer_bytes},
-          std::pair{"activations", memory.activation_bytes},
-          std::pair{"gathered", memory.gathered_bytes},
-          std::pair{"buffers", memory.buffer_bytes}}) {
-      if (bytes == 0) continue;
-      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name,
-                           bytes_text(bytes));
-    }
-    line("  memory         {:>12}   {}; at the peak, {}: {}",
-         bytes_text(memory.peak_bytes),
-         memory.limit_bytes ? "of " + bytes_text(*memory.limit_bytes)
-                            : std::string("no limit"),
-         node_name(memory.peak_at), parts);
-  }
-
-  std::string node_name(std::int64_t index) const {
-    const auto at = static_cast<std::size_t>(index);
-    return at < plan_.nodes.size() ? "`" + plan_.nodes[at].name + "`"
-                                   : std::string("the end");
-  }
-
-  static std::string collectives_text(const PlanSummary& sum) {
-    std::string text;
-    for (const CollectiveKind kind : kAllCollectiveKinds) {
-      const std::int64_t count =
-          sum.collectives[static_cast<std::size_t>(kind)];
-      if (count == 0) continue;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                          count_text(count), to_string(kind));
-    }
-    return text.empty() ? "nothing" : text;
   }
 
   void print_values() {
@@ -473,7 +363,8 @@ class Printer {
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
     print_steps(copy.steps, indent);
-    line("{}    because {}", indent, copy.reason);
+    out_ += wrapped("because " + copy.reason,
+                    {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }
 
   template <class Steps>  // of CollectiveStep, or of what derives from it
@@ -489,7 +380,6 @@ class Printer {
     }
   }
 
-  static constexpr std::size_t kWidth = 79;
   // Without details.
   static constexpr std::size_t kMostRows = 16;
   static constexpr std::size_t kMostMoves = 6;

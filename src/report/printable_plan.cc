@@ -54,6 +54,7 @@ Plan printable(Plan plan) {
     escape(role.mesh_dim);
     for (std::string& module : role.modules) escape(module);
   }
+  for (std::string& note : plan.notes) escape(note);
   for (PlanRecipe& recipe : plan.recipes) escape(recipe.name);
   for (PlanPin& pin : plan.pins) escape(pin.pin);
   for (Guard& guard : plan.guards) {

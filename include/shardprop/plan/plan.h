@@ -291,6 +291,7 @@ struct Plan {
   std::vector<PlanRecipe> recipes;  // where asked for
   std::vector<PlanRole> roles;
   PlanWork work;
+  std::vector<std::string> notes;  // what a user may not expect, in sentences
   PlanMemory memory;
   PlanSummary summary;
   std::int64_t optimizer_nanoseconds = 0;  // its steps; part of the compute
