@@ -1,6 +1,7 @@
 #include "plan/compare_recipes.h"
 
 #include "base/try.h"
+#include "plan/stop.h"
 
 #include <shardprop/plan/make_plan.h>
 
@@ -54,21 +55,32 @@ class Comparison {
     if (share > 0 && !options_.stop.stop_requested()) {
       PlanOptions own = options_;
       own.recipe = recipe;
-      auto problem =
-          PlanProblem::create(graph_, mesh_, topology_, library_, own);
-      if (!problem) {
-        if (options_.stop.stop_requested()) return {};
-        return fail(std::move(problem).error());
-      }
-      const PlanSolution solution = solve_plan(*problem, share);
-      out.status = solution.status;
-      out.peak_bytes = solution.evaluation.peak_bytes;
-      if (solution.assignment) {
-        out.objective_nanoseconds = solution.evaluation.objective;
-        if (!options_.recipe) take_if_better(*problem, solution);
-      }
+      SP_CHECK(price_within(share, own, out));
     }
     plan_.recipes.push_back(std::move(out));
+    return {};
+  }
+
+  Result<void> price_within(double seconds, const PlanOptions& options,
+                            PlanRecipe& out) {
+    const auto start = std::chrono::steady_clock::now();
+    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
+                                       options, {{}, deadline(start, seconds)});
+    if (!problem) {
+      // Unknown, if there was no time to set it up.
+      if (problem.error().code == ErrorCode::kStopped) return {};
+      return fail(std::move(problem).error());
+    }
+    const double setup =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    const PlanSolution solution =
+        solve_plan(*problem, {seconds - setup, options.work_limit});
+    out.status = solution.status;
+    out.peak_bytes = solution.evaluation.peak_bytes;
+    if (!solution.assignment) return {};
+    out.objective_nanoseconds = solution.evaluation.objective;
+    if (!options_.recipe) take_if_better(*problem, solution);
     return {};
   }
 
@@ -83,6 +95,8 @@ class Comparison {
     Plan better = assemble_plan(problem, solution);
     better.options = std::move(plan_.options);
     better.recipes = std::move(plan_.recipes);
+    better.space = plan_.space;
+    better.ran_out = plan_.ran_out;
     better.lower_bound_nanoseconds =
         std::min(plan_.lower_bound_nanoseconds, *better.objective_nanoseconds);
     better.status = PlanStatus::kFeasible;

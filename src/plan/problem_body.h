@@ -5,6 +5,7 @@
 #include "plan/dim_roles.h"
 #include "plan/move_costs.h"
 #include "plan/pinned_values.h"
+#include "plan/stop.h"
 
 #include <shardprop/plan/plan_problem.h>
 
@@ -18,12 +19,20 @@ namespace shardprop {
 
 struct PlanProblem::Body {
   Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
-       PlanOptions the_options, RedistributePlanner planner)
+       PlanOptions the_options, const SetUp& the_set_up,
+       RedistributePlanner planner)
       : graph(the_graph),
         mesh(std::move(the_mesh)),
         topology(std::move(the_topology)),
         options(std::move(the_options)),
-        moves(std::move(planner), layouts) {}
+        set_up(the_set_up),
+        moves(std::move(planner), topology, layouts, !set_up.space.is_named()) {
+  }
+
+  // Error: kStopped.
+  Result<void> check_stop() const {
+    return shardprop::check_stop(options, set_up.deadline);
+  }
 
   // As PlanProblem's; for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
@@ -42,6 +51,7 @@ struct PlanProblem::Body {
   DeviceMesh mesh;
   Topology topology;
   PlanOptions options;
+  SetUp set_up;
   LayoutTable layouts;
   MoveCosts moves;
   std::vector<PlanVariable> variables;
@@ -52,6 +62,8 @@ struct PlanProblem::Body {
   std::optional<DimRoles> roles;
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
+  // By value, of given choices only: what copies of it lie in.
+  std::vector<std::vector<LayoutId>> copied_to;
 };
 
 }  // namespace shardprop

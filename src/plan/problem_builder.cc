@@ -1,5 +1,6 @@
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/given_choices.h"
 #include "plan/layout_relations.h"
 #include "plan/operator_choices.h"
 #include "plan/pinned_values.h"
@@ -52,6 +53,24 @@ std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
   return out;
 }
 
+// With no layouts but those that its choices have.
+std::shared_ptr<ChoiceSet> without_spare_layouts(
+    std::shared_ptr<ChoiceSet> set) {
+  const std::size_t operands = set->layouts.size();
+  for (std::size_t o = 0; o < operands; ++o) {
+    std::vector<LayoutId> used;
+    for (std::size_t c = 0; c < set->size(); ++c) {
+      const LayoutId id = set->layout(c, o);
+      const auto found = std::find(used.begin(), used.end(), id);
+      set->picks[c * operands + o] =
+          static_cast<std::uint32_t>(found - used.begin());
+      if (found == used.end()) used.push_back(id);
+    }
+    set->layouts[o] = std::move(used);
+  }
+  return set;
+}
+
 // A set with the operand's layout fixed; empty when no choice has it.
 std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
                                       LayoutId wanted) {
@@ -84,13 +103,21 @@ class PlanProblemBuilder {
       : body_(body),
         graph_(body.graph),
         forest_(body.graph),
-        choices_(body.mesh, body.topology, library, body.layouts) {}
+        choices_(body.mesh, body.topology, library, body.layouts,
+                 body.set_up.space),
+        pinnable_(body.mesh, body.topology, library, body.layouts, {}),
+        given_(body.set_up.given) {}
 
   Result<void> build() {
     SP_ASSIGN(PinnedValues pinned,
               PinnedValues::create(graph_, body_.mesh, body_.options.pins));
     pinned_.emplace(std::move(pinned));
     pin_uses();
+    if (given_ != nullptr) {
+      for (const std::vector<Layout>& layouts : given_->copies) {
+        body_.copied_to.push_back(interned(layouts));
+      }
+    }
     SP_CHECK(collect_choices());
     SP_CHECK(follow_recipe());
     for (const GraphOutput& output : graph_.outputs()) {
@@ -104,7 +131,8 @@ class PlanProblemBuilder {
     mark_hideable();
     add_inputs();
     SP_CHECK(add_operators());
-    SP_ASSIGN(body_.pinned, pinned_->counts());
+    // What is given has been pinned before.
+    if (given_ == nullptr) SP_ASSIGN(body_.pinned, pinned_->counts());
     choose_input_layouts();
     add_outputs();
     SP_CHECK(build_storages(body_, forest_));
@@ -145,13 +173,14 @@ class PlanProblemBuilder {
     body_.choices_of_node.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
-      SP_CHECK(check_stop(body_.options));
+      SP_CHECK(body_.check_stop());
       std::vector<PartialSet> meets;
       meets.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
         meets.push_back(comes_as[input.index()]);
       }
-      const OperatorChoices& found = choices_.of(node.op, meets);
+      const OperatorChoices& found =
+          (is_pinned(node) ? pinnable_ : choices_).of(node.op, meets);
       if (!found.set->unsupported.empty() && body_.options.strict) {
         return fail(Error{ErrorCode::kNoStrategy,
                           found.set->unsupported,
@@ -189,11 +218,13 @@ class PlanProblemBuilder {
     body_.of_node.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
-      SP_CHECK(check_stop(body_.options));
+      SP_CHECK(body_.check_stop());
       auto set = pinned_choices(node, body_.choices_of_node[node.id.index()]);
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
                            pinned_->made(node.outputs[0]) == nullptr;
-      if (!is_view) {
+      if (given_ != nullptr && !is_view) {
+        SP_ASSIGN(set, given_choice(node, *set));
+      } else if (!is_view) {
         set = with_pinned_uses(node, std::move(set));
         set = with_recipe(node, std::move(set));
       }
@@ -212,6 +243,60 @@ class PlanProblemBuilder {
       body_.variables.push_back(std::move(variable));
     }
     return {};
+  }
+
+  std::vector<LayoutId> interned(const std::vector<Layout>& layouts) {
+    std::vector<LayoutId> ids;
+    for (const Layout& layout : layouts) {
+      const LayoutId id = body_.layouts.intern(layout);
+      if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  // The one strategy with the layouts that are given.
+  Result<std::shared_ptr<const ChoiceSet>> given_choice(const Node& node,
+                                                        const ChoiceSet& set) {
+    const std::vector<Layout>& wanted = given_->nodes[node.id.index()];
+    std::vector<std::uint64_t> key{
+        reinterpret_cast<std::uintptr_t>(&set)};  // NOLINT: an identity
+    std::vector<LayoutId> ids;
+    for (const Layout& layout : wanted) {
+      ids.push_back(body_.layouts.intern(layout));
+      key.push_back(ids.back().index());
+    }
+    auto& kept = given_choices_[key];
+    if (!kept) {
+      std::vector<std::uint32_t> fitting;
+      for (std::uint32_t c = 0; c < set.size() && fitting.empty(); ++c) {
+        bool fits = true;
+        for (std::size_t o = 0; o < ids.size() && fits; ++o) {
+          fits = set.layout(c, o) == ids[o];
+        }
+        if (fits) fitting.push_back(c);
+      }
+      kept = without_spare_layouts(with_choices(set, fitting));
+    }
+    if (kept->size() == 0) {
+      return fail(Error{ErrorCode::kPlanFile,
+                        "no strategy of `" + node.op_name() +
+                            "` takes and makes what the plan says of `" +
+                            node.name + "`",
+                        located(node),
+                        {},
+                        "plan anew without --plan"});
+    }
+    return std::shared_ptr<const ChoiceSet>(kept);
+  }
+
+  // What is pinned, or to follow a recipe, may be laid out in any way of the
+  // named space.
+  bool is_pinned(const Node& node) const {
+    return body_.options.recipe ||
+           std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId output) {
+                         return pinned_->made(output) != nullptr;
+                       });
   }
 
   static std::string located(const Node& node) {
@@ -266,7 +351,9 @@ class PlanProblemBuilder {
       }
       return;
     }
-    if (input.kind != InputKind::kParameter) return;
+    if (input.kind != InputKind::kParameter || !body_.set_up.space.is_named()) {
+      return;
+    }
     for (const Recipe& recipe : body_.known_recipes) {
       const RecipeLayouts known(recipe, graph_, body_.mesh, *body_.roles);
       const LayoutId id = body_.layouts.intern(*known.stored(input));
@@ -351,6 +438,9 @@ class PlanProblemBuilder {
       } else {
         add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
         add_recipe_layouts(graph_.inputs()[variable.index], layouts);
+      }
+      if (given_ != nullptr) {
+        layouts = interned(given_->inputs[variable.index]);
       }
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
@@ -446,6 +536,7 @@ class PlanProblemBuilder {
         layouts.assign(1, body_.layouts.intern(pinned->layout));
         if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
+      if (given_ != nullptr) layouts = interned({given_->outputs[i]});
       PlanVariable variable;
       variable.kind = PlanVariable::Kind::kOutput;
       variable.index = i;
@@ -488,6 +579,8 @@ class PlanProblemBuilder {
   const Graph& graph_;
   StorageForest forest_;
   OperatorChoiceCache choices_;
+  OperatorChoiceCache pinnable_;
+  const GivenChoices* given_;
   std::optional<Recipe> recipe_;
   std::optional<RecipeLayouts> layouts_of_recipe_;
   // By choices before, and what was asked of them.
@@ -512,12 +605,16 @@ class PlanProblemBuilder {
   std::map<std::tuple<std::shared_ptr<const ChoiceSet>, std::size_t, LayoutId>,
            std::shared_ptr<const ChoiceSet>>
       pinned_choices_;
+  // By all choices, and the layouts of the one that is given.
+  std::map<std::vector<std::uint64_t>, std::shared_ptr<const ChoiceSet>>
+      given_choices_;
 };
 
 Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
                                         Topology topology,
                                         const OpLibrary& library,
-                                        const PlanOptions& options) {
+                                        const PlanOptions& options,
+                                        const SetUp& set_up) {
   SP_CHECK(validate(options));
   SP_CHECK(check_topology(topology));
   return guarded([&]() -> Result<PlanProblem> {
@@ -525,7 +622,7 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
               RedistributePlanner::create(mesh, topology));
     auto body =
         std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
-                               options, std::move(planner));
+                               options, set_up, std::move(planner));
     SP_CHECK(PlanProblemBuilder(*body, library).build());
     return PlanProblem(std::move(body));
   });

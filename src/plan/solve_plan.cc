@@ -25,10 +25,10 @@ constexpr double kSecondsBetweenReports = 0.2;
 
 class PlanSolver {
  public:
-  PlanSolver(const PlanProblem& problem, double time_limit_seconds)
+  PlanSolver(const PlanProblem& problem, const SolveLimits& limits)
       : problem_(problem),
         options_(problem.options()),
-        time_limit_seconds_(time_limit_seconds),
+        limits_(limits),
         start_(std::chrono::steady_clock::now()) {}
 
   PlanSolution run() {
@@ -56,7 +56,7 @@ class PlanSolver {
 
   // Among plans of this cost, one that is easier to live with.
   void prefer() {
-    const double left = time_limit_seconds_ - seconds();
+    const double left = limits_.seconds - seconds();
     if (!out_.assignment || left <= 0 || out_of_work() ||
         options_.stop.stop_requested()) {
       return;
@@ -80,14 +80,14 @@ class PlanSolver {
     how.threads = options_.threads;
     how.seed = options_.seed;
     how.stop = options_.stop;
-    if (options_.work_limit) {
-      how.work_limit = out_of_work() ? 0 : *options_.work_limit - out_.work;
+    if (limits_.work) {
+      how.work_limit = out_of_work() ? 0 : *limits_.work - out_.work;
     }
     return how;
   }
 
   bool out_of_work() const {
-    return options_.work_limit && out_.work >= *options_.work_limit;
+    return limits_.work && out_.work >= *limits_.work;
   }
 
   // `bounds`: the network's bound is one of the whole problem, too.
@@ -108,7 +108,7 @@ class PlanSolver {
   // half of it where what was found by then does not fit. False when there is
   // nothing more to be had: no solution, no time.
   bool solve(const NetworkOptions& options, bool last_try) {
-    const double left = time_limit_seconds_ - seconds();
+    const double left = limits_.seconds - seconds();
     if (left <= 0 || options_.stop.stop_requested()) return false;
     const bool first = std::exchange(first_, false);
     if (!first && out_of_work()) return false;
@@ -199,7 +199,7 @@ class PlanSolver {
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
-  double time_limit_seconds_;
+  SolveLimits limits_;
   std::chrono::steady_clock::time_point start_;
   bool first_ = true;  // nothing has been tried yet
   double next_report_ = 0;
@@ -210,11 +210,12 @@ class PlanSolver {
 }  // namespace
 
 PlanSolution solve_plan(const PlanProblem& problem) {
-  return solve_plan(problem, problem.options().time_limit_seconds);
+  return solve_plan(problem, {problem.options().time_limit_seconds,
+                              problem.options().work_limit});
 }
 
-PlanSolution solve_plan(const PlanProblem& problem, double time_limit_seconds) {
-  return PlanSolver(problem, time_limit_seconds).run();
+PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits) {
+  return PlanSolver(problem, limits).run();
 }
 
 }  // namespace shardprop

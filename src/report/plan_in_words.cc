@@ -175,6 +175,11 @@ std::string condition(const Plan& plan) {
   return text;
 }
 
+// Behind what was not proven here.
+std::string as_said(const Plan& plan) {
+  return plan.is_proof_given ? ", as the file says" : "";
+}
+
 }  // namespace
 
 std::vector<std::string> plan_in_words(const Plan& plan) {
@@ -193,7 +198,8 @@ std::string verdict(const Plan& plan) {
   const std::string total = time_text(*plan.objective_nanoseconds);
   const std::string among = condition(plan);
   if (plan.status == PlanStatus::kOptimal) {
-    return "optimal: " + total + ", no plan" + among + " costs less";
+    return "optimal: " + total + ", no plan" + among + " costs less" +
+           as_said(plan);
   }
   const std::string status(to_string(plan.status));
   const bool closed =
@@ -201,13 +207,13 @@ std::string verdict(const Plan& plan) {
   if (closed && !plan.unsupported.empty()) {
     return fmt::format(
         "{}: {}, no plan{} costs less that runs operators without a rule "
-        "whole on every rank; with rules for them one might",
-        status, total, among);
+        "whole on every rank; with rules for them one might{}",
+        status, total, among, as_said(plan));
   }
   return fmt::format(
-      "{}: {}, at most {:.1f} % above the best; no plan{} takes less than {}",
+      "{}: {}, at most {:.1f} % above the best; no plan{} takes less than {}{}",
       status, total, std::max(100 * plan.gap().value_or(0), 0.1), among,
-      time_text(plan.lower_bound_nanoseconds));
+      time_text(plan.lower_bound_nanoseconds), as_said(plan));
 }
 
 }  // namespace shardprop

@@ -61,6 +61,10 @@ class Printer {
          plan_.topology.name);
     if (!plan_.has_plan()) return print_no_plan();
     line("{}", verdict(plan_));
+    if (plan_.status != PlanStatus::kOptimal && !plan_.space.is_named()) {
+      line("searched and bounded: {}; for more there was not the time",
+           to_string(plan_.space));
+    }
   }
 
   // In words, wrapped to the width of a terminal.
@@ -76,7 +80,12 @@ class Printer {
     const std::string status(to_string(plan_.status));
     const PlanMemory& memory = plan_.memory;
     if (plan_.status != PlanStatus::kInfeasible) {
-      line("{}: the search ended before it found a plan{}{}", status,
+      line("{}: {} before there was a plan{}{}", status,
+           plan_.ran_out == RanOut::kTime   ? "time ran out"
+           : plan_.ran_out == RanOut::kWork ? "the work limit was reached"
+           : plan_.ran_out == RanOut::kInterrupted
+               ? "the search was interrupted"
+               : "the search ended",
            memory.limit_bytes
                ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
                : std::string(),
@@ -95,6 +104,16 @@ class Printer {
                               : std::string("the memory"),
            step.node.empty() ? std::string("the end") : "`" + step.node + "`",
            bytes_text(step.bytes_short));
+    }
+    if (memory.peak_bytes > 0) {
+      line("with {} a rank there is a plan", bytes_text(memory.peak_bytes));
+    }
+    // Replicated, they hold more than a definition would let them.
+    for (const UnsupportedOp& op : plan_.unsupported) {
+      line(
+          "`{}` ({}) runs replicated for want of a definition, which may be "
+          "why",
+          op.op, op.count);
     }
   }
 
