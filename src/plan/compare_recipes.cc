@@ -75,7 +75,7 @@ class Comparison {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
     const PlanSolution solution =
-        solve_plan(*problem, {seconds - setup, options.work_limit});
+        solve_plan(*problem, {seconds - setup, options.work_limit, false});
     out.status = solution.status;
     out.peak_bytes = solution.evaluation.peak_bytes;
     if (!solution.assignment) return {};

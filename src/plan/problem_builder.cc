@@ -132,7 +132,9 @@ class PlanProblemBuilder {
     add_inputs();
     SP_CHECK(add_operators());
     // What is given has been pinned before.
-    if (given_ == nullptr) SP_ASSIGN(body_.pinned, pinned_->counts());
+    if (given_ == nullptr) {
+      SP_ASSIGN(body_.pinned, pinned_->counts());
+    }
     choose_input_layouts();
     add_outputs();
     SP_CHECK(build_storages(body_, forest_));

@@ -57,7 +57,7 @@ class PlanSolver {
   // Among plans of this cost, one that is easier to live with.
   void prefer() {
     const double left = limits_.seconds - seconds();
-    if (!out_.assignment || left <= 0 || out_of_work() ||
+    if (!limits_.break_ties || !out_.assignment || left <= 0 || out_of_work() ||
         options_.stop.stop_requested()) {
       return;
     }

@@ -102,7 +102,9 @@ class StagedSearch {
         graph_, mesh_, topology_, library_, options_, set_up(stage));
     if (!problem) return pass_over(stage, std::move(problem).error());
     tell(PlanProgress::Phase::kSearch);
-    PlanSolution solution = solve_plan(*problem, limits(stage.until));
+    SolveLimits within = limits(stage.until);
+    within.break_ties = stage.space.is_named();
+    PlanSolution solution = solve_plan(*problem, within);
     work_ += solution.work;
     if (solution.failure && !solution.assignment) {
       return pass_over(stage, *std::move(solution.failure));
@@ -120,7 +122,8 @@ class StagedSearch {
       // Pins, say, that nothing replicated obeys.
       return best_ ? Result<void>() : fail(*std::move(failure_));
     }
-    PlanSolution solution = solve_plan(*problem, {kReplicatedSeconds, 0});
+    PlanSolution solution =
+        solve_plan(*problem, {kReplicatedSeconds, 0, false});
     if (best_ && !solution.assignment) return {};
     take({*std::move(problem), std::move(solution), kReplicated});
     return {};

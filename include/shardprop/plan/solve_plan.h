@@ -51,6 +51,9 @@ PlanSolution solve_plan(const PlanProblem& problem);
 struct SolveLimits {
   double seconds = 60;
   std::optional<std::uint64_t> work;  // of the solver, in table entries
+  // Whether, among plans of that cost, one is looked for that takes less memory
+  // and lays out equal layers alike.
+  bool break_ties = true;
 };
 PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 
