@@ -2,6 +2,7 @@
 #include <shardprop/graph/graph.h>
 
 #include <shardprop/io/load_graph.h>
+#include <shardprop/plan/plan.h>
 
 #include "bindings.h"
 #include "raise.h"

@@ -5,5 +5,6 @@ NB_MODULE(_core, module) {
   shardprop::python::bind_graph(module);
   shardprop::python::bind_redistribute(module);
   shardprop::python::bind_plan(module);
+  shardprop::python::bind_program(module);
   shardprop::python::bind_cli(module);
 }

@@ -9,6 +9,7 @@
 #include "raise.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -90,6 +91,24 @@ void bind_redistribute(nb::module_& module) {
   module.def("redistribute", &redistribute, nb::arg("mesh"), nb::arg("shape"),
              nb::arg("dtype"), nb::arg("src"), nb::arg("dst"),
              nb::arg("topology"), nb::arg("memory").none());
+  module.def(
+      "local_region",
+      [](const std::string& mesh_text, const std::vector<std::int64_t>& shape,
+         const std::string& layout, std::int64_t index) {
+        const DeviceMesh mesh = mesh_of(mesh_text);
+        const TensorSpec spec = spec_of(mesh, layout, shape, "f32");
+        const LocalRegion region =
+            LocalRegion::of(spec, mesh.coordinate_at_index(index));
+        std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> dims;
+        for (int d = 0; d < region.rank(); ++d) {
+          auto& intervals = dims.emplace_back();
+          for (const Interval& interval : region.intervals(d)) {
+            intervals.emplace_back(interval.begin, interval.end);
+          }
+        }
+        return dims;
+      },
+      nb::arg("mesh"), nb::arg("shape"), nb::arg("layout"), nb::arg("index"));
   module.def(
       "canonical",
       [](const std::string& mesh, const std::vector<std::int64_t>& shape,
