@@ -97,12 +97,11 @@ void bind_redistribute(nb::module_& module) {
          const std::string& layout, std::int64_t index) {
         const DeviceMesh mesh = mesh_of(mesh_text);
         const TensorSpec spec = spec_of(mesh, layout, shape, "f32");
-        const LocalRegion region =
-            LocalRegion::of(spec, mesh.coordinate_at_index(index));
         std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> dims;
-        for (int d = 0; d < region.rank(); ++d) {
+        for (const Intervals& held :
+             local_region(spec, mesh.coordinate_at_index(index)).dims()) {
           auto& intervals = dims.emplace_back();
-          for (const Interval& interval : region.intervals(d)) {
+          for (const Interval& interval : held) {
             intervals.emplace_back(interval.begin, interval.end);
           }
         }
