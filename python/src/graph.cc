@@ -63,8 +63,7 @@ std::vector<std::pair<std::string, std::string>> inputs(const Graph& graph) {
 void bind_graph(nb::module_& module) {
   nb::class_<Graph>(module, "Graph")
       .def_prop_ro("name", [](const Graph& g) { return g.name(); })
-      .def_prop_ro("hash",
-                   [](const Graph& g) { return hash_text(g.hash()); })
+      .def_prop_ro("hash", [](const Graph& g) { return hash_text(g.hash()); })
       .def("__len__", [](const Graph& g) { return g.nodes().size(); })
       .def_prop_ro("has_backward", &Graph::has_backward)
       .def_prop_ro("operators", counts_of)

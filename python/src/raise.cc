@@ -9,7 +9,8 @@ namespace nb = nanobind;
 namespace shardprop::python {
 
 void raise(const Error& error) {
-  const nb::object type = nb::module_::import_("shardprop._error").attr("Error");
+  const nb::object type =
+      nb::module_::import_("shardprop._error").attr("Error");
   const nb::object value =
       type(nb::str(code_string(error.code).data()), error.message,
            error.location, error.notes, error.help);

@@ -49,10 +49,10 @@ nb::dict step_row(const RedistributeStep& step, const DeviceMesh& mesh) {
   row["mesh_dims"] = mesh_dims(step, mesh);
   row["src"] = to_string(step.src);
   row["dst"] = to_string(step.dst);
-  row["reduce_op"] = step.reduce_op
-                         ? nb::object(nb::str(
-                               std::string(to_string(*step.reduce_op)).c_str()))
-                         : nb::none();
+  row["reduce_op"] =
+      step.reduce_op
+          ? nb::object(nb::str(std::string(to_string(*step.reduce_op)).c_str()))
+          : nb::none();
   row["bytes_per_rank"] = step.bytes_per_rank;
   row["us"] = static_cast<double>(step.nanoseconds) / 1e3;
   return row;
@@ -112,8 +112,7 @@ void bind_redistribute(nb::module_& module) {
       "canonical",
       [](const std::string& mesh, const std::vector<std::int64_t>& shape,
          const std::string& layout) {
-        return to_string(
-            spec_of(mesh_of(mesh), layout, shape, "f32").layout());
+        return to_string(spec_of(mesh_of(mesh), layout, shape, "f32").layout());
       },
       nb::arg("mesh"), nb::arg("shape"), nb::arg("layout"));
 }
