@@ -8,12 +8,12 @@
 Planning needs no PyTorch; `shardprop.torch` does.
 """
 
+from ._core import __version__
 from ._error import Error
 from ._graph import Graph, load_graph
 from ._mesh import MeshLike
 from ._plan import Plan, plan, plan_options
 from ._redistribute import RedistributePlan, RedistributeStep, redistribute
-from ._version import __version__
 
 __all__ = [
     "Error",
