@@ -92,7 +92,7 @@ def new_model():
     return Model()
 
 
-def run_rank(rank, options, plan_json, rendezvous):
+def run_rank(rank, options, program, plan_json, rendezvous):
     mesh = dict(dim.split("=") for dim in options.mesh.split(","))
     sizes = [int(size) for size in mesh.values()]
     dist.init_process_group(
@@ -102,11 +102,8 @@ def run_rank(rank, options, plan_json, rendezvous):
         "cpu", sizes, mesh_dim_names=tuple(mesh)
     )
     plan = sp.Plan.from_json(plan_json)
-    model = new_model()
-    ids = torch.zeros(4, 16, dtype=torch.int64)
-    exported = sp.torch.export(model, (ids, ids), mode="train", device="cpu")
-    module = sp.torch.parallelize(exported, plan, device_mesh)
-    missing = sp.torch.load_weights(module, model.state_dict())
+    module = sp.torch.parallelize(program, plan, device_mesh)
+    missing = sp.torch.load_weights(module, new_model())
     assert not missing, missing
     losses = train(module, options.steps)
     weights = {
@@ -140,17 +137,18 @@ def main():
     model = new_model()
     ids = torch.zeros(4, 16, dtype=torch.int64)
     exported = sp.torch.export(model, (ids, ids), mode="train", device="cpu")
+    program = sp.torch.to_json(exported)
     with tempfile.TemporaryDirectory() as folder:
         topology = os.path.join(folder, "dear.toml")
         with open(topology, "w") as file:
             file.write(TOPOLOGY)
-        plan = sp.plan(exported, options.mesh, topology=topology)
+        plan = sp.plan(program, options.mesh, topology=topology)
         counts = {k: n for k, n in plan.summary["collectives"].items() if n}
         print(f"{plan}\ncollectives: {counts}")
         ranks = math.prod(plan.mesh.values())
         mp.spawn(
             run_rank,
-            (options, plan.to_json(), os.path.join(folder, "rendezvous")),
+            (options, program, plan.to_json(), os.path.join(folder, "rendezvous")),
             nprocs=ranks,
         )
 

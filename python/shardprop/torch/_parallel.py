@@ -50,7 +50,7 @@ class ParallelModule(nn.Module):
         for entry in shardings["inputs"]:
             if entry["kind"] in ("parameter", "buffer", "constant"):
                 self._add_tensor(entry, device)
-            elif entry["kind"] == "user":
+            elif entry["kind"] == "user_input":
                 self._users.append(entry)
             elif entry["kind"] != "seed":
                 raise Error(
@@ -124,7 +124,7 @@ class ParallelModule(nn.Module):
         by_name = dict(kwargs)
         locals_ = []
         for entry in self._shardings["inputs"]:
-            if entry["kind"] == "user":
+            if entry["kind"] == "user_input":
                 value = by_name.pop(entry["name"], None)
                 if value is None:
                     if not given:
@@ -184,13 +184,20 @@ class ParallelModule(nn.Module):
 
 
 def load_weights(
-    module: ParallelModule, source: "Union[Mapping[str, torch.Tensor], str]"
+    module: ParallelModule,
+    source: "Union[nn.Module, Mapping[str, torch.Tensor], str]",
 ) -> "list[str]":
-    """Fills a module from an unsharded state dict or a .safetensors file.
+    """Fills a module from the unsharded model, its state dict, or the path of a
+    .safetensors file.
 
     Each rank reads its own part alone: of a file nothing else is touched.
-    Returns the names that the source lacks.
+    Returns the names that the source lacks: a state dict has no buffers that are
+    not persistent.
     """
+    if isinstance(source, nn.Module):
+        tensors = dict(source.named_buffers(remove_duplicate=False))
+        tensors.update(source.named_parameters(remove_duplicate=False))
+        return load_weights(module, tensors)
     if isinstance(source, str):
         from safetensors import safe_open
 
