@@ -75,8 +75,9 @@ class Progress {
     try {
       callback_(kPhases[static_cast<std::size_t>(now.phase)], now.seconds,
                 microseconds(now.objective), microseconds(now.lower_bound));
-    } catch (nb::python_error&) {
-      thrown_ = std::current_exception();
+    } catch (nb::python_error& error) {
+      interrupted_ = error.matches(PyExc_KeyboardInterrupt);
+      if (!interrupted_) thrown_ = std::current_exception();
       source_.request_stop();
     }
   }
