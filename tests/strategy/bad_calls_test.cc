@@ -3,6 +3,7 @@
 // damage left a call; nothing throws. Nothing is drawn: there is no seed.
 
 #include <doctest/doctest.h>
+#include <shardprop/strategy/local_context.h>
 #include <shardprop/strategy/op_strategy.h>
 
 #include "ops/call_text.h"
@@ -45,7 +46,8 @@ std::vector<GivenArgument> arguments_of(const OpSchema& op) {
   return out;
 }
 
-// The way of a call through the library, up to its strategies on two ranks.
+// The way of a call through the library, up to its strategies on two ranks and
+// what they run.
 bool is_answered(const OpSchema& like, std::vector<GivenArgument> given,
                  std::vector<TensorMeta> inputs) {
   auto op = make_op_schema(like.function, std::move(given), std::move(inputs));
@@ -53,11 +55,15 @@ bool is_answered(const OpSchema& like, std::vector<GivenArgument> given,
   auto space = library().index_space(*op);
   if (!space) return false;
   LayoutTable layouts;
-  const auto all =
-      op_strategies(std::make_shared<const OpSchema>(*std::move(op)),
-                    std::make_shared<const IndexSpace>(*std::move(space)),
-                    DeviceMesh::parse("2").value(), layouts);
+  const DeviceMesh mesh = DeviceMesh::parse("2").value();
+  const auto all = op_strategies(
+      std::make_shared<const OpSchema>(*std::move(op)),
+      std::make_shared<const IndexSpace>(*std::move(space)), mesh, layouts);
   CHECK(!all.strategies.empty());
+  for (const PlacementStrategy& strategy : all.strategies) {
+    const LocalContext context{*all.op, *all.space, mesh, layouts, strategy};
+    if (needs_program(context)) CHECK(!local_program(context).steps.empty());
+  }
   return true;
 }
 

@@ -54,6 +54,7 @@ void check_running(const OpCall& call, bool training) {
 BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
+  require(is_floating(input.dtype()), "the input is of integers");
   const bool training = is_training(call);
   check_running(call, training);
   SpaceBuilder b;

@@ -19,6 +19,7 @@ void by_program(IndexSpace& space, const DimFactors& factors) {
 
 BoundForm bind_layer_norm(const OpCall& call, int statistics) {
   const TensorMeta& input = call.tensor("input");
+  require(is_floating(input.dtype()), "the input is of integers");
   const std::vector<std::int64_t> normalized =
       call.integers("normalized_shape");
   require(!normalized.empty() && normalized.size() <= input.shape().size(),
