@@ -1,8 +1,8 @@
 #include <shardprop/report/plan_text.h>
 
-#include "support/standard_library.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 

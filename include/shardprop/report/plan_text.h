@@ -1,5 +1,5 @@
-// A Plan as text for people: what it is in words, totals, how parameters lie, and
-// what is sent, dearest first. Repeated layers that are planned alike stand
+// A Plan as text for people: what it is in words, totals, how parameters lie,
+// and what is sent, dearest first. Repeated layers that are planned alike stand
 // once: `layers.0..31 (x32)`.
 #pragma once
 
