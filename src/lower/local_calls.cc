@@ -5,7 +5,6 @@
 #include "plan/op_application.h"
 
 #include <shardprop/base/hash.h>
-#include <shardprop/strategy/strategy_of.h>
 
 #include <algorithm>
 #include <type_traits>

@@ -2,7 +2,6 @@
 // linearities, and the layouts that follow.
 
 #include <shardprop/strategy/op_strategy.h>
-#include <shardprop/strategy/strategy_of.h>
 
 #include "placement/split_factor.h"
 #include "strategy/factor_shards.h"
