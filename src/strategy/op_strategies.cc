@@ -287,7 +287,7 @@ class AssignmentWalk {
       : composer_(composer), mesh_(mesh) {
     int dims = 0;
     for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
-    most_runs_ = dims;
+    most_runs_ = std::min(dims, options.most_runs.value_or(dims));
     if (dims <= kMostFullDims || !options.most_assignments) return;
     const auto choices =
         static_cast<std::int64_t>(composer.choices().size()) + 1;
@@ -327,6 +327,7 @@ class AssignmentWalk {
     const auto runs_with = [&](std::int16_t choice) {
       return before == choice ? runs : runs + 1;
     };
+    if (most_runs_ == 0) return go_on(kUnassigned, 0);
     if (!go_on(kUnassigned, runs_with(kUnassigned))) return false;
     for (const std::int16_t choice : composer_.choices()) {
       if (!go_on(choice, runs_with(choice))) return false;

@@ -62,6 +62,10 @@ struct StrategyOptions {
   // those dims fall into at most r runs of neighbours given to the same, r the
   // most that leaves this many assignments, and at least 2.
   std::optional<std::int64_t> most_assignments;
+  // The assignments where the mesh dims larger than 1 fall into at most so many
+  // runs of neighbours given to the same; 0: the one that gives them to
+  // nothing.
+  std::optional<int> most_runs;
   std::size_t limit = 100'000;
 };
 
