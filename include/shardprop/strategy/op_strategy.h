@@ -77,15 +77,6 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
                          const DeviceMesh& mesh, LayoutTable& layouts,
                          const StrategyOptions& options = {});
 
-// The strategy that an assignment stands for, and the layouts that follow;
-// nothing where it is not valid. Preconditions: one entry per mesh dim, each
-// unassigned, a factor that may be sharded or a linearity of `space`;
-// op.outputs is filled in.
-std::optional<PlacementStrategy> strategy_of(
-    const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
-    const Assignment& assignment, LayoutTable& layouts,
-    const StrategyOptions& options = {});
-
 // The strategy in words: "S(0),R->S(0)"; operands separated by commas between
 // brackets on meshes of several dims: "[S(0),R],[R,R]->[S(0),R]".
 std::string to_string(const PlacementStrategy& strategy,
