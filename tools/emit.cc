@@ -148,6 +148,11 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
         op.count);
   }
+  if (!given.plan.has_plan()) {
+    console.messages << fmt::format("no plan to write: {}\n",
+                                    solver::to_string(given.plan.status));
+    return kFinding;
+  }
   Folder folder(arguments.get(kDirectory));
   const std::string as = arguments.get("--as");
   SP_CHECK(as == "program"

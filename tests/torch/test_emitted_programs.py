@@ -105,7 +105,15 @@ def argument(value, tensors):
         return torch.device(held["type"])
     if kind == "as_float":
         return float(held)
+    if kind == "as_sym_int":
+        return symbol(held, tensors)
+    if kind == "as_sym_ints":
+        return [symbol(one, tensors) for one in held]
     return held
+
+
+def symbol(value, tensors):
+    return tensors[value["as_name"]] if "as_name" in value else value["as_int"]
 
 
 def operator(target):
@@ -125,6 +133,9 @@ def run_graph(program, tensors):
             positional.append(args.pop(declared.name))
         results = operator(node["target"])(*positional, **args)
         outputs = node["outputs"]
+        if len(outputs) == 1 and "as_sym_int" in outputs[0]:
+            tensors[outputs[0]["as_sym_int"]["as_name"]] = results
+            continue
         if len(outputs) == 1 and "as_tensor" in outputs[0]:
             tensors[outputs[0]["as_tensor"]["name"]] = results
             continue
