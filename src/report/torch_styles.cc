@@ -162,8 +162,10 @@ class Styling {
       unsaid(value, "its gradient and optimizer state lie as " +
                         to_string(*value.state_layout));
     }
-    if (auto pinned = Layout::create(std::move(said))) {
-      out_.pins.push_back({value.name, *pinned});
+    const auto where = Layout::create(std::move(said));
+    if (!where) return;
+    if (auto pin = Pin::parse(value.name + "=" + to_string(*where))) {
+      out_.pins.push_back(*std::move(pin));
     }
   }
 
