@@ -70,11 +70,8 @@ class Emit(Case):
                          ["plan.json", "program.pt2", "shardings.json"])
 
     def test_a_saved_plan_and_one_rank(self):
-        plan = self.folder / "plan.json"
-        topology = self.folder / "dear.toml"
-        topology.write_text(DEAR)
-        self.answered(shardprop("explain", LLAMA, "--mesh", "3", "--topology",
-                                topology, *LIMIT, "--format", "json", "-o", plan))
+        plan = self.folder / "first" / "plan.json"
+        self.answered(self.emit("-o", plan.parent, graph=LLAMA, mesh="3"))
         out = self.folder / "out"
         self.answered(shardprop("emit", LLAMA, "--plan", plan, "--rank", "2",
                                 "--format", "json.gz", "-o", out))
@@ -94,11 +91,8 @@ class Emit(Case):
         self.refused(shardprop("emit", MLP, "--plan", plan, "-o", out), 3, "SP0708")
 
     def test_a_changed_plan_is_refused(self):
-        plan = self.folder / "plan.json"
-        topology = self.folder / "dear.toml"
-        topology.write_text(DEAR)
-        self.answered(shardprop("explain", LLAMA, "--mesh", "2", "--topology",
-                                topology, *LIMIT, "--format", "json", "-o", plan))
+        plan = self.folder / "first" / "plan.json"
+        self.answered(self.emit("-o", plan.parent, graph=LLAMA, mesh="2"))
         read = json.loads(plan.read_text())
         for node in read["nodes"]:
             if node.get("local_args"):
@@ -135,7 +129,6 @@ class Emit(Case):
         said = json.loads((out / "tp_plan.json").read_text())
         self.assertEqual(said["mesh_dim"], "tp")
         self.assertTrue(set(said["tp_plan"].values()) <= {"colwise", "rowwise"})
-        self.assertGreaterEqual(said["said_objective_us"], said["objective_us"])
         self.assertAlmostEqual(said["price_us"],
                                said["said_objective_us"] - said["objective_us"],
                                places=2)
