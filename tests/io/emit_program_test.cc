@@ -38,7 +38,7 @@ SpmdProgram lowered(const char* graph, const char* mesh,
 
 // Every rank's program is a graph whose inputs and outputs are the rank's.
 TEST_CASE("programs of all ranks are read back with local shapes") {
-  for (const char* graph : {"llama3_train", "resnet_train", "gpt2_train"}) {
+  for (const char* graph : {"llama3_infer", "vit_infer", "mixtral_infer"}) {
     CAPTURE(graph);
     const SpmdProgram program = lowered(graph, "a=2,b=2");
     for (std::int64_t rank = 0; rank < 4; ++rank) {
