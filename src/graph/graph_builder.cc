@@ -43,14 +43,13 @@ Result<ValueId> GraphBuilder::add_input(NewInput input) {
 }
 
 Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
-  if (node.op.function->has_tag("inplace_view")) {
-    return fail(ErrorCode::kNotFunctional,
-                "`" + node.op.name() + "` of node `" + node.name +
-                    "` changes the shape of a tensor in place",
-                "call the operator without the underscore in the model");
+  if (!node.as_written) {
+    if (auto fits = impl_->library.check_outputs(node.op); !fits) {
+      return fail(std::move(fits).error().at("node " + node.name));
+    }
   }
-  if (auto fits = impl_->library.check_outputs(node.op); !fits) {
-    return fail(std::move(fits).error().at("node " + node.name));
+  if (node.op.function->has_tag("inplace_view")) {
+    SP_CHECK(impl_->mutations.make_view(node));
   }
   if (node.op.function->is_mutating()) {
     return impl_->mutations.append_mutating(node);

@@ -4,6 +4,7 @@
 #include "io/pt2_arguments.h"
 #include "io/pt2_declare.h"
 #include "io/pt2_metadata.h"
+#include "io/pt2_region.h"
 #include "io/pt2_values.h"
 
 
@@ -44,15 +45,23 @@ bool is_assertion(std::string_view target) {
                "torch.ops.aten._functional_assert_"});
 }
 
+// What names stand for while a graph is read: the program's, or a region's.
+struct Frame {
+  Values values;
+  Scope scope;
+  std::string prefix;  // of the names of what a region makes
+  bool is_autocast = false;
+};
+
 class Importer {
  public:
   Importer(Program& program, const StoredTensors& stored, Values values,
            const OpLibrary& library, GraphBuilder& builder)
       : program_(program),
         stored_(stored),
-        values_(std::move(values)),
         library_(library),
-        builder_(builder) {}
+        builder_(builder),
+        frame_{std::move(values), {}, {}, false} {}
 
   // Takes the program's nodes away one by one: the graph and the program at
   // once would be too much memory.
@@ -75,6 +84,7 @@ class Importer {
     }
     SP_CHECK(add_outputs());
     add_guards();
+    add_bounds();
     return {};
   }
 
@@ -130,7 +140,7 @@ class Importer {
                   "the graph's " + quote(tensor->name) + " is " +
                       quote(spec.value) + " in the signature");
     }
-    SP_ASSIGN(ResolvedTensor resolved, values_.tensor(tensor->name));
+    SP_ASSIGN(ResolvedTensor resolved, frame_.values.tensor(tensor->name));
     constexpr InputKind kKinds[] = {InputKind::kUser, InputKind::kParameter,
                                     InputKind::kBuffer, InputKind::kConstant};
     NewInput input;
@@ -146,7 +156,7 @@ class Importer {
     input.symbolic = std::move(resolved.symbolic);
     const bool user = input.kind == InputKind::kUser;
     SP_ASSIGN(const ValueId id, builder_.add_input(std::move(input)));
-    scope_.emplace(tensor->name, id);
+    frame_.scope.emplace(tensor->name, id);
     const std::string_view target = user ? tensor->name : spec.target;
     if (!targets_.emplace(target, id).second) {
       return fail(ErrorCode::kDuplicateName,
@@ -163,7 +173,7 @@ class Importer {
     if (file == file_of_.end()) return;
     const auto [first, added] = first_in_.try_emplace(file->second, input.name);
     if (!added) {
-      const ValueId other = scope_.at(first->second);
+      const ValueId other = frame_.scope.at(first->second);
       if (builder_.meta(other) == meta) input.shares_storage_with = other;
       return;
     }
@@ -174,7 +184,7 @@ class Importer {
 
   void note_hint(const SymbolicDim& dim, std::string_view of) {
     const std::string symbol = to_string(dim.size);
-    if (values_.symbols().contains(symbol)) {
+    if (frame_.values.symbols().contains(symbol)) {
       origins_.try_emplace(
           symbol, "dim " + std::to_string(dim.dim) + " of " + std::string(of));
     }
@@ -183,17 +193,14 @@ class Importer {
   // ---- nodes
 
   Result<void> add_node(const Node& node) {
-    if (node.target.find("higher_order.") != std::string_view::npos) {
-      return fail(ErrorCode::kHigherOrderOp,
-                  quote(node.target) + " takes graphs as its arguments",
-                  "export without control flow: torch.cond, scan and "
-                  "while_loop are not supported");
+    if (is_higher_order(node.target)) {
+      if (const auto region = region_of(node)) return add_region(node, *region);
     }
     if (is_assertion(node.target)) return {};
     if (computes_scalars(node.target)) return fold_scalars(node);
     SP_ASSIGN(std::shared_ptr<const FunctionSchema> function, declare(node));
     SP_ASSIGN(ReadArguments read,
-              read_arguments(node, function, values_, scope_, builder_));
+              read_arguments(node, function, frame_.values, frame_.scope, builder_));
     NewNode added;
     added.op = std::move(read.op);
     SP_ASSIGN(const std::vector<std::string_view> names,
@@ -201,8 +208,9 @@ class Importer {
     if (names.empty() && !function->is_mutating()) return {};
     added.inputs = std::move(read.inputs);
     added.symbolic = std::move(read.symbolic);
-    added.name =
-        node.name.empty() && !names.empty() ? names.front() : node.name;
+    added.name = frame_.prefix;
+    added.name += node.name.empty() && !names.empty() ? names.front()
+                                                      : node.name;
     ModulePlace module = innermost_module(node.module_stack);
     added.module_path = std::move(module.path);
     added.module_class = std::move(module.class_name);
@@ -210,10 +218,16 @@ class Importer {
     CustomMetadata custom = read_custom(node.custom);
     added.forward_node = std::move(custom.forward_node);
     added.decomposed_from = std::move(custom.decomposed_from);
+    if (frame_.is_autocast) SP_CHECK(cast_operands(added));
+    take_as_written(node, added);
     SP_ASSIGN(const std::vector<ValueId> made,
               builder_.add_node(std::move(added)));
+    if (node.outputs.empty() && !made.empty()) {
+      note_written(node, made.front());
+      return {};
+    }
     for (std::size_t i = 0; i < names.size() && i < made.size(); ++i) {
-      if (!scope_.emplace(names[i], made[i]).second) {
+      if (!frame_.scope.emplace(names[i], made[i]).second) {
         return fail(ErrorCode::kDuplicateName,
                     "two values are named " + quote(names[i]));
       }
@@ -226,11 +240,14 @@ class Importer {
     for (const Argument& output : node.outputs) {
       const auto* name = std::get_if<SymName>(&output);
       if (name == nullptr || !name->is_name()) continue;
-      SP_ASSIGN(const Values::Scalar scalar, values_.scalar(*name));
-      if (!scalar.expression) continue;
-      const std::string text = to_string(*scalar.expression);
-      if (values_.symbols().contains(text)) continue;
-      builder_.add_guard({text + " == " + std::to_string(scalar.value),
+      // What nothing knows is missed where it is used.
+      const auto scalar = frame_.values.scalar(*name);
+      if (!scalar || !scalar->expression || is_bounded(*scalar->expression)) {
+        continue;
+      }
+      const std::string text = to_string(*scalar->expression);
+      if (frame_.values.symbols().contains(text)) continue;
+      builder_.add_guard({text + " == " + std::to_string(scalar->value),
                           "node " + std::string(node.name)});
     }
     return {};
@@ -243,8 +260,12 @@ class Importer {
     if (schema == nullptr) {
       SP_ASSIGN(FunctionSchema parsed,
                 FunctionSchema::parse(text, "undeclared"));
-      builder_.add_note(quote(node.target) +
-                        " is not declared; taken for functional: " + text);
+      if (!is_higher_order(node.target)) {
+        builder_.add_note(quote(node.target) + " is not declared; taken for " +
+                          (node.outputs.empty() ? "a write of its first tensor"
+                                                : "functional") +
+                          ": " + text);
+      }
       schema = std::make_shared<const FunctionSchema>(std::move(parsed));
     }
     return schema;
@@ -255,6 +276,14 @@ class Importer {
   Result<std::vector<std::string_view>> add_results(const Node& node,
                                                     NewNode& added) {
     const std::vector<ArgumentSchema>& declared = added.op.function->returns();
+    if (node.outputs.empty() && added.op.function->has_tag("undeclared") &&
+        !declared.empty()) {
+      SP_ASSIGN(ResolvedTensor written,
+                frame_.values.tensor(*written_argument(node)));
+      set_results(added.op, {std::move(written.meta)});
+      added.output_symbolic.push_back(std::move(written.symbolic));
+      return std::vector<std::string_view>{node.name};
+    }
     if (declared.size() != node.outputs.size()) {
       return fail(ErrorCode::kResultMismatch,
                   quote(node.target) + " returns " +
@@ -269,10 +298,10 @@ class Importer {
         results.emplace_back(std::nullopt);
         return {};
       }
-      SP_ASSIGN(ResolvedTensor resolved, values_.tensor(name));
+      SP_ASSIGN(ResolvedTensor resolved, frame_.values.tensor(name));
       results.emplace_back(std::move(resolved.meta));
       added.output_symbolic.push_back(std::move(resolved.symbolic));
-      added.output_names.emplace_back(name);
+      added.output_names.push_back(frame_.prefix + std::string(name));
       names.push_back(name);
       return {};
     };
@@ -297,6 +326,133 @@ class Importer {
     }
     set_results(added.op, std::move(results));
     return names;
+  }
+
+  // ---- regions, and what is not as the library would have it
+
+  // The nodes of a region take the place of the node that runs it.
+  Result<void> add_region(const Node& node, const Region& region) {
+    SP_ASSIGN(Values values, Values::within(*region.body, frame_.values));
+    Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast};
+    inner.prefix += std::string(display_name(node)) + '.';
+    inner.is_autocast = inner.is_autocast || region.is_autocast;
+    for (std::size_t i = 0; i < region.operands.size(); ++i) {
+      const auto* own = std::get_if<TensorName>(&region.body->inputs[i]);
+      const auto* given = std::get_if<TensorName>(&region.operands[i]);
+      if (own == nullptr) continue;
+      if (given == nullptr) {
+        return fail(ErrorCode::kHigherOrderOp,
+                    quote(own->name) + " of a region is given no tensor");
+      }
+      SP_ASSIGN(const ValueId id, made(given->name));
+      inner.scope.emplace(own->name, id);
+    }
+    std::swap(frame_, inner);
+    Result<std::vector<ValueId>> results = region_results(*region.body);
+    std::swap(frame_, inner);
+    if (!results) return fail(std::move(results).error());
+    const std::vector<Argument> outputs = flattened(node.outputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto* name = std::get_if<TensorName>(&outputs[i]);
+      if (name == nullptr) continue;
+      if (i >= results->size() || !(*results)[i].valid()) {
+        return fail(ErrorCode::kHigherOrderOp,
+                    "a region does not make " + quote(name->name));
+      }
+      frame_.scope.emplace(name->name, (*results)[i]);
+    }
+    return {};
+  }
+
+  // In the frame of the region: what it returns, sizes as no value.
+  Result<std::vector<ValueId>> region_results(const GraphBody& body) {
+    for (const Node& inside : body.nodes) {
+      if (auto added = add_node(inside); !added) {
+        return fail(
+            std::move(added).error().at(quote(display_name(inside))));
+      }
+    }
+    std::vector<ValueId> results;
+    for (const Argument& output : flattened(body.outputs)) {
+      results.emplace_back();
+      if (const auto* name = std::get_if<TensorName>(&output)) {
+        SP_ASSIGN(results.back(), made(name->name));
+      }
+    }
+    return results;
+  }
+
+  Result<ValueId> made(std::string_view name) const {
+    const auto found = frame_.scope.find(name);
+    if (found == frame_.scope.end()) {
+      return fail(ErrorCode::kDanglingName, quote(name) + " is never made");
+    }
+    return found->second;
+  }
+
+  // Autocast casts the operands to the dtype of the result, which is written.
+  Result<void> cast_operands(NewNode& node) {
+    if (node.op.outputs.empty() || library_.check_outputs(node.op)) return {};
+    const DType wanted = node.op.outputs.front().dtype();
+    if (!is_floating(wanted)) return {};
+    OpSchema op = node.op;
+    for (TensorMeta& meta : op.inputs) {
+      if (!is_floating(meta.dtype())) continue;
+      SP_ASSIGN(meta, TensorMeta::create(meta.shape(), meta.strides(), wanted));
+    }
+    if (!library_.check_outputs(op)) return {};
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] == node.op.inputs[i]) continue;
+      SP_ASSIGN(const std::vector<ValueId> cast,
+                builder_.add_op(
+                    "aten._to_copy.default",
+                    {{"self", TensorArg{0}}, {"dtype", wanted}},
+                    {node.inputs[i]},
+                    frame_.prefix + "autocast_" + std::to_string(casts_++)));
+      node.inputs[i] = cast.front();
+      op.inputs[i] = builder_.meta(cast.front());
+    }
+    node.op = std::move(op);
+    return {};
+  }
+
+  // The file knows better than the library what an operator returned.
+  void take_as_written(const Node& node, NewNode& added) {
+    added.as_written = true;
+    const auto fits = library_.check_outputs(added.op);
+    if (fits) return;
+    std::string note = quote(display_name(node)) + ": " + fits.error().message;
+    for (const std::string& line : fits.error().notes) note += "; " + line;
+    builder_.add_note(std::move(note) + "; taken as it is written");
+  }
+
+  // Later uses of what a custom operator wrote see what it made.
+  void note_written(const Node& node, ValueId value) {
+    ValueId& named = frame_.scope.at(*written_argument(node));
+    const auto input = std::find_if(
+        targets_.begin(), targets_.end(),
+        [&](const auto& target) { return target.second == named; });
+    if (input != targets_.end()) {
+      builder_.add_output({value, OutputKind::kUpdate, named});
+    }
+    named = value;
+  }
+
+  bool is_bounded(const SymExpr& expression) const {
+    const auto& symbols = frame_.values.symbols();
+    const auto names = expression.symbols();
+    return std::any_of(names.begin(), names.end(), [&](const auto& name) {
+      const auto found = symbols.find(name);
+      return found != symbols.end() && !found->second.hint;
+    });
+  }
+
+  void add_bounds() {
+    for (const auto& [name, value] : frame_.values.bounded()) {
+      builder_.add_note(quote(name) + " depends on data and is taken to be " +
+                        std::to_string(value) + "; --bound " + name +
+                        "=N says otherwise");
+    }
   }
 
   // ---- outputs
@@ -331,8 +487,8 @@ class Importer {
                   "the graph's " + quote(tensor->name) + " is " +
                       quote(spec.value) + " in the signature");
     }
-    const auto made = scope_.find(tensor->name);
-    if (made == scope_.end()) {
+    const auto made = frame_.scope.find(tensor->name);
+    if (made == frame_.scope.end()) {
       return fail(ErrorCode::kDanglingName,
                   quote(tensor->name) + " is never made");
     }
@@ -383,7 +539,7 @@ class Importer {
   // ---- guards
 
   void add_guards() {
-    for (const auto& [name, symbol] : values_.symbols()) {
+    for (const auto& [name, symbol] : frame_.values.symbols()) {
       builder_.add_symbol(symbol);
       const auto origin = origins_.find(name);
       if (symbol.hint) {
@@ -406,10 +562,10 @@ class Importer {
 
   Program& program_;
   const StoredTensors& stored_;
-  Values values_;
   const OpLibrary& library_;
   GraphBuilder& builder_;
-  Scope scope_;
+  Frame frame_;
+  int casts_ = 0;
   // Inputs by the names under which outputs refer to them.
   Scope targets_;
   std::map<std::string, std::string> file_of_;
@@ -423,10 +579,11 @@ class Importer {
 }  // namespace
 
 Result<Graph> to_graph(Program program, const StoredTensors& stored,
-                       std::string name, const OpLibrary& library) {
+                       std::string name, const OpLibrary& library,
+                       const SizeBounds& bounds) {
   GraphBuilder builder(std::move(name), library);
   {
-    SP_ASSIGN(Values values, Values::create(program));
+    SP_ASSIGN(Values values, Values::create(program, bounds));
     SP_CHECK(
         Importer(program, stored, std::move(values), library, builder).run());
   }
