@@ -103,8 +103,9 @@ Result<int> take_results(Call& call) {
 
 Result<OpDefinition> form_of(Call call) {
   const auto refuse = [&]() {
-    return wrong("`" + call.name + "` is not a form, or not with these arguments",
-                 call.column, kForms);
+    return wrong(
+        "`" + call.name + "` is not a form, or not with these arguments",
+        call.column, kForms);
   };
   if (call.name == "batch") {
     std::vector<int> dims;
@@ -235,7 +236,8 @@ BoundForm bind_batch(const OpCall& call, const std::vector<int>& dims) {
   const auto operand = [&](const TensorMeta& meta) {
     Operand out = SpaceBuilder::whole(meta.rank());
     for (const auto& [dim, factors] : shared) {
-      if (meta.rank() == 0 || dim >= meta.rank() || dim < -meta.rank()) continue;
+      if (meta.rank() == 0 || dim >= meta.rank() || dim < -meta.rank())
+        continue;
       const int at = wrap_dim(dim, meta.rank());
       if (meta.size(at) == b.space.size(factors)) out.dims[index(at)] = factors;
     }

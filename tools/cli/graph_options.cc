@@ -28,9 +28,8 @@ std::string operator_of(std::string_view rule) {
 }
 
 bool is_named(std::string_view op, std::string_view rule) {
-  return op == rule ||
-         (op.starts_with(rule) && op.size() > rule.size() &&
-          op[rule.size()] == '.');
+  return op == rule || (op.starts_with(rule) && op.size() > rule.size() &&
+                        op[rule.size()] == '.');
 }
 
 Result<std::map<std::string, std::int64_t>> bounds_of(
@@ -38,9 +37,10 @@ Result<std::map<std::string, std::int64_t>> bounds_of(
   std::map<std::string, std::int64_t> bounds;
   for (const std::string& text : arguments.all("--bound")) {
     const std::size_t equals = text.find('=');
-    const auto value = equals == std::string::npos
-                           ? std::nullopt
-                           : parse_int(std::string_view(text).substr(equals + 1));
+    const auto value =
+        equals == std::string::npos
+            ? std::nullopt
+            : parse_int(std::string_view(text).substr(equals + 1));
     if (!value || *value < 0 || equals == 0) {
       return fail(Error{ErrorCode::kInvalidArgument,
                         "a bound is written NAME=N, N a size",
@@ -134,17 +134,16 @@ std::string rule_hint(const Graph& graph, std::string_view op) {
     if (node.op_name() != op) continue;
     for (const TensorMeta& output : node.op.outputs) {
       for (const TensorMeta& input : node.op.inputs) {
-        elementwise = elementwise && (input.shape() == output.shape() ||
-                                      input.rank() == 0);
+        elementwise = elementwise &&
+                      (input.shape() == output.shape() || input.rank() == 0);
       }
     }
     elementwise = elementwise && !node.op.inputs.empty();
   }
   return fmt::format("--rule '{}={}' says that {}", base,
                      elementwise ? "pointwise()" : "batch(0)",
-                     elementwise
-                         ? "it treats every element alike"
-                         : "dim 0 of its tensors may be cut");
+                     elementwise ? "it treats every element alike"
+                                 : "dim 0 of its tensors may be cut");
 }
 
 }  // namespace shardprop::cli

@@ -1,7 +1,7 @@
 // Fourier transforms: the dims transformed stay whole, the others are cut.
 
-#include "ops/definitions/families.h"
 #include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
 
 #include <algorithm>
 #include <optional>
@@ -83,8 +83,9 @@ BoundForm bind_transform(const OpCall& call, Into into) {
 }
 
 OpDefinition transform(std::string name, Into into) {
-  return custom(std::move(name),
-                [into](const OpCall& call) { return bind_transform(call, into); })
+  return custom(
+             std::move(name),
+             [into](const OpCall& call) { return bind_transform(call, into); })
       .typed([into](const OpCall& call, std::size_t) {
         const DType dtype = complex_of(call.first().dtype());
         return into == Into::kReal ? real_dtype(dtype) : dtype;

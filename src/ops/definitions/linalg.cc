@@ -20,27 +20,27 @@ Dims column_major(const OpCall& call, const Dims& shape, DType dtype) {
 }
 
 DType complex_of(DType dtype) {
-  return dtype == DType::kF64 ? DType::kC128
+  return dtype == DType::kF64   ? DType::kC128
          : dtype == DType::kF32 ? DType::kC64
                                 : dtype;
 }
 
 // The dtype of each result: `s`elf, `r`eal part, `c`omplex, `i`32.
 OpDefinition::TypeOf types(std::string_view letters) {
-  return [letters = std::string(letters)](const OpCall& call,
-                                          std::size_t result) {
-    const DType own = call.first().dtype();
-    switch (letters[std::min(result, letters.size() - 1)]) {
-      case 'r':
-        return real_dtype(own);
-      case 'c':
-        return complex_of(own);
-      case 'i':
-        return DType::kI32;
-      default:
-        return own;
-    }
-  };
+  return
+      [letters = std::string(letters)](const OpCall& call, std::size_t result) {
+        const DType own = call.first().dtype();
+        switch (letters[std::min(result, letters.size() - 1)]) {
+          case 'r':
+            return real_dtype(own);
+          case 'c':
+            return complex_of(own);
+          case 'i':
+            return DType::kI32;
+          default:
+            return own;
+        }
+      };
 }
 
 std::int64_t from_end(const OpCall& call, int back) {
@@ -49,8 +49,8 @@ std::int64_t from_end(const OpCall& call, int back) {
   return self.size(self.rank() - back);
 }
 
-// k: the smaller side of a matrix. u, v: columns of U and rows of Vh. l: as many
-// rows of a factor as there are pivots.
+// k: the smaller side of a matrix. u, v: columns of U and rows of Vh. l: as
+// many rows of a factor as there are pivots.
 std::int64_t side(const OpCall& call, char letter) {
   const std::int64_t rows = from_end(call, 2);
   const std::int64_t columns = from_end(call, 1);
@@ -75,7 +75,8 @@ std::string solve_notation(const OpCall& call) {
   const bool left = call.boolean_or("left", true);
   Dims batch = a.shape();
   if (!batch.empty()) batch.pop_back();
-  const bool vector = b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
+  const bool vector =
+      b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
   const std::string x = vector ? "...[n]" : left ? "...[nr]" : "...[rn]";
   return "...[nn]," + x + "->" + x + ",...[nn],...[n],...";
 }
@@ -92,9 +93,8 @@ std::int64_t qr_side(const OpCall& call, char letter) {
 }
 
 std::string svd_notation(const OpCall& call) {
-  return call.boolean_or("compute_uv", true)
-             ? "...[mn]->...[mu],...[k],...[vn]"
-             : "...[mn]->[z],...[k],[z]";
+  return call.boolean_or("compute_uv", true) ? "...[mn]->...[mu],...[k],...[vn]"
+                                             : "...[mn]->[z],...[k],[z]";
 }
 
 std::string eigh_notation(const OpCall& call) {
@@ -125,7 +125,8 @@ void define_factorisations(Family& f) {
   f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
         matrices("...[nn]->...[nn]", "s"));
   f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
-  f.add({"linalg_matrix_exp", "matrix_exp"}, rows_first("...[nn]->...[nn]", "s"));
+  f.add({"linalg_matrix_exp", "matrix_exp"},
+        rows_first("...[nn]->...[nn]", "s"));
   f.add({"linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"},
         mapped("...[mn],...,...->...[nm]"));
   f.add("_linalg_det", matrices("...[nn]->...,...[nn],...[n]", "ssi"));
@@ -152,14 +153,14 @@ void define_factorisations(Family& f) {
   f.add("geqrf", matrices("...[mn]->...[mn],...[k]", "ss"));
   f.add("linalg_lu_factor_ex", matrices("...[mn]->...[mn],...[k],...", "sii"));
   f.add("linalg_lu_factor", matrices("...[mn]->...[mn],...[k]", "si"));
-  f.add("linalg_ldl_factor_ex",
-        matrices("...[nn]->...[nn],...[n],...", "sii"));
+  f.add("linalg_ldl_factor_ex", matrices("...[nn]->...[nn],...[n],...", "sii"));
 }
 
 void define_solves(Family& f) {
   f.add({"linalg_householder_product", "orgqr"},
         matrices("...[mn],...[k]->...[mn]", "s"));
-  f.add("ormqr", mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
+  f.add("ormqr",
+        mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
   f.add("linalg_ldl_solve",
         matrices("...[nn],...[n],...[nr]->...[nr]", "s").linear_in("B"));
   f.add("linalg_lu_solve",
@@ -182,15 +183,15 @@ void define_solves(Family& f) {
                })
             .strided(column_major)
             .linear_in("B"));
-  f.add("triangular_solve",
-        matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
+  f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
   f.add("_linalg_solve_ex", mapped("solve()", solve_notation)
                                 .typed(types("ssii"))
                                 .strided(column_major));
   f.add({"linalg_solve"}, mapped("solve()", solve_notation)
                               .typed(types("s"))
                               .strided(column_major));
-  f.add("linalg_cross", mapped("cross()", cross_notation).promoted().multilinear());
+  f.add("linalg_cross",
+        mapped("cross()", cross_notation).promoted().multilinear());
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ void define_functions(Family& f) {
          "special_legendre_polynomial_p", "special_log_ndtr",
          "special_modified_bessel_i0", "special_modified_bessel_i1",
          "special_modified_bessel_k0", "special_modified_bessel_k1",
-         "special_ndtri", "special_scaled_modified_bessel_k0",
+         "special_ndtr", "special_ndtri", "special_polygamma", "special_scaled_modified_bessel_k0",
          "special_scaled_modified_bessel_k1",
          "special_shifted_chebyshev_polynomial_t",
          "special_shifted_chebyshev_polynomial_u",

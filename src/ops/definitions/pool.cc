@@ -60,14 +60,6 @@ std::int64_t adapted(const OpCall& call, std::int64_t, std::size_t dim) {
   return size;
 }
 
-std::int64_t upsampled(const OpCall& call, std::int64_t, std::size_t dim) {
-  const auto sizes = call.optional_integers("output_size");
-  require(sizes.has_value(), "the output size is given by factors");
-  const std::int64_t size = per_dim(*sizes, dim, 1);
-  require(size > 0, "a size is not positive");
-  return size;
-}
-
 // The gradient of `self`, from that of its result; both are alike in their
 // leading dims.
 BoundForm bind_backward(const OpCall& call) {
@@ -116,13 +108,12 @@ void define_pool(Family f) {
   f.add({"max_pool1d", "max_pool2d", "max_pool3d"}, resized("pool()", 1, pooled));
   f.add({"avg_pool1d", "avg_pool2d", "avg_pool3d"},
         resized("pool()", 1, pooled).linear_in("self"));
-  f.add({"max_pool2d_with_indices", "max_pool3d_with_indices"},
+  f.add({"max_pool1d_with_indices", "max_pool2d_with_indices",
+         "max_pool3d_with_indices"},
         resized("pool()", 2, pooled));
   f.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
          "adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
         resized("pool(output_size)", 1, adapted).linear_in("self"));
-  f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
-        resized("upsample(output_size)", 1, upsampled));
   f.add({"max_pool2d_with_indices_backward",
          "max_pool3d_with_indices_backward", "avg_pool2d_backward",
          "avg_pool3d_backward", "_adaptive_avg_pool2d_backward",

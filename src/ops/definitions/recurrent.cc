@@ -7,7 +7,6 @@
 namespace shardprop {
 namespace {
 
-
 std::string network_notation(const OpCall& call, bool has_cell) {
   require(call.has("batch_first"), "packed sequences have no batch dim");
   const bool batch_first = call.boolean_or("batch_first", false);

@@ -51,10 +51,16 @@ class Mapping {
       b_.input(input(*term, *meta));
     }
     const auto& declared = call_.op().function->returns();
-    std::size_t result = 0;
-    for (const MappedTerm& term : terms_in(notation.substr(arrow + 2))) {
-      if (result++ == declared.size()) break;
-      output(term);
+    const auto terms = terms_in(notation.substr(arrow + 2));
+    const std::vector<bool> wanted =
+        call_.has("output_mask") ? call_.mask("output_mask", declared.size())
+                                 : std::vector<bool>(declared.size(), true);
+    for (std::size_t i = 0; i < terms.size() && i < declared.size(); ++i) {
+      if (wanted[i]) {
+        output(terms[i]);
+      } else {
+        b_.not_produced();
+      }
     }
     return b_.bound();
   }
@@ -106,8 +112,8 @@ class Mapping {
   }
 
   DimFactors leading_dim(int from_right, std::int64_t size) {
-    auto& [known, factors] = leading_.try_emplace(from_right, 1, DimFactors{})
-                                 .first->second;
+    auto& [known, factors] =
+        leading_.try_emplace(from_right, 1, DimFactors{}).first->second;
     if (size == 1) return {};
     if (known == 1) {
       known = size;
@@ -158,27 +164,26 @@ class Mapping {
   const SizeOf& size_;
   SpaceBuilder b_;
   std::map<char, std::pair<std::int64_t, DimFactors>> letters_;
-  std::map<int, std::pair<std::int64_t, DimFactors>> leading_;  // from the right
+  std::map<int, std::pair<std::int64_t, DimFactors>>
+      leading_;  // from the right
 };
 
 }  // namespace
 
 OpDefinition mapped(std::string_view notation, SizeOf size) {
-  return custom(std::string(notation),
-                [text = std::string(notation),
-                 size = std::move(size)](const OpCall& call) {
-                  return Mapping(call, size).run(text);
-                });
+  return custom(
+      std::string(notation),
+      [text = std::string(notation), size = std::move(size)](
+          const OpCall& call) { return Mapping(call, size).run(text); });
 }
 
 OpDefinition mapped(std::string name,
                     std::function<std::string(const OpCall&)> notation,
                     SizeOf size) {
-  return custom(std::move(name),
-                [notation = std::move(notation),
-                 size = std::move(size)](const OpCall& call) {
-                  return Mapping(call, size).run(notation(call));
-                });
+  return custom(std::move(name), [notation = std::move(notation),
+                                  size = std::move(size)](const OpCall& call) {
+    return Mapping(call, size).run(notation(call));
+  });
 }
 
 }  // namespace shardprop

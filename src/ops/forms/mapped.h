@@ -6,9 +6,10 @@
 //
 // One term per declared tensor argument; a list argument has one term for all
 // of its elements. A letter is a factor, cut in all operands at once; letters
-// in square brackets are held whole, and so are `_`, a dim of any size, and `*`,
-// an operand of any rank. `...` stands for leading dims, aligned on the right
-// as in broadcasting. Nothing is summed and nothing is linear: a row says so.
+// in square brackets are held whole, and so are `_`, a dim of any size, and
+// `*`, an operand of any rank. `...` stands for leading dims, aligned on the
+// right as in broadcasting. Nothing is summed and nothing is linear: a row says
+// so.
 #pragma once
 
 #include "ops/op_call.h"
