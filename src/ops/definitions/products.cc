@@ -82,11 +82,14 @@ std::string scaled_notation(const OpCall& call) {
 
 // --- groups: rows of one factor belong to matrices of the other ---
 
+// Sorted tokens by experts; where each expert's tokens end is known to all.
+constexpr char kExperts[] = "[t]k,[g]kn,[z]->[t]n";
+
 std::string grouped_notation(const OpCall& call) {
   const int a = call.tensor("self").rank();
   const int b = call.tensor("mat2").rank();
   if (a == 3 && b == 3) return "gmk,gkn->gmn";
-  if (a == 2 && b == 3) return "[t]k,[g]kn,[g]->[t]n";
+  if (a == 2 && b == 3) return kExperts;
   if (a == 3 && b == 2) return "[g]mk,k[n],[g]->m[n]";
   require(a == 2 && b == 2, "the factors are no matrices");
   return "m[k],[k]n,[g]->[g]mn";
@@ -104,17 +107,62 @@ Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
   return strides;
 }
 
+// Ranks that hold some experts serve their tokens and leave zeros in the rows
+// of the others. Tokens before those of the first one are put to it, and
+// dropped.
+std::string experts_program(const std::string& tokens,
+                            const std::string& experts) {
+  std::string text = R"(
+e = searchsorted(offs, arange(size(TOKENS, 0)), right=True) - offset(EXPERTS, 0)
+outside = (e < 0) | (e >= local_size(EXPERTS, 0))
+ends = index_select(offs, 0, arange(local_size(EXPERTS, 0)) + offset(EXPERTS, 0))
+y = _grouped_mm(TOKENS, EXPERTS, ends)
+return masked_fill(y, unsqueeze(outside, -1), 0))";
+  const auto replace = [&](std::string_view word, const std::string& name) {
+    for (std::size_t at = text.find(word); at != std::string::npos;
+         at = text.find(word)) {
+      text.replace(at, word.size(), name);
+    }
+  };
+  replace("TOKENS", tokens);
+  replace("EXPERTS", experts);
+  return text;
+}
+
+// A token goes to one expert: the points are those of one product.
+void by_expert(const OpCall& call, IndexSpace& space) {
+  const bool plain = call.first().rank() == 2 && call.op().inputs.size() == 3 &&
+                     call.op().inputs[1].rank() == 3;
+  if (!plain) return;
+  for (const FactorId id : space.inputs[1].dims[0]) {
+    Factor& expert = space.factor(id);
+    expert.kind = FactorKind::kIndexed;
+    expert.program = ProgramUse::kWhenSharded;
+    expert.nonempty = true;
+    space.flops_per_point = 2.0 / static_cast<double>(expert.size);
+  }
+}
+
+OpDefinition grouped(OpDefinition form, const std::string& tokens,
+                     const std::string& experts) {
+  return std::move(form)
+      .refine("", by_expert)
+      .per_rank(experts_program(tokens, experts));
+}
+
 }  // namespace
 
 void define_products(Family f) {
   f.add("einsum", einsum("einsum(equation)", einsum_notation));
   f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn"));
   f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation).typed(of_output));
-  f.add("_grouped_mm", einsum("grouped_mm()", grouped_notation)
-                           .typed(of_output)
-                           .strided(grouped_strides));
+  f.add("_grouped_mm", grouped(einsum("grouped_mm()", grouped_notation)
+                                   .typed(of_output)
+                                   .strided(grouped_strides),
+                               "self", "mat2"));
   // What transformers' mixtures of experts call where there is no kernel.
-  f.add("transformers.grouped_mm_fallback", einsum("[t]k,[g]kn,[g]->[t]n"));
+  f.add("transformers.grouped_mm_fallback",
+        grouped(einsum(kExperts), "input", "weight"));
 }
 
 }  // namespace shardprop

@@ -42,6 +42,7 @@ OpDefinition upsampled(int dims) {
                    sizes && !sizes->empty()) {
                  return per_dim(*sizes, at, 1);
                }
+               require(call.has("scale_factors"), "no size is given");
                const auto* factors = std::get_if<std::vector<double>>(
                    &call.op().arg("scale_factors"));
                require(factors != nullptr && !factors->empty(),
