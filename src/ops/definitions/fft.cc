@@ -90,6 +90,8 @@ OpDefinition transform(std::string name, Into into) {
         const DType dtype = complex_of(call.first().dtype());
         return into == Into::kReal ? real_dtype(dtype) : dtype;
       })
+      // The kernels refuse a batch of none.
+      .nonempty()
       .linear_in("self");
 }
 

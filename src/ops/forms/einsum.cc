@@ -210,7 +210,7 @@ std::vector<const Term*> terms_of(const Notation& notation,
   std::size_t declared = 0;
   const auto& arguments = op.function->arguments();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].is_tensor()) continue;
+    if (arguments[i].type != ArgumentType::kTensor) continue;
     if (declared == notation.inputs.size()) break;
     const Term& term = notation.inputs[declared++];
     if (const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[i])) {

@@ -73,7 +73,8 @@ class Mapping {
     const auto& declared = op.function->arguments();
     std::size_t next = 0;
     for (std::size_t i = 0; i < declared.size(); ++i) {
-      if (!declared[i].is_tensor() || next == terms.size()) continue;
+      if (declared[i].type != ArgumentType::kTensor) continue;
+      if (next == terms.size()) break;
       const MappedTerm* term = &terms[next++];
       const auto add = [&](const TensorArg& tensor) {
         if (tensor.operand == TensorArg::kNone) return;
