@@ -22,7 +22,10 @@ import os
 import sys
 import warnings
 
-from exporting import failures, metadata, program, write
+sys.path.insert(
+    0, os.path.join(os.path.dirname(__file__), "..", "python", "shardprop", "torch")
+)
+from exporting import failures, metadata, program, write  # noqa: E402
 
 
 def find_factory(name):

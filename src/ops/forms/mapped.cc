@@ -181,10 +181,11 @@ OpDefinition mapped(std::string_view notation, SizeOf size) {
 OpDefinition mapped(std::string name,
                     std::function<std::string(const OpCall&)> notation,
                     SizeOf size) {
-  return custom(std::move(name), [notation = std::move(notation),
-                                  size = std::move(size)](const OpCall& call) {
-    return Mapping(call, size).run(notation(call));
-  });
+  return OpDefinition(std::move(name),
+                      [notation = std::move(notation),
+                       size = std::move(size)](const OpCall& call) {
+                        return Mapping(call, size).run(notation(call));
+                      });
 }
 
 }  // namespace shardprop
