@@ -172,7 +172,7 @@ class Mapping {
 }  // namespace
 
 OpDefinition mapped(std::string_view notation, SizeOf size) {
-  return custom(
+  return OpDefinition(
       std::string(notation),
       [text = std::string(notation), size = std::move(size)](
           const OpCall& call) { return Mapping(call, size).run(text); });
