@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "ops/forms/forms.h"
+#include "ops/forms/mapped.h"
 
 #include <algorithm>
 #include <charconv>
@@ -140,7 +141,9 @@ Result<OpDefinition> modified(OpDefinition rule, const Call& call) {
   if (call.name == "additive") {
     std::vector<int> signs;
     for (const std::string& argument : given) {
-      const auto sign = number(argument);
+      const auto sign = argument == "+"   ? std::optional<int>(1)
+                        : argument == "-" ? std::optional<int>(-1)
+                                          : number(argument);
       if (!sign) return wrong("a sign is 1 or -1", call.column, kModifiers);
       signs.push_back(*sign);
     }
@@ -282,7 +285,11 @@ Result<OpDefinition> parse_rule(std::string_view given) {
       return wrong("`" + std::string(notation) + "` is not factor notation", 0,
                    kForms);
     }
-    rule = einsum(notation);
+    const bool holds_dims = notation.find('[') != std::string_view::npos;
+    if (holds_dims && notation.find_first_of("(+") != std::string_view::npos) {
+      return wrong("dims in brackets belong to no product", 0, kForms);
+    }
+    rule = holds_dims ? mapped(notation) : einsum(notation);
     if (end < text.size()) {
       SP_ASSIGN(calls, parse_calls(text, end + 1));
     }

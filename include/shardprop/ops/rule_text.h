@@ -1,8 +1,9 @@
 // Rule: a row as text, for operators that only a user's graph knows.
 //
 //   parse_rule("pointwise()")                elementwise, operands broadcast
-//   parse_rule("...mk,kn->...mn")            factor notation; k is summed
-//   parse_rule("bh[s]d,bh[t]d->bh[s]d")      s and t need all of their dim
+//   parse_rule("...mk,kn->...mn")            a product; k is summed
+//   parse_rule("bh[s]d,bh[t]d->bh[s]d")      no product: b, h and d are cut, s
+//                                            and t held whole
 //   parse_rule("reduction(sum)")             over its arguments dim, keepdim
 //   parse_rule("along(dim)")                 over its argument dim
 //   parse_rule("batch(0)")                   dim 0 of all tensors, and no more
