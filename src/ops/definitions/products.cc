@@ -138,7 +138,7 @@ void by_expert(const OpCall& call, IndexSpace& space) {
     Factor& expert = space.factor(id);
     expert.kind = FactorKind::kIndexed;
     expert.program = ProgramUse::kWhenSharded;
-    expert.nonempty = true;
+    expert.least = 1;
     space.flops_per_point = 2.0 / static_cast<double>(expert.size);
   }
 }

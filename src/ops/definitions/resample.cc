@@ -67,7 +67,7 @@ BoundForm bind_upsampled_backward(const OpCall& call) {
   Operand in = SpaceBuilder::whole(grad.rank());
   in.dims[0] = b.dim(shape[0]);
   in.dims[1] = b.dim(shape[1]);
-  for (Factor& factor : b.space.factors) factor.nonempty = true;
+  for (Factor& factor : b.space.factors) factor.least = 1;
   b.input(in);
   b.output(in, {.shape = shape,
                 .strides = image_strides(call, shape, grad.dtype())});
