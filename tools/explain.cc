@@ -1,3 +1,4 @@
+#include "cli/graph_options.h"
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
 #include "commands.h"
@@ -6,7 +7,6 @@
 #include "base/try.h"
 #include "io/input_file.h"
 
-#include <shardprop/io/load_graph.h>
 #include <shardprop/io/topology_file.h>
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
@@ -128,11 +128,15 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
   return plan;
 }
 
-void warn_of_unsupported(const Plan& plan, Console& console) {
+void warn_of_unsupported(const Plan& plan, const Graph& graph,
+                         Console& console) {
   for (const UnsupportedOp& op : plan.unsupported) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them): {}\n", printable(op.op),
         op.count, printable(op.reason));
+    if (const std::string hint = rule_hint(graph, op.op); !hint.empty()) {
+      console.messages << "   = help: " << printable(hint) << '\n';
+    }
   }
 }
 
@@ -157,12 +161,9 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
     SP_ASSIGN(topology, load_topology(arguments.get("--topology")));
     SP_CHECK(plan_options(arguments, topology));
   }
-  const auto library = OpLibrary::standard();
-  LoadOptions load;
-  load.max_input_bytes = *max_input;
-  load.program = arguments.get("--program");
+  SP_ASSIGN(const auto library, library_of(arguments));
   SP_ASSIGN(const Graph graph,
-            load_graph(arguments.get("GRAPH"), *library, load));
+            graph_of(arguments, arguments.get("GRAPH"), *library, console));
   JudgedPlan judged;
   if (arguments.has("--plan")) {
     SP_ASSIGN(judged, saved_plan(arguments, graph, *library, *max_input));
@@ -172,7 +173,7 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   }
   const Plan& plan = judged.plan;
   warn_of_differences(judged, console);
-  warn_of_unsupported(plan, console);
+  warn_of_unsupported(plan, graph, console);
   tell_of_pins(plan, console);
   console.data << (arguments.get("--format") == "json"
                        ? plan_to_json(plan)
@@ -188,9 +189,6 @@ Command explain_command() {
   options.push_back({.name = "--plan",
                      .value = "FILE",
                      .help = "explain this saved plan instead of making one"});
-  options.push_back({.name = "--program",
-                     .value = "NAME",
-                     .help = "which one of a .pt2 that holds several"});
   options.push_back({.name = "--detail",
                      .help = "every module and every redistribution, with its "
                              "reason; else about a screen"});

@@ -20,11 +20,12 @@ import importlib
 import operator
 import os
 import sys
+import warnings
 
 sys.path.insert(
     0, os.path.join(os.path.dirname(__file__), "..", "python", "shardprop", "torch")
 )
-from exporting import metadata, program, write  # noqa: E402
+from exporting import failures, metadata, program, write  # noqa: E402
 
 
 def find_factory(name):
@@ -78,6 +79,9 @@ def parse_arguments(arguments):
     )
     parser.add_argument("--loss-index", type=int, default=0)
     parser.add_argument(
+        "--traceback", action="store_true", help="of what torch could not export"
+    )
+    parser.add_argument(
         "--list", action=_List, nargs=0, help="prints the named models"
     )
     options = parser.parse_args(arguments)
@@ -89,15 +93,23 @@ def parse_arguments(arguments):
 
 def main(arguments=None):
     options = parse_arguments(arguments)
-    exported = program.export_program(
-        find_factory(options.model),
-        training=options.mode == "train",
-        device=options.device,
-        composite=options.ir == "composite",
-        loss_index=options.loss_index,
-    )
-    metadata.trim(exported)
-    write.write(exported, options.output, options.device)
+    # Of torch's own pickling, on every run.
+    warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+    factory = find_factory(options.model)
+    try:
+        exported = program.export_program(
+            factory,
+            training=options.mode == "train",
+            device=options.device,
+            composite=options.ir == "composite",
+            loss_index=options.loss_index,
+        )
+        metadata.trim(exported)
+        write.write(exported, options.output, options.device)
+    except Exception as error:  # noqa: BLE001  (whatever torch raises)
+        if options.traceback:
+            raise
+        raise SystemExit(failures.explain(error)) from None
     ops = sum(
         n.op == "call_function" and n.target is not operator.getitem
         for n in exported.graph.nodes

@@ -1,9 +1,9 @@
+#include "cli/graph_options.h"
 #include "commands.h"
 
 #include "base/printable.h"
 #include "base/try.h"
 
-#include <shardprop/io/load_graph.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_proofs.h>
 
@@ -93,13 +93,9 @@ std::map<std::string, Usage> usage_of(const Graph& graph,
 }
 
 Result<int> print_supported(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
-  const auto library = OpLibrary::standard();
-  LoadOptions load;
-  load.max_input_bytes = *max_input;
-  load.program = arguments.get("--program");
-  SP_ASSIGN(const Graph graph,
-            load_graph(arguments.get("--supported"), *library, load));
+  SP_ASSIGN(const auto library, library_of(arguments));
+  SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("--supported"),
+                                        *library, console));
   const auto used = usage_of(graph, *library);
   const bool all = std::all_of(used.begin(), used.end(), [](const auto& entry) {
     return entry.second.why_not.empty();
@@ -137,24 +133,19 @@ Result<int> run_ops(const Arguments& arguments, Console& console) {
 }  // namespace
 
 Command ops_command() {
-  return {
-      .name = "ops",
-      .summary = "the operators with a sharding rule",
-      .example = "shardprop ops --supported model.pt2",
-      .options = {{.name = "--supported",
-                   .value = "GRAPH",
-                   .help = "what this graph uses, how often, and whether "
-                           "it has strategies; exit 4 if anything has none"},
-                  {.name = "--program",
-                   .value = "NAME",
-                   .help = "which one of a .pt2 that holds several"},
-                  {.name = "--max-input",
-                   .value = "BYTES",
-                   .help = "most to read, after decompression",
-                   .fallback = "2GiB"},
-                  format_option(),
-                  output_option()},
-      .run = run_ops};
+  std::vector<Option> options = {
+      {.name = "--supported",
+       .value = "GRAPH",
+       .help = "what this graph uses, how often, and whether it has "
+               "strategies; exit 4 if anything has none"}};
+  for (Option& option : graph_options()) options.push_back(std::move(option));
+  options.push_back(format_option());
+  options.push_back(output_option());
+  return {.name = "ops",
+          .summary = "the operators with a sharding rule",
+          .example = "shardprop ops --supported model.pt2",
+          .options = std::move(options),
+          .run = run_ops};
 }
 
 }  // namespace shardprop::cli

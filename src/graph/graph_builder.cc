@@ -1,6 +1,7 @@
 #include <shardprop/graph/graph_builder.h>
 
 #include "base/try.h"
+#include "graph/list_split.h"
 #include "graph/mutation.h"
 #include "graph/node_list.h"
 
@@ -43,14 +44,23 @@ Result<ValueId> GraphBuilder::add_input(NewInput input) {
 }
 
 Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
-  if (node.op.function->has_tag("inplace_view")) {
-    return fail(ErrorCode::kNotFunctional,
-                "`" + node.op.name() + "` of node `" + node.name +
-                    "` changes the shape of a tensor in place",
-                "call the operator without the underscore in the model");
+  if (const auto parts = split_lists(node, impl_->library); !parts.empty()) {
+    std::vector<ValueId> outputs(node.op.outputs.size());
+    for (const ListPart& part : parts) {
+      SP_ASSIGN(const std::vector<ValueId> made, add_node(part.node));
+      for (std::size_t i = 0; i < part.outputs.size(); ++i) {
+        outputs[part.outputs[i]] = made[i];
+      }
+    }
+    return outputs;
   }
-  if (auto fits = impl_->library.check_outputs(node.op); !fits) {
-    return fail(std::move(fits).error().at("node " + node.name));
+  if (!node.as_written) {
+    if (auto fits = impl_->library.check_outputs(node.op); !fits) {
+      return fail(std::move(fits).error().at("node " + node.name));
+    }
+  }
+  if (node.op.function->has_tag("inplace_view")) {
+    SP_CHECK(impl_->mutations.make_view(node));
   }
   if (node.op.function->is_mutating()) {
     return impl_->mutations.append_mutating(node);

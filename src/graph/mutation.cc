@@ -82,9 +82,6 @@ Result<void> infer(const OpLibrary& library, OpSchema& functional,
                    const OpSchema& mutating, const OverloadForm& form) {
   auto results = library.infer_results(functional);
   if (!results) {
-    if (results.error().code != ErrorCode::kNoShapeInference) {
-      return fail(std::move(results).error());
-    }
     auto recorded = recorded_results(mutating, form);
     if (!recorded) return fail(std::move(results).error());
     results = *std::move(recorded);
@@ -244,6 +241,25 @@ Result<void> Mutations::write(ValueId handle, ValueId value) {
     SP_ASSIGN(value, carry_back(chain[i], before[i + 1], value));
     cell(chain[i]).base_seen = value;
   }
+  return {};
+}
+
+Result<void> Mutations::make_view(NewNode& node) const {
+  const auto form = library_.form(*node.op.function);
+  if (!form) {
+    return not_functional("`" + node.op.name() + "` of node `" + node.name +
+                              "` changes the shape of a tensor in place",
+                          "call the operator without the underscore in the "
+                          "model");
+  }
+  std::vector<std::size_t> kept;
+  SP_ASSIGN(OpSchema view, rebind(node.op, form->functional, kept));
+  view.outputs = std::move(node.op.outputs);
+  view.output_slots = std::move(node.op.output_slots);
+  std::vector<ValueId> inputs;
+  for (const std::size_t operand : kept) inputs.push_back(node.inputs[operand]);
+  node.inputs = std::move(inputs);
+  node.op = std::move(view);
   return {};
 }
 

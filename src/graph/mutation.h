@@ -27,6 +27,9 @@ class Mutations {
   // Appends the functional form of `node`, whose inputs are handles. Returns a
   // handle per output: for a written argument, the handle that was written.
   Result<std::vector<ValueId>> append_mutating(const NewNode& node);
+  // Turns an operator that changes the shape of its tensor in place (detach_,
+  // unsqueeze_) into the view that it is, of which its result is the name.
+  Result<void> make_view(NewNode& node) const;
   // Remembers that `view` was made from the value `seen` of the handle `base`.
   void note_view(ValueId view, ValueId base, ValueId seen);
 

@@ -14,12 +14,14 @@ namespace shardprop {
 namespace {
 
 Result<Graph> import(std::string_view json, const pt2::StoredTensors& stored,
-                     std::string name, const OpLibrary& library) {
+                     std::string name, const OpLibrary& library,
+                     const LoadOptions& options) {
   if (json.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return fail(ErrorCode::kNoProgram, "the file is empty");
   }
   SP_ASSIGN(pt2::Program program, pt2::parse_program(json));
-  return pt2::to_graph(std::move(program), stored, std::move(name), library);
+  return pt2::to_graph(std::move(program), stored, std::move(name), library,
+                       options.bounds);
 }
 
 // "llama3_8b_train" of "graphs/llama3_8b_train.json.gz".
@@ -46,7 +48,7 @@ Result<Graph> load(InputFile file, const std::string& path,
       SP_ASSIGN(const pt2::ArchivedProgram archived,
                 pt2::read_archive_file(path, options.program,
                                        options.max_input_bytes));
-      return import(archived.json, archived.stored, name, library);
+      return import(archived.json, archived.stored, name, library, options);
     }
     SP_ASSIGN(file, InputFile::open(path));
   }
@@ -64,17 +66,18 @@ Result<Graph> read_graph(std::string_view bytes, std::string name,
     SP_ASSIGN(
         const pt2::ArchivedProgram archived,
         pt2::read_archive(bytes, options.program, options.max_input_bytes));
-    return import(archived.json, archived.stored, std::move(name), library);
+    return import(archived.json, archived.stored, std::move(name), library,
+                  options);
   }
   if (is_gzip(bytes)) {
     SP_ASSIGN(const std::string json,
               inflate_gzip(bytes, options.max_input_bytes));
-    return import(json, {}, std::move(name), library);
+    return import(json, {}, std::move(name), library, options);
   }
   if (static_cast<std::int64_t>(bytes.size()) > options.max_input_bytes) {
     return fail(too_large(options.max_input_bytes));
   }
-  return import(bytes, {}, std::move(name), library);
+  return import(bytes, {}, std::move(name), library, options);
 }
 
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,

@@ -115,8 +115,21 @@ tl::unexpected<Error> no_program(const std::vector<std::string>& names) {
               {},
               {},
               "write it with torch.export.save(program, path)"};
-  if (compiled)
+  if (compiled) {
     error.notes.emplace_back("it is a compiled AOTInductor package");
+  }
+  // torch.export.save writes the weights first, and leaves them behind where
+  // it cannot write the program (flat_apply, flex_attention).
+  const bool half_saved =
+      std::any_of(names.begin(), names.end(), [](const std::string& name) {
+        return name.find("data/weights/") != std::string::npos;
+      });
+  if (half_saved) {
+    error.notes.emplace_back(
+        "it holds weights: torch.export.save failed after them");
+    error.help =
+        "save program.run_decompositions(), or use tools/export_model.py";
+  }
   constexpr std::size_t kMostShown = 5;
   for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
     error.notes.push_back("it holds " + names[i].substr(0, 80));

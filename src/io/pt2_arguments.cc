@@ -37,8 +37,13 @@ std::string_view layout_name(std::int64_t number) {
 
 class Reader {
  public:
-  Reader(const Values& values, const Scope& scope, const GraphBuilder& builder)
-      : values_(values), scope_(scope), builder_(builder) {}
+  // `carries_anything`: the operator is not interpreted, whatever it takes.
+  Reader(const Values& values, const Scope& scope, const GraphBuilder& builder,
+         bool carries_anything)
+      : values_(values),
+        scope_(scope),
+        builder_(builder),
+        carries_anything_(carries_anything) {}
 
   // Symbolic elements are noted under `argument`.
   Result<shardprop::Argument> read(const Argument& value,
@@ -116,13 +121,9 @@ class Reader {
     }
     return list;
   }
+  // A float that depends on data has no influence on shapes.
   Out convert(const SymFloat& value) {
-    if (value.name.data() != nullptr) {
-      return fail(ErrorCode::kNoSizeHint,
-                  "the float `" + std::string(value.name.substr(0, 80)) +
-                      "` depends on data");
-    }
-    return value.value;
+    return value.name.data() != nullptr ? 1.0 : value.value;
   }
   Out convert(const std::complex<double>& value) { return value; }
   Out convert(const ScalarType& type) {
@@ -144,21 +145,29 @@ class Reader {
     if (device.index) name += ':' + std::to_string(*device.index);
     return NamedArg{std::move(name)};
   }
-  Out convert(const Foreign& foreign) {
-    if (foreign.kind == "as_graph") {
+  Out convert(const Subgraph& graph) {
+    if (!carries_anything_) {
       return fail(ErrorCode::kHigherOrderOp,
-                  "an operator takes a graph as its argument",
-                  "export without control flow: torch.cond, scan and "
-                  "while_loop are not supported");
+                  "an operator that is not a higher-order one takes a graph as "
+                  "its argument");
     }
-    return fail(ErrorCode::kUnknownVariant, "arguments of kind " +
-                                                std::string(foreign.kind) +
-                                                " are not supported");
+    return NamedArg{std::string(graph.name)};
+  }
+  Out convert(const Foreign& foreign) {
+    if (!carries_anything_) {
+      return fail(ErrorCode::kUnknownVariant, "arguments of kind " +
+                                                  std::string(foreign.kind) +
+                                                  " are not supported");
+    }
+    if (!foreign.tensors.empty()) return convert(foreign.tensors);
+    return NamedArg{std::string(foreign.name.empty() ? foreign.kind
+                                                     : foreign.name)};
   }
 
   const Values& values_;
   const Scope& scope_;
   const GraphBuilder& builder_;
+  bool carries_anything_;
   std::size_t argument_ = 0;
 };
 
@@ -187,7 +196,7 @@ Result<ReadArguments> read_arguments(
     const Node& node, std::shared_ptr<const FunctionSchema> function,
     const Values& values, const Scope& scope, const GraphBuilder& builder) {
   // In declared order, so that operands are numbered as OpSchema numbers them.
-  Reader reader(values, scope, builder);
+  Reader reader(values, scope, builder, function->has_tag("undeclared"));
   std::vector<GivenArgument> given;
   given.reserve(node.inputs.size());
   std::size_t positional = 0;

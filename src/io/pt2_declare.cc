@@ -42,12 +42,30 @@ std::string_view declared_type(const Argument& value) {
       return "Scalar";
     }
     std::string_view operator()(const None&) { return "Any?"; }
-    std::string_view operator()(const Foreign&) { return "Any"; }
+    std::string_view operator()(const Subgraph&) { return "Any"; }
+    std::string_view operator()(const Foreign& foreign) {
+      return foreign.tensors.empty() ? "Any" : "Tensor?[]";
+    }
   };
   return std::visit(Names{}, value);
 }
 
 }  // namespace
+
+bool is_higher_order(std::string_view target) {
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (target.starts_with(kPrefix)) target.remove_prefix(kPrefix.size());
+  return target.starts_with("higher_order.");
+}
+
+std::optional<std::string_view> written_argument(const Node& node) {
+  for (const NamedArgument& input : node.inputs) {
+    if (const auto* tensor = std::get_if<TensorName>(&input.value)) {
+      return tensor->name;
+    }
+  }
+  return std::nullopt;
+}
 
 Result<std::string> declaration_of(const Node& node,
                                    const OpLibrary& library) {
@@ -56,8 +74,11 @@ Result<std::string> declaration_of(const Node& node,
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   const bool of_torch = name.starts_with("aten.") || name.starts_with("prims.");
   const std::size_t dot = name.find('.');
-  const std::size_t second =
-      dot == std::string_view::npos ? dot : name.find('.', dot + 1);
+  // Higher-order operators have no overloads.
+  const std::size_t second = dot == std::string_view::npos ? dot
+                             : is_higher_order(name)
+                                 ? dot
+                                 : name.find('.', dot + 1);
   constexpr std::size_t kLongest = 200;
   if (of_torch || second == std::string_view::npos || name.size() > kLongest) {
     return fail(ErrorCode::kUnknownOperator,
@@ -82,6 +103,7 @@ Result<std::string> declaration_of(const Node& node,
     if (i > 0) text += ", ";
     text += declared_type(node.outputs[i]);
   }
+  if (node.outputs.empty() && written_argument(node)) text += "Tensor";
   return text + ')';
 }
 

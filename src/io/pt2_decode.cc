@@ -120,35 +120,39 @@ Tensor read_tensor(JsonReader& json, std::string_view name) {
   return tensor;
 }
 
-void read_scalars(JsonReader& json, Program& program) {
+void read_scalars(JsonReader& json, GraphBody& graph) {
   if (json.null()) return;
   json.members([&](std::string_view name) {
-    program.scalars.push_back({name, read_sym_value(json)});
+    graph.scalars.push_back({name, read_sym_value(json)});
   });
 }
 
-void read_graph(JsonReader& json, Program& program) {
+}  // namespace
+
+void read_graph(JsonReader& json, GraphBody& graph) {
   bool has_nodes = false;
   json.object([&](std::string_view key) {
     if (key == "inputs") {
-      json.array([&] { program.inputs.push_back(read_argument(json)); });
+      json.array([&] { graph.inputs.push_back(read_argument(json)); });
     } else if (key == "outputs") {
-      json.array([&] { program.outputs.push_back(read_argument(json)); });
+      json.array([&] { graph.outputs.push_back(read_argument(json)); });
     } else if (key == "nodes") {
       has_nodes = true;
-      json.array([&] { program.nodes.push_back(read_node(json)); });
+      json.array([&] { graph.nodes.push_back(read_node(json)); });
     } else if (key == "tensor_values") {
       json.members([&](std::string_view name) {
-        program.tensors.push_back(read_tensor(json, name));
+        graph.tensors.push_back(read_tensor(json, name));
       });
     } else if (key == "sym_int_values" || key == "sym_bool_values") {
-      read_scalars(json, program);
+      read_scalars(json, graph);
     } else {
       json.skip();
     }
   });
   if (json.ok() && !has_nodes) missing(json, "nodes");
 }
+
+namespace {
 
 struct InputVariant {
   std::string_view tag;

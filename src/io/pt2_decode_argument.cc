@@ -124,7 +124,51 @@ struct Variant {
 
 Argument foreign(JsonReader& json, std::string_view kind) {
   json.skip();
-  return Foreign{kind};
+  return Foreign{kind, {}, {}};
+}
+
+// {"name": "true_graph_0", "graph": {...}}
+Argument read_subgraph(JsonReader& json) {
+  Subgraph out;
+  auto body = std::make_shared<GraphBody>();
+  json.object([&](std::string_view key) {
+    if (key == "name") {
+      out.name = json.string();
+    } else if (key == "graph") {
+      read_graph(json, *body);
+    } else {
+      json.skip();
+    }
+  });
+  out.body = std::move(body);
+  return out;
+}
+
+Argument read_operator(JsonReader& json) {
+  return Foreign{"as_operator", json.string(), {}};
+}
+
+Argument read_nested_tensors(JsonReader& json) {
+  Foreign out{"as_nested_tensors", {}, {}};
+  json.array([&] {
+    json.array([&] { out.tensors.push_back(read_name(json)); });
+  });
+  return out;
+}
+
+// A dict; its tensors are what a graph has a use for.
+Argument read_dict(JsonReader& json) {
+  Foreign out{"as_string_to_argument", {}, {}};
+  json.members([&](std::string_view) {
+    const Argument value = read_argument(json);
+    if (const auto* tensor = std::get_if<TensorName>(&value)) {
+      out.tensors.push_back(tensor->name);
+    }
+    if (const auto* list = std::get_if<TensorNames>(&value)) {
+      out.tensors.insert(out.tensors.end(), list->begin(), list->end());
+    }
+  });
+  return out;
 }
 
 constexpr Variant kVariants[] = {
@@ -185,22 +229,16 @@ constexpr Variant kVariants[] = {
     {"as_layout",
      [](JsonReader& j) -> Argument { return Layout{j.integer()}; }},
     {"as_device", [](JsonReader& j) -> Argument { return read_device(j); }},
-    {"as_graph",
-     [](JsonReader& j) -> Argument { return foreign(j, "as_graph"); }},
+    {"as_graph", read_subgraph},
     {"as_custom_obj",
      [](JsonReader& j) -> Argument { return foreign(j, "as_custom_obj"); }},
-    {"as_operator",
-     [](JsonReader& j) -> Argument { return foreign(j, "as_operator"); }},
+    {"as_operator", read_operator},
     {"as_sym_floats",
      [](JsonReader& j) -> Argument { return foreign(j, "as_sym_floats"); }},
-    {"as_nested_tensors",
-     [](JsonReader& j) -> Argument { return foreign(j, "as_nested_tensors"); }},
+    {"as_nested_tensors", read_nested_tensors},
     {"as_int_lists",
      [](JsonReader& j) -> Argument { return foreign(j, "as_int_lists"); }},
-    {"as_string_to_argument",
-     [](JsonReader& j) -> Argument {
-       return foreign(j, "as_string_to_argument");
-     }},
+    {"as_string_to_argument", read_dict},
 };
 
 }  // namespace

@@ -27,5 +27,7 @@ void unknown_variant(JsonReader& json, std::string_view tag);
 std::string_view read_name(JsonReader& json);
 SymValue read_sym_value(JsonReader& json);
 Argument read_argument(JsonReader& json);
+// The graph of a program or of a subgraph (pt2_decode.cc).
+void read_graph(JsonReader& json, GraphBody& graph);
 
 }  // namespace shardprop::pt2

@@ -5,6 +5,7 @@
 #include <shardprop/ops/op_library.h>
 
 #include "io/pt2_program.h"
+#include "io/pt2_values.h"
 
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 // kSignatureMismatch, kHigherOrderOp, kNoSizeHint, kResultMismatch,
 // kUnknownOperator, kUnknownVariant.
 Result<Graph> to_graph(Program program, const StoredTensors& stored,
-                       std::string name, const OpLibrary& library);
+                       std::string name, const OpLibrary& library,
+                       const SizeBounds& bounds = {});
 
 }  // namespace shardprop::pt2

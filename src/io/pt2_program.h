@@ -12,6 +12,7 @@
 #include <complex>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -66,10 +67,18 @@ struct Device {
   std::string_view type;
   std::optional<std::int64_t> index;
 };
-// Subgraphs of higher-order operators, script objects, operators as values:
-// their kind ("as_graph"), which is all that an error needs.
+struct GraphBody;
+// The graph that a higher-order operator takes as an argument.
+struct Subgraph {
+  std::string_view name;
+  std::shared_ptr<const GraphBody> body;
+};
+// Script objects, operators as values, dicts: what no declared operator takes.
+// Their kind ("as_operator"), what names them, and the tensors in them.
 struct Foreign {
   std::string_view kind;
+  std::string_view name;
+  TensorNames tensors;
 };
 
 using Argument =
@@ -77,7 +86,7 @@ using Argument =
                  std::vector<std::int64_t>, double, std::vector<double>, Text,
                  TextList, bool, std::vector<bool>, SymName,
                  std::vector<SymName>, SymFloat, std::complex<double>,
-                 ScalarType, MemoryFormat, Layout, Device, Foreign>;
+                 ScalarType, MemoryFormat, Layout, Device, Subgraph, Foreign>;
 
 struct NamedArgument {
   std::string_view name;  // empty: by position
@@ -149,15 +158,19 @@ struct Version {
   std::int64_t minor = 0;
 };
 
-struct Program {
-  Version schema;
-  std::string_view torch_version;
+// The graph of a program, or of a region of it; names are its own.
+struct GraphBody {
   // A deque's blocks: a vector would hold half of it twice while it grows.
   std::deque<Node> nodes;
   std::deque<Tensor> tensors;
   std::vector<NamedSym> scalars;
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
+};
+
+struct Program : GraphBody {
+  Version schema;
+  std::string_view torch_version;
   std::vector<InputSpec> input_specs;
   std::vector<OutputSpec> output_specs;
   std::vector<Range> ranges;

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop::pt2 {
@@ -101,10 +102,9 @@ Result<void> Values::learn_symbols(const SymValue& value) {
   return {};
 }
 
-Result<Values> Values::create(const Program& program) {
-  Values values;
-  for (const Tensor& tensor : program.tensors) {
-    if (!values.tensors_.emplace(tensor.name, &tensor).second) {
+Result<void> Values::add_names(const GraphBody& body) {
+  for (const Tensor& tensor : body.tensors) {
+    if (!tensors_.emplace(tensor.name, &tensor).second) {
       return fail(Error{ErrorCode::kRepeatedKey,
                         "two tensors are named " + quote(tensor.name),
                         tensor_path(tensor.name),
@@ -113,36 +113,88 @@ Result<Values> Values::create(const Program& program) {
     }
     for (const auto* sizes : {&tensor.sizes, &tensor.strides}) {
       for (const SymValue& size : *sizes) {
-        if (auto learned = values.learn_symbols(size); !learned) {
+        if (auto learned = learn_symbols(size); !learned) {
           return fail(std::move(learned).error().at(tensor_path(tensor.name)));
         }
       }
     }
   }
-  for (const NamedSym& scalar : program.scalars) {
+  for (const NamedSym& scalar : body.scalars) {
     const std::string place =
         "$.graph_module.graph.sym_int_values." + std::string(scalar.name);
-    if (!values.scalars_.emplace(scalar.name, &scalar).second) {
+    if (!scalars_.emplace(scalar.name, &scalar).second) {
       return fail(Error{ErrorCode::kRepeatedKey,
                         "two scalars are named " + quote(scalar.name),
                         place,
                         {},
                         {}});
     }
-    if (auto learned = values.learn_symbols(scalar.value); !learned) {
+    if (auto learned = learn_symbols(scalar.value); !learned) {
       return fail(std::move(learned).error().at(place));
     }
   }
+  return {};
+}
+
+void Values::add_ranges(const Program& program) {
   for (const Range& range : program.ranges) {
     // srepr'd names in some releases, plain ones in others.
     auto expression = SymExpr::parse(range.symbol);
     const std::string name =
         expression ? to_string(*expression) : std::string(range.symbol);
-    Symbol& symbol = values.symbols_.try_emplace(name).first->second;
+    Symbol& symbol = symbols_.try_emplace(name).first->second;
     symbol.name = name;
     symbol.min = range.min;
     symbol.max = range.max;
   }
+}
+
+Result<void> Values::bound_sizes(const SizeBounds& bounds) {
+  for (const auto& [name, value] : bounds) {
+    const auto found = symbols_.find(name);
+    if (found != symbols_.end() && !found->second.hint) continue;
+    std::string known;
+    for (const auto& [other, symbol] : symbols_) {
+      if (!symbol.hint) known += (known.empty() ? "" : ", ") + other;
+    }
+    return fail(ErrorCode::kNoSizeHint,
+                quote(name) + (found == symbols_.end()
+                                   ? " is not a size of this program"
+                                   : " is known, it does not depend on data"),
+                known.empty() ? "leave the bound out" : "there is " + known);
+  }
+  // Beyond that no tensor goes; torch writes such a range where it knows none.
+  constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
+  for (const auto& [name, symbol] : symbols_) {
+    if (symbol.hint) continue;
+    const auto given = bounds.find(name);
+    const std::int64_t least = symbol.min.value_or(0);
+    const std::int64_t most = symbol.max.value_or(kMostBounded);
+    const std::int64_t value =
+        given != bounds.end()      ? given->second
+        : most < kMostBounded      ? most
+        : least < kMostBounded     ? std::max(least, kDefaultBound)
+                                   : kDefaultBound;
+    hints_.emplace(name, value);
+    bounded_.emplace(name, value);
+  }
+  return {};
+}
+
+Result<Values> Values::create(const Program& program,
+                              const SizeBounds& bounds) {
+  Values values;
+  SP_CHECK(values.add_names(program));
+  values.add_ranges(program);
+  SP_CHECK(values.bound_sizes(bounds));
+  return values;
+}
+
+Result<Values> Values::within(const GraphBody& region, const Values& outer) {
+  Values values;
+  values.symbols_ = outer.symbols_;
+  values.hints_ = outer.hints_;
+  SP_CHECK(values.add_names(region));
   return values;
 }
 

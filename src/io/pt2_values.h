@@ -23,10 +23,20 @@ struct ResolvedTensor {
 // DType of the schema's own numbering (schema.py, ScalarType).
 std::optional<DType> dtype_of(std::int64_t number);
 
+// How large sizes that depend on data are taken to be: u0 -> 128.
+using SizeBounds = std::map<std::string, std::int64_t>;
+
 class Values {
  public:
-  // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong.
-  static Result<Values> create(const Program& program);
+  // A size that depends on data is as large as `bounds` says, else as large as
+  // it can get, else kDefaultBound.
+  // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong; kNoSizeHint where a
+  // bound names no such size, or one that is known.
+  static Result<Values> create(const Program& program,
+                               const SizeBounds& bounds);
+  // Those of a region of the program that `outer` is of; the same errors.
+  static Result<Values> within(const GraphBody& region, const Values& outer);
+  static constexpr std::int64_t kDefaultBound = 1024;
 
   // Errors: kDanglingName, kUnknownVariant (dtype), kTensorMeta, kNoSizeHint.
   Result<ResolvedTensor> tensor(std::string_view name) const;
@@ -44,8 +54,13 @@ class Values {
 
   // Free sizes by name, with the hints that the program gives them.
   const std::map<std::string, Symbol>& symbols() const { return symbols_; }
+  // Those that depend on data, and what they are taken to be.
+  const SizeBounds& bounded() const { return bounded_; }
 
  private:
+  Result<void> add_names(const GraphBody& body);
+  void add_ranges(const Program& program);
+  Result<void> bound_sizes(const SizeBounds& bounds);
   Result<Scalar> resolve(const SymValue& value) const;
   Result<SymExpr> parse(std::string_view expression) const;
   Result<void> learn_symbols(const SymValue& value);
@@ -54,6 +69,7 @@ class Values {
   std::unordered_map<std::string_view, const NamedSym*> scalars_;
   std::map<std::string, Symbol> symbols_;
   SymExpr::Bindings hints_;
+  SizeBounds bounded_;
   // Sizes repeat; every expression is parsed once.
   mutable std::unordered_map<std::string_view, SymExpr> parsed_;
   mutable std::size_t parsed_bytes_ = 0;

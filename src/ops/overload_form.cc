@@ -7,6 +7,10 @@
 namespace shardprop {
 namespace {
 
+// dropout_(self, ...) is dropout(input, ...) in place.
+constexpr std::string_view kSelf = "self";
+constexpr std::string_view kInput = "input";
+
 bool writes(const ArgumentSchema& argument) {
   return argument.alias && argument.alias->writes;
 }
@@ -70,7 +74,8 @@ bool same_arguments(const FunctionSchema& mutating,
     if (writes(argument) && argument.keyword_only) continue;
     if (next >= functional.arguments().size()) return false;
     const ArgumentSchema& other = functional.arguments()[next++];
-    if (other.name != argument.name || other.type != argument.type ||
+    const bool renamed = argument.name == kSelf && other.name == kInput;
+    if ((other.name != argument.name && !renamed) || other.type != argument.type ||
         other.is_list != argument.is_list || writes(other)) {
       return false;
     }
@@ -152,8 +157,10 @@ Result<OpSchema> rebind(const OpSchema& op,
     kept.push_back(operand);
   };
   for (const ArgumentSchema& declared : function->arguments()) {
-    if (!op.has_arg(declared.name)) continue;
-    Argument value = op.arg(declared.name);
+    std::string_view name = declared.name;
+    if (!op.has_arg(name) && name == kInput) name = kSelf;
+    if (!op.has_arg(name)) continue;
+    Argument value = op.arg(name);
     if (auto* tensor = std::get_if<TensorArg>(&value)) keep(*tensor);
     if (auto* list = std::get_if<std::vector<TensorArg>>(&value)) {
       for (TensorArg& tensor : *list) keep(tensor);

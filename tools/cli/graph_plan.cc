@@ -1,11 +1,11 @@
 #include "cli/graph_plan.h"
 
 #include "base/try.h"
+#include "cli/graph_options.h"
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
 #include "io/input_file.h"
 
-#include <shardprop/io/load_graph.h>
 #include <shardprop/io/topology_file.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_json.h>
@@ -69,13 +69,10 @@ std::vector<Option> graph_plan_options() {
   options.push_back({.name = "--plan",
                      .value = "FILE",
                      .help = "take this saved plan instead of making one"});
-  options.push_back({.name = "--program",
-                     .value = "NAME",
-                     .help = "which one of a .pt2 that holds several"});
   return options;
 }
 
-Result<GraphPlan> graph_plan(const Arguments& arguments) {
+Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console) {
   // What needs no graph is checked before one is read.
   Topology topology;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
@@ -84,11 +81,9 @@ Result<GraphPlan> graph_plan(const Arguments& arguments) {
     SP_ASSIGN(topology, load_topology(arguments.get("--topology")));
     SP_CHECK(plan_options(arguments, topology));
   }
-  auto library = OpLibrary::standard();
-  LoadOptions load;
-  load.max_input_bytes = *max_input;
-  load.program = arguments.get("--program");
-  SP_ASSIGN(Graph graph, load_graph(arguments.get("GRAPH"), *library, load));
+  SP_ASSIGN(auto library, library_of(arguments));
+  SP_ASSIGN(Graph graph,
+            graph_of(arguments, arguments.get("GRAPH"), *library, console));
   SP_ASSIGN(Plan plan, arguments.has("--plan")
                            ? saved_plan(arguments, graph, *max_input)
                            : new_plan(arguments, graph, topology, *library));

@@ -19,11 +19,11 @@ struct GraphPlan {
   Plan plan;
 };
 
-// planning_options(), --plan and --program.
+// planning_options() and --plan.
 std::vector<Option> graph_plan_options();
 
 // Errors: those of the options, of load_graph() and make_plan(); kPlanFile;
 // kPlanOtherGraph, where the plan is one of another graph or mesh.
-Result<GraphPlan> graph_plan(const Arguments& arguments);
+Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console);
 
 }  // namespace shardprop::cli

@@ -1,6 +1,7 @@
 #include "cli/plan_options.h"
 
 #include "base/try.h"
+#include "cli/graph_options.h"
 
 #include <shardprop/redistribute/planner.h>
 
@@ -40,10 +41,7 @@ std::vector<Option> planning_options() {
     }
     options.push_back(std::move(option));
   }
-  options.push_back({.name = "--max-input",
-                     .value = "BYTES",
-                     .help = "most to read, after decompression",
-                     .fallback = "2GiB"});
+  for (Option& option : graph_options()) options.push_back(std::move(option));
   return options;
 }
 

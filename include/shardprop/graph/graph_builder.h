@@ -53,6 +53,8 @@ struct NewNode {
   std::string
       forward_node;  // name of an earlier node; unknown ones are dropped
   std::string decomposed_from;
+  // Its outputs are facts, whatever the library would infer.
+  bool as_written = false;
 };
 
 struct NewOutput {

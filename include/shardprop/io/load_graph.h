@@ -14,6 +14,7 @@
 #include <shardprop/ops/op_library.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -25,9 +26,13 @@ struct LoadOptions {
   // Which program of an archive that holds several; empty: the only one, or
   // the one named `model`.
   std::string program;
+  // How large sizes that depend on data are taken to be ("u0"). One that is not
+  // named is as large as the program says it can get, else 1024; the graph's
+  // notes say which.
+  std::map<std::string, std::int64_t> bounds;
 };
 
-// Errors: SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
+// Errors: kNoSizeHint where a bound names no such size, SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options = {});
 

@@ -25,7 +25,9 @@ class Family {
   void add(std::string_view name, OpDefinition definition,
            std::string_view note = {}) {
     std::string full(name);
-    if (!name.starts_with("prims.")) full.insert(0, "aten.");
+    if (!name.starts_with("prims.") && !name.starts_with("transformers.")) {
+      full.insert(0, "aten.");
+    }
     rows_.push_back({std::move(full), std::move(definition),
                      std::string(family_), std::string(note)});
   }
@@ -38,14 +40,24 @@ class Family {
 void define_attention(Family family);
 void define_convolution(Family family);
 void define_factory(Family family);
+void define_fft(Family family);
 void define_index(Family family);
 void define_join(Family family);
+void define_linalg(Family family);
+void define_lookup(Family family);
 void define_loss(Family family);
 void define_matmul(Family family);
 void define_norm(Family family);
+void define_optimizer(Family family);
 void define_pointwise(Family family);
+void define_parts(Family family);
 void define_pool(Family family);
+void define_prims(Family family);
+void define_products(Family family);
+void define_random(Family family);
+void define_recurrent(Family family);
 void define_reduction(Family family);
+void define_resample(Family family);
 void define_scan(Family family);
 void define_softmax(Family family);
 void define_view(Family family);
@@ -55,14 +67,24 @@ inline std::vector<OpRow> standard_rows() {
   define_attention({rows, "attention"});
   define_convolution({rows, "convolution"});
   define_factory({rows, "factory"});
+  define_fft({rows, "fft"});
   define_index({rows, "index"});
   define_join({rows, "join"});
+  define_linalg({rows, "linalg"});
+  define_lookup({rows, "lookup"});
   define_loss({rows, "loss"});
   define_matmul({rows, "matmul"});
   define_norm({rows, "norm"});
+  define_optimizer({rows, "optimizer"});
   define_pointwise({rows, "pointwise"});
+  define_parts({rows, "view"});
   define_pool({rows, "pool"});
+  define_prims({rows, "prims"});
+  define_products({rows, "matmul"});
+  define_random({rows, "random"});
+  define_recurrent({rows, "recurrent"});
   define_reduction({rows, "reduction"});
+  define_resample({rows, "resample"});
   define_scan({rows, "scan"});
   define_softmax({rows, "softmax"});
   define_view({rows, "view"});

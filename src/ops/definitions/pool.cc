@@ -47,7 +47,8 @@ void define_pool(Family f) {
   f.add({"max_pool1d", "max_pool2d", "max_pool3d"}, resized("pool()", pooled));
   f.add({"avg_pool1d", "avg_pool2d", "avg_pool3d"},
         resized("pool()", pooled).linear_in("self"));
-  f.add({"max_pool2d_with_indices", "max_pool3d_with_indices"},
+  f.add({"max_pool1d_with_indices", "max_pool2d_with_indices",
+         "max_pool3d_with_indices"},
         resized("pool()", pooled, 2));
   f.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
          "adaptive_avg_pool3d", "_adaptive_avg_pool3d"},

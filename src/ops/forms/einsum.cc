@@ -210,9 +210,19 @@ std::vector<const Term*> terms_of(const Notation& notation,
   std::size_t declared = 0;
   const auto& arguments = op.function->arguments();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].is_tensor()) continue;
+    if (arguments[i].type != ArgumentType::kTensor) continue;
     if (declared == notation.inputs.size()) break;
     const Term& term = notation.inputs[declared++];
+    if (const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[i])) {
+      // The other elements have terms of their own.
+      for (std::size_t e = 0; e < list->size(); ++e) {
+        require(declared + e <= notation.inputs.size(),
+                "there are more operands than terms");
+        terms.push_back(&notation.inputs[declared - 1 + e]);
+      }
+      declared += list->empty() ? 0 : list->size() - 1;
+      continue;
+    }
     const auto* tensor = std::get_if<TensorArg>(&op.args[i]);
     if (tensor == nullptr || tensor->operand == TensorArg::kNone) continue;
     terms.push_back(&term);

@@ -1,0 +1,119 @@
+// Regions, whose nodes take their place, and what a file knows better than the
+// library.
+
+#include "base/try.h"
+#include "io/pt2_declare.h"
+#include "io/pt2_importer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop::pt2 {
+
+// The nodes of a region take the place of the node that runs it.
+Result<void> Importer::add_region(const Node& node, const Region& region) {
+  SP_ASSIGN(Values values, Values::within(*region.body, frame_.values));
+  Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast};
+  inner.prefix += std::string(display_name(node)) + '.';
+  inner.is_autocast = inner.is_autocast || region.is_autocast;
+  for (std::size_t i = 0; i < region.operands.size(); ++i) {
+    const auto* own = std::get_if<TensorName>(&region.body->inputs[i]);
+    const auto* given = std::get_if<TensorName>(&region.operands[i]);
+    if (own == nullptr) continue;
+    if (given == nullptr) {
+      return fail(ErrorCode::kHigherOrderOp,
+                  quote(own->name) + " of a region is given no tensor");
+    }
+    SP_ASSIGN(const ValueId id, made(given->name));
+    inner.scope.emplace(own->name, id);
+  }
+  std::swap(frame_, inner);
+  Result<std::vector<ValueId>> results = region_results(*region.body);
+  std::swap(frame_, inner);
+  if (!results) return fail(std::move(results).error());
+  const std::vector<Argument> outputs = flattened(node.outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto* name = std::get_if<TensorName>(&outputs[i]);
+    if (name == nullptr) continue;
+    if (i >= results->size() || !(*results)[i].valid()) {
+      return fail(ErrorCode::kHigherOrderOp,
+                  "a region does not make " + quote(name->name));
+    }
+    frame_.scope.emplace(name->name, (*results)[i]);
+  }
+  return {};
+}
+
+// In the frame of the region: what it returns, sizes as no value.
+Result<std::vector<ValueId>> Importer::region_results(const GraphBody& body) {
+  for (const Node& inside : body.nodes) {
+    if (auto added = add_node(inside); !added) {
+      return fail(std::move(added).error().at(quote(display_name(inside))));
+    }
+  }
+  std::vector<ValueId> results;
+  for (const Argument& output : flattened(body.outputs)) {
+    results.emplace_back();
+    if (const auto* name = std::get_if<TensorName>(&output)) {
+      SP_ASSIGN(results.back(), made(name->name));
+    }
+  }
+  return results;
+}
+
+Result<ValueId> Importer::made(std::string_view name) const {
+  const auto found = frame_.scope.find(name);
+  if (found == frame_.scope.end()) {
+    return fail(ErrorCode::kDanglingName, quote(name) + " is never made");
+  }
+  return found->second;
+}
+
+// Autocast casts the operands to the dtype of the result, which is written.
+Result<void> Importer::cast_operands(NewNode& node) {
+  if (node.op.outputs.empty() || library_.check_outputs(node.op)) return {};
+  const DType wanted = node.op.outputs.front().dtype();
+  if (!is_floating(wanted)) return {};
+  OpSchema op = node.op;
+  for (TensorMeta& meta : op.inputs) {
+    if (!is_floating(meta.dtype())) continue;
+    SP_ASSIGN(meta, TensorMeta::create(meta.shape(), meta.strides(), wanted));
+  }
+  if (!library_.check_outputs(op)) return {};
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i] == node.op.inputs[i]) continue;
+    SP_ASSIGN(const std::vector<ValueId> cast,
+              builder_.add_op(
+                  "aten._to_copy.default",
+                  {{"self", TensorArg{0}}, {"dtype", wanted}}, {node.inputs[i]},
+                  frame_.prefix + "autocast_" + std::to_string(casts_++)));
+    node.inputs[i] = cast.front();
+    op.inputs[i] = builder_.meta(cast.front());
+  }
+  node.op = std::move(op);
+  return {};
+}
+
+// The file knows better than the library what an operator returned.
+void Importer::take_as_written(const Node& node, NewNode& added) {
+  added.as_written = true;
+  const auto fits = library_.check_outputs(added.op);
+  if (fits) return;
+  std::string note = quote(display_name(node)) + ": " + fits.error().message;
+  for (const std::string& line : fits.error().notes) note += "; " + line;
+  builder_.add_note(std::move(note) + "; taken as it is written");
+}
+
+// Later uses of what a custom operator wrote see what it made.
+void Importer::note_written(const Node& node, ValueId value) {
+  ValueId& named = frame_.scope.at(*written_argument(node));
+  const auto input =
+      std::find_if(targets_.begin(), targets_.end(),
+                   [&](const auto& target) { return target.second == named; });
+  if (input != targets_.end()) {
+    builder_.add_output({value, OutputKind::kUpdate, named});
+  }
+  named = value;
+}
+
+}  // namespace shardprop::pt2

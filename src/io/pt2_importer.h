@@ -1,0 +1,94 @@
+// Importer: makes a graph of a program's nodes and signature.
+#pragma once
+
+#include <shardprop/graph/graph_builder.h>
+#include <shardprop/ops/op_library.h>
+
+#include "io/pt2_arguments.h"
+#include "io/pt2_import.h"
+#include "io/pt2_region.h"
+#include "io/pt2_values.h"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardprop::pt2 {
+
+// A name as errors show it.
+std::string quote(std::string_view name);
+// What errors call a node.
+std::string_view display_name(const Node& node);
+
+// What names stand for while a graph is read: the program's, or a region's.
+struct Frame {
+  Values values;
+  Scope scope;
+  std::string prefix;  // of the names of what a region makes
+  bool is_autocast = false;
+};
+
+class Importer {
+ public:
+  Importer(Program& program, const StoredTensors& stored, Values values,
+           const OpLibrary& library, GraphBuilder& builder)
+      : program_(program),
+        stored_(stored),
+        library_(library),
+        builder_(builder),
+        frame_{std::move(values), {}, {}, false} {}
+
+  // Takes the program's nodes away one by one: the graph and the program at
+  // once would be too much memory.
+  Result<void> run();
+
+ private:
+  // Inputs, outputs and guards: pt2_import_signature.cc.
+  Result<void> add_inputs();
+  static tl::unexpected<Error> disagree(const char* what, std::size_t graph,
+                                        std::size_t signature);
+  Result<void> add_input(std::size_t i);
+  void alias_input(NewInput& input, const TensorMeta& meta);
+  void note_hint(const SymbolicDim& dim, std::string_view of);
+  Result<void> add_outputs();
+  Result<void> add_output(std::size_t i);
+  Result<ValueId> find_target(std::string_view name, const NewOutput& output);
+  void add_guards();
+  void add_bounds();
+  // Operators: pt2_import_nodes.cc.
+  Result<void> add_node(const Node& node);
+  Result<void> fold_scalars(const Node& node);
+  Result<std::shared_ptr<const FunctionSchema>> declare(const Node& node);
+  Result<std::vector<std::string_view>> add_results(const Node& node,
+                                                    NewNode& added);
+  bool is_bounded(const SymExpr& expression) const;
+  // Regions, and what is not as the library would have it:
+  // pt2_import_region.cc.
+  Result<void> add_region(const Node& node, const Region& region);
+  Result<std::vector<ValueId>> region_results(const GraphBody& body);
+  Result<ValueId> made(std::string_view name) const;
+  Result<void> cast_operands(NewNode& node);
+  void take_as_written(const Node& node, NewNode& added);
+  void note_written(const Node& node, ValueId value);
+
+  Program& program_;
+  const StoredTensors& stored_;
+  const OpLibrary& library_;
+  GraphBuilder& builder_;
+  Frame frame_;
+  int casts_ = 0;
+  // Inputs by the names under which outputs refer to them.
+  Scope targets_;
+  std::map<std::string, std::string> file_of_;
+  std::map<std::string, std::vector<std::string>> names_in_;
+  std::set<std::string_view> input_targets_;
+  std::map<std::string, std::string> first_in_;
+  std::map<std::string, std::string> origins_;
+  std::map<std::string, std::shared_ptr<const FunctionSchema>> undeclared_;
+};
+
+}  // namespace shardprop::pt2

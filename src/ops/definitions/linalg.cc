@@ -1,0 +1,204 @@
+// Linear algebra: matrices stay whole, batches of them are cut.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+// LAPACK's matrices: the last two dims column by column.
+Dims column_major(const OpCall& call, const Dims& shape, DType dtype) {
+  Dims strides = make_meta(shape, dtype).strides();
+  const std::size_t rank = shape.size();
+  if (static_cast<int>(rank) != call.first().rank() || rank < 2) return strides;
+  strides[rank - 2] = 1;
+  strides[rank - 1] = std::max<std::int64_t>(shape[rank - 2], 1);
+  return strides;
+}
+
+DType complex_of(DType dtype) {
+  return dtype == DType::kF64   ? DType::kC128
+         : dtype == DType::kF32 ? DType::kC64
+                                : dtype;
+}
+
+// The dtype of each result: `s`elf, `r`eal part, `c`omplex, `i`32.
+OpDefinition::TypeOf types(std::string_view letters) {
+  return
+      [letters = std::string(letters)](const OpCall& call, std::size_t result) {
+        const DType own = call.first().dtype();
+        switch (letters[std::min(result, letters.size() - 1)]) {
+          case 'r':
+            return real_dtype(own);
+          case 'c':
+            return complex_of(own);
+          case 'i':
+            return DType::kI32;
+          default:
+            return own;
+        }
+      };
+}
+
+std::int64_t from_end(const OpCall& call, int back) {
+  const TensorMeta& self = call.first();
+  require(self.rank() >= back, "the operand holds no matrices");
+  return self.size(self.rank() - back);
+}
+
+// k: the smaller side of a matrix. u, v: columns of U and rows of Vh. l: as
+// many rows of a factor as there are pivots.
+std::int64_t side(const OpCall& call, char letter) {
+  const std::int64_t rows = from_end(call, 2);
+  const std::int64_t columns = from_end(call, 1);
+  const bool full = call.boolean_or("full_matrices", false) ||
+                    (call.has("mode") &&
+                     call.op().string_arg("mode").value_or("") == "complete");
+  if (letter == 'u') return full ? rows : std::min(rows, columns);
+  if (letter == 'v') return full ? columns : std::min(rows, columns);
+  return std::min(rows, columns);
+}
+
+OpDefinition matrices(std::string_view notation, std::string_view letters) {
+  return mapped(notation, side).typed(types(letters)).strided(column_major);
+}
+OpDefinition rows_first(std::string_view notation, std::string_view letters) {
+  return mapped(notation, side).typed(types(letters));
+}
+
+std::string solve_notation(const OpCall& call) {
+  const TensorMeta& a = call.tensor("A");
+  const TensorMeta& b = call.tensor("B");
+  const bool left = call.boolean_or("left", true);
+  Dims batch = a.shape();
+  if (!batch.empty()) batch.pop_back();
+  const bool vector =
+      b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
+  const std::string x = vector ? "...[n]" : left ? "...[nr]" : "...[rn]";
+  return "...[nn]," + x + "->" + x + ",...[nn],...[n],...";
+}
+
+std::string qr_notation(const OpCall& call) {
+  const auto mode = call.op().string_arg("mode").value_or("reduced");
+  require(mode == "reduced" || mode == "complete" || mode == "r",
+          "there is no such mode");
+  return mode == "r" ? "...[mn]->[z],...[kn]" : "...[mn]->...[mu],...[un]";
+}
+
+std::int64_t qr_side(const OpCall& call, char letter) {
+  return letter == 'z' ? 0 : side(call, letter);
+}
+
+std::string svd_notation(const OpCall& call) {
+  return call.boolean_or("compute_uv", true) ? "...[mn]->...[mu],...[k],...[vn]"
+                                             : "...[mn]->[z],...[k],[z]";
+}
+
+std::string eigh_notation(const OpCall& call) {
+  return call.boolean_or("compute_v", true) ? "...[nn]->...[n],...[nn]"
+                                            : "...[nn]->...[n],[z]";
+}
+
+// Two tensors broadcast; the dim of the three components stays whole.
+std::string cross_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const int rank = self.rank();
+  const int dim = call.dim("dim", rank);
+  require(rank > 0 && self.size(dim) == 3 && rank <= 26,
+          "a cross product has three components");
+  require(call.tensor("other").shape() == self.shape(),
+          "the operands differ in shape");
+  std::string term;
+  for (int d = 0; d < rank; ++d) {
+    const char letter = static_cast<char>('a' + d);
+    term += d == dim ? std::string{'[', letter, ']'} : std::string(1, letter);
+  }
+  return term + ',' + term + "->" + term;
+}
+
+void define_factorisations(Family& f) {
+  f.add({"linalg_cholesky_ex", "linalg_inv_ex"},
+        matrices("...[nn]->...[nn],...", "si"));
+  f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
+        matrices("...[nn]->...[nn]", "s"));
+  f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
+  f.add({"linalg_matrix_exp", "matrix_exp"},
+        rows_first("...[nn]->...[nn]", "s"));
+  f.add({"linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"},
+        mapped("...[mn],...,...->...[nm]"));
+  f.add("_linalg_det", matrices("...[nn]->...,...[nn],...[n]", "ssi"));
+  f.add({"linalg_det", "det", "logdet"}, rows_first("...[nn]->...", "s"));
+  f.add("_linalg_slogdet", matrices("...[nn]->...,...,...[nn],...[n]", "srsi"));
+  f.add({"linalg_slogdet", "slogdet"}, rows_first("...[nn]->...,...", "sr"));
+  f.add("_linalg_eigh", mapped("eigh()", eigh_notation, qr_side)
+                            .typed(types("rs"))
+                            .strided(column_major));
+  f.add("linalg_eigh", matrices("...[nn]->...[n],...[nn]", "rs"));
+  f.add("linalg_eigvalsh", rows_first("...[nn]->...[n]", "r"));
+  f.add("linalg_eig", matrices("...[nn]->...[n],...[nn]", "cc"));
+  f.add("linalg_eigvals", rows_first("...[nn]->...[n]", "c"));
+  f.add("_linalg_svd", mapped("svd()", svd_notation, qr_side)
+                           .typed(types("srs"))
+                           .strided(column_major));
+  f.add("linalg_svd", mapped("svd()", svd_notation, qr_side)
+                          .typed(types("srs"))
+                          .strided(column_major));
+  f.add("linalg_svdvals", rows_first("...[mn]->...[k]", "r"));
+  f.add("linalg_qr", mapped("qr()", qr_notation, qr_side)
+                         .typed(types("ss"))
+                         .strided(column_major));
+  f.add("geqrf", matrices("...[mn]->...[mn],...[k]", "ss"));
+  f.add("linalg_lu_factor_ex", matrices("...[mn]->...[mn],...[k],...", "sii"));
+  f.add("linalg_lu_factor", matrices("...[mn]->...[mn],...[k]", "si"));
+  f.add("linalg_ldl_factor_ex", matrices("...[nn]->...[nn],...[n],...", "sii"));
+}
+
+void define_solves(Family& f) {
+  f.add({"linalg_householder_product", "orgqr"},
+        matrices("...[mn],...[k]->...[mn]", "s"));
+  f.add("ormqr",
+        mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
+  f.add("linalg_ldl_solve",
+        matrices("...[nn],...[n],...[nr]->...[nr]", "s").linear_in("B"));
+  f.add("linalg_lu_solve",
+        mapped("lu_solve()",
+               [](const OpCall& call) {
+                 const std::string x =
+                     call.boolean_or("left", true) ? "...[nr]" : "...[rn]";
+                 return "...[nn],...[n]," + x + "->" + x;
+               })
+            .strided(column_major)
+            .linear_in("B"));
+  f.add("cholesky_solve",
+        matrices("...[nr],...[nn]->...[nr]", "s").linear_in("self"));
+  f.add("linalg_solve_triangular",
+        mapped("solve_triangular()",
+               [](const OpCall& call) {
+                 const std::string x =
+                     call.boolean_or("left", true) ? "...[nr]" : "...[rn]";
+                 return "...[nn]," + x + "->" + x;
+               })
+            .strided(column_major)
+            .linear_in("B"));
+  f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
+  f.add("_linalg_solve_ex", mapped("solve()", solve_notation)
+                                .typed(types("ssii"))
+                                .strided(column_major));
+  f.add({"linalg_solve"}, mapped("solve()", solve_notation)
+                              .typed(types("s"))
+                              .strided(column_major));
+  f.add("linalg_cross",
+        mapped("cross()", cross_notation).promoted().multilinear());
+}
+
+}  // namespace
+
+void define_linalg(Family f) {
+  define_factorisations(f);
+  define_solves(f);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,193 @@
+// Where values lie among others, and counts of them.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+DType of_position(const OpCall& call, std::size_t) {
+  return call.boolean_or("out_int32", false) ? DType::kI32 : DType::kI64;
+}
+
+std::string searchsorted_notation(const OpCall& call) {
+  if (call.overload() == "Scalar") return "[s],[s]->";
+  return call.tensor("sorted_sequence").rank() == 1
+             ? "[s],...,[s]->..."
+             : "...[s],...v,...[s]->...v";
+}
+
+// Counts between two bounds add up; without bounds they depend on all values.
+BoundForm bind_histogram(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t bins = call.integer("bins");
+  require(bins > 0, "there are no bins");
+  const double low = call.op().float_arg("min").value_or(0);
+  const double high = call.op().float_arg("max").value_or(0);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins}});
+  for (const DimFactors& dim : whole.dims) {
+    if (low < high) {
+      b.without(0, dim, Without::partial(ReduceOp::kSum));
+    } else {
+      b.block(dim, "the bounds are those of all values");
+    }
+  }
+  return b.bound();
+}
+
+// How many results there are depends on all values: every rank needs them all.
+BoundForm bind_counted(const OpCall& call) {
+  const OpSchema& op = call.op();
+  require(!op.outputs.empty(), "the size of the result depends on the data");
+  SpaceBuilder b;
+  for (const TensorMeta& meta : op.inputs) {
+    Operand whole = b.per_dim(meta.shape());
+    for (const DimFactors& dim : whole.dims) {
+      b.block(dim, "how many results there are depends on all values");
+    }
+    b.input(std::move(whole));
+  }
+  for (const std::int32_t slot : op.output_slots) {
+    if (slot == OpSchema::kNotProduced) {
+      b.not_produced();
+      continue;
+    }
+    const TensorMeta& meta = op.outputs[index(slot)];
+    b.output(SpaceBuilder::whole(meta.rank()), {.shape = meta.shape(),
+                                                .strides = meta.strides(),
+                                                .dtype = meta.dtype()});
+  }
+  return b.bound();
+}
+
+// A term per operand: letters of the dims of `rank`, that of `dim` in brackets.
+std::string letters(int rank, int dim, char inside) {
+  require(rank < 20, "a tensor has more dims than there are letters");
+  std::string term;
+  for (int d = 0; d < rank; ++d) {
+    term += d == dim ? std::string{'[', inside, ']'}
+                     : std::string(1, static_cast<char>('a' + d));
+  }
+  return term;
+}
+
+// diff: neighbours subtracted n times, prepend and append joined before.
+std::string diff_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar has no differences");
+  const int dim = call.dim("dim", self.rank());
+  return letters(self.rank(), dim, 'x') + ',' + letters(self.rank(), dim, 'y') +
+         ',' + letters(self.rank(), dim, 'z') + "->" +
+         letters(self.rank(), dim, 'w');
+}
+
+std::int64_t diff_size(const OpCall& call, char) {
+  const TensorMeta& self = call.tensor("self");
+  const int dim = call.dim("dim", self.rank());
+  std::int64_t size = self.size(dim);
+  for (const char* more : {"prepend", "append"}) {
+    if (const TensorMeta* meta = call.optional_tensor(more)) {
+      size = add_sizes(size, meta->size(dim));
+    }
+  }
+  return std::max<std::int64_t>(size - call.integer("n"), 0);
+}
+
+// glu: the second half of a dim gates the first.
+std::string glu_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar has no halves");
+  const int dim = call.dim("dim", self.rank());
+  const std::string whole = letters(self.rank(), dim, 'x');
+  const std::string half = letters(self.rank(), dim, 'y');
+  return call.has("grad_output") ? half + ',' + whole + "->" + whole
+                                 : whole + "->" + half;
+}
+
+std::int64_t half_size(const OpCall& call, char) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t size = self.size(call.dim("dim", self.rank()));
+  require(size % 2 == 0, "the dim has no halves");
+  return size / 2;
+}
+
+// renorm: of the slices of `dim`, each on its own.
+std::string renorm_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const int dim = call.dim("dim", self.rank());
+  std::string term;
+  for (int d = 0; d < self.rank(); ++d) {
+    const char letter = static_cast<char>('a' + d);
+    term += d == dim ? std::string(1, letter) : std::string{'[', letter, ']'};
+  }
+  return term + "->" + term;
+}
+
+// Every element `repeats` times in a row: the dim is one of two factors.
+BoundForm bind_repeated(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t repeats = call.integer("repeats");
+  require(repeats >= 0, "a negative count");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  if (!call.op().int_arg("dim")) {
+    for (const DimFactors& dim : whole.dims) b.block(dim, "it is flattened");
+    b.output(SpaceBuilder::whole(1),
+             {.shape = Dims{multiply_sizes(self.numel(), repeats)}});
+    return b.bound();
+  }
+  const int dim = call.dim("dim", self.rank());
+  require(self.rank() > 0, "a scalar has no dim to repeat");
+  for (const FactorId id : b.blocked(repeats, "it is repeated")) {
+    whole.dims[index(dim)].push_back(id);
+  }
+  if (repeats == 0) b.block(whole.dims[index(dim)], "nothing is left of it");
+  Dims shape = self.shape();
+  shape[index(dim)] = multiply_sizes(shape[index(dim)], repeats);
+  b.output(std::move(whole), {.shape = std::move(shape)});
+  return b.bound();
+}
+
+}  // namespace
+
+void define_lookup(Family f) {
+  f.add("searchsorted",
+        mapped("searchsorted()", searchsorted_notation).typed(of_position));
+  f.add("bucketize.Tensor", mapped("...,[s]->...").typed(of_position));
+  f.add("bucketize.Scalar", mapped("[s]->").typed(of_position));
+  f.add("isin.Tensor_Tensor", mapped("...,*->...").boolean());
+  f.add("isin.Tensor_Scalar", mapped("...->...").boolean());
+  f.add("isin.Scalar_Tensor", mapped("*->").boolean());
+  f.add("take", mapped("*,...->...").passes({"self"}));
+  f.add("multinomial", mapped("...[n]->...[s]",
+                              [](const OpCall& call, char) {
+                                return call.integer("num_samples");
+                              })
+                           .typed(DType::kI64)
+                           .random());
+  f.add("histc", custom("histogram()", bind_histogram));
+  f.add({"cdist", "_cdist_forward"}, mapped("...p[m],...r[m]->...pr"));
+  f.add("_cdist_backward",
+        mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]").linear_in("grad"));
+  f.add("diff", mapped("diff(dim)", diff_notation, diff_size));
+  f.add("glu", mapped("glu(dim)", glu_notation, half_size));
+  f.add("glu_backward", mapped("glu_backward(dim)", glu_notation, half_size)
+                            .linear_in("grad_output"));
+  f.add("renorm", mapped("renorm(dim)", renorm_notation));
+  f.add("repeat_interleave.self_int",
+        custom("n->(nr)", bind_repeated).passes({"self"}));
+  f.add({"nonzero", "argwhere", "masked_select", "bincount", "_unique2",
+         "unique_dim", "unique_consecutive", "unique_dim_consecutive",
+         "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"},
+        custom("counted()", bind_counted),
+        "replicated: its size depends on data");
+}
+
+}  // namespace shardprop

@@ -1,0 +1,70 @@
+// Fused steps of optimizers: lists of parameters, gradients and states, the
+// i-th of each cut alike.
+
+#include "ops/definitions/families.h"
+
+#include <map>
+
+namespace shardprop {
+namespace {
+
+// Elements of lists with the shape of the i-th parameter have its factors;
+// steps, rates and scales are whole.
+BoundForm bind_lists(const OpCall& call) {
+  const OpSchema& op = call.op();
+  SpaceBuilder b;
+  std::vector<Operand> parameters;
+  const std::vector<TensorMeta> own = call.tensors("self");
+  for (const TensorMeta& meta : own)
+    parameters.push_back(b.per_dim(meta.shape()));
+  std::map<std::string, std::vector<std::pair<Operand, TensorMeta>>> lists;
+  const auto& declared = op.function->arguments();
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (const auto* lone = std::get_if<TensorArg>(&op.args[i])) {
+      if (lone->operand != TensorArg::kNone) {
+        b.input(SpaceBuilder::whole(op.inputs[index(lone->operand)].rank()));
+      }
+      continue;
+    }
+    const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[i]);
+    if (list == nullptr) continue;
+    for (std::size_t e = 0; e < list->size(); ++e) {
+      require((*list)[e].operand != TensorArg::kNone, "a tensor is missing");
+      const TensorMeta& meta = op.inputs[index((*list)[e].operand)];
+      const bool alike = e < own.size() && meta.shape() == own[e].shape();
+      Operand operand =
+          alike ? parameters[e] : SpaceBuilder::whole(meta.rank());
+      b.input(operand);
+      lists[declared[i].name].emplace_back(std::move(operand), meta);
+    }
+  }
+  // self_out, exp_avgs_out, ...
+  constexpr std::string_view kOut = "_out";
+  for (const ArgumentSchema& result : op.function->returns()) {
+    std::string name = result.name;
+    if (name.ends_with(kOut)) name.resize(name.size() - kOut.size());
+    for (const auto& [operand, meta] : lists[name]) {
+      b.output(operand, {.strides = meta.strides(), .dtype = meta.dtype()});
+    }
+  }
+  // One parameter's factors say nothing of the others' results.
+  IndexSpace& space = b.space;
+  space.seal();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+      if (!space.outputs[o].holds(static_cast<int>(f))) {
+        space.outputs_without[o][f] = Without::same();
+      }
+    }
+  }
+  return b.bound();
+}
+
+}  // namespace
+
+void define_optimizer(Family f) {
+  f.add({"_fused_adam", "_fused_adamw", "_fused_sgd", "_fused_adagrad"},
+        custom("lists()", bind_lists));
+}
+
+}  // namespace shardprop

@@ -1,0 +1,168 @@
+// Products of lists, of quantised factors, and of groups: einsum, scaled and
+// weight-only matrices, experts.
+
+#include "ops/definitions/families.h"
+
+#include <algorithm>
+#include <map>
+
+namespace shardprop {
+namespace {
+
+// --- einsum: the equation is nearly the notation ---
+
+// Dims named twice in one operand are a diagonal, which no rank has a part of;
+// without an arrow the result has the letters named once, by alphabet.
+std::string einsum_notation(const OpCall& call) {
+  std::string equation(call.op().string_arg("equation").value_or(""));
+  std::erase(equation, ' ');
+  const std::size_t arrow = equation.find("->");
+  const std::string inputs = equation.substr(0, arrow);
+  std::map<char, int> times;
+  std::map<char, int> in_term;
+  std::string diagonals;
+  for (const char c : inputs) {
+    if (c == ',') {
+      in_term.clear();
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      ++times[c];
+      if (++in_term[c] == 2) diagonals += c;
+    } else {
+      require(c == '.', "the equation is not of letters");
+    }
+  }
+  require(inputs.empty() || times.size() > 0 || arrow != std::string::npos ||
+              inputs.find('.') != std::string::npos,
+          "the equation is not of letters");
+  std::string output;
+  if (arrow != std::string::npos) {
+    output = equation.substr(arrow + 2);
+  } else {
+    if (inputs.find("...") != std::string::npos) output = "...";
+    for (const auto& [letter, count] : times) {
+      if (count == 1) output += letter;
+    }
+  }
+  for (const char c : output) {
+    require(c == '.' || times.contains(c),
+            "the result names an unknown letter");
+  }
+  std::string notation;
+  for (const char c : inputs) {
+    notation += diagonals.find(c) == std::string::npos
+                    ? std::string(1, c)
+                    : std::string{'[', c, ']'};
+  }
+  return notation + "->" + output;
+}
+
+// --- scaled and weight-only products ---
+
+DType of_output(const OpCall& call, std::size_t) {
+  return call.dtype_or("out_dtype", call.first().dtype());
+}
+
+// A scale is one number, or one for each row or column.
+std::string scaled_notation(const OpCall& call) {
+  const TensorMeta& a = call.tensor("self");
+  const TensorMeta& b = call.tensor("mat2");
+  require(a.rank() == 2 && b.rank() == 2, "the factors are no matrices");
+  const auto scale = [](const TensorMeta& meta, int dim, std::int64_t size,
+                        char letter) -> std::string {
+    if (meta.numel() == 1)
+      return std::string("xy").substr(0, index(meta.rank()));
+    require(
+        meta.rank() == 2 && meta.size(dim) == size && meta.size(1 - dim) == 1,
+        "scales of blocks are not known");
+    return dim == 0 ? std::string{letter, 'x'} : std::string{'x', letter};
+  };
+  return "mk,kn," + scale(call.tensor("scale_a"), 0, a.size(0), 'm') + ',' +
+         scale(call.tensor("scale_b"), 1, b.size(1), 'n') + ",+n,->mn";
+}
+
+// --- groups: rows of one factor belong to matrices of the other ---
+
+// Sorted tokens by experts; where each expert's tokens end is known to all.
+constexpr char kExperts[] = "[t]k,[g]kn,[z]->[t]n";
+
+std::string grouped_notation(const OpCall& call) {
+  const int a = call.tensor("self").rank();
+  const int b = call.tensor("mat2").rank();
+  if (a == 3 && b == 3) return "gmk,gkn->gmn";
+  if (a == 2 && b == 3) return kExperts;
+  if (a == 3 && b == 2) return "[g]mk,k[n],[g]->m[n]";
+  require(a == 2 && b == 2, "the factors are no matrices");
+  return "m[k],[k]n,[g]->[g]mn";
+}
+
+// Rows start at multiples of 16 bytes.
+Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
+  Dims strides = make_meta(shape, dtype).strides();
+  const std::int64_t unit = std::max<std::int64_t>(
+      16 / static_cast<std::int64_t>(item_size(dtype)), 1);
+  const std::size_t rank = shape.size();
+  const std::int64_t row = (shape[rank - 1] + unit - 1) / unit * unit;
+  strides[rank - 2] = row;
+  if (rank == 3) strides[0] = multiply_sizes(row, shape[1]);
+  return strides;
+}
+
+// Ranks that hold some experts serve their tokens and leave zeros in the rows
+// of the others. Tokens before those of the first one are put to it, and
+// dropped.
+std::string experts_program(const std::string& tokens,
+                            const std::string& experts) {
+  std::string text = R"(
+e = searchsorted(offs, arange(size(TOKENS, 0)), right=True) - offset(EXPERTS, 0)
+outside = (e < 0) | (e >= local_size(EXPERTS, 0))
+ends = index_select(offs, 0, arange(local_size(EXPERTS, 0)) + offset(EXPERTS, 0))
+y = _grouped_mm(TOKENS, EXPERTS, ends)
+return masked_fill(y, unsqueeze(outside, -1), 0))";
+  const auto replace = [&](std::string_view word, const std::string& name) {
+    for (std::size_t at = text.find(word); at != std::string::npos;
+         at = text.find(word)) {
+      text.replace(at, word.size(), name);
+    }
+  };
+  replace("TOKENS", tokens);
+  replace("EXPERTS", experts);
+  return text;
+}
+
+// A token goes to one expert: the points are those of one product.
+void by_expert(const OpCall& call, IndexSpace& space) {
+  const bool plain = call.first().rank() == 2 && call.op().inputs.size() == 3 &&
+                     call.op().inputs[1].rank() == 3;
+  if (!plain) return;
+  for (const FactorId id : space.inputs[1].dims[0]) {
+    Factor& expert = space.factor(id);
+    expert.kind = FactorKind::kIndexed;
+    expert.program = ProgramUse::kWhenSharded;
+    expert.least = 1;
+    space.flops_per_point = 2.0 / static_cast<double>(expert.size);
+  }
+}
+
+OpDefinition grouped(OpDefinition form, const std::string& tokens,
+                     const std::string& experts) {
+  return std::move(form)
+      .refine("", by_expert)
+      .per_rank(experts_program(tokens, experts));
+}
+
+}  // namespace
+
+void define_products(Family f) {
+  f.add("einsum", einsum("einsum(equation)", einsum_notation));
+  f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn"));
+  f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation).typed(of_output));
+  f.add("_grouped_mm", grouped(einsum("grouped_mm()", grouped_notation)
+                                   .typed(of_output)
+                                   .strided(grouped_strides),
+                               "self", "mat2"));
+  // What transformers' mixtures of experts call where there is no kernel.
+  f.add("transformers.grouped_mm_fallback",
+        grouped(einsum(kExperts), "input", "weight"));
+}
+
+}  // namespace shardprop

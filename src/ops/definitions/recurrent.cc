@@ -1,0 +1,53 @@
+// Recurrent networks: a loop over time, cut over the batch alone. Every step
+// needs all of the hidden state, and every gate all of the step before.
+
+#include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
+
+namespace shardprop {
+namespace {
+
+std::string network_notation(const OpCall& call, bool has_cell) {
+  require(call.has("batch_first"), "packed sequences have no batch dim");
+  const bool batch_first = call.boolean_or("batch_first", false);
+  const TensorMeta& input = call.tensor("input");
+  require(input.rank() == 3, "the input is no batch of sequences");
+  require(!(call.boolean_or("train", false) &&
+            call.op().float_arg("dropout").value_or(0) > 0),
+          "dropout between layers draws inside the kernel");
+  const std::string sequence = batch_first ? "b[t]" : "[t]b";
+  return sequence + "[_],[l]b[_],*->" + sequence + "[o],[l]b[h]" +
+         (has_cell ? ",[l]b[c]" : "");
+}
+
+std::int64_t network_size(const OpCall& call, char letter) {
+  const auto hx = call.tensors("hx");
+  require(!hx.empty() && hx[0].rank() == 3, "there is no hidden state");
+  const std::int64_t hidden = hx[0].size(2);
+  const std::int64_t cell = hx.back().size(2);
+  const bool both = call.boolean_or("bidirectional", false);
+  if (letter == 'c') return cell;
+  if (letter == 'h') return hidden;
+  return hidden * (both ? 2 : 1);
+}
+
+OpDefinition network(bool has_cell) {
+  return mapped(
+      has_cell ? "lstm()" : "rnn()",
+      [has_cell](const OpCall& call) {
+        return network_notation(call, has_cell);
+      },
+      network_size);
+}
+
+}  // namespace
+
+void define_recurrent(Family f) {
+  f.add("lstm.input", network(true));
+  f.add({"gru.input", "rnn_tanh.input", "rnn_relu.input"}, network(false));
+  f.add("lstm_cell", mapped("b[_],b[h],[__],[__],[_],[_]->b[h],b[h]"));
+  f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},
+        mapped("b[_],b[h],[__],[__],[_],[_]->b[h]"));
+}
+
+}  // namespace shardprop

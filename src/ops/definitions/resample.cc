@@ -1,0 +1,179 @@
+// Resampling and padding of images: batch and channels are cut, space stays
+// whole.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
+#include "ops/windows.h"
+
+#include <cmath>
+
+namespace shardprop {
+namespace {
+
+// Letters of the spatial dims: those of the input, and those of the result.
+constexpr std::string_view kSpace = "uvw";
+constexpr std::string_view kResult = "xyz";
+
+Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const TensorMeta& image = call.first();
+  return image.rank() == static_cast<int>(shape.size()) &&
+                 is_channels_last(image)
+             ? channels_last_strides(shape)
+             : make_meta(shape, dtype).strides();
+}
+
+// The size of the image's spatial dim with that letter, of x, y, z.
+std::int64_t spatial(const OpCall& call, char letter, int dims) {
+  const TensorMeta& image = call.first();
+  require(image.rank() > dims, "the input has no channels");
+  return image.size(image.rank() - dims + (letter - 'x'));
+}
+
+// upsample_*: the output size, or factors.
+OpDefinition upsampled(int dims) {
+  const std::string space(kSpace.substr(0, index(dims)));
+  const std::string result(kResult.substr(0, index(dims)));
+  return mapped(
+             "nc[" + space + "]->nc[" + result + "]",
+             [dims](const OpCall& call, char letter) {
+               const auto at = index(letter - 'x');
+               if (const auto sizes = call.optional_integers("output_size");
+                   sizes && !sizes->empty()) {
+                 return per_dim(*sizes, at, 1);
+               }
+               require(call.has("scale_factors"), "no size is given");
+               const auto* factors = std::get_if<std::vector<double>>(
+                   &call.op().arg("scale_factors"));
+               require(factors != nullptr && !factors->empty(),
+                       "neither a size nor factors are given");
+               const double factor =
+                   (*factors)[std::min(at, factors->size() - 1)];
+               return static_cast<std::int64_t>(std::floor(
+                   static_cast<double>(spatial(call, letter, dims)) * factor));
+             })
+      .strided(image_strides);
+}
+
+// Their gradients: the shape is an argument, of which each rank is told its
+// own part.
+BoundForm bind_upsampled_backward(const OpCall& call) {
+  const TensorMeta& grad = call.tensor("grad_output");
+  const Dims shape = dims_of(call.integers("input_size"));
+  require(grad.rank() >= 3 && shape.size() == grad.shape().size() &&
+              shape[0] == grad.size(0) && shape[1] == grad.size(1),
+          "the gradient does not match the input's size");
+  SpaceBuilder b;
+  Operand in = SpaceBuilder::whole(grad.rank());
+  in.dims[0] = b.dim(shape[0]);
+  in.dims[1] = b.dim(shape[1]);
+  for (Factor& factor : b.space.factors) factor.least = 1;
+  b.input(in);
+  b.output(in, {.shape = shape,
+                .strides = image_strides(call, shape, grad.dtype())});
+  return b.bound();
+}
+
+// Pads of the last dims, innermost first.
+std::string padded_notation(int dims, bool backward) {
+  const std::string before =
+      "[" + std::string(kSpace.substr(0, index(dims))) + "]";
+  const std::string after =
+      "[" + std::string(kResult.substr(0, index(dims))) + "]";
+  return backward ? "..." + after + ",..." + before + "->..." + before
+                  : "..." + before + "->..." + after;
+}
+
+OpDefinition padded(int dims) {
+  return mapped(padded_notation(dims, false),
+                [dims](const OpCall& call, char letter) {
+                  const auto pads = call.integers("padding");
+                  const auto from_end = index(dims - 1 - (letter - 'x'));
+                  require(pads.size() == index(2 * dims),
+                          "two pads go with each dim");
+                  return add_sizes(
+                      spatial(call, letter, dims),
+                      add_sizes(pads[2 * from_end], pads[2 * from_end + 1]));
+                })
+      .strided(image_strides);
+}
+
+std::int64_t output_size(const OpCall& call, char letter) {
+  return per_dim(call.integers("output_size"), index(letter - 'x'), 1);
+}
+
+std::string spatial_letters(std::string_view letters, int dims) {
+  return "[" + std::string(letters.substr(0, index(dims))) + "]";
+}
+
+void define_grids(Family& f) {
+  f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy"));
+  f.add({"grid_sampler_3d"}, mapped("nc[dhw],nxyz[_]->ncxyz"));
+  const auto coordinates = [](const OpCall& call, char) {
+    return call.tensor("grid").size(call.tensor("grid").rank() - 1);
+  };
+  f.add("grid_sampler_2d_backward",
+        mapped("n[cxy],n[chw],n[xy_]->n[chw],n[xyt]", coordinates));
+  f.add("grid_sampler_3d_backward",
+        mapped("n[cxyz],n[cdhw],n[xyz_]->n[cdhw],n[xyzt]", coordinates));
+}
+
+void define_pads(Family& f) {
+  for (int dims = 1; dims <= 3; ++dims) {
+    const std::string d = std::to_string(dims) + "d";
+    for (const char* kind : {"reflection_pad", "replication_pad"}) {
+      f.add(kind + d, padded(dims).passes({"self"}));
+      f.add(kind + d + "_backward",
+            mapped(padded_notation(dims, true)).linear_in("grad_output"));
+    }
+    const std::string in = "..." + spatial_letters(kSpace, dims);
+    const std::string out = "..." + spatial_letters(kResult, dims);
+    f.add("adaptive_max_pool" + d,
+          mapped(in + "->" + out + "," + out, output_size)
+              .typed(value_and_index)
+              .strided(image_strides));
+    if (dims == 1) continue;
+    f.add("adaptive_max_pool" + d + "_backward",
+          mapped(out + "," + in + "," + out + "->" + in)
+              .linear_in("grad_output"));
+    f.add("max_unpool" + d, mapped(in + "," + in + "->" + out, output_size));
+  }
+}
+
+void define_upsamples(Family& f) {
+  struct Kind {
+    const char* name;
+    int dims;
+  };
+  constexpr Kind kKinds[] = {
+      {"upsample_nearest1d", 1},        {"upsample_nearest2d", 2},
+      {"upsample_nearest3d", 3},        {"_upsample_nearest_exact1d", 1},
+      {"_upsample_nearest_exact2d", 2}, {"_upsample_nearest_exact3d", 3},
+      {"upsample_linear1d", 1},         {"upsample_bilinear2d", 2},
+      {"upsample_trilinear3d", 3},      {"upsample_bicubic2d", 2},
+      {"_upsample_bilinear2d_aa", 2},   {"_upsample_bicubic2d_aa", 2},
+      {"_upsample_lanczos2d_aa", 2}};
+  for (const Kind& kind : kKinds) {
+    // Without factors three of them are windows (pool.cc).
+    const std::string name(kind.name);
+    const bool windowed = name == "upsample_nearest2d" ||
+                          name == "upsample_bilinear2d" ||
+                          name == "upsample_bicubic2d";
+    f.add(windowed ? name + ".vec" : name,
+          upsampled(kind.dims).nonempty().linear_in("self"));
+    f.add(std::string(kind.name) + "_backward",
+          custom("upsample_backward()", bind_upsampled_backward)
+              .linear_in("grad_output")
+              .local_shape("input_size"));
+  }
+}
+
+}  // namespace
+
+void define_resample(Family f) {
+  define_upsamples(f);
+  define_pads(f);
+  define_grids(f);
+}
+
+}  // namespace shardprop

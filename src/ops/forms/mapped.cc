@@ -1,0 +1,191 @@
+#include "ops/forms/mapped.h"
+
+#include "ops/forms/space_builder.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+struct TermDim {
+  char letter;  // '.' for leading dims
+  bool whole;
+};
+struct MappedTerm {
+  std::vector<TermDim> dims;
+  bool any = false;  // `*`
+};
+
+std::vector<MappedTerm> terms_in(std::string_view text) {
+  std::vector<MappedTerm> terms(1);
+  bool whole = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    MappedTerm& term = terms.back();
+    const char c = text[i];
+    if (c == ',') {
+      terms.emplace_back();
+    } else if (c == '[' || c == ']') {
+      whole = c == '[';
+    } else if (c == '*') {
+      term.any = true;
+    } else if (text.substr(i, 3) == "...") {
+      term.dims.push_back({'.', false});
+      i += 2;
+    } else {
+      term.dims.push_back({c, whole || c == '_'});
+    }
+  }
+  return terms;
+}
+
+class Mapping {
+ public:
+  Mapping(const OpCall& call, const SizeOf& size) : call_(call), size_(size) {}
+
+  BoundForm run(std::string_view notation) {
+    const std::size_t arrow = notation.find("->");
+    const auto inputs = terms_in(notation.substr(0, arrow));
+    for (const auto& [term, meta] : operands(inputs)) {
+      b_.input(input(*term, *meta));
+    }
+    const auto& declared = call_.op().function->returns();
+    const auto terms = terms_in(notation.substr(arrow + 2));
+    const std::vector<bool> wanted =
+        call_.has("output_mask") ? call_.mask("output_mask", declared.size())
+                                 : std::vector<bool>(declared.size(), true);
+    for (std::size_t i = 0; i < terms.size() && i < declared.size(); ++i) {
+      if (wanted[i]) {
+        output(terms[i]);
+      } else {
+        b_.not_produced();
+      }
+    }
+    return b_.bound();
+  }
+
+ private:
+  std::vector<std::pair<const MappedTerm*, const TensorMeta*>> operands(
+      const std::vector<MappedTerm>& terms) const {
+    std::vector<std::pair<const MappedTerm*, const TensorMeta*>> out;
+    const OpSchema& op = call_.op();
+    const auto& declared = op.function->arguments();
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      if (declared[i].type != ArgumentType::kTensor) continue;
+      if (next == terms.size()) break;
+      const MappedTerm* term = &terms[next++];
+      const auto add = [&](const TensorArg& tensor) {
+        if (tensor.operand == TensorArg::kNone) return;
+        out.emplace_back(term, &op.inputs[index(tensor.operand)]);
+      };
+      if (const auto* lone = std::get_if<TensorArg>(&op.args[i])) add(*lone);
+      if (const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[i])) {
+        for (const TensorArg& tensor : *list) add(tensor);
+      }
+    }
+    require(out.size() == op.inputs.size(),
+            "a tensor stands where a number should");
+    return out;
+  }
+
+  Operand input(const MappedTerm& term, const TensorMeta& meta) {
+    if (term.any) return SpaceBuilder::whole(meta.rank());
+    int leading = meta.rank() - static_cast<int>(term.dims.size());
+    bool has_leading = false;
+    for (const TermDim& dim : term.dims) has_leading |= dim.letter == '.';
+    leading += has_leading ? 1 : 0;
+    require(leading >= 0 && (has_leading || leading == 0),
+            "an operand has another rank");
+    Operand out;
+    int at = 0;
+    for (const TermDim& dim : term.dims) {
+      if (dim.letter == '.') {
+        for (int i = leading; i > 0; --i) {
+          out.dims.push_back(leading_dim(i, meta.size(at++)));
+        }
+      } else {
+        out.dims.push_back(lettered(dim, meta.size(at++)));
+      }
+    }
+    return out;
+  }
+
+  DimFactors leading_dim(int from_right, std::int64_t size) {
+    auto& [known, factors] =
+        leading_.try_emplace(from_right, 1, DimFactors{}).first->second;
+    if (size == 1) return {};
+    if (known == 1) {
+      known = size;
+      factors = b_.dim(size, '.');
+    }
+    require(known == size, "leading dims do not broadcast");
+    return factors;
+  }
+
+  DimFactors lettered(const TermDim& dim, std::int64_t size) {
+    if (dim.letter == '_') return {};
+    const auto [found, added] =
+        letters_.try_emplace(dim.letter, size, DimFactors{});
+    require(found->second.first == size, "dims of two operands differ in size");
+    if (added && !dim.whole) found->second.second = b_.dim(size, dim.letter);
+    return dim.whole ? DimFactors{} : found->second.second;
+  }
+
+  void output(const MappedTerm& term) {
+    Operand operand;
+    Dims shape;
+    const auto add = [&](std::int64_t size, DimFactors factors) {
+      shape.push_back(size);
+      operand.dims.push_back(std::move(factors));
+    };
+    for (const TermDim& dim : term.dims) {
+      if (dim.letter == '.') {
+        for (auto it = leading_.rbegin(); it != leading_.rend(); ++it) {
+          add(it->second.first, it->second.second);
+        }
+        continue;
+      }
+      const auto known = letters_.find(dim.letter);
+      if (known == letters_.end()) {
+        require(size_ != nullptr, "a size of the result is unknown");
+        const std::int64_t size = size_(call_, dim.letter);
+        require(size >= 0, "a size of the result is negative");
+        add(size, {});
+      } else {
+        add(known->second.first,
+            dim.whole ? DimFactors{} : known->second.second);
+      }
+    }
+    b_.output(std::move(operand), {.shape = std::move(shape)});
+  }
+
+  const OpCall& call_;
+  const SizeOf& size_;
+  SpaceBuilder b_;
+  std::map<char, std::pair<std::int64_t, DimFactors>> letters_;
+  std::map<int, std::pair<std::int64_t, DimFactors>>
+      leading_;  // from the right
+};
+
+}  // namespace
+
+OpDefinition mapped(std::string_view notation, SizeOf size) {
+  return OpDefinition(
+      std::string(notation),
+      [text = std::string(notation), size = std::move(size)](
+          const OpCall& call) { return Mapping(call, size).run(text); });
+}
+
+OpDefinition mapped(std::string name,
+                    std::function<std::string(const OpCall&)> notation,
+                    SizeOf size) {
+  return OpDefinition(std::move(name),
+                      [notation = std::move(notation),
+                       size = std::move(size)](const OpCall& call) {
+                        return Mapping(call, size).run(notation(call));
+                      });
+}
+
+}  // namespace shardprop

@@ -1,0 +1,33 @@
+// The form of operators that work on some dims of their operands, alike for
+// all others.
+//
+//   mapped("...[mn]->...[mk],...[kn]", sizes)     a QR decomposition
+//   mapped("tb[_],[_]b[_],*->tb[o],[l]b[h]", ...)  a recurrent network
+//
+// One term per declared tensor argument; a list argument has one term for all
+// of its elements. A letter is a factor, cut in all operands at once; letters
+// in square brackets are held whole, and so are `_`, a dim of any size, and
+// `*`, an operand of any rank. `...` stands for leading dims, aligned on the
+// right as in broadcasting. Nothing is summed and nothing is linear: a row says
+// so.
+#pragma once
+
+#include "ops/op_call.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+
+// The size of a letter that only results have.
+using SizeOf = std::function<std::int64_t(const OpCall&, char letter)>;
+
+// Precondition: well-formed text.
+OpDefinition mapped(std::string_view notation, SizeOf size = {});
+// The notation chosen by the call.
+OpDefinition mapped(std::string name,
+                    std::function<std::string(const OpCall&)> notation,
+                    SizeOf size = {});
+
+}  // namespace shardprop

@@ -1,0 +1,307 @@
+#include <shardprop/ops/rule_text.h>
+
+#include "base/try.h"
+#include "ops/forms/forms.h"
+#include "ops/forms/mapped.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+constexpr std::string_view kForms =
+    "pointwise(), reduction(sum), along(dim), same_shape(), batch(0), or "
+    "factor notation such as mk,kn->mn";
+constexpr std::string_view kModifiers =
+    "additive(), multilinear(), linear_in(x), nondecreasing(), "
+    "nonincreasing(), lattice(max), passes(x,y), ignores_values(), "
+    "blocked(dim), random()";
+
+// name(a,b)
+struct Call {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::size_t column = 0;
+};
+
+tl::unexpected<Error> wrong(std::string message, std::size_t column,
+                            std::string_view help) {
+  return fail(Error{ErrorCode::kInvalidArgument,
+                    std::move(message),
+                    "column " + std::to_string(column + 1),
+                    {},
+                    std::string(help)});
+}
+
+bool is_word(char c) {
+  return c == '_' || c == '-' || (c >= '0' && c <= '9') ||
+         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// The calls behind `at`, a dot between each two.
+Result<std::vector<Call>> parse_calls(std::string_view text, std::size_t at) {
+  std::vector<Call> calls;
+  while (true) {
+    Call call;
+    call.column = at;
+    while (at < text.size() && is_word(text[at])) call.name += text[at++];
+    if (call.name.empty() || at == text.size() || text[at] != '(') {
+      return wrong("a rule needs `name(...)` here", at, kForms);
+    }
+    const std::size_t close = text.find(')', at);
+    if (close == std::string_view::npos) {
+      return wrong("a parenthesis is never closed", at, kForms);
+    }
+    std::string_view inside = text.substr(at + 1, close - at - 1);
+    while (!inside.empty()) {
+      const std::size_t comma = std::min(inside.find(','), inside.size());
+      call.arguments.emplace_back(inside.substr(0, comma));
+      inside.remove_prefix(std::min(comma + 1, inside.size()));
+    }
+    calls.push_back(std::move(call));
+    at = close + 1;
+    if (at == text.size()) return calls;
+    if (text[at++] != '.') {
+      return wrong("a dot is missing between two parts of a rule", at - 1,
+                   kModifiers);
+    }
+  }
+}
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<ReduceOp> reduce_op(std::string_view text) {
+  for (const ReduceOp op : kAllReduceOps) {
+    if (to_string(op) == text) return op;
+  }
+  return std::nullopt;
+}
+
+// How many results a form has: its last argument, where it is a number.
+Result<int> take_results(Call& call) {
+  if (call.arguments.empty()) return 1;
+  const auto count = number(call.arguments.back());
+  if (!count) return 1;
+  if (*count < 1 || *count > 64) {
+    return wrong("an operator has 1 to 64 results", call.column, kForms);
+  }
+  call.arguments.pop_back();
+  return *count;
+}
+
+Result<OpDefinition> form_of(Call call) {
+  const auto refuse = [&]() {
+    return wrong(
+        "`" + call.name + "` is not a form, or not with these arguments",
+        call.column, kForms);
+  };
+  if (call.name == "batch") {
+    std::vector<int> dims;
+    for (const std::string& argument : call.arguments) {
+      const auto dim = number(argument);
+      if (!dim) return refuse();
+      dims.push_back(*dim);
+    }
+    if (dims.empty()) return refuse();
+    return batch(std::move(dims));
+  }
+  SP_ASSIGN(const int results, take_results(call));
+  const std::size_t given = call.arguments.size();
+  if (call.name == "pointwise" && given == 0) return pointwise(results);
+  if (call.name == "same_shape" && given == 0) return same_shape(results);
+  if (call.name == "along" && given == 1) {
+    return along(call.arguments[0], results);
+  }
+  if (call.name == "reduction" && given == 0) {
+    return reduction(std::nullopt, results);
+  }
+  if (call.name == "reduction" && given == 1) {
+    if (const auto op = reduce_op(call.arguments[0])) {
+      return reduction(*op, results);
+    }
+  }
+  return refuse();
+}
+
+Result<OpDefinition> modified(OpDefinition rule, const Call& call) {
+  const auto& given = call.arguments;
+  if (call.name == "additive") {
+    std::vector<int> signs;
+    for (const std::string& argument : given) {
+      const auto sign = argument == "+"   ? std::optional<int>(1)
+                        : argument == "-" ? std::optional<int>(-1)
+                                          : number(argument);
+      if (!sign) return wrong("a sign is 1 or -1", call.column, kModifiers);
+      signs.push_back(*sign);
+    }
+    return std::move(rule).additive(std::move(signs));
+  }
+  if (call.name == "passes") return std::move(rule).passes(given);
+  if (given.empty()) {
+    if (call.name == "multilinear") return std::move(rule).multilinear();
+    if (call.name == "nondecreasing") return std::move(rule).nondecreasing();
+    if (call.name == "nonincreasing") return std::move(rule).nonincreasing();
+    if (call.name == "ignores_values") return std::move(rule).ignores_values();
+    if (call.name == "random") return std::move(rule).random();
+  }
+  if (given.size() == 1) {
+    if (call.name == "linear_in") return std::move(rule).linear_in(given[0]);
+    if (call.name == "blocked") return std::move(rule).blocked(given[0]);
+    const auto op = reduce_op(given[0]);
+    if (call.name == "lattice" && op) return std::move(rule).lattice(*op);
+  }
+  return wrong("`" + call.name + "` says nothing of a form so", call.column,
+               kModifiers);
+}
+
+// Where factor notation ends: it has an arrow, and no call before it.
+std::size_t notation_end(std::string_view text) {
+  const std::size_t arrow = text.find("->");
+  if (arrow == std::string_view::npos) return 0;
+  std::size_t end = arrow + 2;
+  while (end < text.size()) {
+    // ".name(" begins a modifier; "..." does not.
+    if (text[end] == '.' && text.substr(end, 3) != "...") break;
+    end += text.substr(end, 3) == "..." ? 3 : 1;
+  }
+  return end;
+}
+
+// Whether each term is letters, parentheses, brackets, one `...`, one leading
+// `+`: the precondition of einsum().
+bool is_notation(std::string_view text) {
+  const std::size_t arrow = text.find("->");
+  char open = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (i == arrow) {
+      if (open != 0) return false;
+      ++i;
+    } else if (text.substr(i, 3) == "...") {
+      if (open != 0) return false;
+      i += 2;
+    } else if (c == '(' || c == '[') {
+      if (open != 0) return false;
+      open = c;
+    } else if (c == ')' || c == ']') {
+      if (open != (c == ')' ? '(' : '[')) return false;
+      open = 0;
+    } else if (c == '+') {
+      if (i != 0 && text[i - 1] != ',') return false;
+    } else if (c == ',') {
+      if (open != 0) return false;
+    } else if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) {
+      return false;
+    }
+  }
+  // One leading run of dims a term, no second arrow.
+  return open == 0 && text.find("->", arrow + 2) == std::string_view::npos;
+}
+
+// What the graph says of the results.
+OpDefinition as_stated(OpDefinition rule) {
+  return std::move(rule)
+      .typed([](const OpCall& call, std::size_t result) {
+        const auto& outputs = call.op().outputs;
+        if (result < outputs.size()) return outputs[result].dtype();
+        return call.op().inputs.empty() ? DType::kF32 : call.first().dtype();
+      })
+      .strided([](const OpCall& call, const Dims& shape, DType dtype) {
+        for (const TensorMeta& output : call.op().outputs) {
+          if (output.shape() == shape) return output.strides();
+        }
+        return make_meta(shape, dtype).strides();
+      });
+}
+
+BoundForm bind_batch(const OpCall& call, const std::vector<int>& dims) {
+  SpaceBuilder b;
+  const TensorMeta& first = call.first();
+  std::vector<std::pair<int, DimFactors>> shared;
+  for (const int dim : dims) {
+    require(first.rank() > 0, "the first tensor has no dims");
+    const int at = wrap_dim(dim, first.rank());
+    shared.emplace_back(dim, b.dim(first.size(at)));
+  }
+  const auto operand = [&](const TensorMeta& meta) {
+    Operand out = SpaceBuilder::whole(meta.rank());
+    for (const auto& [dim, factors] : shared) {
+      if (meta.rank() == 0 || dim >= meta.rank() || dim < -meta.rank())
+        continue;
+      const int at = wrap_dim(dim, meta.rank());
+      if (meta.size(at) == b.space.size(factors)) out.dims[index(at)] = factors;
+    }
+    return out;
+  };
+  for (const TensorMeta& meta : call.op().inputs) b.input(operand(meta));
+  for (const std::int32_t slot : call.op().output_slots) {
+    if (slot == OpSchema::kNotProduced) {
+      b.not_produced();
+      continue;
+    }
+    const TensorMeta& meta = call.op().outputs[index(slot)];
+    b.output(operand(meta), {.shape = meta.shape(),
+                             .strides = meta.strides(),
+                             .dtype = meta.dtype()});
+  }
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition batch(std::vector<int> dims) {
+  std::string name = "batch(";
+  for (const int dim : dims) {
+    if (name.back() != '(') name += ',';
+    name += std::to_string(dim);
+  }
+  return custom(name + ")", [dims = std::move(dims)](const OpCall& call) {
+    return bind_batch(call, dims);
+  });
+}
+
+Result<OpDefinition> parse_rule(std::string_view given) {
+  std::string text(given);
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\t'; });
+  const std::size_t end = notation_end(text);
+  std::optional<OpDefinition> rule;
+  std::vector<Call> calls;
+  if (end > 0) {
+    const std::string_view notation = std::string_view(text).substr(0, end);
+    if (!is_notation(notation)) {
+      return wrong("`" + std::string(notation) + "` is not factor notation", 0,
+                   kForms);
+    }
+    const bool holds_dims = notation.find('[') != std::string_view::npos;
+    if (holds_dims && notation.find_first_of("(+") != std::string_view::npos) {
+      return wrong("dims in brackets belong to no product", 0, kForms);
+    }
+    rule = holds_dims ? mapped(notation) : einsum(notation);
+    if (end < text.size()) {
+      SP_ASSIGN(calls, parse_calls(text, end + 1));
+    }
+  } else {
+    SP_ASSIGN(calls, parse_calls(text, 0));
+    SP_ASSIGN(rule, form_of(calls.front()));
+    calls.erase(calls.begin());
+  }
+  for (const Call& call : calls) {
+    SP_ASSIGN(rule, modified(*std::move(rule), call));
+  }
+  return as_stated(*std::move(rule));
+}
+
+}  // namespace shardprop

@@ -1,0 +1,184 @@
+// What torch.export writes of models that nobody tuned for: regions, control
+// flow, sizes that depend on data, custom operators, views in place, and
+// results that the library would not have inferred.
+#include <doctest/doctest.h>
+
+#include "io/program_fixture.h"
+
+#include <algorithm>
+#include <string>
+
+using namespace shardprop;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr int kF32 = 7;
+
+Json& nodes_of(Json& program) {
+  return program["graph_module"]["graph"]["nodes"];
+}
+Json& tensors_of(Json& program) {
+  return program["graph_module"]["graph"]["tensor_values"];
+}
+
+// relu as the body of a region on mm.
+Json region(const std::string& result_of = "cos") {
+  const Json meta = tensor_meta(kF32, {16, 4}, {4, 1});
+  return {
+      {"as_graph",
+       {{"name", "submod_1"},
+        {"graph",
+         {{"inputs", Json::array({tensor_argument("arg")})},
+          {"outputs", Json::array({tensor_argument(result_of)})},
+          {"nodes", Json::array({node("cos", "torch.ops.aten.cos.default",
+                                      {{"self", tensor_argument("arg")}})})},
+          {"tensor_values", {{"arg", meta}, {"cos", meta}}},
+          {"sym_int_values", Json::object()}}}}}};
+}
+
+// The program with `relu` made by that operator of subgraphs.
+Json with_region(const std::string& target, const Json& graph) {
+  Json json = program();
+  nodes_of(json)[2] = node(
+      "relu", target,
+      {{"", {{"as_bool", false}}}, {"", graph}, {"", tensor_argument("mm")}});
+  return json;
+}
+
+const Node* find_node(const Graph& graph, std::string_view name) {
+  for (const Node& node : graph.nodes()) {
+    if (node.name == name) return &node;
+  }
+  return nullptr;
+}
+
+bool has_note(const Graph& graph, std::string_view part) {
+  const auto notes = graph.notes();
+  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+    return note.find(part) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a region's nodes take its place") {
+  const auto graph = read_json(with_region(
+      "torch.ops.higher_order.wrap_with_set_grad_enabled", region()));
+  REQUIRE(graph);
+  const Node* inside = find_node(*graph, "relu.cos");
+  REQUIRE(inside != nullptr);
+  CHECK(inside->op_name() == "aten.cos.default");
+  CHECK(find_node(*graph, "relu") == nullptr);
+  // sum_1 uses what the region made.
+  CHECK(find_node(*graph, "sum_1")->inputs.front() == inside->outputs.front());
+}
+
+TEST_CASE("a region that returns what it is given") {
+  const auto graph = read_json(
+      with_region("torch.ops.higher_order.wrap_with_autocast", region("arg")));
+  REQUIRE(graph);
+  CHECK(find_node(*graph, "sum_1")->inputs.front() ==
+        find_node(*graph, "mm")->outputs.front());
+}
+
+TEST_CASE("a region that does not make its result") {
+  const auto graph = read_json(with_region(
+      "torch.ops.higher_order.wrap_with_set_grad_enabled", region("nowhere")));
+  REQUIRE_FALSE(graph);
+  CHECK(graph.error().code == ErrorCode::kDanglingName);
+}
+
+TEST_CASE("autocast casts the operands to the dtype that is written") {
+  Json graph = region();
+  graph["as_graph"]["graph"]["tensor_values"]["cos"]["dtype"] = 13;
+  Json json = with_region("torch.ops.higher_order.wrap_with_autocast", graph);
+  tensors_of(json)["relu"]["dtype"] = 13;
+  const auto read = read_json(json);
+  REQUIRE(read);
+  const Node* inside = find_node(*read, "relu.cos");
+  REQUIRE(inside != nullptr);
+  CHECK(inside->op.inputs[0].dtype() == DType::kBF16);
+  CHECK(read->node(read->value(inside->inputs[0]).producer).op_name() ==
+        "aten._to_copy.default");
+}
+
+TEST_CASE("control flow is one operator without a rule") {
+  const auto graph =
+      read_json(with_region("torch.ops.higher_order.cond", region()));
+  REQUIRE(graph);
+  const Node* cond = find_node(*graph, "relu");
+  REQUIRE(cond != nullptr);
+  CHECK(cond->op_name() == "higher_order.cond.default");
+  CHECK(cond->inputs.size() == 1);
+  const auto space = test_library().index_space(cond->op);
+  REQUIRE_FALSE(space);
+  CHECK(space.error().code == ErrorCode::kNoStrategy);
+  CHECK(space.error().message.find("replicated") != std::string::npos);
+}
+
+TEST_CASE("sizes that depend on data have a bound") {
+  Json json = program();
+  for (const char* name : {"x", "mm", "relu", "ones_like"}) {
+    tensors_of(json)[name]["sizes"][0] = {
+        {"as_expr", {{"expr_str", "Symbol('u0')"}, {"hint", nullptr}}}};
+  }
+  tensors_of(json)["permute"]["sizes"][1] = tensors_of(json)["x"]["sizes"][0];
+  const auto rows = [&](const LoadOptions& options) {
+    const auto graph = read_graph(json.dump(), "test", test_library(), options);
+    REQUIRE(graph);
+    CHECK(has_note(*graph, "`u0` depends on data"));
+    return find_node(*graph, "mm")->op.outputs[0].size(0);
+  };
+  CHECK(rows({}) == 1024);
+  LoadOptions bounded;
+  bounded.bounds = {{"u0", 48}};
+  CHECK(rows(bounded) == 48);
+  json["range_constraints"]["u0"] = {{"min_val", 0}, {"max_val", 32}};
+  CHECK(rows({}) == 32);
+
+  LoadOptions unknown;
+  unknown.bounds = {{"u7", 48}};
+  const auto refused = read_graph(json.dump(), "test", test_library(), unknown);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kNoSizeHint);
+  CHECK(refused.error().help.find("u0") != std::string::npos);
+}
+
+TEST_CASE("what is written is taken, and said") {
+  Json json = program();
+  tensors_of(json)["relu"]["dtype"] = 13;
+  const auto graph = read_json(json);
+  REQUIRE(graph);
+  CHECK(has_note(*graph, "taken as it is written"));
+  CHECK(find_node(*graph, "relu")->op.outputs[0].dtype() == DType::kBF16);
+}
+
+TEST_CASE("detach_ is the view that it is") {
+  Json json = program();
+  nodes_of(json)[2]["target"] = "torch.ops.aten.detach_.default";
+  const auto graph = read_json(json);
+  REQUIRE(graph);
+  CHECK(find_node(*graph, "relu")->op_name() == "aten.detach.default");
+}
+
+TEST_CASE("a custom operator that returns nothing writes its first tensor") {
+  Json json = program();
+  Json write =
+      node("write", "torch.ops.mylib.addto.default",
+           {{"a", tensor_argument("relu")}, {"b", tensor_argument("mm")}});
+  write["outputs"] = Json::array();
+  nodes_of(json).insert(nodes_of(json).begin() + 3, write);
+  const auto graph = read_json(json);
+  REQUIRE(graph);
+  const Node* made = find_node(*graph, "write");
+  REQUIRE(made != nullptr);
+  CHECK(find_node(*graph, "sum_1")->inputs.front() == made->outputs.front());
+  CHECK(has_note(*graph, "a write of its first tensor"));
+}
+
+TEST_CASE("floats that depend on data stand as 1") {
+  Json json = program();
+  nodes_of(json)[4]["inputs"][1]["arg"] = {
+      {"as_sym_float", {{"as_name", "f"}}}};
+  CHECK(read_json(json));
+}

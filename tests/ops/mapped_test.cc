@@ -1,0 +1,76 @@
+// Operators on some dims of their operands: what is cut, what stays whole.
+#include <doctest/doctest.h>
+#include <shardprop/ops/op_library.h>
+
+#include "support/standard_library.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace shardprop;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+std::string space_of(const char* name, const std::vector<const char*>& inputs,
+                     std::vector<GivenArgument> rest = {}) {
+  const OpLibrary& library = testing::standard_library();
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> metas;
+  for (const char* text : inputs) {
+    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
+    metas.push_back(TensorMeta::parse(text).value());
+  }
+  for (GivenArgument& argument : rest) given.push_back(std::move(argument));
+  auto op =
+      make_op_schema(library.find(name), std::move(given), std::move(metas));
+  if (!op) return to_string(op.error());
+  auto results = library.infer_results(*op);
+  if (!results) return to_string(results.error());
+  std::string out;
+  for (const auto& result : *results) {
+    out += (out.empty() ? "" : " ") + (result ? to_string(*result) : "-");
+  }
+  set_results(*op, *std::move(results));
+  const auto space = library.index_space(*op);
+  return out + ": " + (space ? to_string(*space) : to_string(space.error()));
+}
+
+using Ints = std::vector<std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("matrices stay whole, their batches are cut") {
+  const auto cholesky =
+      space_of("aten.linalg_cholesky_ex.default", {"f64[6,4,4]"});
+  CHECK(cholesky.starts_with("f64[6,4,4]"));
+  CHECK(cholesky.find(" i32[6]: ") != std::string::npos);
+  CHECK(cholesky.find("=6}") != std::string::npos);
+  CHECK(space_of("aten.linalg_qr.default", {"f32[6,4,3]"}).find("=6}") !=
+        std::string::npos);
+  const auto svd = space_of("aten._linalg_svd.default", {"f32[2,6,4,3]"});
+  CHECK(svd.find("=2,") != std::string::npos);
+  CHECK(svd.find("=6}") != std::string::npos);
+}
+
+TEST_CASE("transforms keep the dims that they run over") {
+  CHECK(space_of("aten.fft_rfft.default", {"f32[6,8]"})
+            .starts_with("c64[6,5]: "));
+  CHECK(space_of("aten.fft_irfft.default", {"c64[6,5]"})
+            .starts_with("f32[6,8]: "));
+  CHECK(space_of("aten._fft_c2c.default", {"c64[6,5,4]"},
+                 {{"", Ints{2}}, {"", std::int64_t{0}}, {"", true}})
+            .starts_with("c64[6,5,4]: "));
+}
+
+TEST_CASE("distances: both lists are cut") {
+  CHECK(space_of("aten.cdist.default", {"f32[5,3]", "f32[7,3]"}) ==
+        "f32[5,7]: p1,r1->pr {p=5,r=7}");
+}
+
+TEST_CASE("what does not fit is refused") {
+  CHECK(space_of("aten.linalg_cholesky_ex.default", {"f32[4,3]"})
+            .find("differ in size") != std::string::npos);
+  CHECK(space_of("aten.glu.default", {"f32[4,3]"}).find("halves") !=
+        std::string::npos);
+}

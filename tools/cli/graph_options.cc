@@ -1,0 +1,149 @@
+#include "cli/graph_options.h"
+
+#include "base/parse_int.h"
+#include "base/printable.h"
+#include "base/try.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/ops/rule_text.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop::cli {
+namespace {
+
+// "mylib.swiglu" of "mylib.swiglu=pointwise()".
+std::string operator_of(std::string_view rule) {
+  std::string name(rule.substr(0, rule.find('=')));
+  std::erase(name, ' ');
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  if (const auto colons = name.find("::"); colons != std::string::npos) {
+    name.replace(colons, 2, ".");
+  }
+  return name;
+}
+
+bool is_named(std::string_view op, std::string_view rule) {
+  return op == rule || (op.starts_with(rule) && op.size() > rule.size() &&
+                        op[rule.size()] == '.');
+}
+
+Result<std::map<std::string, std::int64_t>> bounds_of(
+    const Arguments& arguments) {
+  std::map<std::string, std::int64_t> bounds;
+  for (const std::string& text : arguments.all("--bound")) {
+    const std::size_t equals = text.find('=');
+    const auto value =
+        equals == std::string::npos
+            ? std::nullopt
+            : parse_int(std::string_view(text).substr(equals + 1));
+    if (!value || *value < 0 || equals == 0) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "a bound is written NAME=N, N a size",
+                        "--bound " + text,
+                        {},
+                        "as in --bound u0=128"});
+    }
+    bounds[text.substr(0, equals)] = *value;
+  }
+  return bounds;
+}
+
+}  // namespace
+
+std::vector<Option> graph_options() {
+  return {{.name = "--bound",
+           .value = "NAME=N",
+           .help = "a size that depends on data, such as u0",
+           .repeatable = true},
+          {.name = "--rule",
+           .value = "OP=ROW",
+           .help = "how an operator may be sharded, as in "
+                   "'mylib.swiglu=pointwise()'",
+           .repeatable = true},
+          {.name = "--program",
+           .value = "NAME",
+           .help = "which one of a .pt2 that holds several"},
+          {.name = "--max-input",
+           .value = "BYTES",
+           .help = "most to read, after decompression",
+           .fallback = "2GiB"}};
+}
+
+Result<std::shared_ptr<const OpLibrary>> library_of(
+    const Arguments& arguments) {
+  std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
+  for (const std::string& text : arguments.all("--rule")) {
+    const std::string place = "--rule " + text;
+    const std::size_t equals = text.find('=');
+    const std::string op = operator_of(text);
+    if (equals == std::string::npos || op.find('.') == std::string::npos) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "a rule is written OP=ROW",
+                        place,
+                        {},
+                        "as in --rule 'mylib.swiglu=pointwise()'"});
+    }
+    auto definition = parse_rule(std::string_view(text).substr(equals + 1));
+    if (!definition) return fail(std::move(definition).error().at(place));
+    OpLibrary::Addition addition;
+    addition.name = op;
+    addition.definition = *std::move(definition);
+    addition.note = "by --rule";
+    SP_ASSIGN(library, placed(library->with(std::move(addition)), place));
+  }
+  return library;
+}
+
+Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
+                       const OpLibrary& library, Console& console) {
+  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
+  LoadOptions load;
+  load.max_input_bytes = *max_input;
+  load.program = arguments.get("--program");
+  SP_ASSIGN(load.bounds, bounds_of(arguments));
+  SP_ASSIGN(Graph graph, load_graph(path, library, load));
+  for (const std::string& text : arguments.all("--rule")) {
+    const std::string op = operator_of(text);
+    const auto& nodes = graph.nodes();
+    if (std::none_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+          return is_named(node.op_name(), op);
+        })) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "`" + op + "` is not an operator of the graph",
+                        "--rule " + text,
+                        {},
+                        "shardprop ops --supported lists its operators"});
+    }
+  }
+  for (const std::string& note : graph.notes()) {
+    console.messages << "note: " << printable(note) << '\n';
+  }
+  return graph;
+}
+
+std::string rule_hint(const Graph& graph, std::string_view op) {
+  if (op.starts_with("aten.") || op.starts_with("prims.")) return {};
+  const std::string_view base = op.substr(0, op.rfind('.'));
+  bool elementwise = true;
+  for (const Node& node : graph.nodes()) {
+    if (node.op_name() != op) continue;
+    for (const TensorMeta& output : node.op.outputs) {
+      for (const TensorMeta& input : node.op.inputs) {
+        elementwise = elementwise &&
+                      (input.shape() == output.shape() || input.rank() == 0);
+      }
+    }
+    elementwise = elementwise && !node.op.inputs.empty();
+  }
+  return fmt::format("--rule '{}={}' says that {}", base,
+                     elementwise ? "pointwise()" : "batch(0)",
+                     elementwise ? "it treats every element alike"
+                                 : "dim 0 of its tensors may be cut");
+}
+
+}  // namespace shardprop::cli

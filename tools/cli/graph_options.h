@@ -1,0 +1,31 @@
+// What every command takes that reads a graph: how to read it, and rules for
+// operators of the user's own.
+#pragma once
+
+#include "cli/command.h"
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_library.h>
+
+#include <memory>
+#include <vector>
+
+namespace shardprop::cli {
+
+// --bound, --rule, --program, --max-input.
+std::vector<Option> graph_options();
+
+// The standard library with the rules of --rule.
+// Errors: kInvalidArgument, kUnknownOperator.
+Result<std::shared_ptr<const OpLibrary>> library_of(const Arguments& arguments);
+
+// The graph at `path`; what was taken for granted is said among the messages.
+// Errors: those of load_graph; kInvalidArgument.
+Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
+                       const OpLibrary& library, Console& console);
+
+// What a rule could say of a custom operator of the graph, judged by shapes;
+// empty where nothing can be told.
+std::string rule_hint(const Graph& graph, std::string_view op);
+
+}  // namespace shardprop::cli
