@@ -33,7 +33,8 @@ std::vector<Stage> stages_for(const DeviceMesh& mesh) {
   const auto dims =
       std::count_if(mesh.dims().begin(), mesh.dims().end(),
                     [](const MeshDim& dim) { return dim.size > 1; });
-  if (dims <= 2) return {{kNamed}};
+  if (dims < 2) return {{kNamed}};
+  if (dims == 2) return {{kOneRun, 0.3, 0.45, 0.04}, {kNamed}};
   if (dims == 3) {
     return {{kOneRun, 0.3, 0.45},
             {kTwoRuns, 0.55, 0.65, 0.04},
