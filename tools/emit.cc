@@ -4,6 +4,7 @@
 #include "base/try.h"
 #include "cli/graph_plan.h"
 #include "cli/output.h"
+#include "cli/styles_json.h"
 #include "commands.h"
 
 #include <shardprop/io/emit_program.h>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -103,6 +105,41 @@ Result<void> write_all(const Emission& emission) {
   return {};
 }
 
+// Words for layouts in place of a program.
+Result<void> write_styles(const std::string& as, const GraphPlan& given,
+                          const Arguments& arguments, Folder& folder) {
+  SP_ASSIGN(const std::string styles, styles_json(as, given, arguments));
+  SP_CHECK(folder.make());
+  SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
+  return folder.write(as == "tp-plan" ? "tp_plan.json" : "fully_shard.json",
+                      styles);
+}
+
+Result<void> write_programs(const GraphPlan& given,
+                            const std::optional<std::int64_t>& rank,
+                            bool archive, Folder& folder) {
+  if (rank && !given.plan.mesh.contains(*rank)) {
+    return fail(Error{ErrorCode::kMeshCoordinate,
+                      fmt::format("rank {} is not on mesh {}", *rank,
+                                  to_string(given.plan.mesh)),
+                      "--rank " + std::to_string(*rank),
+                      {},
+                      fmt::format("give a rank between 0 and {}",
+                                  given.plan.mesh.size() - 1)});
+  }
+  SP_ASSIGN(const SpmdProgram program,
+            lower(given.plan, given.graph, *given.library));
+  const Emission emission{program, *given.library,
+                          archive ? EmitFormat::kPt2 : EmitFormat::kJsonGz,
+                          archive ? ".pt2" : ".json.gz", folder};
+  SP_ASSIGN(const std::string shardings,
+            shardings_json(program, *given.library));
+  SP_CHECK(folder.make());
+  SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
+  SP_CHECK(folder.write("shardings.json", shardings));
+  return rank ? write_rank(emission, *rank) : write_all(emission);
+}
+
 Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
   SP_ASSIGN(const GraphPlan given, graph_plan(arguments));
@@ -111,28 +148,17 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
         op.count);
   }
-  SP_ASSIGN(const SpmdProgram program,
-            lower(given.plan, given.graph, *given.library));
-  Folder folder(arguments.get(kDirectory));
-  const bool archive = arguments.get("--format") == "pt2";
-  const Emission emission{program, *given.library,
-                          archive ? EmitFormat::kPt2 : EmitFormat::kJsonGz,
-                          archive ? ".pt2" : ".json.gz", folder};
-  if (rank && !program.mesh.contains(*rank)) {
-    return fail(Error{
-        ErrorCode::kMeshCoordinate,
-        fmt::format("rank {} is not on mesh {}", *rank,
-                    to_string(program.mesh)),
-        "--rank " + std::to_string(*rank),
-        {},
-        fmt::format("give a rank between 0 and {}", program.mesh.size() - 1)});
+  if (!given.plan.has_plan()) {
+    console.messages << fmt::format("no plan to write: {}\n",
+                                    solver::to_string(given.plan.status));
+    return kFinding;
   }
-  SP_ASSIGN(const std::string shardings,
-            shardings_json(program, *given.library));
-  SP_CHECK(folder.make());
-  SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
-  SP_CHECK(folder.write("shardings.json", shardings));
-  SP_CHECK(rank ? write_rank(emission, *rank) : write_all(emission));
+  Folder folder(arguments.get(kDirectory));
+  const std::string as = arguments.get("--as");
+  SP_CHECK(as == "program"
+               ? write_programs(given, rank, arguments.get("--format") == "pt2",
+                                folder)
+               : write_styles(as, given, arguments, folder));
   for (const std::string& path : folder.written()) {
     console.data << printable(path) << '\n';
   }
@@ -147,6 +173,12 @@ Command emit_command() {
                      .value = "N",
                      .help = "the program of this rank only; default: of all"});
   options.push_back(format_option({"pt2", "json.gz"}));
+  options.push_back({.name = "--as",
+                     .value = "WHAT",
+                     .help = "programs, or the nearest that PyTorch's own "
+                             "words can say",
+                     .fallback = "program",
+                     .choices = {"program", "tp-plan", "fully-shard"}});
   options.push_back({.name = std::string(kDirectory),
                      .value = "DIR",
                      .help = "where the files go; made if it is not there",

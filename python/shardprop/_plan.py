@@ -87,9 +87,12 @@ class Plan:
                 f"the plan has no parameter, buffer or input {name!r}"
             ) from None
 
-    def explain(self) -> str:
-        """The plan for people: totals, layouts, every collective and why."""
-        return self._core.text()
+    def explain(self, detail: bool = False) -> str:
+        """The plan for people: what it is, totals, layouts, collectives and why.
+
+        A screen, or every redistribution with `detail`.
+        """
+        return self._core.text(detail)
 
     def to_json(self) -> str:
         return self._core.json()

@@ -145,7 +145,14 @@ nb::list topologies() {
 void bind_plan(nb::module_& module) {
   nb::class_<Plan>(module, "Plan")
       .def_prop_ro("graph_hash", [](const Plan& p) { return p.graph_hash; })
-      .def("text", &plan_to_text)
+      .def(
+          "text",
+          [](const Plan& p, bool detail) {
+            TextOptions options;
+            options.detail = detail;
+            return plan_to_text(p, options);
+          },
+          nb::arg("detail"))
       .def("json", &plan_to_json);
   module.def("plan", &plan, nb::arg("graph"), nb::arg("mesh"),
              nb::arg("topology"), nb::arg("options"),

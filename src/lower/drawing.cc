@@ -152,6 +152,18 @@ Result<std::vector<ProgramValueId>> Drawing::refuse(
       "decompose it before exporting, or turn dropout off"});
 }
 
+// Dropout outside of training: what is given, and a mask of ones.
+std::vector<ProgramValueId> Drawing::untouched(bool has_mask) {
+  std::vector<Id> out = {finish(operand(0))};
+  if (!has_mask) return out;
+  out.push_back(build_.value(planned_.outputs[1].name, node_.op.outputs[1],
+                             planned_.outputs[1].tensor.layout));
+  build_.op("aten.ones_like.default",
+            {{"self", operand(0)}, {"dtype", Argument(DType::kBool)}},
+            {out[1]});
+  return out;
+}
+
 Result<std::vector<ProgramValueId>> Drawing::dropout() {
   const double p = number("p", 0.5);
   const bool has_mask = node_.op.outputs.size() > 1;
@@ -159,7 +171,7 @@ Result<std::vector<ProgramValueId>> Drawing::dropout() {
                          ? node_.op.bool_arg("train").value_or(true)
                          : true;
   const Id self = operand(0);
-  if (!train) return refuse("it is not in training");
+  if (!train) return untouched(has_mask);
   const DType in = drawn_in(dtype());
   const Id kept = op("aten.ge.Scalar", DType::kBool,
                      {{"self", uniform(in, 0)}, {"other", Argument(p)}});

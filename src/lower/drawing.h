@@ -53,6 +53,7 @@ class Drawing {
   Id finish(Id value);
 
   Result<std::vector<Id>> dropout();
+  std::vector<Id> untouched(bool has_mask);
   Result<std::vector<Id>> by_name(std::string_view name);
   Result<std::vector<Id>> refuse(const std::string& why) const;
   Id shifted(Id normal);  // normal.*: mean and std, tensors or numbers

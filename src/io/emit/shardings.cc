@@ -31,7 +31,8 @@ class Shardings {
     json_.key("inputs").open('[');
     for (const std::size_t i : emit::input_order(program_)) {
       const ProgramInput& input = program_.inputs[i];
-      open(input.value, to_string(input.kind), torch_.inputs[i]);
+      open(program_.value(input.value).name, to_string(input.kind),
+           torch_.inputs[i]);
       if (!input.parameter.empty()) {
         json_.key("parameter").text(input.parameter);
       }
@@ -41,7 +42,7 @@ class Shardings {
     json_.close(']').key("outputs").open('[');
     for (const std::size_t o : emit::output_order(program_)) {
       const ProgramOutput& output = program_.outputs[o];
-      open(output.value, to_string(output.kind), torch_.outputs[o]);
+      open(name_of(output), to_string(output.kind), torch_.outputs[o]);
       if (output.target) {
         json_.key("target").text(
             program_.value(program_.inputs[*output.target].value).name);
@@ -115,8 +116,17 @@ class Shardings {
     json_.close(']');
   }
 
-  void open(ProgramValueId id, std::string_view kind, emit::TorchId argument) {
-    json_.open('{').key("name").text(program_.value(id).name);
+  // As the graph names it, whichever copy is handed back.
+  const std::string& name_of(const ProgramOutput& output) const {
+    for (const ProgramCopy& copy : program_.copies) {
+      if (copy.value == output.value) return copy.from;
+    }
+    return program_.value(output.value).name;
+  }
+
+  void open(const std::string& name, std::string_view kind,
+            emit::TorchId argument) {
+    json_.open('{').key("name").text(name);
     json_.key("kind").text(kind);
     json_.key("argument").text(torch_.graph[argument].name);
   }

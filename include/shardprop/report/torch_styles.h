@@ -1,0 +1,53 @@
+// The nearest that PyTorch's own words for layouts can say of a plan: styles of
+// modules (parallelize_module, Hugging Face's tp_plan), and fully_shard.
+//
+//   q_proj.weight f32[64,32] R,S(0) on dp=2,tp=2
+//     layers.*.q_proj   colwise          over tp
+//
+// Those words know parameters and one mesh dim; a plan lays out every value on
+// all of them. What is left unsaid is listed, and `pins` says where the
+// parameters lie as far as the words go: a plan with these pins, priced beside
+// the first, says what leaving the rest to PyTorch costs at least.
+#pragma once
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/plan/pin.h>
+#include <shardprop/plan/plan.h>
+
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+// Of a module: colwise, rowwise or replicated; for fully_shard: "shard".
+struct ModuleStyle {
+  std::string module;
+  std::string style;
+  friend bool operator==(const ModuleStyle&, const ModuleStyle&) = default;
+};
+
+struct UnsaidLayout {
+  std::string value;
+  Layout layout;
+  std::string why;
+};
+
+struct TorchStyles {
+  std::int32_t mesh_dim = 0;
+  std::vector<ModuleStyle> modules;
+  // The same with layers that are alike as one: layers.*.q_proj.
+  std::vector<ModuleStyle> folded;
+  std::vector<UnsaidLayout> unsaid;
+  std::vector<Pin> pins;  // of every parameter
+};
+
+// The mesh dim is the one named tp, else the last. A linear layer whose weight
+// is cut over it along its outputs is colwise, along its inputs rowwise; an
+// embedding cut along its rows is rowwise, along its columns colwise.
+TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph);
+
+// The mesh dim is the one named dp or fsdp, else the first. Modules all of
+// whose parameters can be said to be sharded on dim 0 over it.
+TorchStyles fully_shard_styles(const Plan& plan, const Graph& graph);
+
+}  // namespace shardprop

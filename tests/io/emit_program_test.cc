@@ -1,0 +1,137 @@
+// Programs as PyTorch reads them, read back by ourselves. PyTorch reads and
+// runs them in tests/torch/test_emitted_programs.py.
+#include "support/dear_topology.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/emit_program.h>
+#include <shardprop/io/load_graph.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/program/footprint.h>
+#include <shardprop/program/rank_program.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace shardprop {
+namespace {
+
+using testing::standard_library;
+using testing::value_of;
+
+SpmdProgram lowered(const char* graph, const char* mesh,
+                    Optimizer optimizer = Optimizer::kNone) {
+  const OpLibrary& library = standard_library();
+  const Graph read = value_of(load_graph(
+      "examples/graphs/tiny/" + std::string(graph) + ".json.gz", library));
+  PlanOptions options;
+  options.optimizer = optimizer;
+  options.work_limit = 20'000'000;
+  const Plan plan =
+      value_of(make_plan(read, value_of(DeviceMesh::parse(mesh)),
+                         testing::dear_compute(), library, options));
+  return value_of(lower(plan, read, library));
+}
+
+// Every rank's program is a graph whose inputs and outputs are the rank's.
+TEST_CASE("programs of all ranks are read back with local shapes") {
+  for (const char* graph : {"llama3_infer", "vit_infer", "mixtral_infer"}) {
+    CAPTURE(graph);
+    const SpmdProgram program = lowered(graph, "a=2,b=2");
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      const std::string bytes = value_of(
+          emit_program(program, standard_library(), rank, EmitFormat::kPt2));
+      const Graph read =
+          value_of(read_graph(bytes, "rank", standard_library()));
+      CHECK(read.inputs().size() == program.inputs.size());
+      CHECK(read.outputs().size() == program.outputs.size());
+      for (const ProgramInput& input : program.inputs) {
+        const std::string& name = program.value(input.value).name;
+        CAPTURE(name);
+        const auto found = std::find_if(
+            read.inputs().begin(), read.inputs().end(),
+            [&](const GraphInput& one) {
+              const std::string& own = read.value(one.value).display_name();
+              return own == name || read.value(one.value).name == name;
+            });
+        const bool named = found != read.inputs().end();
+        if (!named) continue;  // names that are no identifiers
+        CHECK(read.value(found->value).meta.shape() ==
+              local_shape(program, input.value,
+                          program.mesh.coordinate_at_index(rank)));
+      }
+    }
+  }
+}
+
+TEST_CASE("collectives stand there as often as planned, each with its copy") {
+  const SpmdProgram program = lowered("llama3_train", "tp=3");
+  const auto json = nlohmann::json::parse(
+      value_of(exported_program_json(program, standard_library(), 2)));
+  const ProgramTraffic sent = traffic(program);
+  std::int64_t planned = 0;
+  for (const CollectiveKind kind : kAllCollectiveKinds) {
+    if (kind != CollectiveKind::kSlice) {
+      planned += sent.collectives[static_cast<std::size_t>(kind)];
+    }
+  }
+  std::int64_t collectives = 0;
+  std::int64_t waits = 0;
+  for (const auto& node : json["graph_module"]["graph"]["nodes"]) {
+    const std::string target = node["target"];
+    if (target.find("_c10d_functional") == std::string::npos) continue;
+    if (target.find("wait_tensor") != std::string::npos) {
+      ++waits;
+      continue;
+    }
+    ++collectives;
+    const auto custom =
+        nlohmann::json::parse(node["metadata"]["custom"].get<std::string>());
+    CHECK(custom["shardprop"].contains("node"));
+    CHECK(node["inputs"].back()["arg"]["as_string"] == "shardprop_tp");
+  }
+  CHECK(collectives == planned);
+  CHECK(waits == planned);
+  CHECK(planned > 10);
+}
+
+TEST_CASE("the same program makes the same bytes in either form") {
+  const SpmdProgram program = lowered("mlp_dynamic", "2");
+  for (const EmitFormat format : {EmitFormat::kPt2, EmitFormat::kJsonGz}) {
+    CHECK(value_of(emit_program(program, standard_library(), 1, format)) ==
+          value_of(emit_program(program, standard_library(), 1, format)));
+  }
+  CHECK_CODE(emit_program(program, standard_library(), 2, EmitFormat::kPt2),
+             ErrorCode::kMeshCoordinate);
+  CHECK_CODE(exported_program_json(program, standard_library(), -1),
+             ErrorCode::kMeshCoordinate);
+}
+
+TEST_CASE("shardings say who holds what") {
+  const SpmdProgram program = lowered("llama3_train", "a=2,b=2");
+  const auto json = nlohmann::json::parse(
+      value_of(shardings_json(program, standard_library())));
+  CHECK(json["schema"] == "shardprop.shardings/1");
+  CHECK(json["inputs"].size() == program.inputs.size());
+  CHECK(json["outputs"].size() == program.outputs.size());
+  REQUIRE(!json["groups"].empty());
+  for (const auto& group : json["groups"]) {
+    std::string name = "shardprop";
+    for (const std::string dim : group["mesh_dims"]) name += "_" + dim;
+    CHECK(group["name"] == name);
+    std::size_t ranks = 0;
+    for (const auto& one : group["ranks"]) ranks += one.size();
+    CHECK(ranks == 4);
+  }
+  for (const auto& input : json["inputs"]) {
+    const std::size_t shapes = input["local_shapes"].size();
+    CHECK((shapes == 1 || shapes == 4));
+    CHECK(input["placements"].size() == 2);
+  }
+}
+
+}  // namespace
+}  // namespace shardprop

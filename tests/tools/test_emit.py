@@ -1,0 +1,142 @@
+"""What `shardprop emit` writes, and what it refuses. That PyTorch loads and runs
+it is tested in tests/torch/test_emitted_programs.py."""
+
+import gzip
+import json
+import os
+import pathlib
+import resource
+import unittest
+import zipfile
+
+import command_line
+from command_line import MLP, Case, shardprop
+
+GRAPHS = pathlib.Path(MLP).parent
+LLAMA = str(GRAPHS / "llama3_train.json.gz")
+LIMIT = ["--work-limit", "20000000"]
+
+# Compute and memory are dear, sending is cheap: plans are full of shards.
+DEAR = """\
+name = "dear"
+base = "cpu-host"
+engine = "mpi"
+[node]
+devices = 64
+bandwidth_gbps = 10
+latency_us = 0.01
+[device]
+f32_tflops = 0.001
+memory_gbps = 1
+launch_us = 0
+"""
+
+
+class Emit(Case):
+    def emit(self, *arguments, graph=MLP, mesh="2,2", **options):
+        topology = self.folder / "dear.toml"
+        topology.write_text(DEAR)
+        return shardprop("emit", graph, "--mesh", mesh, "--topology", topology,
+                         *LIMIT, *arguments, **options)
+
+    def test_a_program_for_each_rank_where_they_differ(self):
+        out = self.folder / "out"
+        done = self.emit("-o", out, graph=LLAMA)
+        self.answered(done)
+        names = sorted(os.listdir(out))
+        self.assertEqual(names, ["plan.json", *(f"rank{r}.pt2" for r in range(4)),
+                                 "shardings.json"])
+        self.assertEqual(sorted(done.stdout.split()),
+                         [str(out / name) for name in names])
+        shardings = json.loads((out / "shardings.json").read_text())
+        plan = json.loads((out / "plan.json").read_text())
+        self.assertEqual(shardings["graph"]["hash"], plan["graph"]["hash"])
+        for rank in range(4):
+            with zipfile.ZipFile(out / f"rank{rank}.pt2") as archive:
+                program = json.loads(archive.read("archive/models/model.json"))
+                self.assertEqual(archive.read("archive/archive_format"), b"pt2")
+            graph = program["graph_module"]["graph"]
+            values = graph["tensor_values"]
+            for entry in shardings["inputs"]:
+                shapes = entry["local_shapes"]
+                sizes = [one["as_int"]
+                         for one in values[entry["argument"]]["sizes"]]
+                self.assertEqual(sizes, shapes[rank % len(shapes)])
+
+    def test_one_program_where_ranks_do_not_differ(self):
+        out = self.folder / "out"
+        self.answered(self.emit("-o", out, mesh="1,1"))
+        self.assertEqual(sorted(os.listdir(out)),
+                         ["plan.json", "program.pt2", "shardings.json"])
+
+    def test_a_saved_plan_and_one_rank(self):
+        plan = self.folder / "first" / "plan.json"
+        self.answered(self.emit("-o", plan.parent, graph=LLAMA, mesh="3"))
+        out = self.folder / "out"
+        self.answered(shardprop("emit", LLAMA, "--plan", plan, "--rank", "2",
+                                "--format", "json.gz", "-o", out))
+        self.assertEqual(sorted(os.listdir(out)),
+                         ["plan.json", "rank2.json.gz", "shardings.json"])
+        program = json.loads(gzip.decompress((out / "rank2.json.gz").read_bytes()))
+        targets = [node["target"]
+                   for node in program["graph_module"]["graph"]["nodes"]]
+        waits = targets.count("torch.ops._c10d_functional.wait_tensor.default")
+        sends = sum("_c10d_functional" in target for target in targets)
+        self.assertEqual(sends, 2 * waits)
+        self.assertGreater(waits, 0)
+        # What we write we read.
+        listed = shardprop("ops", "--supported", out / "rank2.json.gz")
+        self.assertIn(listed.returncode, (0, 4), listed.stderr)
+        self.refused(shardprop("emit", MLP, "--plan", plan, "-o", out), 3, "SP0708")
+
+    def test_a_changed_plan_is_refused(self):
+        plan = self.folder / "first" / "plan.json"
+        self.answered(self.emit("-o", plan.parent, graph=LLAMA, mesh="2"))
+        read = json.loads(plan.read_text())
+        for node in read["nodes"]:
+            if node.get("local_args"):
+                del node["local_args"]
+                break
+        changed = self.file("changed.json", json.dumps(read))
+        out = self.folder / "out"
+        self.refused(shardprop("emit", LLAMA, "--plan", changed, "-o", out), 3,
+                     "SP0710", node["id"])
+        self.assertFalse(out.exists())
+
+    def test_ranks_outside_the_mesh_are_refused(self):
+        out = self.folder / "out"
+        for rank in ("4", "16777216"):
+            self.refused(self.emit("--rank", rank, "-o", out), 2, "SP0108",
+                         f"--rank {rank}")
+        self.refused(self.emit("--rank", "-1", "-o", out), 2, "SP0001")
+        self.assertFalse(out.exists())
+
+    def test_a_full_disk_leaves_nothing(self):
+        out = self.folder / "out"
+        limit = (65536, 65536)
+        done = self.emit(
+            "-o", out, graph=LLAMA,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+        self.refused(done, 2, "SP0002", "File too large")
+        self.assertEqual(os.listdir(out), [])
+        self.refused(self.emit("-o", self.file("x", "") / "y"), 2, "SP0002")
+
+    def test_words_of_pytorch_and_what_they_leave_unsaid(self):
+        out = self.folder / "out"
+        self.answered(self.emit("--as", "tp-plan", "-o", out, graph=LLAMA,
+                                mesh="dp=2,tp=2"))
+        said = json.loads((out / "tp_plan.json").read_text())
+        self.assertEqual(said["mesh_dim"], "tp")
+        self.assertTrue(set(said["tp_plan"].values()) <= {"colwise", "rowwise"})
+        self.assertAlmostEqual(said["price_us"],
+                               said["said_objective_us"] - said["objective_us"],
+                               places=2)
+        self.answered(self.emit("--as", "fully-shard", "-o", out, graph=LLAMA,
+                                mesh="dp=2,tp=2"))
+        said = json.loads((out / "fully_shard.json").read_text())
+        self.assertEqual(said["mesh_dim"], "dp")
+        self.assertIn("unsaid", said)
+
+
+if __name__ == "__main__":
+    command_line.main()
