@@ -283,7 +283,6 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"time_limit", fmt::format("{}", options.time_limit_seconds)},
       {"work_limit",
        options.work_limit ? std::to_string(*options.work_limit) : "none"},
-      {"seed", std::to_string(options.seed)},
   };
   if (options.recipe) {
     // As it was taken, dims and all.
@@ -295,6 +294,7 @@ void add_options(const PlanOptions& options, Plan& plan) {
   if (!options.work_limit) {
     plan.options.emplace_back("threads", std::to_string(options.threads));
   }
+  plan.options.emplace_back("seed", std::to_string(options.seed));
   for (const Pin& pin : options.pins) {
     plan.options.emplace_back("pin", to_string(pin));
   }

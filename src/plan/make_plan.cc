@@ -101,10 +101,12 @@ RanOut ran_out(const PlanOptions& options, const PlanSolution& solution) {
     return RanOut::kNothing;
   }
   if (options.stop.stop_requested()) return RanOut::kInterrupted;
-  return options.work_limit &&
-                 seconds_since(*options.start) < options.time_limit_seconds
-             ? RanOut::kWork
-             : RanOut::kTime;
+  // Setting up gives way to what comes behind it some time before the end.
+  constexpr double kMostOfIt = 0.75;
+  const bool in_time =
+      seconds_since(*options.start) < kMostOfIt * options.time_limit_seconds;
+  if (!in_time) return RanOut::kTime;
+  return options.work_limit ? RanOut::kWork : RanOut::kNothing;
 }
 
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
@@ -134,7 +136,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   last.lower_bound = solution.lower_bound;
   tell(last);
   Plan plan = assemble_plan(found.problem, solution);
-  plan.space = found.space;
+  if (plan.has_plan()) plan.space = found.space;
   plan.ran_out = ran_out(own, solution);
   plan.clash.pins = std::move(pins);
   if (options.compare) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
@@ -51,6 +52,28 @@ class PlanSolver {
     for (int round = 1; round <= kMostRounds && !out_.assignment; ++round) {
       if (!solve(network, round == kMostRounds)) break;
       reserve(network);
+    }
+    if (!out_.assignment) tighten();
+  }
+
+  // Where setting aside slot by slot what is lacking leads nowhere: all slots
+  // keep some bytes free, more of them until a plan fits, and fewer again where
+  // that leaves no plan at all.
+  void tighten() {
+    if (last_.choices.empty()) return;
+    const std::int64_t limit = *options_.memory_limit;
+    const std::vector<std::int64_t> bytes = bytes_by_slot(problem_, last_);
+    std::int64_t too_little = 0;
+    std::int64_t too_much = limit;
+    std::int64_t aside = std::max<std::int64_t>(
+        1, *std::max_element(bytes.begin(), bytes.end()) - limit);
+    for (int i = 0; i < kMostRounds && !out_.assignment; ++i) {
+      if (aside <= too_little || aside >= too_much) return;
+      NetworkOptions network;
+      network.memory_limit = limit - aside;
+      (solve(network, false) ? too_little : too_much) = aside;
+      aside =
+          too_much < limit ? std::midpoint(too_little, too_much) : 2 * aside;
     }
   }
 
@@ -118,7 +141,9 @@ class PlanSolver {
       return false;
     }
     const PlanNetwork& network = *built;
-    const bool bounds = options.reserved.empty();
+    const bool bounds = options.reserved.empty() &&
+                        (!options.memory_limit ||
+                         options.memory_limit == options_.memory_limit);
     solver::SolveOptions how = solver_options(left);
     if (options_.progress) {
       how.progress = [&](const solver::Progress& now) { tell(now, bounds); };

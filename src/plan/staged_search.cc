@@ -16,6 +16,9 @@ struct Stage {
   PlanSpace space;
   double set_up_by = 1;
   double until = 1;
+  // Passed over where less than this has been spent by then: the named space
+  // will be set up in time.
+  double worthwhile_after = 0;
 };
 
 constexpr PlanSpace kReplicated{0};
@@ -33,9 +36,14 @@ std::vector<Stage> stages_for(const DeviceMesh& mesh,
   const auto dims =
       std::count_if(mesh.dims().begin(), mesh.dims().end(),
                     [](const MeshDim& dim) { return dim.size > 1; });
-  if (dims <= 2) return {{kNamed}};
-  if (dims == 3) return {{kOneRun, 0.2, 0.25}, {kNamed, kSetUpBy, 1}};
-  return {{kOneRun, 0.2, 0.25}, {kTwoRuns, 0.5, 0.6}, {kNamed, kSetUpBy, 1}};
+  if (dims < 2) return {{kNamed}};
+  if (dims == 2) return {{kOneRun, 0.3, 0.45, 0.04}, {kNamed}};
+  if (dims == 3) {
+    return {{kOneRun, 0.3, 0.45},
+            {kTwoRuns, 0.55, 0.65, 0.04},
+            {kNamed, kSetUpBy, 1}};
+  }
+  return {{kOneRun, 0.3, 0.45}, {kTwoRuns, 0.6, 0.8}, {kNamed, kSetUpBy, 1}};
 }
 
 class StagedSearch {
@@ -51,6 +59,9 @@ class StagedSearch {
 
   Result<StagedResult> run() {
     for (const Stage& stage : stages_for(mesh_, options_)) {
+      if (seconds() < stage.worthwhile_after * options_.time_limit_seconds) {
+        continue;
+      }
       SP_CHECK(enter(stage));
       if (is_settled()) break;
     }

@@ -1,11 +1,11 @@
 // A plan soon, a better one later: the spaces of plans are searched from the
 // smallest to the named one, each within its share of the time and work.
 //
-// On one or two mesh dims larger than 1 the named space is set up at once. On
-// more of them there is first a plan over all mesh dims as one, which is as
-// fast to find as on one mesh dim, then one over two runs of them. What cannot
-// even be set up in time is left out; where nothing was, all replicated is a
-// plan.
+// On one or two mesh dims larger than 1 the named space is set up at once,
+// unless reading a large graph has taken much of the time. On more of them
+// there is first a plan over all mesh dims as one, which is as fast to find as
+// on one mesh dim, then one over two runs of them. What cannot even be set up
+// in time is left out; where nothing was, all replicated is a plan.
 #pragma once
 
 #include <shardprop/plan/plan_space.h>

@@ -102,13 +102,13 @@ class PartialProblem {
     }
     std::sort(times.begin(), times.end());
     for (std::size_t v = 0; v < problem.num_variables(); ++v) {
-      const bool uses = std::any_of(
-          times.begin(), times.end(),
-          [&](std::int64_t t) { return uses_bytes_at(VariableId(v), t); });
-      if (uses ||
-          (count_at_.has_value() && uses_bytes_at(VariableId(v), *count_at_))) {
-        involved.try_emplace(v, false);
+      bool uses =
+          count_at_.has_value() && uses_bytes_at(VariableId(v), *count_at_);
+      for (std::size_t u = 0; u < problem.num_usages(VariableId(v)); ++u) {
+        uses = uses ||
+               !steps_of(problem.usage(VariableId(v), u).when, times).empty();
       }
+      if (uses) involved.try_emplace(v, false);
     }
     std::map<std::size_t, VariableId> mine;
     for (const auto& [v, with_forbidden] : involved) {
@@ -120,12 +120,10 @@ class PartialProblem {
       const VariableId id = builder_.add_variable(costs);
       mine.emplace(v, id);
       // Only the chosen times count, each a step of its own.
-      for (std::size_t t = 0; t < times.size(); ++t) {
-        if (!uses_bytes_at(VariableId(v), times[t])) continue;
-        std::vector<std::int64_t> bytes(costs.size(), 0);
-        add_bytes(VariableId(v), times[t], bytes);
-        const auto step = static_cast<std::int64_t>(t);
-        builder_.add_usage(id, {step, step + 1}, bytes);
+      for (std::size_t u = 0; u < problem.num_usages(VariableId(v)); ++u) {
+        const Usage usage = problem.usage(VariableId(v), u);
+        const Interval steps = steps_of(usage.when, times);
+        if (!steps.empty()) builder_.add_usage(id, steps, usage.bytes);
       }
     }
     for (const Part& part : parts) {
@@ -152,6 +150,14 @@ class PartialProblem {
   }
 
  private:
+  // Which of the times, by index, lie within.
+  static Interval steps_of(Interval when,
+                           const std::vector<std::int64_t>& times) {
+    const auto place = [&](std::int64_t time) {
+      return std::lower_bound(times.begin(), times.end(), time) - times.begin();
+    };
+    return {place(when.lo), place(when.hi)};
+  }
   bool uses_bytes_at(VariableId v, std::int64_t time) const {
     for (std::size_t u = 0; u < problem_.num_usages(v); ++u) {
       const Interval when = problem_.usage(v, u).when;

@@ -22,8 +22,8 @@ constexpr int kSteps = 64;  // of temperature in a cycle
 // finds little.
 constexpr double kLittle = 0.01;
 
-// Of every variable the choice that holds the fewest bytes, summed over rows,
-// and of those the cheapest.
+}  // namespace
+
 std::vector<int> leanest(const Core& core) {
   std::vector<int> out(static_cast<std::size_t>(core.size()), 0);
   std::vector<double> held;
@@ -46,8 +46,6 @@ std::vector<int> leanest(const Core& core) {
   }
   return out;
 }
-
-}  // namespace
 
 SearchWorker::SearchWorker(const Core& core, std::uint64_t seed)
     : core_(core),

@@ -17,6 +17,10 @@
 
 namespace shardprop::solver {
 
+// Of every variable the choice that holds the fewest bytes, summed over rows,
+// and of those the cheapest.
+std::vector<int> leanest(const Core& core);
+
 class SearchWorker {
  public:
   SearchWorker(const Core& core, std::uint64_t seed);

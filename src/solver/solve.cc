@@ -7,6 +7,7 @@
 #include "solver/clash.h"
 #include "solver/core.h"
 #include "solver/dual_bound.h"
+#include "solver/forest_search.h"
 #include "solver/incumbent.h"
 #include "solver/pass_clock.h"
 #include "solver/reduce.h"
@@ -106,6 +107,7 @@ class Solver {
   void gather();
   void count_work();
   void offer_core_choices(const std::vector<int>& choices);
+  void offer_leanest();
   void start_dual();
   bool branching_is_due() const;
   // Between the dual bound and the best known cost; infinite without either.
@@ -170,10 +172,20 @@ void Solver::offer_core_choices(const std::vector<int>& choices) {
   best_.offer(std::move(all));
 }
 
+// The last resort: what holds the fewest bytes, whatever it costs.
+void Solver::offer_leanest() {
+  if (!core_ || best_.known() || best_.infeasible()) return;
+  const std::vector<int> choices = leanest(*core_);
+  ForestSearch look(*core_, options_.seed);
+  look.assign(choices);
+  if (look.feasible()) offer_core_choices(choices);
+}
+
 Solution Solver::run() {
   std::optional<Error> failure;
   try {
     solve();
+    offer_leanest();
   } catch (...) {
     failure = refusal(std::current_exception());
     if (!failure) throw;

@@ -14,11 +14,11 @@ namespace {
 
 using Pair = std::array<std::int64_t, 2>;
 
-// Work, so that a busy machine does not matter; ample for each.
-Solution solved(const Problem& problem) {
+// Work, so that a busy machine does not matter.
+Solution solved(const Problem& problem, std::uint64_t work) {
   SolveOptions options;
   options.time_limit_seconds = 1e12;
-  options.work_limit = 2'000'000'000;
+  options.work_limit = work;
   Solution solution = solve(problem, options);
   REQUIRE(solution.cost.has_value());
   CHECK(evaluate(problem, solution.assignment)->feasible());
@@ -26,20 +26,20 @@ Solution solved(const Problem& problem) {
 }
 
 void check_optimum(const Problem& problem, Int128 cost) {
-  const Solution solution = solved(problem);
+  const Solution solution = solved(problem, 1'000'000'000);
   CHECK(to_string(*solution.cost) == to_string(cost));
   CHECK(solution.status == Status::kOptimal);
 }
 
 // A gap of at most `percent`.
 void check_close(const Problem& problem, double percent) {
-  const Solution solution = solved(problem);
+  const Solution solution = solved(problem, 60'000'000);
   REQUIRE(solution.gap().has_value());
   CHECK(100 * *solution.gap() <= percent);
 }
 
 TEST_CASE("alike, and room for half of them at the cheaper choice") {
-  for (const int n : {2, 10, 100, 1'000, 3'001, 10'000}) {
+  for (const int n : {2, 10, 100, 1'000, 3'001}) {
     CAPTURE(n);
     ProblemBuilder builder;
     for (int v = 0; v < n; ++v) {
@@ -51,7 +51,7 @@ TEST_CASE("alike, and room for half of them at the cheaper choice") {
 }
 
 TEST_CASE("alike, in windows of their own") {
-  constexpr int kWindows = 200;
+  constexpr int kWindows = 100;
   constexpr int kInOne = 10;
   ProblemBuilder builder;
   for (int v = 0; v < kWindows * kInOne; ++v) {
@@ -98,7 +98,7 @@ TEST_CASE("knapsacks of random values are filled to within a percent") {
     Rng rng(seed);
     ProblemBuilder builder;
     std::int64_t all = 0;
-    for (int v = 0; v < 2'000; ++v) {
+    for (int v = 0; v < 500; ++v) {
       const std::int64_t bytes = 1 + rng.below(1'000);
       all += bytes;
       builder.add_usage(builder.add_variable(Pair{0, 1 + rng.below(1'000)}),
@@ -112,10 +112,10 @@ TEST_CASE("knapsacks of random values are filled to within a percent") {
 TEST_CASE("random lifetimes, each choice half the bytes at twice the cost") {
   Rng rng(4);
   ProblemBuilder builder;
-  for (int v = 0; v < 1'500; ++v) {
+  for (int v = 0; v < 600; ++v) {
     const std::array<std::int64_t, 4> costs{10, 20, 40, 80};
     const std::array<std::int64_t, 4> bytes{800, 400, 200, 100};
-    const int lo = rng.below(500);
+    const int lo = rng.below(200);
     builder.add_usage(builder.add_variable(costs), {lo, lo + 1 + rng.below(50)},
                       bytes);
   }

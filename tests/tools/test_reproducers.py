@@ -163,6 +163,20 @@ class Sizes(Case):
         self.assertLess(took, 25)
         self.assertLess(mib, 2048)
 
+    def test_what_clashes_in_a_big_training_graph(self):
+        done, _, mib = measured(
+            "explain",
+            self.made("mlp", 8_000),
+            "--mesh",
+            "2,4",
+            "--memory",
+            "4MB",
+            "--time-limit",
+            "20",
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertLess(mib, 500)
+
 
 class Problems(Case):
     def test_room_for_half(self):
