@@ -1,5 +1,6 @@
 #include "ops/decomposition_trace.h"
 
+#include "ops/argument_reads.h"
 #include "ops/op_call.h"
 
 #include <algorithm>
@@ -65,6 +66,7 @@ class Tracer {
         }
         names_[declared[i].name] = std::move(values);
       } else {
+        ArgumentReads::note(declared[i].name, Look::kValue);
         names_[declared[i].name] = argument;
       }
     }

@@ -148,8 +148,9 @@ Result<OpSchema> rebind(const OpSchema& op,
     kept.push_back(operand);
   };
   for (const ArgumentSchema& declared : function->arguments()) {
-    if (!op.has_arg(declared.name)) continue;
-    Argument value = op.arg(declared.name);
+    const auto index = op.function->argument_index(declared.name);
+    if (!index) continue;
+    Argument value = op.args[*index];
     if (auto* tensor = std::get_if<TensorArg>(&value)) keep(*tensor);
     if (auto* list = std::get_if<std::vector<TensorArg>>(&value)) {
       for (TensorArg& tensor : *list) keep(tensor);

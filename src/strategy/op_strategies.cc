@@ -2,6 +2,7 @@
 // and the layouts that follow.
 
 #include <shardprop/strategy/op_strategy.h>
+#include <shardprop/strategy/strategy_walk.h>
 
 #include "placement/split_factor.h"
 #include "strategy/factor_shards.h"
@@ -301,11 +302,12 @@ class AssignmentWalk {
     }
   }
 
-  // Calls visit(assignment) until it returns false.
-  template <class Visit>
-  void run(const Visit& visit) {
+  // Calls visit(assignment) until it returns false; beginnings of which
+  // follows(prefix) is false are passed over.
+  template <class Follows, class Visit>
+  void run(const Follows& follows, const Visit& visit) {
     Assignment prefix;
-    extend(prefix, 0, visit);
+    extend(prefix, 0, follows, visit);
   }
 
  private:
@@ -313,14 +315,16 @@ class AssignmentWalk {
   static constexpr int kLeastRuns = 2;
 
   // `runs`: of the mesh dims larger than 1 in `prefix`.
-  template <class Visit>
-  bool extend(Assignment& prefix, int runs, const Visit& visit) {
+  template <class Follows, class Visit>
+  bool extend(Assignment& prefix, int runs, const Follows& follows,
+              const Visit& visit) {
     const std::size_t at = prefix.size();
     if (at == static_cast<std::size_t>(mesh_.ndim())) return visit(prefix);
     const auto go_on = [&](std::int16_t choice, int with_it) {
       prefix.push_back(choice);
-      const bool more = with_it > most_runs_ || !composer_.may_begin(prefix) ||
-                        extend(prefix, with_it, visit);
+      const bool more = with_it > most_runs_ || !follows(prefix) ||
+                        !composer_.may_begin(prefix) ||
+                        extend(prefix, with_it, follows, visit);
       prefix.pop_back();
       return more;
     };
@@ -428,7 +432,8 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
       seen;
   std::deque<PlacementStrategy> kept;
   AssignmentWalk(composer, mesh, options)
-      .run([&](const Assignment& assignment) {
+      .run([](const Assignment&) { return true; },
+           [&](const Assignment& assignment) {
         const auto operands = composer.layouts(assignment);
         if (!operands) return true;
         PlacementStrategy strategy;
@@ -452,6 +457,33 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
   out.op = std::move(op);
   out.space = std::move(space);
   return out;
+}
+
+struct StrategyWalk::Body {
+  Body(const OpSchema& op, const IndexSpace& space, const DeviceMesh& the_mesh,
+       const StrategyOptions& the_options)
+      : mesh(the_mesh),
+        options(the_options),
+        composer(op, space, mesh, options) {}
+
+  DeviceMesh mesh;
+  StrategyOptions options;
+  Composer composer;
+};
+
+StrategyWalk::StrategyWalk(const OpSchema& op, const IndexSpace& space,
+                           const DeviceMesh& mesh,
+                           const StrategyOptions& options)
+    : body_(std::make_unique<Body>(op, space, mesh, options)) {}
+StrategyWalk::~StrategyWalk() = default;
+
+void StrategyWalk::run(StrategyVisitor& visitor) const {
+  AssignmentWalk(body_->composer, body_->mesh, body_->options)
+      .run([&](const Assignment& prefix) { return visitor.follows(prefix); },
+           [&](const Assignment& assignment) {
+             const auto operands = body_->composer.layouts(assignment);
+             return !operands || visitor.visit(assignment, *operands);
+           });
 }
 
 std::string to_string(const PlacementStrategy& strategy,
