@@ -331,6 +331,8 @@ void CachingPropagator::clear() {
   body_->table.clear(body_->slots);
 }
 
+const DeviceMesh& CachingPropagator::mesh() const { return body_->mesh; }
+
 ShardingPropagator CachingPropagator::propagator() const {
   const std::scoped_lock lock(body_->mutex);
   return body_->propagator;

@@ -77,6 +77,7 @@ class CachingPropagator {
   // Forgets everything.
   void clear();
 
+  const DeviceMesh& mesh() const;
   ShardingPropagator propagator() const;
   CacheStatistics statistics() const;
 
