@@ -21,11 +21,29 @@ std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
   return it->second;
 }
 
+MergedMoves::Ties MoveCosts::ties_of(LayoutId src, LayoutId dst) const {
+  if (!merge_) return 0;
+  for (std::size_t i = alike_.size(); i < layouts_.size(); ++i) {
+    alike_.push_back(MergedMoves::alike(layouts_[LayoutId(i)]));
+  }
+  return alike_[src.index()] & alike_[dst.index()];
+}
+
+MoveCosts::Rows& MoveCosts::rows_of(std::uint32_t tensor, Ties ties) const {
+  if (rows_.size() <= tensor) rows_.resize(tensor + 1);
+  for (Rows& rows : rows_[tensor]) {
+    if (rows.ties == ties) return rows;
+  }
+  Rows& fresh = rows_[tensor].emplace_back();
+  fresh.ties = ties;
+  return fresh;
+}
+
 std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
                               LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto made = RedistributeRows::create(planner_, tensors_[tensor]);
+    auto made = RedistributeRows::create(planner(rows.ties), tensors_[tensor]);
     if (!made) {
       rows.refused = std::move(made).error();
       return kElsewhere;
@@ -46,7 +64,7 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
         return known;
       }
     }
-    if (const auto found = rows.rows->index_of(layouts_[layout])) {
+    if (const auto found = rows.rows->index_of(merged(layout, rows.ties))) {
       known = static_cast<std::int32_t>(*found);
     }
   }
@@ -57,8 +75,8 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                     LayoutId dst) const {
   if (src == dst) return 0;
   if (refusal_) return kUnreachable;
-  if (rows_.size() <= tensor) rows_.resize(tensor + 1);
-  Rows& rows = rows_[tensor];
+  const Ties ties = ties_of(src, dst);
+  Rows& rows = rows_of(tensor, ties);
   const std::int32_t from = place(rows, tensor, src);
   const std::int32_t to = from < 0 ? kElsewhere : place(rows, tensor, dst);
   if (to >= 0) {
@@ -76,8 +94,8 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       refusal_ = rows.refused;
       return kUnreachable;
     }
-    if (auto cost =
-            planner_.cost(layouts_[src], layouts_[dst], tensors_[tensor])) {
+    if (auto cost = planner(ties).cost(merged(src, ties), merged(dst, ties),
+                                       tensors_[tensor])) {
       it->second = std::min(*cost, kUnreachable);
     }
   }
@@ -86,7 +104,18 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
 
 RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
                                  LayoutId dst) const {
-  return planner_.plan(layouts_[src], layouts_[dst], tensors_[tensor]).value();
+  const Ties ties = ties_of(src, dst);
+  RedistributePlan plan =
+      planner(ties)
+          .plan(merged(src, ties), merged(dst, ties), tensors_[tensor])
+          .value();
+  plan = MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(),
+                               tensors_[tensor]);
+  if (ties != 0 && !plan.steps.empty()) {
+    plan.steps.front().src = layouts_[src];
+    plan.steps.back().dst = layouts_[dst];
+  }
+  return plan;
 }
 
 std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,

@@ -1,6 +1,8 @@
 // What carrying tensors between layouts takes, each pair worked out once.
 #pragma once
 
+#include "plan/merged_moves.h"
+
 #include <shardprop/placement/tensor_meta.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/redistribute/redistribute_rows.h>
@@ -16,8 +18,14 @@ namespace shardprop {
 
 class MoveCosts {
  public:
-  MoveCosts(RedistributePlanner planner, const LayoutTable& layouts)
-      : planner_(std::move(planner)), layouts_(layouts) {}
+  // `merge`: neighbouring mesh dims that source and target treat alike move
+  // together (merged_moves.h).
+  MoveCosts(RedistributePlanner planner, const Topology& topology,
+            const LayoutTable& layouts, bool merge)
+      : planner_(std::move(planner)),
+        merged_(topology),
+        layouts_(layouts),
+        merge_(merge) {}
 
   // The class of tensors of the same shape and dtype.
   std::uint32_t tensor_class(const TensorMeta& meta);
@@ -47,8 +55,10 @@ class MoveCosts {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
-  // All that is known of one tensor class.
+  using Ties = MergedMoves::Ties;
+  // All that is known of one tensor class with the same mesh dims merged.
   struct Rows {
+    Ties ties = 0;
     std::optional<RedistributeRows> rows;
     std::optional<Error> refused;  // why there are none
     // By LayoutId: where it stands in the rows; kUnasked and kElsewhere if not.
@@ -62,14 +72,27 @@ class MoveCosts {
   // one by one.
   std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
 
+  Ties ties_of(LayoutId src, LayoutId dst) const;
+  Rows& rows_of(std::uint32_t tensor, Ties ties) const;
+  const RedistributePlanner& planner(Ties ties) const {
+    return ties == 0 ? planner_ : merged_.planner(planner_.mesh(), ties);
+  }
+  Layout merged(LayoutId layout, Ties ties) const {
+    return ties == 0 ? layouts_[layout]
+                     : MergedMoves::merged(layouts_[layout], ties);
+  }
+
   // Each is a search of its own: a tenth of a second on five mesh dims.
   static constexpr int kMostLonePairs = 16;
 
   RedistributePlanner planner_;
+  mutable MergedMoves merged_;
   const LayoutTable& layouts_;
+  bool merge_;
   std::vector<TensorMeta> tensors_;
   std::unordered_map<TensorMeta, std::uint32_t> ids_;
-  mutable std::deque<Rows> rows_;  // by tensor class
+  mutable std::vector<std::deque<Rows>> rows_;  // by tensor class
+  mutable std::vector<Ties> alike_;             // by LayoutId
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;

@@ -26,8 +26,8 @@ struct OperatorChoices {
 class OperatorChoiceCache {
  public:
   OperatorChoiceCache(const DeviceMesh& mesh, const Topology& topology,
-                      const OpLibrary& library,
-                      LayoutTable& layouts);
+                      const OpLibrary& library, LayoutTable& layouts,
+                      const PlanSpace& space);
 
   // `meets`: per input, the partials its value may come as. Where no rule fits,
   // the one choice is all replicated, and set->unsupported says why. The
@@ -55,6 +55,7 @@ class OperatorChoiceCache {
   const Topology& topology_;
   const OpLibrary& library_;
   LayoutTable& layouts_;
+  PlanSpace space_;
   std::unordered_map<Key, OperatorChoices, KeyHash, KeyEqual> cache_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/saturating.h"
 #include "plan/move_costs.h"
+#include "plan/stop.h"
 
 #include <shardprop/plan/plan_problem.h>
 
@@ -15,12 +16,20 @@ namespace shardprop {
 
 struct PlanProblem::Body {
   Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
-       PlanOptions the_options, RedistributePlanner planner)
+       PlanOptions the_options, const SetUp& the_set_up,
+       RedistributePlanner planner)
       : graph(the_graph),
         mesh(std::move(the_mesh)),
         topology(std::move(the_topology)),
         options(std::move(the_options)),
-        moves(std::move(planner), layouts) {}
+        set_up(the_set_up),
+        moves(std::move(planner), topology, layouts, !set_up.space.is_named()) {
+  }
+
+  // Error: kStopped.
+  Result<void> check_stop() const {
+    return shardprop::check_stop(options, set_up.deadline);
+  }
 
   // As PlanProblem's; for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
@@ -39,6 +48,7 @@ struct PlanProblem::Body {
   DeviceMesh mesh;
   Topology topology;
   PlanOptions options;
+  SetUp set_up;
   LayoutTable layouts;
   MoveCosts moves;
   std::vector<PlanVariable> variables;
@@ -46,6 +56,8 @@ struct PlanProblem::Body {
   std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
   std::vector<PlanValue> values;
   std::vector<PlanStorage> storages;
+  // By value, of given choices only: what copies of it lie in.
+  std::vector<std::vector<LayoutId>> copied_to;
 };
 
 }  // namespace shardprop
