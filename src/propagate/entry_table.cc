@@ -14,6 +14,7 @@ std::size_t bytes_of(const OutputSharding& sharding) {
            sizeof(TensorSpec);
   bytes += sharding.output_slots.capacity() * sizeof(std::int32_t);
   bytes += sharding.moves.capacity() * sizeof(InputMove);
+  bytes += sharding.assignments.capacity() * sizeof(Assignment);
   for (const InputMove& move : sharding.moves) {
     bytes += sizeof(RedistributePlan) +
              move.plan->steps.capacity() * sizeof(RedistributeStep);

@@ -7,6 +7,8 @@
 
 #include <shardprop/redistribute/planner.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
@@ -157,6 +159,9 @@ Result<std::vector<Layout>> ShardingPropagator::Body::layouts_of(
 Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
     const OpSchema& op, std::span<const Layout> inputs) const {
   SP_CHECK(check_inputs(op, inputs));
+  if (const auto elements = element_calls(*library, op)) {
+    return answer_of_list(op, *elements, inputs);
+  }
   Answer out;
   SP_ASSIGN(out.call, calls.get(*library, op));
   const BoundOp& call = *out.call;
@@ -194,7 +199,7 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
     made.outputs.push_back(std::move(spec));
   }
   made.output_slots = call.op->output_slots;
-  made.assignment = chosen->assignment;
+  made.assignments.push_back(chosen->assignment);
   made.inside = std::move(chosen->inside);
   made.redistribute_nanoseconds = chosen->moved_nanoseconds;
   made.inside_nanoseconds = chosen->inside_nanoseconds;
@@ -203,6 +208,72 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
         LocalStrategy(call.op, call.space, made, mesh).context());
   }
   out.is_only_fit = chosen->is_only_fit;
+  return out;
+}
+
+Result<ShardingPropagator::Body::Answer>
+ShardingPropagator::Body::answer_of_list(
+    const OpSchema& op, const std::vector<ElementCall>& elements,
+    std::span<const Layout> inputs) const {
+  Answer out;
+  BoundOp call;
+  call.looks.assign(op.args.size(), Look::kNothing);
+  call.space = std::make_shared<const IndexSpace>();
+  OutputSharding& made = out.sharding;
+  std::vector<std::optional<TensorSpec>> needed(inputs.size());
+  for (const ElementCall& element : elements) {
+    std::vector<Layout> given;
+    for (const std::size_t i : element.operands) {
+      given.push_back(needed[i] ? needed[i]->layout() : inputs[i]);
+    }
+    SP_ASSIGN(Answer one, answer(element.op, given));
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      needed[element.operands[k]] = std::move(one.sharding.inputs[k]);
+    }
+    for (InputMove& move : one.sharding.moves) {
+      // A tensor that all elements share is moved for the first of them.
+      const std::size_t input = element.operands[move.input];
+      if (std::any_of(made.moves.begin(), made.moves.end(),
+                      [&](const InputMove& m) { return m.input == input; })) {
+        return fail(Error{ErrorCode::kNoStrategy,
+                          "the elements of `" + op.name() +
+                              "` need the tensor that they share in different "
+                              "layouts",
+                          op.name(),
+                          {},
+                          "replicate it, or call the operator for each "
+                          "element"});
+      }
+      made.moves.push_back({input, std::move(move.plan)});
+    }
+    for (TensorSpec& spec : one.sharding.outputs) {
+      if (op.function->returns().empty()) break;
+      made.output_slots.push_back(
+          static_cast<std::int32_t>(made.outputs.size()));
+      made.outputs.push_back(std::move(spec));
+    }
+    made.inside.insert(made.inside.end(), one.sharding.inside.begin(),
+                       one.sharding.inside.end());
+    made.assignments.push_back(one.sharding.assignments.at(0));
+    made.redistribute_nanoseconds += one.sharding.redistribute_nanoseconds;
+    made.inside_nanoseconds += one.sharding.inside_nanoseconds;
+    for (std::size_t a = 0; a < op.args.size(); ++a) {
+      Look look = one.call->looks[element.arguments[a]];
+      // A list has no sign.
+      if (look == Look::kSign) look = Look::kValue;
+      call.looks[a] = std::max(call.looks[a], look);
+    }
+  }
+  std::sort(
+      made.moves.begin(), made.moves.end(),
+      [](const InputMove& a, const InputMove& b) { return a.input < b.input; });
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    SP_ASSIGN(TensorSpec as_given, spec_of(mesh, inputs[i], op.inputs[i]));
+    made.inputs.push_back(needed[i] ? *std::move(needed[i])
+                                    : std::move(as_given));
+  }
+  call.op = std::make_shared<const OpSchema>(op);
+  out.call = std::make_shared<const BoundOp>(std::move(call));
   return out;
 }
 
@@ -240,7 +311,8 @@ Result<std::shared_ptr<const LocalStrategy>> ShardingPropagator::local_strategy(
     SP_ASSIGN(const auto call, body_->calls.get(*body_->library, op));
     if (sharding.inputs.size() != call->op->inputs.size() ||
         sharding.outputs.size() != call->op->outputs.size() ||
-        sharding.assignment.size() !=
+        sharding.assignments.size() != 1 ||
+        sharding.assignments[0].size() !=
             static_cast<std::size_t>(body_->mesh.ndim())) {
       return fail(ErrorCode::kInvalidArgument,
                   "the answer is not one for a call of `" + op.name() + "`",
@@ -255,7 +327,7 @@ LocalStrategy::LocalStrategy(std::shared_ptr<const OpSchema> op,
                              std::shared_ptr<const IndexSpace> space,
                              const OutputSharding& sharding, DeviceMesh mesh)
     : op_(std::move(op)), space_(std::move(space)), mesh_(std::move(mesh)) {
-  strategy_.assignment = sharding.assignment;
+  strategy_.assignment = sharding.assignments.at(0);
   for (const TensorSpec& spec : sharding.inputs) {
     strategy_.inputs.push_back(layouts_.intern(spec.layout()));
   }

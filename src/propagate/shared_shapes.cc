@@ -105,7 +105,8 @@ std::shared_ptr<const SharedShapes> shared_shapes(const BoundOp& call,
   const IndexSpace& space = *call.space;
   const OpSchema& op = *call.op;
   if (!answer.moves.empty() || !answer.rank_arguments.empty() ||
-      !is_plain(space) || !call.writes.empty() || !looks_at_no_size(call)) {
+      answer.assignments.size() != 1 || !is_plain(space) ||
+      !call.writes.empty() || !looks_at_no_size(call)) {
     return nullptr;
   }
   auto out = std::make_shared<SharedShapes>();
@@ -131,8 +132,9 @@ std::shared_ptr<const SharedShapes> shared_shapes(const BoundOp& call,
   if (known.count() != sizes.count()) return nullptr;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     std::int64_t parts = 1;
-    for (std::size_t m = 0; m < answer.assignment.size(); ++m) {
-      if (answer.assignment[m] == static_cast<std::int16_t>(f)) {
+    const Assignment& given = answer.assignments[0];
+    for (std::size_t m = 0; m < given.size(); ++m) {
+      if (given[m] == static_cast<std::int16_t>(f)) {
         parts *= mesh.size(static_cast<int>(m));
       }
     }
@@ -189,7 +191,7 @@ bool fill_in(const OutputSharding& answer, const SharedShapes& shapes,
   out.moves.clear();
   out.rank_arguments.clear();
   out.inside.clear();
-  out.assignment = answer.assignment;
+  out.assignments = answer.assignments;
   out.redistribute_nanoseconds = 0;
   out.inside_nanoseconds = 0;
   return true;

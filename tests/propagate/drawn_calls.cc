@@ -252,7 +252,7 @@ std::string difference(const OutputSharding& a, const OutputSharding& b,
   if (a.outputs != b.outputs) return "outputs";
   if (a.output_slots != b.output_slots) return "output slots";
   if (a.inside != b.inside) return "collectives inside";
-  if (a.assignment != b.assignment) return "assignment";
+  if (a.assignments != b.assignments) return "assignments";
   if (a.redistribute_nanoseconds != b.redistribute_nanoseconds ||
       a.inside_nanoseconds != b.inside_nanoseconds) {
     return "cost";

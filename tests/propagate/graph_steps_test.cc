@@ -34,7 +34,8 @@ Layout some_layout(const DeviceMesh& mesh, const TensorMeta& meta,
   Layout out = Layout::replicated(mesh.ndim());
   for (int m = 0; m < mesh.ndim(); ++m) {
     if (meta.rank() == 0 || random() % 2 == 0) continue;
-    const int dim = static_cast<int>(random() % static_cast<unsigned>(meta.rank()));
+    const int dim =
+        static_cast<int>(random() % static_cast<unsigned>(meta.rank()));
     out = value_of(out.with(m, Placement::shard(dim)));
   }
   return out;

@@ -155,6 +155,41 @@ TEST_CASE("out= keeps its layout, the others follow") {
   CHECK(propagated(add, {"R", "R", "S(1)"}) == "S(1) S(1) S(1) -> S(1)");
 }
 
+TEST_CASE("lists are propagated element by element") {
+  const auto list = [](std::string_view name, std::vector<GivenArgument> more) {
+    std::vector<GivenArgument> given = {
+        {"", std::vector<TensorArg>{TensorArg{0}, TensorArg{1}}}};
+    given.insert(given.end(), more.begin(), more.end());
+    std::vector<TensorMeta> metas = {value_of(TensorMeta::parse("f32[4,6]")),
+                                     value_of(TensorMeta::parse("f32[8]"))};
+    if (!more.empty() &&
+        std::holds_alternative<std::vector<TensorArg>>(more.front().value)) {
+      metas.insert(metas.end(), {metas[0], metas[1]});
+    }
+    return value_of(make_op_schema(shared_library()->find(name),
+                                   std::move(given), std::move(metas)));
+  };
+  const GivenArgument others{
+      "", std::vector<TensorArg>{TensorArg{2}, TensorArg{3}}};
+  const ShardingPropagator propagator = propagator_on("2");
+  const auto found =
+      value_of(propagator.propagate(list("aten._foreach_add.List", {others}),
+                                    layouts({"S(1)", "S(0)", "R", "S(0)"})));
+  CHECK(in_words(found) == "S(1) S(0) S(1) S(0) -> S(1) S(0)");
+  CHECK(found.assignments.size() == 2);
+  CHECK(to_string(found.outputs[1]) == "f32[8] S(0)");
+  CHECK(in_words(value_of(propagator.propagate(
+            list("aten._foreach_add_.List", {others}),
+            layouts({"S(1)", "R", "R", "S(0)"})))) == "S(1) R S(1) R ->");
+  CHECK(in_words(value_of(propagator.propagate(
+            list("aten._foreach_mul.ScalarList",
+                 {{"", std::vector<double>{0.5, 2.0}}}),
+            layouts({"P(sum)", "S(0)"})))) == "P(sum) S(0) -> P(sum) S(0)");
+  CHECK(testing::code_of(propagator.propagate(
+            list("aten._foreach_abs_.default", {}),
+            layouts({"R", "P(sum)"}))) == ErrorCode::kNoStrategy);
+}
+
 TEST_CASE("tensors on different meshes") {
   const ShardingPropagator propagator = propagator_on("2");
   const DeviceMesh other = value_of(DeviceMesh::parse("4"));

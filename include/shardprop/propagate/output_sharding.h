@@ -40,8 +40,9 @@ struct OutputSharding {
   // inside, a program: ShardingPropagator::local_strategy() writes it out.
   std::vector<RankArgument> rank_arguments;
   std::vector<CollectiveStep> inside;
-  // What each mesh dim is given to.
-  Assignment assignment;
+  // What each mesh dim is given to: one, or one per element of an operator on
+  // lists (foreach), whose elements are propagated each for itself.
+  std::vector<Assignment> assignments;
 
   std::int64_t redistribute_nanoseconds = 0;
   std::int64_t inside_nanoseconds = 0;
