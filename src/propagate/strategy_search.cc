@@ -90,9 +90,7 @@ class Search {
         needs_(*call.space, given),
         walk_(*call.op, *call.space, context.mesh, StrategyOptions{}),
         written_(given.size(), false),
-        empty_(given.size(), false),
-        bounds_(index(context.mesh.ndim()) + 1,
-                std::vector<std::int64_t>(given.size(), 0)) {
+        empty_(given.size(), false) {
     for (const WrittenOperand& write : call.writes) {
       written_[write.operand] = true;
     }
@@ -182,6 +180,8 @@ class Search {
   };
 
   void raise_the_limit() {
+    bounds_.assign(index(context_.mesh.ndim()) + 1,
+                   std::vector<std::int64_t>(given_.size(), 0));
     while (true) {
       beyond_ = kImpossible;
       Gather gather(*this);
