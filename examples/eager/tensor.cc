@@ -4,6 +4,7 @@
 #include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/planner.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 

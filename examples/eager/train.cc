@@ -12,6 +12,7 @@
 #include <shardprop/collective/thread_world.h>
 #include <shardprop/mesh/topology.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>

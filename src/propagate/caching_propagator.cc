@@ -98,7 +98,8 @@ struct CachingPropagator::ReaderBody {
   Shared own;              // the last answer, where the table does not hold it
   OutputSharding resized;  // or where it is made from one of other sizes
   // Calls that a family served once: the second time they get an entry.
-  std::array<std::uint64_t, 64> served{};
+  std::array<std::uint64_t, 1024> served{};
+  std::uint32_t served_count = 0;
 };
 
 const OutputSharding* CachingPropagator::ReaderBody::find(
@@ -137,7 +138,8 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   }
   ReaderSlot::count(slot->shared_hits);
   std::uint64_t& before = served[exact % served.size()];
-  if (before == exact) {
+  // Now and then at once: two calls may be after the same place.
+  if (before == exact || ++served_count % 8 == 0) {
     body->keep_as_its_own(op, layouts, use, resized);
   } else {
     before = exact;

@@ -4,7 +4,7 @@
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 
 namespace shardprop {
 namespace {
@@ -13,6 +13,19 @@ constexpr CollectiveKind kKinds[] = {
     CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
     CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
     CollectiveKind::kPermute};
+
+// The message (S or B of collective_cost.h) by which `bytes` come to a rank
+// that lacks them: all but its own part of what is gathered or exchanged; of
+// what is reduced, the terms of the others.
+double message(CollectiveKind kind, double bytes, double ranks) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll:
+      return bytes * ranks / (ranks - 1);
+    default:
+      return bytes;
+  }
+}
 
 bool sums(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kAvg; }
 
@@ -47,16 +60,26 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
       if (lines.empty()) continue;
       std::int64_t least = kNever;
       // Corrections of the lines may make a larger message the faster one.
-      for (std::size_t p = kPowers; p-- > 0;) {
-        least = std::min(least,
-                         line_nanoseconds(lines, place, std::int64_t{1} << p));
-        by_bytes_[p] = std::min(by_bytes_[p], least);
+      for (int s = kSteps; s-- > 0;) {
+        const double bytes =
+            message(kind, std::exp2(s / 4.0), static_cast<double>(place.ranks));
+        least = std::min(
+            least,
+            line_nanoseconds(lines, place, static_cast<std::int64_t>(bytes)));
+        auto& slot = by_bytes_[static_cast<std::size_t>(s)];
+        slot = std::min(slot, least);
       }
       for (std::uint32_t m = 0; m < dims; ++m) {
         if ((mask >> m & 1U) != 0) by_dim_[m] = std::min(by_dim_[m], least);
       }
     }
   }
+}
+
+std::int64_t MoveBound::coming(std::int64_t bytes) const {
+  if (bytes < 1) return 0;
+  const int step = static_cast<int>(4 * std::log2(static_cast<double>(bytes)));
+  return by_bytes_[static_cast<std::size_t>(std::clamp(step, 0, kSteps - 1))];
 }
 
 std::int64_t MoveBound::at_least(const Layout& given, const Layout& needed,
@@ -75,10 +98,7 @@ std::int64_t MoveBound::at_least(const Layout& given, const Layout& needed,
   const std::int64_t wanted = max_local_bytes(needed, mesh_, meta);
   const std::int64_t lacking =
       reduces ? wanted : wanted - max_local_bytes(given, mesh_, meta);
-  if (lacking < 1) return least;
-  const auto power = static_cast<std::size_t>(
-      std::bit_width(static_cast<std::uint64_t>(lacking)) - 1);
-  return std::max(least, by_bytes_[std::min<std::size_t>(power, kPowers - 1)]);
+  return std::max(least, coming(lacking));
 }
 
 }  // namespace shardprop

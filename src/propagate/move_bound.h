@@ -37,11 +37,15 @@ class MoveBound {
   std::int64_t at_least(const Layout& given, const Layout& needed,
                         const TensorMeta& meta) const;
 
+  // Of whatever brings a rank this many bytes that it lacks.
+  std::int64_t coming(std::int64_t bytes) const;
+
  private:
-  static constexpr int kPowers = 50;
+  // Four to an octave.
+  static constexpr int kSteps = 200;
   std::vector<std::int64_t> by_dim_;  // any collective that the dim is part of
-  // [p]: any collective of 2^p bytes or more.
-  std::array<std::int64_t, kPowers> by_bytes_{};
+  // [s]: any collective by which 2^(s/4) bytes or more come to a rank.
+  std::array<std::int64_t, kSteps> by_bytes_{};
   DeviceMesh mesh_;
 };
 

@@ -172,9 +172,16 @@ TensorSpec resized(const TensorSpec& like, TensorMeta meta) {
 bool fill_in(const OutputSharding& answer, const SharedShapes& shapes,
              const SizeClasses& sizes, const OpSchema& op,
              OutputSharding& out) {
-  out.inputs.clear();
+  // Calls of one operator one after the other differ in few inputs.
+  out.inputs.resize(op.inputs.size());
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    out.inputs.push_back(resized(answer.inputs[i], op.inputs[i]));
+    TensorSpec& spec = out.inputs[i];
+    if (spec.meta() == op.inputs[i] &&
+        spec.layout() == answer.inputs[i].layout() &&
+        spec.mesh() == answer.inputs[i].mesh()) {
+      continue;
+    }
+    spec = resized(answer.inputs[i], op.inputs[i]);
   }
   out.outputs.clear();
   for (std::size_t o = 0; o < shapes.outputs.size(); ++o) {

@@ -2,6 +2,7 @@
 
 #include "base/saturating.h"
 
+#include <shardprop/placement/local_region.h>
 #include <shardprop/strategy/op_cost.h>
 #include <shardprop/strategy/strategy_walk.h>
 
@@ -180,6 +181,10 @@ class Search {
   };
 
   void raise_the_limit() {
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      held_.push_back(
+          max_local_bytes(given_[i], context_.mesh, call_.op->inputs[i]));
+    }
     bounds_.assign(index(context_.mesh.ndim()) + 1,
                    std::vector<std::int64_t>(given_.size(), 0));
     while (true) {
@@ -209,8 +214,8 @@ class Search {
     if (!needs_.is_fed_choice(choice)) return kImpossible;
     std::vector<std::int64_t>& now = bounds_[depth];
     now = bounds_[depth - 1];
-    if (context_.mesh.size(m) == 1) return sum_of_bounds(depth);
-    for (std::size_t i = 0; i < given_.size(); ++i) {
+    for (std::size_t i = 0; i < given_.size() && context_.mesh.size(m) > 1;
+         ++i) {
       switch (change(given_[i][m], needs_.of(choice, i))) {
         case Change::kImpossible:
           refuse(i, m);
@@ -226,7 +231,31 @@ class Search {
           break;
       }
     }
+    if (depth + 1 == bounds_.size()) bound_bytes(beginning);
     return sum_of_bounds(depth);
+  }
+
+  // Of a whole assignment, also by the bytes that must come in. Uneven cuts
+  // leave the largest part larger.
+  void bound_bytes(const Assignment& assignment) {
+    std::vector<std::int64_t>& now = bounds_.back();
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      if (now[i] == 0) continue;
+      const TensorMeta& meta = call_.op->inputs[i];
+      double wanted = static_cast<double>(meta.bytes());
+      bool reduces = false;
+      for (std::size_t m = 0; m < assignment.size(); ++m) {
+        const Placement needed = needs_.of(assignment[m], i);
+        const auto size = context_.mesh.size(static_cast<int>(m));
+        if (needed.is_shard()) wanted /= static_cast<double>(size);
+        reduces = reduces || (size > 1 && !needed.is_partial() &&
+                              given_[i][static_cast<int>(m)].is_partial());
+      }
+      const double lacking =
+          reduces ? wanted : wanted - static_cast<double>(held_[i]);
+      now[i] = std::max(
+          now[i], context_.bound.coming(static_cast<std::int64_t>(lacking)));
+    }
   }
 
   void refuse(std::size_t input, int mesh_dim) {
@@ -363,6 +392,7 @@ class Search {
 
   // [depth][input]: bounds of the beginning that is being followed.
   std::vector<std::vector<std::int64_t>> bounds_;
+  std::vector<std::int64_t> held_;  // bytes of each input on a rank
   std::int64_t limit_ = 0;
   std::int64_t before_ = -1;           // the limit of the pass before
   std::int64_t beyond_ = kImpossible;  // the least bound above the limit
