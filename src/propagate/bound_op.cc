@@ -54,6 +54,24 @@ std::vector<WrittenOperand> written_operands(const OpSchema& op) {
   return writes;
 }
 
+// Which results the stated outputs are: those that the call produces, where
+// that is known, else the first.
+std::vector<std::int32_t> slots_of(const OpLibrary& library,
+                                   const OpSchema& op) {
+  OpSchema inferred = op;
+  if (auto results = library.infer_results(op)) {
+    set_results(inferred, *std::move(results));
+    if (inferred.outputs.size() == op.outputs.size()) {
+      return inferred.output_slots;
+    }
+  }
+  std::vector<std::int32_t> slots;
+  for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+    slots.push_back(static_cast<std::int32_t>(i));
+  }
+  return slots;
+}
+
 }  // namespace
 
 Result<BoundOp> bind_op(const OpLibrary& library, const OpSchema& op) {
@@ -64,11 +82,7 @@ Result<BoundOp> bind_op(const OpLibrary& library, const OpSchema& op) {
     SP_ASSIGN(auto results, library.infer_results(own));
     set_results(own, std::move(results));
   } else {
-    if (own.output_slots.empty()) {
-      for (std::size_t i = 0; i < own.outputs.size(); ++i) {
-        own.output_slots.push_back(static_cast<std::int32_t>(i));
-      }
-    }
+    if (own.output_slots.empty()) own.output_slots = slots_of(library, own);
     SP_CHECK(library.check_outputs(own));
   }
   SP_ASSIGN(IndexSpace space, library.index_space(own));
