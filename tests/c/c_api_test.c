@@ -403,7 +403,7 @@ static void test_planning(const char* file) {
   shardprop_text_free(json);
   shardprop_text_free(again);
   shardprop_plan_free(plan);
-  FAILS(shardprop_plan_from_json("{", &plan), 406);
+  FAILS(shardprop_plan_from_json("{", &plan), 706);
   CHECK(plan == NULL);
 
   /* A stop before there is a search. */
