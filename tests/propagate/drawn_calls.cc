@@ -166,6 +166,9 @@ std::optional<DrawnCall> CallDrawer::call_of(const std::string& name) {
     for (std::int64_t d = below(4) + 1; d > 0; --d) common_.push_back(size());
     if (one_in(3) && common_.size() > 1) common_.back() = common_.front();
     dtype_ = one_in(5) ? DType::kI64 : one_in(5) ? DType::kBF16 : DType::kF32;
+    // The program of batch norm does not hold for integers, which PyTorch
+    // refuses and its row does not.
+    if (name.find("batch_norm") != std::string::npos) dtype_ = DType::kF32;
     std::vector<GivenArgument> given;
     for (const ArgumentSchema& declared : function->arguments()) {
       if (declared.has_default && !one_in(2)) continue;
