@@ -75,7 +75,7 @@ for file in "$@"; do
     if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
       arguments+=(--calls 200 --sample 40)
     else
-      arguments+=(--proven)
+      arguments+=(--proven --calls 12)
     fi
   elif [[ $file == */test_against_torch.py ]]; then
     cases=1000
