@@ -12,7 +12,7 @@ include(CMakePackageConfigHelpers)
 set(shardprop_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardprop)
 set(shardprop_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(shardprop_stage ${PROJECT_BINARY_DIR}/package)
-set(shardprop_components planning io runtime mpi nccl)
+set(shardprop_components planning io runtime mpi nccl c)
 
 # How a consumer finds a third-party target: the line of the CMake package, and
 # what the pkg-config file says (a package it requires, or plain flags).
@@ -105,6 +105,10 @@ foreach(component IN LISTS shardprop_components)
     FILE shardprop-${component}-targets.cmake
     NAMESPACE shardprop::
     DESTINATION ${shardprop_cmake_dir} COMPONENT ${component})
+  if(component STREQUAL "c")
+    install(FILES ${PROJECT_SOURCE_DIR}/include/shardprop.h
+      DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c)
+  endif()
   foreach(target IN LISTS targets)
     string(REGEX REPLACE "^shardprop_" "" module ${target})
     foreach(include include kernels/include)
@@ -157,7 +161,11 @@ foreach(component IN LISTS shardprop_components)
   # Users of a static archive come before it on the link line.
   set(pc_libs "")
   foreach(target IN LISTS targets)
-    list(PREPEND pc_libs -l${target})
+    get_target_property(file_name ${target} OUTPUT_NAME)
+    if(NOT file_name)
+      set(file_name ${target})
+    endif()
+    list(PREPEND pc_libs -l${file_name})
   endforeach()
   list(APPEND pc_libs ${pc_third_libs})
   list(JOIN pc_libs " " pc_libs)

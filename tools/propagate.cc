@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace shardprop::cli {
 namespace {
@@ -74,12 +75,16 @@ class Batch {
     SP_ASSIGN(const ShardingPropagator* propagator,
               this->propagator(line.mesh));
     if (!line.layouts.empty() || line.op->inputs.empty()) {
-      SP_ASSIGN(const Propagation chosen,
-                propagator->propagate(line.op, line.layouts));
-      out["outputs"] = outputs_json(line.op->outputs, chosen.outputs);
+      SP_ASSIGN(const OutputSharding chosen,
+                propagator->propagate(*line.op, line.layouts));
+      std::vector<Layout> outputs;
+      for (const TensorSpec& spec : chosen.outputs) {
+        outputs.push_back(spec.layout());
+      }
+      out["outputs"] = outputs_json(line.op->outputs, outputs);
       out["inputs"] = Json::array();
-      for (const Layout& layout : chosen.inputs) {
-        out["inputs"].push_back({{"placements", to_strings(layout)}});
+      for (const TensorSpec& spec : chosen.inputs) {
+        out["inputs"].push_back({{"placements", to_strings(spec.layout())}});
       }
       out["local_args"] = rank_arguments_json(chosen.rank_arguments);
       out["cost_us"] = microseconds(chosen.cost());
@@ -100,7 +105,7 @@ class Batch {
       options.allow_shard_orders |= !layout.has_default_order();
     }
     SP_ASSIGN(const OpStrategy every,
-              propagator->strategies(line.op, layouts, options));
+              propagator->strategies(*line.op, layouts, options));
     if (every.truncated) out["truncated"] = true;
     out["strategies"] = Json::array();
     for (const PlacementStrategy& strategy : every.strategies) {

@@ -84,13 +84,13 @@ class Kernels:
     def __init__(self, path, threads=1, emulate=False):
         self._emulate = emulate
         self._lib = ctypes.CDLL(path)
-        self._lib.shardprop_pool_create.restype = ctypes.c_void_p
-        self._pool = ctypes.c_void_p(self._lib.shardprop_pool_create(threads))
+        self._lib.shardprop_kernels_pool_create.restype = ctypes.c_void_p
+        self._pool = ctypes.c_void_p(self._lib.shardprop_kernels_pool_create(threads))
         if not self._pool:
             raise RuntimeError("no threads")
 
     def close(self):
-        self._lib.shardprop_pool_destroy(self._pool)
+        self._lib.shardprop_kernels_pool_destroy(self._pool)
         self._pool = None
 
     def _where(self, tensor):
@@ -118,7 +118,7 @@ class Kernels:
         self, tensors, dim, num_chunks, out, shard_dims=None, scale=1.0
     ):
         return self.bind(
-            "shardprop_chunk_cat",
+            "shardprop_kernels_chunk_cat",
             out,
             _tensors(tensors),
             ctypes.c_int64(len(tensors)),
@@ -133,7 +133,7 @@ class Kernels:
         self, input, sizes, dim, outs, shard_dims=None, scale=1.0
     ):
         return self.bind(
-            "shardprop_split_with_sizes_copy",
+            "shardprop_kernels_split_with_sizes_copy",
             input,
             _tensors([input]),
             _ints(sizes),
@@ -146,7 +146,7 @@ class Kernels:
 
     def bind_strided_copy(self, input, out, scale=1.0):
         return self.bind(
-            "shardprop_strided_copy",
+            "shardprop_kernels_strided_copy",
             out,
             _tensors([input]),
             _tensors([out]),
@@ -155,7 +155,7 @@ class Kernels:
 
     def bind_reduce_into(self, op, inputs, out, scale=1.0):
         return self.bind(
-            "shardprop_reduce_into",
+            "shardprop_kernels_reduce_into",
             out,
             ctypes.c_int32(REDUCE_OPS[op]),
             _tensors(inputs),
@@ -167,7 +167,7 @@ class Kernels:
     def bind_fill(self, out, value):
         """`value`: a CPU tensor of one element, of the type of `out`."""
         run = self.bind(
-            "shardprop_fill", out, _tensors([out]), ctypes.c_void_p(value.data_ptr())
+            "shardprop_kernels_fill", out, _tensors([out]), ctypes.c_void_p(value.data_ptr())
         )
         run.value = value
         return run

@@ -12,7 +12,7 @@
 #include <shardprop/kernels/cuda.h>
 #endif
 
-struct shardprop_pool {
+struct shardprop_kernels_pool {
   shardprop::kernels::ThreadPool threads;
 };
 
@@ -22,7 +22,7 @@ namespace {
 using namespace shardprop::kernels;  // NOLINT(google-build-using-namespace)
 
 template <class View>
-View view_of(const shardprop_tensor& tensor) {
+View view_of(const shardprop_kernels_tensor& tensor) {
   // Too many dims, or fewer than none, are refused further on.
   const std::int32_t ndim = tensor.ndim < 0 ? kMaxDims + 1 : tensor.ndim;
   const auto rank = static_cast<std::size_t>(ndim);
@@ -35,7 +35,7 @@ View view_of(const shardprop_tensor& tensor) {
 }
 
 template <class View>
-std::vector<View> views_of(const shardprop_tensor* tensors,
+std::vector<View> views_of(const shardprop_kernels_tensor* tensors,
                            std::int64_t count) {
   std::vector<View> views(
       static_cast<std::size_t>(std::max<std::int64_t>(count, 0)));
@@ -52,7 +52,7 @@ std::span<const std::int64_t> list_of(const int64_t* values,
 // Runs a call on the device asked for: cpu:: and cuda:: have the same
 // functions, and argument-dependent lookup picks by the type of the options.
 template <class Call>
-std::int32_t run(const shardprop_where* where, char* error,
+std::int32_t run(const shardprop_kernels_where* where, char* error,
                  std::size_t error_size, const Call& call) {
   const auto report = [&](const Status& status) {
     if (error != nullptr && error_size > 0) {
@@ -85,9 +85,9 @@ std::int32_t run(const shardprop_where* where, char* error,
 
 extern "C" {
 
-shardprop_pool* shardprop_pool_create(int32_t threads) {
+shardprop_kernels_pool* shardprop_kernels_pool_create(int32_t threads) {
   try {
-    return new shardprop_pool{ThreadPool(threads)};
+    return new shardprop_kernels_pool{ThreadPool(threads)};
   } catch (const std::system_error&) {
     return nullptr;
   } catch (const std::bad_alloc&) {
@@ -95,14 +95,17 @@ shardprop_pool* shardprop_pool_create(int32_t threads) {
   }
 }
 
-void shardprop_pool_destroy(shardprop_pool* pool) { delete pool; }
+void shardprop_kernels_pool_destroy(shardprop_kernels_pool* pool) {
+  delete pool;
+}
 
-int32_t shardprop_chunk_cat(const shardprop_tensor* tensors, int64_t count,
-                            int64_t dim, int64_t num_chunks,
-                            const shardprop_tensor* out,
-                            const int64_t* shard_dims, double scale,
-                            const shardprop_where* where, char* error,
-                            size_t error_size) {
+int32_t shardprop_kernels_chunk_cat(const shardprop_kernels_tensor* tensors,
+                                    int64_t count, int64_t dim,
+                                    int64_t num_chunks,
+                                    const shardprop_kernels_tensor* out,
+                                    const int64_t* shard_dims, double scale,
+                                    const shardprop_kernels_where* where,
+                                    char* error, size_t error_size) {
   return run(where, error, error_size, [&](const auto& options) {
     const auto views = views_of<TensorView>(tensors, count);
     const ChunkCatArgs args{.tensors = views,
@@ -115,13 +118,11 @@ int32_t shardprop_chunk_cat(const shardprop_tensor* tensors, int64_t count,
   });
 }
 
-int32_t shardprop_split_with_sizes_copy(const shardprop_tensor* in,
-                                        const int64_t* sizes, int64_t count,
-                                        int64_t dim,
-                                        const shardprop_tensor* outs,
-                                        const int64_t* shard_dims, double scale,
-                                        const shardprop_where* where,
-                                        char* error, size_t error_size) {
+int32_t shardprop_kernels_split_with_sizes_copy(
+    const shardprop_kernels_tensor* in, const int64_t* sizes, int64_t count,
+    int64_t dim, const shardprop_kernels_tensor* outs,
+    const int64_t* shard_dims, double scale,
+    const shardprop_kernels_where* where, char* error, size_t error_size) {
   return run(where, error, error_size, [&](const auto& options) {
     const auto views = views_of<MutableTensorView>(outs, count);
     const SplitWithSizesCopyArgs args{.in = view_of<TensorView>(*in),
@@ -134,10 +135,11 @@ int32_t shardprop_split_with_sizes_copy(const shardprop_tensor* in,
   });
 }
 
-int32_t shardprop_strided_copy(const shardprop_tensor* in,
-                               const shardprop_tensor* out, double scale,
-                               const shardprop_where* where, char* error,
-                               size_t error_size) {
+int32_t shardprop_kernels_strided_copy(const shardprop_kernels_tensor* in,
+                                       const shardprop_kernels_tensor* out,
+                                       double scale,
+                                       const shardprop_kernels_where* where,
+                                       char* error, size_t error_size) {
   return run(where, error, error_size, [&](const auto& options) {
     const StridedCopyArgs args{.in = view_of<TensorView>(*in),
                                .out = view_of<MutableTensorView>(*out),
@@ -146,10 +148,10 @@ int32_t shardprop_strided_copy(const shardprop_tensor* in,
   });
 }
 
-int32_t shardprop_reduce_into(int32_t op, const shardprop_tensor* inputs,
-                              int64_t count, const shardprop_tensor* out,
-                              double scale, const shardprop_where* where,
-                              char* error, size_t error_size) {
+int32_t shardprop_kernels_reduce_into(
+    int32_t op, const shardprop_kernels_tensor* inputs, int64_t count,
+    const shardprop_kernels_tensor* out, double scale,
+    const shardprop_kernels_where* where, char* error, size_t error_size) {
   return run(where, error, error_size, [&](const auto& options) {
     const auto views = views_of<TensorView>(inputs, count);
     const ReduceIntoArgs args{.op = static_cast<ReduceOp>(op),
@@ -160,9 +162,10 @@ int32_t shardprop_reduce_into(int32_t op, const shardprop_tensor* inputs,
   });
 }
 
-int32_t shardprop_fill(const shardprop_tensor* out, const void* value,
-                       const shardprop_where* where, char* error,
-                       size_t error_size) {
+int32_t shardprop_kernels_fill(const shardprop_kernels_tensor* out,
+                               const void* value,
+                               const shardprop_kernels_where* where,
+                               char* error, size_t error_size) {
   return run(where, error, error_size, [&](const auto& options) {
     const FillArgs args{.out = view_of<MutableTensorView>(*out),
                         .value = value};

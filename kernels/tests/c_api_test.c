@@ -19,46 +19,46 @@ int main(void) {
   const int64_t a_sizes[2] = {3, 2};
   const int64_t b_sizes[2] = {1, 2};
   const int64_t out_sizes[2] = {2, 6};
-  const shardprop_tensor tensors[2] = {{a, 0, 2, a_sizes, NULL},
+  const shardprop_kernels_tensor tensors[2] = {{a, 0, 2, a_sizes, NULL},
                                        {b, 0, 2, b_sizes, NULL}};
   float out[12] = {0};
-  const shardprop_tensor result = {out, 0, 2, out_sizes, NULL};
+  const shardprop_kernels_tensor result = {out, 0, 2, out_sizes, NULL};
   const float want[12] = {1, 2, 3, 4, 7, 8, 5, 6, 0, 0, 0, 0};
   char error[64] = "";
 
-  check(shardprop_chunk_cat(tensors, 2, 0, 2, &result, NULL, 1.0, NULL, error,
+  check(shardprop_kernels_chunk_cat(tensors, 2, 0, 2, &result, NULL, 1.0, NULL, error,
                             sizeof error) == 0,
         error);
   check(memcmp(out, want, sizeof want) == 0, "chunk_cat");
 
-  check(shardprop_chunk_cat(tensors, 2, 0, 0, &result, NULL, 1.0, NULL, error,
+  check(shardprop_kernels_chunk_cat(tensors, 2, 0, 0, &result, NULL, 1.0, NULL, error,
                             sizeof error) == 1,
         "an error has its code");
   check(strcmp(error, "chunk_cat: num_chunks is 0, must be positive") == 0,
         error);
-  check(shardprop_chunk_cat(tensors, 2, 0, 0, &result, NULL, 1.0, NULL, error,
+  check(shardprop_kernels_chunk_cat(tensors, 2, 0, 0, &result, NULL, 1.0, NULL, error,
                             10) == 1 &&
             strcmp(error, "chunk_cat") == 0,
         "a message is cut to its room");
-  check(shardprop_chunk_cat(tensors, 2, 0, 0, &result, NULL, 1.0, NULL, NULL,
+  check(shardprop_kernels_chunk_cat(tensors, 2, 0, 0, &result, NULL, 1.0, NULL, NULL,
                             0) == 1,
         "no room for a message");
 
   {
-    shardprop_pool* pool = shardprop_pool_create(2);
-    const shardprop_where where = {0, pool, NULL};
+    shardprop_kernels_pool* pool = shardprop_kernels_pool_create(2);
+    const shardprop_kernels_where where = {0, pool, NULL};
     const float value = 9;
     check(pool != NULL, "a pool");
-    check(shardprop_fill(&result, &value, &where, error, sizeof error) == 0,
+    check(shardprop_kernels_fill(&result, &value, &where, error, sizeof error) == 0,
           error);
     check(out[0] == 9 && out[11] == 9, "fill");
-    check(shardprop_strided_copy(&tensors[0], &tensors[0], 1.0, &where, error,
+    check(shardprop_kernels_strided_copy(&tensors[0], &tensors[0], 1.0, &where, error,
                                  sizeof error) == 3,
           "overlap");
-    check(shardprop_reduce_into(0, tensors, 2, &result, 1.0, &where, error,
+    check(shardprop_kernels_reduce_into(0, tensors, 2, &result, 1.0, &where, error,
                                 sizeof error) == 1,
           "shapes that differ");
-    shardprop_pool_destroy(pool);
+    shardprop_kernels_pool_destroy(pool);
   }
   if (failures == 0) printf("ok\n");
   return failures != 0;

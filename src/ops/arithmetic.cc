@@ -5,6 +5,7 @@
 
 #include "ops/arithmetic.h"
 
+#include "ops/argument_reads.h"
 #include "ops/op_call.h"
 
 #include <algorithm>
@@ -110,26 +111,26 @@ Partials all(std::size_t count, ReduceOp op) {
   return Partials(count, std::optional<ReduceOp>(op));
 }
 
-// What self and other add up to: factor * tensor by operand, plus a constant
+// What self and other add up to: signed tensors by operand, plus a constant
 // where one of them is a number.
 struct SignedSum {
-  std::vector<double> factors;
+  std::vector<int> factors;  // their signs
   bool has_constant = false;
 };
 
 SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   SignedSum sum;
   sum.factors.assign(op.inputs.size(), 1);
-  const double alpha =
-      op.has_arg("alpha") ? op.float_arg("alpha").value_or(0) : 1;
+  const int alpha =
+      op.has_arg("alpha") ? sign_of(op, "alpha").value_or(0) : 1;
   const std::string_view terms[] = {"self", "other"};
   for (std::size_t i = 0; i < std::size(terms); ++i) {
     if (!op.has_arg(terms[i])) continue;
-    const double factor =
+    const int factor =
         (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1 : alpha);
     if (const auto operand = op.tensor_arg(terms[i])) {
       sum.factors[*operand] = factor;
-    } else if (op.float_arg(terms[i]).value_or(1) != 0) {
+    } else if (sign_of(op, terms[i]).value_or(1) != 0) {
       sum.has_constant = true;
     }
   }
@@ -165,7 +166,7 @@ void add_signed_sum(const OpCall& call, IndexSpace& space,
   }
   for (std::size_t i = 0; i < n; ++i) {
     add_single_linearity(call, space, i, ReduceOp::kAvg, ReduceOp::kAvg);
-    const double factor = sum.factors[i];
+    const int factor = sum.factors[i];
     if (factor == 0 || wraps(call.op())) continue;
     for (const ReduceOp kept : {ReduceOp::kMax, ReduceOp::kMin}) {
       add_single_linearity(call, space, i, kept,

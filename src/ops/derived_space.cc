@@ -146,13 +146,25 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
                                  const OpSchema& op) {
   std::vector<std::size_t> kept;
   SP_ASSIGN(OpSchema functional, rebind(op, form.functional, kept));
-  const std::vector<WrittenOperand> writes = written_operands(form, op);
+  std::vector<WrittenOperand> writes = written_operands(form, op);
   if (row.name.empty()) {
     // Known by its tag alone: the results are what is written.
     functional.outputs = op.outputs;
   } else {
     SP_ASSIGN(auto results, library.infer_results(functional));
     set_results(functional, std::move(results));
+    for (WrittenOperand& write : writes) {
+      const std::int32_t slot = write.result < functional.output_slots.size()
+                                    ? functional.output_slots[write.result]
+                                    : OpSchema::kNotProduced;
+      if (slot == OpSchema::kNotProduced) {
+        return fail(ErrorCode::kShapeMismatch,
+                    "`" + op.name() +
+                        "` writes a result that the call does not produce",
+                    "leave the tensor out, or ask for the result");
+      }
+      write.result = index(slot);
+    }
     try {
       check_writes(op, functional, writes);
     } catch (const CallError& error) {

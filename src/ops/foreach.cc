@@ -1,5 +1,7 @@
 #include "ops/foreach.h"
 
+#include "ops/argument_reads.h"
+
 #include "base/try.h"
 
 #include <algorithm>
@@ -82,6 +84,8 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
   std::vector<GivenArgument> given;
   std::vector<TensorMeta> inputs;
   for (std::size_t a = 0; a < form.arguments.size(); ++a) {
+    // Under another name in the element's call.
+    ArgumentReads::note(op.function->arguments()[a].name, Look::kValue);
     Argument value = element_of(op.args[a], i);
     if (auto* tensor = std::get_if<TensorArg>(&value);
         tensor != nullptr && tensor->operand != TensorArg::kNone) {

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "ops/argument_check.h"
+#include "ops/argument_reads.h"
 
 #include <utility>
 
@@ -12,12 +13,7 @@ bool OpSchema::has_arg(std::string_view name) const {
 }
 
 const Argument& OpSchema::arg(std::string_view name) const {
-  const auto index = function->argument_index(name);
-  if (!index) {
-    throw InternalError(function->name() + " declares no argument `" +
-                        std::string(name) + "`");
-  }
-  return args[*index];
+  return look_at(*this, name, Look::kValue);
 }
 
 std::optional<std::int64_t> OpSchema::int_arg(std::string_view name) const {
@@ -66,7 +62,8 @@ std::optional<DType> OpSchema::dtype_arg(std::string_view name) const {
 }
 
 std::optional<std::size_t> OpSchema::tensor_arg(std::string_view name) const {
-  const auto* tensor = std::get_if<TensorArg>(&arg(name));
+  const auto* tensor =
+      std::get_if<TensorArg>(&look_at(*this, name, Look::kKind));
   if (tensor == nullptr || tensor->operand == TensorArg::kNone) {
     return std::nullopt;
   }
@@ -76,7 +73,8 @@ std::optional<std::size_t> OpSchema::tensor_arg(std::string_view name) const {
 std::vector<std::size_t> OpSchema::tensor_list_arg(
     std::string_view name) const {
   std::vector<std::size_t> operands;
-  if (const auto* list = std::get_if<std::vector<TensorArg>>(&arg(name))) {
+  if (const auto* list = std::get_if<std::vector<TensorArg>>(
+          &look_at(*this, name, Look::kKind))) {
     for (const TensorArg& tensor : *list) {
       if (tensor.operand != TensorArg::kNone) {
         operands.push_back(static_cast<std::size_t>(tensor.operand));

@@ -157,10 +157,12 @@ Result<OpSchema> rebind(const OpSchema& op,
     kept.push_back(operand);
   };
   for (const ArgumentSchema& declared : function->arguments()) {
-    std::string_view name = declared.name;
-    if (!op.has_arg(name) && name == kInput) name = kSelf;
-    if (!op.has_arg(name)) continue;
-    Argument value = op.arg(name);
+    auto index = op.function->argument_index(declared.name);
+    if (!index && declared.name == kInput) {
+      index = op.function->argument_index(kSelf);
+    }
+    if (!index) continue;
+    Argument value = op.args[*index];
     if (auto* tensor = std::get_if<TensorArg>(&value)) keep(*tensor);
     if (auto* list = std::get_if<std::vector<TensorArg>>(&value)) {
       for (TensorArg& tensor : *list) keep(tensor);

@@ -1,3 +1,4 @@
+#include "ops/argument_reads.h"
 #include "ops/op_call.h"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ DType result_dtype(const OpCall& op, std::span<const std::string_view> args) {
     if (const TensorMeta* meta = op.optional_tensor(arg)) {
       promotion.add(*meta);
     } else {
-      promotion.add(op.op().arg(arg));
+      promotion.add(look_at(op.op(), arg, Look::kKind));
     }
   }
   return promotion.result();
@@ -140,7 +141,7 @@ DType promoted_dtype(const OpCall& op) {
   for (const std::string_view arg :
        {"self", "other", "exponent", "end", "min", "max", "weight", "value"}) {
     if (!op.has(arg) || op.optional_tensor(arg) != nullptr) continue;
-    promotion.add(op.op().arg(arg));
+    promotion.add(look_at(op.op(), arg, Look::kKind));
   }
   return promotion.result();
 }

@@ -1,175 +1,377 @@
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include "base/guard.h"
+#include "base/quantities.h"
 #include "base/try.h"
+#include "propagate/propagator_body.h"
 
-#include <map>
+#include <shardprop/redistribute/planner.h>
+
+#include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
-// P(sum) and P(avg) turn into each other.
-ReduceOp kind(ReduceOp op) {
-  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
-}
-
-// Whether a linearity takes some partial that is given, or none at all. Another
-// one turns replicated tensors into terms of a sum, which never costs less than
-// leaving them alone.
-bool is_fed(const Linearity& linearity, std::span<const Layout> given) {
-  bool takes_partials = false;
-  for (std::size_t i = 0; i < linearity.inputs.size(); ++i) {
-    if (!linearity.inputs[i]) continue;
-    takes_partials = true;
-    for (const Placement placement : given[i].placements()) {
-      if (placement.is_partial() &&
-          kind(placement.reduce_op()) == kind(*linearity.inputs[i])) {
-        return true;
+// The declared argument that an operand belongs to.
+std::string argument_of(const OpSchema& op, std::size_t operand) {
+  const auto is = [&](const TensorArg& tensor) {
+    return tensor.operand == static_cast<std::int32_t>(operand);
+  };
+  for (std::size_t a = 0; a < op.args.size(); ++a) {
+    const std::string& name = op.function->arguments()[a].name;
+    if (const auto* one = std::get_if<TensorArg>(&op.args[a])) {
+      if (is(*one)) return name;
+    }
+    if (const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[a])) {
+      for (std::size_t k = 0; k < list->size(); ++k) {
+        if (is((*list)[k])) return name + "[" + std::to_string(k) + "]";
       }
     }
   }
-  return !takes_partials;
+  return {};
 }
 
-// Chooses a strategy of one operator for operands laid out as `given`.
-class Choice {
- public:
-  Choice(const OpStrategy& all, const RedistributePlanner& planner,
-         LayoutTable& layouts, std::span<const Layout> given,
-         const DeviceMesh& mesh)
-      : all_(all), planner_(planner), layouts_(layouts), mesh_(mesh) {
-    given_.reserve(given.size());
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      given_.push_back(
-          layouts.intern(canonical(given[i], mesh, all.op->inputs[i].shape())));
-    }
+Error written_layout(const BoundOp& call, std::span<const Layout> given) {
+  Error error{ErrorCode::kNoStrategy,
+              "`" + call.op->name() +
+                  "` writes a tensor in a layout that no strategy leaves as it "
+                  "is",
+              call.op->name(),
+              {},
+              "redistribute it first, or call the operator that returns a new "
+              "tensor"};
+  for (const WrittenOperand& write : call.writes) {
+    error.notes.push_back("writes `" + argument_of(*call.op, write.operand) +
+                          "`: " + to_string(call.op->inputs[write.operand]) +
+                          " " + to_string(given[write.operand]));
   }
+  return error;
+}
 
-  Result<Propagation> least(const Topology& topology) {
-    for (const PlacementStrategy& strategy : all_.strategies) {
-      try_one(strategy, topology);
-    }
-    // Every layout reaches all replicated, which every operator accepts: what
-    // is left is a tensor that the planner itself refuses.
-    if (chosen_ == nullptr) return fail(std::move(refused_));
-    for (const LayoutId id : chosen_->inputs) {
-      best_.inputs.push_back(layouts_[id]);
-    }
-    for (const LayoutId id : chosen_->outputs) {
-      best_.outputs.push_back(layouts_[id]);
-    }
-    best_.rank_arguments = rank_arguments(context_of(*chosen_));
-    return std::move(best_);
-  }
-
- private:
-  using Key = std::tuple<std::int64_t, int, std::int64_t>;
-
-  LocalContext context_of(const PlacementStrategy& strategy) const {
-    return {*all_.op, *all_.space, mesh_, layouts_, strategy};
-  }
-
-  // What moving one operand to one layout takes; nothing where it cannot.
-  std::optional<std::int64_t> move_cost(std::size_t input, LayoutId to) {
-    if (given_[input] == to) return 0;
-    const auto [it, fresh] = moves_.try_emplace({input, to});
-    if (fresh) {
-      auto cost = planner_.cost(layouts_[given_[input]], layouts_[to],
-                                all_.op->inputs[input]);
-      if (cost) {
-        it->second = *cost;
-      } else {
-        refused_ = std::move(cost).error();
-      }
-    }
-    return it->second;
-  }
-
-  // Moves first, being cheap to look up; the rest only where they can win.
-  void try_one(const PlacementStrategy& strategy, const Topology& topology) {
-    std::int64_t moved = 0;
-    int count = 0;
-    for (std::size_t i = 0; i < given_.size(); ++i) {
-      const auto cost = move_cost(i, strategy.inputs[i]);
-      if (!cost) return;
-      moved += *cost;
-      count += strategy.inputs[i] == given_[i] ? 0 : 1;
-    }
-    if (least_ && moved > std::get<0>(*least_)) return;
-    const LocalContext context = context_of(strategy);
-    std::vector<CollectiveStep> inside = collectives_inside(context, topology);
-    std::int64_t inside_ns = 0;
-    for (const CollectiveStep& step : inside) inside_ns += step.nanoseconds;
-    const std::int64_t compute = compute_nanoseconds(context, topology);
-    const Key key{moved + inside_ns, count, compute};
-    if (least_ && key >= *least_) return;
-    least_ = key;
-    chosen_ = &strategy;
-    best_.inside = std::move(inside);
-    best_.redistribute_nanoseconds = moved;
-    best_.inside_nanoseconds = inside_ns;
-    best_.compute_nanoseconds = compute;
-  }
-
-  const OpStrategy& all_;
-  const RedistributePlanner& planner_;
-  LayoutTable& layouts_;
-  const DeviceMesh& mesh_;
-  std::vector<LayoutId> given_;
-  std::map<std::pair<std::size_t, LayoutId>, std::optional<std::int64_t>>
-      moves_;
-  Error refused_;
-  std::optional<Key> least_;
-  Propagation best_;
-  const PlacementStrategy* chosen_ = nullptr;
-};
+Result<TensorSpec> spec_of(const DeviceMesh& mesh, const Layout& layout,
+                           const TensorMeta& meta) {
+  auto spec = TensorSpec::create(mesh, layout, meta);
+  if (!spec) throw InternalError("a strategy has a layout that does not fit");
+  return spec;
+}
 
 }  // namespace
 
 Result<ShardingPropagator> ShardingPropagator::create(
     DeviceMesh mesh, Topology topology,
-    std::shared_ptr<const OpLibrary> library) {
-  SP_ASSIGN(RedistributePlanner planner,
-            RedistributePlanner::create(mesh, topology));
-  return ShardingPropagator(std::move(mesh), std::move(topology), library,
-                            std::move(planner));
+    std::shared_ptr<const OpLibrary> library, PropagatorOptions options) {
+  if (library == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "a propagator has no operators",
+                "pass OpLibrary::standard()");
+  }
+  if (options.moves == ImplicitMoves::kReported && !options.report) {
+    return fail(ErrorCode::kInvalidArgument,
+                "implicit redistributions are to be reported to nobody",
+                "set PropagatorOptions::report");
+  }
+  return guarded([&]() -> Result<ShardingPropagator> {
+    SP_CHECK(check_topology(topology));
+    SP_ASSIGN(RedistributePlanner planner,
+              RedistributePlanner::create(mesh, topology));
+    return ShardingPropagator(std::make_shared<const Body>(
+        std::move(mesh), std::move(topology), std::move(library),
+        std::move(options),
+        std::make_shared<CachingPlanner>(std::move(planner))));
+  });
 }
 
-ShardingPropagator::ShardingPropagator(DeviceMesh mesh, Topology topology,
-                                       std::shared_ptr<const OpLibrary> library,
-                                       RedistributePlanner planner)
-    : mesh_(std::move(mesh)),
-      topology_(std::move(topology)),
-      library_(std::move(library)),
-      planner_(std::move(planner)) {}
+ShardingPropagator::ShardingPropagator(std::shared_ptr<const Body> body)
+    : body_(std::move(body)) {}
+
+const DeviceMesh& ShardingPropagator::mesh() const { return body_->mesh; }
+const Topology& ShardingPropagator::topology() const { return body_->topology; }
+const std::shared_ptr<const OpLibrary>& ShardingPropagator::library() const {
+  return body_->library;
+}
+const PropagatorOptions& ShardingPropagator::options() const {
+  return body_->options;
+}
+
+ShardingPropagator ShardingPropagator::with_library(
+    std::shared_ptr<const OpLibrary> library) const {
+  return ShardingPropagator(std::make_shared<const Body>(
+      body_->mesh, body_->topology, std::move(library), body_->options,
+      body_->planner));
+}
+
+Result<void> ShardingPropagator::Body::check_inputs(
+    const OpSchema& op, std::span<const Layout> inputs) const {
+  if (op.function == nullptr) {
+    return fail(ErrorCode::kInvalidArgument, "a call has no operator",
+                "make it with make_op_schema()");
+  }
+  if (inputs.size() != op.inputs.size()) {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "`" + op.name() + "` has " +
+                          std::to_string(op.inputs.size()) +
+                          " operands and is given " +
+                          std::to_string(inputs.size()) + " layouts",
+                      op.name(),
+                      {},
+                      "give one per tensor, list elements each, absent ones "
+                      "left out"});
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (auto fits = check_layout(inputs[i], mesh, op.inputs[i]); !fits) {
+      return fail(std::move(fits).error().at(op.name() + ", `" +
+                                             argument_of(op, i) + "`"));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<Layout>> ShardingPropagator::Body::layouts_of(
+    const OpSchema& op, std::span<const TensorSpec> inputs) const {
+  std::vector<Layout> layouts;
+  layouts.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].mesh() != mesh) {
+      return fail(
+          Error{ErrorCode::kRedistributeMeshes,
+                "operand " + std::to_string(i) + " is on mesh " +
+                    to_string(inputs[i].mesh()) + ", the call is on mesh " +
+                    to_string(mesh),
+                op.name(),
+                {},
+                "bring the tensors to one mesh: plan_between_meshes()"});
+    }
+    if (i < op.inputs.size() && inputs[i].meta() != op.inputs[i]) {
+      return fail(Error{ErrorCode::kShapeMismatch,
+                        "operand " + std::to_string(i) + " is " +
+                            to_string(op.inputs[i]) + " in the call and " +
+                            to_string(inputs[i].meta()) + " in its spec",
+                        op.name(),
+                        {},
+                        "make the call from the metas of the specs"});
+    }
+    layouts.push_back(inputs[i].layout());
+  }
+  return layouts;
+}
+
+Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
+    const OpSchema& op, std::span<const Layout> inputs) const {
+  SP_CHECK(check_inputs(op, inputs));
+  if (const auto elements = element_calls(*library, op)) {
+    return answer_of_list(op, *elements, inputs);
+  }
+  Answer out;
+  SP_ASSIGN(out.call, calls.get(*library, op));
+  const BoundOp& call = *out.call;
+  std::vector<Layout> given;
+  given.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    given.push_back(without_single_ranks(
+        canonical(inputs[i], mesh, op.inputs[i].shape()), mesh));
+  }
+  const SearchContext context = this->context();
+  auto chosen = choose_strategy(context, call, given);
+  if (!chosen) {
+    if (chosen.error().written_moves) return fail(written_layout(call, given));
+    return fail(std::move(chosen).error().refused);
+  }
+  OutputSharding& made = out.sharding;
+  made.inputs.reserve(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Layout& needed = chosen->operands[i];
+    if (needed == given[i]) {
+      SP_ASSIGN(TensorSpec spec, spec_of(mesh, inputs[i], op.inputs[i]));
+      made.inputs.push_back(std::move(spec));
+      continue;
+    }
+    SP_ASSIGN(auto plan, planner->plan(given[i], needed, op.inputs[i]));
+    made.moves.push_back({i, std::move(plan)});
+    SP_ASSIGN(TensorSpec spec, spec_of(mesh, needed, op.inputs[i]));
+    made.inputs.push_back(std::move(spec));
+  }
+  made.outputs.reserve(call.op->outputs.size());
+  for (std::size_t o = 0; o < call.op->outputs.size(); ++o) {
+    SP_ASSIGN(TensorSpec spec,
+              spec_of(mesh, chosen->operands[inputs.size() + o],
+                      call.op->outputs[o]));
+    made.outputs.push_back(std::move(spec));
+  }
+  made.output_slots = call.op->output_slots;
+  made.assignments.push_back(chosen->assignment);
+  made.inside = std::move(chosen->inside);
+  made.redistribute_nanoseconds = chosen->moved_nanoseconds;
+  made.inside_nanoseconds = chosen->inside_nanoseconds;
+  if (!call.space->local_arguments.empty()) {
+    made.rank_arguments = rank_arguments(
+        LocalStrategy(call.op, call.space, made, mesh).context());
+  }
+  out.is_only_fit = chosen->is_only_fit;
+  return out;
+}
+
+Result<ShardingPropagator::Body::Answer>
+ShardingPropagator::Body::answer_of_list(
+    const OpSchema& op, const std::vector<ElementCall>& elements,
+    std::span<const Layout> inputs) const {
+  Answer out;
+  BoundOp call;
+  call.looks.assign(op.args.size(), Look::kNothing);
+  call.space = std::make_shared<const IndexSpace>();
+  OutputSharding& made = out.sharding;
+  std::vector<std::optional<TensorSpec>> needed(inputs.size());
+  for (const ElementCall& element : elements) {
+    std::vector<Layout> given;
+    for (const std::size_t i : element.operands) {
+      given.push_back(needed[i] ? needed[i]->layout() : inputs[i]);
+    }
+    SP_ASSIGN(Answer one, answer(element.op, given));
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      needed[element.operands[k]] = std::move(one.sharding.inputs[k]);
+    }
+    for (InputMove& move : one.sharding.moves) {
+      // A tensor that all elements share is moved for the first of them.
+      const std::size_t input = element.operands[move.input];
+      if (std::any_of(made.moves.begin(), made.moves.end(),
+                      [&](const InputMove& m) { return m.input == input; })) {
+        return fail(Error{ErrorCode::kNoStrategy,
+                          "the elements of `" + op.name() +
+                              "` need the tensor that they share in different "
+                              "layouts",
+                          op.name(),
+                          {},
+                          "replicate it, or call the operator for each "
+                          "element"});
+      }
+      made.moves.push_back({input, std::move(move.plan)});
+    }
+    for (TensorSpec& spec : one.sharding.outputs) {
+      if (op.function->returns().empty()) break;
+      made.output_slots.push_back(
+          static_cast<std::int32_t>(made.outputs.size()));
+      made.outputs.push_back(std::move(spec));
+    }
+    made.inside.insert(made.inside.end(), one.sharding.inside.begin(),
+                       one.sharding.inside.end());
+    made.assignments.push_back(one.sharding.assignments.at(0));
+    made.redistribute_nanoseconds += one.sharding.redistribute_nanoseconds;
+    made.inside_nanoseconds += one.sharding.inside_nanoseconds;
+    for (std::size_t a = 0; a < op.args.size(); ++a) {
+      Look look = one.call->looks[element.arguments[a]];
+      // A list has no sign.
+      if (look == Look::kSign) look = Look::kValue;
+      call.looks[a] = std::max(call.looks[a], look);
+    }
+  }
+  std::sort(
+      made.moves.begin(), made.moves.end(),
+      [](const InputMove& a, const InputMove& b) { return a.input < b.input; });
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    SP_ASSIGN(TensorSpec as_given, spec_of(mesh, inputs[i], op.inputs[i]));
+    made.inputs.push_back(needed[i] ? *std::move(needed[i])
+                                    : std::move(as_given));
+  }
+  call.op = std::make_shared<const OpSchema>(op);
+  out.call = std::make_shared<const BoundOp>(std::move(call));
+  return out;
+}
+
+Result<OutputSharding> ShardingPropagator::propagate(
+    const OpSchema& op, std::span<const Layout> inputs) const {
+  return guarded([&]() -> Result<OutputSharding> {
+    SP_ASSIGN(Body::Answer answer, body_->answer(op, inputs));
+    SP_CHECK(guard_moves(body_->options, op, inputs, answer.sharding));
+    return std::move(answer.sharding);
+  });
+}
+
+Result<OutputSharding> ShardingPropagator::propagate(
+    const OpSchema& op, std::span<const TensorSpec> inputs) const {
+  return guarded([&]() -> Result<OutputSharding> {
+    SP_ASSIGN(const std::vector<Layout> layouts, body_->layouts_of(op, inputs));
+    return propagate(op, layouts);
+  });
+}
 
 Result<OpStrategy> ShardingPropagator::strategies(
-    std::shared_ptr<const OpSchema> op, LayoutTable& layouts,
+    const OpSchema& op, LayoutTable& layouts,
     const StrategyOptions& options) const {
   return guarded([&]() -> Result<OpStrategy> {
-    SP_ASSIGN(IndexSpace space, library_->index_space(*op));
-    return op_strategies(std::move(op),
-                         std::make_shared<const IndexSpace>(std::move(space)),
-                         mesh_, layouts, options);
+    SP_ASSIGN(const auto call, body_->calls.get(*body_->library, op));
+    return op_strategies(call->op, call->space, body_->mesh, layouts, options);
   });
 }
 
-Result<Propagation> ShardingPropagator::propagate(
-    std::shared_ptr<const OpSchema> op, std::span<const Layout> inputs) const {
-  return guarded([&]() -> Result<Propagation> {
-    LayoutTable layouts;
-    SP_ASSIGN(IndexSpace space, library_->index_space(*op));
-    std::erase_if(space.linearities, [&](const Linearity& linearity) {
-      return !is_fed(linearity, inputs);
-    });
-    const OpStrategy all =
-        op_strategies(op, std::make_shared<const IndexSpace>(std::move(space)),
-                      mesh_, layouts);
-    return Choice(all, planner_, layouts, inputs, mesh_).least(topology_);
+Result<std::shared_ptr<const LocalStrategy>> ShardingPropagator::local_strategy(
+    const OpSchema& op, const OutputSharding& sharding) const {
+  return guarded([&]() -> Result<std::shared_ptr<const LocalStrategy>> {
+    // With the caller's own arguments: those that the answer does not depend
+    // on may differ from call to call.
+    SP_ASSIGN(const auto call, body_->calls.get(*body_->library, op));
+    if (sharding.inputs.size() != call->op->inputs.size() ||
+        sharding.outputs.size() != call->op->outputs.size() ||
+        sharding.assignments.size() != 1 ||
+        sharding.assignments[0].size() !=
+            static_cast<std::size_t>(body_->mesh.ndim())) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "the answer is not one for a call of `" + op.name() + "`",
+                  "pass what propagate() returned for this call");
+    }
+    return std::make_shared<const LocalStrategy>(call->op, call->space,
+                                                 sharding, body_->mesh);
   });
+}
+
+LocalStrategy::LocalStrategy(std::shared_ptr<const OpSchema> op,
+                             std::shared_ptr<const IndexSpace> space,
+                             const OutputSharding& sharding, DeviceMesh mesh)
+    : op_(std::move(op)), space_(std::move(space)), mesh_(std::move(mesh)) {
+  strategy_.assignment = sharding.assignments.at(0);
+  for (const TensorSpec& spec : sharding.inputs) {
+    strategy_.inputs.push_back(layouts_.intern(spec.layout()));
+  }
+  for (const TensorSpec& spec : sharding.outputs) {
+    strategy_.outputs.push_back(layouts_.intern(spec.layout()));
+  }
+}
+
+Result<void> guard_moves(const PropagatorOptions& options, const OpSchema& op,
+                         std::span<const Layout> given,
+                         const OutputSharding& sharding) {
+  if (options.moves == ImplicitMoves::kAllowed || sharding.moves.empty()) {
+    return {};
+  }
+  if (options.moves == ImplicitMoves::kReported) {
+    options.report(op, sharding);
+    return {};
+  }
+  return fail(Error{ErrorCode::kNoStrategy,
+                    "`" + op.name() + "` would redistribute its inputs: " +
+                        describe_moves(op, given, sharding),
+                    op.name(),
+                    {},
+                    "redistribute them before the call, or allow implicit "
+                    "moves"});
+}
+
+std::string describe_moves(const OpSchema& op, std::span<const Layout> given,
+                           const OutputSharding& sharding) {
+  std::string text;
+  for (const InputMove& move : sharding.moves) {
+    std::size_t sent = 0;
+    for (const RedistributeStep& step : move.plan->steps) {
+      sent += step.kind == CollectiveKind::kSlice ? 0 : 1;
+    }
+    if (!text.empty()) text += "; ";
+    text += "input " + std::to_string(move.input) + " `" +
+            argument_of(op, move.input) + "`: " + to_string(given[move.input]) +
+            " -> " + to_string(sharding.inputs[move.input].layout()) + ", " +
+            std::to_string(sent) +
+            (sent == 1 ? " collective, " : " collectives, ") +
+            time_text(move.plan->nanoseconds);
+  }
+  return text;
 }
 
 }  // namespace shardprop

@@ -45,11 +45,12 @@ class AssignmentWalk {
     }
   }
 
-  // Calls visit(assignment) until it returns false.
-  template <class Visit>
-  void run(const Visit& visit) {
+  // Calls visit(assignment) until it returns false; beginnings of which
+  // follows(prefix) is false are passed over.
+  template <class Follows, class Visit>
+  void run(const Follows& follows, const Visit& visit) {
     Assignment prefix;
-    extend(prefix, 0, visit);
+    extend(prefix, 0, follows, visit);
   }
 
  private:
@@ -57,14 +58,16 @@ class AssignmentWalk {
   static constexpr int kLeastRuns = 2;
 
   // `runs`: of the mesh dims larger than 1 in `prefix`.
-  template <class Visit>
-  bool extend(Assignment& prefix, int runs, const Visit& visit) {
+  template <class Follows, class Visit>
+  bool extend(Assignment& prefix, int runs, const Follows& follows,
+              const Visit& visit) {
     const std::size_t at = prefix.size();
     if (at == static_cast<std::size_t>(mesh_.ndim())) return visit(prefix);
     const auto go_on = [&](std::int16_t choice, int with_it) {
       prefix.push_back(choice);
-      const bool more = with_it > most_runs_ || !composer_.may_begin(prefix) ||
-                        extend(prefix, with_it, visit);
+      const bool more = with_it > most_runs_ || !follows(prefix) ||
+                        !composer_.may_begin(prefix) ||
+                        extend(prefix, with_it, follows, visit);
       prefix.pop_back();
       return more;
     };

@@ -3,6 +3,7 @@
 
 #include <shardprop/strategy/op_strategy.h>
 #include <shardprop/strategy/strategy_of.h>
+#include <shardprop/strategy/strategy_walk.h>
 
 #include "placement/split_factor.h"
 #include "strategy/assignment_walk.h"
@@ -319,24 +320,52 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
       seen;
   std::deque<PlacementStrategy> kept;
   AssignmentWalk(composer, mesh, options)
-      .run([&](const Assignment& assignment) {
-        const auto operands = composer.layouts(assignment);
-        if (!operands) return true;
-        kept.push_back(
-            interned(assignment, *operands, space->inputs.size(), layouts));
-        if (!seen.insert(&kept.back()).second) {
-          kept.pop_back();
-        } else if (kept.size() == options.limit) {
-          out.truncated = true;
-          return false;
-        }
-        return true;
-      });
+      .run([](const Assignment&) { return true; },
+           [&](const Assignment& assignment) {
+             const auto operands = composer.layouts(assignment);
+             if (!operands) return true;
+             kept.push_back(interned(assignment, *operands,
+                                     space->inputs.size(), layouts));
+             if (!seen.insert(&kept.back()).second) {
+               kept.pop_back();
+             } else if (kept.size() == options.limit) {
+               out.truncated = true;
+               return false;
+             }
+             return true;
+           });
   out.strategies.assign(std::make_move_iterator(kept.begin()),
                         std::make_move_iterator(kept.end()));
   out.op = std::move(op);
   out.space = std::move(space);
   return out;
+}
+
+struct StrategyWalk::Body {
+  Body(const OpSchema& op, const IndexSpace& space, const DeviceMesh& the_mesh,
+       const StrategyOptions& the_options)
+      : mesh(the_mesh),
+        options(the_options),
+        composer(op, space, mesh, options) {}
+
+  DeviceMesh mesh;
+  StrategyOptions options;
+  Composer composer;
+};
+
+StrategyWalk::StrategyWalk(const OpSchema& op, const IndexSpace& space,
+                           const DeviceMesh& mesh,
+                           const StrategyOptions& options)
+    : body_(std::make_unique<Body>(op, space, mesh, options)) {}
+StrategyWalk::~StrategyWalk() = default;
+
+void StrategyWalk::run(StrategyVisitor& visitor) const {
+  AssignmentWalk(body_->composer, body_->mesh, body_->options)
+      .run([&](const Assignment& prefix) { return visitor.follows(prefix); },
+           [&](const Assignment& assignment) {
+             const auto operands = body_->composer.layouts(assignment);
+             return !operands || visitor.visit(assignment, *operands);
+           });
 }
 
 std::string to_string(const PlacementStrategy& strategy,

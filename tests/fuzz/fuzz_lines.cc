@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
@@ -19,18 +20,21 @@ void require_answers(const cli::OpLine& line,
       line.mesh, default_topology(), library);
   if (!propagator) return require_reason(propagator);
   if (!line.layouts.empty() || line.op->inputs.empty()) {
-    const auto chosen = propagator->propagate(line.op, line.layouts);
+    const auto chosen = propagator->propagate(*line.op, line.layouts);
     if (!chosen) return require_reason(chosen);
     require(chosen->outputs.size() == line.op->outputs.size());
     require(chosen->inputs.size() == line.op->inputs.size());
     require(chosen->cost() >= 0);
-    require(
-        !cli::outputs_json(line.op->outputs, chosen->outputs).dump().empty());
+    std::vector<Layout> outputs;
+    for (const TensorSpec& spec : chosen->outputs) {
+      outputs.push_back(spec.layout());
+    }
+    require(!cli::outputs_json(line.op->outputs, outputs).dump().empty());
   }
   LayoutTable layouts;
   StrategyOptions options;
   options.limit = 200;
-  const auto every = propagator->strategies(line.op, layouts, options);
+  const auto every = propagator->strategies(*line.op, layouts, options);
   if (!every) return require_reason(every);
   // Scalars are listed for every rank.
   if (line.mesh.size() > 64) return;

@@ -76,6 +76,32 @@ i32[3,2]: 2 3 12 13 22 23
 i32[3,1]: 4 14 24
 i32[3,0]:
 " ${WORK}/build/reshard 3,5)
+elseif(CASE STREQUAL "c")
+  # A project without C++, by find_package and by pkg-config.
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -S ${SOURCE}/examples/consumer_c -B ${WORK}/build
+            -G ${GENERATOR} -D CMAKE_C_COMPILER=${CC}
+            "-D CMAKE_C_FLAGS=${FLAGS}" -D CMAKE_PREFIX_PATH=${PREFIX}
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${WORK}/build
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBDIR}/pkgconfig)
+  find_program(pkg_config pkg-config REQUIRED)
+  execute_process(COMMAND ${pkg_config} --cflags --libs shardprop-c
+    OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  separate_arguments(outer UNIX_COMMAND "${FLAGS}")
+  execute_process(
+    COMMAND ${CC} -std=c11 ${outer} ${SOURCE}/examples/consumer_c/plan_graph.c
+            -o ${WORK}/plan_graph ${flags} -Wl,-rpath,${PREFIX}/${LIBDIR}
+    COMMAND_ERROR_IS_FATAL ANY)
+  foreach(program ${WORK}/build/plan_graph ${WORK}/plan_graph)
+    execute_process(
+      COMMAND ${program} ${SOURCE}/examples/graphs/tiny/vit_infer.json.gz 2,2
+      OUTPUT_VARIABLE plan COMMAND_ERROR_IS_FATAL ANY)
+    expect("${plan}" "vit_infer: (optimal|feasible)\n")
+  endforeach()
 elseif(CASE STREQUAL "add_subdirectory")
   build(${SOURCE}/examples/consumer_add_subdirectory)
   expect_output("0 1 2 3\n4 5 6 7\n" ${WORK}/build/groups dp=2,tp=4 tp)

@@ -1,5 +1,6 @@
 // Tensors made from scalars, or from the shape of another tensor.
 
+#include "ops/argument_reads.h"
 #include "ops/definitions/families.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ DType given_or_self(const OpCall& call, std::size_t) {
 }
 
 DType of_fill_value(const OpCall& call, std::size_t) {
-  const Argument& value = call.op().arg("fill_value");
+  const Argument& value = look_at(call.op(), "fill_value", Look::kKind);
   DType own = DType::kF32;
   if (std::holds_alternative<bool>(value)) own = DType::kBool;
   if (std::holds_alternative<std::int64_t>(value)) own = DType::kI64;

@@ -1,5 +1,6 @@
 #include "ops/trace/tracer.h"
 
+#include "ops/argument_reads.h"
 #include "ops/trace/trace.h"
 
 namespace shardprop {
@@ -43,6 +44,7 @@ void Tracer::bind_arguments() {
       }
       value = std::move(values);
     } else {
+      ArgumentReads::note(declared[i].name, Look::kValue);
       value = argument;
     }
   }

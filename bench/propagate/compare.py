@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Propagation beside torch's DTensor, rounds of both in turn.
+
+    compare.py build/release/bench/propagate/bench_propagate [ROUNDS]
+
+Of torch: the whole dispatch of `add` and `mm` on DTensors (a fake process group,
+meta tensors, so that neither kernels nor transfers are part of it; the same op
+on plain meta tensors is subtracted), a dispatch that misses, and
+ShardingPropagator.propagate_op_sharding, its cached propagation in Python, less
+an empty call. Prints a table in Markdown.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.testing._internal.distributed.fake_pg  # noqa: F401
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor._op_schema import OpSchema
+
+
+def per_call(run, calls, batches=15):
+    """Nanoseconds a call, the median of batches."""
+    run()
+    times = []
+    for _ in range(batches):
+        begin = time.perf_counter_ns()
+        for _ in range(calls):
+            run()
+        times.append((time.perf_counter_ns() - begin) / calls)
+    return statistics.median(times)
+
+
+class Torch:
+    def __init__(self):
+        dist.init_process_group("fake", rank=0, world_size=32)
+        self.mesh = init_device_mesh("cpu", (4, 8))
+        self.rows = [Shard(0), Replicate()]
+        self.columns = [Replicate(), Shard(1)]
+
+    def tensor(self, shape, placements):
+        local = list(shape)
+        for size, placement in zip((4, 8), placements):
+            if isinstance(placement, Shard):
+                local[placement.dim] //= size
+        stride = torch.empty(shape, device="meta").stride()
+        return DTensor.from_local(
+            torch.empty(local, device="meta", dtype=torch.bfloat16),
+            self.mesh,
+            placements,
+            run_check=False,
+            shape=torch.Size(shape),
+            stride=stride,
+        )
+
+    def round(self):
+        out = {}
+        a = self.tensor((1024, 2048), self.rows)
+        b = self.tensor((1024, 2048), self.rows)
+        w = self.tensor((2048, 1024), self.columns)
+        plain = a.to_local()
+        plain_w = w.to_local()
+        empty = per_call(lambda: None, 20000)
+        out["dispatch_add"] = per_call(
+            lambda: torch.add(a, b), 300
+        ) - per_call(lambda: torch.add(plain, plain), 300)
+        out["dispatch_mm"] = per_call(lambda: torch.mm(a, w), 300) - per_call(
+            lambda: torch.mm(plain, plain_w), 300
+        )
+        propagator = DTensor._op_dispatcher.sharding_propagator
+        schema = OpSchema(torch.ops.aten.add.Tensor, (a._spec, b._spec), {})
+        cached = propagator.propagate_op_sharding
+        out["cached_propagation_add"] = per_call(lambda: cached(schema), 2000) - empty
+        sizes = iter(range(1, 100000))
+
+        def miss():
+            m = 32 * next(sizes)
+            torch.mm(self.tensor((m, 2048), self.rows), w)
+
+        def made():
+            m = 32 * next(sizes)
+            self.tensor((m, 2048), self.rows)
+
+        out["dispatch_new_batch_mm"] = per_call(miss, 10) - per_call(made, 10)
+        return out
+
+
+def main():
+    bench = sys.argv[1]
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    peer = Torch()
+    ours, theirs = [], []
+    for i in range(rounds):
+        arguments = [bench] if i == 0 else [bench, "quick"]
+        ours.append(json.loads(subprocess.check_output(arguments, text=True)))
+        theirs.append(peer.round())
+    print(f"torch {torch.__version__}, {rounds} rounds\n")
+    print("| shardprop | ns |\n|---|---|")
+    for key in ours[0]:
+        values = [r[key] for r in ours if key in r]
+        print(f"| {key} | {statistics.median(values):.1f} |")
+    print("\n| DTensor | ns |\n|---|---|")
+    for key in theirs[0]:
+        print(f"| {key} | {statistics.median(r[key] for r in theirs):.0f} |")
+    ratio = statistics.median(
+        t["dispatch_add"] / o["hit_add_2d"] for t, o in zip(theirs, ours)
+    )
+    print(f"\nA hit is {ratio:.0f} times faster than DTensor's dispatch of add.")
+
+
+if __name__ == "__main__":
+    main()

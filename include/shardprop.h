@@ -1,0 +1,341 @@
+/* shardprop.h: the C API. Compiles as C11 and as C++; link with -lshardprop.
+ *
+ * Rules that hold for all of it, stated once:
+ *
+ * Errors. What can fail returns a shardprop_error*: NULL when it went well,
+ * else an error that the caller frees. Outputs are NULL or 0 after a failure.
+ * Nothing throws, prints or exits, out of memory included.
+ *
+ * Ownership. What comes out through a pointer to a handle is the caller's, to
+ * be freed by the free function of its type, in any order: handles keep alive
+ * what they need of each other. Handles that go in stay the caller's. Text that
+ * is returned as `const char*` belongs to the handle that it was asked of and
+ * lasts until that handle is freed; text that comes out through a `char**` is
+ * the caller's, freed by shardprop_text_free(). Freeing NULL does nothing.
+ *
+ * Handles. A handle that is NULL, freed, or of another type is an error
+ * (SP0001) wherever one can be returned, and makes what returns a number or a
+ * text return 0, -1 or "". Freeing one twice does nothing.
+ *
+ * Threads. Any number may use a handle, except that a shardprop_call and a
+ * shardprop_options are for one thread at a time. None
+ * may free what another is using.
+ *
+ * Texts are UTF-8. Layouts are written as everywhere in shardprop:
+ * "bf16[8,2048] S(0),R". Times are nanoseconds.
+ *
+ *   shardprop_mesh* mesh = NULL;
+ *   shardprop_error* error = shardprop_mesh_parse("dp=2,tp=4", &mesh);
+ *   if (error != NULL) fputs(shardprop_error_text(error), stderr);
+ *   shardprop_error_free(error);
+ *   shardprop_mesh_free(mesh);
+ */
+#ifndef SHARDPROP_H
+#define SHARDPROP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(SHARDPROP_BUILDING)
+#define SHARDPROP_API __attribute__((visibility("default")))
+#else
+#define SHARDPROP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- version --- */
+
+/* Of this header: 10000 major + 100 minor + patch. Within one major version,
+ * and one minor version before 1.0, a program runs with any library that is not
+ * older than its header. */
+#define SHARDPROP_VERSION 100
+/* Of the library that is running. */
+SHARDPROP_API int32_t shardprop_version(void);
+
+typedef struct shardprop_error shardprop_error;
+typedef struct shardprop_mesh shardprop_mesh;
+typedef struct shardprop_topology shardprop_topology;
+typedef struct shardprop_spec shardprop_spec;
+typedef struct shardprop_library shardprop_library;
+typedef struct shardprop_call shardprop_call;
+typedef struct shardprop_propagator shardprop_propagator;
+typedef struct shardprop_cache shardprop_cache;
+typedef struct shardprop_sharding shardprop_sharding;
+typedef struct shardprop_redistribution shardprop_redistribution;
+typedef struct shardprop_graph shardprop_graph;
+typedef struct shardprop_options shardprop_options;
+typedef struct shardprop_stop shardprop_stop;
+typedef struct shardprop_plan shardprop_plan;
+
+/* --- errors and texts --- */
+
+/* 102 of SP0102; 0 of NULL. */
+SHARDPROP_API int32_t shardprop_error_code(const shardprop_error* error);
+SHARDPROP_API const char* shardprop_error_message(const shardprop_error* error);
+/* A file, a JSON path, a flag or an operator; may be empty. */
+SHARDPROP_API const char* shardprop_error_place(const shardprop_error* error);
+/* What to do about it; may be empty. */
+SHARDPROP_API const char* shardprop_error_help(const shardprop_error* error);
+/* All of it with notes, as the command line shows it. */
+SHARDPROP_API const char* shardprop_error_text(const shardprop_error* error);
+SHARDPROP_API void shardprop_error_free(shardprop_error* error);
+
+SHARDPROP_API void shardprop_text_free(char* text);
+
+/* --- meshes, topologies, specs --- */
+
+/* "dp=2,tp=4", or "2,4". */
+SHARDPROP_API shardprop_error* shardprop_mesh_parse(const char* text,
+                                                    shardprop_mesh** mesh);
+/* Any ranks, row-major; names may be NULL (d0, d1, ...). */
+SHARDPROP_API shardprop_error* shardprop_mesh_create(
+    const char* const* names, const int64_t* sizes, int32_t ndim,
+    const int64_t* ranks, int64_t rank_count, shardprop_mesh** mesh);
+SHARDPROP_API int32_t shardprop_mesh_ndim(const shardprop_mesh* mesh);
+SHARDPROP_API int64_t shardprop_mesh_size(const shardprop_mesh* mesh);
+SHARDPROP_API int64_t shardprop_mesh_dim_size(const shardprop_mesh* mesh,
+                                              int32_t dim);
+SHARDPROP_API const char* shardprop_mesh_dim_name(const shardprop_mesh* mesh,
+                                                  int32_t dim);
+SHARDPROP_API void shardprop_mesh_free(shardprop_mesh* mesh);
+
+/* A preset ("dgx-h100"), a topology file (.toml), or NULL for the default. */
+SHARDPROP_API shardprop_error* shardprop_topology_find(
+    const char* name_or_file, shardprop_topology** topology);
+SHARDPROP_API const char* shardprop_topology_name(
+    const shardprop_topology* topology);
+SHARDPROP_API void shardprop_topology_free(shardprop_topology* topology);
+
+/* "bf16[8,2048] S(0),R" on a mesh. */
+SHARDPROP_API shardprop_error* shardprop_spec_parse(const char* text,
+                                                    const shardprop_mesh* mesh,
+                                                    shardprop_spec** spec);
+SHARDPROP_API const char* shardprop_spec_text(const shardprop_spec* spec);
+SHARDPROP_API const char* shardprop_spec_layout(const shardprop_spec* spec);
+SHARDPROP_API const char* shardprop_spec_dtype(const shardprop_spec* spec);
+SHARDPROP_API int32_t shardprop_spec_ndim(const shardprop_spec* spec);
+SHARDPROP_API int64_t shardprop_spec_size(const shardprop_spec* spec,
+                                          int32_t dim);
+/* The local shape of a rank, shardprop_spec_ndim() sizes. */
+SHARDPROP_API shardprop_error* shardprop_spec_local_shape(
+    const shardprop_spec* spec, int64_t rank, int64_t* sizes);
+/* 1 where both lay the same tensor out alike on the same mesh. */
+SHARDPROP_API int32_t shardprop_spec_equal(const shardprop_spec* a,
+                                           const shardprop_spec* b);
+SHARDPROP_API void shardprop_spec_free(shardprop_spec* spec);
+
+/* --- operators --- */
+
+SHARDPROP_API shardprop_error* shardprop_library_standard(
+    shardprop_library** library);
+/* A library with one operator more, or another row for one that it has.
+ *
+ * declaration: as torch.library has it, "mylib::swiglu(Tensor x, Tensor gate)
+ * -> Tensor"; NULL where the operator is declared. name: of the row, "aten.mm";
+ * NULL: that of the declaration. form: "einsum mk,kn->mn", "pointwise",
+ * "reduction sum" or "along dim", then any of `.promoted`, `.floating`,
+ * `.boolean`, `.additive`, `.multilinear`, `.nondecreasing`, `.nonincreasing`,
+ * `.passes`, `.random`, `.free`. */
+SHARDPROP_API shardprop_error* shardprop_library_add(
+    const shardprop_library* library, const char* declaration, const char* name,
+    const char* form, shardprop_library** with);
+SHARDPROP_API void shardprop_library_free(shardprop_library* library);
+
+/* A call of an operator, to be given its arguments: in declared order where
+ * `name` is NULL. What is not given has its default. */
+SHARDPROP_API shardprop_error* shardprop_call_create(
+    const shardprop_library* library, const char* op, shardprop_call** call);
+/* Forgets the arguments. */
+SHARDPROP_API shardprop_error* shardprop_call_clear(shardprop_call* call);
+SHARDPROP_API shardprop_error* shardprop_call_tensor(
+    shardprop_call* call, const char* name, const shardprop_spec* spec);
+/* NULL among the specs: an absent tensor. */
+SHARDPROP_API shardprop_error* shardprop_call_tensors(
+    shardprop_call* call, const char* name, const shardprop_spec* const* specs,
+    int64_t count);
+SHARDPROP_API shardprop_error* shardprop_call_none(shardprop_call* call,
+                                                   const char* name);
+SHARDPROP_API shardprop_error* shardprop_call_bool(shardprop_call* call,
+                                                   const char* name,
+                                                   int32_t value);
+SHARDPROP_API shardprop_error* shardprop_call_int(shardprop_call* call,
+                                                  const char* name,
+                                                  int64_t value);
+SHARDPROP_API shardprop_error* shardprop_call_float(shardprop_call* call,
+                                                    const char* name,
+                                                    double value);
+SHARDPROP_API shardprop_error* shardprop_call_string(shardprop_call* call,
+                                                     const char* name,
+                                                     const char* value);
+/* "bf16". */
+SHARDPROP_API shardprop_error* shardprop_call_dtype(shardprop_call* call,
+                                                    const char* name,
+                                                    const char* dtype);
+SHARDPROP_API shardprop_error* shardprop_call_ints(shardprop_call* call,
+                                                   const char* name,
+                                                   const int64_t* values,
+                                                   int64_t count);
+SHARDPROP_API shardprop_error* shardprop_call_floats(shardprop_call* call,
+                                                     const char* name,
+                                                     const double* values,
+                                                     int64_t count);
+SHARDPROP_API void shardprop_call_free(shardprop_call* call);
+
+/* --- propagation --- */
+
+/* What becomes of a call whose inputs must be moved. */
+enum { SHARDPROP_MOVES_ALLOWED = 0, SHARDPROP_MOVES_FORBIDDEN = 2 };
+
+SHARDPROP_API shardprop_error* shardprop_propagator_create(
+    const shardprop_mesh* mesh, const shardprop_topology* topology,
+    const shardprop_library* library, int32_t moves,
+    shardprop_propagator** propagator);
+SHARDPROP_API shardprop_error* shardprop_propagate(
+    const shardprop_propagator* propagator, shardprop_call* call,
+    shardprop_sharding** sharding);
+/* Every strategy with its cost and why it was not taken, a line each. */
+SHARDPROP_API shardprop_error* shardprop_candidates(
+    const shardprop_propagator* propagator, shardprop_call* call, char** text);
+SHARDPROP_API void shardprop_propagator_free(shardprop_propagator* propagator);
+
+/* Remembers answers, within bounds; 0: the default. */
+SHARDPROP_API shardprop_error* shardprop_cache_create(
+    const shardprop_propagator* propagator, int64_t most_entries,
+    int64_t most_bytes, shardprop_cache** cache);
+/* Other operators from here on: a new generation, which starts empty. */
+SHARDPROP_API shardprop_error* shardprop_cache_set_library(
+    shardprop_cache* cache, const shardprop_library* library);
+typedef struct shardprop_cache_statistics {
+  uint64_t hits;
+  uint64_t shared_hits; /* of a call of other sizes */
+  uint64_t misses;
+  uint64_t waits; /* for another thread's miss */
+  uint64_t evictions;
+  uint64_t entries;
+  uint64_t bytes;
+  uint64_t generation;
+} shardprop_cache_statistics;
+SHARDPROP_API shardprop_error* shardprop_cache_read_statistics(
+    const shardprop_cache* cache, shardprop_cache_statistics* statistics);
+SHARDPROP_API shardprop_error* shardprop_cache_propagate(
+    const shardprop_cache* cache, shardprop_call* call,
+    shardprop_sharding** sharding);
+SHARDPROP_API void shardprop_cache_free(shardprop_cache* cache);
+
+/* How an operator runs: what its inputs must be, what comes out. */
+SHARDPROP_API int64_t
+shardprop_sharding_input_count(const shardprop_sharding* sharding);
+SHARDPROP_API int64_t
+shardprop_sharding_output_count(const shardprop_sharding* sharding);
+SHARDPROP_API shardprop_error* shardprop_sharding_input(
+    const shardprop_sharding* sharding, int64_t i, shardprop_spec** spec);
+SHARDPROP_API shardprop_error* shardprop_sharding_output(
+    const shardprop_sharding* sharding, int64_t i, shardprop_spec** spec);
+/* The inputs that must be redistributed first. */
+SHARDPROP_API int64_t
+shardprop_sharding_move_count(const shardprop_sharding* sharding);
+SHARDPROP_API shardprop_error* shardprop_sharding_move(
+    const shardprop_sharding* sharding, int64_t i, int64_t* input,
+    shardprop_redistribution** redistribution);
+/* Arguments that are other ones on the ranks: the sizes of a view, say. */
+SHARDPROP_API int64_t
+shardprop_sharding_rank_argument_count(const shardprop_sharding* sharding);
+SHARDPROP_API const char* shardprop_sharding_rank_argument_name(
+    const shardprop_sharding* sharding, int64_t i);
+/* Writes up to `capacity` values; `count` receives how many there are. */
+SHARDPROP_API shardprop_error* shardprop_sharding_rank_argument(
+    const shardprop_sharding* sharding, int64_t i, int64_t rank,
+    int64_t* values, int64_t capacity, int64_t* count);
+/* Of moves and of collectives inside the operator. */
+SHARDPROP_API int64_t
+shardprop_sharding_cost(const shardprop_sharding* sharding);
+SHARDPROP_API int64_t
+shardprop_sharding_inside_cost(const shardprop_sharding* sharding);
+SHARDPROP_API void shardprop_sharding_free(shardprop_sharding* sharding);
+
+/* --- redistribution --- */
+
+SHARDPROP_API shardprop_error* shardprop_redistribution_plan(
+    const shardprop_spec* src, const shardprop_spec* dst,
+    const shardprop_topology* topology,
+    shardprop_redistribution** redistribution);
+typedef struct shardprop_step {
+  const char* kind;       /* "all_gather", "slice", ... */
+  uint32_t mesh_dims;     /* a bit each */
+  int64_t bytes_per_rank; /* the most any rank sends */
+  int64_t nanoseconds;
+} shardprop_step;
+SHARDPROP_API int64_t
+shardprop_redistribution_step_count(const shardprop_redistribution* plan);
+SHARDPROP_API shardprop_error* shardprop_redistribution_step(
+    const shardprop_redistribution* plan, int64_t i, shardprop_step* step);
+SHARDPROP_API int64_t
+shardprop_redistribution_cost(const shardprop_redistribution* plan);
+SHARDPROP_API void shardprop_redistribution_free(
+    shardprop_redistribution* plan);
+
+/* --- planning a graph --- */
+
+/* An exported program: .pt2, its JSON, or its gzip. */
+SHARDPROP_API shardprop_error* shardprop_load(const char* file,
+                                              const shardprop_library* library,
+                                              shardprop_graph** graph);
+SHARDPROP_API const char* shardprop_graph_name(const shardprop_graph* graph);
+SHARDPROP_API int64_t shardprop_graph_node_count(const shardprop_graph* graph);
+SHARDPROP_API void shardprop_graph_free(shardprop_graph* graph);
+
+SHARDPROP_API shardprop_error* shardprop_options_create(
+    shardprop_options** options);
+/* Names and values are those of the command line: "memory", "80GiB". */
+SHARDPROP_API shardprop_error* shardprop_options_set(shardprop_options* options,
+                                                     const char* name,
+                                                     const char* value);
+SHARDPROP_API shardprop_error* shardprop_options_get(
+    const shardprop_options* options, const char* name, char** value);
+typedef struct shardprop_progress {
+  const char* phase; /* "setup", "search" or "report" */
+  double seconds;
+  int64_t objective;   /* nanoseconds; -1: none yet */
+  int64_t lower_bound; /* -1: none yet */
+} shardprop_progress;
+/* Called on the thread that plans, a few times a second at most. */
+SHARDPROP_API shardprop_error* shardprop_options_set_progress(
+    shardprop_options* options,
+    void (*progress)(const shardprop_progress*, void* user), void* user);
+/* Once the stop is requested planning ends with the best plan so far. */
+SHARDPROP_API shardprop_error* shardprop_options_set_stop(
+    shardprop_options* options, const shardprop_stop* stop);
+SHARDPROP_API void shardprop_options_free(shardprop_options* options);
+
+SHARDPROP_API shardprop_error* shardprop_stop_create(shardprop_stop** stop);
+/* From any thread. */
+SHARDPROP_API shardprop_error* shardprop_stop_request(
+    const shardprop_stop* stop);
+SHARDPROP_API void shardprop_stop_free(shardprop_stop* stop);
+
+/* options: NULL for the defaults. That there is no plan is not an error: its
+ * status says so. */
+SHARDPROP_API shardprop_error* shardprop_plan_make(
+    const shardprop_graph* graph, const shardprop_mesh* mesh,
+    const shardprop_topology* topology, const shardprop_library* library,
+    const shardprop_options* options, shardprop_plan** plan);
+/* "optimal", "feasible", "infeasible" or "unknown". */
+SHARDPROP_API const char* shardprop_plan_status(const shardprop_plan* plan);
+/* As `shardprop explain` prints it. */
+SHARDPROP_API shardprop_error* shardprop_plan_explain(
+    const shardprop_plan* plan, char** text);
+/* shardprop.plan/2, and back. */
+SHARDPROP_API shardprop_error* shardprop_plan_to_json(
+    const shardprop_plan* plan, char** json);
+SHARDPROP_API shardprop_error* shardprop_plan_from_json(const char* json,
+                                                        shardprop_plan** plan);
+SHARDPROP_API void shardprop_plan_free(shardprop_plan* plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SHARDPROP_H */

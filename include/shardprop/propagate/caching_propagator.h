@@ -1,0 +1,110 @@
+// CachingPropagator: a ShardingPropagator that remembers its answers, for
+// frameworks that ask at every operator of every step.
+//
+// Bounded, by entries and by bytes: what was not used lately goes first, so
+// that a stream of calls seen once leaves the working set alone. Answers held
+// by readers outlive their eviction, one per reader.
+//
+// A key is the operator, the metas and layouts of its operands, and those of
+// its other arguments that the operator's row looks at, as closely as it does:
+// calls of add.Tensor that differ in alpha share an answer unless its sign
+// differs. An answer that moves nothing and follows from which sizes are equal
+// (products, pointwise operators, reductions) serves every size that is cut
+// evenly, such as a new batch.
+//
+// Safe to use from any number of threads. Hits take no lock and wait for
+// nobody; of several threads that miss the same call one works and the others
+// wait for it. Errors are not remembered.
+//
+//   CachingPropagator cache(propagator);
+//   auto reader = cache.reader().value();           // one per thread
+//   auto sharding = reader.propagate(op, layouts);  // a miss, then hits
+//   (*sharding)->outputs[0];                        // until the next call
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/propagate/sharding_propagator.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace shardprop {
+
+struct CacheOptions {
+  std::size_t most_entries = std::size_t{1} << 16;
+  std::size_t most_bytes = std::size_t{256} << 20;
+  // Whether answers serve other sizes too.
+  bool share_shapes = true;
+};
+
+struct CacheStatistics {
+  std::uint64_t hits = 0;         // of the same call
+  std::uint64_t shared_hits = 0;  // of a call of other sizes
+  std::uint64_t misses = 0;       // worked out, errors included
+  std::uint64_t waits = 0;        // for another thread's miss
+  std::uint64_t evictions = 0;
+  std::size_t entries = 0;
+  std::size_t bytes = 0;
+  std::uint64_t generation = 0;  // how often set_library() was called
+};
+
+class CachingPropagator {
+ public:
+  class Reader;
+
+  // An entry more than most_bytes is not kept; most_entries of 0 keep nothing.
+  explicit CachingPropagator(ShardingPropagator propagator,
+                             const CacheOptions& options = {});
+  ~CachingPropagator();
+  CachingPropagator(CachingPropagator&&) noexcept;
+  CachingPropagator& operator=(CachingPropagator&&) noexcept;
+
+  // One thread's way in. Error: kOutOfMemory.
+  Result<Reader> reader() const;
+
+  // As a reader, for threads without one. Errors: as
+  // ShardingPropagator::propagate().
+  Result<std::shared_ptr<const OutputSharding>> propagate(
+      const OpSchema& op, std::span<const Layout> inputs) const;
+  Result<std::shared_ptr<const OutputSharding>> propagate(
+      const OpSchema& op, std::span<const TensorSpec> inputs) const;
+
+  // Other operators from here on: a new generation, which starts empty.
+  // Error: kInvalidArgument (null), kOutOfMemory.
+  Result<void> set_library(std::shared_ptr<const OpLibrary> library);
+  // Forgets everything.
+  void clear();
+
+  const DeviceMesh& mesh() const;
+  ShardingPropagator propagator() const;
+  CacheStatistics statistics() const;
+
+ private:
+  struct Body;
+  struct ReaderBody;
+  std::shared_ptr<Body> body_;
+};
+
+// Not to be used by two threads at once. Outlives its cache if need be.
+class CachingPropagator::Reader {
+ public:
+  ~Reader();
+  Reader(Reader&&) noexcept;
+  Reader& operator=(Reader&&) noexcept;
+
+  // The answer is valid until this reader's next call. Errors: as
+  // ShardingPropagator::propagate().
+  Result<const OutputSharding*> propagate(const OpSchema& op,
+                                          std::span<const Layout> inputs);
+  Result<const OutputSharding*> propagate(const OpSchema& op,
+                                          std::span<const TensorSpec> inputs);
+
+ private:
+  friend class CachingPropagator;
+  explicit Reader(std::unique_ptr<ReaderBody> body);
+  std::unique_ptr<ReaderBody> body_;
+};
+
+}  // namespace shardprop

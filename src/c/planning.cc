@@ -1,0 +1,161 @@
+// Graphs, options, and plans.
+
+#include "c/boundary.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_json.h>
+#include <shardprop/report/plan_text.h>
+
+#include <string>
+
+using namespace shardprop;     // NOLINT(google-build-using-namespace)
+using namespace shardprop::c;  // NOLINT(google-build-using-namespace)
+
+shardprop_error* shardprop_load(const char* file,
+                                const shardprop_library* library,
+                                shardprop_graph** graph) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(graph, "graph"));
+    SP_ASSIGN(const char* path, text_of(file, "file"));
+    SP_ASSIGN(const auto* operators, get(library));
+    SP_ASSIGN(Graph made, load_graph(path, **operators));
+    return give(graph, std::move(made));
+  });
+}
+const char* shardprop_graph_name(const shardprop_graph* graph) {
+  const Graph* found = peek(graph);
+  return found == nullptr ? "" : found->name().c_str();
+}
+int64_t shardprop_graph_node_count(const shardprop_graph* graph) {
+  const Graph* found = peek(graph);
+  return found == nullptr ? 0 : static_cast<int64_t>(found->nodes().size());
+}
+void shardprop_graph_free(shardprop_graph* graph) { release(graph); }
+
+shardprop_error* shardprop_options_create(shardprop_options** options) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(options, "options"));
+    return give(options, {});
+  });
+}
+shardprop_error* shardprop_options_set(shardprop_options* options,
+                                       const char* name, const char* value) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(OptionsObject * of, get(options));
+    SP_ASSIGN(const char* option, text_of(name, "name"));
+    SP_ASSIGN(const char* text, text_of(value, "value"));
+    return set_option(of->options, option, text);
+  });
+}
+shardprop_error* shardprop_options_get(const shardprop_options* options,
+                                       const char* name, char** value) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(value, "value"));
+    SP_ASSIGN(const OptionsObject* of, get(options));
+    SP_ASSIGN(const char* option, text_of(name, "name"));
+    SP_ASSIGN(const std::string text, get_option(of->options, option));
+    return give_text(value, text);
+  });
+}
+
+shardprop_error* shardprop_options_set_progress(
+    shardprop_options* options,
+    void (*progress)(const shardprop_progress*, void* user), void* user) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(OptionsObject * of, get(options));
+    if (progress == nullptr) {
+      of->options.progress = nullptr;
+      return {};
+    }
+    of->options.progress = [progress, user](const PlanProgress& now) {
+      static constexpr const char* kPhases[] = {"setup", "search", "report"};
+      const shardprop_progress said = {
+          kPhases[static_cast<std::size_t>(now.phase)], now.seconds,
+          now.objective.value_or(-1), now.lower_bound.value_or(-1)};
+      progress(&said, user);
+    };
+    return {};
+  });
+}
+shardprop_error* shardprop_options_set_stop(shardprop_options* options,
+                                            const shardprop_stop* stop) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(OptionsObject * of, get(options));
+    if (stop == nullptr) {
+      of->options.stop = {};
+      return {};
+    }
+    SP_ASSIGN(const std::stop_source* source, get(stop));
+    of->options.stop = source->get_token();
+    return {};
+  });
+}
+void shardprop_options_free(shardprop_options* options) { release(options); }
+
+shardprop_error* shardprop_stop_create(shardprop_stop** stop) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(stop, "stop"));
+    return give(stop, std::stop_source());
+  });
+}
+shardprop_error* shardprop_stop_request(const shardprop_stop* stop) {
+  return barrier([&]() -> Result<void> {
+    SP_ASSIGN(std::stop_source * source, get(stop));
+    source->request_stop();
+    return {};
+  });
+}
+void shardprop_stop_free(shardprop_stop* stop) { release(stop); }
+
+shardprop_error* shardprop_plan_make(const shardprop_graph* graph,
+                                     const shardprop_mesh* mesh,
+                                     const shardprop_topology* topology,
+                                     const shardprop_library* library,
+                                     const shardprop_options* options,
+                                     shardprop_plan** plan) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(plan, "plan"));
+    SP_ASSIGN(const Graph* of, get(graph));
+    SP_ASSIGN(const DeviceMesh* on, get(mesh));
+    SP_ASSIGN(const Topology* machine, get(topology));
+    SP_ASSIGN(const auto* operators, get(library));
+    PlanOptions chosen;
+    if (options != nullptr) {
+      SP_ASSIGN(const OptionsObject* given, get(options));
+      chosen = given->options;
+    }
+    SP_ASSIGN(Plan made, make_plan(*of, *on, *machine, **operators, chosen));
+    return give(plan, std::move(made));
+  });
+}
+const char* shardprop_plan_status(const shardprop_plan* plan) {
+  const Plan* found = peek(plan);
+  return found == nullptr ? "" : to_string(found->status).data();  // a literal
+}
+shardprop_error* shardprop_plan_explain(const shardprop_plan* plan,
+                                        char** text) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(text, "text"));
+    SP_ASSIGN(const Plan* found, get(plan));
+    return give_text(text, plan_to_text(*found));
+  });
+}
+shardprop_error* shardprop_plan_to_json(const shardprop_plan* plan,
+                                        char** json) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(json, "json"));
+    SP_ASSIGN(const Plan* found, get(plan));
+    return give_text(json, plan_to_json(*found));
+  });
+}
+shardprop_error* shardprop_plan_from_json(const char* json,
+                                          shardprop_plan** plan) {
+  return barrier([&]() -> Result<void> {
+    SP_CHECK(clear(plan, "plan"));
+    SP_ASSIGN(const char* text, text_of(json, "json"));
+    SP_ASSIGN(Plan read, parse_plan_json(text));
+    return give(plan, std::move(read));
+  });
+}
+void shardprop_plan_free(shardprop_plan* plan) { release(plan); }

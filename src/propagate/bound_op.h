@@ -1,0 +1,55 @@
+// BoundOp: a call with what follows from it alone, whatever the layouts:
+// outputs, index space, which operands it writes, which arguments it depends
+// on. BoundOps remembers them by call, since a program makes few different
+// ones: a miss of layouts is no reason to infer shapes anew.
+#pragma once
+
+#include "ops/argument_reads.h"
+#include "propagate/call_key.h"
+
+#include <shardprop/base/result.h>
+#include <shardprop/ops/op_library.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop {
+
+struct WrittenOperand {
+  std::size_t operand;
+  // The output that is the same tensor, in the same layout.
+  std::optional<std::size_t> output;
+};
+
+struct BoundOp {
+  std::shared_ptr<const OpSchema> op;  // outputs filled in
+  std::shared_ptr<const IndexSpace> space;
+  std::vector<WrittenOperand> writes;
+  std::vector<Look> looks;  // one per declared argument
+};
+
+// Errors: those of OpLibrary::infer_results(), index_space(), check_outputs().
+Result<BoundOp> bind_op(const OpLibrary& library, const OpSchema& op);
+
+// Safe to use from several threads at once.
+class BoundOps {
+ public:
+  // As bind_op(); errors are not remembered.
+  Result<std::shared_ptr<const BoundOp>> get(const OpLibrary& library,
+                                             const OpSchema& op);
+
+ private:
+  // More than the different calls of any one program; all are forgotten when
+  // there are more.
+  static constexpr std::size_t kMostHeld = 1 << 12;
+
+  std::mutex mutex_;
+  std::unordered_map<CallKey, std::shared_ptr<const BoundOp>, CallKeyHash>
+      held_;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,135 @@
+// Every strategy of a call, priced, and why it lost.
+
+#include "base/guard.h"
+#include "base/quantities.h"
+#include "base/saturating.h"
+#include "base/try.h"
+#include "propagate/propagator_body.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+auto rank_of(const Candidate& c) {
+  return std::make_tuple(!c.possible, c.cost(), c.moved_inputs,
+                         c.compute_nanoseconds);
+}
+
+std::string why_not(const Candidate& lost, const Candidate& won) {
+  if (lost.cost() != won.cost()) {
+    std::string text = "costs " + time_text(lost.cost() - won.cost()) +
+                       " more: moves take " +
+                       time_text(lost.redistribute_nanoseconds);
+    if (lost.inside_nanoseconds > 0) {
+      text += ", collectives inside " + time_text(lost.inside_nanoseconds);
+    }
+    return text;
+  }
+  if (lost.moved_inputs != won.moved_inputs) {
+    return "costs the same and moves " + std::to_string(lost.moved_inputs) +
+           (lost.moved_inputs == 1 ? " input, not " : " inputs, not ") +
+           std::to_string(won.moved_inputs);
+  }
+  if (lost.compute_nanoseconds != won.compute_nanoseconds) {
+    return "costs the same and computes " +
+           time_text(lost.compute_nanoseconds - won.compute_nanoseconds) +
+           " longer";
+  }
+  return "as good, and later in the order of strategies";
+}
+
+// Nothing where the operands that are written keep their layouts.
+std::string change_of_written(const BoundOp& call,
+                              std::span<const Layout> given,
+                              const Candidate& candidate) {
+  for (const WrittenOperand& write : call.writes) {
+    const Layout& before = given[write.operand];
+    const Layout& after = write.output ? candidate.outputs[*write.output]
+                                       : candidate.inputs[write.operand];
+    for (const Layout* other : {&candidate.inputs[write.operand], &after}) {
+      if (*other == before) continue;
+      return "operand " + std::to_string(write.operand) +
+             " is written and would go from " + to_string(before) + " to " +
+             to_string(*other);
+    }
+  }
+  return {};
+}
+
+Candidate priced(const SearchContext& context, const BoundOp& call,
+                 std::span<const Layout> given, const LayoutTable& layouts,
+                 const PlacementStrategy& strategy) {
+  Candidate out;
+  out.assignment = strategy.assignment;
+  std::vector<Layout> operands;
+  for (const LayoutId id : strategy.inputs) out.inputs.push_back(layouts[id]);
+  for (const LayoutId id : strategy.outputs) out.outputs.push_back(layouts[id]);
+  operands = out.inputs;
+  operands.insert(operands.end(), out.outputs.begin(), out.outputs.end());
+  const LocalPrice inside =
+      price_inside(context, call, strategy.assignment, operands);
+  out.inside_nanoseconds = inside.inside_nanoseconds;
+  out.compute_nanoseconds =
+      price_compute(context, call, strategy.assignment, operands);
+  out.why_not = change_of_written(call, given, out);
+  for (std::size_t i = 0; i < given.size() && out.why_not.empty(); ++i) {
+    if (out.inputs[i] == given[i]) continue;
+    ++out.moved_inputs;
+    auto cost =
+        context.planner.cost(given[i], out.inputs[i], call.op->inputs[i]);
+    if (!cost) {
+      out.why_not = std::move(cost).error().message;
+      break;
+    }
+    out.redistribute_nanoseconds = sat_add(out.redistribute_nanoseconds, *cost);
+  }
+  out.possible = out.why_not.empty();
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Candidate>> ShardingPropagator::candidates(
+    const OpSchema& op, std::span<const Layout> inputs,
+    const StrategyOptions& options) const {
+  return guarded([&]() -> Result<std::vector<Candidate>> {
+    const Body& body = *body_;
+    SP_CHECK(body.check_inputs(op, inputs));
+    SP_ASSIGN(const auto call, body.calls.get(*body.library, op));
+    std::vector<Layout> given;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      given.push_back(without_single_ranks(
+          canonical(inputs[i], body.mesh, op.inputs[i].shape()), body.mesh));
+    }
+    // Without the linearities that propagate() leaves out.
+    IndexSpace space = *call->space;
+    std::erase_if(space.linearities, [&](const Linearity& linearity) {
+      return !is_fed(linearity, given);
+    });
+    const BoundOp narrowed{call->op,
+                           std::make_shared<const IndexSpace>(std::move(space)),
+                           call->writes, call->looks};
+    LayoutTable layouts;
+    const OpStrategy all =
+        op_strategies(narrowed.op, narrowed.space, body.mesh, layouts, options);
+    const SearchContext context = body.context();
+    std::vector<Candidate> out;
+    out.reserve(all.strategies.size());
+    for (const PlacementStrategy& strategy : all.strategies) {
+      out.push_back(priced(context, narrowed, given, layouts, strategy));
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Candidate& a, const Candidate& b) {
+                       return rank_of(a) < rank_of(b);
+                     });
+    for (std::size_t i = 1; i < out.size(); ++i) {
+      if (out[i].possible) out[i].why_not = why_not(out[i], out[0]);
+    }
+    return out;
+  });
+}
+
+}  // namespace shardprop

@@ -1,0 +1,134 @@
+// EntryTable: answers by key, in sets of a few ways. Finding takes no lock:
+// entries never change, and an entry that a reader may be looking at is not
+// freed (hazard pointers). Everything else is under the caller's lock.
+//
+// Each reader announces the one entry it looks at, and keeps it announced until
+// its next look; what is taken out of the table is freed when no reader
+// announces it. So no more than one entry per reader outlives its eviction.
+#pragma once
+
+#include "propagate/call_key.h"
+
+#include <shardprop/propagate/output_sharding.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+struct SharedShapes;
+
+struct Entry {
+  Entry(CallKey the_key, std::shared_ptr<const OutputSharding> the_sharding,
+        std::shared_ptr<const SharedShapes> the_shapes);
+
+  CallKey key;
+  std::shared_ptr<const OutputSharding> sharding;
+  // Of an answer that serves several sizes.
+  std::shared_ptr<const SharedShapes> shapes;
+  std::size_t bytes = 0;
+  // Rounds of the clock that it survives without being used.
+  mutable std::atomic<std::uint8_t> lives{0};
+};
+
+// A reader's announcement, alone on its cache line, with what it counts.
+struct alignas(128) ReaderSlot {
+  std::atomic<const Entry*> looks_at{nullptr};
+  std::atomic<bool> taken{false};
+  std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::uint64_t> shared_hits{0};
+  ReaderSlot* next = nullptr;  // set before the slot is published
+
+  // Only the reader itself counts.
+  static void count(std::atomic<std::uint64_t>& counter) {
+    counter.store(counter.load(std::memory_order_relaxed) + 1,
+                  std::memory_order_relaxed);
+  }
+};
+
+// All slots there ever were, reused.
+class ReaderSlots {
+ public:
+  ReaderSlots() = default;
+  ~ReaderSlots();
+  ReaderSlots(const ReaderSlots&) = delete;
+  ReaderSlots& operator=(const ReaderSlots&) = delete;
+
+  // Without a lock. May throw std::bad_alloc.
+  ReaderSlot& take();
+  static void give_back(ReaderSlot& slot);
+
+  bool is_looked_at(const Entry* entry) const;
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (const ReaderSlot* slot = first_.load(std::memory_order_acquire);
+         slot != nullptr; slot = slot->next) {
+      visit(*slot);
+    }
+  }
+
+ private:
+  std::atomic<ReaderSlot*> first_{nullptr};
+};
+
+class EntryTable {
+ public:
+  EntryTable(std::size_t most_entries, std::size_t most_bytes);
+  ~EntryTable();
+  EntryTable(const EntryTable&) = delete;
+  EntryTable& operator=(const EntryTable&) = delete;
+
+  // The entry with these words, which stays valid while `slot` looks at it;
+  // null when there is none.
+  const Entry* find(std::uint64_t hash, std::span<const std::uint64_t> words,
+                    ReaderSlot& slot) const;
+
+  // --- under the caller's lock ---
+
+  // Puts the entry in, others out. One of its key that is there already stays.
+  // False when the entry alone is too large.
+  bool insert(std::unique_ptr<const Entry> entry, const ReaderSlots& slots);
+  void clear(const ReaderSlots& slots);
+  std::uint64_t evictions() const { return evictions_; }
+  std::size_t entries() const { return entries_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::size_t kWays = 16;
+  static constexpr std::uint8_t kMostLives = 2;
+
+  struct alignas(64) Set {
+    std::array<std::atomic<std::uint32_t>, kWays> tags{};
+    std::array<std::atomic<const Entry*>, kWays> entries{};
+    std::size_t hand = 0;
+  };
+
+  std::size_t set_of(std::uint64_t hash) const {
+    return static_cast<std::size_t>((hash >> 32) * sets_.size() >> 32);
+  }
+  static std::uint32_t tag_of(std::uint64_t hash) {
+    return static_cast<std::uint32_t>(hash) | 1U;  // 0: empty
+  }
+  bool is_expendable(const Entry& entry) const;
+  // A way of the set that is free, or made so.
+  std::size_t free_way(Set& set);
+  bool evict_one(Set& set);
+  void remove(Set& set, std::size_t way);
+  void free_retired(const ReaderSlots& slots);
+
+  std::size_t ways_;
+  std::size_t most_bytes_;
+  std::vector<Set> sets_;
+  std::size_t sweep_ = 0;
+  std::size_t entries_ = 0;
+  std::size_t bytes_ = 0;
+  std::uint64_t evictions_ = 0;
+  std::vector<std::unique_ptr<const Entry>> retired_;
+};
+
+}  // namespace shardprop

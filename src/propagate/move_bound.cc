@@ -1,0 +1,104 @@
+#include "propagate/move_bound.h"
+
+#include <shardprop/placement/local_region.h>
+#include <shardprop/redistribute/collective_cost.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardprop {
+namespace {
+
+constexpr CollectiveKind kKinds[] = {
+    CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+    CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
+    CollectiveKind::kPermute};
+
+// The message (S or B of collective_cost.h) by which `bytes` come to a rank
+// that lacks them: all but its own part of what is gathered or exchanged; of
+// what is reduced, the terms of the others.
+double message(CollectiveKind kind, double bytes, double ranks) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll:
+      return bytes * ranks / (ranks - 1);
+    default:
+      return bytes;
+  }
+}
+
+bool sums(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kAvg; }
+
+}  // namespace
+
+Change change(Placement given, Placement needed) {
+  if (given.is_replicate()) return Change::kNone;
+  if (given.is_shard()) {
+    if (needed.is_partial()) return Change::kImpossible;
+    // Another order of the cuts is left to the planner.
+    const bool stays = needed.is_shard() && needed.dim() == given.dim();
+    return stays ? Change::kNone : Change::kCollective;
+  }
+  if (!needed.is_partial()) return Change::kCollective;
+  const bool stays = given.reduce_op() == needed.reduce_op() ||
+                     (sums(given.reduce_op()) && sums(needed.reduce_op()));
+  return stays ? Change::kNone : Change::kCollective;
+}
+
+MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
+    : mesh_(mesh) {
+  const MeshPlaces places(topology, mesh);
+  const auto dims = static_cast<std::uint32_t>(mesh.ndim());
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  by_dim_.assign(dims, kNever);
+  by_bytes_.fill(kNever);
+  for (std::uint32_t mask = 1; mask < 1U << dims; ++mask) {
+    const GroupPlace place = places.of_mask(mask);
+    if (place.ranks == 1) continue;
+    for (const CollectiveKind kind : kKinds) {
+      const auto lines = collective_algorithms(topology, kind, place);
+      if (lines.empty()) continue;
+      std::int64_t least = kNever;
+      // Corrections of the lines may make a larger message the faster one.
+      for (int s = kSteps; s-- > 0;) {
+        const double bytes =
+            message(kind, std::exp2(s / 4.0), static_cast<double>(place.ranks));
+        least = std::min(
+            least,
+            line_nanoseconds(lines, place, static_cast<std::int64_t>(bytes)));
+        auto& slot = by_bytes_[static_cast<std::size_t>(s)];
+        slot = std::min(slot, least);
+      }
+      for (std::uint32_t m = 0; m < dims; ++m) {
+        if ((mask >> m & 1U) != 0) by_dim_[m] = std::min(by_dim_[m], least);
+      }
+    }
+  }
+}
+
+std::int64_t MoveBound::coming(std::int64_t bytes) const {
+  if (bytes < 1) return 0;
+  const int step = static_cast<int>(4 * std::log2(static_cast<double>(bytes)));
+  return by_bytes_[static_cast<std::size_t>(std::clamp(step, 0, kSteps - 1))];
+}
+
+std::int64_t MoveBound::at_least(const Layout& given, const Layout& needed,
+                                 const TensorMeta& meta) const {
+  if (given == needed || meta.numel() == 0) return 0;
+  bool reduces = false;
+  std::int64_t least = 0;
+  for (int m = 0; m < mesh_.ndim(); ++m) {
+    if (mesh_.size(m) == 1) continue;
+    if (change(given[m], needed[m]) == Change::kCollective) {
+      least = std::max(least, at_least(m));
+    }
+    reduces = reduces || (given[m].is_partial() && !needed[m].is_partial());
+  }
+  if (least == 0) return 0;
+  const std::int64_t wanted = max_local_bytes(needed, mesh_, meta);
+  const std::int64_t lacking =
+      reduces ? wanted : wanted - max_local_bytes(given, mesh_, meta);
+  return std::max(least, coming(lacking));
+}
+
+}  // namespace shardprop

@@ -1,0 +1,52 @@
+// MoveBound: what moving a tensor takes at least, read off the placements.
+//
+// A shard or a term that is not as the operator needs it takes part in some
+// collective over its mesh dim, and what a rank lacks of its part must reach
+// it. No plan costs less than the cheapest collective over any group that holds
+// the mesh dim, for as many bytes as must come in.
+#pragma once
+
+#include <shardprop/mesh/topology.h>
+#include <shardprop/placement/layout.h>
+#include <shardprop/placement/tensor_meta.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace shardprop {
+
+// What a strategy needs of one operand on one mesh dim.
+enum class Change : std::uint8_t {
+  kNone,        // as it is, or to be had without sending
+  kCollective,  // only by a collective
+  kImpossible,  // a shard cannot become a term
+};
+Change change(Placement given, Placement needed);
+
+class MoveBound {
+ public:
+  MoveBound(const Topology& topology, const DeviceMesh& mesh);
+
+  // Of a tensor with elements whose part on the mesh dim changes.
+  std::int64_t at_least(int mesh_dim) const {
+    return by_dim_[static_cast<std::size_t>(mesh_dim)];
+  }
+  // Of the whole move; 0 where the layouts are equal.
+  std::int64_t at_least(const Layout& given, const Layout& needed,
+                        const TensorMeta& meta) const;
+
+  // Of whatever brings a rank this many bytes that it lacks.
+  std::int64_t coming(std::int64_t bytes) const;
+
+ private:
+  // Four to an octave.
+  static constexpr int kSteps = 200;
+  std::vector<std::int64_t> by_dim_;  // any collective that the dim is part of
+  // [s]: any collective by which 2^(s/4) bytes or more come to a rank.
+  std::array<std::int64_t, kSteps> by_bytes_{};
+  DeviceMesh mesh_;
+};
+
+}  // namespace shardprop

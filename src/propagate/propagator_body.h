@@ -1,0 +1,62 @@
+// What a ShardingPropagator stands on; CachingPropagator looks inside.
+#pragma once
+
+#include "propagate/bound_op.h"
+#include "propagate/list_op.h"
+#include "propagate/strategy_search.h"
+
+#include <shardprop/propagate/sharding_propagator.h>
+
+#include <memory>
+#include <utility>
+
+namespace shardprop {
+
+struct ShardingPropagator::Body {
+  Body(DeviceMesh the_mesh, Topology the_topology,
+       std::shared_ptr<const OpLibrary> the_library,
+       PropagatorOptions the_options,
+       std::shared_ptr<CachingPlanner> the_planner)
+      : mesh(std::move(the_mesh)),
+        topology(std::move(the_topology)),
+        library(std::move(the_library)),
+        options(std::move(the_options)),
+        planner(std::move(the_planner)),
+        bound(topology, mesh) {}
+
+  SearchContext context() const { return {mesh, topology, *planner, bound}; }
+
+  // An answer before the guard has seen it.
+  struct Answer {
+    OutputSharding sharding;
+    std::shared_ptr<const BoundOp> call;
+    bool is_only_fit = false;
+  };
+  Result<Answer> answer(const OpSchema& op,
+                        std::span<const Layout> inputs) const;
+  // The same of an operator on lists, element by element.
+  Result<Answer> answer_of_list(const OpSchema& op,
+                                const std::vector<ElementCall>& elements,
+                                std::span<const Layout> inputs) const;
+  // Errors: kInvalidArgument, those of check_layout().
+  Result<void> check_inputs(const OpSchema& op,
+                            std::span<const Layout> inputs) const;
+  // Errors: kRedistributeMeshes, kShapeMismatch.
+  Result<std::vector<Layout>> layouts_of(
+      const OpSchema& op, std::span<const TensorSpec> inputs) const;
+
+  DeviceMesh mesh;
+  Topology topology;
+  std::shared_ptr<const OpLibrary> library;
+  PropagatorOptions options;
+  std::shared_ptr<CachingPlanner> planner;
+  MoveBound bound;
+  mutable BoundOps calls;
+};
+
+// Applies a guard to an answer. Error: kNoStrategy.
+Result<void> guard_moves(const PropagatorOptions& options, const OpSchema& op,
+                         std::span<const Layout> given,
+                         const OutputSharding& sharding);
+
+}  // namespace shardprop

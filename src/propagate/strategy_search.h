@@ -1,0 +1,75 @@
+// The least-cost strategy of one call on tensors that are laid out, found by
+// bound.
+//
+// First what leaves every input where it is: if there is such a strategy
+// without collectives inside, nothing is cheaper. Otherwise assignments are
+// walked mesh dim by mesh dim under a rising limit on what the moves that they
+// ask for take at least (MoveBound); what is left is priced in the order of its
+// bound, until no bound lies below the best price.
+#pragma once
+
+#include "propagate/bound_op.h"
+#include "propagate/move_bound.h"
+
+#include <shardprop/redistribute/caching_planner.h>
+#include <shardprop/strategy/op_strategy.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+// What a search stands on.
+struct SearchContext {
+  const DeviceMesh& mesh;
+  const Topology& topology;
+  CachingPlanner& planner;
+  const MoveBound& bound;
+};
+
+// Mesh dims of one rank lay nothing out: any placement there is as good as R.
+Layout without_single_ranks(const Layout& layout, const DeviceMesh& mesh);
+
+struct ChosenStrategy {
+  Assignment assignment;
+  std::vector<Layout> operands;  // inputs first
+  std::vector<CollectiveStep> inside;
+  std::int64_t moved_nanoseconds = 0;
+  std::int64_t inside_nanoseconds = 0;
+  std::int64_t compute_nanoseconds = -1;  // -1: not asked for
+  int moved_inputs = 0;
+  // No other strategy leaves all inputs where they are, and this one has no
+  // collectives: it is the one whatever the sizes are.
+  bool is_only_fit = false;
+};
+
+// Why nothing was found.
+struct NoChoice {
+  bool written_moves = false;  // but for operands that are written
+  Error refused;               // by the planner
+};
+
+// `given`: canonical layouts, without_single_ranks().
+tl::expected<ChosenStrategy, NoChoice> choose_strategy(
+    const SearchContext& context, const BoundOp& call,
+    std::span<const Layout> given);
+
+// Prices that only a strategy as a whole has.
+struct LocalPrice {
+  std::vector<CollectiveStep> inside;
+  std::int64_t inside_nanoseconds = 0;
+};
+LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
+                        const Assignment& assignment,
+                        std::span<const Layout> operands);
+std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
+                           const Assignment& assignment,
+                           std::span<const Layout> operands);
+
+// Whether some operand that the linearity takes as a partial is one; others
+// turn whole tensors into terms, which never costs less than leaving them.
+bool is_fed(const Linearity& linearity, std::span<const Layout> given);
+
+}  // namespace shardprop

@@ -1,0 +1,356 @@
+#include <shardprop/propagate/caching_propagator.h>
+
+#include "ops/applied_op.h"
+#include "propagate/drawn_calls.h"
+#include "support/property.h"
+#include "support/result_checks.h"
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::CallDrawer;
+using testing::DrawnCall;
+using testing::full_counts;
+using testing::value_of;
+
+std::shared_ptr<const OpLibrary> shared_library() {
+  static const auto kLibrary = OpLibrary::standard();
+  return kLibrary;
+}
+
+ShardingPropagator propagator_on(std::string_view mesh,
+                                 PropagatorOptions options = {}) {
+  return value_of(ShardingPropagator::create(
+      value_of(DeviceMesh::parse(mesh)), default_topology(), shared_library(),
+      std::move(options)));
+}
+
+// The tensors in order, then other arguments by name.
+OpSchema call(std::string_view name, const std::vector<std::string>& tensors,
+              const std::vector<GivenArgument>& others = {}) {
+  std::vector<TensorMeta> metas;
+  std::vector<GivenArgument> given;
+  for (const std::string& text : tensors) {
+    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
+    metas.push_back(value_of(TensorMeta::parse(text)));
+  }
+  given.insert(given.end(), others.begin(), others.end());
+  return value_of(make_op_schema(shared_library()->find(name), std::move(given),
+                                 std::move(metas)));
+}
+
+OpSchema mm(std::int64_t batch) {
+  return call("aten.mm.default",
+              {"f32[" + std::to_string(batch) + ",8]", "f32[8,6]"});
+}
+
+std::vector<Layout> layouts(const std::vector<std::string_view>& texts) {
+  std::vector<Layout> out;
+  for (const std::string_view text : texts) {
+    out.push_back(value_of(Layout::parse(text)));
+  }
+  return out;
+}
+
+TEST_CASE("a call is a miss, then hits") {
+  const CachingPropagator cache(propagator_on("2"));
+  auto reader = value_of(cache.reader());
+  const auto given = layouts({"S(0)", "S(0)"});
+  const OutputSharding first = *value_of(reader.propagate(mm(16), given));
+  const OutputSharding* second = value_of(reader.propagate(mm(16), given));
+  CHECK(testing::difference(first, *second, cache.propagator().mesh()).empty());
+  CHECK(value_of(cache.propagate(mm(16), given))->outputs == first.outputs);
+  const CacheStatistics seen = cache.statistics();
+  CHECK(seen.misses == 1);
+  CHECK(seen.hits == 2);
+  CHECK(seen.entries == 1);
+  CHECK(seen.bytes > 0);
+}
+
+TEST_CASE("specs find what layouts found") {
+  const CachingPropagator cache(propagator_on("2"));
+  auto reader = value_of(cache.reader());
+  value_of(reader.propagate(mm(16), layouts({"S(0)", "R"})));
+  const DeviceMesh mesh = cache.propagator().mesh();
+  const std::vector<TensorSpec> specs = {
+      value_of(TensorSpec::parse("f32[16,8] S(0)", mesh)),
+      value_of(TensorSpec::parse("f32[8,6] R", mesh))};
+  value_of(reader.propagate(mm(16), specs));
+  CHECK(cache.statistics().hits == 1);
+  const std::vector<TensorSpec> elsewhere = {
+      specs[0], value_of(TensorSpec::parse("f32[8,6] R",
+                                           value_of(DeviceMesh::parse("4"))))};
+  CHECK(testing::code_of(reader.propagate(mm(16), elsewhere)) ==
+        ErrorCode::kRedistributeMeshes);
+}
+
+TEST_CASE("scalars that the row does not look at share an answer") {
+  const CachingPropagator cache(propagator_on("2"));
+  auto reader = value_of(cache.reader());
+  const auto ask = [&](std::string_view name,
+                       const std::vector<std::string>& tensors,
+                       std::vector<GivenArgument> others) {
+    const std::uint64_t before = cache.statistics().misses;
+    value_of(reader.propagate(
+        call(name, tensors, others),
+        std::vector<Layout>(tensors.size(), value_of(Layout::parse("S(0)")))));
+    return cache.statistics().misses - before;
+  };
+  const std::vector<std::string> two = {"f32[8,4]", "f32[8,4]"};
+  CHECK(ask("aten.add.Tensor", two, {{"alpha", 0.5}}) == 1);
+  CHECK(ask("aten.add.Tensor", two, {{"alpha", 0.25}}) == 0);
+  CHECK(ask("aten.add.Tensor", two, {{"alpha", -0.5}}) == 1);  // turns max
+  CHECK(ask("aten.add.Tensor", two, {{"alpha", 0.0}}) == 1);
+  CHECK(ask("aten.leaky_relu.default", {"f32[8,4]"}, {{"", 0.1}}) == 1);
+  CHECK(ask("aten.leaky_relu.default", {"f32[8,4]"}, {{"", 0.2}}) == 0);
+  CHECK(ask("aten.sum.dim_IntList", {"f32[8,4]"},
+            {{"dim", std::vector<std::int64_t>{1}}}) == 1);
+  CHECK(ask("aten.sum.dim_IntList", {"f32[8,4]"},
+            {{"dim", std::vector<std::int64_t>{0}}}) == 1);
+}
+
+TEST_CASE(
+    "a new batch size is no miss where the answer follows from the sizes") {
+  const CachingPropagator cache(propagator_on("2"));
+  auto reader = value_of(cache.reader());
+  const auto given = layouts({"S(0)", "R"});
+  value_of(reader.propagate(mm(16), given));
+  const OutputSharding* other = value_of(reader.propagate(mm(24), given));
+  CHECK(to_string(other->outputs[0]) == "f32[24,6] S(0)");
+  CHECK(to_string(other->inputs[0]) == "f32[24,8] S(0)");
+  CacheStatistics seen = cache.statistics();
+  CHECK(seen.misses == 1);
+  CHECK(seen.shared_hits == 1);
+  // The second time it gets an entry of its own, the third it has it.
+  value_of(reader.propagate(mm(24), given));
+  CHECK(value_of(reader.propagate(mm(24), given))->outputs[0].meta().size(0) ==
+        24);
+  CHECK(cache.statistics().hits == 1);
+  // Cut unevenly, and of one row, it is a matter of its own.
+  value_of(reader.propagate(mm(25), given));
+  value_of(reader.propagate(mm(1), given));
+  CHECK(cache.statistics().misses == 3);
+}
+
+// Answers of a cache that is asked for calls and their siblings, beside those
+// without a cache.
+void check_answers(std::string_view mesh, int calls, std::uint64_t seed,
+                   const CacheOptions& options,
+                   const std::vector<std::string>& names = {}) {
+  const ShardingPropagator plain = propagator_on(mesh);
+  const CachingPropagator cache(plain, options);
+  auto reader = value_of(cache.reader());
+  CallDrawer drawer(*shared_library(), plain.mesh(), seed);
+  int wrong = 0;
+  std::size_t next_name = 0;
+  for (int asked = 0; asked < calls;) {
+    auto drawn = names.empty()
+                     ? drawer.call()
+                     : drawer.call_of(names[next_name++ % names.size()]);
+    if (!drawn) continue;
+    for (int sibling = 0; sibling < 10; ++sibling, ++asked) {
+      const DrawnCall next = sibling == 0 ? *drawn : drawer.sibling(*drawn);
+      const auto expected = plain.propagate(next.op, next.layouts);
+      const auto found = reader.propagate(next.op, next.layouts);
+      std::string what;
+      if (expected.has_value() != found.has_value()) {
+        what = expected ? "refused" : "not refused";
+      } else if (expected) {
+        what = testing::difference(*expected, **found, plain.mesh());
+      } else if (expected.error().code != found.error().code) {
+        what = "another error";
+      }
+      if (what.empty()) continue;
+      CAPTURE(to_text(*drawn));
+      CAPTURE(to_text(next));
+      CAPTURE(what);
+      CHECK(++wrong == 0);
+      if (wrong > 5) return;
+    }
+  }
+  const CacheStatistics seen = cache.statistics();
+  MESSAGE(mesh << ": " << seen.hits << " hits, " << seen.shared_hits
+               << " of other sizes, " << seen.misses << " misses");
+  CHECK(seen.hits + seen.shared_hits > static_cast<std::uint64_t>(calls) / 8);
+}
+
+TEST_CASE("every answer from the cache equals the one without") {
+  // 200,000 at full counts.
+  const int scale = full_counts() ? 50 : 1;
+  check_answers("2", 2000 * scale, 11, {});
+  check_answers("2,3", 1000 * scale, 12, {});
+  check_answers("1,2,2", 500 * scale, 13, {});
+  check_answers("4", 500 * scale, 14, {.most_entries = 32});
+  // Those that answers of other sizes serve.
+  check_answers(
+      "2,2", 1500 * scale, 15, {},
+      {"aten.mm.default", "aten.add.Tensor", "aten.bmm.default",
+       "aten.relu.default", "aten.sum.dim_IntList", "aten.addmm.default",
+       "aten.amax.default", "aten.mul.Tensor", "aten.where.self",
+       "aten.linear.default", "aten.gelu.default", "aten.mean.dim"});
+}
+
+TEST_CASE("entries and bytes stay within their bounds") {
+  for (const CacheOptions& options :
+       {CacheOptions{.most_entries = 100}, CacheOptions{.most_entries = 7},
+        CacheOptions{.most_bytes = 20'000}, CacheOptions{.most_entries = 0},
+        CacheOptions{.most_bytes = 10}}) {
+    CacheOptions exact = options;
+    exact.share_shapes = false;
+    const CachingPropagator cache(propagator_on("2"), exact);
+    auto reader = value_of(cache.reader());
+    for (std::int64_t batch = 1; batch < 500; ++batch) {
+      value_of(reader.propagate(mm(batch), layouts({"S(0)", "R"})));
+      const CacheStatistics seen = cache.statistics();
+      CHECK(seen.entries <= options.most_entries);
+      CHECK(seen.bytes <= options.most_bytes);
+    }
+    const CacheStatistics seen = cache.statistics();
+    CHECK(seen.misses == 499);
+    CHECK((seen.entries > 0) ==
+          (options.most_entries > 0 && options.most_bytes > 1000));
+  }
+}
+
+TEST_CASE("what is used stays while a stream of others passes") {
+  CacheOptions options{.most_entries = 1024, .share_shapes = false};
+  const CachingPropagator cache(propagator_on("2"), options);
+  auto reader = value_of(cache.reader());
+  const auto given = layouts({"S(0)", "R"});
+  constexpr std::int64_t kHot = 160;
+  std::int64_t once = 1000;
+  const auto hot_misses = [&] {
+    const std::uint64_t before = cache.statistics().misses;
+    for (std::int64_t b = 1; b <= kHot; ++b) {
+      value_of(reader.propagate(mm(b), given));
+    }
+    return cache.statistics().misses - before;
+  };
+  hot_misses();
+  hot_misses();
+  std::uint64_t missed = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 200; ++i) {
+      value_of(reader.propagate(mm(once++), given));
+    }
+    missed += hot_misses();
+  }
+  MESSAGE("of " << 40 * kHot << " hot calls, " << missed << " missed");
+  CHECK(missed < 40 * kHot / 50);
+  CHECK(cache.statistics().entries <= 1024);
+}
+
+TEST_CASE("threads that read, miss, evict and change the library") {
+  const ShardingPropagator plain = propagator_on("2");
+  CacheOptions options{.most_entries = 64};
+  CachingPropagator cache(plain, options);
+  const auto given = layouts({"S(0)", "R"});
+  std::atomic<int> wrong{0};
+  const int rounds = full_counts() ? 20'000 : 600;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      auto reader = cache.reader();
+      for (int i = 0; i < rounds; ++i) {
+        const std::int64_t batch = 2 + (i * (t + 1)) % 300;
+        const auto found = reader->propagate(mm(batch), given);
+        if (!found || (*found)->outputs[0].meta().size(0) != batch ||
+            (*found)->outputs[0].layout() != given[0]) {
+          ++wrong;
+        }
+        if (i % 50 == 0) {
+          const auto shared = cache.propagate(mm(batch), given);
+          if (!shared || (*shared)->outputs[0].meta().size(0) != batch) ++wrong;
+        }
+        if (t == 0 && i % 100 == 99) {
+          if (!cache.set_library(shared_library())) ++wrong;
+        }
+        if (t == 1 && i % 70 == 69) cache.clear();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(cache.statistics().entries <= 64);
+}
+
+TEST_CASE("threads that miss the same call work once") {
+  std::atomic<int> bound{0};
+  const auto counting = value_of(shared_library()->with(
+      {.declaration = "test::slow(Tensor x) -> Tensor",
+       .definition = pointwise().refine("slow", [&](const auto&, IndexSpace&) {
+         ++bound;
+         std::this_thread::sleep_for(std::chrono::milliseconds(50));
+       })}));
+  const CachingPropagator cache(value_of(ShardingPropagator::create(
+      value_of(DeviceMesh::parse("2")), default_topology(), counting)));
+  const OpSchema slow = value_of(
+      make_op_schema(counting->find("test.slow.default"), {{"", TensorArg{0}}},
+                     {value_of(TensorMeta::parse("f32[4]"))}));
+  std::vector<std::thread> threads;
+  std::atomic<int> answered{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      if (cache.propagate(slow, layouts({"S(0)"}))) ++answered;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(answered == 8);
+  CHECK(bound == 1);
+  CHECK(cache.statistics().misses == 1);
+}
+
+TEST_CASE("another library is another generation") {
+  CachingPropagator cache(propagator_on("2"));
+  auto reader = value_of(cache.reader());
+  const auto given = layouts({"S(1)", "S(0)"});
+  CHECK(to_string(value_of(reader.propagate(mm(16), given))->outputs[0]) ==
+        "f32[16,6] P(sum)");
+  CHECK(cache
+            .set_library(value_of(shared_library()->with(
+                {.name = "aten.mm", .definition = einsum("m[k],[k]n->mn")})))
+            .has_value());
+  CHECK(to_string(value_of(reader.propagate(mm(16), given))->outputs[0]) !=
+        "f32[16,6] P(sum)");
+  CHECK(cache.statistics().generation == 1);
+  CHECK(testing::code_of(cache.set_library(nullptr)) ==
+        ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("a guard sees hits, too") {
+  const CachingPropagator cache(
+      propagator_on("2", {.moves = ImplicitMoves::kForbidden}));
+  auto reader = value_of(cache.reader());
+  for (int i = 0; i < 3; ++i) {
+    CHECK(testing::code_of(reader.propagate(
+              mm(16), layouts({"S(0)", "S(0)"}))) == ErrorCode::kNoStrategy);
+    CHECK(reader.propagate(mm(16), layouts({"S(0)", "R"})).has_value());
+  }
+  CHECK(cache.statistics().misses == 2);
+}
+
+TEST_CASE("bad calls are refused each time, and readers outlive the cache") {
+  auto reader = [] {
+    const CachingPropagator cache(propagator_on("2"));
+    return value_of(cache.reader());
+  }();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(testing::code_of(reader.propagate(mm(16), layouts({"S(0)"}))) ==
+          ErrorCode::kInvalidArgument);
+    CHECK(testing::code_of(reader.propagate(OpSchema{}, layouts({}))) ==
+          ErrorCode::kInvalidArgument);
+    CHECK(testing::code_of(reader.propagate(mm(16), layouts({"S(5)", "R"}))) ==
+          ErrorCode::kShardDimOutOfRange);
+  }
+  CHECK(reader.propagate(mm(16), layouts({"S(0)", "R"})).has_value());
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,68 @@
+// Calls of any operator of the library on tensors laid out at random, and
+// others like them: with other scalars, other sizes, other layouts. What a
+// cache might take for the same.
+#pragma once
+
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/ops/op_schema.h>
+#include <shardprop/placement/layout.h>
+#include <shardprop/propagate/output_sharding.h>
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace shardprop::testing {
+
+struct DrawnCall {
+  OpSchema op;  // outputs left out
+  std::vector<Layout> layouts;
+};
+
+class CallDrawer {
+ public:
+  CallDrawer(const OpLibrary& library, DeviceMesh mesh, std::uint64_t seed);
+
+  // Of an operator drawn from all that have a row; nullopt where its row takes
+  // none of a few tries.
+  std::optional<DrawnCall> call();
+  std::optional<DrawnCall> call_of(const std::string& name);
+  // Like another, but for something.
+  DrawnCall sibling(const DrawnCall& call);
+
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::int64_t below(std::int64_t n);
+  bool one_in(std::int64_t n) { return below(n) == 0; }
+  std::int64_t size();
+  Dims shape();
+  TensorArg tensor(const ArgumentSchema& declared);
+  std::int64_t integer(const ArgumentSchema& declared);
+  Argument value_of(const ArgumentSchema& declared);
+  Layout layout(const TensorMeta& meta);
+  std::vector<Layout> layouts(const OpSchema& op);
+  void change_scalars(OpSchema& op);
+  void change_sizes(DrawnCall& call);
+
+  const OpLibrary& library_;
+  DeviceMesh mesh_;
+  std::mt19937_64 random_;
+  std::vector<std::string> names_;
+  // Of the call that is being drawn.
+  Dims common_;
+  DType dtype_ = DType::kF32;
+  std::vector<TensorMeta> tensors_;
+};
+
+// What differs between two answers; empty when nothing does.
+std::string difference(const OutputSharding& a, const OutputSharding& b,
+                       const DeviceMesh& mesh);
+
+// The call in words, for a test that fails.
+std::string to_text(const DrawnCall& call);
+
+}  // namespace shardprop::testing

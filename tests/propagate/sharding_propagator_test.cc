@@ -1,0 +1,319 @@
+#include <shardprop/propagate/sharding_propagator.h>
+
+#include "ops/applied_op.h"
+#include "propagate/drawn_calls.h"
+#include "support/property.h"
+#include "support/result_checks.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::applied;
+using testing::applied_to;
+using testing::CallDrawer;
+using testing::value_of;
+
+std::shared_ptr<const OpLibrary> shared_library() {
+  static const auto kLibrary = OpLibrary::standard();
+  return kLibrary;
+}
+
+ShardingPropagator propagator_on(std::string_view mesh,
+                                 PropagatorOptions options = {}) {
+  return value_of(ShardingPropagator::create(
+      value_of(DeviceMesh::parse(mesh)), default_topology(), shared_library(),
+      std::move(options)));
+}
+
+std::vector<Layout> layouts(const std::vector<std::string_view>& texts) {
+  std::vector<Layout> out;
+  for (const std::string_view text : texts) {
+    out.push_back(value_of(Layout::parse(text)));
+  }
+  return out;
+}
+
+// "S(0),S(1)->P(sum)".
+std::string in_words(const OutputSharding& sharding) {
+  std::string text;
+  for (const TensorSpec& spec : sharding.inputs) {
+    text += (text.empty() ? "" : " ") + to_string(spec.layout());
+  }
+  text += " ->";
+  for (const TensorSpec& spec : sharding.outputs) {
+    text += " " + to_string(spec.layout());
+  }
+  return text;
+}
+
+std::string propagated(const OpSchema& op,
+                       const std::vector<std::string_view>& given,
+                       std::string_view mesh = "2") {
+  return in_words(value_of(propagator_on(mesh).propagate(op, layouts(given))));
+}
+
+OpSchema mm() { return applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"}); }
+
+TEST_CASE("inputs that fit are not moved") {
+  CHECK(propagated(mm(), {"S(0)", "R"}) == "S(0) R -> S(0)");
+  CHECK(propagated(mm(), {"S(1)", "S(0)"}) == "S(1) S(0) -> P(sum)");
+  CHECK(propagated(mm(), {"P(sum)", "R"}) == "P(sum) R -> P(sum)");
+  CHECK(propagated(mm(), {"S(0),R", "R,S(1)"}, "2,2") ==
+        "S(0),R R,S(1) -> S(0),S(1)");
+}
+
+TEST_CASE("slicing what is whole sends nothing, and is preferred") {
+  const auto found =
+      value_of(propagator_on("2").propagate(mm(), layouts({"S(1)", "R"})));
+  CHECK(in_words(found) == "S(1) S(0) -> P(sum)");
+  REQUIRE(found.moves.size() == 1);
+  CHECK(found.moves[0].input == 1);
+  CHECK(found.moves[0].plan->steps[0].kind == CollectiveKind::kSlice);
+  CHECK(found.cost() == 0);
+}
+
+TEST_CASE("shapes, dtypes and mesh of what comes out") {
+  const auto found =
+      value_of(propagator_on("2").propagate(mm(), layouts({"S(0)", "R"})));
+  REQUIRE(found.outputs.size() == 1);
+  CHECK(to_string(found.outputs[0]) == "f32[16,4] S(0)");
+  CHECK(found.output_slots == std::vector<std::int32_t>{0});
+}
+
+TEST_CASE("mesh dims of one rank lay nothing out") {
+  const auto found = value_of(
+      propagator_on("1,2").propagate(mm(), layouts({"S(1),S(0)", "R,R"})));
+  CHECK(found.moves.empty());
+  CHECK(to_string(found.inputs[0].layout()) == "S(1),S(0)");
+}
+
+TEST_CASE("a view runs with the sizes of each rank") {
+  const OpSchema view = applied("aten.view.default", {"f32[4,6]"},
+                                {{"size", std::vector<std::int64_t>{24}}});
+  const auto found =
+      value_of(propagator_on("2").propagate(view, layouts({"S(0)"})));
+  REQUIRE(found.rank_arguments.size() == 1);
+  CHECK(found.rank_arguments[0].at({1}) == std::vector<std::int64_t>{12});
+}
+
+TEST_CASE("a softmax over a sharded dim has its collectives inside") {
+  const OpSchema softmax =
+      applied("aten._softmax.default", {"f32[4096,4096]"},
+              {{"dim", std::int64_t{1}}, {"half_to_float", false}});
+  const ShardingPropagator propagator = propagator_on("2");
+  const auto found = value_of(propagator.propagate(softmax, layouts({"S(1)"})));
+  CHECK(in_words(found) == "S(1) -> S(1)");
+  CHECK(found.inside.size() == 2);
+  CHECK(found.inside_nanoseconds > 0);
+  const auto local = value_of(propagator.local_strategy(softmax, found));
+  CHECK(local->needs_program());
+  CHECK(local->program().steps.size() > 2);
+}
+
+TEST_CASE("lists, optional tensors and several outputs") {
+  const auto cat =
+      applied_to("aten.cat.default",
+                 {{"", std::vector<TensorArg>{TensorArg{0}, TensorArg{1}}}},
+                 {"f32[4,8]", "f32[6,8]"});
+  CHECK(propagated(cat, {"S(1)", "S(1)"}) == "S(1) S(1) -> S(1)");
+  const auto index = applied_to(
+      "aten.index.Tensor",
+      {{"", TensorArg{0}}, {"", std::vector<TensorArg>{{}, TensorArg{1}}}},
+      {"f32[4,8]", "i64[3]"});
+  CHECK(propagated(index, {"S(0)", "R"}) == "S(0) R -> S(0)");
+  const auto max =
+      applied("aten.max.dim", {"f32[4,8]"}, {{"dim", std::int64_t{1}}});
+  CHECK(propagated(max, {"S(0)"}) == "S(0) -> S(0) S(0)");
+}
+
+TEST_CASE("what is written in place keeps its layout") {
+  const auto add = applied("aten.add_.Tensor", {"f32[4,8]", "f32[4,8]"});
+  CHECK(propagated(add, {"S(0)", "R"}) == "S(0) S(0) -> S(0)");
+  CHECK(propagated(add, {"R", "S(0)"}) == "R R -> R");
+  CHECK(propagated(add, {"P(sum)", "P(sum)"}) == "P(sum) P(sum) -> P(sum)");
+
+  const auto relu = applied("aten.relu_.default", {"f32[4,8]"});
+  const auto refused = propagator_on("2").propagate(relu, layouts({"P(sum)"}));
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kNoStrategy);
+  CHECK(refused.error().notes ==
+        std::vector<std::string>{"writes `self`: f32[4,8] P(sum)"});
+  CHECK(!refused.error().help.empty());
+}
+
+TEST_CASE("out= keeps its layout, the others follow") {
+  const OpSchema add = applied_to(
+      "aten.add.out",
+      {{"", TensorArg{0}}, {"", TensorArg{1}}, {"out", TensorArg{2}}},
+      {"f32[4,8]", "f32[4,8]", "f32[4,8]"});
+  CHECK(propagated(add, {"S(0)", "R", "S(0)"}) == "S(0) S(0) S(0) -> S(0)");
+  CHECK(propagated(add, {"S(0)", "S(0)", "R"}) == "R R R -> R");
+  CHECK(propagated(add, {"R", "R", "S(1)"}) == "S(1) S(1) S(1) -> S(1)");
+}
+
+TEST_CASE("lists are propagated element by element") {
+  const auto list = [](std::string_view name, std::vector<GivenArgument> more) {
+    std::vector<GivenArgument> given = {
+        {"", std::vector<TensorArg>{TensorArg{0}, TensorArg{1}}}};
+    given.insert(given.end(), more.begin(), more.end());
+    std::vector<TensorMeta> metas = {value_of(TensorMeta::parse("f32[4,6]")),
+                                     value_of(TensorMeta::parse("f32[8]"))};
+    if (!more.empty() &&
+        std::holds_alternative<std::vector<TensorArg>>(more.front().value)) {
+      metas.insert(metas.end(), {metas[0], metas[1]});
+    }
+    return value_of(make_op_schema(shared_library()->find(name),
+                                   std::move(given), std::move(metas)));
+  };
+  const GivenArgument others{
+      "", std::vector<TensorArg>{TensorArg{2}, TensorArg{3}}};
+  const ShardingPropagator propagator = propagator_on("2");
+  const auto found =
+      value_of(propagator.propagate(list("aten._foreach_add.List", {others}),
+                                    layouts({"S(1)", "S(0)", "R", "S(0)"})));
+  CHECK(in_words(found) == "S(1) S(0) S(1) S(0) -> S(1) S(0)");
+  CHECK(found.assignments.size() == 2);
+  CHECK(to_string(found.outputs[1]) == "f32[8] S(0)");
+  CHECK(in_words(value_of(propagator.propagate(
+            list("aten._foreach_add_.List", {others}),
+            layouts({"S(1)", "R", "R", "S(0)"})))) == "S(1) R S(1) R ->");
+  CHECK(in_words(value_of(propagator.propagate(
+            list("aten._foreach_mul.ScalarList",
+                 {{"", std::vector<double>{0.5, 2.0}}}),
+            layouts({"P(sum)", "S(0)"})))) == "P(sum) S(0) -> P(sum) S(0)");
+  CHECK(testing::code_of(propagator.propagate(
+            list("aten._foreach_abs_.default", {}),
+            layouts({"R", "P(sum)"}))) == ErrorCode::kNoStrategy);
+}
+
+TEST_CASE("tensors on different meshes") {
+  const ShardingPropagator propagator = propagator_on("2");
+  const DeviceMesh other = value_of(DeviceMesh::parse("4"));
+  const std::vector<TensorSpec> specs = {
+      value_of(TensorSpec::parse("f32[16,8] S(0)", propagator.mesh())),
+      value_of(TensorSpec::parse("f32[8,4] R", other))};
+  const auto refused = propagator.propagate(mm(), specs);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kRedistributeMeshes);
+  CHECK(refused.error().location == "aten.mm.default");
+  CHECK(!refused.error().help.empty());
+}
+
+TEST_CASE("specs whose metas are not the call's") {
+  const ShardingPropagator propagator = propagator_on("2");
+  const std::vector<TensorSpec> specs = {
+      value_of(TensorSpec::parse("f32[16,8] S(0)", propagator.mesh())),
+      value_of(TensorSpec::parse("f32[8,5] R", propagator.mesh()))};
+  CHECK(testing::code_of(propagator.propagate(mm(), specs)) ==
+        ErrorCode::kShapeMismatch);
+}
+
+TEST_CASE("layouts that are too few or do not fit") {
+  const ShardingPropagator propagator = propagator_on("2");
+  CHECK(testing::code_of(propagator.propagate(mm(), layouts({"R"}))) ==
+        ErrorCode::kInvalidArgument);
+  const auto refused = propagator.propagate(mm(), layouts({"R", "S(2)"}));
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kShardDimOutOfRange);
+  CHECK(refused.error().location == "aten.mm.default, `mat2`");
+  CHECK(testing::code_of(propagator.propagate(mm(), layouts({"R,R", "R,R"}))) ==
+        ErrorCode::kPlacementCount);
+}
+
+TEST_CASE("a guard reports implicit moves or forbids them") {
+  std::vector<std::string> reported;
+  const auto given = layouts({"S(0)", "S(0)"});
+  PropagatorOptions options;
+  options.moves = ImplicitMoves::kReported;
+  options.report = [&](const OpSchema& op, const OutputSharding& sharding) {
+    reported.push_back(describe_moves(op, given, sharding));
+  };
+  CHECK(propagator_on("2", options).propagate(mm(), given).has_value());
+  REQUIRE(reported.size() == 1);
+  CHECK(reported[0].find("collective") != std::string::npos);
+
+  const ShardingPropagator strict =
+      propagator_on("2", {.moves = ImplicitMoves::kForbidden});
+  const auto refused = strict.propagate(mm(), given);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kNoStrategy);
+  CHECK(refused.error().message.find(reported[0]) != std::string::npos);
+  CHECK(strict.propagate(mm(), layouts({"S(0)", "R"})).has_value());
+  CHECK(testing::code_of(ShardingPropagator::create(
+            DeviceMesh(), default_topology(), shared_library(),
+            {.moves = ImplicitMoves::kReported})) ==
+        ErrorCode::kInvalidArgument);
+  CHECK(testing::code_of(ShardingPropagator::create(
+            DeviceMesh(), default_topology(), nullptr)) ==
+        ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("candidates are in order and say why they lost") {
+  const auto all =
+      value_of(propagator_on("2").candidates(mm(), layouts({"S(1)", "R"})));
+  REQUIRE(all.size() > 3);
+  CHECK(all[0].why_not.empty());
+  CHECK(all[0].cost() == 0);
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    CHECK(!all[i].why_not.empty());
+    if (all[i].possible) CHECK(all[i].cost() >= all[i - 1].cost());
+  }
+}
+
+TEST_CASE("rows of users take the place of ours") {
+  const auto mine = value_of(shared_library()->with(
+      {.name = "aten.mm", .definition = einsum("m[k],[k]n->mn")}));
+  const ShardingPropagator ours = propagator_on("2");
+  const ShardingPropagator theirs = ours.with_library(mine);
+  CHECK(in_words(value_of(ours.propagate(mm(), layouts({"S(1)", "S(0)"})))) ==
+        "S(1) S(0) -> P(sum)");
+  CHECK(in_words(value_of(theirs.propagate(mm(), layouts({"S(1)", "S(0)"}))))
+            .find("P(sum)") == std::string::npos);
+}
+
+// The choice by bound is that of all strategies priced.
+void check_against_all(std::string_view mesh_text, int calls,
+                       std::uint64_t seed) {
+  const ShardingPropagator propagator = propagator_on(mesh_text);
+  CallDrawer drawer(*shared_library(), propagator.mesh(), seed);
+  int answered = 0;
+  for (int i = 0; i < calls; ++i) {
+    const auto call = drawer.call();
+    if (!call) continue;
+    CAPTURE(to_text(*call));
+    const auto found = propagator.propagate(call->op, call->layouts);
+    StrategyOptions options;
+    options.limit = 3000;
+    const auto all = propagator.candidates(call->op, call->layouts, options);
+    if (!all) {
+      CHECK(!found);
+      continue;
+    }
+    if (all->size() == options.limit) continue;
+    const Candidate& best = all->front();
+    CHECK(found.has_value() == best.possible);
+    if (!found || !best.possible) continue;
+    ++answered;
+    CHECK(found->cost() == best.cost());
+    CHECK(static_cast<int>(found->moves.size()) == best.moved_inputs);
+    for (std::size_t o = 0; o < best.outputs.size(); ++o) {
+      CHECK(found->outputs[o].layout() == best.outputs[o]);
+    }
+  }
+  CHECK(answered > calls / 4);
+}
+
+TEST_CASE("the choice by bound is the choice among all") {
+  check_against_all("2", testing::scaled(150), 1);
+  check_against_all("4", testing::scaled(100), 2);
+  check_against_all("2,3", testing::scaled(80), 3);
+  check_against_all("4,2", testing::scaled(80), 4);
+  check_against_all("2,2,2", testing::scaled(12), 5);
+}
+
+}  // namespace
+}  // namespace shardprop
