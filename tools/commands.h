@@ -11,5 +11,6 @@ Command propagate_command();
 Command redistribute_command();
 Command solve_command();
 Command topologies_command();
+Command verify_command();  // where the reference is built
 
 }  // namespace shardprop::cli

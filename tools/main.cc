@@ -7,6 +7,9 @@ int main(int argc, char** argv) {
       cli::explain_command(),   cli::ops_command(),
       cli::propagate_command(), cli::redistribute_command(),
       cli::solve_command(),     cli::topologies_command(),
+#ifdef SHARDPROP_WITH_VERIFY
+      cli::verify_command(),
+#endif
   };
   return cli::run(commands, argc, argv);
 }

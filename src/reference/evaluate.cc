@@ -5,6 +5,7 @@
 #include "ops/decomposition_trace.h"
 #include "ops/program_text.h"
 #include "reference/call.h"
+#include "reference/new_codes.h"
 
 #include <string>
 #include <utility>
@@ -50,7 +51,7 @@ const ProgramText* program_of(const OpLibrary& library,
 }
 
 tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
-  return fail(Error{ErrorCode{1001},
+  return fail(Error{NewCode::kNoReference,
                     "the reference does not evaluate `" + op.name() + "`" +
                         (why.empty() ? "" : ": " + why),
                     {},
@@ -188,7 +189,7 @@ Result<std::vector<Tensor>> evaluate(const OpLibrary& library,
     return lacks(op);
   } catch (const CallError& error) {
     return fail(
-        Error{ErrorCode{1002},
+        Error{NewCode::kReferenceCall,
               "`" + op.name() + "` cannot be evaluated: " + error.message,
               {},
               {},
