@@ -5,6 +5,7 @@
 #include "plan/op_application.h"
 
 #include <shardprop/base/hash.h>
+#include <shardprop/strategy/strategy_of.h>
 
 #include <algorithm>
 #include <type_traits>

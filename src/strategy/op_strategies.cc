@@ -2,6 +2,7 @@
 // linearities, and the layouts that follow.
 
 #include <shardprop/strategy/op_strategy.h>
+#include <shardprop/strategy/strategy_of.h>
 
 #include "placement/split_factor.h"
 #include "strategy/factor_shards.h"

@@ -19,9 +19,9 @@
 #include <shardprop/base/inline_vector.h>
 #include <shardprop/base/result.h>
 #include <shardprop/mesh/device_mesh.h>
-#include <shardprop/ops/index_space.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/placement/layout.h>
+#include <shardprop/ops/index_space.h>
 #include <shardprop/strategy/layout_table.h>
 
 #include <cstdint>
@@ -72,15 +72,6 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
                          std::shared_ptr<const IndexSpace> space,
                          const DeviceMesh& mesh, LayoutTable& layouts,
                          const StrategyOptions& options = {});
-
-// The strategy that an assignment stands for, and the layouts that follow;
-// nothing where it is not valid. Preconditions: one entry per mesh dim, each
-// unassigned, a factor that may be sharded or a linearity of `space`;
-// op.outputs is filled in.
-std::optional<PlacementStrategy> strategy_of(
-    const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
-    const Assignment& assignment, LayoutTable& layouts,
-    const StrategyOptions& options = {});
 
 // The strategy in words: "S(0),R->S(0)"; operands separated by commas between
 // brackets on meshes of several dims: "[S(0),R],[R,R]->[S(0),R]".
