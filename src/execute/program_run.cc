@@ -2,7 +2,6 @@
 
 #include "base/try.h"
 #include "execute/region_elements.h"
-#include "reference/new_codes.h"
 
 #include <shardprop/execute/executor.h>
 #include <shardprop/execute/redistribute_program.h>
@@ -90,7 +89,7 @@ class RankRun {
   Result<LocalTensor> value(ProgramValueId id) const {
     const std::optional<LocalTensor>& held = values_[id.index()];
     if (held) return *held;
-    return fail(Error{NewCode::kProgramValue,
+    return fail(Error{ErrorCode::kProgramValue,
                       "`" + program_.value(id).name +
                           "` is taken when it has been freed, or before it is "
                           "made",

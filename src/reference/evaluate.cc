@@ -5,7 +5,6 @@
 #include "ops/decomposition_trace.h"
 #include "ops/program_text.h"
 #include "reference/call.h"
-#include "reference/new_codes.h"
 
 #include <string>
 #include <utility>
@@ -51,7 +50,7 @@ const ProgramText* program_of(const OpLibrary& library,
 }
 
 tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
-  return fail(Error{NewCode::kNoReference,
+  return fail(Error{ErrorCode::kNoReference,
                     "the reference does not evaluate `" + op.name() + "`" +
                         (why.empty() ? "" : ": " + why),
                     {},
@@ -189,7 +188,7 @@ Result<std::vector<Tensor>> evaluate(const OpLibrary& library,
     return lacks(op);
   } catch (const CallError& error) {
     return fail(
-        Error{NewCode::kReferenceCall,
+        Error{ErrorCode::kReferenceCall,
               "`" + op.name() + "` cannot be evaluated: " + error.message,
               {},
               {},

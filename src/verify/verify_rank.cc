@@ -1,5 +1,4 @@
 #include "base/try.h"
-#include "reference/new_codes.h"
 #include "verify/compare.h"
 #include "verify/expected.h"
 #include "verify/host_values.h"
@@ -96,7 +95,7 @@ class RankCheck {
       const auto whole = expected_.inputs.find(value.name);
       if (whole == expected_.inputs.end() ||
           whole->second.sizes() != value.meta.shape()) {
-        return fail(NewCode::kProgramValue,
+        return fail(ErrorCode::kProgramValue,
                     "the unsharded program has no input `" + value.name +
                         "` of that shape");
       }

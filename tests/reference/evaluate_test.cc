@@ -1,7 +1,6 @@
 // Operators by hand: one case of each form that the reference evaluates.
 
 #include "reference/evaluated.h"
-#include "reference/new_codes.h"
 
 #include <cmath>
 #include <limits>
@@ -104,7 +103,7 @@ TEST_CASE("lookups and writes go where indices say") {
              {2, 3});
   CHECK_CODE(try_evaluate("aten.embedding.default",
                           {{"f32[3,2]", {0, 1, 2, 3, 4, 5}}, {"i64[1]", {3}}}),
-             NewCode::kReferenceCall);
+             ErrorCode::kReferenceCall);
 }
 
 TEST_CASE("decompositions run through the program of their row") {
@@ -143,10 +142,10 @@ TEST_CASE("attention of one query is a weighted mean of the values") {
 
 TEST_CASE("what it lacks it says") {
   CHECK_CODE(try_evaluate("aten.bernoulli.default", {{"f32[2]", {0.5, 0.5}}}),
-             NewCode::kNoReference);
+             ErrorCode::kNoReference);
   CHECK_CODE(try_evaluate("aten.native_dropout.default", {{"f32[2]", {1, 1}}},
                           {{"p", 0.5}, {"train", true}}),
-             NewCode::kNoReference);
+             ErrorCode::kNoReference);
   CHECK_FALSE(reference::evaluates(
       testing::library(), *testing::library().find("aten.randperm.default")));
 }

@@ -5,7 +5,8 @@
 #include <array>
 #include <cstdlib>
 #include <random>
-#include <set>
+#include <span>
+
 
 namespace shardprop {
 namespace {

@@ -1,7 +1,6 @@
 // What verify() reports, and what it refuses.
 
 #include "plan/small_graphs.h"
-#include "reference/new_codes.h"
 #include "verify/verified.h"
 
 namespace shardprop {
@@ -44,7 +43,7 @@ TEST_CASE("an operator that the reference lacks is named") {
   const Graph graph = value_of(std::move(b).build());
   const auto expected =
       Expected::create(graph, shared_library(), Optimizer::kNone, {});
-  CHECK_CODE(expected, NewCode::kNoReference);
+  CHECK_CODE(expected, ErrorCode::kNoReference);
   CHECK(expected.error().location.find("airy") != std::string::npos);
 }
 
