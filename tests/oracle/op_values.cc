@@ -14,7 +14,7 @@
 #include <shardprop/ops/op_library.h>
 #include <shardprop/reference/evaluate.h>
 
-#include <cstring>
+#include <algorithm>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -29,12 +29,24 @@ using shardprop::reference::Tensor;
 
 int digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
+// Laid out as the meta says.
 Tensor tensor_of(const shardprop::TensorMeta& meta, const std::string& hex) {
-  Tensor out = Tensor::zeros(meta.shape(), meta.dtype());
-  auto* to = out.data();
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    *to++ = static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  std::int64_t extent = 1;
+  for (int d = 0; d < meta.rank(); ++d) {
+    extent += std::max<std::int64_t>(meta.size(d) - 1, 0) *
+              meta.strides()[static_cast<std::size_t>(d)];
   }
+  const Tensor out = Tensor::zeros({extent}, meta.dtype())
+                         .seen_as(meta.shape(), meta.strides());
+  const std::int64_t width = item_size(meta.dtype());
+  std::size_t next = 0;
+  shardprop::reference::for_each_offset(
+      out.shape(), out.strides(), [&](std::int64_t offset) {
+        for (std::int64_t i = 0; i < width; ++i, next += 2) {
+          out.data()[offset * width + i] = static_cast<std::byte>(
+              digit(hex.at(next)) * 16 + digit(hex.at(next + 1)));
+        }
+      });
   return out;
 }
 
