@@ -38,7 +38,8 @@ class RankRun {
         options_(options),
         report_(report),
         values_(program.values.size()),
-        viewers_(program.values.size(), 0) {
+        viewers_(program.values.size(), 0),
+        counted_(counted_values()) {
     report_ = {};
     report_.step_payload_bytes.resize(program.steps.size(), 0);
   }
@@ -100,9 +101,30 @@ class RankRun {
 
   // --- what is held ---
 
+  // What plans count: the graph's inputs, results of nodes, copies, and
+  // optimizer state; not what is made inside a node or to draw numbers.
+  std::vector<bool> counted_values() const {
+    std::vector<bool> counted(program_.values.size(), false);
+    const auto add = [&](ProgramValueId id) {
+      if (id.valid()) counted[storage_of(id).index()] = true;
+    };
+    for (const ProgramInput& input : program_.inputs) {
+      if (input.kind != ProgramInputKind::kSeed &&
+          input.kind != ProgramInputKind::kOptimizerStep &&
+          input.kind != ProgramInputKind::kLearningRate) {
+        add(input.value);
+      }
+    }
+    for (const ProgramNode& node : program_.nodes) {
+      if (node.op.starts_with("optimizer.")) continue;
+      for (const ProgramValueId id : node.outputs) add(id);
+    }
+    for (const ProgramCopy& copy : program_.copies) add(copy.value);
+    return counted;
+  }
   std::int64_t bytes_of(ProgramValueId id) const {
     const ProgramValue& value = program_.value(id);
-    if (value.is_local()) return 0;
+    if (value.is_local() || !counted_[id.index()]) return 0;
     std::int64_t bytes = item_size(value.meta.dtype());
     for (const std::int64_t size : local_shape(program_, id, at_)) {
       bytes *= size;
@@ -317,9 +339,9 @@ class RankRun {
     ProgramCollective as_run = collective;
     const DType sent = collective.step.dtype;
     as_run.step.dtype = run_dtype(sent, options_.widen);
-    SP_ASSIGN(LocalTensor made, program_.value(collective.output).is_local()
-                                    ? all_reduced(as_run, source)
-                                    : redistributed(as_run, source));
+    const bool inside = collective.step.src.mesh_ndim() == 0;
+    SP_ASSIGN(LocalTensor made, inside ? all_reduced(as_run, source)
+                                       : redistributed(as_run, source));
     const std::int64_t counted = communicator_.stats().payload_bytes - before;
     report_.step_payload_bytes[step_] =
         counted / item_size(as_run.step.dtype) * item_size(sent);
@@ -374,6 +396,7 @@ class RankRun {
   Coordinate at_;
   std::vector<std::optional<LocalTensor>> values_;
   std::vector<std::int32_t> viewers_;  // by storage: values that are held
+  std::vector<bool> counted_;          // by storage: whether plans count it
   std::int64_t live_bytes_ = 0;
   std::size_t step_ = 0;
 };

@@ -47,10 +47,12 @@ std::vector<Tensor> logit(const Call& call) {
 
 std::vector<Tensor> logit_backward(const Call& call) {
   const auto eps = call.optional_number("eps");
+  const DType dtype = call.out().dtype();
+  const double low = rounded(eps ? *eps : 0, dtype);
+  const double high = rounded(1 - low, dtype);
+  const double outside = eps ? 0 : kNaN;
   return pointwise(call, {{"grad_output", "self"}, [=](const double* x) {
-                            const double low = eps ? *eps : 0;
-                            if (x[1] < low || x[1] > 1 - low)
-                              return eps ? 0.0 : kNaN;
+                            if (x[1] < low || x[1] > high) return outside;
                             if (x[1] == 0 || x[1] == 1) return x[0] * kInfinity;
                             return x[0] / (x[1] * (1 - x[1]));
                           }});

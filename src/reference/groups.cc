@@ -24,7 +24,11 @@ Groups groups_of(const Call& call) {
   const Dims& shape = call.first_value().shape();
   const auto rank = static_cast<int>(shape.size());
   std::vector<int> dims;
-  if (call.has("dim")) {
+  const bool none_named = call.has("dim") && call.op().ints_arg("dim") &&
+                          call.op().ints_arg("dim")->empty();
+  if (none_named && call.out().shape() == shape) {
+    // An empty list is all dims to most operators, and no dim to some.
+  } else if (call.has("dim")) {
     dims = call.dims("dim", rank);
   } else if (call.has("dims")) {
     dims = call.dims("dims", rank);

@@ -127,7 +127,7 @@ std::vector<double> log_softmax(const Tensor& self, const Classes& classes) {
 std::vector<Tensor> cross_entropy(const Call& call) {
   const Tensor& self = call.value("self");
   const Tensor& target = call.value("target");
-  const double smoothing = call.number("label_smoothing", 0);
+  const double smoothing = std::max(call.number("label_smoothing", 0), 0.0);
   const Classes classes = classes_of(self.shape());
   const ClassWeights weights = weights_of(call, classes);
   const std::vector<double> logs = log_softmax(self, classes);
@@ -228,6 +228,7 @@ std::vector<Tensor> element_loss_backward(
     const Call& call, const std::function<double(double, double)>& f) {
   Dims shape =
       broadcast(call.value("self").shape(), call.value("target").shape());
+  shape = broadcast(shape, call.value("grad_output").shape());
   if (shape != call.out().shape()) throw NoKernel{"operands that broadcast"};
   const std::vector<double> g =
       broadcast_values<double>(call.value("grad_output"), shape);
@@ -315,7 +316,8 @@ void add_element_losses(Kernels& k) {
   k["huber_loss_backward"] = [](const Call& call) {
     const double delta = call.number("delta", 1);
     return element_loss_backward(call, [delta](double x, double y) {
-      return std::clamp(x - y, -delta, delta);
+      const double d = x - y;
+      return d <= -delta ? -delta : d >= delta ? delta : d;
     });
   };
   k["binary_cross_entropy_backward"] = [](const Call& call) {

@@ -131,6 +131,7 @@ std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
 
 // Sum of squares about the mean, over n - correction.
 double variance(const Group<double>& x, double correction) {
+  if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
   const auto n = static_cast<double>(x.size());
   const double mean = sum_of(x) / n;
   double sum = 0;

@@ -32,7 +32,21 @@ double scaled(double value, double x) {
 double bessel_k(double order, double x) {
   if (x == 0) return kInfinity;
   if (x < 0) return std::numeric_limits<double>::quiet_NaN();
-  return std::cyl_bessel_k(order, x);
+  return x > 700 ? 0 : std::cyl_bessel_k(order, x);
+}
+
+// K times exp(x), by its expansion where K itself is too small.
+double scaled_bessel_k(double order, double x) {
+  if (!(x > 300)) return bessel_k(order, x) * std::exp(x);
+  const double m = 4 * order * order;
+  const double z = 8 * x;
+  return std::sqrt(std::numbers::pi / (2 * x)) *
+         (1 + (m - 1) / z + (m - 1) * (m - 9) / (2 * z * z));
+}
+
+double bessel_y(double (*f)(double), double x) {
+  if (x < 0) return std::numeric_limits<double>::quiet_NaN();
+  return x == 0 ? -kInfinity : f(x);
 }
 
 double scaled_erfc(double x) {
@@ -65,8 +79,8 @@ double normal_quantile(double p) {
 void add_special_functions(Kernels& k) {
   function(k, "special_bessel_j0", ::j0);
   function(k, "special_bessel_j1", ::j1);
-  function(k, "special_bessel_y0", ::y0);
-  function(k, "special_bessel_y1", ::y1);
+  function(k, "special_bessel_y0", [](double x) { return bessel_y(::y0, x); });
+  function(k, "special_bessel_y1", [](double x) { return bessel_y(::y1, x); });
   function(k, "i0", [](double x) { return bessel_i(0, x); });
   function(k, "special_modified_bessel_i0",
            [](double x) { return bessel_i(0, x); });
@@ -81,9 +95,9 @@ void add_special_functions(Kernels& k) {
   function(k, "special_modified_bessel_k1",
            [](double x) { return bessel_k(1, x); });
   function(k, "special_scaled_modified_bessel_k0",
-           [](double x) { return bessel_k(0, x) * std::exp(x); });
+           [](double x) { return scaled_bessel_k(0, x); });
   function(k, "special_scaled_modified_bessel_k1",
-           [](double x) { return bessel_k(1, x) * std::exp(x); });
+           [](double x) { return scaled_bessel_k(1, x); });
   function(k, "special_spherical_bessel_j0",
            [](double x) { return x == 0 ? 1 : std::sin(x) / x; });
   function(k, "special_erfcx", scaled_erfc);

@@ -6,6 +6,8 @@
 
 #include <shardprop/reference/evaluate.h>
 
+#include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,7 +16,8 @@ namespace shardprop::testing {
 
 using Numbers = std::vector<double>;
 
-// A tensor of this meta ("f32[2,3]") with these values, row-major.
+// A tensor of this meta ("f32[2,3]") with these values, row-major. They stand
+// for the tensor arguments that are not given otherwise, in declared order.
 struct Given {
   std::string_view meta;
   Numbers values;
@@ -25,13 +28,27 @@ inline Result<std::vector<reference::Tensor>> try_evaluate(
     const std::vector<GivenArgument>& others = {}) {
   std::vector<std::string_view> metas;
   std::vector<reference::Tensor> inputs;
-  for (const Given& given : tensors) {
-    metas.push_back(given.meta);
+  std::vector<GivenArgument> all = others;
+  const auto is_given = [&](const std::string& argument) {
+    return std::any_of(
+        others.begin(), others.end(),
+        [&](const GivenArgument& other) { return other.name == argument; });
+  };
+  const auto function = library().find(name);
+  REQUIRE(function);
+  std::size_t next = 0;
+  for (const ArgumentSchema& argument : function->arguments()) {
+    if (next == tensors.size() || !argument.is_tensor()) continue;
+    if (is_given(argument.name)) continue;
+    const Given& given = tensors[next];
+    all.push_back({argument.name, TensorArg{static_cast<std::int32_t>(next)}});
     const TensorMeta meta = value_of(TensorMeta::parse(given.meta));
+    metas.push_back(given.meta);
     inputs.push_back(
         reference::tensor_of(meta.shape(), meta.dtype(), given.values));
+    ++next;
   }
-  OpSchema op = applied(name, metas, others);
+  OpSchema op = applied_to(name, std::move(all), metas);
   set_results(op, value_of(library().infer_results(op)));
   return reference::evaluate(library(), op, inputs);
 }

@@ -7,7 +7,6 @@
 #include <random>
 #include <span>
 
-
 namespace shardprop {
 namespace {
 
@@ -77,7 +76,11 @@ void check(const Graph& graph, const Plan& plan, const Expected& expected,
                        << found.element << ": " << found.expected << " "
                        << found.found << " " << found.error);
   }
-  CHECK(report.counted_bytes == report.planned_bytes);
+  for (const VerifiedCollective& one : report.collectives) {
+    CAPTURE(one.value);
+    CAPTURE(to_string(one.kind));
+    CHECK(one.counted_bytes == one.planned_bytes);
+  }
   CHECK(report.counted_bytes == plan.summary.bytes_per_rank);
   CHECK(report.counted == plan.summary.collectives);
   CHECK(report.peak_bytes <= plan.memory.peak_bytes);
