@@ -18,6 +18,7 @@ import pathlib
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
@@ -27,6 +28,7 @@ from sharding import capture  # noqa: E402
 from sharding.ask import ask  # noqa: E402
 from sharding.drawn_calls import draw_calls  # noqa: E402
 from sharding.kernel_quirks import quirk_of  # noqa: E402
+from sharding.processes import run_each  # noqa: E402
 from sharding.words import in_short, slice_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,6 +40,7 @@ _TOLERANCE = {
     torch.float16: 1e-2,
     torch.bfloat16: 6e-2,
 }
+_MOST_SECONDS = 300  # for one operator
 # The order of equal elements is PyTorch's own business.
 _TIES = ("topk", "sort", "argsort", "kthvalue", "median", "nanmedian", "mode", "max.dim",
          "min.dim", "argmax", "argmin")  # fmt: skip
@@ -155,10 +158,6 @@ def is_undefined(name):
     return base.removeprefix("new_").startswith("empty")
 
 
-class Counts(collections.Counter):
-    pass
-
-
 def wraps(call, inputs):
     """Whether an absolute value is none in the dtype: -128 of i8."""
     return call.op.split(".")[1].rstrip("_") in ("gcd", "lcm") and any(
@@ -171,7 +170,16 @@ def wraps(call, inputs):
     )
 
 
-def check_operator(name, options, counts, failures):
+class Checked(NamedTuple):
+    """What came of one operator."""
+
+    counts: collections.Counter
+    failures: list  # (call, why)
+
+
+def check_operator(task):
+    name, options = task
+    counts, failures = collections.Counter(), []
     drawn = [
         one
         for one in draw_calls(name, count=options.calls, seed=options.seed).valid
@@ -191,15 +199,15 @@ def check_operator(name, options, counts, failures):
             error = answer.get("error", {"code": "died", "message": answer.get("died")})
             counts[f"refused {error['code']}"] += 1
             if error["code"] in ("died", "SP1002"):
-                failures[name].append((one.call, str(error)))
+                failures.append((one.call, str(error)))
             continue
         why = compare(one, answer)
         compared += 1
         if why:
-            failures[name].append((one.call, why))
+            failures.append((one.call, why))
     counts["compared"] += compared
     counts["operators"] += compared > 0
-    return compared
+    return Checked(counts, failures)
 
 
 def main():
@@ -215,9 +223,21 @@ def main():
     if options.op:
         names = [name for name in names if any(part in name for part in options.op)]
     names = names[index - 1 :: count]
-    counts, failures, none = Counts(), collections.defaultdict(list), []
-    for name in names:
-        if not check_operator(name, options, counts, failures):
+    counts, failures, none = collections.Counter(), {}, []
+    check_operator(("aten.add.Tensor", options))  # what torch sets up at first use
+    tasks = [(name, options) for name in names]
+    # Some of PyTorch's kernels die of what is drawn.
+    for (name, _), checked, died in run_each(
+        check_operator, tasks, processes=1, seconds=_MOST_SECONDS
+    ):
+        if checked is None:
+            counts["ended by PyTorch's kernels"] += 1
+            none.append(f"{name} ({died})")
+            continue
+        counts.update(checked.counts)
+        if checked.failures:
+            failures[name] = checked.failures
+        if not checked.counts["compared"]:
             none.append(name)
     for name, found in failures.items():
         for call, why in found[: options.show]:
