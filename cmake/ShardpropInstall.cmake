@@ -12,7 +12,7 @@ include(CMakePackageConfigHelpers)
 set(shardprop_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardprop)
 set(shardprop_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(shardprop_stage ${PROJECT_BINARY_DIR}/package)
-set(shardprop_components planning io runtime mpi nccl c)
+set(shardprop_components planning io runtime verify mpi nccl c)
 
 # How a consumer finds a third-party target: the line of the CMake package, and
 # what the pkg-config file says (a package it requires, or plain flags).

@@ -3,7 +3,7 @@
 # link line is the list of modules it may see, so an upward include does not
 # compile.
 
-# shardprop_module(<name> COMPONENT <planning|io|runtime|mpi|nccl>
+# shardprop_module(<name> COMPONENT <planning|io|runtime|verify|mpi|nccl>
 #                  SOURCES <files...> [DEPENDS <modules...>]
 #                  [PRIVATE_LINK <targets...>])
 function(shardprop_module name)
@@ -37,7 +37,7 @@ endfunction()
 # module has that name already. To be called when the modules are known.
 function(shardprop_component_targets)
   get_property(modules GLOBAL PROPERTY SHARDPROP_MODULES)
-  foreach(component IN ITEMS planning io runtime mpi nccl)
+  foreach(component IN ITEMS planning io runtime verify mpi nccl)
     get_property(targets GLOBAL PROPERTY SHARDPROP_COMPONENT_${component})
     if(NOT targets OR component IN_LIST modules)
       continue()

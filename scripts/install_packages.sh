@@ -9,7 +9,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache pkg-config python3               # the tools
-  libexpected-dev libfmt-dev libboost-dev                       # the library
+  libexpected-dev libfmt-dev libboost-dev libeigen3-dev          # the library
   nlohmann-json3-dev libzip-dev zlib1g-dev libtomlplusplus-dev  # files
   libcli11-dev                                                  # command line
   doctest-dev librapidcheck-dev                                 # tests

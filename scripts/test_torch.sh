@@ -50,6 +50,7 @@ has_torch "$python" || skip "$python has no torch 2.13 with transformers"
 export SHARDPROP_ORACLE=$PWD/$build/tests/oracle/shardprop_oracle
 export SHARDPROP_BIN=$PWD/$build/tools/shardprop
 export SHARDPROP_OP_METAS=$PWD/$build/tests/oracle/op_metas
+export SHARDPROP_OP_VALUES=$PWD/$build/tests/oracle/op_values
 export SHARDPROP_PRICES=$PWD/$build/tests/oracle/redistribute_prices
 export PYTHONDONTWRITEBYTECODE=1
 
@@ -89,6 +90,14 @@ for file in "$@"; do
     else
       arguments+=(--proven --calls 3)
     fi
+  elif [[ $file == */test_reference.py ]]; then
+    # Built where Eigen is found.
+    if [[ ! -x $SHARDPROP_OP_VALUES ]]; then
+      say "SKIPPED: there is no $SHARDPROP_OP_VALUES"
+      continue
+    fi
+    arguments=(--slice "${SHARDPROP_SLICE:-1/1}")
+    if [[ ${SHARDPROP_FULL:-} == 1 ]]; then arguments+=(--calls 60); fi
   elif [[ $file == */test_against_torch.py ]]; then
     cases=1000
     if [[ ${SHARDPROP_FULL:-} == 1 ]]; then cases=20000; fi

@@ -7,6 +7,9 @@ int run(int argc, const char* const* argv) {
       emit_command(),       explain_command(),      ops_command(),
       propagate_command(),  redistribute_command(), solve_command(),
       topologies_command(),
+#ifdef SHARDPROP_WITH_VERIFY
+      verify_command(),
+#endif
   };
   return run(commands, argc, argv);
 }

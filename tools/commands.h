@@ -12,6 +12,7 @@ Command propagate_command();
 Command redistribute_command();
 Command solve_command();
 Command topologies_command();
+Command verify_command();  // where the reference is built
 
 // Runs the command that the arguments name, the program's own name first, and
 // returns its exit code.

@@ -37,6 +37,14 @@ std::uint32_t mask_of(const DimIndices& mesh_dims) {
   return mask;
 }
 
+// An all_reduce sends equal parts: the value is padded to a multiple of the
+// ranks.
+std::int64_t sent_bytes(const LocalCollective& collective, std::int64_t ranks) {
+  if (collective.kind != CollectiveKind::kAllReduce) return collective.bytes;
+  const std::int64_t part = ranks * item_size(collective.dtype);
+  return (collective.bytes + part - 1) / part * part;
+}
+
 }  // namespace
 
 std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
@@ -53,7 +61,7 @@ std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
     made.mesh_dims = collective->mesh_dims;
     made.reduce_op = collective->op;
     made.dtype = collective->dtype;
-    made.message_bytes = collective->bytes;
+    made.message_bytes = sent_bytes(*collective, place.ranks);
     made.bytes_per_rank =
         collective_bytes_per_rank(made.kind, place.ranks, made.message_bytes);
     made.nanoseconds =

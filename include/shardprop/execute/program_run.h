@@ -1,0 +1,69 @@
+// run(SpmdProgram): one rank carries out its part of a program, with whatever
+// evaluates operators: the reference, or a framework's kernels.
+//
+// Every rank of the mesh makes the call at the same place in its order of
+// collectives. Redistributions run for real; a value is let go when the program
+// frees it, and whoever takes it afterwards is told so.
+//
+//   w.0 = all_gather over dp (w); mm = aten.mm(x, w.0); free w.0
+//
+// Random numbers are those of random_bits.h: shardprop.random_bits is run here,
+// element by element of what the rank holds.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/communicator.h>
+#include <shardprop/collective/local_tensor.h>
+#include <shardprop/ops/op_library.h>
+#include <shardprop/ops/op_schema.h>
+#include <shardprop/program/spmd_program.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+// The outputs of a call, by op.outputs; inputs by op.inputs.
+using OperatorEvaluator = std::function<Result<std::vector<LocalTensor>>(
+    const OpSchema& op, std::span<const LocalTensor> inputs)>;
+
+struct ProgramRunOptions {
+  OperatorEvaluator evaluate;
+  std::shared_ptr<const OpLibrary> library;
+  // Every float runs as f64, every complex number as c128: what is right shows
+  // beyond the rounding of short floats. Traffic is counted as it would be.
+  bool widen = false;
+  // Called for each value with a layout, once it is made, inputs excluded.
+  std::function<Result<void>(ProgramValueId value, std::size_t step,
+                             const LocalTensor& held)>
+      made;
+};
+
+struct ProgramRunReport {
+  // By step of the program: what this rank's communicator counted as payload,
+  // in the dtypes of the program; 0 where it is not a collective.
+  std::vector<std::int64_t> step_payload_bytes;
+  // The most that values with layouts took at once on this rank, in the dtypes
+  // of the program; views count once.
+  std::int64_t peak_bytes = 0;
+};
+
+// What a dtype runs as.
+DType run_dtype(DType dtype, bool widen);
+
+// The outputs, by program.outputs. `inputs` are this rank's parts, by
+// program.inputs. Errors: kProgramValue (a value that was freed or never made),
+// kLocalTensor (an operator gives another shape than the layout says), those of
+// OpLibrary::infer_results(), of the evaluator and of communicators. They stand
+// at the node. `report` may be null.
+Result<std::vector<LocalTensor>> run(const SpmdProgram& program,
+                                     Communicator& communicator,
+                                     std::span<const LocalTensor> inputs,
+                                     const ProgramRunOptions& options,
+                                     ProgramRunReport* report = nullptr);
+
+}  // namespace shardprop

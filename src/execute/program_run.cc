@@ -1,0 +1,420 @@
+#include <shardprop/execute/program_run.h>
+
+#include "base/try.h"
+#include "execute/region_elements.h"
+
+#include <shardprop/execute/executor.h>
+#include <shardprop/execute/redistribute_program.h>
+#include <shardprop/placement/local_region.h>
+#include <shardprop/program/random_bits.h>
+#include <shardprop/program/rank_program.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr std::string_view kRandomBits = "shardprop.random_bits";
+
+DType widened(DType dtype) {
+  if (is_complex(dtype)) return DType::kC128;
+  return is_floating(dtype) ? DType::kF64 : dtype;
+}
+
+// A TensorMeta of an evaluator's operand; strides play no part in values.
+Result<TensorMeta> meta_of(const LocalTensor& tensor) {
+  return TensorMeta::contiguous(tensor.sizes(), tensor.dtype());
+}
+
+class RankRun {
+ public:
+  RankRun(const SpmdProgram& program, Communicator& communicator,
+          const ProgramRunOptions& options, ProgramRunReport& report)
+      : program_(program),
+        communicator_(communicator),
+        options_(options),
+        report_(report),
+        values_(program.values.size()),
+        viewers_(program.values.size(), 0),
+        counted_(counted_values()) {
+    report_ = {};
+    report_.step_payload_bytes.resize(program.steps.size(), 0);
+  }
+
+  Result<std::vector<LocalTensor>> operator()(
+      std::span<const LocalTensor> inputs) {
+    const auto at = program_.mesh.coordinate_of(communicator_.rank());
+    if (!at) {
+      return fail(ErrorCode::kMeshCoordinate,
+                  "rank " + std::to_string(communicator_.rank()) +
+                      " is not on the mesh " + to_string(program_.mesh));
+    }
+    at_ = *at;
+    if (inputs.size() != program_.inputs.size()) {
+      return fail(ErrorCode::kInvalidArgument,
+                  "the program takes " +
+                      std::to_string(program_.inputs.size()) + " inputs, not " +
+                      std::to_string(inputs.size()));
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      hold(program_.inputs[i].value, inputs[i]);
+    }
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      step_ = s;
+      if (auto done = run_step(program_.steps[s]); !done) {
+        return fail(std::move(done).error().at(place()));
+      }
+    }
+    std::vector<LocalTensor> outputs;
+    for (const ProgramOutput& output : program_.outputs) {
+      SP_ASSIGN(LocalTensor held, value(output.value));
+      outputs.push_back(std::move(held));
+    }
+    return outputs;
+  }
+
+ private:
+  // "node mm_1, rank 3".
+  std::string place() const {
+    const ProgramStep& step = program_.steps[step_];
+    const std::string name = step.node < program_.nodes.size()
+                                 ? program_.nodes[step.node].name
+                                 : std::string();
+    return (name.empty() ? "end of the program" : name) + ", rank " +
+           std::to_string(communicator_.rank());
+  }
+
+  Result<LocalTensor> value(ProgramValueId id) const {
+    const std::optional<LocalTensor>& held = values_[id.index()];
+    if (held) return *held;
+    return fail(Error{ErrorCode::kProgramValue,
+                      "`" + program_.value(id).name +
+                          "` is taken when it has been freed, or before it is "
+                          "made",
+                      {},
+                      {},
+                      {}});
+  }
+
+  // --- what is held ---
+
+  // What plans count: the graph's inputs, results of nodes, copies, and
+  // optimizer state; not what is made inside a node or to draw numbers.
+  std::vector<bool> counted_values() const {
+    std::vector<bool> counted(program_.values.size(), false);
+    const auto add = [&](ProgramValueId id) {
+      if (id.valid()) counted[storage_of(id).index()] = true;
+    };
+    for (const ProgramInput& input : program_.inputs) {
+      if (input.kind != ProgramInputKind::kSeed &&
+          input.kind != ProgramInputKind::kOptimizerStep &&
+          input.kind != ProgramInputKind::kLearningRate) {
+        add(input.value);
+      }
+    }
+    for (const ProgramNode& node : program_.nodes) {
+      if (node.op.starts_with("optimizer.")) continue;
+      for (const ProgramValueId id : node.outputs) add(id);
+    }
+    for (const ProgramCopy& copy : program_.copies) add(copy.value);
+    return counted;
+  }
+  std::int64_t bytes_of(ProgramValueId id) const {
+    const ProgramValue& value = program_.value(id);
+    if (value.is_local() || !counted_[id.index()]) return 0;
+    std::int64_t bytes = item_size(value.meta.dtype());
+    for (const std::int64_t size : local_shape(program_, id, at_)) {
+      bytes *= size;
+    }
+    return bytes;
+  }
+  ProgramValueId storage_of(ProgramValueId id) const {
+    const ProgramValueId storage = program_.value(id).storage;
+    return storage.valid() ? storage : id;
+  }
+  // An operator runs on these at the same time as it makes its results.
+  void hold(ProgramValueId id, LocalTensor tensor) {
+    const ProgramValueId storage = storage_of(id);
+    if (viewers_[storage.index()]++ == 0) live_bytes_ += bytes_of(storage);
+    report_.peak_bytes = std::max(report_.peak_bytes, live_bytes_);
+    values_[id.index()] = std::move(tensor);
+  }
+  Result<void> free(const ProgramFree& free) {
+    for (const ProgramValueId id : free.values) {
+      SP_CHECK(value(id));
+      values_[id.index()].reset();
+      const ProgramValueId storage = storage_of(id);
+      if (--viewers_[storage.index()] == 0) live_bytes_ -= bytes_of(storage);
+    }
+    return {};
+  }
+
+  Result<void> make(ProgramValueId id, LocalTensor tensor) {
+    const ProgramValue& value = program_.value(id);
+    if (!value.is_local()) {
+      const Dims wanted = local_shape(program_, id, at_);
+      const DType dtype = run_dtype(value.meta.dtype(), options_.widen);
+      if (tensor.sizes() != wanted || tensor.dtype() != dtype) {
+        return fail(
+            Error{ErrorCode::kLocalTensor,
+                  "`" + value.name + "` comes out as " + to_string(tensor) +
+                      " where its layout says " +
+                      to_string(LocalTensor::wrap(nullptr, wanted, dtype)),
+                  {},
+                  {to_string(value.meta) + " " + to_string(value.layout)},
+                  {}});
+      }
+    }
+    hold(id, tensor);
+    if (!value.is_local() && options_.made) {
+      return options_.made(id, step_, tensor);
+    }
+    return {};
+  }
+
+  // --- steps ---
+
+  Result<void> run_step(const ProgramStep& step) {
+    if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
+      return op->op == kRandomBits ? draw(*op) : run_op(*op);
+    }
+    if (const auto* moved = std::get_if<ProgramCollective>(&step.action)) {
+      return move(*moved);
+    }
+    return free(std::get<ProgramFree>(step.action));
+  }
+
+  Result<void> run_op(const ProgramOp& op) {
+    RankOp call = rank_op(program_, op, at_);
+    const auto function = options_.library->find(call.name);
+    if (function == nullptr) {
+      return fail(ErrorCode::kUnknownOperator,
+                  "`" + call.name + "` is not declared");
+    }
+    std::vector<LocalTensor> inputs;
+    std::vector<TensorMeta> metas;
+    for (const ProgramValueId id : call.tensors) {
+      SP_ASSIGN(LocalTensor held, value(id));
+      SP_ASSIGN(TensorMeta meta, meta_of(held));
+      inputs.push_back(std::move(held));
+      metas.push_back(std::move(meta));
+    }
+    for (GivenArgument& given : call.args) {
+      if (auto* dtype = std::get_if<DType>(&given.value)) {
+        *dtype = run_dtype(*dtype, options_.widen);
+      }
+    }
+
+    SP_ASSIGN(OpSchema schema,
+              make_op_schema(function, call.args, std::move(metas)));
+    inputs = in_declared_order(schema, call, inputs);
+    SP_CHECK(set_outputs(schema, op));
+    SP_ASSIGN(std::vector<LocalTensor> made, options_.evaluate(schema, inputs));
+    if (made.size() != schema.outputs.size()) {
+      return fail(ErrorCode::kLocalTensor,
+                  "`" + call.name + "` gives " + std::to_string(made.size()) +
+                      " results, not " + std::to_string(schema.outputs.size()));
+    }
+    for (std::size_t r = 0; r < op.outputs.size(); ++r) {
+      if (!op.outputs[r].valid()) continue;
+      const std::int32_t slot = r < schema.output_slots.size()
+                                    ? schema.output_slots[r]
+                                    : OpSchema::kNotProduced;
+      if (slot == OpSchema::kNotProduced) {
+        return fail(
+            ErrorCode::kLocalTensor,
+            "`" + call.name + "` does not produce result " + std::to_string(r));
+      }
+      SP_CHECK(make(op.outputs[r], made[static_cast<std::size_t>(slot)]));
+    }
+    return {};
+  }
+
+  // make_op_schema() counts operands in the order in which arguments are
+  // declared; `call` in the order in which they are given.
+  static std::vector<LocalTensor> in_declared_order(
+      const OpSchema& schema, const RankOp& call,
+      const std::vector<LocalTensor>& given) {
+    std::vector<LocalTensor> out;
+    for (const ArgumentSchema& declared : schema.function->arguments()) {
+      for (const GivenArgument& argument : call.args) {
+        if (argument.name != declared.name) continue;
+        const auto add = [&](const TensorArg& tensor) {
+          if (tensor.operand == TensorArg::kNone) return;
+          out.push_back(given[static_cast<std::size_t>(tensor.operand)]);
+        };
+        if (const auto* one = std::get_if<TensorArg>(&argument.value))
+          add(*one);
+        if (const auto* list =
+                std::get_if<std::vector<TensorArg>>(&argument.value)) {
+          for (const TensorArg& element : *list) add(element);
+        }
+      }
+    }
+    return out;
+  }
+
+  // What the call makes of its operands; of operators that no one can tell,
+  // what the program says. Dtypes are the program's where it states them.
+  Result<void> set_outputs(OpSchema& schema, const ProgramOp& op) const {
+    std::vector<std::optional<TensorMeta>> results;
+    if (options_.library->infers(*schema.function)) {
+      SP_ASSIGN(results, options_.library->infer_results(schema));
+    } else {
+      results.resize(op.outputs.size());
+    }
+    results.resize(std::max(results.size(), op.outputs.size()));
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      const bool stated = r < op.outputs.size() && op.outputs[r].valid() &&
+                          !program_.value(op.outputs[r]).is_local();
+      if (!stated) {
+        if (results[r]) {
+          SP_ASSIGN(results[r],
+                    TensorMeta::contiguous(
+                        results[r]->shape(),
+                        run_dtype(results[r]->dtype(), options_.widen)));
+        }
+        continue;
+      }
+      const ProgramValueId id = op.outputs[r];
+      const Dims shape =
+          results[r] ? results[r]->shape() : local_shape(program_, id, at_);
+      SP_ASSIGN(results[r],
+                TensorMeta::contiguous(
+                    shape, run_dtype(program_.value(id).meta.dtype(),
+                                     options_.widen)));
+    }
+    set_results(schema, std::move(results));
+    return {};
+  }
+
+  // --- random numbers ---
+
+  Result<std::int64_t> number(const ProgramOp& op,
+                              std::string_view name) const {
+    for (const auto& [argument, given] : op.args) {
+      if (argument != name) continue;
+      if (const auto* id = std::get_if<ProgramValueId>(&given)) {
+        SP_ASSIGN(const LocalTensor held, value(*id));
+        return *held.data_as<std::int64_t>();
+      }
+      if (const auto* same = std::get_if<Argument>(&given)) {
+        if (const auto* i = std::get_if<std::int64_t>(same)) return *i;
+      }
+      if (const auto* differs = std::get_if<RankInt>(&given)) {
+        return differs->at(program_.mesh, at_);
+      }
+    }
+    return fail(ErrorCode::kMissingArgument,
+                "`" + op.op + "` lacks `" + std::string(name) + "`");
+  }
+
+  Result<void> draw(const ProgramOp& op) {
+    SP_ASSIGN(const std::int64_t seed, number(op, "seed"));
+    SP_ASSIGN(const std::int64_t node, number(op, "node"));
+    SP_ASSIGN(const std::int64_t word, number(op, "word"));
+    const ProgramValueId id = op.outputs.front();
+    const Dims& whole = program_.value(id).meta.shape();
+    const LocalRegion region =
+        local_region(program_.value(id).layout, program_.mesh, whole, at_);
+    SP_ASSIGN(LocalTensor out, LocalTensor::empty(region.shape(), DType::kI64));
+    auto* to = out.data_as<std::int64_t>();
+    for (const std::int64_t element : execute::elements_of(region, whole)) {
+      *to++ = random_bits(static_cast<std::uint64_t>(seed),
+                          static_cast<std::uint32_t>(node),
+                          static_cast<std::uint64_t>(element),
+                          static_cast<std::uint32_t>(word));
+    }
+    return make(id, std::move(out));
+  }
+
+  // --- collectives ---
+
+  Result<void> move(const ProgramCollective& collective) {
+    SP_ASSIGN(const LocalTensor source, value(collective.input));
+    const std::int64_t before = communicator_.stats().payload_bytes;
+    ProgramCollective as_run = collective;
+    const DType sent = collective.step.dtype;
+    as_run.step.dtype = run_dtype(sent, options_.widen);
+    const bool inside = collective.step.src.mesh_ndim() == 0;
+    SP_ASSIGN(LocalTensor made, inside ? all_reduced(as_run, source)
+                                       : redistributed(as_run, source));
+    const std::int64_t counted = communicator_.stats().payload_bytes - before;
+    report_.step_payload_bytes[step_] =
+        counted / item_size(as_run.step.dtype) * item_size(sent);
+    return make(collective.output, std::move(made));
+  }
+
+  Result<LocalTensor> redistributed(const ProgramCollective& collective,
+                                    const LocalTensor& source) {
+    const auto spec = [&](ProgramValueId id,
+                          const Layout& layout) -> Result<TensorSpec> {
+      const TensorMeta& meta = program_.value(id).meta;
+      SP_ASSIGN(TensorMeta run,
+                TensorMeta::contiguous(
+                    meta.shape(), run_dtype(meta.dtype(), options_.widen)));
+      return TensorSpec::create(program_.mesh, layout, std::move(run));
+    };
+    SP_ASSIGN(const TensorSpec src,
+              spec(collective.input, collective.step.src));
+    SP_ASSIGN(const TensorSpec dst,
+              spec(collective.output, collective.step.dst));
+    SP_ASSIGN(const RedistributeProgram moves,
+              RedistributeProgram::create(plan_of(collective), src, dst,
+                                          communicator_.rank()));
+    return run(moves, communicator_, source);
+  }
+
+  Result<LocalTensor> all_reduced(const ProgramCollective& collective,
+                                  const LocalTensor& source) {
+    const DimIndices& dims = collective.step.mesh_dims;
+    SP_ASSIGN(
+        const Group group,
+        Group::mesh_dims(program_.mesh, std::span(dims.data(), dims.size())));
+    SP_ASSIGN(LocalTensor term,
+              LocalTensor::empty(source.sizes(), source.dtype()));
+    SP_CHECK(host_memory_ops().copy(source, term));
+    SP_ASSIGN(LocalTensor out,
+              LocalTensor::empty(source.sizes(), source.dtype()));
+    CollectiveCall call;
+    call.kind = CollectiveKind::kAllReduce;
+    call.op = collective.step.reduce_op.value_or(ReduceOp::kSum);
+    call.inputs = {std::move(term)};
+    call.outputs = {out};
+    call.where = program_.value(collective.output).name;
+    SP_CHECK(communicator_.run(group, std::move(call)));
+    return out;
+  }
+
+  const SpmdProgram& program_;
+  Communicator& communicator_;
+  const ProgramRunOptions& options_;
+  ProgramRunReport& report_;
+  Coordinate at_;
+  std::vector<std::optional<LocalTensor>> values_;
+  std::vector<std::int32_t> viewers_;  // by storage: values that are held
+  std::vector<bool> counted_;          // by storage: whether plans count it
+  std::int64_t live_bytes_ = 0;
+  std::size_t step_ = 0;
+};
+
+}  // namespace
+
+DType run_dtype(DType dtype, bool widen) {
+  return widen ? widened(dtype) : dtype;
+}
+
+Result<std::vector<LocalTensor>> run(const SpmdProgram& program,
+                                     Communicator& communicator,
+                                     std::span<const LocalTensor> inputs,
+                                     const ProgramRunOptions& options,
+                                     ProgramRunReport* report) {
+  ProgramRunReport unread;
+  return RankRun(program, communicator, options,
+                 report != nullptr ? *report : unread)(inputs);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,254 @@
+// Activation functions, and the gradients of pointwise functions.
+
+#include "reference/arithmetic.h"
+#include "reference/pointwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace shardprop::reference {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// f of self and the numbers named.
+template <class F>
+Kernel of_self(std::vector<std::string_view> numbers, F f) {
+  return [=](const Call& call) {
+    std::vector<std::string_view> operands = {
+        call.op().function->arguments().front().name};
+    operands.insert(operands.end(), numbers.begin(), numbers.end());
+    return pointwise(call, {operands, f});
+  };
+}
+
+// f of the operands named.
+template <class F>
+Kernel of(std::vector<std::string_view> operands, F f) {
+  return [=](const Call& call) { return pointwise(call, {operands, f}); };
+}
+
+bool by_tanh(const Call& call) { return call.text("approximate") == "tanh"; }
+
+double clamped(double x, double low, double high) {
+  return std::isnan(x) ? x : std::min(std::max(x, low), high);
+}
+
+std::vector<Tensor> logit(const Call& call) {
+  const auto eps = call.optional_number("eps");
+  return pointwise(call, {{"self"}, [=](const double* x) {
+                            const double p =
+                                eps ? clamped(x[0], *eps, 1 - *eps) : x[0];
+                            return std::log(p / (1 - p));
+                          }});
+}
+
+std::vector<Tensor> logit_backward(const Call& call) {
+  const auto eps = call.optional_number("eps");
+  const DType dtype = call.out().dtype();
+  const double low = rounded(eps ? *eps : 0, dtype);
+  const double high = rounded(1 - low, dtype);
+  const double outside = eps ? 0 : kNaN;
+  return pointwise(call, {{"grad_output", "self"}, [=](const double* x) {
+                            if (x[1] < low || x[1] > high) return outside;
+                            if (x[1] == 0 || x[1] == 1) return x[0] * kInfinity;
+                            return x[0] / (x[1] * (1 - x[1]));
+                          }});
+}
+
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return 65504;
+    case DType::kBF16:
+      return 0x1.FEp127;
+    case DType::kF32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+std::vector<Tensor> nan_to_num(const Call& call) {
+  const double nan = call.number("nan", 0);
+  const double most = largest(call.out().dtype());
+  const double above = call.number("posinf", most);
+  const double below = call.number("neginf", -most);
+  return pointwise(call, {{"self"},
+                          [=](const double* x) {
+                            if (std::isnan(x[0])) return nan;
+                            if (std::isinf(x[0]))
+                              return x[0] > 0 ? above : below;
+                            return x[0];
+                          },
+                          [](const std::int64_t* x) { return x[0]; }});
+}
+
+// As hard limits of integers stay integers.
+std::vector<Tensor> limited(const Call& call, std::string_view low,
+                            std::string_view high) {
+  return pointwise(call,
+                   {{"self", low, high},
+                    [](const double* x) { return clamped(x[0], x[1], x[2]); },
+                    [](const std::int64_t* x) {
+                      return std::min(std::max(x[0], x[1]), x[2]);
+                    }});
+}
+
+std::vector<Tensor> elu_backward(const Call& call) {
+  const bool of_result = call.boolean("is_result");
+  return pointwise(
+      call, {{"grad_output", "alpha", "scale", "input_scale", "self_or_result"},
+             [=](const double* x) {
+               const double negative = x[1] * x[2];
+               const double positive = x[2];
+               const double inner = x[3];
+               if (x[4] > 0) return x[0] * positive;
+               return of_result
+                          ? x[0] * inner * (x[4] + negative)
+                          : x[0] * inner * negative * std::exp(x[4] * inner);
+             }});
+}
+
+double log_sigmoid_gradient(const double* x) {
+  const double z = std::exp(-std::fabs(x[1]));
+  return x[1] < 0 ? x[0] * (1 - z / (1 + z)) : x[0] * (z / (1 + z));
+}
+
+void add_activations(Kernels& k) {
+  k["relu"] = [](const Call& call) {
+    return pointwise(call, {{"self"},
+                            [](const double* x) { return maximum(x[0], 0); },
+                            [](const std::int64_t* x) {
+                              return std::max<std::int64_t>(x[0], 0);
+                            }});
+  };
+  k["relu6"] = [](const Call& call) {
+    return pointwise(call, {{"self"},
+                            [](const double* x) { return clamped(x[0], 0, 6); },
+                            [](const std::int64_t* x) {
+                              return std::clamp<std::int64_t>(x[0], 0, 6);
+                            }});
+  };
+  k["hardtanh"] = [](const Call& call) {
+    return limited(call, "min_val", "max_val");
+  };
+  k["hardsigmoid"] =
+      of_self({}, [](const double* x) { return clamped(x[0] + 3, 0, 6) / 6; });
+  k["hardswish"] = of_self(
+      {}, [](const double* x) { return x[0] * clamped(x[0] + 3, 0, 6) / 6; });
+  k["silu"] = of_self({}, [](const double* x) { return x[0] * sigmoid(x[0]); });
+  k["mish"] = of_self({}, [](const double* x) {
+    return x[0] * std::tanh(std::log1p(std::exp(x[0])));
+  });
+  k["gelu"] = [](const Call& call) {
+    const bool tanh = by_tanh(call);
+    return pointwise(
+        call, {{"self"}, [=](const double* x) { return gelu(x[0], tanh); }});
+  };
+  k["elu"] = of_self({"alpha", "scale", "input_scale"}, [](const double* x) {
+    return x[0] <= 0 ? std::expm1(x[0] * x[3]) * x[1] * x[2] : x[0] * x[2];
+  });
+  k["selu"] = of_self({}, [](const double* x) {
+    constexpr double kAlpha = 1.6732632423543772848170429916717;
+    constexpr double kScale = 1.0507009873554804934193349852946;
+    return kScale * (x[0] <= 0 ? kAlpha * std::expm1(x[0]) : x[0]);
+  });
+  k["celu"] = of_self({"alpha"}, [](const double* x) {
+    return x[0] <= 0 ? x[1] * std::expm1(x[0] / x[1]) : x[0];
+  });
+  k["leaky_relu"] = of_self({"negative_slope"}, [](const double* x) {
+    return x[0] > 0 ? x[0] : x[0] * x[1];
+  });
+  k["threshold"] = [](const Call& call) {
+    return pointwise(
+        call,
+        {{"self", "threshold", "value"},
+         [](const double* x) { return x[0] <= x[1] ? x[2] : x[0]; },
+         [](const std::int64_t* x) { return x[0] <= x[1] ? x[2] : x[0]; }});
+  };
+  k["softplus"] = of_self({"beta", "threshold"}, [](const double* x) {
+    return softplus(x[0], x[1], x[2]);
+  });
+  k["softshrink"] = of_self({"lambd"}, [](const double* x) {
+    if (std::isnan(x[0])) return x[0];
+    return x[0] > x[1] ? x[0] - x[1] : x[0] < -x[1] ? x[0] + x[1] : 0.0;
+  });
+  k["hardshrink"] = of_self({"lambd"}, [](const double* x) {
+    return x[0] >= -x[1] && x[0] <= x[1] ? 0.0 : x[0];
+  });
+  k["log_sigmoid"] = of_self({}, [](const double* x) {
+    return minimum(x[0], 0) - std::log1p(std::exp(-std::fabs(x[0])));
+  });
+  k["logit"] = logit;
+  k["nan_to_num"] = nan_to_num;
+}
+
+}  // namespace
+
+void add_gradients(Kernels& k) {
+  add_activations(k);
+  k["tanh_backward"] = of({"grad_output", "output"}, [](const double* x) {
+    return x[0] * (1 - x[1] * x[1]);
+  });
+  k["sigmoid_backward"] = of({"grad_output", "output"}, [](const double* x) {
+    return x[0] * (1 - x[1]) * x[1];
+  });
+  k["gelu_backward"] = [](const Call& call) {
+    const bool tanh = by_tanh(call);
+    return pointwise(call, {{"grad_output", "self"}, [=](const double* x) {
+                              return x[0] * gelu_slope(x[1], tanh);
+                            }});
+  };
+  k["silu_backward"] = of({"grad_output", "self"}, [](const double* x) {
+    const double s = sigmoid(x[1]);
+    return x[0] * s * (1 + x[1] * (1 - s));
+  });
+  k["mish_backward"] = of({"grad_output", "self"}, [](const double* x) {
+    const double t = std::tanh(std::log1p(std::exp(x[1])));
+    return x[0] * (t + x[1] * sigmoid(x[1]) * (1 - t * t));
+  });
+  k["threshold_backward"] = [](const Call& call) {
+    return pointwise(
+        call, {{"grad_output", "self", "threshold"},
+               [](const double* x) { return x[1] <= x[2] ? 0 : x[0]; },
+               [](const std::int64_t* x) { return x[1] <= x[2] ? 0 : x[0]; }});
+  };
+  k["elu_backward"] = elu_backward;
+  k["leaky_relu_backward"] =
+      of({"grad_output", "self", "negative_slope"},
+         [](const double* x) { return x[1] > 0 ? x[0] : x[0] * x[2]; });
+  k["hardtanh_backward"] =
+      of({"grad_output", "self", "min_val", "max_val"}, [](const double* x) {
+        return x[1] <= x[2] || x[1] >= x[3] ? 0.0 : x[0];
+      });
+  k["hardsigmoid_backward"] = of({"grad_output", "self"}, [](const double* x) {
+    return x[1] > -3 && x[1] < 3 ? x[0] / 6 : 0.0;
+  });
+  k["hardswish_backward"] = of({"grad_output", "self"}, [](const double* x) {
+    if (x[1] <= -3) return 0.0;
+    return x[1] < 3 ? x[0] * (x[1] / 3 + 0.5) : x[0];
+  });
+  k["softplus_backward"] =
+      of({"grad_output", "self", "beta", "threshold"}, [](const double* x) {
+        const double z = std::exp(x[1] * x[2]);
+        return x[1] * x[2] > x[3] ? x[0] : x[0] * z / (z + 1);
+      });
+  k["softshrink_backward"] =
+      of({"grad_output", "self", "lambd"}, [](const double* x) {
+        return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
+      });
+  k["hardshrink_backward"] =
+      of({"grad_out", "self", "lambd"}, [](const double* x) {
+        return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
+      });
+  k["log_sigmoid_backward"] = of({"grad_output", "self"}, log_sigmoid_gradient);
+  k["logit_backward"] = logit_backward;
+  k["native_dropout_backward"] =
+      of({"grad_output", "mask", "scale"},
+         [](const double* x) { return x[0] * x[1] * x[2]; });
+}
+
+}  // namespace shardprop::reference

@@ -1,0 +1,53 @@
+// Scalar arithmetic as PyTorch defines it, where C++ leaves it open or differs.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+namespace shardprop::reference {
+
+// Integers wrap.
+constexpr std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) +
+                                   static_cast<std::uint64_t>(b));
+}
+constexpr std::int64_t wrap_subtract(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) -
+                                   static_cast<std::uint64_t>(b));
+}
+constexpr std::int64_t wrap_multiply(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) *
+                                   static_cast<std::uint64_t>(b));
+}
+
+// Quotients of integers; a CallError where b is 0.
+std::int64_t quotient(std::int64_t a, std::int64_t b);        // towards zero
+std::int64_t floor_quotient(std::int64_t a, std::int64_t b);  // down
+std::int64_t modulo(std::int64_t a, std::int64_t b);  // of the sign of b
+double floor_quotient(double a, double b);
+double modulo(double a, double b);
+
+// Negative exponents leave powers of 1 and -1 alone, and 0 of the rest.
+std::int64_t power(std::int64_t base, std::int64_t exponent);
+
+// The larger (smaller); NaN where either is.
+inline double maximum(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? a + b : (a < b ? b : a);
+}
+inline double minimum(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? a + b : (b < a ? b : a);
+}
+
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double softplus(double x, double beta = 1, double threshold = 20);
+double gelu(double x, bool tanh);
+// The derivative of gelu at x.
+double gelu_slope(double x, bool tanh);
+double digamma(double x);
+double erfinv(double x);
+// The Hurwitz zeta function.
+double zeta(double s, double q);
+double polygamma(std::int64_t order, double x);
+
+}  // namespace shardprop::reference

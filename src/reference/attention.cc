@@ -1,0 +1,253 @@
+// Scaled dot-product attention and its gradients, element by element, for the
+// kernels of every device: they differ in what they return beside the result.
+
+#include "reference/pointwise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace shardprop::reference {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Queries [batch, heads, queries, width], keys [batch, groups, keys, width],
+// values [batch, groups, keys, depth]: heads h of a group share its keys.
+struct Attention {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t groups = 1;
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+  std::int64_t width = 1;
+  std::int64_t depth = 1;
+  double scale = 1;
+  bool causal = false;
+  std::vector<double> q, k, v;
+  std::vector<double> bias;  // [batch, heads, queries, keys]; may be empty
+
+  std::int64_t rows() const { return batch * heads; }
+  // The group whose keys row r takes.
+  std::int64_t group_of(std::int64_t row) const {
+    return row / heads * groups + row % heads / (heads / groups);
+  }
+};
+
+// The bias at every point; where a mask says no, minus infinity.
+std::vector<double> bias_of(const Tensor& mask, const Dims& points) {
+  std::vector<double> out = broadcast_values<double>(mask, points);
+  if (mask.dtype() == DType::kBool) {
+    for (double& x : out) x = x != 0 ? 0 : -kInfinity;
+  }
+  return out;
+}
+
+Attention attention_of(const Call& call) {
+  if (call.number("dropout_p") > 0) throw NoKernel{"it draws random numbers"};
+  const Tensor& query = call.value("query");
+  const Tensor& key = call.value("key");
+  const Tensor& value = call.value("value");
+  const int rank = query.rank();
+  Attention a;
+  const bool by_head = rank == 4;
+  for (int d = 0; d + 2 < rank && !by_head; ++d) a.batch *= query.size(d);
+  if (by_head) {
+    a.batch = query.size(0);
+    a.heads = query.size(1);
+    a.groups = key.size(1);
+  }
+  a.queries = query.size(rank - 2);
+  a.keys = key.size(rank - 2);
+  a.width = query.size(rank - 1);
+  a.depth = value.size(rank - 1);
+  a.scale = call.number("scale", 1 / std::sqrt(static_cast<double>(a.width)));
+  a.causal = call.boolean_or("is_causal", false);
+  a.q = values<double>(query);
+  a.k = values<double>(key);
+  a.v = values<double>(value);
+  for (const char* name : {"attn_mask", "attn_bias"}) {
+    const Tensor* mask = call.optional_value(name);
+    if (mask == nullptr || mask->numel() == 0) continue;
+    Dims points = query.shape();
+    points.back() = a.keys;
+    a.bias = bias_of(*mask, points);
+  }
+  return a;
+}
+
+double dot(const std::vector<double>& a, std::int64_t i,
+           const std::vector<double>& b, std::int64_t j, std::int64_t width) {
+  double sum = 0;
+  for (std::int64_t e = 0; e < width; ++e) {
+    sum += a[index(i * width + e)] * b[index(j * width + e)];
+  }
+  return sum;
+}
+
+// The scores of one query against all keys.
+std::vector<double> scores_of(const Attention& a, std::int64_t row,
+                              std::int64_t query) {
+  std::vector<double> out;
+  const std::int64_t from = row * a.queries + query;
+  for (std::int64_t t = 0; t < a.keys; ++t) {
+    double score =
+        a.scale * dot(a.q, from, a.k, a.group_of(row) * a.keys + t, a.width);
+    if (!a.bias.empty()) score += a.bias[index(from * a.keys + t)];
+    if (a.causal && t > query) score = -kInfinity;
+    out.push_back(score);
+  }
+  return out;
+}
+
+double log_sum(const std::vector<double>& scores) {
+  double top = -kInfinity;
+  for (const double s : scores) top = std::max(top, s);
+  if (top == -kInfinity) return top;
+  double sum = 0;
+  for (const double s : scores) sum += std::exp(s - top);
+  return top + std::log(sum);
+}
+
+// A row that sees no key is zero.
+double share(double score, double log) {
+  return score == -kInfinity ? 0 : std::exp(score - log);
+}
+
+std::vector<Tensor> attention(const Call& call) {
+  const Attention a = attention_of(call);
+  std::vector<double> out(index(a.rows() * a.queries * a.depth));
+  std::vector<double> logs;
+  for (std::int64_t row = 0; row < a.rows(); ++row) {
+    for (std::int64_t s = 0; s < a.queries; ++s) {
+      const std::vector<double> scores = scores_of(a, row, s);
+      logs.push_back(log_sum(scores));
+      const std::int64_t to = (row * a.queries + s) * a.depth;
+      for (std::int64_t t = 0; t < a.keys; ++t) {
+        const double weight = share(scores[index(t)], logs.back());
+        const std::int64_t from = (a.group_of(row) * a.keys + t) * a.depth;
+        for (std::int64_t e = 0; e < a.depth; ++e) {
+          out[index(to + e)] += weight * a.v[index(from + e)];
+        }
+      }
+    }
+  }
+  std::vector<Tensor> results = {call.made(out)};
+  for (std::size_t o = 1; o < call.outputs(); ++o) {
+    const TensorMeta& meta = call.out(o);
+    // Lengths may be padded, or the log-sum-exp not wanted; the rest are states
+    // of random generators.
+    const bool is_log = o == 1 && is_floating(meta.dtype()) &&
+                        meta.rank() >= 3 && meta.size(2) >= a.queries;
+    Tensor tensor = Tensor::zeros(meta.shape(), meta.dtype());
+    if (is_log) {
+      const Dims shape{a.batch, a.heads, a.queries};
+      const Dims& steps = tensor.strides();
+      write(tensor.seen_as(shape, Dims{steps[0], steps[1], steps[2]}), logs);
+    }
+    results.push_back(std::move(tensor));
+  }
+  return results;
+}
+
+const Tensor& gradient_of_result(const Call& call) {
+  return call.value(call.has("grad_out_") ? "grad_out_" : "grad_out");
+}
+
+// What the forward kept, without its padding.
+std::vector<double> kept_logs(const Call& call, const Attention& a) {
+  const Tensor& logs = call.value("logsumexp");
+  require(logs.rank() >= 3 && logs.size(2) >= a.queries,
+          "the log-sum-exp is too short");
+  const Dims& steps = logs.strides();
+  return values<double>(logs.seen_as(Dims{a.batch, a.heads, a.queries},
+                                     Dims{steps[0], steps[1], steps[2]}));
+}
+
+// Sums a gradient by point over the dims along which the bias is repeated.
+std::vector<double> summed_to(const std::vector<double>& points,
+                              const Dims& shape, const Dims& bias) {
+  const Dims steps = contiguous_strides(bias);
+  Dims strides(shape.size(), 0);
+  const std::size_t lead = shape.size() - bias.size();
+  for (std::size_t d = 0; d < bias.size(); ++d) {
+    if (bias[d] != 1) strides[lead + d] = steps[d];
+  }
+  std::vector<double> out(
+      index(product(std::span<const std::int64_t>(bias.begin(), bias.end()))));
+  std::size_t n = 0;
+  for_each_offset(shape, strides,
+                  [&](std::int64_t at) { out[index(at)] += points[n++]; });
+  return out;
+}
+
+std::vector<Tensor> attention_backward(const Call& call) {
+  const Attention a = attention_of(call);
+  const std::vector<double> g = values<double>(gradient_of_result(call));
+  const std::vector<double> out = values<double>(call.value("out"));
+  const std::vector<double> logs = kept_logs(call, a);
+  std::vector<double> dq(a.q.size());
+  std::vector<double> dk(a.k.size());
+  std::vector<double> dv(a.v.size());
+  std::vector<double> dbias;
+  for (std::int64_t row = 0; row < a.rows(); ++row) {
+    for (std::int64_t s = 0; s < a.queries; ++s) {
+      const std::int64_t at = row * a.queries + s;
+      const std::vector<double> scores = scores_of(a, row, s);
+      const double mean = dot(g, at, out, at, a.depth);
+      for (std::int64_t t = 0; t < a.keys; ++t) {
+        const std::int64_t key = a.group_of(row) * a.keys + t;
+        const double weight = share(scores[index(t)], logs[index(at)]);
+        const double slope = weight * (dot(g, at, a.v, key, a.depth) - mean);
+        dbias.push_back(slope);
+        for (std::int64_t e = 0; e < a.depth; ++e) {
+          dv[index(key * a.depth + e)] += weight * g[index(at * a.depth + e)];
+        }
+        for (std::int64_t e = 0; e < a.width; ++e) {
+          dq[index(at * a.width + e)] +=
+              a.scale * slope * a.k[index(key * a.width + e)];
+          dk[index(key * a.width + e)] +=
+              a.scale * slope * a.q[index(at * a.width + e)];
+        }
+      }
+    }
+  }
+  const std::vector<bool> mask =
+      call.has("grad_input_mask") ? call.mask("grad_input_mask", 4)
+                                  : std::vector<bool>{true, true, true, false};
+  std::vector<Tensor> results;
+  const std::vector<double>* gradients[] = {&dq, &dk, &dv};
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (mask[i]) results.push_back(call.made(*gradients[i], results.size()));
+  }
+  if (mask[3] && results.size() < call.outputs()) {
+    Dims points = call.value("query").shape();
+    points.back() = a.keys;
+    results.push_back(
+        call.made(summed_to(dbias, points, call.out(results.size()).shape()),
+                  results.size()));
+  }
+  return results;
+}
+
+}  // namespace
+
+void add_attention(Kernels& k) {
+  for (const char* name :
+       {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention"}) {
+    k[name] = attention;
+  }
+  for (const char* name :
+       {"_scaled_dot_product_flash_attention_backward",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        "_scaled_dot_product_efficient_attention_backward",
+        "_scaled_dot_product_cudnn_attention_backward"}) {
+    k[name] = attention_backward;
+  }
+}
+
+}  // namespace shardprop::reference

@@ -1,0 +1,104 @@
+// Call: one operator call as the kernels of the reference see it.
+//
+// What a kernel cannot do it refuses by throwing: CallError where values do not
+// fit (an index beyond its table), NoKernel where the reference lacks the form
+// that is asked for. evaluate() turns both into errors.
+#pragma once
+
+#include <shardprop/reference/evaluate.h>
+
+#include "ops/op_call.h"
+#include "reference/elements.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop::reference {
+
+struct NoKernel {
+  std::string what;
+};
+
+class Call : public OpCall {
+ public:
+  Call(const OpLibrary& library, const OpSchema& op,
+       std::span<const Tensor> inputs)
+      : OpCall(op), library_(library), inputs_(inputs) {}
+
+  const OpLibrary& library() const { return library_; }
+  std::span<const Tensor> inputs() const { return inputs_; }
+
+  // Values of a tensor argument.
+  const Tensor& value(std::string_view arg) const {
+    return inputs_[operand(arg)];
+  }
+  const Tensor& first_value() const { return inputs_.front(); }
+  // Null where it is absent or not declared.
+  const Tensor* optional_value(std::string_view arg) const {
+    if (!has(arg)) return nullptr;
+    const auto at = op().tensor_arg(arg);
+    return at ? &inputs_[*at] : nullptr;
+  }
+  std::vector<Tensor> list_values(std::string_view arg) const {
+    std::vector<Tensor> out;
+    for (const std::size_t i : op().tensor_list_arg(arg)) {
+      out.push_back(inputs_[i]);
+    }
+    return out;
+  }
+  // A number; `fallback` where it is None or not declared.
+  double number(std::string_view arg, double fallback = 0) const {
+    return has(arg) ? op().float_arg(arg).value_or(fallback) : fallback;
+  }
+  std::optional<double> optional_number(std::string_view arg) const {
+    return has(arg) ? op().float_arg(arg) : std::nullopt;
+  }
+  std::string_view text(std::string_view arg) const {
+    return has(arg) ? op().string_arg(arg).value_or("") : "";
+  }
+
+  std::size_t outputs() const { return op().outputs.size(); }
+  const TensorMeta& out(std::size_t i = 0) const {
+    if (i >= op().outputs.size()) call_error("a result is missing");
+    return op().outputs[i];
+  }
+  // Output i of these row-major values.
+  template <class T>
+  Tensor made(const std::vector<T>& from, std::size_t i = 0) const {
+    return tensor_of(out(i).shape(), out(i).dtype(), from);
+  }
+
+ private:
+  const OpLibrary& library_;
+  std::span<const Tensor> inputs_;
+};
+
+// The results in the order of op.outputs.
+using Kernel = std::function<std::vector<Tensor>(const Call&)>;
+// By base name ("add") or by overload ("add.Tensor", which comes first).
+using Kernels = std::unordered_map<std::string_view, Kernel>;
+
+void add_pointwise(Kernels& kernels);
+void add_comparisons(Kernels& kernels);
+void add_special_functions(Kernels& kernels);
+void add_gradients(Kernels& kernels);
+void add_copies(Kernels& kernels);
+void add_reductions(Kernels& kernels);
+void add_products(Kernels& kernels);
+void add_views(Kernels& kernels);
+void add_joins(Kernels& kernels);
+void add_indexing(Kernels& kernels);
+void add_factories(Kernels& kernels);
+void add_random(Kernels& kernels);
+void add_scans(Kernels& kernels);
+void add_convolutions(Kernels& kernels);
+void add_pools(Kernels& kernels);
+void add_norms(Kernels& kernels);
+void add_losses(Kernels& kernels);
+void add_attention(Kernels& kernels);
+void add_linear_algebra(Kernels& kernels);
+
+}  // namespace shardprop::reference

@@ -1,0 +1,126 @@
+// Comparisons, logic and tests of floats; results are bools.
+
+#include "reference/pointwise.h"
+
+#include <cmath>
+
+namespace shardprop::reference {
+namespace {
+
+template <class Less>
+void ordered(Kernels& k, std::string_view name, Less holds) {
+  k[name] = [holds](const Call& call) {
+    return pointwise(call, {{"self", "other"},
+                            [holds](const double* x) {
+                              return holds(x[0], x[1]) ? 1.0 : 0.0;
+                            },
+                            [holds](const std::int64_t* x) -> std::int64_t {
+                              return holds(x[0], x[1]) ? 1 : 0;
+                            }});
+  };
+}
+
+template <class Equal>
+void equal(Kernels& k, std::string_view name, Equal holds) {
+  k[name] = [holds](const Call& call) {
+    return pointwise(call, {{"self", "other"},
+                            [holds](const double* x) {
+                              return holds(x[0], x[1]) ? 1.0 : 0.0;
+                            },
+                            [holds](const std::int64_t* x) -> std::int64_t {
+                              return holds(x[0], x[1]) ? 1 : 0;
+                            },
+                            [holds](const Complex* x) -> Complex {
+                              return holds(x[0], x[1]) ? 1.0 : 0.0;
+                            }});
+  };
+}
+
+// Logic looks at each operand alone, whatever its dtype.
+template <class F>
+void logic(Kernels& k, std::string_view name, F f) {
+  k[name] = [f](const Call& call) {
+    const Dims& shape = call.out().shape();
+    std::vector<std::vector<std::int64_t>> truths;
+    for (const Tensor& input : call.inputs()) {
+      truths.push_back(
+          broadcast_values<std::int64_t>(cast(input, DType::kBool), shape));
+    }
+    std::vector<std::int64_t> out(truths[0].size());
+    for (std::size_t p = 0; p < out.size(); ++p) {
+      out[p] =
+          f(truths[0][p] != 0, truths.size() > 1 && truths[1][p] != 0) ? 1 : 0;
+    }
+    return std::vector<Tensor>{call.made(out)};
+  };
+}
+
+// A property of one float; integers have `otherwise`.
+void test(Kernels& k, std::string_view name, bool (*holds)(double),
+          bool otherwise, bool (*combine)(bool, bool) = nullptr) {
+  k[name] = [=](const Call& call) {
+    PointFunctions row{{call.op().function->arguments().front().name}};
+    row.real = [holds](const double* x) { return holds(x[0]) ? 1.0 : 0.0; };
+    row.integer = [otherwise](const std::int64_t*) -> std::int64_t {
+      return otherwise ? 1 : 0;
+    };
+    if (combine != nullptr) {
+      row.complex = [=](const Complex* x) -> Complex {
+        return combine(holds(x[0].real()), holds(x[0].imag())) ? 1.0 : 0.0;
+      };
+    }
+    return pointwise(call, row);
+  };
+}
+
+std::vector<Tensor> is_close(const Call& call) {
+  const double relative = call.number("rtol", 1e-5);
+  const double absolute = call.number("atol", 1e-8);
+  const bool nan = call.boolean_or("equal_nan", false);
+  const auto close = [=](double a, double b) {
+    if (a == b) return true;
+    if (nan && std::isnan(a) && std::isnan(b)) return true;
+    return std::isfinite(a) && std::isfinite(b) &&
+           std::fabs(a - b) <= absolute + std::fabs(relative * b);
+  };
+  return pointwise(
+      call,
+      {{"self", "other"},
+       [=](const double* x) { return close(x[0], x[1]) ? 1.0 : 0.0; },
+       [=](const std::int64_t* x) -> std::int64_t {
+         return close(static_cast<double>(x[0]), static_cast<double>(x[1])) ? 1
+                                                                            : 0;
+       }});
+}
+
+}  // namespace
+
+void add_comparisons(Kernels& k) {
+  equal(k, "eq", [](auto a, auto b) { return a == b; });
+  equal(k, "ne", [](auto a, auto b) { return a != b; });
+  ordered(k, "lt", [](auto a, auto b) { return a < b; });
+  ordered(k, "le", [](auto a, auto b) { return a <= b; });
+  ordered(k, "gt", [](auto a, auto b) { return a > b; });
+  ordered(k, "ge", [](auto a, auto b) { return a >= b; });
+  logic(k, "logical_and", [](bool a, bool b) { return a && b; });
+  logic(k, "logical_or", [](bool a, bool b) { return a || b; });
+  logic(k, "logical_xor", [](bool a, bool b) { return a != b; });
+  logic(k, "logical_not", [](bool a, bool) { return !a; });
+  const auto either = [](bool a, bool b) { return a || b; };
+  const auto both = [](bool a, bool b) { return a && b; };
+  test(k, "isnan", [](double x) { return std::isnan(x); }, false, either);
+  test(k, "isinf", [](double x) { return std::isinf(x); }, false, either);
+  test(k, "isfinite", [](double x) { return std::isfinite(x); }, true, both);
+  test(k, "isposinf", [](double x) { return std::isinf(x) && x > 0; }, false);
+  test(k, "isneginf", [](double x) { return std::isinf(x) && x < 0; }, false);
+  k["signbit"] = [](const Call& call) {
+    const std::string_view self = call.op().function->arguments().front().name;
+    return pointwise(
+        call, {{self},
+               [](const double* x) { return std::signbit(x[0]) ? 1.0 : 0.0; },
+               [](const std::int64_t* x) -> std::int64_t { return x[0] < 0; }});
+  };
+  k["isclose"] = is_close;
+}
+
+}  // namespace shardprop::reference

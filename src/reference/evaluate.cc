@@ -1,0 +1,201 @@
+#include <shardprop/base/error.h>
+#include <shardprop/reference/evaluate.h>
+
+#include "base/try.h"
+#include "ops/decomposition_trace.h"
+#include "ops/program_text.h"
+#include "reference/call.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace shardprop::reference {
+namespace {
+
+const Kernels& kernels() {
+  static const Kernels table = [] {
+    Kernels all;
+    for (const auto add :
+         {add_pointwise, add_comparisons, add_special_functions, add_gradients,
+          add_copies, add_reductions, add_products, add_views, add_joins,
+          add_indexing, add_factories, add_random, add_scans, add_convolutions,
+          add_pools, add_norms, add_losses, add_attention,
+          add_linear_algebra}) {
+      add(all);
+    }
+    return all;
+  }();
+  return table;
+}
+
+// "add.Tensor" before "add"; those of `prims` by their base name too.
+const Kernel* kernel_of(const FunctionSchema& function) {
+  const std::string_view name = function.name();
+  const std::string_view overload =
+      name.substr(function.ns().size() + 1);  // add.Tensor
+  for (const std::string_view key : {overload, function.base_name()}) {
+    if (const auto found = kernels().find(key); found != kernels().end()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+const ProgramText* program_of(const OpLibrary& library,
+                              const FunctionSchema& function) {
+  const OpRow* row = library.row(function);
+  if (row == nullptr || row->definition.program_is_per_rank()) return nullptr;
+  return row->definition.program().get();
+}
+
+tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
+  return fail(Error{ErrorCode::kNoReference,
+                    "the reference does not evaluate `" + op.name() + "`" +
+                        (why.empty() ? "" : ": " + why),
+                    {},
+                    {},
+                    "what it evaluates is listed by `shardprop ops`"});
+}
+
+// One step of a program as a call on whole tensors.
+Result<std::vector<Tensor>> run_program(const OpLibrary& library,
+                                        const ProgramText& text,
+                                        const OpSchema& op,
+                                        std::span<const Tensor> inputs) {
+  SP_ASSIGN(const std::shared_ptr<const Decomposition> program,
+            trace_program(text, op, library, false));
+  std::vector<std::vector<Tensor>> made;
+  const auto value_of = [&](const LocalRef& ref) -> const Tensor& {
+    const auto i = static_cast<std::size_t>(ref.index);
+    return ref.step < 0 ? inputs[i]
+                        : made[static_cast<std::size_t>(ref.step)][i];
+  };
+  for (const DecompositionStep& step : program->steps) {
+    std::vector<Tensor> operands;
+    for (const LocalRef& ref : step.operands) operands.push_back(value_of(ref));
+    SP_ASSIGN(std::vector<Tensor> results,
+              evaluate(library, step.schema, operands));
+    made.push_back(std::move(results));
+  }
+  std::vector<Tensor> outputs;
+  for (const LocalRef& ref : program->outputs) outputs.push_back(value_of(ref));
+  // The program may return an operand as it is, or in the dtype it ran in.
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o].dtype() != op.outputs[o].dtype()) {
+      outputs[o] = cast(outputs[o], op.outputs[o].dtype());
+    }
+  }
+  return outputs;
+}
+
+// An in-place or out= overload: the functional one, written where it says.
+Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
+                                         const OverloadForm& form,
+                                         const OpSchema& op,
+                                         std::span<const Tensor> inputs) {
+  std::vector<std::size_t> kept;
+  SP_ASSIGN(OpSchema functional, rebind(op, form.functional, kept));
+  SP_ASSIGN(auto results, library.infer_results(functional));
+  set_results(functional, std::move(results));
+  std::vector<Tensor> operands;
+  for (const std::size_t i : kept) operands.push_back(inputs[i]);
+  SP_ASSIGN(const std::vector<Tensor> made,
+            evaluate(library, functional, operands));
+  const auto result = [&](std::size_t r) -> const Tensor& {
+    return made[static_cast<std::size_t>(functional.output_slots[r])];
+  };
+  const auto written = [&](std::size_t argument) {
+    const auto* tensor = std::get_if<TensorArg>(&op.args[argument]);
+    return tensor == nullptr ? TensorArg::kNone : tensor->operand;
+  };
+  std::vector<std::optional<Tensor>> ends(inputs.size());
+  for (const auto& write : form.writes) {
+    const std::int32_t operand = written(write.argument);
+    if (operand == TensorArg::kNone) continue;
+    const auto i = static_cast<std::size_t>(operand);
+    const Tensor& value = result(write.result);
+    // An `out` of another shape is made anew, as PyTorch resizes it.
+    if (inputs[i].shape() == value.shape()) {
+      copy_into(inputs[i], value);
+      ends[i] = inputs[i];
+    } else {
+      ends[i] = cast(value, inputs[i].dtype());
+    }
+  }
+  std::vector<Tensor> outputs;
+  std::size_t next = 0;
+  for (const auto& from : form.results) {
+    if (from) {
+      outputs.push_back(result(*from));
+      continue;
+    }
+    // The written arguments in their order.
+    while (next < form.writes.size()) {
+      const std::int32_t operand = written(form.writes[next++].argument);
+      if (operand == TensorArg::kNone) continue;
+      outputs.push_back(*ends[static_cast<std::size_t>(operand)]);
+      break;
+    }
+  }
+  if (outputs.size() != op.outputs.size()) return lacks(op, "its results");
+  return outputs;
+}
+
+Result<std::vector<Tensor>> run_kernel(const Kernel& kernel, const Call& call) {
+  std::vector<Tensor> outputs = kernel(call);
+  const OpSchema& op = call.op();
+  if (outputs.size() != op.outputs.size()) {
+    throw InternalError("the reference's `" + op.name() + "` returns " +
+                        std::to_string(outputs.size()) + " results");
+  }
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o].shape() != op.outputs[o].shape() ||
+        outputs[o].dtype() != op.outputs[o].dtype()) {
+      throw InternalError("the reference's `" + op.name() + "` makes " +
+                          to_string(outputs[o].meta()) + ", not " +
+                          to_string(op.outputs[o]));
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+bool evaluates(const OpLibrary& library, const FunctionSchema& function) {
+  if (kernel_of(function) != nullptr && !function.is_mutating()) return true;
+  if (program_of(library, function) != nullptr) return true;
+  const auto form = library.form(function);
+  return form != nullptr && evaluates(library, *form->functional);
+}
+
+Result<std::vector<Tensor>> evaluate(const OpLibrary& library,
+                                     const OpSchema& op,
+                                     std::span<const Tensor> inputs) {
+  try {
+    const FunctionSchema& function = *op.function;
+    if (function.is_mutating()) {
+      const auto form = library.form(function);
+      if (form == nullptr) return lacks(op);
+      return run_mutating(library, *form, op, inputs);
+    }
+    if (const Kernel* kernel = kernel_of(function)) {
+      return run_kernel(*kernel, Call(library, op, inputs));
+    }
+    if (const ProgramText* program = program_of(library, function)) {
+      return run_program(library, *program, op, inputs);
+    }
+    return lacks(op);
+  } catch (const CallError& error) {
+    return fail(
+        Error{ErrorCode::kReferenceCall,
+              "`" + op.name() + "` cannot be evaluated: " + error.message,
+              {},
+              {},
+              {}});
+  } catch (const NoKernel& missing) {
+    return lacks(op, missing.what);
+  }
+}
+
+}  // namespace shardprop::reference

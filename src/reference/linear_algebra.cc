@@ -1,0 +1,85 @@
+// Square matrices: inverse, determinant, Cholesky factor, solutions (Eigen).
+
+#include "reference/call.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/LU>
+
+namespace shardprop::reference {
+namespace {
+
+using Matrix =
+    Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// The matrices in the last two dims, one behind another.
+std::vector<Matrix> matrices_of(const Tensor& tensor) {
+  require(tensor.rank() >= 2, "the operand holds no matrices");
+  if (domain_of(tensor.dtype()) != Domain::kReal) {
+    throw NoKernel{"matrices of anything but floats"};
+  }
+  const std::int64_t rows = tensor.size(tensor.rank() - 2);
+  const std::int64_t columns = tensor.size(tensor.rank() - 1);
+  const std::vector<double> all = values<double>(tensor);
+  std::vector<Matrix> out;
+  const std::int64_t each = rows * columns;
+  for (std::int64_t i = 0; each > 0 && i < tensor.numel() / each; ++i) {
+    out.emplace_back(
+        Eigen::Map<const Matrix>(all.data() + i * each, rows, columns));
+  }
+  return out;
+}
+
+Kernel of_matrices(Matrix (*f)(const Matrix&)) {
+  return [f](const Call& call) -> std::vector<Tensor> {
+    std::vector<double> out;
+    for (const Matrix& a : matrices_of(call.first_value())) {
+      require(a.rows() == a.cols(), "a matrix is not square");
+      const Matrix made = f(a);
+      out.insert(out.end(), made.data(), made.data() + made.size());
+    }
+    return {call.made(out)};
+  };
+}
+
+Matrix inverse(const Matrix& a) {
+  const Eigen::PartialPivLU<Matrix> factors(a);
+  require(factors.determinant() != 0, "a matrix has no inverse");
+  return factors.inverse();
+}
+
+Matrix determinant(const Matrix& a) {
+  return Matrix::Constant(1, 1, a.determinant());
+}
+
+Matrix cholesky(const Matrix& a) {
+  const Eigen::LLT<Matrix> factors(a);
+  require(factors.info() == Eigen::Success,
+          "a matrix is not positive definite");
+  return factors.matrixL();
+}
+
+std::vector<Tensor> solve(const Call& call) {
+  const std::vector<Matrix> left = matrices_of(call.value("A"));
+  const std::vector<Matrix> right = matrices_of(call.value("B"));
+  if (left.size() != right.size() || !call.boolean_or("left", true)) {
+    throw NoKernel{"matrices that broadcast, or stand on the right"};
+  }
+  std::vector<double> out;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const Matrix x = left[i].partialPivLu().solve(right[i]);
+    out.insert(out.end(), x.data(), x.data() + x.size());
+  }
+  return {call.made(out)};
+}
+
+}  // namespace
+
+void add_linear_algebra(Kernels& k) {
+  k["inverse"] = k["linalg_inv"] = of_matrices(inverse);
+  k["det"] = k["linalg_det"] = of_matrices(determinant);
+  k["linalg_cholesky"] =
+      of_matrices([](const Matrix& a) { return cholesky(a); });
+  k["linalg_solve"] = solve;
+}
+
+}  // namespace shardprop::reference

@@ -1,0 +1,41 @@
+// Pointwise operators as rows: the arguments that they read at each point, and
+// scalar functions of them.
+#pragma once
+
+#include "reference/call.h"
+
+#include <functional>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+namespace shardprop::reference {
+
+// x[i] is the value of argument i of `operands` at the point; of one that is
+// absent, 0. A function that is empty is not defined in that domain.
+struct PointFunctions {
+  std::vector<std::string_view> operands;
+  std::function<double(const double* x)> real;
+  std::function<std::int64_t(const std::int64_t* x)> integer;
+  std::function<Complex(const Complex* x)> complex;
+};
+
+// Evaluates at every point of the result, in the domain that the operands and
+// the result agree on.
+std::vector<Tensor> pointwise(const Call& call, const PointFunctions& row);
+
+// The domain in which the call computes, and the dtype that it promotes to.
+Domain domain_of(const Call& call);
+
+// The values of a tensor at every index of `shape`, which it broadcasts to.
+template <class T>
+std::vector<T> broadcast_values(const Tensor& tensor, const Dims& shape) {
+  Dims strides(shape.size(), 0);
+  const std::size_t lead = shape.size() - tensor.shape().size();
+  for (std::size_t d = 0; d < tensor.shape().size(); ++d) {
+    if (tensor.shape()[d] != 1) strides[lead + d] = tensor.strides()[d];
+  }
+  return values<T>(tensor.seen_as(shape, strides));
+}
+
+}  // namespace shardprop::reference

@@ -1,0 +1,203 @@
+// Views: the operand's memory under other strides, wherever those exist.
+
+#include "ops/view_strides.h"
+#include "reference/call.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop::reference {
+namespace {
+
+// The same elements in row-major order under the shape of the result.
+std::vector<Tensor> reshaped(const Call& call) {
+  const Tensor& self = call.first_value();
+  const Dims& shape = call.out().shape();
+  if (auto strides = view_strides(self.meta(), shape)) {
+    return {self.seen_as(shape, *std::move(strides))};
+  }
+  return {contiguous(self).seen_as(shape, contiguous_strides(shape))};
+}
+
+// Dims of the result are dims of the operand, moved, repeated or of size 1:
+// the index space says which factor each is made of.
+std::vector<Tensor> mapped(const Call& call) {
+  const Tensor& self = call.first_value();
+  auto space = call.library().index_space(call.op());
+  if (!space) call_error(space.error().message);
+  const Operand& from = space->inputs[0];
+  Dims strides;
+  for (const DimFactors& dim : space->outputs[0].dims) {
+    std::int64_t stride = 0;
+    for (std::size_t d = 0; d < from.dims.size(); ++d) {
+      if (!dim.empty() && from.dims[d] == dim) stride = self.strides()[d];
+    }
+    strides.push_back(stride);
+  }
+  return {self.seen_as(call.out().shape(), std::move(strides))};
+}
+
+std::vector<Tensor> same(const Call& call) { return {call.first_value()}; }
+
+std::vector<Tensor> of_other_dtype(const Call& call) {
+  const Tensor self = call.base_name() == "view_copy"
+                          ? contiguous(call.first_value())
+                          : call.first_value();
+  return {self.seen_as(call.out().dtype())};
+}
+
+// A part of one dim: `length` elements from `start`, every `step`-th.
+Tensor part_of(const Tensor& self, int dim, std::int64_t start,
+               std::int64_t length, std::int64_t step = 1) {
+  const auto d = static_cast<std::size_t>(dim);
+  Dims shape = self.shape();
+  Dims strides = self.strides();
+  const std::int64_t offset = length == 0 ? 0 : start * strides[d];
+  shape[d] = length;
+  strides[d] *= step;
+  return self.seen_as(std::move(shape), std::move(strides), offset);
+}
+
+Tensor without_dim(const Tensor& self, int dim) {
+  Dims shape = self.shape();
+  Dims strides = self.strides();
+  shape.erase(shape.begin() + dim);
+  strides.erase(strides.begin() + dim);
+  return self.seen_as(std::move(shape), std::move(strides));
+}
+
+std::int64_t from_front(std::int64_t at, std::int64_t size) {
+  return at < 0 ? at + size : at;
+}
+
+std::vector<Tensor> slice(const Call& call) {
+  const Tensor& self = call.first_value();
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t size = self.size(dim);
+  const std::int64_t start = std::clamp<std::int64_t>(
+      from_front(call.integer_or("start", 0), size), 0, size);
+  return {
+      part_of(self, dim, start, call.out().size(dim), call.integer("step"))};
+}
+
+std::vector<Tensor> narrow(const Call& call) {
+  const Tensor& self = call.first_value();
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t start = from_front(call.integer("start"), self.size(dim));
+  require(start >= 0 && start + call.out().size(dim) <= self.size(dim),
+          "a start is out of range");
+  return {part_of(self, dim, start, call.out().size(dim))};
+}
+
+std::vector<Tensor> select(const Call& call) {
+  const Tensor& self = call.first_value();
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t at = from_front(call.integer("index"), self.size(dim));
+  return {without_dim(part_of(self, dim, at, 1), dim)};
+}
+
+std::vector<Tensor> unbind(const Call& call) {
+  const Tensor& self = call.first_value();
+  const int dim = call.dim("dim", self.rank());
+  std::vector<Tensor> out;
+  for (std::int64_t i = 0; i < self.size(dim); ++i) {
+    out.push_back(without_dim(part_of(self, dim, i, 1), dim));
+  }
+  return out;
+}
+
+// One behind another, of the sizes that the results have.
+std::vector<Tensor> cut_up(const Call& call) {
+  const Tensor& self = call.first_value();
+  const int dim = call.dim("dim", self.rank());
+  const bool copies = call.base_name().ends_with("_copy") ||
+                      call.base_name().starts_with("unsafe_");
+  std::vector<Tensor> out;
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i < call.outputs(); ++i) {
+    const std::int64_t length = call.out(i).size(dim);
+    const Tensor part = part_of(self, dim, start, length);
+    out.push_back(copies ? cast(part, part.dtype()) : part);
+    start += length;
+  }
+  return out;
+}
+
+std::vector<Tensor> diagonal(const Call& call) {
+  const Tensor& self = call.first_value();
+  const int a = call.dim("dim1", self.rank());
+  const int b = call.dim("dim2", self.rank());
+  const std::int64_t offset = call.integer("offset");
+  const Dims& steps = self.strides();
+  Dims strides;
+  for (int d = 0; d < self.rank(); ++d) {
+    if (d != a && d != b) strides.push_back(steps[index(d)]);
+  }
+  strides.push_back(steps[index(a)] + steps[index(b)]);
+  const std::int64_t begin = call.out().numel() == 0 ? 0
+                             : offset >= 0           ? offset * steps[index(b)]
+                                           : -offset * steps[index(a)];
+  return {self.seen_as(call.out().shape(), std::move(strides), begin)};
+}
+
+std::vector<Tensor> as_strided(const Call& call) {
+  const Tensor& self = call.first_value();
+  const std::vector<std::int64_t> strides = call.integers("stride");
+  const Dims& shape = call.out().shape();
+  std::int64_t last = call.integer_or("storage_offset", 0);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    last += std::max<std::int64_t>(shape[d] - 1, 0) * strides[d];
+  }
+  // Only what the operand itself spans is known to be there.
+  if (!self.is_contiguous() ||
+      (call.out().numel() > 0 && last >= self.numel())) {
+    throw NoKernel{"a view beyond its operand"};
+  }
+  return {self.seen_as(shape, Dims(std::span(strides)),
+                       call.integer_or("storage_offset", 0))};
+}
+
+}  // namespace
+
+void add_views(Kernels& k) {
+  for (const char* name :
+       {"view", "_unsafe_view", "view_copy", "reshape", "view_as", "reshape_as",
+        "flatten", "ravel", "unflatten", "squeeze", "unsqueeze"}) {
+    k[name] = reshaped;
+  }
+  for (const char* name :
+       {"permute", "transpose", "swapaxes", "swapdims", "t", "mT", "numpy_T",
+        "movedim", "moveaxis", "expand", "expand_as", "broadcast_to"}) {
+    k[name] = mapped;
+  }
+  for (const char* name :
+       {"alias", "detach", "lift_fresh", "view_of", "positive"}) {
+    k[name] = same;
+  }
+  for (const char* name : {"mH", "adjoint"}) {
+    k[name] = [](const Call& call) {
+      if (is_complex(call.out().dtype())) throw NoKernel{"complex numbers"};
+      return mapped(call);
+    };
+  }
+  k["conj"] = k["_conj"] = [](const Call& call) {
+    if (!is_complex(call.out().dtype())) return same(call);
+    std::vector<Complex> x = values<Complex>(call.first_value());
+    for (Complex& v : x) v = std::conj(v);
+    return std::vector<Tensor>{call.made(x)};
+  };
+  k["view.dtype"] = k["view_copy.dtype"] = of_other_dtype;
+  k["slice"] = slice;
+  k["narrow"] = narrow;
+  k["select"] = select;
+  k["unbind"] = unbind;
+  for (const char* name :
+       {"split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes",
+        "split_with_sizes_copy", "chunk", "unsafe_chunk"}) {
+    k[name] = cut_up;
+  }
+  k["diagonal"] = diagonal;
+  k["as_strided"] = k["_reshape_alias"] = as_strided;
+}
+
+}  // namespace shardprop::reference

@@ -1,0 +1,30 @@
+// A rank's part of a value against the unsharded one.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/communicator.h>
+#include <shardprop/collective/local_tensor.h>
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/layout.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace shardprop::verification {
+
+struct Difference {
+  double error = 0;     // the largest, relative to the scale
+  bool beyond = false;  // the tolerance, or unequal where all must be equal
+  std::int64_t element = 0;  // of the whole value, row-major: the first beyond
+  double expected = 0;
+  double found = 0;
+};
+
+// Terms of partials are reduced over their mesh dims first, so that all ranks
+// make the call. `tolerance` by dtype when empty. Errors: those of collectives.
+Result<Difference> compare(const LocalTensor& held, const LocalTensor& whole,
+                           const Layout& layout, const DeviceMesh& mesh,
+                           Communicator& communicator,
+                           std::optional<double> tolerance);
+
+}  // namespace shardprop::verification

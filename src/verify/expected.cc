@@ -1,0 +1,157 @@
+#include "verify/expected.h"
+
+#include "base/try.h"
+#include "reference/elements.h"
+#include "verify/host_values.h"
+#include "verify/input_domains.h"
+
+#include <shardprop/collective/thread_world.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/program/random_bits.h>
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+using verification::InputDomain;
+
+// Of inputs, whose draws are apart from those of nodes.
+constexpr std::uint32_t kFirstInput = 0x80000000;
+
+class InputDraw {
+ public:
+  InputDraw(std::uint64_t seed, std::uint32_t input)
+      : seed_(seed), stream_(kFirstInput + input) {}
+
+  double uniform(std::uint64_t element, std::uint32_t word) const {
+    return (random_bits(seed_, stream_, element, word) + 0.5) * 0x1p-32;
+  }
+  double normal(std::uint64_t element) const {
+    return std::sqrt(-2 * std::log(uniform(element, 0))) *
+           std::cos(2 * std::numbers::pi * uniform(element, 1));
+  }
+  std::int64_t below(std::uint64_t element, std::int64_t most) const {
+    return static_cast<std::int64_t>(uniform(element, 0) *
+                                     static_cast<double>(most));
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t stream_;
+};
+
+// Matrices keep the size of what goes through them; vectors scale and shift.
+double float_of(const ProgramInput& input, const TensorMeta& meta,
+                const InputDomain& domain, double normal) {
+  if (domain.positive) return std::exp(0.3 * normal);
+  if (input.kind != ProgramInputKind::kParameter) return normal;
+  if (meta.rank() < 2) return 1 + 0.2 * normal;
+  const double width =
+      static_cast<double>(meta.numel()) /
+      static_cast<double>(std::max<std::int64_t>(meta.size(0), 1));
+  return normal / std::sqrt(std::max(width, 1.0));
+}
+
+Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
+                          const InputDomain& domain, const InputDraw& draw,
+                          const VerifyOptions& options) {
+  const DType dtype = run_dtype(meta.dtype(), !options.own_dtypes);
+  const auto count = static_cast<std::size_t>(meta.numel());
+  std::vector<double> floats;
+  std::vector<std::int64_t> integers;
+  for (std::uint64_t e = 0; e < count; ++e) {
+    switch (input.kind) {
+      case ProgramInputKind::kSeed:
+        integers.push_back(static_cast<std::int64_t>(options.seed));
+        break;
+      case ProgramInputKind::kOptimizerState:
+        floats.push_back(0);
+        break;
+      case ProgramInputKind::kOptimizerStep:
+        floats.push_back(1);
+        break;
+      case ProgramInputKind::kLearningRate:
+        floats.push_back(1e-3);
+        break;
+      default:
+        if (dtype == DType::kBool) {
+          integers.push_back(draw.uniform(e, 0) < 0.75 ? 1 : 0);
+        } else if (is_integral(dtype)) {
+          integers.push_back(draw.below(e, domain.below));
+        } else {
+          floats.push_back(float_of(input, meta, domain, draw.normal(e)));
+        }
+    }
+  }
+  return verification::as_local(
+      integers.empty() ? reference::tensor_of(meta.shape(), dtype, floats)
+                       : reference::tensor_of(meta.shape(), dtype, integers));
+}
+
+// By name; inputs that are none of the graph's have no domain.
+std::unordered_map<std::string, InputDomain> domains_by_name(
+    const Graph& graph) {
+  const std::vector<InputDomain> domains = verification::input_domains(graph);
+  std::unordered_map<std::string, InputDomain> out;
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    out.emplace(graph.value(graph.inputs()[i].value).display_name(),
+                domains[i]);
+  }
+  return out;
+}
+
+Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
+                           std::vector<LocalTensor> inputs) {
+  ProgramRunOptions options;
+  options.library = body.library;
+  options.widen = !body.options.own_dtypes;
+  options.evaluate = verification::reference_evaluator(body.library);
+  options.made = [&](ProgramValueId id, std::size_t,
+                     const LocalTensor& held) -> Result<void> {
+    body.values[program.value(id).name] = verification::as_local(
+        reference::contiguous(verification::as_reference(held)));
+    return {};
+  };
+  auto ends = run_ranks(1, {}, [&](Communicator& rank) -> Result<void> {
+    SP_CHECK(run(program, rank, inputs, options));
+    return {};
+  });
+  return std::move(ends.front());
+}
+
+}  // namespace
+
+Expected::Expected(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
+
+Result<Expected> Expected::create(const Graph& graph,
+                                  std::shared_ptr<const OpLibrary> library,
+                                  Optimizer optimizer,
+                                  const VerifyOptions& options) {
+  SP_ASSIGN(const SpmdProgram program,
+            lower_unsharded(graph, *library, optimizer));
+  auto body = std::make_shared<Body>();
+  body->library = std::move(library);
+  body->options = options;
+  const auto domains = domains_by_name(graph);
+  std::vector<LocalTensor> inputs;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    const ProgramInput& input = program.inputs[i];
+    const ProgramValue& value = program.value(input.value);
+    const auto domain = domains.find(value.name);
+    SP_ASSIGN(
+        LocalTensor tensor,
+        drawn(input, value.meta,
+              domain == domains.end() ? InputDomain{1, false} : domain->second,
+              InputDraw(options.seed, static_cast<std::uint32_t>(i)), options));
+    body->inputs[value.name] = tensor;
+    body->values[value.name] = tensor;
+    inputs.push_back(std::move(tensor));
+  }
+  SP_CHECK(run_unsharded(program, *body, std::move(inputs)));
+  return Expected(std::move(body));
+}
+
+}  // namespace shardprop

@@ -1,0 +1,21 @@
+// What Expected holds.
+#pragma once
+
+#include <shardprop/verify/verify.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop {
+
+struct Expected::Body {
+  std::shared_ptr<const OpLibrary> library;
+  VerifyOptions options;
+  // Whole inputs by name, row-major, in the dtypes that the run has.
+  std::unordered_map<std::string, LocalTensor> inputs;
+  // Every value that the unsharded program makes, by name, row-major.
+  std::unordered_map<std::string, LocalTensor> values;
+};
+
+}  // namespace shardprop

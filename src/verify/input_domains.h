@@ -1,0 +1,20 @@
+// What the inputs of a graph may hold, from what its operators do with them.
+#pragma once
+
+#include <shardprop/graph/graph.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::verification {
+
+struct InputDomain {
+  // Of integers: below this; looked up in the smallest table that they reach.
+  std::int64_t below = 0;
+  bool positive = false;  // a logarithm or a root follows
+};
+
+// By graph input.
+std::vector<InputDomain> input_domains(const Graph& graph);
+
+}  // namespace shardprop::verification

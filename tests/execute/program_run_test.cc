@@ -1,0 +1,144 @@
+// A program written by hand, run on threads with operators written by hand.
+
+#include "support/result_checks.h"
+
+#include <shardprop/collective/thread_world.h>
+#include <shardprop/execute/program_run.h>
+#include <shardprop/program/random_bits.h>
+
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+// y = -x on S(0); z = all_gather(y); free y; z is handed back.
+SpmdProgram negation() {
+  SpmdProgram program;
+  program.mesh = value_of(DeviceMesh::parse("tp=2"));
+  const Layout cut = value_of(Layout::parse("S(0)"));
+  const Layout whole = Layout::replicated(1);
+  const TensorMeta meta = value_of(TensorMeta::parse("f32[3]"));
+  const auto add = [&](const char* name, const Layout& layout) {
+    const ProgramValueId id(program.values.size());
+    program.values.push_back({name, meta, layout, id});
+    return id;
+  };
+  const ProgramValueId x = add("x", cut);
+  const ProgramValueId y = add("y", cut);
+  const ProgramValueId z = add("z", whole);
+  program.inputs.push_back({ProgramInputKind::kUser, x, {}, true});
+  program.nodes = {{"y", "aten.neg.default", {}, false, {x}, {y}}, {}};
+  ProgramOp negate;
+  negate.op = "aten.neg.default";
+  negate.args = {{"self", x}};
+  negate.outputs = {y};
+  ProgramCollective gather;
+  gather.step.kind = CollectiveKind::kAllGather;
+  gather.step.mesh_dims = {0};
+  gather.step.src = cut;
+  gather.step.dst = whole;
+  gather.step.bytes_per_rank = 8;
+  gather.input = y;
+  gather.output = z;
+  program.steps = {{negate, 0, {}}, {gather, 1, {}}, {ProgramFree{{y}}, 1, {}}};
+  program.copies.push_back({"y", z, 1, 1});
+  program.outputs.push_back({ProgramOutputKind::kUser, z, {}});
+  return program;
+}
+
+ProgramRunOptions negating() {
+  ProgramRunOptions options;
+  options.library = OpLibrary::standard();
+  options.evaluate = [](const OpSchema& op, std::span<const LocalTensor> inputs)
+      -> Result<std::vector<LocalTensor>> {
+    if (op.name() != "aten.neg.default") {
+      return fail(ErrorCode::kUnknownOperator, "nothing but neg");
+    }
+    LocalTensor out =
+        value_of(LocalTensor::empty(inputs[0].sizes(), inputs[0].dtype()));
+    for (std::int64_t i = 0; i < out.numel(); ++i) {
+      out.data_as<float>()[i] = -inputs[0].data_as<float>()[i];
+    }
+    return std::vector<LocalTensor>{out};
+  };
+  return options;
+}
+
+// What each rank ends with. Rank 0 holds {1, 2}, rank 1 {3}.
+struct Run {
+  std::vector<Result<std::vector<LocalTensor>>> outputs;
+  std::vector<ProgramRunReport> reports;
+};
+
+Run run_on_two(const SpmdProgram& program) {
+  Run out;
+  out.outputs.resize(2);
+  out.reports.resize(2);
+  const auto ends = run_ranks(2, {}, [&](Communicator& rank) -> Result<void> {
+    const auto at = static_cast<std::size_t>(rank.rank());
+    LocalTensor x =
+        value_of(LocalTensor::empty({at == 0 ? 2 : 1}, DType::kF32));
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
+      x.data_as<float>()[i] = static_cast<float>(at * 2 + i + 1);
+    }
+    out.outputs[at] = run(program, rank, std::vector<LocalTensor>{x},
+                          negating(), &out.reports[at]);
+    return {};
+  });
+  return out;
+}
+
+TEST_CASE("ranks run operators on their parts and exchange them") {
+  const Run run = run_on_two(negation());
+  for (std::size_t r = 0; r < 2; ++r) {
+    const LocalTensor z = value_of(run.outputs[r]).at(0);
+    REQUIRE(z.sizes() == Dims{3});
+    CHECK(z.data_as<float>()[0] == -1);
+    CHECK(z.data_as<float>()[2] == -3);
+    CHECK(run.reports[r].step_payload_bytes ==
+          std::vector<std::int64_t>{0, 8, 0});
+  }
+  // x, y and z of rank 0.
+  CHECK(run.reports[0].peak_bytes == 8 + 8 + 12);
+}
+
+TEST_CASE("a value that was freed is not taken") {
+  SpmdProgram program = negation();
+  std::swap(program.steps[1], program.steps[2]);
+  const Run run = run_on_two(program);
+  CHECK_CODE(run.outputs[0], ErrorCode::kProgramValue);
+  CHECK(run.outputs[0].error().message.find("`y`") != std::string::npos);
+}
+
+TEST_CASE("a result of another shape than its layout is refused") {
+  SpmdProgram program = negation();
+  program.values[1].layout = Layout::replicated(1);
+  const Run run = run_on_two(program);
+  CHECK_CODE(run.outputs[0], ErrorCode::kLocalTensor);
+  CHECK(run.outputs[0].error().location.find("y") != std::string::npos);
+}
+
+TEST_CASE("shards draw what the whole tensor would") {
+  SpmdProgram program = negation();
+  program.values[1].meta = value_of(TensorMeta::parse("i64[3]"));
+  program.values[2].meta = program.values[1].meta;
+  ProgramOp draw;
+  draw.op = "shardprop.random_bits";
+  draw.args = {{"seed", Argument(std::int64_t{5})},
+               {"node", Argument(std::int64_t{7})},
+               {"word", Argument(std::int64_t{1})}};
+  draw.outputs = program.nodes[0].outputs;
+  program.steps[0].action = draw;
+  auto& gather = std::get<ProgramCollective>(program.steps[1].action);
+  gather.step.dtype = DType::kI64;
+  const Run run = run_on_two(program);
+  const LocalTensor z = value_of(run.outputs[1]).at(0);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    CHECK(z.data_as<std::int64_t>()[i] == random_bits(5, 7, i, 1));
+  }
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,154 @@
+// Operators by hand: one case of each form that the reference evaluates.
+
+#include "reference/evaluated.h"
+
+#include <cmath>
+#include <limits>
+
+namespace shardprop {
+namespace {
+
+using testing::check_near;
+using testing::evaluated;
+using testing::Numbers;
+using testing::try_evaluate;
+using Ints = std::vector<std::int64_t>;
+
+TEST_CASE("products sum over what the result lacks") {
+  check_near(evaluated("aten.mm.default", {{"f32[2,3]", {1, 2, 3, 4, 5, 6}},
+                                           {"f32[3,2]", {1, 0, 0, 1, 1, 1}}}),
+             {4, 5, 10, 11});
+  check_near(evaluated("aten.addmm.default",
+                       {{"f32[2]", {10, 20}},
+                        {"f32[1,2]", {1, 2}},
+                        {"f32[2,2]", {1, 2, 3, 4}}},
+                       {{"beta", 2.0}, {"alpha", 3.0}}),
+             {41, 70});
+  check_near(evaluated("aten.bmm.default", {{"f64[2,1,2]", {1, 2, 3, 4}},
+                                            {"f64[2,2,1]", {5, 6, 7, 8}}}),
+             {17, 53});
+}
+
+TEST_CASE("integers wrap in their own width") {
+  check_near(
+      evaluated("aten.add.Tensor", {{"u8[2]", {250, 3}}, {"u8[2]", {10, 4}}}),
+      {4, 7});
+  check_near(evaluated("aten.mul.Scalar", {{"i8[1]", {100}}},
+                       {{"other", std::int64_t{2}}}),
+             {-56});
+  check_near(evaluated("aten.bitwise_not.default", {{"bool[2]", {0, 1}}}),
+             {1, 0});
+}
+
+TEST_CASE("floats are rounded once, to the dtype of the result") {
+  check_near(
+      evaluated("aten.add.Tensor", {{"bf16[1]", {256}}, {"bf16[1]", {1}}}),
+      {256});
+  check_near(
+      evaluated("aten.add.Tensor", {{"f16[1]", {2048}}, {"f16[1]", {1}}}),
+      {2048});
+  CHECK(evaluated("aten._to_copy.default", {{"f32[1]", {1e6}}},
+                  {{"dtype", DType::kF16}})[0] ==
+        std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("quotients round as their mode says") {
+  const std::vector<testing::Given> x = {{"f64[2]", {7, -7}},
+                                         {"f64[2]", {2, 2}}};
+  check_near(evaluated("aten.div.Tensor_mode", x,
+                       {{"rounding_mode", std::string("floor")}}),
+             {3, -4});
+  check_near(evaluated("aten.div.Tensor_mode", x,
+                       {{"rounding_mode", std::string("trunc")}}),
+             {3, -3});
+  check_near(evaluated("aten.remainder.Tensor", x), {1, 1});
+  check_near(evaluated("aten.fmod.Tensor", x), {1, -1});
+}
+
+TEST_CASE("reductions over some dims") {
+  const testing::Given x{"f64[2,3]", {1, 5, 3, 4, 2, 6}};
+  check_near(evaluated("aten.sum.dim_IntList", {x}, {{"dim", Ints{1}}}),
+             {9, 12});
+  check_near(evaluated("aten.amax.default", {x}, {{"dim", Ints{0}}}),
+             {4, 5, 6});
+  check_near(
+      evaluated("aten.mean.dim", {x}, {{"dim", Ints{0}}, {"keepdim", true}}),
+      {2.5, 3.5, 4.5});
+  check_near(evaluated("aten.argmax.default", {x}, {{"dim", std::int64_t{1}}}),
+             {1, 2});
+  check_near(evaluated("aten.var.correction", {x}, {{"dim", Ints{1}}}), {4, 4});
+}
+
+TEST_CASE("views see the same memory") {
+  const auto made = testing::value_of(
+      try_evaluate("aten.permute.default", {{"i64[2,3]", {0, 1, 2, 3, 4, 5}}},
+                   {{"dims", Ints{1, 0}}}));
+  check_near(reference::values<double>(made[0]), {0, 3, 1, 4, 2, 5});
+  CHECK(made[0].strides() == Dims{1, 3});
+  check_near(evaluated("aten.slice.Tensor", {{"i64[5]", {0, 1, 2, 3, 4}}},
+                       {{"start", std::int64_t{1}}, {"step", std::int64_t{2}}}),
+             {1, 3});
+  check_near(evaluated("aten.expand.default", {{"f32[1,2]", {7, 8}}},
+                       {{"size", Ints{2, 2}}}),
+             {7, 8, 7, 8});
+}
+
+TEST_CASE("lookups and writes go where indices say") {
+  check_near(evaluated("aten.embedding.default",
+                       {{"f32[3,2]", {0, 1, 2, 3, 4, 5}}, {"i64[2]", {2, 0}}}),
+             {4, 5, 0, 1});
+  check_near(evaluated("aten.gather.default",
+                       {{"f32[2,2]", {1, 2, 3, 4}}, {"i64[2,1]", {1, 0}}},
+                       {{"dim", std::int64_t{1}}}),
+             {2, 3});
+  CHECK_CODE(try_evaluate("aten.embedding.default",
+                          {{"f32[3,2]", {0, 1, 2, 3, 4, 5}}, {"i64[1]", {3}}}),
+             ErrorCode::kReferenceCall);
+}
+
+TEST_CASE("decompositions run through the program of their row") {
+  const Numbers soft =
+      evaluated("aten._softmax.default", {{"f64[2]", {0, std::log(3)}}},
+                {{"dim", std::int64_t{0}}, {"half_to_float", false}});
+  check_near(soft, {0.25, 0.75});
+  check_near(evaluated("aten.native_layer_norm.default", {{"f64[1,2]", {1, 3}}},
+                       {{"normalized_shape", Ints{2}},
+                        {"weight", NoneArg{}},
+                        {"bias", NoneArg{}},
+                        {"eps", 0.0}}),
+             {-1, 1});
+}
+
+TEST_CASE("a convolution is a product of windows") {
+  check_near(evaluated("aten.convolution.default",
+                       {{"f64[1,1,3]", {1, 2, 3}}, {"f64[1,1,2]", {1, 10}}},
+                       {{"bias", NoneArg{}},
+                        {"stride", Ints{1}},
+                        {"padding", Ints{1}},
+                        {"dilation", Ints{1}},
+                        {"transposed", false},
+                        {"output_padding", Ints{0}},
+                        {"groups", std::int64_t{1}}}),
+             {10, 21, 32, 3});
+}
+
+TEST_CASE("attention of one query is a weighted mean of the values") {
+  check_near(evaluated("aten.scaled_dot_product_attention.default",
+                       {{"f64[1,1,1,1]", {1}},
+                        {"f64[1,1,2,1]", {0, std::log(3)}},
+                        {"f64[1,1,2,1]", {4, 8}}}),
+             {7});
+}
+
+TEST_CASE("what it lacks it says") {
+  CHECK_CODE(try_evaluate("aten.bernoulli.default", {{"f32[2]", {0.5, 0.5}}}),
+             ErrorCode::kNoReference);
+  CHECK_CODE(try_evaluate("aten.native_dropout.default", {{"f32[2]", {1, 1}}},
+                          {{"p", 0.5}, {"train", true}}),
+             ErrorCode::kNoReference);
+  CHECK_FALSE(reference::evaluates(
+      testing::library(), *testing::library().find("aten.randperm.default")));
+}
+
+}  // namespace
+}  // namespace shardprop

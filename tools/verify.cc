@@ -1,0 +1,200 @@
+// A plan run on simulated ranks and compared with the unsharded program.
+
+#include "base/printable.h"
+#include "base/try.h"
+#include "cli/graph_plan.h"
+#include "commands.h"
+
+#include <shardprop/lower/lower.h>
+#include <shardprop/verify/verify.h>
+#ifdef SHARDPROP_WITH_MPI
+#include <shardprop/mpi/mpi_world.h>
+#endif
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+namespace shardprop::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A number, or its name where JSON has none.
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
+}
+
+Json mismatch_json(const VerifyMismatch& found) {
+  Json out = {{"node", found.node},
+              {"op", found.op},
+              {"strategy", found.strategy},
+              {"rank", found.rank}};
+  if (!found.error.empty()) {
+    out["error"] = found.error;
+    return out;
+  }
+  out["value"] = found.value;
+  out["element"] = found.element;
+  out["expected"] = number(found.expected);
+  out["found"] = number(found.found);
+  return out;
+}
+
+Json counts_json(
+    const std::array<std::int64_t, std::size(kAllCollectiveKinds)>& counts) {
+  Json out = Json::object();
+  for (const CollectiveKind kind : kAllCollectiveKinds) {
+    out[std::string(to_string(kind))] = counts[static_cast<std::size_t>(kind)];
+  }
+  return out;
+}
+
+Json report_json(const VerifyReport& report, bool trace) {
+  Json out = {{"schema", "shardprop.verify/1"},
+              {"ok", report.ok},
+              {"nodes", report.nodes},
+              {"values_compared", report.compared},
+              {"outputs", Json::array()},
+              {"collectives", counts_json(report.counted)},
+              {"bytes_per_rank", report.counted_bytes},
+              {"planned_bytes_per_rank", report.planned_bytes},
+              {"peak_bytes_per_rank", report.peak_bytes},
+              {"planned_peak_bytes_per_rank", report.planned_peak_bytes}};
+  for (const VerifiedOutput& output : report.outputs) {
+    out["outputs"].push_back(
+        {{"name", output.name}, {"max_error", number(output.max_error)}});
+  }
+  if (report.mismatch) out["mismatch"] = mismatch_json(*report.mismatch);
+  if (!trace) return out;
+  out["trace"] = Json::array();
+  for (const VerifiedCollective& one : report.collectives) {
+    out["trace"].push_back({{"value", one.value},
+                            {"node", one.node},
+                            {"collective", to_string(one.kind)},
+                            {"bytes_per_rank", one.counted_bytes},
+                            {"planned_bytes_per_rank", one.planned_bytes}});
+  }
+  return out;
+}
+
+std::string mismatch_text(const VerifyMismatch& found) {
+  std::string out = fmt::format("first difference at `{}`", found.node);
+  if (!found.op.empty()) {
+    out += fmt::format("   {}   {}", printable(found.op), found.strategy);
+  }
+  if (!found.error.empty()) {
+    return out +
+           fmt::format("\n  rank {}: {}\n", found.rank, printable(found.error));
+  }
+  return out + fmt::format(
+                   "\n  rank {}: `{}` {} is {} unsharded and comes out as {}\n",
+                   found.rank, printable(found.value), found.element,
+                   found.expected, found.found);
+}
+
+void print_report(const VerifyReport& report, bool trace, Console& console) {
+  double most = 0;
+  for (const VerifiedOutput& output : report.outputs) {
+    most = std::max(most, output.max_error);
+  }
+  if (report.mismatch) {
+    console.data << mismatch_text(*report.mismatch);
+  } else {
+    console.data << fmt::format(
+        "{} nodes agree: {} values compared on the ranks, {} outputs, largest "
+        "difference {:.1e}\n",
+        report.nodes, report.compared, report.outputs.size(), most);
+  }
+  console.data << "collectives that ran:";
+  for (const CollectiveKind kind : kAllCollectiveKinds) {
+    const std::int64_t count = report.counted[static_cast<std::size_t>(kind)];
+    if (count > 0)
+      console.data << fmt::format("  {} {}", to_string(kind), count);
+  }
+  console.data << fmt::format(
+      "\n{} bytes sent by the busiest ranks, {} planned; at most {} bytes "
+      "held, {} planned\n",
+      report.counted_bytes, report.planned_bytes, report.peak_bytes,
+      report.planned_peak_bytes);
+  if (!trace) return;
+  for (const VerifiedCollective& one : report.collectives) {
+    console.data << fmt::format("  {:<15} {:>12} of {:>12} bytes  {}\n",
+                                to_string(one.kind), one.counted_bytes,
+                                one.planned_bytes, printable(one.value));
+  }
+}
+
+Result<int> run_verify(const Arguments& arguments, Console& console) {
+  VerifyOptions options;
+  options.own_dtypes = arguments.get("--dtype") == "own";
+  SP_ASSIGN(const auto seed, arguments.integer("--seed", 0, INT64_MAX));
+  options.seed = static_cast<std::uint64_t>(seed.value_or(0));
+  SP_ASSIGN(options.tolerance, arguments.number("--tolerance", 0, 1e9));
+  SP_ASSIGN(const GraphPlan given, graph_plan(arguments));
+  for (const UnsupportedOp& op : given.plan.unsupported) {
+    console.messages << fmt::format(
+        "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
+        op.count);
+  }
+  VerifyReport report;
+  if (arguments.get("--backend") == "mpi") {
+#ifdef SHARDPROP_WITH_MPI
+    SP_ASSIGN(const std::unique_ptr<Communicator> world, mpi_communicator());
+    SP_ASSIGN(auto ours, verify_on(*world, given.plan, given.graph,
+                                   given.library, options));
+    if (!ours) return kDone;  // another rank tells
+    report = *std::move(ours);
+#else
+    return fail(ErrorCode::kEngineMissing, "this build has no MPI",
+                "leave out --backend, or build where MPI is found");
+#endif
+  } else {
+    SP_ASSIGN(report, verify(given.plan, given.graph, given.library, options));
+  }
+  const bool trace = arguments.has("--trace");
+  if (arguments.get("--format") == "json") {
+    console.data << report_json(report, trace)
+                        .dump(1, ' ', false, Json::error_handler_t::replace)
+                 << '\n';
+  } else {
+    print_report(report, trace, console);
+  }
+  return report.ok ? kDone : kFinding;
+}
+
+}  // namespace
+
+Command verify_command() {
+  std::vector<Option> options = graph_plan_options();
+  options.push_back({.name = "--backend",
+                     .value = "ENGINE",
+                     .help = "ranks are threads, or processes under mpirun",
+                     .fallback = "local",
+                     .choices = {"local", "mpi"}});
+  options.push_back({.name = "--dtype",
+                     .value = "HOW",
+                     .help = "floats run in f64, or in their own dtypes",
+                     .fallback = "f64",
+                     .choices = {"f64", "own"}});
+  options.push_back({.name = "--tolerance",
+                     .value = "X",
+                     .help = "the largest relative difference; default by "
+                             "dtype"});
+  options.push_back({.name = "--trace",
+                     .help = "every collective that ran, beside the plan's"});
+  options.push_back(format_option());
+  options.push_back(output_option());
+  return {.name = "verify",
+          .summary = "run a plan on simulated ranks and compare every value",
+          .example = "shardprop verify model.pt2 --mesh dp=2,tp=2 --trace",
+          .options = std::move(options),
+          .run = run_verify};
+}
+
+}  // namespace shardprop::cli
