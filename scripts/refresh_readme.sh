@@ -17,11 +17,12 @@ excerpt() {
 
 print_block() {
   case $1 in
-    explain) "$shardprop" explain "$llama" --mesh dp=8,tp=8 | excerpt 48 ;;
+    explain) "$shardprop" explain "$llama" --mesh dp=8,tp=8 --optimizer adamw \
+      --compare | excerpt 60 ;;
     error) "$shardprop" explain "$tiny" --mesh dp=2,tp=2 \
       --pin 'lm_head.weight=S(2),R' 2>&1 || true ;;
     fixed) "$shardprop" explain "$tiny" --mesh dp=2,tp=2 \
-      --pin 'lm_head.weight=S(0),R' | excerpt 8 ;;
+      --pin 'lm_head.weight=S(0),R' | excerpt 9 ;;
     *)
       echo "README.md: no block $1" >&2
       return 1

@@ -1,4 +1,4 @@
-// The subcommands, one file each. Listed here and in main.cc.
+// The subcommands, one file each. Listed here and in commands.cc.
 #pragma once
 
 #include "cli/command.h"
@@ -12,5 +12,9 @@ Command propagate_command();
 Command redistribute_command();
 Command solve_command();
 Command topologies_command();
+
+// Runs the command that the arguments name, the program's own name first, and
+// returns its exit code.
+int run(int argc, const char* const* argv);
 
 }  // namespace shardprop::cli

@@ -136,6 +136,16 @@ void warn_of_unsupported(const Plan& plan, Console& console) {
   }
 }
 
+void tell_of_pins(const Plan& plan, Console& console) {
+  for (const PlanPin& pin : plan.pins) {
+    if (pin.pinned == pin.matched) continue;
+    console.messages << fmt::format(
+        "note: --pin '{}' pins {} of the {} values that it matches; the "
+        "placements do not fit the others\n",
+        printable(pin.pin), pin.pinned, pin.matched);
+  }
+}
+
 Result<int> run_explain(const Arguments& arguments, Console& console) {
   const auto start = std::chrono::steady_clock::now();
   // What needs no graph is checked before one is read. A file is read once: it
@@ -163,8 +173,11 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   const Plan& plan = judged.plan;
   warn_of_differences(judged, console);
   warn_of_unsupported(plan, console);
-  console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
-                                                       : plan_to_text(plan));
+  tell_of_pins(plan, console);
+  console.data << (arguments.get("--format") == "json"
+                       ? plan_to_json(plan)
+                       : plan_to_text(plan,
+                                      {.detail = arguments.has("--detail")}));
   return plan.has_plan() && judged.differences.empty() ? kDone : kFinding;
 }
 
@@ -178,6 +191,9 @@ Command explain_command() {
   options.push_back({.name = "--program",
                      .value = "NAME",
                      .help = "which one of a .pt2 that holds several"});
+  options.push_back({.name = "--detail",
+                     .help = "every module and every redistribution, with its "
+                             "reason; else about a screen"});
   options.push_back(format_option());
   options.push_back(output_option());
   return {.name = "explain",

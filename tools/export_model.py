@@ -21,7 +21,10 @@ import operator
 import os
 import sys
 
-from exporting import metadata, program, write
+sys.path.insert(
+    0, os.path.join(os.path.dirname(__file__), "..", "python", "shardprop", "torch")
+)
+from exporting import metadata, program, write  # noqa: E402
 
 
 def find_factory(name):

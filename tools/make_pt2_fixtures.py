@@ -14,6 +14,7 @@ included, but for what names this machine or this run.
 
 import argparse
 import pathlib
+import sys
 
 import torch
 from torch import nn
@@ -21,11 +22,14 @@ from torch.export.experimental import _export_forward_backward
 from torch.export.pt2_archive._package import package_pt2
 from torch.nn import functional as F
 
-import make_legacy_pt2
-from exporting import metadata
-from models import small
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python/shardprop/torch"))
 
-OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/data/pt2"
+import make_legacy_pt2  # noqa: E402
+from exporting import metadata  # noqa: E402
+from models import small  # noqa: E402
+
+OUTPUT = ROOT / "tests/data/pt2"
 
 
 class Classifier(nn.Module):

@@ -1,6 +1,7 @@
 #include <shardprop/io/contest.h>
 
 #include "base/edit_distance.h"
+#include "base/guard.h"
 #include "base/try.h"
 #include "io/inflate.h"
 #include "io/input_file.h"
@@ -202,8 +203,10 @@ Result<ContestProblem> parse_contest(std::string_view text) {
   return ContestProblem{std::move(parts.name), std::move(problem)};
 }
 
-Result<ContestProblem> read_contest(const std::string& path,
-                                    std::uint64_t max_bytes) {
+namespace {
+
+Result<ContestProblem> read_file_of_contest(const std::string& path,
+                                            std::uint64_t max_bytes) {
   const auto as_contest = [&](Error error) {
     error.code = ErrorCode::kContestFile;
     return fail(std::move(error));
@@ -221,6 +224,13 @@ Result<ContestProblem> read_contest(const std::string& path,
   Error error = std::move(contest).error().at(path);
   if (error.help.empty()) error.help = kFormat;
   return fail(std::move(error));
+}
+
+}  // namespace
+
+Result<ContestProblem> read_contest(const std::string& path,
+                                    std::uint64_t max_bytes) {
+  return guarded([&] { return read_file_of_contest(path, max_bytes); });
 }
 
 Result<std::string> write_contest(const ContestProblem& contest) {

@@ -33,9 +33,9 @@ bool integers_fit(DType from, DType to) {
 // integers that wrap round do so in their own width.
 bool keeps_values(DType from, DType to) {
   if (is_floating(from)) {
-    return is_complex(to) || (is_floating(to) && (to == DType::kF32 ||
-                                                  to == DType::kF64) &&
-                              item_size(to) >= item_size(from));
+    return is_complex(to) ||
+           (is_floating(to) && (to == DType::kF32 || to == DType::kF64) &&
+            item_size(to) >= item_size(from));
   }
   return is_complex(from) && is_complex(to) && item_size(to) >= item_size(from);
 }
@@ -97,8 +97,9 @@ void add_single_linearity(const OpCall& call, IndexSpace& space,
                           std::size_t input, ReduceOp in, ReduceOp out) {
   std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
   inputs[input] = in;
-  add_linearity(call, space, std::move(inputs),
-                std::vector<std::optional<ReduceOp>>(space.outputs.size(), out));
+  add_linearity(
+      call, space, std::move(inputs),
+      std::vector<std::optional<ReduceOp>>(space.outputs.size(), out));
 }
 
 namespace {
@@ -264,8 +265,7 @@ OpDefinition OpDefinition::lattice(ReduceOp own) && {
             add_single_linearity(call, space, i, kind, kind);
           }
         }
-        add_linearity(call, space, all(n, own),
-                      all(space.outputs.size(), own));
+        add_linearity(call, space, all(n, own), all(space.outputs.size(), own));
       });
 }
 

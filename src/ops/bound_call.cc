@@ -3,8 +3,9 @@
 #include "ops/bound_call.h"
 
 #include "base/try.h"
-#include "ops/decomposition_trace.h"
+#include "ops/foreach.h"
 #include "ops/op_call.h"
+#include "ops/trace/trace.h"
 
 #include <algorithm>
 #include <utility>
@@ -104,8 +105,8 @@ Results complete(const OpDefinition& row, const OpCall& call,
     if (given->strides) {
       results.emplace_back(make_meta(shape, *given->strides, dtype));
     } else if (row.strides_of()) {
-      results.emplace_back(
-          make_meta(shape, row.strides_of()(call, dense.shape(), dtype), dtype));
+      results.emplace_back(make_meta(
+          shape, row.strides_of()(call, dense.shape(), dtype), dtype));
     } else {
       results.emplace_back(dense);
     }
@@ -150,6 +151,9 @@ bool infers(const OpLibrary& library, const FunctionSchema& function) {
 }
 
 Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
+  if (const auto foreach = foreach_form(*op.function, library)) {
+    return foreach_results(*foreach, op, library);
+  }
   if (returns_what_it_writes(library, *op.function)) return written_results(op);
   const OpRow* row = library.row(*op.function);
   // What is known by its tag alone is not known by its dtype.
@@ -160,9 +164,8 @@ Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
   }
   try {
     const OpCall call(op);
-    return declared(
-        complete(row->definition, call, row->definition.bind(call)),
-        *op.function);
+    return declared(complete(row->definition, call, row->definition.bind(call)),
+                    *op.function);
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error.message)));
   }
@@ -171,7 +174,7 @@ Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
 Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
   const OpRow* row = library.row(*op.function);
   if (returns_what_it_writes(library, *op.function) || row == nullptr ||
-      row->name.empty()) {
+      row->name.empty() || foreach_form(*op.function, library)) {
     return {};
   }
   BoundForm bound;

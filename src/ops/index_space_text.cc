@@ -23,9 +23,10 @@ std::vector<std::string> factor_names(const IndexSpace& space) {
   std::map<std::string, int> taken;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const char own = space.factors[f].letter;
-    std::string name(1, std::isalpha(static_cast<unsigned char>(own)) != 0
-                            ? own
-                            : static_cast<char>('a' + static_cast<int>(f % 26)));
+    std::string name(1,
+                     std::isalpha(static_cast<unsigned char>(own)) != 0
+                         ? own
+                         : static_cast<char>('a' + static_cast<int>(f % 26)));
     while (taken[name]++ > 0) name = name[0] + std::to_string(taken[name] - 1);
     names.push_back(std::move(name));
   }
@@ -103,7 +104,8 @@ std::string factor_text(const std::string& name, const Factor& factor) {
   if (factor.program == ProgramUse::kWhenSharded) text += " program";
   if (factor.program == ProgramUse::kWhenUneven) text += " program-uneven";
   if (factor.even) text += " even";
-  if (factor.nonempty) text += " nonempty";
+  if (factor.least == 1) text += " nonempty";
+  if (factor.least > 1) text += " least=" + std::to_string(factor.least);
   return text;
 }
 
@@ -112,14 +114,16 @@ std::string factor_text(const std::string& name, const Factor& factor) {
 std::string to_string(const IndexSpace& space) {
   const std::vector<std::string> names = factor_names(space);
   const auto operands = [&](const std::vector<Operand>& list) {
-    return joined(list, [&](std::size_t i) {
-      return operand_text(list[i], names);
-    });
+    return joined(list,
+                  [&](std::size_t i) { return operand_text(list[i], names); });
   };
   std::string text = operands(space.inputs) + "->" + operands(space.outputs);
-  text += " {" + joined(space.factors, [&](std::size_t f) {
-            return factor_text(names[f], space.factors[f]);
-          }) + "}";
+  text += " {" +
+          joined(space.factors,
+                 [&](std::size_t f) {
+                   return factor_text(names[f], space.factors[f]);
+                 }) +
+          "}";
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     if (!says_something(space, f)) continue;
     text += " " + names[f] + ":" +
@@ -193,10 +197,9 @@ class SpaceParser {
     for (const std::string_view part : split(text, ',')) {
       const std::vector<std::string_view> words = split(part, ' ');
       const std::size_t equals = words[0].find('=');
-      const auto size =
-          equals == std::string_view::npos
-              ? std::nullopt
-              : parse_int(words[0].substr(equals + 1));
+      const auto size = equals == std::string_view::npos
+                            ? std::nullopt
+                            : parse_int(words[0].substr(equals + 1));
       if (!size || *size < 0 || equals == 0) {
         return error("`" + std::string(part) + "` is not a factor");
       }
@@ -213,6 +216,13 @@ class SpaceParser {
     return {};
   }
 
+  static std::optional<std::int64_t> least_of(std::string_view word) {
+    constexpr std::string_view kLeast = "least=";
+    if (!word.starts_with(kLeast)) return std::nullopt;
+    const auto size = parse_int(word.substr(kLeast.size()));
+    return size && *size > 1 ? size : std::nullopt;
+  }
+
   Result<void> word(Factor& factor, std::string_view word) const {
     for (const FactorKind kind : kKinds) {
       if (word == to_string(kind)) {
@@ -227,7 +237,9 @@ class SpaceParser {
     } else if (word == "even") {
       factor.even = true;
     } else if (word == "nonempty") {
-      factor.nonempty = true;
+      factor.least = 1;
+    } else if (const auto least = least_of(word)) {
+      factor.least = *least;
     } else {
       return error("`" + std::string(word) + "` says nothing of a factor");
     }
@@ -298,10 +310,9 @@ class SpaceParser {
     for (const std::string_view part : split(text, ' ')) {
       if (part.empty()) continue;
       const std::size_t colon = part.find(':');
-      const auto found =
-          colon == std::string_view::npos
-              ? ids_.end()
-              : ids_.find(std::string(part.substr(0, colon)));
+      const auto found = colon == std::string_view::npos
+                             ? ids_.end()
+                             : ids_.find(std::string(part.substr(0, colon)));
       if (found == ids_.end()) {
         return error("`" + std::string(part) + "` names no factor");
       }

@@ -37,8 +37,7 @@ int wrap_dim(std::int64_t dim, int rank) {
   const std::optional<int> wrapped = wrapped_dim(dim, std::max(rank, 1));
   if (!wrapped) {
     call_error("dim " + std::to_string(dim) +
-                " is out of range for a tensor of rank " +
-                std::to_string(rank));
+               " is out of range for a tensor of rank " + std::to_string(rank));
   }
   return *wrapped;
 }
@@ -71,7 +70,7 @@ std::int64_t OpCall::integer(std::string_view arg) const {
 }
 
 std::int64_t OpCall::integer_or(std::string_view arg,
-                                      std::int64_t fallback) const {
+                                std::int64_t fallback) const {
   return has(arg) ? op_.int_arg(arg).value_or(fallback) : fallback;
 }
 
@@ -129,8 +128,7 @@ std::vector<int> OpCall::dims(std::string_view arg, int rank) const {
   return out;
 }
 
-std::vector<bool> OpCall::mask(std::string_view arg,
-                               std::size_t length) const {
+std::vector<bool> OpCall::mask(std::string_view arg, std::size_t length) const {
   const auto* list =
       has(arg) ? std::get_if<std::vector<bool>>(&op_.arg(arg)) : nullptr;
   if (list == nullptr || list->size() != length) {
@@ -234,7 +232,7 @@ Dims broadcast(const Dims& a, const Dims& b) {
       size = shorter[i];
     } else if (shorter[i] != 1 && shorter[i] != size) {
       call_error("sizes " + std::to_string(size) + " and " +
-                  std::to_string(shorter[i]) + " do not broadcast");
+                 std::to_string(shorter[i]) + " do not broadcast");
     }
   }
   return out;

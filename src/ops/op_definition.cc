@@ -3,6 +3,7 @@
 #include "ops/op_call.h"
 #include "ops/program_text.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop {
@@ -61,11 +62,11 @@ OpDefinition OpDefinition::elementwise() && {
 }
 
 OpDefinition OpDefinition::like(std::string_view argument) && {
-  return std::move(*this).strided([name = std::string(argument)](
-                                      const OpCall& call, const Dims& shape,
-                                      DType dtype) {
-    return dense_like(call.tensor(name), shape, dtype).strides();
-  });
+  return std::move(*this).strided(
+      [name = std::string(argument)](const OpCall& call, const Dims& shape,
+                                     DType dtype) {
+        return dense_like(call.tensor(name), shape, dtype).strides();
+      });
 }
 
 OpDefinition OpDefinition::refine(std::string name, Refine refine) && {
@@ -86,10 +87,10 @@ OpDefinition OpDefinition::free() && {
 }
 
 OpDefinition OpDefinition::flops(double per_point) && {
-  return std::move(*this).refine(
-      "", [per_point](const OpCall&, IndexSpace& space) {
-        space.flops_per_point = per_point;
-      });
+  return std::move(*this).refine("",
+                                 [per_point](const OpCall&, IndexSpace& space) {
+                                   space.flops_per_point = per_point;
+                                 });
 }
 
 OpDefinition OpDefinition::local_shape(std::string_view argument,
@@ -113,8 +114,8 @@ OpDefinition OpDefinition::blocked(std::string_view dims) && {
         for (const int dim : call.dims(name, call.first().rank())) {
           for (const FactorId id : space.inputs[0].dims[index(dim)]) {
             space.factor(id).kind = FactorKind::kBlocked;
-            space.factor(id).reason = "`" + name + "` of " +
-                                      call.op().name() + " runs over it";
+            space.factor(id).reason =
+                "`" + name + "` of " + call.op().name() + " runs over it";
           }
         }
       });
@@ -122,7 +123,9 @@ OpDefinition OpDefinition::blocked(std::string_view dims) && {
 
 OpDefinition OpDefinition::nonempty() && {
   return std::move(*this).refine("", [](const OpCall&, IndexSpace& space) {
-    for (Factor& factor : space.factors) factor.nonempty = true;
+    for (Factor& factor : space.factors) {
+      factor.least = std::max<std::int64_t>(factor.least, 1);
+    }
   });
 }
 
@@ -139,17 +142,48 @@ std::shared_ptr<const ProgramText> parsed(std::string_view text) {
 OpDefinition OpDefinition::decomposed(std::string_view text) && {
   program_ = parsed(text);
   per_rank_ = false;
-  return std::move(*this).say("decomposed()");
+  return std::move(*this)
+      .opened({FactorKind::kBlocked, FactorKind::kScanned})
+      .say("decomposed()");
 }
 
-OpDefinition OpDefinition::per_rank(std::string_view text) && {
+OpDefinition OpDefinition::per_rank(std::string_view text,
+                                    std::optional<FactorKind> kind) && {
   program_ = parsed(text);
   per_rank_ = true;
+  if (kind) return std::move(*this).opened({*kind}).say("per_rank()");
   return std::move(*this).say("per_rank()");
 }
 
+// Factors of these kinds are sharded by the program, whose results are whole
+// where they lack them.
+OpDefinition OpDefinition::opened(std::vector<FactorKind> kinds) && {
+  return std::move(*this).refine("", [kinds = std::move(kinds)](
+                                         const OpCall&, IndexSpace& space) {
+    const auto is_meant = [&](const Factor& factor) {
+      return std::find(kinds.begin(), kinds.end(), factor.kind) != kinds.end();
+    };
+    // Of nothing there is nothing to share out.
+    for (const Factor& factor : space.factors) {
+      if (is_meant(factor) && factor.size == 0) return;
+    }
+    for (std::size_t f = 0; f < space.factors.size(); ++f) {
+      Factor& factor = space.factors[f];
+      if (!is_meant(factor)) continue;
+      factor.program = ProgramUse::kWhenSharded;
+      factor.least = std::max<std::int64_t>(factor.least, 1);
+      for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+        Without& without = space.outputs_without[o][f];
+        if (without.is_forbidden()) without = Without::same();
+      }
+    }
+  });
+}
+
 OpDefinition custom(std::string name, OpDefinition::Bind bind) {
-  return OpDefinition(std::move(name), std::move(bind));
+  OpDefinition row(std::move(name), std::move(bind));
+  row.custom_ = true;
+  return row;
 }
 
 }  // namespace shardprop

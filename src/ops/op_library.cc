@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
+#include "ops/foreach.h"
 #include "ops/overload_form.h"
 #include "ops/suggest_operator.h"
 
@@ -98,8 +99,7 @@ struct OpLibrary::Body {
 
   // What was looked up so far.
   mutable std::mutex mutex;
-  mutable std::unordered_map<std::string,
-                             std::shared_ptr<const FunctionSchema>>
+  mutable std::unordered_map<std::string, std::shared_ptr<const FunctionSchema>>
       parsed;
   mutable std::unordered_map<std::string, std::shared_ptr<const OverloadForm>>
       forms;
@@ -190,8 +190,9 @@ std::shared_ptr<const FunctionSchema> OpLibrary::find(
   if (line == nullptr) return nullptr;
   auto schema = FunctionSchema::parse(line->declaration, line->tags);
   if (!schema) {
-    throw InternalError("the table of operators has a line that does not parse: " +
-                        std::string(line->declaration));
+    throw InternalError(
+        "the table of operators has a line that does not parse: " +
+        std::string(line->declaration));
   }
   auto shared = std::make_shared<const FunctionSchema>(*std::move(schema));
   body_->parsed.emplace(std::move(key), shared);
@@ -216,9 +217,11 @@ std::vector<std::string> OpLibrary::overloads(std::string_view packet) const {
     if (!function->is_mutating()) out.push_back(std::move(name));
   };
   const std::string prefix = qualified(packet);
-  for (auto line = std::lower_bound(
-           table().begin(), table().end(), prefix,
-           [](const TableLine& l, const std::string& key) { return l.name < key; });
+  for (auto line =
+           std::lower_bound(table().begin(), table().end(), prefix,
+                            [](const TableLine& l, const std::string& key) {
+                              return l.name < key;
+                            });
        line != table().end() && line->name.starts_with(prefix); ++line) {
     add(canonical(line->name));
   }
@@ -238,9 +241,8 @@ std::string OpLibrary::suggest(std::string_view unknown) const {
 std::vector<const OpRow*> OpLibrary::rows() const {
   std::vector<const OpRow*> out;
   for (const auto& row : body_->rows) out.push_back(row.get());
-  std::sort(out.begin(), out.end(), [](const OpRow* a, const OpRow* b) {
-    return a->name < b->name;
-  });
+  std::sort(out.begin(), out.end(),
+            [](const OpRow* a, const OpRow* b) { return a->name < b->name; });
   return out;
 }
 
@@ -263,13 +265,21 @@ std::shared_ptr<const OverloadForm> OpLibrary::form(
 }
 
 const OpRow* OpLibrary::row(const FunctionSchema& function) const {
+  if (const auto foreach = foreach_form(function, *this)) {
+    return row(*foreach->each);
+  }
   if (const auto derived = form(function)) {
     if (const OpRow* exact = body_->find(function.name())) return exact;
     return row(*derived->functional);
   }
   if (function.is_out()) return body_->find(function.name());
   if (const OpRow* own = body_->own_row(function)) return own;
-  return function.has_tag("pointwise") && !function.is_mutating()
+  // aten.equal is tagged, too, and returns no tensor.
+  const bool makes_tensors =
+      !function.returns().empty() &&
+      function.returns().front().type == ArgumentType::kTensor;
+  return function.has_tag("pointwise") && makes_tensors &&
+                 !function.is_mutating()
              ? body_->tagged_pointwise.get()
              : nullptr;
 }
@@ -308,8 +318,10 @@ Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
                       "it may be sharded"});
   }
   const auto derived = form(*op.function);
+  const auto foreach = foreach_form(*op.function, *this);
   Result<IndexSpace> space =
-      derived != nullptr && body_->find(op.function->name()) == nullptr
+      foreach ? foreach_space(*foreach, op, *this)
+      : derived != nullptr && body_->find(op.function->name()) == nullptr
           ? derived_space(*this, *derived, *own, op)
           : bound_space(*this, *own, op);
   if (space) return space;

@@ -96,6 +96,10 @@ std::optional<OverloadForm> match(
     const FunctionSchema& mutating,
     std::shared_ptr<const FunctionSchema> functional) {
   if (!same_arguments(mutating, *functional)) return std::nullopt;
+  // Which element of a written list is which result no declaration says.
+  for (const ArgumentSchema& argument : mutating.arguments()) {
+    if (writes(argument) && argument.is_list) return std::nullopt;
+  }
   OverloadForm form;
   const std::size_t returned = functional->returns().size();
   std::size_t next = 0;
@@ -125,7 +129,7 @@ std::optional<OverloadForm> match(
 }  // namespace
 
 std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
-                                              const OpLibrary& library) {
+                                          const OpLibrary& library) {
   for (const std::string& name : candidates(mutating, library)) {
     if (auto functional = library.find(name)) {
       if (auto form = match(mutating, std::move(functional))) return form;

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 
@@ -152,8 +153,8 @@ class Parser {
     while (!take(")")) {
       const std::size_t before = at_;
       const std::string word = name();
-      const bool is_named = !word.empty() && text_.substr(at_, 2) != "==" &&
-                            take("=");
+      const bool is_named =
+          !word.empty() && text_.substr(at_, 2) != "==" && take("=");
       if (!is_named) at_ = before;
       SP_ASSIGN(ExpressionPtr value, comparison(depth + 1));
       if (is_named) {
@@ -186,12 +187,15 @@ Result<void> parse_line(std::string_view line, ProgramText& program) {
     if (!parser.done()) return parser.error("something stands behind the end");
     return {};
   }
-  if (first.empty() || !parser.take("=")) {
+  ProgramLine out;
+  out.names.push_back(first);
+  while (parser.take(",")) out.names.push_back(parser.name());
+  const bool named = std::none_of(out.names.begin(), out.names.end(),
+                                  [](const auto& n) { return n.empty(); });
+  if (!named || !parser.take("=")) {
     parser.back_to(start);
     return parser.error("an assignment or `return` is expected");
   }
-  ProgramLine out;
-  out.name = first;
   SP_ASSIGN(out.value, parser.expression());
   if (parser.take("if ")) out.condition = parser.name();
   if (!parser.done()) return parser.error("something stands behind the end");
@@ -205,8 +209,8 @@ Result<ProgramText> parse_program(std::string_view text) {
   ProgramText program;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n;"), text.size());
-    if (!program.results.empty() &&
-        text.substr(0, end).find_first_not_of(" \t") != std::string_view::npos) {
+    if (!program.results.empty() && text.substr(0, end).find_first_not_of(
+                                        " \t") != std::string_view::npos) {
       return fail(ErrorCode::kProgramSyntax,
                   "a program of an operator goes on after `return`");
     }

@@ -5,10 +5,12 @@
 //   y = e * weight if weight
 //   return e / sum(e, [dim], True)
 //
-// A program is a list of lines and a return. Names are the arguments of
+// A program is a list of lines and a return; `v, i = topk(self, k)` names the
+// results of an operator. Names are the arguments of
 // the operator or earlier results; `out` stands for the results. Calls are aten
 // operators by base name, whose overload follows from the arguments, or one of
-// the functions of decomposition_trace.cc (size, offset, dtype, cast, ...).
+// the functions of trace/trace_functions.cc (size, offset, dtype, cast,
+// all_reduce_sum, ...).
 // Operators are + - * / < >= == |. An assignment with `if NAME` is made only
 // where that argument is given.
 #pragma once
@@ -57,7 +59,7 @@ struct Expression {
 };
 
 struct ProgramLine {
-  std::string name;
+  std::vector<std::string> names;  // one, or those of the results of a step
   ExpressionPtr value;
   std::string condition;  // empty: always
 };

@@ -120,8 +120,7 @@ class Promotion {
 
 }  // namespace
 
-DType result_dtype(const OpCall& op,
-                   std::span<const std::string_view> args) {
+DType result_dtype(const OpCall& op, std::span<const std::string_view> args) {
   Promotion promotion;
   for (const std::string_view arg : args) {
     if (!op.has(arg)) continue;

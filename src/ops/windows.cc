@@ -11,7 +11,14 @@ std::int64_t per_dim(const std::vector<std::int64_t>& list, std::size_t dim,
   return list.size() == 1 ? list.front() : list[dim];
 }
 
-// How often a window fits.
+void require_per_dim(const std::vector<std::int64_t>& list, std::size_t dims,
+                     std::string_view name, bool may_be_empty) {
+  if (list.size() == 1 || list.size() == dims) return;
+  if (list.empty() && may_be_empty) return;
+  call_error("`" + std::string(name) + "` does not have " +
+             std::to_string(dims) + " numbers");
+}
+
 std::int64_t window_count(std::int64_t size, std::int64_t kernel,
                           std::int64_t stride, std::int64_t padding,
                           std::int64_t dilation, bool round_up) {

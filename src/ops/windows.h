@@ -14,6 +14,10 @@ namespace shardprop {
 std::int64_t per_dim(const std::vector<std::int64_t>& list, std::size_t dim,
                      std::int64_t fallback);
 
+// The list has one number, one for each of `dims`, or none if it may.
+void require_per_dim(const std::vector<std::int64_t>& list, std::size_t dims,
+                     std::string_view name, bool may_be_empty = false);
+
 // How often a window fits.
 std::int64_t window_count(std::int64_t size, std::int64_t kernel,
                           std::int64_t stride, std::int64_t padding,

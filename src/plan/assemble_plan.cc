@@ -1,6 +1,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include "plan/copy_list.h"
+#include "plan/describe.h"
 #include "plan/memory_at.h"
 #include "plan/storage_views.h"
 
@@ -135,6 +136,7 @@ class Assembler {
     const PlacementStrategy& strategy = set->op.strategies[chosen];
     const LocalContext context{*set->op.op, *set->op.space, problem_.mesh(),
                                problem_.layouts(), strategy};
+    out.kind = kind_of(node, *set->op.space);
     out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
     out.assignment = strategy.assignment;
     out.local = local_of(*set, chosen, context);
@@ -283,6 +285,12 @@ void add_options(const PlanOptions& options, Plan& plan) {
        options.work_limit ? std::to_string(*options.work_limit) : "none"},
       {"seed", std::to_string(options.seed)},
   };
+  if (options.recipe) {
+    // As it was taken, dims and all.
+    const auto taken = on_mesh(*options.recipe, plan.mesh);
+    plan.options.emplace_back("recipe",
+                              to_string(taken ? *taken : *options.recipe));
+  }
   // Under a work limit the plan is the same on any number of threads.
   if (!options.work_limit) {
     plan.options.emplace_back("threads", std::to_string(options.threads));
@@ -331,6 +339,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   add_options(problem.options(), plan);
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
+  plan.pins = problem.pins();
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
   const PlanEvaluation& judged = solution.evaluation;
@@ -358,6 +367,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   }
   plan.objective_nanoseconds = judged.objective;
   plan.summary = summarize(plan);
+  describe(problem, solution, plan);
   // What ran replicated for want of a strategy was not chosen from a space.
   if (plan.status == PlanStatus::kOptimal && !plan.unsupported.empty()) {
     plan.status = PlanStatus::kFeasible;

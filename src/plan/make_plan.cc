@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/compare_recipes.h"
 #include "plan/staged_search.h"
 #include "plan/stop.h"
 
@@ -16,6 +17,8 @@ namespace {
 // touch, and seconds.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
+// Of the time, where recipes are to be priced, too.
+constexpr double kShareBesideRecipes = 0.5;
 
 using Clock = std::chrono::steady_clock;
 
@@ -114,8 +117,11 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
     if (options.progress) options.progress(progress);
   };
   if (options.progress) own.progress = tell;
+  // Recipes are priced in what is left, which is a good part.
+  PlanOptions search = own;
+  if (options.compare) search.time_limit_seconds *= kShareBesideRecipes;
   SP_ASSIGN(StagedResult found,
-            search_in_stages(graph, mesh, topology, library, own));
+            search_in_stages(graph, mesh, topology, library, search));
   PlanSolution& solution = found.solution;
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
@@ -131,6 +137,11 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   plan.space = found.space;
   plan.ran_out = ran_out(own, solution);
   plan.clash.pins = std::move(pins);
+  if (options.compare) {
+    SP_CHECK(compare_recipes(
+        graph, mesh, topology, library, own, found.problem.known_recipes(),
+        options.time_limit_seconds - seconds_since(*own.start), plan));
+  }
   plan.solve_seconds = seconds_since(*own.start);
   return plan;
 }

@@ -2,38 +2,16 @@
 
 #include "base/edit_distance.h"
 #include "base/try.h"
+#include "plan/pin_match.h"
 
 #include <shardprop/placement/tensor_spec.h>
 
+#include <algorithm>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace shardprop {
 namespace {
-
-struct Name {
-  std::string_view text;
-  ValueId value;
-};
-
-std::vector<Name> names_of(const Graph& graph) {
-  std::vector<Name> names;
-  for (const Value& value : graph.values()) {
-    names.push_back({value.name, value.id});
-    if (!value.qualified_name.empty()) {
-      names.push_back({value.qualified_name, value.id});
-    }
-    for (const std::string& alias : value.aliases) {
-      names.push_back({alias, value.id});
-    }
-  }
-  for (const Node& node : graph.nodes()) {
-    if (!node.outputs.empty()) names.push_back({node.name, node.outputs[0]});
-  }
-  return names;
-}
 
 std::string flag(const Pin& pin) { return "--pin '" + to_string(pin) + "'"; }
 
@@ -64,8 +42,8 @@ Result<void> check_fit(const Layout& layout, const DeviceMesh& mesh,
   return {};
 }
 
-Result<PinnedValue> fitted(const Pin& pin, const DeviceMesh& mesh,
-                           const Value& value) {
+Result<Layout> fitted(const Pin& pin, const DeviceMesh& mesh,
+                      const Value& value) {
   if (auto fits = check_fit(pin.layout, mesh, value); !fits) {
     Error why = std::move(fits).error();
     return fail(Error{
@@ -77,50 +55,154 @@ Result<PinnedValue> fitted(const Pin& pin, const DeviceMesh& mesh,
                            "that there is"
                          : why.help});
   }
-  return PinnedValue{canonical(pin.layout, mesh, value.meta.shape()), pin};
+  return canonical(pin.layout, mesh, value.meta.shape());
+}
+
+Error conflict(const Pin& pin, const Pin& other, const Value& value) {
+  return Error{
+      ErrorCode::kPinConflict,
+      "two pins ask `" + value.display_name() + "` for different layouts",
+      flag(pin),
+      {"also matched by " + flag(other), described(value)},
+      "leave one of them out, or narrow its pattern"};
+}
+
+Error matches_nothing(const Pin& pin, const Graph& graph) {
+  std::string help;
+  for (const PinTerm& term : pin.terms) {
+    if (term.kind == PinTerm::Kind::kName) {
+      help = did_you_mean(term.glob, names_to_pin(graph));
+    }
+  }
+  // A list of every name of a model helps nobody.
+  if (!help.starts_with("did you mean")) {
+    help = pin.place == Pin::Place::kBoth
+               ? "name a parameter, input or node; `*` stands for any "
+                 "characters"
+               : "stored: and used: are for parameters and inputs; `*` stands "
+                 "for any characters";
+  }
+  return Error{ErrorCode::kPinMatchesNothing,
+               "the pin matches nothing in `" + graph.name() + "`",
+               flag(pin),
+               {},
+               std::move(help)};
 }
 
 }  // namespace
 
-Result<std::map<ValueId, PinnedValue>> pinned_values(
-    const Graph& graph, const DeviceMesh& mesh, std::span<const Pin> pins) {
-  std::map<ValueId, PinnedValue> pinned;
-  if (pins.empty()) return pinned;
-  const std::vector<Name> names = names_of(graph);
-  for (const Pin& pin : pins) {
-    bool matched = false;
-    for (const Name& name : names) {
-      if (!glob_matches(pin.pattern, name.text)) continue;
-      matched = true;
-      const Value& value = graph.value(name.value);
-      SP_ASSIGN(PinnedValue wanted, fitted(pin, mesh, value));
-      const auto [it, fresh] = pinned.try_emplace(name.value, wanted);
-      if (!fresh && !(it->second.layout == wanted.layout)) {
-        return fail(Error{
-            ErrorCode::kPinConflict,
-            "two pins ask `" + value.display_name() + "` for different layouts",
-            flag(pin),
-            {"also matched by " + flag(it->second.pin), described(value)},
-            "leave one of them out, or narrow its pattern"});
+// A view that shows all elements is taken as its input would be.
+bool PinnedValues::takes_any(std::size_t pin, ValueId input) const {
+  std::vector<ValueId> seen{input};
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    for (const Use& use : graph_.value(seen[i]).consumers) {
+      const Node& node = graph_.node(use.node);
+      if (matches_use(pins_[pin], graph_.value(input), node)) return true;
+      for (const ValueId out : node.outputs) {
+        if (graph_.value(out).view_of == seen[i]) seen.push_back(out);
       }
-    }
-    if (!matched) {
-      std::vector<std::string_view> known;
-      known.reserve(names.size());
-      for (const Name& name : names) known.push_back(name.text);
-      std::string help = did_you_mean(pin.pattern, known);
-      // A list of every name of a model helps nobody.
-      if (!help.starts_with("did you mean")) {
-        help = "name a parameter, input or node; `*` stands for any characters";
-      }
-      return fail(Error{ErrorCode::kPinMatchesNothing,
-                        "the pin matches nothing in `" + graph.name() + "`",
-                        flag(pin),
-                        {},
-                        std::move(help)});
     }
   }
-  return pinned;
+  return false;
+}
+
+Result<void> PinnedValues::add(std::size_t pin, const DeviceMesh& mesh,
+                               ValueId id) {
+  const Value& value = graph_.value(id);
+  const Pin& asked = pins_[pin];
+  Tally& tally = tallies_[pin];
+  tally.matched.insert(id);
+  Result<Layout> layout = fitted(asked, mesh, value);
+  if (!layout) {
+    if (!tally.first_misfit) {
+      tally.first_misfit = std::move(layout).error();
+    }
+    return {};
+  }
+  if (value.is_input() && asked.pins_uses()) {
+    used_[id].push_back({*layout, pin});
+  }
+  if (!asked.pins_storage()) return {};
+  const auto [it, fresh] = made_.try_emplace(id, PinnedLayout{*layout, pin});
+  if (!fresh && !(it->second.layout == *layout)) {
+    return fail(conflict(asked, pins_[it->second.pin], value));
+  }
+  tally.pinned.insert(id);
+  return {};
+}
+
+Result<PinnedValues> PinnedValues::create(const Graph& graph,
+                                          const DeviceMesh& mesh,
+                                          std::span<const Pin> pins) {
+  PinnedValues out(graph, pins);
+  for (std::size_t p = 0; p < pins.size(); ++p) {
+    for (const Value& value : graph.values()) {
+      const bool matches =
+          !value.is_input()
+              ? matches_result(pins[p], graph.node(value.producer), value)
+          : pins[p].place == Pin::Place::kUsed ? out.takes_any(p, value.id)
+                                               : matches_input(pins[p], value);
+      if (matches) SP_CHECK(out.add(p, mesh, value.id));
+    }
+    if (out.tallies_[p].matched.empty()) {
+      return fail(matches_nothing(pins[p], graph));
+    }
+  }
+  return out;
+}
+
+const PinnedLayout* PinnedValues::made(ValueId value) const {
+  const auto found = made_.find(value);
+  return found == made_.end() ? nullptr : &found->second;
+}
+
+const std::vector<PinnedLayout>& PinnedValues::used(ValueId input) const {
+  static const std::vector<PinnedLayout> kNone;
+  const auto found = used_.find(input);
+  return found == used_.end() ? kNone : found->second;
+}
+
+bool PinnedValues::is_for(const PinnedLayout& pinned, ValueId input,
+                          const Node& node) const {
+  const Pin& pin = pins_[pinned.pin];
+  // Only `used:` tells users apart.
+  return pin.place != Pin::Place::kUsed ||
+         matches_use(pin, graph_.value(input), node);
+}
+
+void PinnedValues::pass_over(ValueId value, Error why) {
+  const auto found = made_.find(value);
+  if (found == made_.end()) return;
+  const PinnedLayout pinned = found->second;
+  for (std::size_t p = 0; p < pins_.size(); ++p) {
+    if (tallies_[p].pinned.erase(value) == 0) continue;
+    if (!tallies_[p].first_misfit) tallies_[p].first_misfit = why;
+  }
+  made_.erase(found);
+}
+
+void PinnedValues::note_used(ValueId input, const PinnedLayout& pinned) {
+  tallies_[pinned.pin].pinned.insert(input);
+}
+
+Result<std::vector<PinnedValues::Count>> PinnedValues::counts() const {
+  std::vector<Count> out;
+  for (std::size_t p = 0; p < pins_.size(); ++p) {
+    const Tally& tally = tallies_[p];
+    if (tally.pinned.empty()) {
+      if (tally.first_misfit) return fail(*tally.first_misfit);
+      return fail(
+          Error{ErrorCode::kPinNoStrategy,
+                "no operator can take what the pin is for in that layout",
+                flag(pins_[p]),
+                {},
+                "pin it to a layout that its users have a strategy for; "
+                "stored: pins how it lies between steps"});
+    }
+    out.push_back({static_cast<std::int64_t>(tally.matched.size()),
+                   static_cast<std::int64_t>(tally.pinned.size())});
+  }
+  return out;
 }
 
 }  // namespace shardprop

@@ -36,6 +36,31 @@ std::optional<OutputKind> parse_output_kind(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_string(OpKind kind) {
+  switch (kind) {
+    case OpKind::kMatmul:
+      return "matmul";
+    case OpKind::kAttention:
+      return "attention";
+    case OpKind::kConvolution:
+      return "convolution";
+    case OpKind::kPointwise:
+      return "pointwise";
+    case OpKind::kReduction:
+      return "reduction";
+    case OpKind::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+std::optional<OpKind> parse_op_kind(std::string_view text) {
+  for (const OpKind kind : kAllOpKinds) {
+    if (to_string(kind) == text) return kind;
+  }
+  return std::nullopt;
+}
+
 std::string_view to_string(RanOut what) {
   switch (what) {
     case RanOut::kNothing:

@@ -52,6 +52,9 @@ class PlanNetwork {
   std::span<const Stretch> stretches(PlanStorageId storage) const {
     return stretches_[storage.index()];
   }
+  solver::VariableId variable(PlanVariableId id) const {
+    return variable_[id.index()];
+  }
   PlanAssignment decode(std::span<const std::uint32_t> assignment) const;
 
  private:

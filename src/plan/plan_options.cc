@@ -15,20 +15,20 @@ const OptionField<PlanOptions> kFields[] = {
     {"memory", "BYTES|none", "a rank's limit, as 80GiB",
      BytesField<PlanOptions>{&PlanOptions::memory_limit, 1}},
     {"optimizer", "NAME", "whose state and step count",
-     ChoiceField<PlanOptions>{
-         kOptimizers,
-         [](const PlanOptions& o) {
-           return static_cast<std::size_t>(o.optimizer);
-         },
-         [](PlanOptions& o, std::size_t i) {
-           o.optimizer = static_cast<Optimizer>(i);
-         }}},
+     ChoiceField<PlanOptions>{kOptimizers,
+                              [](const PlanOptions& o) {
+                                return static_cast<std::size_t>(o.optimizer);
+                              },
+                              [](PlanOptions& o, std::size_t i) {
+                                o.optimizer = static_cast<Optimizer>(i);
+                              }}},
     {"overlap", "none|X",
      "share of parameter gathers and gradient reductions that hides behind "
      "compute, 0 to 1",
      RealField<PlanOptions>{&PlanOptions::overlap, 0, 1, true}},
-    {"pin", "GLOB=PLACEMENTS",
-     "lay out what the name matches so; repeatable",
+    {"pin", "WHAT=PLACEMENTS",
+     "lay out so what matches: a glob over names, or name:, module:, op:, "
+     "phase: terms; stored: or used: in front; repeatable",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
            SP_ASSIGN(Pin pin, Pin::parse(text));
@@ -42,9 +42,22 @@ const OptionField<PlanOptions> kFields[] = {
            }
            return text;
          }}},
+    {"recipe", "NAME=DIM",
+     "lay out as people know it: ddp, fsdp, hsdp, megatron, megatron-sp, ep, "
+     "as fsdp=dp,megatron=tp",
+     ListField<PlanOptions>{
+         [](PlanOptions& o, std::string_view text) -> Result<void> {
+           SP_ASSIGN(o.recipe, Recipe::parse(text));
+           return {};
+         },
+         [](const PlanOptions& o) {
+           return o.recipe ? to_string(*o.recipe) : std::string();
+         }}},
+    {"compare", "", "price the recipes that fit the mesh beside the optimum",
+     FlagField<PlanOptions>{&PlanOptions::compare}},
     {"time_limit", "S", "seconds to search",
-     RealField<PlanOptions>{&PlanOptions::time_limit_seconds, 0,
-                            kMostSeconds, false}},
+     RealField<PlanOptions>{&PlanOptions::time_limit_seconds, 0, kMostSeconds,
+                            false}},
     {"work_limit", "N", "table entries to touch at most; deterministic",
      WholeField<PlanOptions>{&PlanOptions::work_limit, 0, kMostWork}},
     {"threads", "N", "threads to search with",

@@ -17,6 +17,19 @@ const Topology& PlanProblem::topology() const { return body_->topology; }
 const PlanOptions& PlanProblem::options() const { return body_->options; }
 const LayoutTable& PlanProblem::layouts() const { return body_->layouts; }
 
+std::span<const Recipe> PlanProblem::known_recipes() const {
+  return body_->known_recipes;
+}
+const DimRoles& PlanProblem::roles() const { return *body_->roles; }
+std::vector<PlanPin> PlanProblem::pins() const {
+  std::vector<PlanPin> out;
+  for (std::size_t p = 0; p < body_->pinned.size(); ++p) {
+    out.push_back({to_string(body_->options.pins[p]), body_->pinned[p].matched,
+                   body_->pinned[p].pinned});
+  }
+  return out;
+}
+
 std::span<const PlanVariable> PlanProblem::variables() const {
   return body_->variables;
 }

@@ -2,13 +2,16 @@
 #pragma once
 
 #include "base/saturating.h"
+#include "plan/dim_roles.h"
 #include "plan/move_costs.h"
+#include "plan/pinned_values.h"
 #include "plan/stop.h"
 
 #include <shardprop/plan/plan_problem.h>
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -56,6 +59,9 @@ struct PlanProblem::Body {
   std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
   std::vector<PlanValue> values;
   std::vector<PlanStorage> storages;
+  std::optional<DimRoles> roles;
+  std::vector<Recipe> known_recipes;
+  std::vector<PinnedValues::Count> pinned;  // by pin
   // By value, of given choices only: what copies of it lie in.
   std::vector<std::vector<LayoutId>> copied_to;
 };

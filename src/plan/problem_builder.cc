@@ -5,6 +5,7 @@
 #include "plan/operator_choices.h"
 #include "plan/pinned_values.h"
 #include "plan/problem_body.h"
+#include "plan/recipe_layouts.h"
 #include "plan/stop.h"
 #include "plan/storages.h"
 
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -32,17 +34,15 @@ bool carries_through(const Graph& graph, const Node& node) {
           node.op.function->base_name() == "_to_copy");
 }
 
-// Some of the choices of a set.
-std::shared_ptr<ChoiceSet> of_choices(const ChoiceSet& set,
-                                      const std::vector<std::size_t>& kept) {
-  auto out = std::make_shared<ChoiceSet>();
-  out->layouts = set.layouts;
-  out->num_uses = set.num_uses;
-  out->op = set.op;
-  out->op.strategies.clear();
-  out->unsupported = set.unsupported;
+// A set with some of the choices.
+std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
+                                        std::span<const std::uint32_t> kept) {
+  auto out = std::make_shared<ChoiceSet>(set);
   const std::size_t operands = set.layouts.size();
-  for (const std::size_t c : kept) {
+  out->picks.clear();
+  out->costs.clear();
+  out->op.strategies.clear();
+  for (const std::uint32_t c : kept) {
     const auto row =
         set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
     out->picks.insert(out->picks.end(), row,
@@ -74,11 +74,11 @@ std::shared_ptr<ChoiceSet> without_spare_layouts(
 // A set with the operand's layout fixed; empty when no choice has it.
 std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
                                       LayoutId wanted) {
-  std::vector<std::size_t> kept;
-  for (std::size_t c = 0; c < set.size(); ++c) {
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t c = 0; c < set.size(); ++c) {
     if (set.layout(c, operand) == wanted) kept.push_back(c);
   }
-  return of_choices(set, kept);
+  return with_choices(set, kept);
 }
 
 // A choice a layout, the same for every operand.
@@ -109,12 +109,17 @@ class PlanProblemBuilder {
         given_(body.set_up.given) {}
 
   Result<void> build() {
-    SP_ASSIGN(pinned_, pinned_values(graph_, body_.mesh, body_.options.pins));
+    SP_ASSIGN(PinnedValues pinned,
+              PinnedValues::create(graph_, body_.mesh, body_.options.pins));
+    pinned_.emplace(std::move(pinned));
+    pin_uses();
     if (given_ != nullptr) {
       for (const std::vector<Layout>& layouts : given_->copies) {
         body_.copied_to.push_back(interned(layouts));
       }
     }
+    SP_CHECK(collect_choices());
+    SP_CHECK(follow_recipe());
     for (const GraphOutput& output : graph_.outputs()) {
       if (is_tie(output)) ties_[output.target].push_back(output);
     }
@@ -126,6 +131,10 @@ class PlanProblemBuilder {
     mark_hideable();
     add_inputs();
     SP_CHECK(add_operators());
+    // What is given has been pinned before.
+    if (given_ == nullptr) {
+      SP_ASSIGN(body_.pinned, pinned_->counts());
+    }
     choose_input_layouts();
     add_outputs();
     SP_CHECK(build_storages(body_, forest_));
@@ -160,9 +169,9 @@ class PlanProblemBuilder {
     }
   }
 
-  Result<void> add_operators() {
+  // All the ways of every operator, before pins and recipes leave some out.
+  Result<void> collect_choices() {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
-    body_.of_node.resize(graph_.nodes().size());
     body_.choices_of_node.resize(graph_.nodes().size());
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
@@ -185,14 +194,45 @@ class PlanProblemBuilder {
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         comes_as[node.outputs[o].index()] = found.makes[o];
       }
-      SP_ASSIGN(auto set, pinned_choices(node, found.set));
+      body_.choices_of_node[node.id.index()] = found.set;
+    }
+    return {};
+  }
+
+  // Where the recipe asked for, or else any that people know, would store what.
+  Result<void> follow_recipe() {
+    std::vector<const IndexSpace*> spaces(graph_.nodes().size(), nullptr);
+    for (std::size_t n = 0; n < spaces.size(); ++n) {
+      const auto& set = body_.choices_of_node[n];
+      if (set && set->unsupported.empty()) spaces[n] = set->op.space.get();
+    }
+    body_.roles.emplace(graph_, std::move(spaces));
+    body_.known_recipes =
+        recipes_for(body_.mesh, body_.roles->has(DimRole::kExperts));
+    if (body_.options.recipe) {
+      SP_ASSIGN(recipe_, on_mesh(*body_.options.recipe, body_.mesh));
+      layouts_of_recipe_.emplace(*recipe_, graph_, body_.mesh, *body_.roles);
+    }
+    return {};
+  }
+
+  Result<void> add_operators() {
+    body_.of_node.resize(graph_.nodes().size());
+    for (const Node& node : graph_.nodes()) {
+      if (is_assertion(node)) continue;
+      SP_CHECK(body_.check_stop());
+      auto set = pinned_choices(node, body_.choices_of_node[node.id.index()]);
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
-                           !pinned_.contains(node.outputs[0]);
+                           pinned_->made(node.outputs[0]) == nullptr;
       if (given_ != nullptr && !is_view) {
         SP_ASSIGN(set, given_choice(node, *set));
+      } else if (!is_view) {
+        set = with_pinned_uses(node, std::move(set));
+        set = with_recipe(node, std::move(set));
       }
       body_.choices_of_node[node.id.index()] = set;
       if (is_view) {
+        pin_uses_of_view(node, *set);
         forest_.add_view(node.outputs[0], node.inputs[0], std::move(set));
         continue;
       }
@@ -229,15 +269,15 @@ class PlanProblemBuilder {
     }
     auto& kept = given_choices_[key];
     if (!kept) {
-      std::vector<std::size_t> fitting;
-      for (std::size_t c = 0; c < set.size() && fitting.empty(); ++c) {
+      std::vector<std::uint32_t> fitting;
+      for (std::uint32_t c = 0; c < set.size() && fitting.empty(); ++c) {
         bool fits = true;
         for (std::size_t o = 0; o < ids.size() && fits; ++o) {
           fits = set.layout(c, o) == ids[o];
         }
         if (fits) fitting.push_back(c);
       }
-      kept = without_spare_layouts(of_choices(set, fitting));
+      kept = without_spare_layouts(with_choices(set, fitting));
     }
     if (kept->size() == 0) {
       return fail(Error{ErrorCode::kPlanFile,
@@ -251,11 +291,14 @@ class PlanProblemBuilder {
     return std::shared_ptr<const ChoiceSet>(kept);
   }
 
-  // What is pinned may be laid out in any way of the named space.
+  // What is pinned, or to follow a recipe, may be laid out in any way of the
+  // named space.
   bool is_pinned(const Node& node) const {
-    return std::any_of(
-        node.outputs.begin(), node.outputs.end(),
-        [&](ValueId output) { return pinned_.contains(output); });
+    return body_.options.recipe ||
+           std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId output) {
+                         return pinned_->made(output) != nullptr;
+                       });
   }
 
   static std::string located(const Node& node) {
@@ -263,25 +306,110 @@ class PlanProblemBuilder {
     return node.module_path + " (" + to_string(node.source) + ")";
   }
 
-  Result<std::shared_ptr<const ChoiceSet>> pinned_choices(
+  // A pin that no strategy honours is passed over.
+  std::shared_ptr<const ChoiceSet> pinned_choices(
       const Node& node, std::shared_ptr<const ChoiceSet> set) {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      const auto pin = pinned_.find(node.outputs[o]);
-      if (pin == pinned_.end()) continue;
-      const std::size_t operand = set->num_uses + o;
-      const LayoutId wanted = body_.layouts.intern(pin->second.layout);
-      auto& kept = pinned_choices_[{set.get(), operand, wanted}];
-      if (!kept) kept = restricted(*set, operand, wanted);
-      if (kept->size() == 0) {
-        return fail(no_strategy(node, o, *set, pin->second));
+      const PinnedLayout* pinned = pinned_->made(node.outputs[o]);
+      if (pinned == nullptr) continue;
+      auto kept = with_layout(set, set->num_uses + o,
+                              body_.layouts.intern(pinned->layout));
+      if (kept->size() > 0) {
+        set = std::move(kept);
+      } else {
+        pinned_->pass_over(node.outputs[o],
+                           no_strategy(node, o, *set, *pinned));
       }
-      set = kept;
+    }
+    return set;
+  }
+
+  std::shared_ptr<const ChoiceSet> with_layout(
+      const std::shared_ptr<const ChoiceSet>& set, std::size_t operand,
+      LayoutId wanted) {
+    auto& kept = pinned_choices_[{set, operand, wanted}];
+    if (!kept) kept = restricted(*set, operand, wanted);
+    return kept;
+  }
+
+  std::shared_ptr<const ChoiceSet> with_recipe(
+      const Node& node, std::shared_ptr<const ChoiceSet> set) {
+    if (!layouts_of_recipe_) return set;
+    NodeWish wish = layouts_of_recipe_->wish(node);
+    auto& kept = recipe_choices_[{set, std::move(wish)}];
+    if (!kept) {
+      kept = with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
+                                        layouts_of_recipe_->order()));
+    }
+    return kept;
+  }
+
+  // How the recipe stores an input; without one, how the known ones would.
+  void add_recipe_layouts(const GraphInput& input,
+                          std::vector<LayoutId>& layouts) {
+    if (layouts_of_recipe_) {
+      if (const auto stored = layouts_of_recipe_->stored(input)) {
+        layouts = {body_.layouts.intern(*stored)};
+      }
+      return;
+    }
+    if (input.kind != InputKind::kParameter || !body_.set_up.space.is_named()) {
+      return;
+    }
+    for (const Recipe& recipe : body_.known_recipes) {
+      const RecipeLayouts known(recipe, graph_, body_.mesh, *body_.roles);
+      const LayoutId id = body_.layouts.intern(*known.stored(input));
+      if (std::find(layouts.begin(), layouts.end(), id) == layouts.end()) {
+        layouts.push_back(id);
+      }
+    }
+  }
+
+  // ---- how inputs are taken
+
+  void pin_uses() {
+    for (const GraphInput& input : graph_.inputs()) {
+      for (const PinnedLayout& pinned : pinned_->used(input.value)) {
+        pinned_uses_[input.value].push_back(
+            {input.value, &pinned, body_.layouts.intern(pinned.layout)});
+      }
+    }
+  }
+
+  // A view is taken as what it views would be.
+  void pin_uses_of_view(const Node& view, const ChoiceSet& set) {
+    const auto found = pinned_uses_.find(view.inputs[0]);
+    if (found == pinned_uses_.end()) return;
+    std::vector<PinnedUse> seen;
+    for (PinnedUse use : found->second) {
+      for (std::size_t c = 0; c < set.size(); ++c) {
+        if (set.layout(c, 0) != use.layout) continue;
+        use.layout = set.layout(c, 1);
+        seen.push_back(use);
+        break;
+      }
+    }
+    pinned_uses_[view.outputs[0]] = std::move(seen);
+  }
+
+  std::shared_ptr<const ChoiceSet> with_pinned_uses(
+      const Node& node, std::shared_ptr<const ChoiceSet> set) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto found = pinned_uses_.find(node.inputs[i]);
+      if (found == pinned_uses_.end()) continue;
+      for (const PinnedUse& use : found->second) {
+        if (!pinned_->is_for(*use.pinned, use.input, node)) continue;
+        auto kept = with_layout(set, i, use.layout);
+        if (kept->size() == 0) continue;
+        set = std::move(kept);
+        pinned_->note_used(use.input, *use.pinned);
+      }
     }
     return set;
   }
 
   Error no_strategy(const Node& node, std::size_t output, const ChoiceSet& set,
-                    const PinnedValue& wanted) const {
+                    const PinnedLayout& wanted) const {
     std::string made;
     constexpr std::size_t kMostListed = 8;
     const auto& layouts = set.layouts[set.num_uses + output];
@@ -292,7 +420,7 @@ class PlanProblemBuilder {
     return Error{ErrorCode::kPinNoStrategy,
                  "no strategy of `" + node.op_name() + "` makes `" + node.name +
                      "` as " + to_string(wanted.layout),
-                 "--pin '" + to_string(wanted.pin) + "'",
+                 "--pin '" + to_string(body_.options.pins[wanted.pin]) + "'",
                  {"it can be made as " + made},
                  "pin it to one of these, or pin what takes it instead"};
   }
@@ -307,10 +435,11 @@ class PlanProblemBuilder {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const Value& value = graph_.value(variable.makes[0]);
       std::vector<LayoutId> layouts{replicated};
-      if (const auto pin = pinned_.find(value.id); pin != pinned_.end()) {
-        layouts = {body_.layouts.intern(pin->second.layout)};
+      if (const PinnedLayout* pin = pinned_->made(value.id)) {
+        layouts = {body_.layouts.intern(pin->layout)};
       } else {
         add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
+        add_recipe_layouts(graph_.inputs()[variable.index], layouts);
       }
       if (given_ != nullptr) {
         layouts = interned(given_->inputs[variable.index]);
@@ -401,13 +530,12 @@ class PlanProblemBuilder {
       const GraphOutput& output = graph_.outputs()[i];
       if (is_tie(output)) continue;
       std::vector<LayoutId> layouts;
-      const bool pinned = pinned_.contains(output.value);
-      if (!pinned) layouts.push_back(replicated);
+      const PinnedLayout* pinned = pinned_->made(output.value);
+      if (pinned == nullptr) layouts.push_back(replicated);
       add_whole_layouts(made[output.value.index()], layouts);
-      if (pinned) {
+      if (pinned != nullptr) {
         // Handed back as it was asked for, unless that is a partial.
-        layouts.assign(1,
-                       body_.layouts.intern(pinned_.at(output.value).layout));
+        layouts.assign(1, body_.layouts.intern(pinned->layout));
         if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
       if (given_ != nullptr) layouts = interned({given_->outputs[i]});
@@ -455,15 +583,28 @@ class PlanProblemBuilder {
   OperatorChoiceCache choices_;
   OperatorChoiceCache pinnable_;
   const GivenChoices* given_;
-  std::map<ValueId, PinnedValue> pinned_;
+  std::optional<Recipe> recipe_;
+  std::optional<RecipeLayouts> layouts_of_recipe_;
+  // By choices before, and what was asked of them.
+  std::map<std::pair<std::shared_ptr<const ChoiceSet>, NodeWish>,
+           std::shared_ptr<const ChoiceSet>>
+      recipe_choices_;
+  std::optional<PinnedValues> pinned_;
+  // How a value is to be taken: an input, or a view of one.
+  struct PinnedUse {
+    ValueId input;
+    const PinnedLayout* pinned = nullptr;
+    LayoutId layout;  // of the value itself
+  };
+  std::map<ValueId, std::vector<PinnedUse>> pinned_uses_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
   // By layouts, ties and, of trained parameters, 1 + the tensor class.
   std::map<
       std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
       std::shared_ptr<const ChoiceSet>>
       input_choices_;
-  // By unrestricted choices, operand and layout.
-  std::map<std::tuple<const ChoiceSet*, std::size_t, LayoutId>,
+  // By choices, operand and layout.
+  std::map<std::tuple<std::shared_ptr<const ChoiceSet>, std::size_t, LayoutId>,
            std::shared_ptr<const ChoiceSet>>
       pinned_choices_;
   // By all choices, and the layouts of the one that is given.

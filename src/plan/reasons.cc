@@ -3,17 +3,26 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 
 namespace shardprop {
 namespace {
 
-// "mm_1", "the gradient of w", "an output of the program".
+// "`mm_1` (model.py:53)"
+std::string named(const Node& node) {
+  if (node.source.empty()) return "`" + node.name + "`";
+  const std::string source = to_string(node.source);
+  return fmt::format("`{}` ({})", node.name,
+                     source.substr(source.rfind('/') + 1));
+}
+
+// "`mm_1`", "the gradient of `w`", "the result of the program".
 std::string user_name(const PlanProblem& problem, const StorageUse& use) {
   const Graph& graph = problem.graph();
   const PlanVariable& user = problem.variable(use.variable);
   switch (user.kind) {
     case PlanVariable::Kind::kOperator:
-      return "`" + graph.nodes()[user.index].name + "`";
+      return named(graph.nodes()[user.index]);
     case PlanVariable::Kind::kOutput:
       return "the result of the program";
     case PlanVariable::Kind::kInput:
@@ -23,6 +32,21 @@ std::string user_name(const PlanProblem& problem, const StorageUse& use) {
   const bool gradient = graph.gradient_of(input) == user.uses[use.operand];
   return fmt::format("{} `{}`", gradient ? "the gradient of" : "the update of",
                      graph.value(input).display_name());
+}
+
+// "`w` is stored, S(0),R": what a gradient or an update lies like.
+std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
+                      const StorageUse& use) {
+  const PlanVariable& input = problem.variable(use.variable);
+  const std::uint32_t choice = plan.choices[use.variable.index()];
+  const std::string dst =
+      to_string(problem.layouts()[input.choices->layout(choice, use.operand)]);
+  const auto& states = input.choices->state_layouts;
+  const bool like_state =
+      !states.empty() &&
+      states[choice] != input.choices->layout(choice, input.uses.size());
+  return (like_state ? "the optimizer's state lies, " : "that is stored, ") +
+         dst;
 }
 
 }  // namespace
@@ -45,7 +69,7 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
       reason.text = name + " takes it as " + dst;
       break;
     case PlanVariable::Kind::kInput:
-      reason.text = name + " ends in the layout " + dst;
+      reason.text = name + " ends as " + stored_as(problem, plan, use);
       break;
     case PlanVariable::Kind::kOutput:
       reason.text = name + " is handed back as " + dst;
@@ -58,6 +82,9 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
   }
   if (const auto other = alternatives.without(copy)) {
     reason.alternative_nanoseconds = other->nanoseconds;
+    // What costs the same is no reason.
+    constexpr std::int64_t kTie = 50;
+    if (std::abs(other->nanoseconds) < kTie) return reason;
     // Less, where only the memory limit speaks for the copy.
     reason.text += fmt::format(
         "; as {} the plan would cost {:.1f} us {}",

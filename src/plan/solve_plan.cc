@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "base/saturating.h"
 #include "plan/plan_network.h"
+#include "plan/ties.h"
 
 #include <shardprop/solver/solve.h>
 
@@ -17,6 +18,9 @@ namespace {
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 8;
+// Table entries to touch for each round of preferences, beyond those of the
+// search.
+constexpr std::uint64_t kTieWork = 20'000'000;
 constexpr double kSecondsBetweenReports = 0.2;
 
 class PlanSolver {
@@ -30,6 +34,7 @@ class PlanSolver {
   PlanSolution run() {
     try {
       search();
+      prefer();
     } catch (...) {
       out_.failure = refusal(std::current_exception());
       if (!out_.failure) throw;
@@ -47,6 +52,20 @@ class PlanSolver {
       if (!solve(network, round == kMostRounds)) break;
       reserve(network);
     }
+  }
+
+  // Among plans of this cost, one that is easier to live with.
+  void prefer() {
+    const double left = limits_.seconds - seconds();
+    if (!limits_.break_ties || !out_.assignment || left <= 0 || out_of_work() ||
+        options_.stop.stop_requested()) {
+      return;
+    }
+    solver::SolveOptions how = solver_options(left);
+    const std::uint64_t most = kTieWork + out_.work;
+    how.work_limit = std::min(how.work_limit.value_or(most), most);
+    how.progress = nullptr;
+    break_ties(problem_, how, out_);
   }
 
   double seconds() const {

@@ -26,7 +26,10 @@ constexpr PlanSpace kNamed{};
 // What is left when setting up ends must do for the search and for the reasons.
 constexpr double kSetUpBy = 0.8;
 
-std::vector<Stage> stages_for(const DeviceMesh& mesh) {
+std::vector<Stage> stages_for(const DeviceMesh& mesh,
+                              const PlanOptions& options) {
+  // Where a recipe is followed, little is left open.
+  if (options.recipe) return {{kNamed}};
   const auto dims =
       std::count_if(mesh.dims().begin(), mesh.dims().end(),
                     [](const MeshDim& dim) { return dim.size > 1; });
@@ -47,7 +50,7 @@ class StagedSearch {
         options_(options) {}
 
   Result<StagedResult> run() {
-    for (const Stage& stage : stages_for(mesh_)) {
+    for (const Stage& stage : stages_for(mesh_, options_)) {
       SP_CHECK(enter(stage));
       if (is_settled()) break;
     }
@@ -99,7 +102,9 @@ class StagedSearch {
         graph_, mesh_, topology_, library_, options_, set_up(stage));
     if (!problem) return pass_over(stage, std::move(problem).error());
     tell(PlanProgress::Phase::kSearch);
-    PlanSolution solution = solve_plan(*problem, limits(stage.until));
+    SolveLimits within = limits(stage.until);
+    within.break_ties = stage.space.is_named();
+    PlanSolution solution = solve_plan(*problem, within);
     work_ += solution.work;
     if (solution.failure && !solution.assignment) {
       return pass_over(stage, *std::move(solution.failure));
@@ -117,7 +122,8 @@ class StagedSearch {
       // Pins, say, that nothing replicated obeys.
       return best_ ? Result<void>() : fail(*std::move(failure_));
     }
-    PlanSolution solution = solve_plan(*problem, {kReplicatedSeconds, 0});
+    PlanSolution solution =
+        solve_plan(*problem, {kReplicatedSeconds, 0, false});
     if (best_ && !solution.assignment) return {};
     take({*std::move(problem), std::move(solution), kReplicated});
     return {};

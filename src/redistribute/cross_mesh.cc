@@ -1,5 +1,6 @@
 #include <shardprop/redistribute/cross_mesh.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "redistribute/same_tensor.h"
 #include "redistribute/shards.h"
@@ -272,12 +273,9 @@ std::vector<Layout> reduced_layouts(const TensorSpec& spec) {
   return out;
 }
 
-}  // namespace
-
-Result<CrossMeshPlan> plan_between_meshes(const TensorSpec& src,
-                                          const TensorSpec& dst,
-                                          const Topology& topology,
-                                          const RedistributeOptions& options) {
+Result<CrossMeshPlan> least_sends(const TensorSpec& src, const TensorSpec& dst,
+                                  const Topology& topology,
+                                  const RedistributeOptions& options) {
   SP_CHECK(redistribute::check_same_tensor(src, dst));
   if (dst.layout().has_partial()) {
     return fail(
@@ -337,6 +335,15 @@ Result<CrossMeshPlan> plan_between_meshes(const TensorSpec& src,
   }
   if (!best) return fail(*std::move(refused));
   return *std::move(best);
+}
+
+}  // namespace
+
+Result<CrossMeshPlan> plan_between_meshes(const TensorSpec& src,
+                                          const TensorSpec& dst,
+                                          const Topology& topology,
+                                          const RedistributeOptions& options) {
+  return guarded([&] { return least_sends(src, dst, topology, options); });
 }
 
 }  // namespace shardprop

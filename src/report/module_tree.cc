@@ -231,20 +231,30 @@ std::size_t finish(Module& module, const Plan& plan) {
 
 }  // namespace
 
-Module module_tree(const Plan& plan) {
+std::vector<ModuleMove> all_moves(const Plan& plan) {
   const std::vector<std::string_view> home = homes(plan);
-  ModuleFinder modules;
+  std::vector<ModuleMove> out;
   for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
-    Module& module = modules.at(home[n]);
-    module.nodes.push_back(n);
-    if (!plan.nodes[n].inside.empty()) module.moves.push_back({n, true, 0});
+    if (!plan.nodes[n].inside.empty()) out.push_back({n, true, 0, home[n]});
   }
   const std::vector<std::size_t> users = first_users(plan);
   for (std::size_t c = 0; c < users.size(); ++c) {
     if (users[c] >= plan.nodes.size()) continue;
     // A copy seen as another value moves nothing.
     if (plan.copies[c].steps.empty()) continue;
-    modules.at(home[users[c]]).moves.push_back({users[c], false, c});
+    out.push_back({users[c], false, c, home[users[c]]});
+  }
+  return out;
+}
+
+Module module_tree(const Plan& plan) {
+  const std::vector<std::string_view> home = homes(plan);
+  ModuleFinder modules;
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    modules.at(home[n]).nodes.push_back(n);
+  }
+  for (const ModuleMove& move : all_moves(plan)) {
+    modules.at(move.home).moves.push_back(move);
   }
   Module root = std::move(modules).take();
   finish(root, plan);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardprop {
@@ -22,7 +23,8 @@ struct ModuleTimes {
 struct ModuleMove {
   std::size_t node = 0;  // that takes or runs it
   bool inside = false;
-  std::size_t copy = 0;  // unless inside
+  std::size_t copy = 0;   // unless inside
+  std::string_view home;  // path of the module, of the plan's own
 };
 
 struct Module {
@@ -35,6 +37,9 @@ struct Module {
   ModuleTimes times;               // of one repeat, modules inside included
   std::vector<Module> children;
 };
+
+// Every move of the plan, those inside operators first.
+std::vector<ModuleMove> all_moves(const Plan& plan);
 
 // The root stands for the program. Neighbours with numbers for names whose
 // operators, layouts and moves are the same, name by name, are folded.

@@ -44,6 +44,11 @@ class Reader {
       plan_.guards.push_back(
           {guard["condition"].text(), guard["origin"].text()});
     }
+    if (root_.has("roles")) read_roles(root_["roles"]);
+    if (root_.has("work")) read_work(root_["work"]);
+    if (root_.has("notes")) plan_.notes = root_["notes"].texts();
+    if (root_.has("pins")) read_pins(root_["pins"]);
+    if (root_.has("recipes")) read_recipes(root_["recipes"]);
     read_memory(root_["memory"]);
     for (const auto& [name, value] : root_["values"].members()) {
       plan_.values.push_back({name, role(value["role"]), tensor(value), {}});
@@ -142,6 +147,46 @@ class Reader {
                                     step["bytes_short"].integer()});
     }
     plan_.clash.irreducible = clash["irreducible"].boolean();
+  }
+
+  void read_roles(const JsonCursor& roles) {
+    for (const JsonCursor& role : roles.elements()) {
+      plan_.roles.push_back({role["use"].text(), role["mesh_dim"].text(),
+                             role["permille"].integer(0, 1000),
+                             role["modules"].texts()});
+      if (!plan_.mesh.find_dim(plan_.roles.back().mesh_dim)) {
+        role["mesh_dim"].fail("not a dim of the mesh");
+      }
+    }
+  }
+
+  void read_work(const JsonCursor& work) {
+    plan_.work.flops = work["flops"].integer();
+    plan_.work.tokens = work["tokens"].integer();
+    plan_.work.samples = work["samples"].integer();
+    plan_.work.peak_flops = work["peak_flops"].integer();
+  }
+
+  void read_recipes(const JsonCursor& recipes) {
+    for (const JsonCursor& recipe : recipes.elements()) {
+      PlanRecipe read;
+      read.name = recipe["name"].text();
+      if (const auto status = parse_plan_status(recipe["status"].text())) {
+        read.status = *status;
+      } else {
+        recipe["status"].fail("unknown status");
+      }
+      read.objective_nanoseconds = maybe_nanoseconds(recipe["objective_us"]);
+      read.peak_bytes = recipe["peak_bytes_per_rank"].integer();
+      plan_.recipes.push_back(std::move(read));
+    }
+  }
+
+  void read_pins(const JsonCursor& pins) {
+    for (const JsonCursor& pin : pins.elements()) {
+      plan_.pins.push_back({pin["pin"].text(), pin["matched"].integer(),
+                            pin["pinned"].integer()});
+    }
   }
 
   void read_memory(const JsonCursor& memory) {
@@ -330,6 +375,13 @@ class Reader {
     PlannedNode out;
     out.name = at["id"].text();
     out.op = at["op"].text();
+    if (at.has("kind")) {
+      if (const auto kind = parse_op_kind(at["kind"].text())) {
+        out.kind = *kind;
+      } else {
+        at["kind"].fail("unknown kind of operator");
+      }
+    }
     out.module_path = at["module"].text();
     out.source = at["source"].text();
     if (at.has("assignment")) {

@@ -91,6 +91,34 @@ class Writer {
     out["guards"] = list_of(plan_.guards, [](const Guard& guard) -> Json {
       return {{"condition", guard.condition}, {"origin", guard.origin}};
     });
+    out["pins"] = list_of(plan_.pins, [](const PlanPin& pin) -> Json {
+      return {
+          {"pin", pin.pin}, {"matched", pin.matched}, {"pinned", pin.pinned}};
+    });
+    if (!plan_.recipes.empty()) {
+      out["recipes"] =
+          list_of(plan_.recipes, [](const PlanRecipe& recipe) -> Json {
+            return {{"name", recipe.name},
+                    {"objective_us", us_or_null(recipe.objective_nanoseconds)},
+                    {"status", to_string(recipe.status)},
+                    {"peak_bytes_per_rank", recipe.peak_bytes}};
+          });
+    }
+    if (!plan_.roles.empty()) {
+      out["roles"] = list_of(plan_.roles, [](const PlanRole& role) -> Json {
+        return {{"use", role.use},
+                {"mesh_dim", role.mesh_dim},
+                {"permille", role.permille},
+                {"modules", role.modules}};
+      });
+    }
+    if (!(plan_.work == PlanWork{})) {
+      out["work"] = {{"flops", plan_.work.flops},
+                     {"tokens", plan_.work.tokens},
+                     {"samples", plan_.work.samples},
+                     {"peak_flops", plan_.work.peak_flops}};
+    }
+    if (!plan_.notes.empty()) out["notes"] = plan_.notes;
     out["memory"] = {{"peak_bytes_per_rank", plan_.memory.peak_bytes},
                      {"limit_bytes", or_null(plan_.memory.limit_bytes)},
                      {"peak_at", plan_.memory.peak_at},
@@ -247,6 +275,7 @@ class Writer {
   Json node(const PlannedNode& node) const {
     Json out = {{"id", node.name},
                 {"op", node.op},
+                {"kind", to_string(node.kind)},
                 {"module", node.module_path},
                 {"source", node.source},
                 {"phase", to_string(node.phase)},

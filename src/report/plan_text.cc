@@ -1,16 +1,22 @@
 #include <shardprop/report/plan_text.h>
 
 #include "base/quantities.h"
+#include "report/dear_moves.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
+#include "report/plan_in_words.h"
+#include "report/plan_totals.h"
 #include "report/printable_plan.h"
+#include "report/wrapped_text.h"
 
 #include <shardprop/base/hash.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,16 +26,23 @@ namespace {
 
 class Printer {
  public:
-  explicit Printer(const Plan& plan) : plan_(plan) {}
+  Printer(const Plan& plan, const TextOptions& options)
+      : plan_(plan), options_(options) {}
 
   std::string print() {
     print_heading();
     if (plan_.has_plan()) {
-      print_totals();
+      print_words();
+      out_ += "\n" + plan_totals(plan_);
+      print_recipes();
       print_values();
     }
     print_remarks();
-    if (plan_.has_plan()) print_modules();
+    if (plan_.has_plan()) {
+      if (!options_.detail) print_dear_moves();
+      print_modules();
+    }
+    if (left_out_) line("\n--detail shows what was left out");
     return std::move(out_);
   }
 
@@ -47,24 +60,20 @@ class Printer {
          to_string(plan_.mesh), count_text(plan_.mesh.size()),
          plan_.topology.name);
     if (!plan_.has_plan()) return print_no_plan();
-    const std::int64_t total = *plan_.objective_nanoseconds;
-    if (plan_.status == PlanStatus::kOptimal) {
-      line("optimal: {}, no plan costs less{}", time_text(total), as_said());
-    } else {
-      line("{}: {}, where no plan can take less than {} (gap {:.1f} %){}",
-           to_string(plan_.status), time_text(total),
-           time_text(plan_.lower_bound_nanoseconds),
-           100 * plan_.gap().value_or(0), as_said());
-      if (!plan_.space.is_named()) {
-        line("searched and bounded: {}; for more there was not the time",
-             to_string(plan_.space));
-      }
+    line("{}", verdict(plan_));
+    if (plan_.status != PlanStatus::kOptimal && !plan_.space.is_named()) {
+      line("searched and bounded: {}; for more there was not the time",
+           to_string(plan_.space));
     }
   }
 
-  // Behind what was not proven here.
-  std::string_view as_said() const {
-    return plan_.is_proof_given ? ", as the file says" : "";
+  // In words, wrapped to the width of a terminal.
+  void print_words() {
+    const std::vector<std::string> sentences = plan_in_words(plan_);
+    if (!sentences.empty()) line("");
+    for (const std::string& sentence : sentences) out_ += wrapped(sentence);
+    for (const std::string& note : plan_.notes)
+      out_ += wrapped("note: " + note);
   }
 
   void print_no_plan() {
@@ -108,60 +117,14 @@ class Printer {
     }
   }
 
-  void print_totals() {
-    const PlanSummary& sum = plan_.summary;
-    line("");
-    if (plan_.optimizer_nanoseconds > 0) {
-      line("  compute        {:>12}   of which optimizer {}",
-           time_text(sum.compute_nanoseconds),
-           time_text(plan_.optimizer_nanoseconds));
-    } else {
-      line("  compute        {:>12}", time_text(sum.compute_nanoseconds));
-    }
-    line("  communication  {:>12}   of which {} hidden behind compute",
-         time_text(sum.communication_nanoseconds),
-         time_text(sum.hidden_nanoseconds));
-    line("  total          {:>12}   {} without overlap",
-         time_text(*plan_.objective_nanoseconds),
-         time_text(sum.compute_nanoseconds + sum.communication_nanoseconds));
-    const PlanMemory& memory = plan_.memory;
-    const std::string limit = memory.limit_bytes
-                                  ? "of " + bytes_text(*memory.limit_bytes)
-                                  : std::string("no limit");
-    line(
-        "  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
-        bytes_text(memory.peak_bytes), limit,
-        bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
-        node_name(memory.peak_at));
-    line("  sent           {:>12}   {}", bytes_text(sum.bytes_per_rank),
-         collectives_text(sum));
-  }
-
-  std::string node_name(std::int64_t index) const {
-    const auto at = static_cast<std::size_t>(index);
-    return at < plan_.nodes.size() ? "`" + plan_.nodes[at].name + "`"
-                                   : std::string("the end");
-  }
-
-  static std::string collectives_text(const PlanSummary& sum) {
-    std::string text;
-    for (const CollectiveKind kind : kAllCollectiveKinds) {
-      const std::int64_t count =
-          sum.collectives[static_cast<std::size_t>(kind)];
-      if (count == 0) continue;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                          count_text(count), to_string(kind));
-    }
-    return text.empty() ? "nothing" : text;
-  }
-
   void print_values() {
     std::vector<std::string> names;
     std::vector<std::string> groups;
     for (const PlannedValue& value : plan_.values) {
       names.push_back(value.name);
-      groups.push_back(std::string(to_string(value.role)) + " " +
-                       described(value.tensor));
+      groups.push_back(
+          std::string(to_string(value.role)) + " " + described(value.tensor) +
+          (value.state_layout ? " " + to_string(*value.state_layout) : ""));
     }
     const std::vector<FoldedName> rows = fold_names(names, groups);
     std::vector<std::string> titles;
@@ -175,13 +138,32 @@ class Printer {
           std::pair{ValueRole::kParameter, "parameters"},
           std::pair{ValueRole::kBuffer, "buffers"},
           std::pair{ValueRole::kConstant, "constants"}}) {
-      bool any = false;
+      std::vector<std::size_t> of_role;
       for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (plan_.values[rows[i].members.front()].role == role) {
+          of_role.push_back(i);
+        }
+      }
+      if (of_role.empty()) continue;
+      // Buffers and constants are hardly ever what one looks for.
+      const bool minor =
+          role == ValueRole::kBuffer || role == ValueRole::kConstant;
+      if (minor && !options_.detail) continue;
+      line("\n{}", title);
+      const std::size_t shown = options_.detail
+                                    ? of_role.size()
+                                    : std::min(of_role.size(), kMostRows);
+      for (std::size_t k = 0; k < shown; ++k) {
+        const std::size_t i = of_role[k];
         const PlannedValue& value = plan_.values[rows[i].members.front()];
-        if (value.role != role) continue;
-        if (!any) line("\n{}", title);
-        any = true;
-        line("  {:<{}}  {}", titles[i], width, described(value.tensor));
+        line("  {:<{}}  {}{}", titles[i], width, described(value.tensor),
+             value.state_layout
+                 ? "   optimizer " + to_string(*value.state_layout)
+                 : std::string());
+      }
+      if (shown < of_role.size()) {
+        line("  and {} more", of_role.size() - shown);
+        left_out_ = true;
       }
     }
   }
@@ -196,7 +178,35 @@ class Printer {
                        fmt::join(tensor.shape, ","), to_string(tensor.layout));
   }
 
+  void print_recipes() {
+    if (plan_.recipes.empty()) return;
+    std::size_t width = 0;
+    for (const PlanRecipe& recipe : plan_.recipes) {
+      width = std::max(width, recipe.name.size());
+    }
+    line("\nrecipes");
+    for (const PlanRecipe& recipe : plan_.recipes) {
+      if (!recipe.objective_nanoseconds) {
+        line("  {:<{}}  {}", recipe.name, width, to_string(recipe.status));
+        continue;
+      }
+      line("  {:<{}}  {:>10}  {:>8}  {:>9}", recipe.name, width,
+           time_text(*recipe.objective_nanoseconds),
+           compared(*recipe.objective_nanoseconds),
+           bytes_text(recipe.peak_bytes));
+    }
+  }
+
+  // "+3.4 %": beside the plan.
+  std::string compared(std::int64_t nanoseconds) const {
+    if (!plan_.has_plan() || *plan_.objective_nanoseconds == 0) return "";
+    const auto own = static_cast<double>(*plan_.objective_nanoseconds);
+    return fmt::format("{:+.1f} %",
+                       100 * (static_cast<double>(nanoseconds) - own) / own);
+  }
+
   void print_remarks() {
+    print_pins();
     if (!plan_.unsupported.empty()) {
       line("\nrun replicated, having no strategy");
       for (const UnsupportedOp& op : plan_.unsupported) {
@@ -212,11 +222,48 @@ class Printer {
     }
   }
 
+  void print_pins() {
+    if (plan_.pins.empty()) return;
+    line("\npinned");
+    for (const PlanPin& pin : plan_.pins) {
+      line("  {}   {} value{}{}", pin.pin, count_text(pin.pinned),
+           pin.pinned == 1 ? "" : "s",
+           pin.matched > pin.pinned
+               ? fmt::format(
+                     " of {} that it matches; the others it does not fit",
+                     count_text(pin.matched))
+               : std::string());
+    }
+  }
+
+  void print_dear_moves() {
+    const std::vector<DearMove> moves = dear_moves(plan_);
+    if (moves.empty()) return;
+    line("\nwhat is sent, dearest first");
+    for (std::size_t i = 0; i < std::min(moves.size(), kMostMoves); ++i) {
+      const DearMove& move = moves[i];
+      line("  {} in {}{}", time_text(move.nanoseconds),
+           move.module.empty() ? plan_.graph_name : move.module,
+           move.count > 1 ? fmt::format(", {} times", move.count)
+                          : std::string());
+      print_move(move.first, 1, "    ");
+    }
+    std::int64_t rest = 0;
+    for (std::size_t i = kMostMoves; i < moves.size(); ++i) {
+      rest += moves[i].nanoseconds;
+    }
+    if (moves.size() > kMostMoves) {
+      line("  {} in {} other kinds", time_text(rest),
+           moves.size() - kMostMoves);
+    }
+    left_out_ = true;
+  }
+
   void print_modules() {
     line("\n{:<44} {:>22} {:>24}", "modules", "compute fwd + bwd",
          "communication fwd + bwd");
     const Module root = module_tree(plan_);
-    print_moves(root, 1);
+    if (options_.detail) print_moves(root, 1);
     for (const Module& child : root.children) print_module(child, {}, 1);
   }
 
@@ -233,7 +280,8 @@ class Printer {
                       return is_number(
                           child.name.substr(0, child.name.find_first_of(".,")));
                     });
-    if (module.repeats == 1 && module.nodes.empty() && module.moves.empty() &&
+    if (module.repeats == 1 && module.nodes.empty() &&
+        (module.moves.empty() || !options_.detail) &&
         (only_numbers || module.children.size() == 1)) {
       for (const Module& child : module.children) {
         print_module(child, name, depth);
@@ -248,7 +296,11 @@ class Printer {
          time_text(times.communication[0]) + " + " +
              time_text(times.communication[1]),
          module.repeats > 1 ? "  each" : "");
-    print_moves(module, depth + 1);
+    if (!options_.detail && depth >= kMostDepth) {
+      left_out_ = left_out_ || !module.children.empty();
+      return;
+    }
+    if (options_.detail) print_moves(module, depth + 1);
     for (const Module& child : module.children) {
       print_module(child, {}, depth + 1);
     }
@@ -321,7 +373,8 @@ class Printer {
     const std::string times =
         count > 1 ? fmt::format("   and {} more like it", count - 1) : "";
     if (move.inside) {
-      line("{}{} inside {} ({}){}", indent, phase, node.name, node.op, times);
+      line("{}{} inside {} ({}{}){}", indent, phase, node.name, node.op,
+           node.source.empty() ? "" : ", " + node.source, times);
       print_steps(node.inside, indent);
       return;
     }
@@ -329,7 +382,8 @@ class Printer {
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
     print_steps(copy.steps, indent);
-    line("{}    because {}", indent, copy.reason);
+    out_ += wrapped("because " + copy.reason,
+                    {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }
 
   template <class Steps>  // of CollectiveStep, or of what derives from it
@@ -345,14 +399,21 @@ class Printer {
     }
   }
 
+  // Without details.
+  static constexpr std::size_t kMostRows = 16;
+  static constexpr std::size_t kMostMoves = 6;
+  static constexpr std::size_t kMostDepth = 2;
+
   const Plan& plan_;
+  const TextOptions& options_;
   std::string out_;
+  bool left_out_ = false;
 };
 
 }  // namespace
 
-std::string plan_to_text(const Plan& plan) {
-  return Printer(printable(plan)).print();
+std::string plan_to_text(const Plan& plan, const TextOptions& options) {
+  return Printer(printable(plan), options).print();
 }
 
 }  // namespace shardprop

@@ -49,6 +49,14 @@ Plan printable(Plan plan) {
     escape(op.op);
     escape(op.reason);
   }
+  for (PlanRole& role : plan.roles) {
+    escape(role.use);
+    escape(role.mesh_dim);
+    for (std::string& module : role.modules) escape(module);
+  }
+  for (std::string& note : plan.notes) escape(note);
+  for (PlanRecipe& recipe : plan.recipes) escape(recipe.name);
+  for (PlanPin& pin : plan.pins) escape(pin.pin);
   for (Guard& guard : plan.guards) {
     escape(guard.condition);
     escape(guard.origin);

@@ -7,6 +7,8 @@
 
 #include "strategy/derived_program.h"
 
+#include "base/saturating.h"
+
 #include <shardprop/placement/local_region.h>
 
 #include <algorithm>
@@ -124,8 +126,8 @@ class Deriver {
   }
 
   State wanted(std::size_t o, std::size_t m) const {
-    const State state = given(context_.space.outputs[o],
-                              context_.space.outputs_without[o], m);
+    const State state =
+        given(context_.space.outputs[o], context_.space.outputs_without[o], m);
     // A mean over unequal shards is a sum with the global divisor.
     return state.is_partial() && state.reduce_op() == ReduceOp::kAvg
                ? Placement::partial(ReduceOp::kSum)
@@ -134,6 +136,9 @@ class Deriver {
 
   LocalValue value_of(LocalRef ref) const {
     if (ref.step < 0) return input(ref.index);
+    if (ref.index != 0) {
+      throw InternalError("a decomposition takes a second result of a step");
+    }
     return values_.at(ref.step);
   }
 
@@ -177,8 +182,7 @@ class Deriver {
       }
       if (over.empty()) continue;
       value.ref = out_.collective(CollectiveKind::kAllReduce, value.ref, op,
-                                  over, value.meta.dtype(),
-                                  local_bytes(value));
+                                  over, value.meta.dtype(), local_bytes(value));
     }
     return value.ref;
   }
@@ -260,21 +264,91 @@ class Deriver {
   std::map<std::int32_t, LocalValue> inputs_;
 };
 
-// What each rank runs, as written.
-LocalProgram as_written(const Decomposition& program) {
-  LocalProgram out;
-  for (const DecompositionStep& step : program.steps) {
-    out.steps.emplace_back(step.op);
+// A program of what each rank runs, its collectives over the mesh dims that
+// shard what it is there for.
+class Transcript {
+ public:
+  explicit Transcript(const LocalContext& context)
+      : context_(context), program_(*context.space.program) {
+    for (std::size_t m = 0; m < context.strategy.assignment.size(); ++m) {
+      const std::int16_t choice = context.strategy.assignment[m];
+      const auto f = static_cast<std::size_t>(choice);
+      if (choice == kUnassigned || f >= context.space.factors.size()) continue;
+      if (context.space.factors[f].program != ProgramUse::kNever) {
+        over_.push_back(static_cast<std::int32_t>(m));
+      }
+    }
   }
-  out.outputs = program.outputs;
-  return out;
-}
+
+  LocalProgram run() {
+    for (const DecompositionStep& step : program_.steps) {
+      bytes_.push_back(local_bytes(step));
+      if (!step.collective) {
+        out_.steps.emplace_back(step.op);
+        continue;
+      }
+      const RankCollective& c = *step.collective;
+      out_.collective(c.kind, c.value, c.op, over_, dtype_of(c.value),
+                      bytes_.back());
+    }
+    out_.outputs = program_.outputs;
+    return std::move(out_);
+  }
+
+ private:
+  DType dtype_of(LocalRef ref) const {
+    if (ref.step < 0) {
+      return context_.op.inputs[static_cast<std::size_t>(ref.index)].dtype();
+    }
+    const DecompositionStep& step =
+        program_.steps[static_cast<std::size_t>(ref.step)];
+    return step.collective
+               ? dtype_of(step.collective->value)
+               : step.schema.outputs[static_cast<std::size_t>(ref.index)]
+                     .dtype();
+  }
+
+  // Of the first result, whose meta is that of whole tensors: what the program
+  // is not there for is sharded as ever. A gather's message is all that it
+  // gathers.
+  std::int64_t local_bytes(const DecompositionStep& step) const {
+    if (!step.collective) return bytes_of(step.schema.outputs.front());
+    const LocalRef value = step.collective->value;
+    const std::int64_t own =
+        value.step < 0
+            ? bytes_of(
+                  context_.op.inputs[static_cast<std::size_t>(value.index)])
+            : bytes_[static_cast<std::size_t>(value.step)];
+    if (step.collective->kind != CollectiveKind::kAllGather) return own;
+    std::int64_t ranks = 1;
+    for (const std::int32_t m : over_) ranks *= context_.mesh.size(m);
+    return sat_mul(own, ranks);
+  }
+  std::int64_t bytes_of(const TensorMeta& meta) const {
+    std::int64_t bytes = meta.bytes();
+    for (std::size_t m = 0; m < context_.strategy.assignment.size(); ++m) {
+      const std::int16_t choice = context_.strategy.assignment[m];
+      const auto f = static_cast<std::size_t>(choice);
+      if (choice == kUnassigned || f >= context_.space.factors.size()) continue;
+      if (context_.space.factors[f].program != ProgramUse::kNever) continue;
+      const std::int64_t ranks = context_.mesh.size(static_cast<int>(m));
+      bytes = bytes / ranks + (bytes % ranks != 0 ? 1 : 0);
+    }
+    return bytes;
+  }
+
+  const LocalContext& context_;
+  const Decomposition& program_;
+  DimIndices over_;
+  std::vector<std::int64_t> bytes_;  // by step, of its first result
+  LocalProgram out_;
+};
 
 }  // namespace
 
 LocalProgram derived_program(const LocalContext& context) {
   const Decomposition& program = *context.space.program;
-  return program.per_rank ? as_written(program) : Deriver(context).run();
+  return program.per_rank ? Transcript(context).run() : Deriver(context).run();
 }
 
 }  // namespace shardprop

@@ -11,8 +11,8 @@ namespace shardprop {
 struct FactorShards {
   DimIndices mesh_dims;  // given to the factor, first cut first
   bool even = true;      // every rank holds equally much
-  bool empty = false;    // some rank holds nothing
   std::int64_t largest = 1;
+  std::int64_t smallest = 1;
 };
 
 FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,

@@ -56,8 +56,8 @@ std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
     made.message_bytes = collective->bytes;
     made.bytes_per_rank =
         collective_bytes_per_rank(made.kind, place.ranks, made.message_bytes);
-    made.nanoseconds = collective_nanoseconds(topology, made.kind, place,
-                                              made.message_bytes);
+    made.nanoseconds =
+        collective_nanoseconds(topology, made.kind, place, made.message_bytes);
     out.push_back(std::move(made));
   }
   return out;

@@ -5,6 +5,7 @@
 #include <shardprop/strategy/strategy_of.h>
 
 #include "placement/split_factor.h"
+#include "strategy/assignment_walk.h"
 #include "strategy/factor_shards.h"
 
 #include <algorithm>
@@ -196,7 +197,8 @@ class Composer {
   bool allowed(const Factor& factor, const FactorShards& shards) const {
     if (shards.mesh_dims.empty()) return true;
     if (!shards.even && (factor.even || !options_.allow_uneven)) return false;
-    return !shards.empty || (options_.allow_empty_shards && !factor.nonempty);
+    return shards.smallest >= factor.least &&
+           (shards.smallest > 0 || options_.allow_empty_shards);
   }
 
   template <class Missing>
@@ -266,89 +268,6 @@ class Composer {
   std::vector<std::int16_t> majors_;
 };
 
-// Assignments of `dims` mesh dims in at most `runs` runs of neighbours given to
-// the same, of `choices` choices. Saturates at 2^40.
-std::int64_t assignments_in_runs(std::int64_t choices, int dims, int runs) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  std::int64_t sum = 0;
-  std::int64_t of_runs = choices;  // of exactly r runs
-  for (int r = 1; r <= std::min(runs, dims) && sum < kMost; ++r) {
-    sum += of_runs;
-    of_runs = of_runs * (choices - 1) * (dims - r) / r;
-  }
-  return std::min(sum, kMost);
-}
-
-// Counts through the assignments mesh dim by mesh dim, leaving those out that
-// begin as no valid one does.
-class AssignmentWalk {
- public:
-  AssignmentWalk(const Composer& composer, const DeviceMesh& mesh,
-                 const StrategyOptions& options)
-      : composer_(composer), mesh_(mesh) {
-    int dims = 0;
-    for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
-    most_runs_ = std::min(dims, options.most_runs.value_or(dims));
-    if (dims <= kMostFullDims || !options.most_assignments) return;
-    const auto choices =
-        static_cast<std::int64_t>(composer.choices().size()) + 1;
-    while (most_runs_ > kLeastRuns &&
-           assignments_in_runs(choices, dims, most_runs_) >
-               *options.most_assignments) {
-      --most_runs_;
-    }
-  }
-
-  // Calls visit(assignment) until it returns false.
-  template <class Visit>
-  void run(const Visit& visit) {
-    Assignment prefix;
-    extend(prefix, 0, visit);
-  }
-
- private:
-  static constexpr int kMostFullDims = 3;
-  static constexpr int kLeastRuns = 2;
-
-  // `runs`: of the mesh dims larger than 1 in `prefix`.
-  template <class Visit>
-  bool extend(Assignment& prefix, int runs, const Visit& visit) {
-    const std::size_t at = prefix.size();
-    if (at == static_cast<std::size_t>(mesh_.ndim())) return visit(prefix);
-    const auto go_on = [&](std::int16_t choice, int with_it) {
-      prefix.push_back(choice);
-      const bool more = with_it > most_runs_ || !composer_.may_begin(prefix) ||
-                        extend(prefix, with_it, visit);
-      prefix.pop_back();
-      return more;
-    };
-    // A mesh dim of one rank is given to nothing, which says the same.
-    if (mesh_.size(static_cast<int>(at)) == 1) return go_on(kUnassigned, runs);
-    const std::optional<std::int16_t> before = last_given(prefix);
-    const auto runs_with = [&](std::int16_t choice) {
-      return before == choice ? runs : runs + 1;
-    };
-    if (most_runs_ == 0) return go_on(kUnassigned, 0);
-    if (!go_on(kUnassigned, runs_with(kUnassigned))) return false;
-    for (const std::int16_t choice : composer_.choices()) {
-      if (!go_on(choice, runs_with(choice))) return false;
-    }
-    return true;
-  }
-
-  // What the last mesh dim larger than 1 was given to.
-  std::optional<std::int16_t> last_given(const Assignment& prefix) const {
-    for (std::size_t m = prefix.size(); m-- > 0;) {
-      if (mesh_.size(static_cast<int>(m)) > 1) return prefix[m];
-    }
-    return std::nullopt;
-  }
-
-  const Composer& composer_;
-  const DeviceMesh& mesh_;
-  int most_runs_ = 0;
-};
-
 struct StrategyHash {
   std::size_t operator()(const PlacementStrategy* s) const {
     return hash_range(hash_range(0, s->inputs), s->outputs);
@@ -362,60 +281,6 @@ struct StrategyEqual {
 };
 
 }  // namespace
-
-namespace {
-
-// The sizes that shards of a factor come in: of `sizes`, each cut into chunks.
-// There are never more than a few.
-std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
-                                    std::int64_t parts) {
-  std::vector<std::int64_t> out;
-  const auto add = [&](std::int64_t size) {
-    if (std::find(out.begin(), out.end(), size) == out.end()) {
-      out.push_back(size);
-    }
-  };
-  for (const std::int64_t size : sizes) {
-    const std::int64_t full = chunk(size, parts, 0).size();
-    add(full);
-    // Behind the full chunks stands one that is shorter, and then none.
-    if (full * parts == size) continue;
-    const std::int64_t whole = full == 0 ? 0 : size / full;
-    add(size - whole * full);
-    if (whole + 1 < parts) add(0);
-  }
-  return out;
-}
-
-}  // namespace
-
-FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
-                           const Assignment& assignment, int factor) {
-  FactorShards out;
-  out.largest = space.factor(factor).size;
-  std::vector<std::int64_t> sizes = {out.largest};
-  for (std::size_t m = 0; m < assignment.size(); ++m) {
-    if (assignment[m] != factor) continue;
-    const std::int64_t parts = mesh.size(static_cast<int>(m));
-    out.mesh_dims.push_back(static_cast<std::int32_t>(m));
-    out.even = out.even && out.largest % parts == 0;
-    out.largest = chunk(out.largest, parts, 0).size();
-    sizes = cut_sizes(sizes, parts);
-  }
-  out.empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-  return out;
-}
-
-bool averages_as_sums(const IndexSpace& space,
-                      const std::vector<FactorShards>& shards) {
-  for (std::size_t f = 0; f < shards.size(); ++f) {
-    if (space.factors[f].program == ProgramUse::kWhenUneven &&
-        !shards[f].even) {
-      return true;
-    }
-  }
-  return false;
-}
 
 namespace {
 

@@ -60,11 +60,11 @@ TEST_CASE("reduction: reduced dims leave the output, partial by the op") {
   CHECK(factors_of(applied("aten.sum.dim_IntList", {"f32[4,6,8]"},
                            {{"dim", Ints{1, -1}}, {"keepdim", true}})) ==
         "abc->a11 {a=4,b=6,c=8} b:.->sum c:.->sum");
-  CHECK(factors_of(applied("aten.mean.dim", {"f32[4,6]"},
-                           {{"dim", Ints{0}}})) ==
-        "ab->b {a=4 program-uneven,b=6} a:.->avg");
-  CHECK(factors_of(applied("aten.sum.dim_IntList", {"f32[4,6]"},
-                           {{"dim", Ints{}}})) ==
+  CHECK(
+      factors_of(applied("aten.mean.dim", {"f32[4,6]"}, {{"dim", Ints{0}}})) ==
+      "ab->b {a=4 program-uneven,b=6} a:.->avg");
+  CHECK(factors_of(
+            applied("aten.sum.dim_IntList", {"f32[4,6]"}, {{"dim", Ints{}}})) ==
         "ab->() {a=4,b=6} a:.->sum b:.->sum");
 }
 
@@ -80,8 +80,8 @@ TEST_CASE("linearities are those that the dtypes keep") {
   CHECK_FALSE(sums("i32[4,6]", {}));
   CHECK_FALSE(sums("bool[4,6]", {}));
   CHECK_FALSE(sums("f32[4,6]", {{"dtype", DType::kI64}}));
-  const std::string narrowed = to_string(
-      space_of(applied("aten.copy.default", {"i64[2]", "f64[2]"})));
+  const std::string narrowed =
+      to_string(space_of(applied("aten.copy.default", {"i64[2]", "f64[2]"})));
   CHECK(narrowed.find("_,sum->sum") == std::string::npos);
   CHECK(narrowed.find("_,max->max") != std::string::npos);
   // What wraps round keeps no order.
@@ -92,19 +92,19 @@ TEST_CASE("linearities are those that the dtypes keep") {
 }
 
 TEST_CASE("along: the dim it runs over stays whole, in every operand") {
-  CHECK(factors_of(applied(
-            "aten.slice.Tensor", {"f32[4,6,8]"},
-            {{"dim", std::int64_t{1}}, {"end", std::int64_t{3}}})) ==
+  CHECK(factors_of(
+            applied("aten.slice.Tensor", {"f32[4,6,8]"},
+                    {{"dim", std::int64_t{1}}, {"end", std::int64_t{3}}})) ==
         "abc->adc {a=4,b=6 windowed,c=8,d=3 windowed}");
   // The dim that select takes away is away from its result.
-  CHECK(factors_of(applied(
-            "aten.select.int", {"f32[4,6,8]"},
-            {{"dim", std::int64_t{1}}, {"index", std::int64_t{2}}})) ==
+  CHECK(factors_of(
+            applied("aten.select.int", {"f32[4,6,8]"},
+                    {{"dim", std::int64_t{1}}, {"index", std::int64_t{2}}})) ==
         "abc->ac {a=4,b=6 windowed,c=8}");
   // A slice of everything changes nothing.
-  CHECK(factors_of(applied(
-            "aten.slice.Tensor", {"f32[4,6]"},
-            {{"dim", std::int64_t{1}}, {"start", std::int64_t{0}}})) ==
+  CHECK(factors_of(
+            applied("aten.slice.Tensor", {"f32[4,6]"},
+                    {{"dim", std::int64_t{1}}, {"start", std::int64_t{0}}})) ==
         "ab->ab {a=4,b=6}");
 }
 
@@ -155,6 +155,7 @@ TEST_CASE("index spaces print, and parse back") {
       applied("aten._softmax.default", {"f32[4,6]"},
               {{"dim", std::int64_t{1}}, {"half_to_float", false}}),
       applied("aten.embedding.default", {"f32[30,8]", "i64[4,6]"}),
+      applied("aten.topk.default", {"f32[4,6]"}, {{"k", std::int64_t{3}}}),
       applied("aten.sum.dim_IntList", {"f32[4,6]"}, {{"dim", Ints{}}})};
   for (const OpSchema& op : calls) {
     const std::string text = to_string(space_of(op));

@@ -49,9 +49,8 @@ TEST_CASE("a call whose operands do not fit says which and where") {
   CHECK_CODE(space, ErrorCode::kShapeMismatch);
   CHECK(space.error().location == "aten.mm.default");
   // Stated outputs are checked as well.
-  CHECK_CODE(library().index_space(stated("aten.mm.default",
-                                          {"f32[3,8]", "f32[8,3]"},
-                                          "f32[4,3]")),
+  CHECK_CODE(library().index_space(stated(
+                 "aten.mm.default", {"f32[3,8]", "f32[8,3]"}, "f32[4,3]")),
              ErrorCode::kShapeMismatch);
 }
 
@@ -104,12 +103,39 @@ TEST_CASE("every operator that is tagged pointwise has a row") {
   int count = 0;
   for (const std::string& name : library().names()) {
     const auto function = library().find(name);
-    if (!function->has_tag("pointwise")) continue;
+    // aten.equal returns a truth value, no tensor.
+    const bool makes_tensors =
+        !function->returns().empty() &&
+        function->returns().front().type == ArgumentType::kTensor;
+    if (!function->has_tag("pointwise") || !makes_tensors) continue;
     CAPTURE(name);
     CHECK(library().row(*function) != nullptr);
     ++count;
   }
   CHECK(count > 500);
+}
+
+TEST_CASE("a foreach overload is its plain overload, element by element") {
+  const OpSchema add =
+      testing::applied_to("aten._foreach_add.List",
+                          {{"", std::vector<TensorArg>{{0}, {1}}},
+                           {"", std::vector<TensorArg>{{2}, {3}}}},
+                          {"f32[4,6]", "f32[8]", "f32[4,6]", "f32[8]"});
+  CHECK(add.outputs.size() == 2);
+  const std::string text = to_string(space_of(add));
+  CHECK(text.starts_with("ab,a1,ab,a1->ab,a1 {a=4,b=6,a1=8}"));
+  // Elements alike are sharded alike.
+  const OpSchema alike = testing::applied_to(
+      "aten._foreach_exp.default", {{"", std::vector<TensorArg>{{0}, {1}}}},
+      {"f32[4,6]", "f32[4,6]"});
+  CHECK(to_string(space_of(alike)).starts_with("ab,ab->ab,ab {a=4,b=6}"));
+  const auto uneven =
+      make_op_schema(library().find("aten._foreach_add.List"),
+                     {{"", std::vector<TensorArg>{{0}}},
+                      {"", std::vector<TensorArg>{{1}, {2}}}},
+                     {add.inputs[0], add.inputs[0], add.inputs[0]});
+  CHECK_CODE(library().infer_results(testing::value_of(uneven)),
+             ErrorCode::kShapeMismatch);
 }
 
 TEST_CASE("a row of one's own is a line, and replaces what was there") {

@@ -17,8 +17,8 @@ TensorMeta meta(const char* text) { return TensorMeta::parse(text).value(); }
 
 ErrorCode code_of(const char* name, std::vector<GivenArgument> given,
                   std::vector<TensorMeta> inputs) {
-  const auto op = make_op_schema(library().find(name), std::move(given),
-                                 std::move(inputs));
+  const auto op =
+      make_op_schema(library().find(name), std::move(given), std::move(inputs));
   REQUIRE_FALSE(op);
   return op.error().code;
 }

@@ -4,6 +4,7 @@
 #include "ops/applied_op.h"
 
 #include <string>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -17,7 +18,7 @@ x = exp(self - amax(self, [dim], True))
 y = x * weight if weight
 return x / sum(x, [0, -1], keepdim=True), y)"));
   REQUIRE(program.lines.size() == 2);
-  CHECK(program.lines[0].name == "x");
+  CHECK(program.lines[0].names == std::vector<std::string>{"x"});
   CHECK(program.lines[1].condition == "weight");
   CHECK(program.results.size() == 2);
   const auto& quotient = std::get<BinaryExpression>(program.results[0]->node);
@@ -27,12 +28,19 @@ return x / sum(x, [0, -1], keepdim=True), y)"));
   CHECK(sum.named.at(0).first == "keepdim");
 }
 
+TEST_CASE("the results of an operator have a name each") {
+  const ProgramText program =
+      value_of(parse_program("v, i = topk(self, k)\nreturn v, i"));
+  REQUIRE(program.lines.size() == 1);
+  CHECK(program.lines[0].names == std::vector<std::string>{"v", "i"});
+  CHECK_FALSE(parse_program("v, = topk(self, k)\nreturn v").has_value());
+}
+
 TEST_CASE("what is not a program is refused") {
   const std::string deep = "return " + std::string(100, '(') + "x";
-  for (const char* text :
-       {"", "x = 1", "return", "return f(", "return [1", "x 1; return x",
-        "return x y", "return 1; x = 2", "return x +", "1 = x; return x",
-        deep.c_str()}) {
+  for (const char* text : {"", "x = 1", "return", "return f(", "return [1",
+                           "x 1; return x", "return x y", "return 1; x = 2",
+                           "return x +", "1 = x; return x", deep.c_str()}) {
     CAPTURE(text);
     CHECK_CODE(parse_program(text), ErrorCode::kProgramSyntax);
   }

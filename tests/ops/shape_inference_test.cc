@@ -251,8 +251,10 @@ TEST_CASE("what is not covered says so") {
   CHECK(results("aten.linalg_svd.default", {"f32[4,4]"}) == "SP506");
   const auto op = apply("aten.linalg_svd.default", {"f32[4,4]"});
   REQUIRE(op);
-  CHECK(library().infer_outputs(*op).error().code == ErrorCode::kNoShapeInference);
-  CHECK(library().infer_outputs(*apply("aten.mm.default", {"f32[4,4]", "f32[3,4]"}))
+  CHECK(library().infer_outputs(*op).error().code ==
+        ErrorCode::kNoShapeInference);
+  CHECK(library()
+            .infer_outputs(*apply("aten.mm.default", {"f32[4,4]", "f32[3,4]"}))
             .error()
             .code == ErrorCode::kShapeMismatch);
   CHECK_FALSE(library().infers(*library().find("aten.linalg_svd.default")));

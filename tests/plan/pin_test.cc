@@ -1,8 +1,8 @@
 #include <shardprop/plan/pin.h>
 
-#include "support/standard_library.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 
@@ -11,17 +11,39 @@ namespace {
 
 using testing::value_of;
 
-TEST_CASE("a pin is a glob and a layout") {
+TEST_CASE("a pin is terms and a layout") {
   const Pin pin = value_of(Pin::parse("layers.*.wq=R,S(0)"));
-  CHECK(pin.pattern == "layers.*.wq");
+  CHECK(pin.place == Pin::Place::kBoth);
+  CHECK(pin.terms ==
+        std::vector<PinTerm>{{PinTerm::Kind::kName, "layers.*.wq"}});
   CHECK(to_string(pin.layout) == "R,S(0)");
-  CHECK(to_string(pin) == "layers.*.wq=R,S(0)");
-  CHECK(value_of(Pin::parse("a=b=R")).pattern == "a=b");
+  CHECK(value_of(Pin::parse("a=b=R")).terms[0].glob == "a=b");
+
+  const Pin used = value_of(
+      Pin::parse("used:*.wq  module:layers.* op:aten.mm phase:backward=R"));
+  CHECK(used.place == Pin::Place::kUsed);
+  CHECK(used.terms.size() == 4);
+  CHECK(used.terms[2] == PinTerm{PinTerm::Kind::kOp, "aten.mm"});
+}
+
+TEST_CASE("pins print as they are read") {
+  for (const char* text :
+       {"layers.*.wq=R,S(0)", "stored:*.weight=S(0)", "used:w=R",
+        "op:aten.mm* module:*.mlp phase:forward=S(1)", "aten::mm=R",
+        "name:op:x=R", "stored:name:stored:x=R"}) {
+    const Pin pin = value_of(Pin::parse(text));
+    CHECK(value_of(Pin::parse(to_string(pin))) == pin);
+  }
+  CHECK(to_string(value_of(Pin::parse(" used: name:w  =R"))) == "used:w=R");
 }
 
 TEST_CASE("what is no pin is refused") {
   CHECK_CODE(Pin::parse("w"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("=R"), ErrorCode::kPinSyntax);
+  CHECK_CODE(Pin::parse("  =R"), ErrorCode::kPinSyntax);
+  CHECK_CODE(Pin::parse("stored:=R"), ErrorCode::kPinSyntax);
+  CHECK_CODE(Pin::parse("op:=R"), ErrorCode::kPinSyntax);
+  CHECK_CODE(Pin::parse("phase:later=R"), ErrorCode::kPinSyntax);
   CHECK_CODE(Pin::parse("w=Q(1)"), ErrorCode::kPlacementSyntax);
   CHECK_CODE(Pin::parse("w=P(sum),P(max)"), ErrorCode::kMixedPartials);
 }
@@ -103,6 +125,63 @@ TEST_CASE("two pins on one value must agree") {
   CHECK_CODE(planner.plan({"net.w1=R,R", "net.*=S(0),R"}),
              ErrorCode::kPinConflict);
   CHECK(planner.plan({"net.w1=R,R", "w1=R,R"}).has_value());
+}
+
+const PlannedNode& node_of(const Plan& plan, const std::string& name) {
+  for (const PlannedNode& node : plan.nodes) {
+    if (node.name == name) return node;
+  }
+  FAIL("no node " << name);
+  return plan.nodes[0];
+}
+
+TEST_CASE("stored pins how a parameter lies, used how it is taken") {
+  const Planner planner = mlp_planner();
+  const Plan stored = value_of(planner.plan({"stored:net.w1=S(0),R"}));
+  const Plan used =
+      value_of(planner.plan({"stored:net.w1=R,S(0)", "used:net.w1=R,S(1)"}));
+  const Plan both = value_of(planner.plan({"net.w1=R,S(1)"}));
+  const auto layout = [](const Plan& plan, const char* name) {
+    for (const PlannedValue& value : plan.values) {
+      if (value.name == name) return to_string(value.tensor.layout);
+    }
+    return std::string();
+  };
+  CHECK(layout(stored, "net.w1") == "S(0),R");
+  CHECK(layout(used, "net.w1") == "R,S(0)");
+  CHECK(to_string(used.nodes[0].inputs[1].layout) == "R,S(1)");
+  CHECK(layout(both, "net.w1") == "R,S(1)");
+  CHECK(to_string(both.nodes[0].inputs[1].layout) == "R,S(1)");
+}
+
+TEST_CASE("nodes are pinned by operator, module and phase") {
+  const Planner planner = mlp_planner();
+  const Plan plan = value_of(planner.plan({"op:mm phase:forward=S(0),S(1)"}));
+  int products = 0;
+  for (const PlannedNode& node : plan.nodes) {
+    if (node.op != "aten.mm.default") continue;
+    ++products;
+    CHECK(to_string(node.outputs[0].tensor.layout) == "S(0),S(1)");
+  }
+  CHECK(products == 2);
+  REQUIRE(plan.pins.size() == 1);
+  CHECK(plan.pins[0].matched == 2);
+  CHECK(plan.pins[0].pinned == 2);
+  CHECK_CODE(planner.plan({"op:mm phase:backward=S(0),S(1)"}),
+             ErrorCode::kPinMatchesNothing);
+  CHECK_CODE(planner.plan({"stored:act=S(0),S(1)"}),
+             ErrorCode::kPinMatchesNothing);
+}
+
+TEST_CASE("values that a pin does not fit are passed over and counted") {
+  const Planner planner = mlp_planner();
+  // Everything but relu, which makes no partial sums, and what goes in.
+  const Plan plan = value_of(planner.plan({"*=P(sum),R"}));
+  REQUIRE(plan.pins.size() == 1);
+  CHECK(plan.pins[0].pinned > 0);
+  CHECK(plan.pins[0].pinned < plan.pins[0].matched);
+  CHECK(to_string(node_of(plan, "act").outputs[0].tensor.layout) != "P(sum),R");
+  CHECK_CODE(planner.plan({"act=P(sum),R"}), ErrorCode::kPinNoStrategy);
 }
 
 }  // namespace

@@ -1,14 +1,20 @@
 // Parameters pinned to every way to cut them: out of order, strided, in three
 // mesh dims. There is a plan or a clear error, never a bug.
-#include "support/standard_library.h"
+#include "support/property.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/placement/tensor_spec.h>
 #include <shardprop/plan/make_plan.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -35,45 +41,58 @@ std::vector<std::string> some_parameters(const Graph& graph, std::size_t most) {
   return names;
 }
 
+// Whether there is a plan, in which it then lies so.
+int check_pin(const Graph& graph, const OpLibrary& library, const char* mesh,
+              const std::string& prefix, const std::string& name,
+              const std::string& layout) {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 4'000'000;
+  options.pins.push_back(value_of(Pin::parse(prefix + name + "=" + layout)));
+  CAPTURE(graph.name());
+  CAPTURE(std::string(mesh));
+  CAPTURE(to_string(options.pins[0]));
+  const auto plan = make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                              default_topology(), library, options);
+  if (!plan) {
+    CHECK(plan.error().code == ErrorCode::kPinDoesNotFit);
+    CHECK(!plan.error().help.empty());
+    return 0;
+  }
+  if (!plan->has_plan()) return 0;
+  const PlanSummary sum = summarize(*plan);
+  CHECK(*plan->objective_nanoseconds == sum.compute_nanoseconds +
+                                            sum.communication_nanoseconds -
+                                            sum.hidden_nanoseconds);
+  const auto pinned = std::find_if(
+      plan->values.begin(), plan->values.end(),
+      [&](const PlannedValue& value) { return value.name == name; });
+  REQUIRE(pinned != plan->values.end());
+  CHECK(pinned->tensor.layout ==
+        canonical(options.pins[0].layout, plan->mesh, pinned->tensor.shape));
+  return 1;
+}
+
 int check_pins(const std::string& graph_name, const char* mesh,
                const std::vector<const char*>& layouts, std::size_t most) {
   const OpLibrary& library = testing::standard_library();
-  const Graph graph = value_of(load_graph(
-      "examples/graphs/tiny/" + graph_name + ".json.gz", library));
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/" + graph_name + ".json.gz", library));
   int planned = 0;
   for (const std::string& name : some_parameters(graph, most)) {
     for (const char* layout : layouts) {
-      PlanOptions options;
-      options.time_limit_seconds = 1e6;
-      options.work_limit = 4'000'000;
-      options.pins.push_back(value_of(Pin::parse(name + "=" + layout)));
-      CAPTURE(graph_name);
-      CAPTURE(std::string(mesh));
-      CAPTURE(to_string(options.pins[0]));
-      const auto plan =
-          make_plan(graph, value_of(DeviceMesh::parse(mesh)),
-                    default_topology(), library, options);
-      if (!plan) {
-        CHECK(plan.error().code == ErrorCode::kPinDoesNotFit);
-        CHECK(!plan.error().help.empty());
-        continue;
-      }
-      if (!plan->has_plan()) continue;
-      ++planned;
-      const PlanSummary sum = summarize(*plan);
-      CHECK(*plan->objective_nanoseconds ==
-            sum.compute_nanoseconds + sum.communication_nanoseconds -
-                sum.hidden_nanoseconds);
-      const auto pinned = std::find_if(
-          plan->values.begin(), plan->values.end(),
-          [&](const PlannedValue& value) { return value.name == name; });
-      REQUIRE(pinned != plan->values.end());
-      CHECK(pinned->tensor.layout ==
-            canonical(options.pins[0].layout, plan->mesh,
-                      pinned->tensor.shape));
+      planned += check_pin(graph, library, mesh, "", name, layout);
     }
   }
   return planned;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    text += (text.empty() ? "" : ",") + part;
+  }
+  return text;
 }
 
 constexpr const char* kSmall[] = {"llama3_train", "gpt2_train", "vit_infer",
@@ -81,9 +100,9 @@ constexpr const char* kSmall[] = {"llama3_train", "gpt2_train", "vit_infer",
 
 TEST_CASE("orders and strides on two mesh dims") {
   const std::vector<const char*> layouts = {
-      "S(0)@1,S(0)@0",  "S(1)@1,S(1)@0", "SS(0,2),S(0)",  "S(0),SS(0,2)",
-      "SS(0,4),SS(0,2)", "SS(1,2),S(0)", "S(0),SS(1,4)",  "SS(0,2)@1,S(0)@0",
-      "R,SS(0,2)",       "SS(0,3),R",    "S(1),SS(1,2)"};
+      "S(0)@1,S(0)@0",   "S(1)@1,S(1)@0", "SS(0,2),S(0)", "S(0),SS(0,2)",
+      "SS(0,4),SS(0,2)", "SS(1,2),S(0)",  "S(0),SS(1,4)", "SS(0,2)@1,S(0)@0",
+      "R,SS(0,2)",       "SS(0,3),R",     "S(1),SS(1,2)"};
   int planned = 0;
   for (const char* graph : kSmall) {
     planned += check_pins(graph, "2,2", layouts, 4);
@@ -94,12 +113,88 @@ TEST_CASE("orders and strides on two mesh dims") {
 TEST_CASE("orders and strides on three mesh dims") {
   const std::vector<const char*> layouts = {
       "S(0)@2,S(0)@1,S(0)@0", "S(0)@1,S(0)@0,S(1)", "SS(0,2),R,S(0)",
-      "S(1)@1,R,S(1)@0",      "S(0)@1,S(0)@2,S(0)@0"};
+      "S(1)@1,R,S(1)@0", "S(0)@1,S(0)@2,S(0)@0"};
   int planned = 0;
   for (const char* graph : {"llama3_train", "mlp_dynamic"}) {
     planned += check_pins(graph, "2,2,2", layouts, 2);
   }
   CHECK(planned > 5);
+}
+
+// Every shard order, and strided shards with anything beside.
+std::vector<std::string> all_layouts(int rank, int mesh_ndim) {
+  std::vector<std::string> out;
+  std::vector<int> order(static_cast<std::size_t>(mesh_ndim));
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    const int ways = static_cast<int>(std::lround(std::pow(rank, mesh_ndim)));
+    for (int way = 0; way < ways; ++way) {
+      std::vector<std::string> text(order.size());
+      std::map<int, int> cuts;
+      int rest = way;
+      for (const int m : order) {
+        const int dim = rest % rank;
+        rest /= rank;
+        text[static_cast<std::size_t>(m)] =
+            "S(" + std::to_string(dim) + ")@" + std::to_string(cuts[dim]++);
+      }
+      out.push_back(joined(text));
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  for (int dim = 0; dim < rank; ++dim) {
+    for (const int pieces : {2, 3, 4}) {
+      for (int at = 0; at < mesh_ndim; ++at) {
+        for (int other = -1; other < rank; ++other) {
+          std::vector<std::string> text(
+              order.size(), other < 0 ? std::string("R")
+                                      : "S(" + std::to_string(other) + ")");
+          text[static_cast<std::size_t>(at)] =
+              "SS(" + std::to_string(dim) + "," + std::to_string(pieces) + ")";
+          out.push_back(joined(text));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+// Drawn from all parameters of all tiny graphs on 2,2 and 2,2,2: 2,400 at full
+// counts.
+TEST_CASE("any order or stride on any parameter is planned") {
+  const OpLibrary& library = testing::standard_library();
+  std::mt19937_64 random(testing::property_seed());
+  const auto below = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  const std::vector<std::string> graphs = {
+      "gpt2_train",    "llama3_infer", "llama3_train",
+      "mixtral_infer", "mlp_dynamic",  "resnet_train",
+      "t5_train",      "vit_infer",    "llama3_train_cuda"};
+  std::map<std::string, Graph> loaded;
+  int planned = 0;
+  const int cases = testing::scaled(24) * (testing::full_counts() ? 5 : 1);
+  for (int i = 0; i < cases; ++i) {
+    const std::string& name = graphs[below(graphs.size())];
+    auto found = loaded.find(name);
+    if (found == loaded.end()) {
+      found = loaded
+                  .emplace(name, value_of(load_graph("examples/graphs/tiny/" +
+                                                         name + ".json.gz",
+                                                     library)))
+                  .first;
+    }
+    const std::vector<std::string> names = some_parameters(found->second, 1000);
+    const std::string& parameter = names[below(names.size())];
+    const int rank =
+        found->second.value(*found->second.find_value(parameter)).meta.rank();
+    const bool two = below(2) == 0;
+    const auto layouts = all_layouts(rank, two ? 2 : 3);
+    const std::string& layout = layouts[below(layouts.size())];
+    const char* prefixes[] = {"", "stored:"};
+    planned += check_pin(found->second, library, two ? "2,2" : "2,2,2",
+                         prefixes[below(2)], parameter, layout);
+  }
+  CHECK(2 * planned > cases);
 }
 
 }  // namespace

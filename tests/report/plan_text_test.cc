@@ -1,8 +1,8 @@
 #include <shardprop/report/plan_text.h>
 
-#include "support/standard_library.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 
@@ -13,37 +13,69 @@ namespace {
 
 using testing::value_of;
 
-std::string text_of(const PlanOptions& options) {
+std::string text_of(const PlanOptions& options, bool detail = false) {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::linear_training(library);
   return plan_to_text(
       value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
-                         default_topology(), library, options)));
+                         default_topology(), library, options)),
+      {.detail = detail});
+}
+
+PlanOptions pinned() {
+  PlanOptions options;
+  options.pins.push_back(value_of(Pin::parse("stored:net.w=S(0),R")));
+  options.pins.push_back(value_of(Pin::parse("gw=P(sum),R")));
+  return options;
 }
 
 TEST_CASE("totals stand first, then inputs, parameters and moves") {
-  PlanOptions options;
-  options.pins.push_back(value_of(Pin::parse("net.w=S(0),R")));
-  options.pins.push_back(value_of(Pin::parse("gw=P(sum),R")));
-  const std::string text = text_of(options);
+  const std::string text = text_of(pinned());
   CAPTURE(text);
   const std::size_t places[] = {
       text.find("linear_training (4 ops) on dp=2,tp=2 (4 ranks), dgx-h100"),
+      text.find("\n  dp=2: "),
+      text.find("\n  tp=2: "),
       text.find("  compute  "),
       text.find("  communication  "),
       text.find("  memory  "),
       text.find("\ninputs\n"),
       text.find("\nparameters\n  net.w"),
       text.find("f32[1024,1024] S(0),R"),
-      text.find("\nmodules"),
+      text.find("\npinned\n  stored:net.w=S(0),R   1 value\n"),
+      text.find("\nwhat is sent, dearest first\n"),
       text.find("gw  P(sum),R -> S(0),R"),
       text.find("reduce_scatter over dp"),
-      text.find("because the gradient of `net.w` ends in the layout S(0),R"),
+      text.find("because the gradient of `net.w` ends as that is stored, "
+                "S(0),R"),
+      text.find("\nmodules"),
+      text.find("--detail"),
   };
   for (std::size_t i = 0; i < std::size(places); ++i) {
     CAPTURE(i);
     CHECK(places[i] != std::string::npos);
     if (i > 0) CHECK(places[i - 1] < places[i]);
+  }
+}
+
+TEST_CASE("details are every move, under its module") {
+  const std::string text = text_of(pinned(), true);
+  CAPTURE(text);
+  CHECK(text.find("what is sent") == std::string::npos);
+  CHECK(text.find("--detail") == std::string::npos);
+  CHECK(text.find("\nmodules") < text.find("gw  P(sum),R -> S(0),R"));
+}
+
+TEST_CASE("recipes are priced beside the plan") {
+  PlanOptions options;
+  options.compare = true;
+  const std::string text = text_of(options);
+  CAPTURE(text);
+  CHECK(text.find("\nrecipes\n") != std::string::npos);
+  for (const char* recipe :
+       {"  ddp=dp:tp ", "  fsdp=dp:tp ", "  hsdp=dp:tp ",
+        "  ddp=dp,megatron=tp ", "  fsdp=dp,megatron-sp=tp "}) {
+    CHECK(text.find(recipe) != std::string::npos);
   }
 }
 

@@ -5,7 +5,9 @@
 
 #include "strategy/applied.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,16 +20,19 @@ using testing::Strategies;
 using Ints = std::vector<std::int64_t>;
 using Rows = std::vector<std::vector<std::int64_t>>;
 
-// Steps by name; collectives as "all_reduce(max)".
+// Steps by name; collectives as "all_reduce(max)", "all_gather".
 std::vector<std::string> steps_of(const LocalProgram& program) {
   std::vector<std::string> names;
   for (const LocalStep& step : program.steps) {
     if (const auto* op = std::get_if<LocalOp>(&step)) {
       names.push_back(op->name);
     } else {
-      names.push_back(
-          "all_reduce(" +
-          std::string(to_string(*std::get<LocalCollective>(step).op)) + ")");
+      const auto& collective = std::get<LocalCollective>(step);
+      std::string name(to_string(collective.kind));
+      if (collective.op) {
+        name += "(" + std::string(to_string(*collective.op)) + ")";
+      }
+      names.push_back(std::move(name));
     }
   }
   return names;
@@ -154,6 +159,46 @@ TEST_CASE("a softmax over its own dim exchanges a maximum and a sum") {
   const auto& reduce = std::get<LocalCollective>(program.steps[1]);
   CHECK(reduce.mesh_dims == DimIndices{1});
   CHECK(reduce.bytes == 2 * 4);  // a number per row
+}
+
+TEST_CASE("a cumsum over its own dim gathers totals and where they stand") {
+  const Strategies cumsum(
+      applied("aten.cumsum.default", {"f32[4,30]"}, {{"dim", std::int64_t{1}}}),
+      "2,3");
+  const LocalContext context = cumsum.context("[S(0),S(1)]->[S(0),S(1)]");
+  const LocalProgram program = local_program(context);
+  const std::vector<std::string> steps = steps_of(program);
+  REQUIRE(std::count(steps.begin(), steps.end(), "all_gather") == 2);
+  for (const LocalStep& step : program.steps) {
+    const auto* gather = std::get_if<LocalCollective>(&step);
+    if (gather != nullptr) CHECK(gather->mesh_dims == DimIndices{1});
+  }
+  const auto at = std::find(steps.begin(), steps.end(), "all_gather");
+  const auto& totals = std::get<LocalCollective>(
+      program.steps[static_cast<std::size_t>(at - steps.begin())]);
+  CHECK(totals.bytes == 3 * 2 * 4);  // of three ranks, a number per row
+}
+
+TEST_CASE("the best k of every rank's best k, where each rank has k") {
+  const auto topk = [](const char* shape) {
+    return Strategies(
+        applied("aten.topk.default", {shape}, {{"k", std::int64_t{4}}}), "2");
+  };
+  CHECK(topk("f32[8]").has("S(0)->R,R"));
+  CHECK_FALSE(topk("f32[7]").has("S(0)->R,R"));
+}
+
+TEST_CASE("attention over blocks of keys exchanges sums, not keys") {
+  const char* name = "aten._scaled_dot_product_flash_attention_for_cpu.default";
+  const Strategies attention(
+      applied(name, {"f32[2,4,6,8]", "f32[2,4,10,8]", "f32[2,4,10,8]"}), "2");
+  CHECK(steps_of(local_program(attention.context("R,S(2),S(2)->R,R"))).size() >
+        3);
+  const Strategies causal(
+      applied(name, {"f32[2,4,6,8]", "f32[2,4,10,8]", "f32[2,4,10,8]"},
+              {{"is_causal", true}}),
+      "2");
+  CHECK_FALSE(causal.has("R,S(2),S(2)->R,R"));
 }
 
 TEST_CASE("a mean over unequal shards divides by the whole") {

@@ -33,6 +33,7 @@ from sharding.processes import run_each  # noqa: E402
 from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROOFS = ROOT / "src/ops/proofs.txt"
 _MOST_SECONDS = 900  # for one operator
 MESHES = ("2", "3", "4", "2,2", "2,3", "3,3", "2,2,2")
 
@@ -95,6 +96,12 @@ def parse_arguments():
     )
     parser.add_argument(
         "--json", type=pathlib.Path, help="writes every failure as a line"
+    )
+    parser.add_argument(
+        "--write-proofs",
+        action="store_true",
+        help=f"notes in {PROOFS.relative_to(ROOT)} which operators are proven by this "
+        "run, and takes out those that it finds wrong",
     )
     parser.add_argument(
         "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
@@ -189,6 +196,20 @@ def print_summary(results, seconds):
     return sum(kinds.values()), total["pairs"], none
 
 
+def write_proofs(results):
+    """Operators that were not run keep what is said of them."""
+    said = set(PROOFS.read_text(encoding="utf-8").splitlines())
+    for result in results:
+        line = f"{result.op} torch"
+        if result.failures:
+            said.discard(line)
+        elif result.calls and result.pairs:
+            said.add(line)
+    text = "".join(f"{line}\n" for line in sorted(said))
+    PROOFS.write_text(text, encoding="utf-8")
+    print(f"proven against PyTorch: {len(said)} operators")
+
+
 def _stop(_signal, _frame):
     raise KeyboardInterrupt
 
@@ -241,6 +262,8 @@ def main():
             for result in results:
                 for failure in result.failures:
                     print(json.dumps(failure.line), file=file)
+    if options.write_proofs:
+        write_proofs(results)
     wrong, pairs, none = print_summary(results, time.monotonic() - start)
     whole = len(results) == len(tasks)
     return 0 if whole and pairs and not wrong and not none else 1

@@ -12,7 +12,8 @@ import unittest
 import torch
 from torch.export.graph_signature import InputKind, OutputKind
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_ROOT / "tools"), str(_ROOT / "python/shardprop/torch")]
 
 import cuda_attention_kernels  # noqa: F401  (registers kernels)
 from exporting import metadata

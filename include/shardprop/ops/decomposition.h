@@ -8,14 +8,17 @@
 //
 // Either all of the call on whole tensors, from which `strategy` derives what
 // the ranks run and exchange; or, where `per_rank` is set, what each rank runs
-// on its local tensors, with scalars that depend on the rank.
+// on its local tensors, with scalars that depend on the rank and collectives.
 #pragma once
 
+#include <shardprop/mesh/collective_kind.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/ops/rank_scalar.h>
+#include <shardprop/placement/placement.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -42,8 +45,19 @@ struct LocalOp {
   std::vector<std::pair<std::string, Value>> args;
 };
 
+// A collective of a per-rank program, over the mesh dims that shard what the
+// program is there for: an all-reduce, or an all-gather, which lays the ranks'
+// values one behind another along dim 0, in mesh order.
+struct RankCollective {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  LocalRef value;
+  std::optional<ReduceOp> op;  // where it reduces
+};
+
 struct DecompositionStep {
   LocalOp op;
+  // In place of `op`, which is empty then, as is all that follows.
+  std::optional<RankCollective> collective;
   // The same call on whole tensors; its index space. Of per-rank programs the
   // metas are those of whole tensors too, and there is no index space.
   OpSchema schema;

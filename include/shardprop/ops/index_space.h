@@ -57,9 +57,9 @@ struct Factor {
   char letter = '?';
   FactorKind kind = FactorKind::kParallel;
   ProgramUse program = ProgramUse::kNever;
-  bool even = false;      // shards may not differ in size
-  bool nonempty = false;  // no shard may be empty
-  std::string reason;     // why it is not parallel, for messages
+  bool even = false;       // shards may not differ in size
+  std::int64_t least = 0;  // no shard may be smaller; 1: none may be empty
+  std::string reason;      // why it is not parallel, for messages
 
   // Whether a mesh dim may be given to it at all.
   bool shardable() const {

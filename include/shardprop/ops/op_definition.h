@@ -7,12 +7,13 @@
 //   {"aten.add",       pointwise().promoted().additive()},
 //   {"aten.erf",       pointwise().floating().nondecreasing()},
 //   {"aten.amax",      reduction(ReduceOp::kMax)},
-//   {"aten._softmax",  along("dim").decomposed("m = amax(self, [dim], True)...")},
+//   {"aten._softmax",  along("dim").decomposed("m = amax(self, [dim],
+//   True)...")},
 //
 // A row named like an operator ("aten.add") serves its functional overloads;
 // one named like an overload ("aten.sum.dim_IntList") that overload alone.
-// In-place and out= overloads need no row: they follow from the
-// declaration (OverloadForm).
+// In-place, out= and foreach overloads need no row: they follow from the
+// declaration.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -70,17 +71,20 @@ class OpDefinition {
   // Null when there is none.
   const std::shared_ptr<const ProgramText>& program() const { return program_; }
   bool program_is_per_rank() const { return per_rank_; }
+  // Whether its form is a function of its own (custom) and not one of those
+  // below.
+  bool is_custom() const { return custom_; }
 
   // --- dtype of the results; the default is the first operand's ---
-  OpDefinition promoted() &&;      // PyTorch's promotion of its operands
-  OpDefinition floating() &&;      // the same, integers become f32
-  OpDefinition boolean() &&;       // bool
+  OpDefinition promoted() &&;  // PyTorch's promotion of its operands
+  OpDefinition floating() &&;  // the same, integers become f32
+  OpDefinition boolean() &&;   // bool
   OpDefinition of(std::string_view argument) &&;  // that argument's
   OpDefinition typed(TypeOf type) &&;
   OpDefinition typed(DType dtype) &&;
 
   // --- strides of the results; the default is contiguous ---
-  OpDefinition elementwise() &&;               // as TensorIterator lays them out
+  OpDefinition elementwise() &&;  // as TensorIterator lays them out
   OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
   OpDefinition strided(StridesOf strides) &&;
 
@@ -110,17 +114,21 @@ class OpDefinition {
   OpDefinition blocked(std::string_view dims) &&;
   // Ranks need at least one element of every factor.
   OpDefinition nonempty() &&;
-  // The operator in terms of others; what the ranks run and exchange where a
-  // factor is sharded that the form blocks is derived from it. See
-  // decomposition_parser.h for the language.
+  // The operator in terms of others. Factors that the form blocks may be
+  // sharded then, a rank needs one element of each: what the ranks run and
+  // exchange is derived from the text. src/ops/program_text.h has the language.
   OpDefinition decomposed(std::string_view text) &&;
-  // What each rank runs on its local tensors where such a factor is sharded.
-  OpDefinition per_rank(std::string_view text) &&;
+  // What each rank runs on its local tensors, collectives included, where a
+  // factor of that kind is sharded; without a kind, the form says which.
+  OpDefinition per_rank(std::string_view text,
+                        std::optional<FactorKind> kind = std::nullopt) &&;
   // Anything else, written `.name` in the text.
   OpDefinition refine(std::string name, Refine refine) &&;
 
  private:
   OpDefinition say(std::string_view text) &&;
+  OpDefinition opened(std::vector<FactorKind> kinds) &&;
+  friend OpDefinition custom(std::string name, Bind bind);
 
   std::string text_;
   Bind bind_;
@@ -129,6 +137,7 @@ class OpDefinition {
   std::vector<Refine> refinements_;
   std::shared_ptr<const ProgramText> program_;
   bool per_rank_ = false;
+  bool custom_ = false;
 };
 
 // --- Forms ---

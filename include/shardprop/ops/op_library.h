@@ -39,7 +39,7 @@ class OpLibrary {
   struct Addition {
     std::string declaration;  // empty: declared already
     std::string tags;
-    std::string name;         // of the row; empty: that of the declaration
+    std::string name;  // of the row; empty: that of the declaration
     std::optional<OpDefinition> definition;
     std::string family = "user";
     std::string note;
@@ -77,7 +77,8 @@ class OpLibrary {
   std::vector<const OpRow*> rows() const;
 
   // The functional overload that an in-place or out= one derives from.
-  std::shared_ptr<const OverloadForm> form(const FunctionSchema& function) const;
+  std::shared_ptr<const OverloadForm> form(
+      const FunctionSchema& function) const;
 
   // What a call returns: one entry per tensor that the operator declares, list
   // elements each; nullopt where its arguments say that it is not produced.

@@ -121,9 +121,25 @@ struct PlannedResult {
   friend bool operator==(const PlannedResult&, const PlannedResult&) = default;
 };
 
+// What the time of an operator goes into.
+enum class OpKind : std::uint8_t {
+  kMatmul,
+  kAttention,
+  kConvolution,
+  kPointwise,
+  kReduction,
+  kOther,  // gathers, scatters, copies, sorts, ...
+};
+inline constexpr OpKind kAllOpKinds[] = {
+    OpKind::kMatmul,    OpKind::kAttention, OpKind::kConvolution,
+    OpKind::kPointwise, OpKind::kReduction, OpKind::kOther};
+std::string_view to_string(OpKind kind);  // "matmul"
+std::optional<OpKind> parse_op_kind(std::string_view text);
+
 struct PlannedNode {
   std::string name;
   std::string op;
+  OpKind kind = OpKind::kOther;
   std::string module_path;
   std::string source;  // model.py:53; empty where none is recorded
   Phase phase = Phase::kForward;
@@ -186,6 +202,49 @@ struct PlanClash {
   friend bool operator==(const PlanClash&, const PlanClash&) = default;
 };
 
+// A pin, and how many of the values that it matches it pins; the others its
+// placements do not fit.
+struct PlanPin {
+  std::string pin;
+  std::int64_t matched = 0;
+  std::int64_t pinned = 0;
+  friend bool operator==(const PlanPin&, const PlanPin&) = default;
+};
+
+// What a mesh dim is used for, and for how much of it.
+struct PlanRole {
+  // Of products (their arithmetic), by what of them the mesh dim cuts:
+  // `batch`, `tokens`, `tensor` (features or heads), `experts`, or nothing:
+  // `replicated`. Of what flows between them (its time): `between batch`,
+  // `between tokens`, `between tensor`. Of `parameters`, `optimizer` state and
+  // `inputs` (bytes): that they lie in shards.
+  std::string use;
+  std::string mesh_dim;
+  std::int64_t permille = 0;
+  std::vector<std::string> modules;  // where, layers folded: self_attn.q_proj
+  friend bool operator==(const PlanRole&, const PlanRole&) = default;
+};
+
+// What a step does, whatever it is laid out on.
+struct PlanWork {
+  std::int64_t flops = 0;    // of all products, whole tensors
+  std::int64_t tokens = 0;   // of token ids that go in; 0 where there are none
+  std::int64_t samples = 0;  // in a batch; 0 where there is none
+  // Floating-point operations a second of all ranks at most, in the dtype that
+  // most of the arithmetic is in.
+  std::int64_t peak_flops = 0;
+  friend bool operator==(const PlanWork&, const PlanWork&) = default;
+};
+
+// The best plan of a recipe, priced beside this one.
+struct PlanRecipe {
+  std::string name;  // "fsdp=dp,megatron=tp"
+  PlanStatus status = PlanStatus::kUnknown;
+  std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
+  std::int64_t peak_bytes = 0;
+  friend bool operator==(const PlanRecipe&, const PlanRecipe&) = default;
+};
+
 struct PlanMemory {
   // Most bytes a rank holds at once; of the plan that came nearest where none
   // fits the limit.
@@ -241,6 +300,11 @@ struct Plan {
 
   std::vector<UnsupportedOp> unsupported;
   std::vector<Guard> guards;
+  std::vector<PlanPin> pins;
+  std::vector<PlanRecipe> recipes;  // where asked for
+  std::vector<PlanRole> roles;
+  PlanWork work;
+  std::vector<std::string> notes;  // what a user may not expect, in sentences
   PlanMemory memory;
   PlanSummary summary;
   std::int64_t optimizer_nanoseconds = 0;  // its steps; part of the compute

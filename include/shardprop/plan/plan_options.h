@@ -7,6 +7,7 @@
 
 #include <shardprop/base/option.h>
 #include <shardprop/plan/pin.h>
+#include <shardprop/plan/recipe.h>
 
 #include <chrono>
 #include <cstdint>
@@ -49,6 +50,11 @@ struct PlanOptions {
   // parameters, reductions of gradients.
   double overlap = 0;
   std::vector<Pin> pins;
+  // Follow this recipe wherever it can be followed; the plan is the best of
+  // those that do.
+  std::optional<Recipe> recipe;
+  // Price every recipe that is known beside the plan (Plan::recipes).
+  bool compare = false;
   // Fails with kNoStrategy where an operator has no strategy, instead of
   // running it replicated.
   bool strict = false;

@@ -27,6 +27,7 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_library.h>
+#include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/plan/plan_space.h>
 #include <shardprop/plan/plan_storage.h>
@@ -42,6 +43,8 @@
 #include <vector>
 
 namespace shardprop {
+
+class DimRoles;  // private to src/plan
 
 // More than any plan costs: a layout cannot be reached from another.
 inline constexpr std::int64_t kUnreachable = std::int64_t{1} << 50;
@@ -113,6 +116,11 @@ class PlanProblem {
   const Topology& topology() const;
   const PlanOptions& options() const;
   const LayoutTable& layouts() const;
+  // The recipes that fit the mesh and the graph, on the mesh.
+  std::span<const Recipe> known_recipes() const;
+  const DimRoles& roles() const;
+  // What became of the pins.
+  std::vector<PlanPin> pins() const;
 
   // Inputs first, then operators in schedule order, then outputs.
   std::span<const PlanVariable> variables() const;

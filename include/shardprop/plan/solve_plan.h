@@ -33,6 +33,9 @@ struct PlanSolution {
   };
   std::vector<ShortSlot> clash;
   bool clash_irreducible = false;
+  // Parameters of equal layers lie differently: what the best plan found that
+  // lays them out alike costs more. Empty where they lie alike.
+  std::optional<std::int64_t> alike_costs_more;
   std::uint64_t work = 0;  // of the solver, in table entries
   // Why the search ended before its limits: kProblemTooLarge, kOutOfMemory.
   // What was known by then stands in the other fields.
@@ -48,6 +51,9 @@ PlanSolution solve_plan(const PlanProblem& problem);
 struct SolveLimits {
   double seconds = 60;
   std::optional<std::uint64_t> work;  // of the solver, in table entries
+  // Whether, among plans of that cost, one is looked for that takes less memory
+  // and lays out equal layers alike.
+  bool break_ties = true;
 };
 PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 

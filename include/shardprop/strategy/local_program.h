@@ -26,14 +26,15 @@
 namespace shardprop {
 
 // A collective over some mesh dims, of one value that every rank of the group
-// holds in the same shape.
+// holds in the same shape: an all-reduce, or an all-gather, which lays the
+// ranks' values one behind another along dim 0, in mesh order.
 struct LocalCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   LocalRef value;
   std::optional<ReduceOp> op;  // where it reduces
   DimIndices mesh_dims;
   DType dtype = DType::kF32;
-  std::int64_t bytes = 0;  // of the largest local value
+  std::int64_t bytes = 0;  // CollectiveStep::message_bytes
 };
 
 using LocalStep = std::variant<LocalOp, LocalCollective>;

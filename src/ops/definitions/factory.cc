@@ -51,19 +51,6 @@ Dims permuted_strides(const OpCall& call, const Dims& shape, DType) {
   return strides;
 }
 
-// A vector of that length.
-OpDefinition vector_of(std::string name,
-                       std::function<std::int64_t(const OpCall&)> length) {
-  return custom(std::move(name),
-                [length = std::move(length)](const OpCall& call) {
-                  const std::int64_t size = length(call);
-                  require(size >= 0, "a size is negative");
-                  SpaceBuilder b;
-                  b.output(b.per_dim(Dims{size}));
-                  return b.bound();
-                });
-}
-
 std::int64_t steps(const OpCall& call) { return call.integer("steps"); }
 std::int64_t count(const OpCall& call) { return call.integer("n"); }
 
@@ -78,6 +65,18 @@ bool is_integer(const OpCall& call, std::string_view arg) {
 bool all_integers(const OpCall& call) {
   return is_integer(call, "start") && is_integer(call, "end") &&
          is_integer(call, "step");
+}
+
+// At least one number lies in the range.
+DType of_randint(const OpCall& call, std::size_t result) {
+  const TensorMeta* limit =
+      call.has("high") ? call.optional_tensor("high") : nullptr;
+  require(limit == nullptr || limit->rank() == 0, "`high` is not a scalar");
+  const std::int64_t low = call.integer_or("low", 0);
+  require(!call.op().int_arg("high") || call.integer("high") > low,
+          "`high` is not above `low`");
+  return call.op().inputs.empty() ? given_or_i64(call, result)
+                                  : given_or_self(call, result);
 }
 
 // As ATen counts: in integers where the result is i64, else in doubles.
@@ -111,14 +110,15 @@ std::int64_t arange_length(const OpCall& call) {
     step = std::trunc(step);
   }
   require(step != 0, "the step is 0");
+  require(end == start || (end > start) == (step > 0),
+          "the end lies on the other side of the start");
   const double length = std::ceil((end - start) / step);
   require(length >= 0 && length < kMost, "the range is empty or endless");
   return static_cast<std::int64_t>(length);
 }
 
 DType of_arange(const OpCall& call, std::size_t) {
-  return call.dtype_or("dtype",
-                       all_integers(call) ? DType::kI64 : DType::kF32);
+  return call.dtype_or("dtype", all_integers(call) ? DType::kI64 : DType::kF32);
 }
 
 // start + step * i for the elements that the rank holds: exact in integers
@@ -157,13 +157,14 @@ BoundForm bind_eye(const OpCall& call) {
 void define_factory(Family f) {
   f.add({"empty", "zeros", "ones"}, factory("size").typed(given_or_f32));
   f.add({"rand", "randn"}, factory("size").typed(given_or_f32).random());
-  f.add("randint", factory("size").typed(given_or_i64).random());
+  f.add("randint", factory("size").typed(of_randint).random());
   f.add("full", factory("size").typed(of_fill_value));
   f.add("empty_permuted",
         factory("size").typed(given_or_f32).strided(permuted_strides));
   f.add("empty_strided",
-        factory("size").typed(given_or_f32).strided(
-            [](const OpCall& call, const Dims& shape, DType) {
+        factory("size")
+            .typed(given_or_f32)
+            .strided([](const OpCall& call, const Dims& shape, DType) {
               Dims strides = dims_of(call.integers("stride"));
               require(strides.size() == shape.size(), "one stride per dim");
               return strides;
@@ -171,10 +172,13 @@ void define_factory(Family f) {
   f.add({"new_empty", "new_zeros", "new_ones", "new_full"},
         factory("size").typed(given_or_self).ignores_values());
   f.add("scalar_tensor", factory("").typed(given_or_f32));
-  f.add({"empty_like", "zeros_like", "ones_like", "full_like"},
-        same_shape().typed(given_or_self).strided(strides_like).ignores_values());
-  f.add({"rand_like", "randn_like", "randint_like"},
+  f.add(
+      {"empty_like", "zeros_like", "ones_like", "full_like"},
+      same_shape().typed(given_or_self).strided(strides_like).ignores_values());
+  f.add({"rand_like", "randn_like"},
         same_shape().typed(given_or_self).strided(strides_like).random());
+  f.add("randint_like",
+        same_shape().typed(of_randint).strided(strides_like).random());
   f.add("arange", vector_of("arange()", arange_length)
                       .typed(of_arange)
                       .refine("", arange_by_program)
@@ -199,16 +203,20 @@ void define_factory(Family f) {
                         }));
   f.add("eye", custom("eye()", bind_eye).typed(given_or_f32));
   // Checks of dtype and device, which shardings leave alone.
-  f.add("_assert_tensor_metadata", custom("pointwise()", [](const OpCall& call) {
-          SpaceBuilder b;
-          const bool asks_size = call.op().ints_arg("size").has_value() ||
-                                 call.op().ints_arg("stride").has_value();
-          for (const TensorMeta& input : call.op().inputs) {
-            b.input(asks_size ? SpaceBuilder::whole(input.rank())
-                              : b.per_dim(input.shape()));
-          }
-          return b.bound();
-        }), "accepts any layout");
+  f.add("_assert_tensor_metadata",
+        custom("pointwise()",
+               [](const OpCall& call) {
+                 SpaceBuilder b;
+                 const bool asks_size =
+                     call.op().ints_arg("size").has_value() ||
+                     call.op().ints_arg("stride").has_value();
+                 for (const TensorMeta& input : call.op().inputs) {
+                   b.input(asks_size ? SpaceBuilder::whole(input.rank())
+                                     : b.per_dim(input.shape()));
+                 }
+                 return b.bound();
+               }),
+        "accepts any layout");
 }
 
 }  // namespace shardprop

@@ -2,6 +2,7 @@
 // rows it holds and leaves zeros elsewhere: the result is a plain sum.
 
 #include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
 
 #include <algorithm>
 
@@ -9,19 +10,6 @@ namespace shardprop {
 namespace {
 
 constexpr Without kSum = Without::partial(ReduceOp::kSum);
-
-bool is_index(DType dtype) {
-  return dtype == DType::kI64 || dtype == DType::kI32;
-}
-
-// Local indices are shifted, and index 0 must exist.
-void by_program(IndexSpace& space, const DimFactors& factors) {
-  for (const FactorId id : factors) {
-    space.factor(id).kind = FactorKind::kIndexed;
-    space.factor(id).program = ProgramUse::kWhenSharded;
-    space.factor(id).nonempty = true;
-  }
-}
 
 // Sums and averages of the values at operand `values`, and of `self` with them.
 void linear_in_values(const OpCall& call, IndexSpace& space,
@@ -43,7 +31,7 @@ BoundForm bind_embedding(const OpCall& call) {
   SpaceBuilder b;
   const Operand table = b.per_dim(weight.shape());
   const Operand where = b.per_dim(indices.shape());
-  by_program(b.space, table.dims[0]);
+  look_up_by_program(b.space, table.dims[0]);
   b.input(table);
   b.input(where);
   Operand rows = where;
@@ -63,6 +51,7 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   const TensorMeta& grad = call.tensor("grad_output");
   const TensorMeta& indices = call.tensor("indices");
   require(grad.rank() == indices.rank() + 1, "the gradient is not of rows");
+  require(is_index(indices.dtype()), "the indices are not integers");
   SpaceBuilder b;
   const Operand whole = b.per_dim(grad.shape());
   Operand where = whole;
@@ -80,127 +69,21 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   table.dims.push_back(whole.dims.back());
   b.output(std::move(table));
   for (const DimFactors& dim : where.dims) b.without(0, dim, kSum);
+  if (call.boolean("scale_grad_by_freq")) {
+    for (const DimFactors& dim : where.dims) {
+      b.block(dim, "each row is divided by how often it is looked up");
+    }
+  }
   return b.bound();
 }
 
-// --- gather and scatter: dims other than `dim` are alike where sizes agree ---
-
-struct Dimwise {
-  int dim = 0;
-  Operand self;   // with `dim`
-  Operand index;  // without it
-};
-
-Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const TensorMeta& looked = call.tensor("index");
-  require(is_index(looked.dtype()), "the index is not of integers");
-  require(std::max(self.rank(), 1) == std::max(looked.rank(), 1) ||
-              looked.numel() == 0,
-          "the index has another rank");
-  Dimwise out;
-  out.dim = call.dim("dim", self.rank());
-  out.self = SpaceBuilder::whole(self.rank());
-  out.index = SpaceBuilder::whole(looked.rank());
-  if (looked.rank() != self.rank()) {
-    for (int d = 0; d < self.rank(); ++d) {
-      out.self.dims[index(d)] = b.blocked(self.size(d), "there is no index");
-    }
-    return out;
-  }
-  for (int d = 0; d < self.rank(); ++d) {
-    if (d == out.dim) {
-      out.self.dims[index(d)] = b.dim(self.size(d));
-    } else if (self.size(d) == looked.size(d)) {
-      out.self.dims[index(d)] = b.dim(self.size(d));
-      out.index.dims[index(d)] = out.self.dims[index(d)];
-    } else {
-      require(looked.size(d) <= self.size(d), "the index is larger than self");
-      out.self.dims[index(d)] =
-          b.blocked(self.size(d), "the index covers a part of it");
-    }
-  }
-  return out;
-}
-
-BoundForm bind_gather(const OpCall& call) {
-  const TensorMeta& looked = call.tensor("index");
-  require(call.overload() != "dimname", "named dims are not supported");
-  SpaceBuilder b;
-  Dimwise shared = dimwise(b, call);
-  const bool scalar = shared.self.dims.empty();
-  if (!scalar && looked.rank() > 0 &&
-      looked.rank() == call.tensor("self").rank()) {
-    shared.index.dims[index(shared.dim)] = b.dim(looked.size(shared.dim));
-  }
-  b.input(shared.self);
-  b.input(shared.index);
-  b.output(shared.index, {.shape = looked.shape()});
-  if (!scalar) {
-    const DimFactors& over = shared.self.dims[index(shared.dim)];
-    by_program(b.space, over);
-    b.without(0, over, kSum);
-  }
-  return b.bound();
-}
+// --- Along one dim: programs of forms/indexed.cc ---
 
 constexpr std::string_view kGather = R"(
 local = index - offset(self, dim)
 outside = (local < 0) | (local >= local_size(self, dim))
 values = gather(self, dim, masked_fill(local, outside, 0))
 return masked_fill(values, outside, 0))";
-
-// Over a sharded dim, each row may name one element: then a comparison finds
-// it without a scatter that would write out of bounds.
-BoundForm bind_scatter(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const TensorMeta& looked = call.tensor("index");
-  SpaceBuilder b;
-  const Dimwise shared = dimwise(b, call);
-  const TensorMeta* src =
-      call.has("src") ? call.optional_tensor("src") : nullptr;
-  bool single = looked.rank() == self.rank() && self.rank() > 0 &&
-                looked.size(shared.dim) == 1 &&
-                !call.op().function->argument_index("reduce");
-  for (int d = 0; d < self.rank() && single; ++d) {
-    // Every row must be named: a shorter index leaves rows untouched.
-    single = d == shared.dim || looked.size(d) == self.size(d);
-  }
-  Operand source = shared.index;
-  if (src != nullptr) {
-    require(src->rank() == looked.rank() || looked.numel() == 0,
-            "the source has another rank");
-    source.dims.resize(index(src->rank()));
-    for (int d = 0; d < src->rank() && src->rank() == looked.rank(); ++d) {
-      require(src->size(d) >= looked.size(d), "the source is smaller than the index");
-      if (src->size(d) == looked.size(d)) continue;
-      // Of a longer source the first elements are taken: chunks would not
-      // line up with those of the index.
-      b.block(shared.index.dims[index(d)], "the source is longer than the index");
-      source.dims[index(d)].clear();
-      single = false;
-    }
-  }
-  const auto arguments = call.op().function->arguments();
-  for (const ArgumentSchema& argument : arguments) {
-    if (!argument.is_tensor() || !call.has(argument.name)) continue;
-    if (!call.op().tensor_arg(argument.name)) continue;
-    b.input(argument.name == "self"    ? shared.self
-            : argument.name == "index" ? shared.index
-                                       : source);
-  }
-  b.output(shared.self, {.shape = self.shape()});
-  if (self.rank() > 0 && looked.rank() == self.rank()) {
-    const DimFactors& over = shared.self.dims[index(shared.dim)];
-    if (single) {
-      by_program(b.space, over);
-    } else {
-      b.block(over, "its rows are scattered to by several indices",
-              FactorKind::kIndexed);
-    }
-  }
-  return b.bound();
-}
 
 constexpr std::string_view kScatterSource = R"(
 hit = index - offset(self, dim) == trailing(arange(local_size(self, dim)), rank(self) - 1 - wrap(self, dim))
@@ -210,70 +93,11 @@ constexpr std::string_view kScatterValue = R"(
 hit = index - offset(self, dim) == trailing(arange(local_size(self, dim)), rank(self) - 1 - wrap(self, dim))
 return masked_fill(self, hit, value))";
 
-// --- One dim by a vector of indices ---
-
-BoundForm bind_index_select(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const TensorMeta& chosen = call.tensor("index");
-  require(call.overload() == "default" && chosen.rank() <= 1,
-          "the index is not a vector");
-  SpaceBuilder b;
-  Operand whole = b.per_dim(self.shape());
-  const int dim = call.dim("dim", self.rank());
-  b.input(whole);
-  b.input(b.per_dim(chosen.shape()));
-  if (self.rank() == 0) {
-    b.output(std::move(whole));
-    return b.bound();
-  }
-  const DimFactors over = whole.dims[index(dim)];
-  by_program(b.space, over);
-  whole.dims[index(dim)] = chosen.rank() == 1
-                               ? b.space.inputs[1].dims[0]
-                               : DimFactors{};
-  b.output(std::move(whole));
-  b.without(0, over, kSum);
-  return b.bound();
-}
-
 constexpr std::string_view kIndexSelect = R"(
 local = index - offset(self, dim)
 outside = (local < 0) | (local >= local_size(self, dim))
 rows = index_select(self, dim, masked_fill(local, outside, 0))
 return masked_fill(rows, trailing(outside, rank(self) - 1 - wrap(self, dim)), 0))";
-
-// self changed along `dim` where a vector of indices says.
-BoundForm bind_index_written(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  const int dim = call.dim("dim", self.rank());
-  Operand source = whole;
-  if (self.rank() > 0) {
-    b.block(whole.dims[index(dim)], "it is written where indices say",
-            FactorKind::kIndexed);
-    source.dims[index(dim)].clear();
-  }
-  for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
-    const TensorMeta& meta = call.op().inputs[i];
-    const bool is_index_vector = i == call.operand("index");
-    bool alike = !is_index_vector && meta.rank() == self.rank() && i > 0;
-    for (int d = 0; d < self.rank() && alike; ++d) {
-      alike = d == dim || meta.size(d) == self.size(d);
-    }
-    b.input(i == 0 ? whole
-            : alike ? source
-                    : SpaceBuilder::whole(meta.rank()));
-    if (i > 0 && !is_index_vector && !alike) {
-      for (const DimFactors& factors : whole.dims) {
-        b.block(factors, "the source is of another shape");
-      }
-    }
-  }
-  b.output(whole,
-           {.strides = dense_like(self, self.shape(), self.dtype()).strides()});
-  return b.bound();
-}
 
 // --- x[i, :, j] and its write ---
 
@@ -289,7 +113,8 @@ struct Indexing {
 
 Indexing indexing_of(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  const auto* list = std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
+  const auto* list =
+      std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
   require(list != nullptr && list->size() <= self.shape().size(),
           "more indices than dims");
   Indexing out;
@@ -317,7 +142,7 @@ struct Indexed {
   Operand self;
   std::vector<Operand> indices;  // by operand
   Operand result;
-  DimFactors over;  // the factor of a lone indexed dim
+  DimFactors over;    // the factor of a lone indexed dim
   DimFactors looked;  // those of the indices
 };
 
@@ -356,7 +181,7 @@ BoundForm bind_index(const OpCall& call) {
   const Indexing by = indexing_of(call);
   SpaceBuilder b;
   const Indexed indexed = bind_indexed(b, call, by);
-  by_program(b.space, indexed.over);
+  look_up_by_program(b.space, indexed.over);
   b.input(indexed.self);
   for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
     b.input(indexed.indices[i]);
@@ -377,12 +202,15 @@ BoundForm bind_index_put(const OpCall& call) {
   const std::size_t values = call.operand("values");
   const bool accumulate = call.boolean_or("accumulate", false);
   SpaceBuilder b;
-  const auto* list = std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
+  const auto* list =
+      std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
   bool masks = false;
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     if ((*list)[i].operand == TensorArg::kNone) continue;
     const DType dtype = call.op().inputs[index((*list)[i].operand)].dtype();
-    masks = masks || !is_index(dtype);
+    require(is_index(dtype) || is_mask(dtype),
+            "an index is neither of integers nor a mask");
+    masks = masks || is_mask(dtype);
   }
   const BoundResult result{
       .strides = dense_like(self, self.shape(), self.dtype()).strides()};
@@ -411,7 +239,7 @@ BoundForm bind_index_put(const OpCall& call) {
   require(broadcast(written, call.tensor("values").shape()) == written,
           "the values do not broadcast to what is written");
   if (accumulate && by.count == 1 && by.one_run) {
-    by_program(b.space, indexed.over);
+    look_up_by_program(b.space, indexed.over);
   } else {
     b.block(indexed.over, "it is indexed", FactorKind::kIndexed);
   }
@@ -419,9 +247,10 @@ BoundForm bind_index_put(const OpCall& call) {
     b.block(indexed.looked, "later indices overwrite earlier ones");
   }
   for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
-    b.input(i == 0        ? indexed.self
-            : i == values ? b.aligned(indexed.result, call.tensor("values").shape())
-                          : indexed.indices[i]);
+    b.input(i == 0 ? indexed.self
+            : i == values
+                ? b.aligned(indexed.result, call.tensor("values").shape())
+                : indexed.indices[i]);
   }
   b.output(indexed.self, result);
   if (accumulate) {
@@ -466,40 +295,36 @@ void define_index(Family f) {
   f.add("embedding", custom("ve,...->...e", bind_embedding)
                          .refine("rows()", sum_of_table)
                          .per_rank(kEmbedding));
-  f.add("embedding_dense_backward",
-        custom("...e,...->ve", bind_embedding_backward)
-            .refine("", sum_of_table));
-  f.add("gather", custom("gather(dim)", bind_gather)
-                      .passes({"self"})
-                      .per_rank(kGather));
-  f.add({"scatter", "scatter.src"}, custom("scatter(dim)", bind_scatter)
-                                        .passes({"self", "src"})
-                                        .per_rank(kScatterSource));
-  f.add("scatter.value",
-        custom("scatter(dim)", bind_scatter).per_rank(kScatterValue));
+  f.add(
+      "embedding_dense_backward",
+      custom("...e,...->ve", bind_embedding_backward).refine("", sum_of_table));
+  f.add("gather", gathered().per_rank(kGather));
+  f.add({"scatter", "scatter.src"},
+        scattered().passes({"self", "src"}).per_rank(kScatterSource));
+  f.add("scatter.value", scattered().per_rank(kScatterValue));
   f.add({"scatter.reduce", "scatter.value_reduce", "scatter_add",
          "scatter_reduce"},
-        custom("scatter(dim)", bind_scatter));
-  f.add("index_select", custom("index_select(dim)", bind_index_select)
-                            .passes({"self"})
-                            .per_rank(kIndexSelect));
-  f.add({"index_add", "index_copy", "index_fill"},
-        custom("index_written(dim)", bind_index_written));
-  f.add({"index", "_unsafe_index"}, custom("index(indices)", bind_index)
-                                        .passes({"self"})
-                                        .per_rank(kIndex));
+        scattered());
+  f.add("index_select", selected_along().per_rank(kIndexSelect));
+  f.add({"index_add", "index_copy"}, written_along());
+  f.add("index_fill", written_along().like("self"));
+  f.add({"index", "_unsafe_index"},
+        custom("index(indices)", bind_index).passes({"self"}).per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)
             .per_rank(kIndexPut));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
-  f.add("masked_scatter", pointwise_into("self").refine(
-                              "", [](const OpCall&, IndexSpace& space) {
-                                for (Factor& factor : space.factors) {
-                                  factor.kind = FactorKind::kBlocked;
-                                  factor.reason = "the source is taken in order";
-                                }
-                              }));
+  f.add("masked_scatter",
+        contiguous(pointwise_into("self"))
+            .refine("", [](const OpCall& call, IndexSpace& space) {
+              require(call.tensor("mask").dtype() == DType::kBool,
+                      "the mask is not of truth values");
+              for (Factor& factor : space.factors) {
+                factor.kind = FactorKind::kBlocked;
+                factor.reason = "the source is taken in order";
+              }
+            }));
 }
 
 }  // namespace shardprop

@@ -2,6 +2,9 @@
 
 #include "ops/definitions/families.h"
 
+#include <cmath>
+#include <string>
+
 namespace shardprop {
 namespace {
 
@@ -15,8 +18,63 @@ OpDefinition::TypeOf product_of(std::string_view a, std::string_view b) {
   return [a = std::string(a), b = std::string(b)](const OpCall& call,
                                                   std::size_t) {
     same_dtypes(call, a, b);
-    return call.dtype_or("out_dtype", call.tensor(a).dtype());
+    const DType own = call.tensor(a).dtype();
+    const DType wanted = call.dtype_or("out_dtype", own);
+    const bool is_half = own == DType::kF16 || own == DType::kBF16;
+    require(wanted == own || (is_half && wanted == DType::kF32),
+            "`out_dtype` is not the factors', nor f32 of halves");
+    return wanted;
   };
+}
+
+DType of_int_product(const OpCall& call, std::size_t) {
+  const DType own = call.first().dtype();
+  require(own == DType::kI8 || own == DType::kU8, "the factors are not bytes");
+  return DType::kI32;
+}
+
+// What is added is of the product's dtype.
+OpDefinition::TypeOf sum_of(std::string_view a, std::string_view b) {
+  return [product = product_of(a, b)](const OpCall& call, std::size_t result) {
+    const DType dtype = product(call, result);
+    require(call.has("out_dtype") || call.tensor("self").dtype() == dtype,
+            "what is added is of another dtype");
+    return dtype;
+  };
+}
+
+// The same of a bias, if there is one.
+OpDefinition::TypeOf affine_of(std::string_view a, std::string_view b) {
+  return [product = product_of(a, b)](const OpCall& call, std::size_t result) {
+    const DType dtype = product(call, result);
+    const TensorMeta* bias = call.optional_tensor("bias");
+    require(bias == nullptr || bias->dtype() == dtype,
+            "the bias is of another dtype");
+    return dtype;
+  };
+}
+
+// A fraction scales integers in one way where there is a product, in another
+// where there is none.
+void whole_factors(const OpCall& call, IndexSpace& space) {
+  if (is_floating(call.op().outputs[0].dtype())) return;
+  for (const char* scale : {"beta", "alpha"}) {
+    const double value = call.op().float_arg(scale).value_or(1);
+    if (value == std::trunc(value)) continue;
+    for (Factor& factor : space.factors) factor.least = 1;
+  }
+}
+
+OpDefinition added_product(std::string_view notation, std::string_view a,
+                           std::string_view b) {
+  return einsum(notation).typed(sum_of(a, b)).refine("", whole_factors);
+}
+
+// As the tensor that the outer product is added to, where it has its shape.
+Dims strides_of_addr(const OpCall& call, const Dims& shape, DType dtype) {
+  const TensorMeta& self = call.tensor("self");
+  return self.shape() == shape ? dense_like(self, shape, dtype).strides()
+                               : make_meta(shape, dtype).strides();
 }
 
 // numpy's rules: a vector is a row on the left and a column on the right, and
@@ -28,8 +86,8 @@ std::string matmul_notation(const OpCall& call) {
   const std::string left = a == 1 ? "k" : "...mk";
   const std::string right = b == 1 ? "k" : "...kn";
   const bool leads = a > 1 || b > 1;
-  return left + "," + right + "->" + (leads ? "..." : "") +
-         (a > 1 ? "m" : "") + (b > 1 ? "n" : "");
+  return left + "," + right + "->" + (leads ? "..." : "") + (a > 1 ? "m" : "") +
+         (b > 1 ? "n" : "");
 }
 
 std::string linear_notation(const OpCall& call) {
@@ -46,20 +104,20 @@ void define_matmul(Family f) {
   f.add("dot", einsum("k,k->").typed(product_of("self", "tensor")));
   f.add("vdot", einsum("k,k->").typed(product_of("self", "other")));
   f.add({"outer", "ger"}, einsum("m,n->mn").promoted());
-  f.add("addmm", einsum("+mn,mk,kn->mn").typed(product_of("mat1", "mat2")));
+  f.add("addmm", added_product("+mn,mk,kn->mn", "mat1", "mat2"));
   // Without rows or columns it does not broadcast what is added.
-  f.add("addmv",
-        einsum("+m,mk,k->m").typed(product_of("mat", "vec")).nonempty());
-  f.add("addr", einsum("+mn,m,n->mn").promoted());
-  f.add("addbmm", einsum("+mn,bmk,bkn->mn").typed(product_of("batch1", "batch2")));
-  f.add("baddbmm",
-        einsum("+bmn,bmk,bkn->bmn").typed(product_of("batch1", "batch2")));
+  f.add("addmv", added_product("+m,mk,k->m", "mat", "vec").nonempty());
+  f.add("addr", einsum("+mn,m,n->mn").promoted().strided(strides_of_addr));
+  f.add("addbmm", added_product("+mn,bmk,bkn->mn", "batch1", "batch2"));
+  f.add("baddbmm", added_product("+bmn,bmk,bkn->bmn", "batch1", "batch2"));
   f.add("matmul",
         einsum("matmul()", matmul_notation).typed(product_of("self", "other")));
   f.add("linear", einsum("...k,nk,+n->...n", linear_notation)
-                      .typed(product_of("input", "weight")));
-  f.add("bilinear", einsum("...a,...b,nab,+n->...n").typed(product_of("input1", "weight")));
-  f.add("_int_mm", einsum("mk,kn->mn").typed(DType::kI32));
+                      .typed(affine_of("input", "weight")));
+  f.add("bilinear", einsum("...a,...b,nab,+n->...n")
+                        .typed(affine_of("input1", "weight"))
+                        .nonempty());
+  f.add("_int_mm", einsum("mk,kn->mn").typed(of_int_product));
 }
 
 }  // namespace shardprop

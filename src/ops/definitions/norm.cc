@@ -2,64 +2,14 @@
 // the local program (synchronised batch norm is the same thing).
 
 #include "ops/definitions/families.h"
+#include "ops/forms/norms.h"
 
 #include <algorithm>
 
 namespace shardprop {
 namespace {
 
-// The dtype of mean and rstd. Kernels differ: on the CPU, and so in what
-// torch.export writes, they have the input's dtype; on a GPU half precision
-// keeps them in f32.
-DType statistics_dtype(DType dtype) {
-  return dtype == DType::kBF16 || dtype == DType::kF16 ? DType::kF32 : dtype;
-}
-
-// Sharding these factors takes the program.
-void by_program(IndexSpace& space, const DimFactors& factors) {
-  for (const FactorId id : factors) {
-    space.factor(id).program = ProgramUse::kWhenSharded;
-  }
-}
-
-// --- Over the last dims: layer norm, rms norm ---
-
-BoundForm bind_layer_norm(const OpCall& call, int statistics) {
-  const TensorMeta& input = call.tensor("input");
-  const std::vector<std::int64_t> normalized =
-      call.integers("normalized_shape");
-  require(!normalized.empty() && normalized.size() <= input.shape().size(),
-          "the normalized shape does not match the rank");
-  const std::size_t first = input.shape().size() - normalized.size();
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(input.shape());
-  for (std::size_t i = 0; i < normalized.size(); ++i) {
-    require(input.shape()[first + i] == normalized[i],
-            "the input does not end in the normalized shape");
-    by_program(b.space, whole.dims[first + i]);
-  }
-  Dims kept = input.shape();
-  std::fill(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end(), 1);
-  for (const TensorMeta& meta : call.op().inputs) {
-    require(&meta == &input || meta.shape() == dims_of(normalized) ||
-                &meta == &call.op().inputs[0],
-            "weight and bias have the normalized shape");
-    b.input(b.aligned(whole, meta.shape()));
-  }
-  b.output(whole);
-  const Operand rest = b.aligned(whole, kept);
-  for (int i = 0; i < statistics; ++i) {
-    b.output(rest, {.shape = kept,
-                    .dtype = statistics_dtype(input.dtype()),
-                    .or_dtype = input.dtype()});
-  }
-  for (int i = 0; i < statistics; ++i) {
-    for (std::size_t dim = first; dim < whole.dims.size(); ++dim) {
-      b.without(1 + i, whole.dims[dim], Without::same());
-    }
-  }
-  return b.bound();
-}
+// --- Over the last dims ---
 
 constexpr std::string_view kLayerNorm = R"(
 x = upcast(input)
@@ -89,11 +39,24 @@ bool is_training(const OpCall& call) {
                          name.starts_with("_batch_norm_with_update"));
 }
 
+// Both running statistics or none; some where they are used.
+void check_running(const OpCall& call, bool training) {
+  const auto given = [&](std::string_view argument) {
+    return call.has(argument) && call.optional_tensor(argument) != nullptr;
+  };
+  require(given("running_mean") == given("running_var"),
+          "one of the running statistics is missing");
+  require(training || given("running_mean"),
+          "the running statistics are missing");
+}
+
 // By operand: the whole image, or a vector of channels.
 BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   const TensorMeta& input = call.tensor("input");
   require(input.rank() >= 2, "the input has no channels");
+  require(is_floating(input.dtype()), "the input is of integers");
   const bool training = is_training(call);
+  check_running(call, training);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
   const bool has_program = functional;
@@ -101,7 +64,7 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
     for (const FactorId id : whole.dims[dim]) {
       Factor& factor = b.space.factor(id);
       // The operator itself refuses a tensor without channels.
-      if (dim == 1) factor.nonempty = true;
+      if (dim == 1) factor.least = 1;
       if (dim == 1 || !training) continue;
       if (has_program) {
         factor.program = ProgramUse::kWhenSharded;
@@ -113,7 +76,7 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   }
   const Operand channels{{whole.dims[1]}};
   for (const TensorMeta& meta : call.op().inputs) {
-    if (meta.shape() == input.shape()) {
+    if (&meta == &input) {
       b.input(whole);
       continue;
     }
@@ -121,17 +84,17 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
             "a vector does not have one element per channel");
     b.input(channels);
   }
-  b.output(whole, {.strides = dense_like(input, input.shape(), input.dtype())
-                                  .strides()});
+  b.output(
+      whole,
+      {.strides = dense_like(input, input.shape(), input.dtype()).strides()});
   // Saved statistics are empty where the running ones are used.
   const DType dtype = statistics_dtype(input.dtype());
   for (int i = 0; i < 2; ++i) {
     if (training) {
       b.output(channels, {.dtype = dtype, .or_dtype = input.dtype()});
     } else {
-      b.output(SpaceBuilder::whole(1), {.shape = Dims{0},
-                                        .dtype = dtype,
-                                        .or_dtype = input.dtype()});
+      b.output(SpaceBuilder::whole(1),
+               {.shape = Dims{0}, .dtype = dtype, .or_dtype = input.dtype()});
     }
   }
   if (functional) {
@@ -172,8 +135,10 @@ BoundForm bind_native_group_norm(const OpCall& call) {
   const std::int64_t groups = call.integer("group");
   require(input.rank() >= 2 && groups > 0 && channels % groups == 0,
           "the groups do not divide the channels");
-  require(input.size(0) == n && input.size(1) == channels,
-          "N and C are not those of the input");
+  require(input.size(0) == n && input.size(1) == channels &&
+              input.numel() == multiply_sizes(multiply_sizes(n, channels),
+                                              call.integer("HxW")),
+          "N, C and HxW are not those of the input");
   SpaceBuilder b;
   Operand whole = b.per_dim(input.shape());
   for (std::size_t dim = 1; dim < whole.dims.size(); ++dim) {
@@ -181,8 +146,12 @@ BoundForm bind_native_group_norm(const OpCall& call) {
   }
   // N is told each rank.
   for (const TensorMeta& meta : call.op().inputs) {
-    b.input(&meta == call.op().inputs.data() ? whole
-                                             : SpaceBuilder::whole(meta.rank()));
+    require(&meta == call.op().inputs.data() ||
+                (meta.rank() == 1 && meta.size(0) == channels),
+            "a vector does not have one element per channel");
+    b.input(&meta == call.op().inputs.data()
+                ? whole
+                : SpaceBuilder::whole(meta.rank()));
   }
   const DType dtype = statistics_dtype(input.dtype());
   b.output(whole);
@@ -204,44 +173,24 @@ BoundForm bind_same_as_input(const OpCall& call, std::size_t batch_dims) {
   for (std::size_t dim = batch_dims; dim < whole.dims.size(); ++dim) {
     b.block(whole.dims[dim], "the statistics run over it");
   }
+  require(input.rank() >= 2, "the input has no channels");
   for (const TensorMeta& meta : call.op().inputs) {
-    b.input(meta.shape() == input.shape() ? whole
-                                          : SpaceBuilder::whole(meta.rank()));
+    require(
+        &meta == &input || (meta.rank() == 1 && meta.size(0) == input.size(1)),
+        "a vector does not have one element per channel");
+    b.input(&meta == &input ? whole : SpaceBuilder::whole(meta.rank()));
+  }
+  if (call.has("running_mean")) {
+    check_running(
+        call,
+        call.boolean_or("training", call.boolean_or("use_input_stats", true)));
+  }
+  if (call.has("num_groups")) {
+    const std::int64_t groups = call.integer("num_groups");
+    require(groups > 0 && input.size(1) % groups == 0,
+            "the groups do not divide the channels");
   }
   b.output(whole);
-  return b.bound();
-}
-
-// --- Gradients of input, weight and bias that output_mask asks for ---
-
-BoundForm bind_gradients(const OpCall& call,
-                         std::initializer_list<std::string_view> of) {
-  const std::vector<bool> mask = call.mask("output_mask", of.size());
-  SpaceBuilder b;
-  for (const TensorMeta& meta : call.op().inputs) {
-    b.input(SpaceBuilder::whole(meta.rank()));
-  }
-  std::size_t part = 0;
-  for (const std::string_view argument : of) {
-    const bool wanted = mask[part++];
-    const TensorMeta* meta =
-        call.has(argument) ? call.optional_tensor(argument) : nullptr;
-    // The bias has the weight's shape, and is no argument of every backward.
-    if (meta == nullptr && argument == "bias" && call.has("weight")) {
-      meta = call.optional_tensor("weight");
-    }
-    if (!wanted || meta == nullptr) {
-      b.not_produced();
-      continue;
-    }
-    Operand whole = b.per_dim(meta->shape());
-    for (const DimFactors& dim : whole.dims) {
-      b.block(dim, "gradients of norms are not sharded");
-    }
-    b.output(std::move(whole),
-             {.strides = dense_like(*meta, meta->shape(), meta->dtype()).strides(),
-              .dtype = meta->dtype()});
-  }
   return b.bound();
 }
 
@@ -252,6 +201,8 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
   require(input.rank() >= 2, "the input has no channels");
   const TensorMeta* weight = call.optional_tensor("weight");
   const bool train = call.boolean_or("train", call.boolean_or("update", true));
+  require(call.optional_tensor(train ? "save_mean" : "running_mean") != nullptr,
+          "the statistics are missing");
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
   for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
@@ -260,20 +211,28 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
   }
   const Operand channels{{whole.dims[1]}};
   for (const TensorMeta& meta : call.op().inputs) {
-    b.input(meta.shape() == input.shape() ? whole
-            : meta.rank() == 1 && meta.size(0) == input.size(1)
+    // The gradient and the input come first.
+    const bool is_image = &meta - call.op().inputs.data() < 2;
+    require(!is_image || meta.shape() == input.shape(),
+            "the gradient does not have the shape of the input");
+    require(is_image || (meta.rank() == 1 && meta.size(0) == input.size(1)) ||
+                meta.numel() == 0 || meta.dtype() == DType::kU8,
+            "a vector does not have one element per channel");
+    b.input(is_image ? whole
+            : meta.numel() > 0 && meta.dtype() != DType::kU8
                 ? channels
                 : SpaceBuilder::whole(meta.rank()));
   }
   if (mask[0]) {
-    b.output(whole, {.strides = dense_like(input, input.shape(), input.dtype())
-                                    .strides(),
-                     .dtype = input.dtype()});
+    b.output(
+        whole,
+        {.strides = dense_like(input, input.shape(), input.dtype()).strides(),
+         .dtype = input.dtype()});
   } else {
     b.not_produced();
   }
-  const DType dtype = weight != nullptr ? weight->dtype()
-                                        : statistics_dtype(input.dtype());
+  const DType dtype =
+      weight != nullptr ? weight->dtype() : statistics_dtype(input.dtype());
   for (const std::size_t part : {std::size_t{1}, std::size_t{2}}) {
     if (mask[part]) {
       b.output(channels, {.dtype = dtype});
@@ -281,7 +240,7 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
       b.not_produced();
     }
   }
-  for (Factor& factor : b.space.factors) factor.nonempty = true;
+  for (Factor& factor : b.space.factors) factor.least = 1;
   const auto outputs = static_cast<int>(b.space.outputs.size());
   for (int o = mask[0] ? 1 : 0; o < outputs; ++o) {
     for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
@@ -294,40 +253,23 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
 }
 
 OpDefinition batch_norm(bool functional, bool reserve) {
-  OpDefinition row = custom("batch_norm()",
-                            [functional, reserve](const OpCall& call) {
-                              return bind_batch_norm(call, functional, reserve);
-                            });
+  OpDefinition row =
+      custom("batch_norm()", [functional, reserve](const OpCall& call) {
+        return bind_batch_norm(call, functional, reserve);
+      });
   return functional ? std::move(row).decomposed(kBatchNorm) : row;
-}
-
-OpDefinition layer_norm(int statistics, std::string_view program) {
-  return custom("layer_norm()",
-                [statistics](const OpCall& call) {
-                  return bind_layer_norm(call, statistics);
-                })
-      .decomposed(program);
-}
-
-OpDefinition gradients(std::initializer_list<std::string_view> of) {
-  return custom("gradients()",
-                [of = std::vector<std::string_view>(of)](const OpCall& call) {
-                  return of.size() == 2
-                             ? bind_gradients(call, {"input", "weight"})
-                             : bind_gradients(call, {"input", "weight", "bias"});
-                });
 }
 
 }  // namespace
 
 void define_norm(Family f) {
-  f.add("layer_norm", layer_norm(0, kLayerNorm));
-  f.add("native_layer_norm", layer_norm(2, kLayerNorm));
-  f.add("rms_norm", layer_norm(0, kRmsNorm));
-  f.add("_fused_rms_norm", layer_norm(1, kRmsNorm));
+  f.add("layer_norm", normalized(0).decomposed(kLayerNorm));
+  f.add("native_layer_norm", normalized(2).decomposed(kLayerNorm));
+  f.add("rms_norm", normalized(0).decomposed(kRmsNorm));
+  f.add("_fused_rms_norm", normalized(1).decomposed(kRmsNorm));
   f.add({"native_layer_norm_backward", "native_group_norm_backward"},
-        gradients({"input", "weight", "bias"}));
-  f.add("_fused_rms_norm_backward", gradients({"input", "weight"}));
+        masked_gradients({"input", "weight", "bias"}));
+  f.add("_fused_rms_norm_backward", masked_gradients({"input", "weight"}));
   f.add({"native_batch_norm", "_native_batch_norm_legit",
          "_native_batch_norm_legit_no_training"},
         batch_norm(false, false));
@@ -335,15 +277,14 @@ void define_norm(Family f) {
   f.add("_batch_norm_with_update", batch_norm(false, true));
   f.add({"native_batch_norm_backward", "batch_norm_backward"},
         custom("batch_norm_backward()", bind_batch_norm_backward));
-  f.add("native_group_norm",
-        custom("group_norm()", bind_native_group_norm));
+  f.add("native_group_norm", custom("group_norm()", bind_native_group_norm));
   f.add({"batch_norm", "instance_norm"},
         custom("norm()", [](const OpCall& call) {
           return bind_same_as_input(call, 0);
         }).like("input"));
   f.add("group_norm", custom("group_norm()", [](const OpCall& call) {
-          return bind_same_as_input(call, 1);
-        }).like("input"));
+                        return bind_same_as_input(call, 1);
+                      }).like("input"));
 }
 
 }  // namespace shardprop

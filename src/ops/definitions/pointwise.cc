@@ -16,6 +16,9 @@ DType floating_of_first(const OpCall& call, std::size_t) {
 }
 
 DType of_self_and_other(const OpCall& call, std::size_t) {
+  const DType condition = call.tensor("condition").dtype();
+  require(condition == DType::kBool || condition == DType::kU8,
+          "the condition is not of truth values");
   constexpr std::string_view kBoth[] = {"self", "other"};
   return result_dtype(call, kBoth);
 }
@@ -33,6 +36,137 @@ DType of_copy(const OpCall& call, std::size_t) {
     return call.tensor("other").dtype();
   }
   return call.dtype_or("dtype", self.dtype());
+}
+
+bool is_bool(const OpCall& call, std::string_view arg) {
+  if (!call.has(arg)) return false;
+  const TensorMeta* tensor = call.optional_tensor(arg);
+  return tensor != nullptr ? tensor->dtype() == DType::kBool
+                           : std::holds_alternative<bool>(call.op().arg(arg));
+}
+
+// A tensor that stands for one number.
+void check_lone_value(const OpCall& call) {
+  const TensorMeta* value =
+      call.has("value") ? call.optional_tensor("value") : nullptr;
+  require(value == nullptr || value->rank() == 0, "`value` is not a scalar");
+}
+void lone_value(const OpCall& call, IndexSpace&) { check_lone_value(call); }
+
+DType of_masked(const OpCall& call, std::size_t) {
+  require(call.tensor("mask").dtype() == DType::kBool,
+          "the mask is not of truth values");
+  check_lone_value(call);
+  return call.tensor("self").dtype();
+}
+
+// What is added is scaled by `alpha`, a number of the result's kind.
+DType of_signed_sum(const OpCall& call, std::size_t) {
+  const DType dtype = promoted_dtype(call);
+  if (!call.has("alpha")) return dtype;
+  const Argument& alpha = call.op().arg("alpha");
+  require(!std::holds_alternative<bool>(alpha) || dtype == DType::kBool,
+          "`alpha` is a truth value");
+  require(!counts(dtype) || !std::holds_alternative<double>(alpha),
+          "`alpha` is not an integer, as the operands are");
+  return dtype;
+}
+
+// Truth values are not subtracted.
+DType of_difference(const OpCall& call, std::size_t result) {
+  require(!is_bool(call, "self") && !is_bool(call, "other"),
+          "truth values are subtracted");
+  return of_signed_sum(call, result);
+}
+
+DType of_negative(const OpCall& call, std::size_t) {
+  require(call.first().dtype() != DType::kBool, "a truth value is negated");
+  return call.first().dtype();
+}
+
+DType of_addcdiv(const OpCall& call, std::size_t) {
+  require(!counts(call.tensor("tensor1").dtype()) ||
+              !counts(call.tensor("tensor2").dtype()),
+          "integers are divided");
+  return to_floating(promoted_dtype(call));
+}
+
+// Its number is cast to the tensors' dtype.
+DType of_addcmul(const OpCall& call, std::size_t) {
+  constexpr std::string_view kTensors[] = {"self", "tensor1", "tensor2"};
+  return result_dtype(call, kTensors);
+}
+
+DType of_clamped(const OpCall& call, std::size_t) {
+  const auto given = [&](std::string_view arg) {
+    return call.has(arg) &&
+           !std::holds_alternative<NoneArg>(call.op().arg(arg));
+  };
+  require(given("min") || given("max"), "neither `min` nor `max` is given");
+  return promoted_dtype(call);
+}
+
+DType of_floats(const OpCall& call, std::size_t) {
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(!counts(meta.dtype()), "an operand is of integers");
+  }
+  return promoted_dtype(call);
+}
+
+DType of_prelu(const OpCall& call, std::size_t) {
+  require(call.first().rank() > 0, "the input is a scalar");
+  return promoted_dtype(call);
+}
+
+DType of_celu(const OpCall& call, std::size_t) {
+  require(call.op().float_arg("alpha").value_or(1) != 0, "`alpha` is 0");
+  return call.first().dtype();
+}
+
+DType of_rrelu(const OpCall& call, std::size_t) {
+  require(call.op().float_arg("lower").value_or(0) <=
+              call.op().float_arg("upper").value_or(0),
+          "`lower` lies above `upper`");
+  return call.first().dtype();
+}
+
+// One dtype, and with prims one shape.
+DType of_all(const OpCall& call, std::size_t) {
+  const bool is_prim = call.op().function->ns() == "prims";
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(meta.dtype() == call.first().dtype(),
+            "the operands are of different dtypes");
+    require(!is_prim || meta.rank() == 0 || call.first().rank() == 0 ||
+                meta.shape() == call.first().shape(),
+            "the operands are of different shapes");
+  }
+  return call.first().dtype();
+}
+
+// A gradient through a function that was computed in place, of which the sign
+// is lost where the slope is negative.
+DType of_gradient(const OpCall& call, std::size_t) {
+  for (const char* flag : {"self_is_result", "is_result"}) {
+    if (!call.boolean_or(flag, false)) continue;
+    const char* slope = call.has("alpha") ? "alpha" : "negative_slope";
+    require(call.op().float_arg(slope).value_or(0) >= 0,
+            "the slope is negative");
+  }
+  return promoted_dtype(call);
+}
+
+// The operands of the iterator in the order in which the kernel names them.
+OpDefinition::StridesOf in_order(std::vector<std::string_view> arguments) {
+  return [arguments = std::move(arguments)](const OpCall& call, const Dims&,
+                                            DType dtype) {
+    std::vector<TensorMeta> operands;
+    for (const std::string_view argument : arguments) {
+      if (const TensorMeta* meta = call.optional_tensor(argument)) {
+        operands.push_back(*meta);
+      }
+    }
+    return elementwise(operands, dtype).strides();
+  };
 }
 
 // Memory format may change: clone, _to_copy, to, contiguous.
@@ -70,13 +204,29 @@ DType of_frexp(const OpCall& call, std::size_t result) {
   return result == 0 ? call.first().dtype() : DType::kI32;
 }
 
+void check_probability(const OpCall& call) {
+  if (!call.has("p")) return;
+  const double p = call.op().float_arg("p").value_or(0);
+  require(p >= 0 && p <= 1, "`p` is not a probability");
+}
+
+DType of_bernoulli(const OpCall& call, std::size_t) {
+  check_probability(call);
+  return call.first().dtype();
+}
+
 DType of_dropout(const OpCall& call, std::size_t result) {
+  require(!counts(call.first().dtype()), "integers are scaled up");
+  check_probability(call);
   return result == 0 ? call.first().dtype() : DType::kBool;
 }
 
 void define_arithmetic(Family& f) {
-  f.add("add", pointwise().promoted().additive());
-  f.add("sub", pointwise().promoted().additive({1, -1}));
+  f.add("add", pointwise().typed(of_signed_sum).additive());
+  f.add("sub", pointwise().typed(of_difference).additive({1, -1}));
+  f.add("subtract", pointwise().typed(of_difference));
+  f.add("rsub",
+        pointwise().typed(of_difference).strided(in_order({"other", "self"})));
   f.add({"mul", "multiply"}, pointwise().promoted().multilinear());
   f.add({"div.Scalar", "div.Tensor", "true_divide", "divide.Scalar",
          "divide.Tensor"},
@@ -86,16 +236,38 @@ void define_arithmetic(Family& f) {
         pointwise().promoted().lattice(ReduceOp::kMax));
   f.add({"minimum", "min.other"},
         pointwise().promoted().lattice(ReduceOp::kMin));
-  f.add({"rsub", "remainder", "fmod", "floor_divide", "pow", "bitwise_and",
-         "bitwise_or", "bitwise_xor", "bitwise_left_shift",
-         "bitwise_right_shift", "__and__", "__or__", "__xor__", "__lshift__",
-         "__rshift__", "lerp", "square", "prelu", "subtract", "threshold",
-         "heaviside", "fmin", "fmax", "gcd", "lcm", "nextafter", "hypot",
-         "addcmul", "logaddexp", "logaddexp2", "igamma", "igammac"},
+  f.add({"remainder",
+         "fmod",
+         "floor_divide",
+         "pow",
+         "bitwise_and",
+         "bitwise_or",
+         "bitwise_xor",
+         "bitwise_left_shift",
+         "bitwise_right_shift",
+         "__and__",
+         "__or__",
+         "__xor__",
+         "__lshift__",
+         "__rshift__",
+         "lerp",
+         "square",
+         "fmin",
+         "fmax",
+         "gcd",
+         "lcm",
+         "nextafter",
+         "hypot",
+         "logaddexp",
+         "logaddexp2",
+         "igamma",
+         "igammac"},
         pointwise().promoted());
   f.add({"clamp", "clip", "clamp_min", "clamp_max"},
-        pointwise().promoted().nondecreasing());
-  f.add({"addcdiv", "copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",
+        pointwise().typed(of_clamped).nondecreasing());
+  f.add("addcmul", pointwise().typed(of_addcmul));
+  f.add("addcdiv", pointwise().typed(of_addcdiv));
+  f.add({"copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",
          "special_zeta"},
         pointwise().floating());
   f.add("float_power", pointwise().typed([](const OpCall& call, std::size_t) {
@@ -107,23 +279,39 @@ void define_functions(Family& f) {
   f.add({"exp", "exp2", "expm1", "sigmoid", "tanh", "erf", "atan", "asinh",
          "sinh", "special_expit"},
         pointwise().floating().nondecreasing());
-  f.add({"log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan",
-         "asin", "acos", "cosh", "acosh", "atanh", "erfc", "erfinv",
-         "reciprocal", "lgamma", "digamma", "logit", "sinc", "i0", "polygamma",
-         "mvlgamma", "polygamma_"},
+  f.add({"log",    "log2",       "log10",     "log1p",    "sqrt",
+         "rsqrt",  "sin",        "cos",       "tan",      "asin",
+         "acos",   "cosh",       "acosh",     "atanh",    "erfc",
+         "erfinv", "reciprocal", "lgamma",    "digamma",  "logit",
+         "sinc",   "i0",         "polygamma", "mvlgamma", "polygamma_"},
         pointwise().floating());
-  f.add({"deg2rad", "rad2deg"}, pointwise().floating().linear_in("self").nondecreasing());
-  f.add({"special_airy_ai", "special_bessel_j0", "special_bessel_j1",
-         "special_bessel_y0", "special_bessel_y1",
-         "special_chebyshev_polynomial_t", "special_chebyshev_polynomial_u",
-         "special_chebyshev_polynomial_v", "special_chebyshev_polynomial_w",
-         "special_entr", "special_erfcx", "special_hermite_polynomial_h",
-         "special_hermite_polynomial_he", "special_i0e", "special_i1",
-         "special_i1e", "special_laguerre_polynomial_l",
-         "special_legendre_polynomial_p", "special_log_ndtr",
-         "special_modified_bessel_i0", "special_modified_bessel_i1",
-         "special_modified_bessel_k0", "special_modified_bessel_k1",
-         "special_ndtri", "special_scaled_modified_bessel_k0",
+  f.add({"deg2rad", "rad2deg"},
+        pointwise().floating().linear_in("self").nondecreasing());
+  f.add({"special_airy_ai",
+         "special_bessel_j0",
+         "special_bessel_j1",
+         "special_bessel_y0",
+         "special_bessel_y1",
+         "special_chebyshev_polynomial_t",
+         "special_chebyshev_polynomial_u",
+         "special_chebyshev_polynomial_v",
+         "special_chebyshev_polynomial_w",
+         "special_entr",
+         "special_erfcx",
+         "special_hermite_polynomial_h",
+         "special_hermite_polynomial_he",
+         "special_i0e",
+         "special_i1",
+         "special_i1e",
+         "special_laguerre_polynomial_l",
+         "special_legendre_polynomial_p",
+         "special_log_ndtr",
+         "special_modified_bessel_i0",
+         "special_modified_bessel_i1",
+         "special_modified_bessel_k0",
+         "special_modified_bessel_k1",
+         "special_ndtri",
+         "special_scaled_modified_bessel_k0",
          "special_scaled_modified_bessel_k1",
          "special_shifted_chebyshev_polynomial_t",
          "special_shifted_chebyshev_polynomial_u",
@@ -131,58 +319,75 @@ void define_functions(Family& f) {
          "special_shifted_chebyshev_polynomial_w",
          "special_spherical_bessel_j0"},
         pointwise().floating());
-  f.add("neg", pointwise().multilinear().nonincreasing());
-  f.add("negative", pointwise().multilinear().nonincreasing());
+  f.add({"neg", "negative"},
+        pointwise().typed(of_negative).multilinear().nonincreasing());
   f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
          "hardsigmoid"},
         pointwise().nondecreasing());
-  f.add({"sign", "sgn", "frac", "bitwise_not", "conj_physical",
-         "_conj_physical", "gelu", "silu", "mish", "elu", "selu", "celu",
-         "leaky_relu", "hardswish", "softshrink", "hardshrink", "nan_to_num",
-         "log_sigmoid", "rrelu", "softplus"},
-        pointwise());
-  f.add({"abs", "angle"}, pointwise().typed([](const OpCall& call, std::size_t) {
-    const DType dtype = real_dtype(call.first().dtype());
-    return call.base_name() == "angle" ? to_floating(dtype) : dtype;
-  }));
+  f.add(
+      {"sign", "sgn", "frac", "bitwise_not", "conj_physical", "_conj_physical",
+       "gelu", "silu", "mish", "elu", "selu", "leaky_relu", "hardswish",
+       "softshrink", "hardshrink", "nan_to_num", "log_sigmoid", "softplus"},
+      pointwise());
+  f.add({"abs", "angle"},
+        pointwise().typed([](const OpCall& call, std::size_t) {
+          const DType dtype = real_dtype(call.first().dtype());
+          return call.base_name() == "angle" ? to_floating(dtype) : dtype;
+        }));
+  f.add("prelu", with_channels("weight").typed(of_prelu));
+  f.add("threshold", pointwise());
+  f.add("celu", pointwise().typed(of_celu));
+  f.add("rrelu", pointwise().typed(of_rrelu));
+  f.add("heaviside", pointwise().typed(of_all));
   f.add("frexp", pointwise(2).typed(of_frexp));
 }
 
 void define_comparisons(Family& f) {
   f.add({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-         "logical_xor", "logical_not", "isnan", "isinf", "isfinite",
-         "isposinf", "isneginf", "signbit", "isclose"},
+         "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "isposinf",
+         "isneginf", "signbit", "isclose"},
         pointwise().boolean());
 }
 
 // Gradients of pointwise functions are linear in the gradient that comes in.
 void define_backwards(Family& f) {
-  f.add({"tanh_backward", "sigmoid_backward", "gelu_backward", "silu_backward",
-         "threshold_backward", "elu_backward", "leaky_relu_backward",
+  f.add({"tanh_backward", "sigmoid_backward", "silu_backward", "elu_backward",
          "hardtanh_backward", "hardswish_backward", "hardsigmoid_backward",
          "softplus_backward", "mish_backward", "logit_backward",
          "log_sigmoid_backward", "hardshrink_backward", "softshrink_backward"},
-        pointwise().promoted().linear_in("grad_output"));
+        pointwise().typed(of_gradient).linear_in("grad_output"));
+  f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
+  for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
+    f.add(name, pointwise()
+                    .typed(of_gradient)
+                    .strided(in_order({"self", "grad_output"}))
+                    .linear_in("grad_output"));
+  }
   f.add("native_dropout_backward",
         pointwise().typed(floating_of_first).linear_in("grad_output"));
 }
 
 void define_copies(Family& f) {
-  f.add({"clone", "lift_fresh_copy"}, copied().passes({"self"}));
+  f.add("clone", copied().passes({"self"}));
+  f.add("lift_fresh_copy", same_shape().passes({"self"}));
   f.add("contiguous", same_shape().passes());
   f.add("_to_copy", cast());
   f.add({"to", "type_as"}, cast());
   f.add("prims.convert_element_type",
         pointwise().typed(of_copy).refine("cast()", cast_linearities));
   f.add("copy", pointwise_into("self").passes({"src"}));
-  f.add("fill", pointwise_into("self"));
+  f.add("fill", pointwise_into("self").refine("", lone_value));
   f.add("zero", same_shape().like("self").ignores_values());
-  f.add("where", pointwise().typed(of_self_and_other).passes({"self", "other"}));
-  f.add("masked_fill", pointwise().of("self"));
-  f.add("positive", same_shape().strided([](const OpCall& call, const Dims&,
-                                            DType) {
-    return call.first().strides();
-  }).passes().free());
+  f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
+        pointwise().typed(of_self_and_other).passes({"self", "other"}));
+  f.add("masked_fill", contiguous(pointwise()).typed(of_masked));
+  f.add("positive", same_shape()
+                        .typed(of_negative)
+                        .strided([](const OpCall& call, const Dims&, DType) {
+                          return call.first().strides();
+                        })
+                        .passes()
+                        .free());
 }
 
 bool computes_in_floats(std::string_view prim) {
@@ -201,18 +406,18 @@ void define_pointwise(Family f) {
   f.add("native_dropout",
         same_shape(2).typed(of_dropout).like("input").random());
   f.add({"dropout", "feature_dropout", "alpha_dropout"},
-        same_shape().like("input").random());
-  f.add("bernoulli", same_shape().like("self").random());
-  for (const char* name : {"abs", "sign", "signbit", "trunc", "digamma", "exp2",
-                           "log2", "reciprocal", "rsqrt", "bitwise_not",
-                           "conj_physical", "fmax", "fmin", "hypot", "igamma",
-                           "igammac", "maximum", "minimum", "nextafter"}) {
+        same_shape().typed(of_dropout).like("input").random());
+  f.add("bernoulli", same_shape().typed(of_bernoulli).like("self").random());
+  f.add("bernoulli.p", same_shape().typed(of_bernoulli).random());
+  for (const char* name :
+       {"abs", "sign", "signbit", "trunc", "digamma", "exp2", "log2",
+        "reciprocal", "rsqrt", "bitwise_not", "conj_physical", "fmax", "fmin",
+        "hypot", "igamma", "igammac", "maximum", "minimum", "nextafter"}) {
     f.add("prims." + std::string(name),
           std::string_view(name) == "signbit" ? pointwise().boolean()
-          : std::string_view(name) == "abs"
-              ? pointwise().typed(real_of_first)
-          : computes_in_floats(name) ? pointwise().floating()
-                                     : pointwise().promoted());
+          : std::string_view(name) == "abs"   ? pointwise().typed(real_of_first)
+          : computes_in_floats(name)          ? pointwise().floating()
+                                              : pointwise().typed(of_all));
   }
 }
 

@@ -4,6 +4,8 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
+#include <string>
+
 namespace shardprop {
 namespace {
 
@@ -21,9 +23,40 @@ DType of_floating(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", to_floating(call.first().dtype()));
 }
 
+// Of what may be complex; its mean is as it is.
+DType of_variance(const OpCall& call, std::size_t result) {
+  const DType own = call.first().dtype();
+  require(!counts(own), "a variance of integers");
+  return result == 0 ? real_dtype(own) : own;
+}
+
 // The dtype in which lengths of vectors are measured.
-DType of_norm(const OpCall& call, std::size_t result) {
-  return real_dtype(of_floating(call, result));
+DType of_norm(const OpCall& call, std::size_t) {
+  const DType own = call.first().dtype();
+  const DType dtype = call.dtype_or("dtype", own);
+  require(!counts(own) && !counts(dtype), "a norm of integers");
+  return real_dtype(dtype);
+}
+
+DType of_kth_value(const OpCall& call, std::size_t result) {
+  const TensorMeta& self = call.first();
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t k = call.integer("k");
+  require(k >= 1 && k <= (self.rank() == 0 ? 1 : self.size(dim)),
+          "`k` is out of range");
+  return value_and_index(call, result);
+}
+
+// Extrema, medians and their places: of nothing there is none.
+OpDefinition of_something(OpDefinition row) {
+  return std::move(row).nonempty().refine(
+      "", [](const OpCall&, IndexSpace& space) {
+        for (std::size_t f = 0; f < space.factors.size(); ++f) {
+          require(space.factors[f].size > 0 ||
+                      space.outputs[0].holds(static_cast<int>(f)),
+                  "it reduces a dim without elements");
+        }
+      });
 }
 
 // A mean over unequal shards is a sum with the global divisor.
@@ -37,6 +70,104 @@ void program_when_uneven(const OpCall&, IndexSpace& space) {
     if (space.outputs_without[0][f].is_partial()) {
       space.factors[f].program = ProgramUse::kWhenUneven;
     }
+  }
+}
+
+// --- Statistics: what the ranks exchange is as small as the result ---
+
+constexpr std::string_view kLogSumExp = R"(
+x = upcast(cast(self, dtype(out)))
+dims = reduced_dims(self, dim)
+m = amax(x, dims, True)
+m = masked_fill(m, isinf(m), 0)
+r = log(sum(exp(x - m), dims, True)) + m
+return cast(unkept(r, dims, keepdim), dtype(out)))";
+
+// Of the sum of squares around the mean.
+constexpr std::string_view kMoments = R"(
+x = upcast(self)
+dims = reduced_dims(self, default(dim, None))
+keep = default(keepdim, False)
+mean = sum(x, dims, True) / count(self, dims)
+c = x - mean
+free = larger(count(self, dims) - default(correction, default(unbiased, 1)), 0)
+var = unkept(sum(c * c, dims, True), dims, keep) / free
+)";
+constexpr std::string_view kVar = "return cast(var, dtype(out))";
+constexpr std::string_view kStd = "return cast(sqrt(var), dtype(out))";
+constexpr std::string_view kMeanToo =
+    ", cast(unkept(mean, dims, keep), dtype(out, 1))";
+
+// The moments of complex numbers are not made of such sums, nor are those of
+// fewer elements than are taken off.
+void real_only(const OpCall& call, IndexSpace& space) {
+  double count = 1;
+  for (const Factor& factor : space.factors) {
+    if (factor.kind == FactorKind::kBlocked) {
+      count *= static_cast<double>(factor.size);
+    }
+  }
+  const double correction = call.has("correction")
+                                ? call.op().float_arg("correction").value_or(1)
+                                : 1;
+  if (!is_complex(call.first().dtype()) && correction < count) return;
+  for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
+}
+
+OpDefinition moments(std::string_view results, bool with_mean) {
+  return reduction(std::nullopt, with_mean ? 2 : 1)
+      .typed(of_variance)
+      .decomposed(std::string(kMoments) + std::string(results) +
+                  std::string(with_mean ? kMeanToo : ""))
+      .refine("", real_only);
+}
+
+// The extremum and the first place where it is found; the place of a NaN, where
+// there is one.
+constexpr std::string_view kMax = "m = all_reduce_max(amax(self, [dim], True))";
+constexpr std::string_view kMin = "m = all_reduce_min(amin(self, [dim], True))";
+constexpr std::string_view kPlace = R"(
+hit = eq(self, m) | ne(self, self)
+places = arange(local_size(self, dim)) + offset(self, dim)
+at = where(hit, trailing(places, rank(self) - 1 - wrap(self, dim)), size(self, dim))
+i = all_reduce_min(amin(at, [dim], True))
+)";
+
+std::string place_program(std::string_view extremum, std::string_view results) {
+  return std::string(extremum) + std::string(kPlace) + std::string(results);
+}
+
+OpDefinition with_place(std::string_view extremum) {
+  return of_something(reduction(std::nullopt, 2))
+      .typed(value_and_index)
+      .per_rank(place_program(extremum,
+                              "return unkept(m, [dim], keepdim), "
+                              "unkept(i, [dim], keepdim)"),
+                FactorKind::kBlocked);
+}
+
+// Without a dim, places are counted over all of the tensor.
+void one_dim_only(const OpCall& call, IndexSpace& space) {
+  if (call.op().int_arg("dim")) return;
+  for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
+}
+
+OpDefinition place_of(std::string_view extremum) {
+  return of_something(reduction(std::nullopt))
+      .typed(DType::kI64)
+      .per_rank(place_program(extremum, "return unkept(i, [dim], keepdim)"),
+                FactorKind::kBlocked)
+      .refine("", one_dim_only);
+}
+
+// Each of two results by its own reduction.
+void min_and_max(const OpCall&, IndexSpace& space) {
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    Factor& factor = space.factors[f];
+    if (factor.kind != FactorKind::kBlocked) continue;
+    factor.kind = FactorKind::kParallel;
+    space.outputs_without[0][f] = Without::partial(ReduceOp::kMin);
+    space.outputs_without[1][f] = Without::partial(ReduceOp::kMax);
   }
 }
 
@@ -55,22 +186,30 @@ void define_reduction(Family f) {
   f.add("nansum", reduction(std::nullopt).typed(of_sum));
   f.add("mean", mean(kMean));
   f.add("mean.default", mean(kMeanOfAll));
-  f.add("amax", reduction(ReduceOp::kMax).nonempty());
-  f.add("amin", reduction(ReduceOp::kMin).nonempty());
-  f.add({"max.default", "max"}, reduction(ReduceOp::kMax).nonempty());
-  f.add({"min.default", "min"}, reduction(ReduceOp::kMin).nonempty());
-  f.add({"max.dim", "min.dim", "median.dim", "nanmedian.dim", "mode",
-         "kthvalue"},
-        reduction(std::nullopt, 2).typed(value_and_index).nonempty());
+  f.add("amax", of_something(reduction(ReduceOp::kMax)));
+  f.add("amin", of_something(reduction(ReduceOp::kMin)));
+  f.add({"max.default", "max"}, of_something(reduction(ReduceOp::kMax)));
+  f.add({"min.default", "min"}, of_something(reduction(ReduceOp::kMin)));
+  f.add("max.dim", with_place(kMax));
+  f.add("min.dim", with_place(kMin));
+  f.add("kthvalue",
+        of_something(reduction(std::nullopt, 2)).typed(of_kth_value));
+  f.add({"median.dim", "nanmedian.dim", "mode"},
+        of_something(reduction(std::nullopt, 2)).typed(value_and_index));
   f.add({"median", "nanmedian"}, reduction(std::nullopt).nonempty());
   f.add("any", reduction(ReduceOp::kBor).typed(of_truth));
   f.add("all", reduction(ReduceOp::kBand).typed(of_truth));
-  f.add({"argmax", "argmin"},
-        reduction(std::nullopt).typed(DType::kI64).nonempty());
-  f.add({"var", "std", "prims.var"}, reduction(std::nullopt));
-  f.add({"var_mean", "std_mean"}, reduction(std::nullopt, 2));
-  f.add("aminmax", reduction(std::nullopt, 2).nonempty());
-  f.add("logsumexp", reduction(std::nullopt).typed(of_floating));
+  f.add("argmax", place_of(kMax));
+  f.add("argmin", place_of(kMin));
+  f.add("var", moments(kVar, false));
+  f.add("std", moments(kStd, false));
+  f.add("var_mean", moments(kVar, true));
+  f.add("std_mean", moments(kStd, true));
+  f.add("prims.var", reduction(std::nullopt).typed(of_variance));
+  f.add("aminmax",
+        of_something(reduction(std::nullopt, 2)).refine("", min_and_max));
+  f.add("logsumexp",
+        reduction(std::nullopt).typed(of_floating).decomposed(kLogSumExp));
   f.add({"linalg_vector_norm", "norm"}, reduction(std::nullopt).typed(of_norm));
   // Whether a sum is zero its terms do not tell.
   f.add("count_nonzero", reduction(ReduceOp::kSum)

@@ -6,28 +6,27 @@ namespace shardprop {
 namespace {
 
 DType of_softmax(const OpCall& call, std::size_t) {
-  if (call.boolean_or("half_to_float", false)) return DType::kF32;
-  return call.dtype_or("dtype", call.first().dtype());
+  if (call.boolean_or("half_to_float", false)) {
+    require(item_size(call.first().dtype()) == 2, "the input is not half");
+    return DType::kF32;
+  }
+  const DType dtype = call.dtype_or("dtype", call.first().dtype());
+  require(is_floating(dtype), "a softmax of integers");
+  return dtype;
 }
 
 DType of_input(const OpCall& call, std::size_t) {
-  return call.dtype_or("input_dtype", call.first().dtype());
-}
-
-// A maximum over nothing is undefined.
-void by_program(const OpCall&, IndexSpace& space) {
-  for (Factor& factor : space.factors) {
-    if (factor.kind == FactorKind::kParallel) continue;
-    factor.program = ProgramUse::kWhenSharded;
-    factor.nonempty = true;
-  }
+  const DType own = call.tensor("grad_output").dtype();
+  const DType input = call.dtype_or("input_dtype", own);
+  require(own == call.tensor("output").dtype(),
+          "the gradient and the output are of two dtypes");
+  require(input == own || (own == DType::kF32 && item_size(input) == 2),
+          "`input_dtype` is not the gradient's, nor half");
+  return input;
 }
 
 OpDefinition over_dim(std::string_view program) {
-  return along("dim")
-      .typed(of_softmax)
-      .refine("", by_program)
-      .decomposed(program);
+  return along("dim").typed(of_softmax).decomposed(program);
 }
 
 constexpr std::string_view kSoftmax = R"(
@@ -48,19 +47,15 @@ constexpr std::string_view kLogSoftmaxBackward = R"(
 return cast(grad_output - exp(output) * sum(grad_output, [dim], True), dtype(out)))";
 
 OpDefinition backward(std::string_view program) {
-  return along("dim")
-      .typed(of_input)
-      .like("grad_output")
-      .refine("", by_program)
-      .decomposed(program);
+  return along("dim").typed(of_input).decomposed(program);
 }
 
 }  // namespace
 
 void define_softmax(Family f) {
-  f.add({"_softmax", "softmax"}, over_dim(kSoftmax).like("self"));
+  f.add({"_softmax", "softmax"}, over_dim(kSoftmax));
   f.add({"_log_softmax", "log_softmax"}, over_dim(kLogSoftmax));
-  f.add("_safe_softmax", along("dim").typed(of_softmax).like("self"));
+  f.add("_safe_softmax", along("dim").typed(of_softmax));
   f.add("_softmax_backward_data", backward(kSoftmaxBackward));
   f.add("_log_softmax_backward_data", backward(kLogSoftmaxBackward));
 }

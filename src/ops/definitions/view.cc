@@ -11,8 +11,8 @@ namespace {
 
 Dims sizes_given(const OpCall& call) {
   const TensorMeta& self = call.first();
-  const Dims shape = resolve_sizes(
-      self, call.integers(call.has("size") ? "size" : "shape"));
+  const Dims shape =
+      resolve_sizes(self, call.integers(call.has("size") ? "size" : "shape"));
   // What must not copy (view) needs strides that allow it.
   require(call.base_name() != "view" || view_strides(self, shape).has_value(),
           "the strides allow no view of that shape");
@@ -50,8 +50,8 @@ Dims unflattened(const OpCall& call) {
   const TensorMeta& self = call.first();
   require(self.rank() > 0, "a scalar has no dim to unflatten");
   const int dim = call.dim("dim", self.rank());
-  const Dims inner = resolve_sizes(make_meta(Dims{self.size(dim)}, self.dtype()),
-                                   call.integers("sizes"));
+  const Dims inner = resolve_sizes(
+      make_meta(Dims{self.size(dim)}, self.dtype()), call.integers("sizes"));
   Dims shape;
   for (int i = 0; i < self.rank(); ++i) {
     if (i != dim) {
@@ -72,58 +72,6 @@ void local_sizes(const OpCall& call, IndexSpace& space) {
     local.values.push_back(RankScalar::output_size(0, dim + i));
   }
   space.local_arguments.push_back(std::move(local));
-}
-
-BoundForm bind_unsqueeze(const OpCall& call) {
-  const TensorMeta& self = call.first();
-  const int dim = call.dim("dim", self.rank() + 1);
-  SpaceBuilder b;
-  Operand whole = b.per_dim(self.shape());
-  b.input(whole);
-  whole.dims.insert(whole.dims.begin() + dim, DimFactors{});
-  Dims strides = self.strides();
-  strides.insert(strides.begin() + dim,
-                 dim < self.rank()
-                     ? multiply_sizes(self.size(dim), strides[index(dim)])
-                     : 1);
-  b.output(std::move(whole), {.strides = std::move(strides)});
-  return b.bound();
-}
-
-// The dims that a squeeze may take: those named, or all.
-std::vector<int> squeezable(const OpCall& call) {
-  const int rank = call.first().rank();
-  if (call.has("dim")) {
-    // An empty list names none, unlike in a reduction.
-    return call.integers("dim").empty() ? std::vector<int>{}
-                                        : call.dims("dim", rank);
-  }
-  std::vector<int> every(index(rank));
-  std::iota(every.begin(), every.end(), 0);
-  return every;
-}
-
-BoundForm bind_squeeze(const OpCall& call) {
-  const TensorMeta& self = call.first();
-  const std::vector<int> named = squeezable(call);
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  b.input(whole);
-  Operand output;
-  Dims strides;
-  for (int dim = 0; dim < self.rank(); ++dim) {
-    const bool is_named =
-        std::find(named.begin(), named.end(), dim) != named.end();
-    if (is_named && self.size(dim) == 1) continue;
-    // A shard of 1 would be squeezed too, so a rank names its dims itself.
-    for (const FactorId id : whole.dims[index(dim)]) {
-      if (is_named) b.space.factor(id).program = ProgramUse::kWhenSharded;
-    }
-    output.dims.push_back(whole.dims[index(dim)]);
-    strides.push_back(self.strides()[index(dim)]);
-  }
-  b.output(std::move(output), {.strides = std::move(strides)});
-  return b.bound();
 }
 
 std::vector<int> order_given(const OpCall& call) {
@@ -153,7 +101,8 @@ std::vector<int> two_swapped(const OpCall& call) {
 
 std::vector<int> last_two_swapped(const OpCall& call) {
   std::vector<int> dims = all_dims(call);
-  require(call.base_name() == "t" ? dims.size() <= 2 : dims.size() != 1,
+  const bool is_t = call.base_name() == "t" || call.base_name() == "t_";
+  require(is_t ? dims.size() <= 2 : dims.size() != 1,
           "a tensor of this rank has no transpose");
   if (dims.size() >= 2) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
   return dims;
@@ -165,7 +114,7 @@ std::vector<int> reversed(const OpCall& call) {
   return dims;
 }
 
-std::vector<int> moved(const OpCall& call) {
+std::vector<int> dims_moved(const OpCall& call) {
   const int rank = call.first().rank();
   const std::vector<int> source = call.dims("source", rank);
   const std::vector<int> destination = call.dims("destination", rank);
@@ -235,7 +184,8 @@ BoundForm bind_diagonal(const OpCall& call) {
   }
   output.dims.push_back(b.blocked(std::max<std::int64_t>(length, 0),
                                   "it runs along the diagonal"));
-  strides.push_back(add_sizes(self.strides()[index(a)], self.strides()[index(c)]));
+  strides.push_back(
+      add_sizes(self.strides()[index(a)], self.strides()[index(c)]));
   b.output(std::move(output), {.strides = std::move(strides)});
   return b.bound();
 }
@@ -244,8 +194,7 @@ BoundForm bind_diagonal(const OpCall& call) {
 
 void define_view(Family f) {
   f.add("view", reshaped("view(size)", sizes_given, "size"));
-  f.add("view.dtype",
-        same_shape().typed(of_view).strided(same_strides).free());
+  f.add("view.dtype", same_shape().typed(of_view).strided(same_strides).free());
   f.add("view_copy.dtype", same_shape().typed(of_view).strided(same_strides));
   f.add({"_unsafe_view", "view_copy"},
         reshaped("view(size)", sizes_given, "size"));
@@ -254,24 +203,27 @@ void define_view(Family f) {
   f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
   f.add("unflatten",
         reshaped("unflatten()", unflattened).refine("", local_sizes));
-  f.add("unsqueeze", custom("unsqueeze(dim)", bind_unsqueeze).passes().free());
-  f.add("squeeze", custom("squeeze(dim)", bind_squeeze)
-                       .passes()
-                       .free()
-                       .per_rank("return squeeze(self, ones_among(self, dim))"));
+  f.add("unsqueeze", unsqueezed());
+  f.add("squeeze",
+        squeezed().per_rank(
+            "return squeeze(self, ones_among(self, default(dim, None)))"));
   f.add("permute", permuted("permute(dims)", order_given));
   f.add({"transpose", "swapaxes", "swapdims"},
         permuted("transpose(dim0,dim1)", two_swapped));
-  f.add({"t", "mT", "mH", "adjoint"}, permuted("transpose()", last_two_swapped));
+  f.add({"t", "mT", "mH", "adjoint"},
+        permuted("transpose()", last_two_swapped));
   f.add({"numpy_T"}, permuted("reversed()", reversed));
-  f.add({"movedim", "moveaxis"}, permuted("moved(source,destination)", moved));
+  f.add({"movedim", "moveaxis"},
+        permuted("moved(source,destination)", dims_moved));
   f.add("expand", expanded("size").local_shape("size"));
   f.add("expand_as", expanded("other"));
   f.add({"broadcast_to"}, expanded("size").local_shape("size"));
   f.add({"alias", "detach", "lift_fresh", "conj", "_conj", "prims.view_of"},
         same_shape().strided(same_strides).passes().free());
-  f.add({"as_strided", "_reshape_alias"}, custom("as_strided()", bind_as_strided));
-  f.add("diagonal", custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
+  f.add({"as_strided", "_reshape_alias"},
+        custom("as_strided()", bind_as_strided));
+  f.add("diagonal",
+        custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
 }
 
 }  // namespace shardprop

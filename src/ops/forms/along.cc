@@ -54,17 +54,68 @@ BoundForm bind_cut(const OpCall& call, const SizesOf& sizes, bool copies) {
   return b.bound();
 }
 
+// Every element of the result is one of the input, along those dims.
+BoundForm bind_moved(const OpCall& call, const std::string& argument) {
+  const TensorMeta& self = call.tensor("self");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  const bool flattens =
+      call.base_name() == "roll" && call.op()
+                                        .ints_arg(argument)
+                                        .value_or(std::vector<std::int64_t>{})
+                                        .empty();
+  std::vector<int> dims;
+  if (flattens || !call.op()
+                       .ints_arg(argument)
+                       .value_or(std::vector<std::int64_t>{})
+                       .empty()) {
+    dims = call.dims(argument, self.rank());
+  }
+  for (const int dim : dims) {
+    b.block(whole.dims[index(dim)], "elements move along it",
+            FactorKind::kWindowed);
+  }
+  b.input(whole);
+  b.output(whole);
+  return b.bound();
+}
+
+// The last two dims are matrices.
+BoundForm bind_matrices(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() >= 2, "the operand holds no matrices");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  for (int dim = self.rank() - 2; dim < self.rank(); ++dim) {
+    b.block(whole.dims[index(dim)],
+            "which elements stay depends on their place");
+  }
+  b.input(whole);
+  b.output(whole);
+  return b.bound();
+}
+
 }  // namespace
 
 OpDefinition along(std::string_view dim_argument, int results,
                    FactorKind kind) {
-  return OpDefinition(
-      "along(" + std::string(dim_argument) + ")",
-      [argument = std::string(dim_argument), results,
-       kind](const OpCall& call) {
-        return bind_along(call, argument, results, kind);
-      });
+  return OpDefinition("along(" + std::string(dim_argument) + ")",
+                      [argument = std::string(dim_argument), results,
+                       kind](const OpCall& call) {
+                        return bind_along(call, argument, results, kind);
+                      });
 }
+
+OpDefinition moved(std::string_view dims_argument) {
+  return OpDefinition(
+             "moved(" + std::string(dims_argument) + ")",
+             [argument = std::string(dims_argument)](const OpCall& call) {
+               return bind_moved(call, argument);
+             })
+      .passes();
+}
+
+OpDefinition of_matrices() { return OpDefinition("matrices()", bind_matrices); }
 
 OpDefinition cut_up(std::string name, SizesOf sizes, bool copies) {
   return OpDefinition(std::move(name),

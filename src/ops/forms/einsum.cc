@@ -231,8 +231,8 @@ BoundForm bind(const Notation& notation, const OpCall& call) {
   std::vector<std::size_t> order(terms.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) {
-                     return binding_place(*terms[a]) < binding_place(*terms[b]);
+                   [&](std::size_t i, std::size_t j) {
+                     return binding_place(*terms[i]) < binding_place(*terms[j]);
                    });
   for (const std::size_t i : order) {
     b.space.inputs[i] = binder.input(*terms[i], op.inputs[i]);
@@ -276,9 +276,9 @@ void product_linearities(const Notation& notation, const OpCall& call,
     for (std::size_t j = 0; with_added && j < inputs.size(); ++j) {
       if (terms[j]->is_added) inputs[j] = kind;
     }
-    add_linearity(call, space, std::move(inputs),
-                  std::vector<std::optional<ReduceOp>>(space.outputs.size(),
-                                                       kind));
+    add_linearity(
+        call, space, std::move(inputs),
+        std::vector<std::optional<ReduceOp>>(space.outputs.size(), kind));
   };
   for (std::size_t i = 0; i < terms.size(); ++i) {
     if (!terms[i]->is_added) add(i, ReduceOp::kSum, true);

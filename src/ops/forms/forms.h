@@ -14,6 +14,11 @@ namespace shardprop {
 
 // The operands broadcast into the named one, which gives shape and strides.
 OpDefinition pointwise_into(std::string_view argument);
+// The row with results that lie in memory in the order of their dims, whatever
+// its form says.
+OpDefinition contiguous(OpDefinition row);
+// The first operand, and a vector with an element per channel (dim 1) or one.
+OpDefinition with_channels(std::string_view argument);
 // Results of the shape of the first operand, every dim of it parallel; the
 // other operands are whole unless they are of the same shape.
 OpDefinition same_shape(int results = 1);
@@ -38,5 +43,62 @@ OpDefinition cut_up(std::string name, SizesOf sizes, bool copies = false);
 // The sizes with a lone -1 made what the element count leaves for it.
 Dims resolve_sizes(const TensorMeta& self, std::span<const std::int64_t> sizes);
 Dims dims_of(std::span<const std::int64_t> sizes);
+
+// --- Factories ---
+
+using LengthOf = std::function<std::int64_t(const OpCall&)>;
+// A vector made from numbers.
+OpDefinition vector_of(std::string name, LengthOf length);
+
+// --- Along dims ---
+
+// Elements move along the named dims: flip, roll.
+OpDefinition moved(std::string_view dims_argument);
+// The last two dims are matrices, of which places count.
+OpDefinition of_matrices();
+OpDefinition unsqueezed();
+OpDefinition squeezed();
+
+// --- Parts and joins of one dim ---
+
+OpDefinition sliced();
+OpDefinition narrowed();
+OpDefinition selected();
+OpDefinition unbound();
+OpDefinition joined();
+OpDefinition stacked();
+// self with a slice, or one place, of a dim written.
+OpDefinition slice_written();
+OpDefinition selection_written();
+
+// --- By an index along one dim ---
+
+OpDefinition gathered();
+OpDefinition scattered();
+// By a vector of indices.
+OpDefinition selected_along();
+OpDefinition written_along();
+
+// --- Windows ---
+
+// Spatial dims of another size: what becomes of `size`, the `dim`-th of them.
+using Resize = std::function<std::int64_t(const OpCall&, std::int64_t size,
+                                          std::size_t dim)>;
+OpDefinition resized(std::string name, Resize resize, int results = 1);
+// Of `resize`, which the incoming gradient must fit; null where any fits.
+OpDefinition resized_gradient(Resize resize = nullptr);
+// Channels are (groups, in) and (groups, out).
+OpDefinition convolved();
+OpDefinition convolved_gradients();
+
+// --- Norms and losses ---
+
+// Over the dims of `normalized_shape`, with that many statistics beside.
+OpDefinition normalized(int statistics);
+// The gradients of these arguments that `output_mask` asks for.
+OpDefinition masked_gradients(std::vector<std::string> of);
+// A pointwise function of input and target, reduced as `reduction` says.
+OpDefinition elementwise_loss();
+OpDefinition elementwise_loss_gradient();
 
 }  // namespace shardprop

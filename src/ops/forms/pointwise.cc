@@ -32,7 +32,25 @@ BoundForm bind_into(const OpCall& call, const std::string& argument) {
             "an operand does not broadcast into `" + argument + "`");
     b.input(b.aligned(whole, input.shape()));
   }
-  b.output(whole, {.strides = self.strides(), .dtype = self.dtype()});
+  b.output(whole, {.dtype = self.dtype()});
+  return b.bound();
+}
+
+BoundForm bind_with_channels(const OpCall& call, const std::string& argument) {
+  const TensorMeta& first = call.first();
+  const TensorMeta& vector = call.tensor(argument);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(first.shape());
+  const int channel = first.rank() > 1 ? 1 : 0;
+  const bool is_one = vector.numel() == 1;
+  require(vector.rank() <= 1 &&
+              (is_one ||
+               (first.rank() > 1 && vector.size(0) == first.size(channel))),
+          "`" + argument + "` does not have one element per channel");
+  b.input(whole);
+  b.input(is_one ? SpaceBuilder::whole(vector.rank())
+                 : Operand{{whole.dims[index(channel)]}});
+  b.output(whole);
   return b.bound();
 }
 
@@ -48,27 +66,11 @@ BoundForm bind_same_shape(const OpCall& call, int results) {
   return b.bound();
 }
 
-// The strides of what is left of a dense tensor laid out in the order of self.
-Dims kept_strides(const TensorMeta& self, const std::vector<bool>& gone,
-                  bool keepdim, DType dtype) {
-  Dims shape = self.shape();
-  for (std::size_t i = 0; i < gone.size(); ++i) {
-    if (gone[i]) shape[i] = 1;
-  }
-  // A dim that keeps its place with size 1 still orders the strides.
-  const TensorMeta kept = dense_like(self, shape, dtype);
-  Dims strides;
-  for (std::size_t i = 0; i < gone.size(); ++i) {
-    if (!gone[i] || keepdim) strides.push_back(kept.strides()[i]);
-  }
-  return strides;
-}
-
 BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
                          int results) {
   const TensorMeta& self = call.first();
-  std::vector<int> dims = call.dims(call.has("dims") ? "dims" : "dim",
-                                    self.rank());
+  std::vector<int> dims =
+      call.dims(call.has("dims") ? "dims" : "dim", self.rank());
   // any.dims and all.dims of no dims change nothing.
   if (call.overload() == "dims") {
     const auto given = call.op().ints_arg("dim");
@@ -92,8 +94,7 @@ BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
     if (keepdim) output.dims.emplace_back();
     for (const FactorId id : whole.dims[i]) reduced.push_back(id);
   }
-  const Dims strides = kept_strides(self, gone, keepdim, self.dtype());
-  for (int i = 0; i < results; ++i) b.output(output, {.strides = strides});
+  for (int i = 0; i < results; ++i) b.output(output);
   if (!reduce) {
     b.block(reduced, "`dim` of " + call.op().name() + " runs over it");
   }
@@ -108,9 +109,9 @@ void reduction_linearities(const OpCall& call, IndexSpace& space,
                            ReduceOp reduce) {
   const bool linear = reduce == ReduceOp::kSum || reduce == ReduceOp::kAvg;
   for (const ReduceOp kind : kAllReduceOps) {
-    const bool passes =
-        linear ? kind == ReduceOp::kSum || kind == ReduceOp::kAvg
-               : kind == reduce;
+    const bool passes = linear
+                            ? kind == ReduceOp::kSum || kind == ReduceOp::kAvg
+                            : kind == reduce;
     if (passes) add_single_linearity(call, space, 0, kind, kind);
   }
 }
@@ -147,7 +148,26 @@ OpDefinition pointwise_into(std::string_view argument) {
   return OpDefinition("pointwise_into(" + std::string(argument) + ")",
                       [name = std::string(argument)](const OpCall& call) {
                         return bind_into(call, name);
-                      });
+                      })
+      .strided([name = std::string(argument)](const OpCall& call, const Dims&,
+                                              DType) {
+        return call.tensor(name).strides();
+      });
+}
+
+OpDefinition with_channels(std::string_view argument) {
+  return OpDefinition("with_channels(" + std::string(argument) + ")",
+                      [name = std::string(argument)](const OpCall& call) {
+                        return bind_with_channels(call, name);
+                      })
+      .like("self");
+}
+
+OpDefinition contiguous(OpDefinition row) {
+  return std::move(row).strided(
+      [](const OpCall&, const Dims& shape, DType dtype) {
+        return make_meta(shape, dtype).strides();
+      });
 }
 
 OpDefinition same_shape(int results) {
@@ -176,6 +196,17 @@ OpDefinition factory(std::string_view shape_argument) {
                     });
   if (shape_argument.empty()) return form;
   return std::move(form).local_shape(shape_argument);
+}
+
+OpDefinition vector_of(std::string name, LengthOf length) {
+  return OpDefinition(std::move(name),
+                      [length = std::move(length)](const OpCall& call) {
+                        const std::int64_t size = length(call);
+                        require(size >= 0, "a size is negative");
+                        SpaceBuilder b;
+                        b.output(b.per_dim(Dims{size}));
+                        return b.bound();
+                      });
 }
 
 }  // namespace shardprop

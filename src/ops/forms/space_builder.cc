@@ -6,7 +6,8 @@ namespace shardprop {
 
 FactorId SpaceBuilder::factor(std::int64_t size, char letter) {
   if (letter == 0) {
-    letter = static_cast<char>('a' + static_cast<int>(space.factors.size()) % 26);
+    letter =
+        static_cast<char>('a' + static_cast<int>(space.factors.size()) % 26);
   }
   return static_cast<FactorId>(space.add_factor(size, letter));
 }

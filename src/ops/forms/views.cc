@@ -168,6 +168,58 @@ BoundForm bind_expanded(const OpCall& call, const std::string& argument) {
   return b.bound();
 }
 
+BoundForm bind_unsqueeze(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const int dim = call.dim("dim", self.rank() + 1);
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  whole.dims.insert(whole.dims.begin() + dim, DimFactors{});
+  Dims strides = self.strides();
+  strides.insert(strides.begin() + dim,
+                 dim < self.rank()
+                     ? multiply_sizes(self.size(dim), strides[index(dim)])
+                     : 1);
+  b.output(std::move(whole), {.strides = std::move(strides)});
+  return b.bound();
+}
+
+// The dims that a squeeze may take: those named, or all.
+std::vector<int> squeezable(const OpCall& call) {
+  const int rank = call.first().rank();
+  if (call.has("dim")) {
+    // An empty list names none, unlike in a reduction.
+    return call.integers("dim").empty() ? std::vector<int>{}
+                                        : call.dims("dim", rank);
+  }
+  std::vector<int> every(index(rank));
+  std::iota(every.begin(), every.end(), 0);
+  return every;
+}
+
+BoundForm bind_squeeze(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const std::vector<int> named = squeezable(call);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  Operand output;
+  Dims strides;
+  for (int dim = 0; dim < self.rank(); ++dim) {
+    const bool is_named =
+        std::find(named.begin(), named.end(), dim) != named.end();
+    if (is_named && self.size(dim) == 1) continue;
+    // A shard of 1 would be squeezed too, so a rank names its dims itself.
+    for (const FactorId id : whole.dims[index(dim)]) {
+      if (is_named) b.space.factor(id).program = ProgramUse::kWhenSharded;
+    }
+    output.dims.push_back(whole.dims[index(dim)]);
+    strides.push_back(self.strides()[index(dim)]);
+  }
+  b.output(std::move(output), {.strides = std::move(strides)});
+  return b.bound();
+}
+
 }  // namespace
 
 Dims resolve_sizes(const TensorMeta& self,
@@ -197,13 +249,13 @@ Dims resolve_sizes(const TensorMeta& self,
 
 OpDefinition reshaped(std::string name, ShapeOf shape,
                       std::string_view argument) {
-  OpDefinition form = OpDefinition(std::move(name),
-                                   [shape = std::move(shape)](
-                                       const OpCall& call) {
-                                     return bind_reshaped(call, shape);
-                                   })
-                          .passes({"self"})
-                          .free();
+  OpDefinition form =
+      OpDefinition(std::move(name),
+                   [shape = std::move(shape)](const OpCall& call) {
+                     return bind_reshaped(call, shape);
+                   })
+          .passes({"self"})
+          .free();
   if (argument.empty()) return form;
   return std::move(form).local_shape(argument);
 }
@@ -224,6 +276,14 @@ OpDefinition expanded(std::string_view argument) {
                       })
       .passes({"self"})
       .free();
+}
+
+OpDefinition unsqueezed() {
+  return OpDefinition("unsqueeze(dim)", bind_unsqueeze).passes().free();
+}
+
+OpDefinition squeezed() {
+  return OpDefinition("squeeze(dim)", bind_squeeze).passes().free();
 }
 
 }  // namespace shardprop

@@ -7,6 +7,8 @@ A new kind is a function of a step and of the values of one group, in mesh order
 that returns what each rank of the group holds afterwards.
 """
 
+import torch
+
 from . import partials
 from .layouts import coordinates
 
@@ -17,7 +19,11 @@ def _all_reduce(step, terms):
     return [partials.reduce(terms, [step["reduce_op"]], [len(terms)])] * len(terms)
 
 
-_KINDS = {"all_reduce": _all_reduce}
+def _all_gather(_step, values):
+    return [torch.cat(values)] * len(values)
+
+
+_KINDS = {"all_reduce": _all_reduce, "all_gather": _all_gather}
 
 
 def _groups(mesh_dims, mesh):

@@ -14,7 +14,7 @@ def _dense(meta):
 
 
 def _odd_out(call):
-    out = call.arg("out")
+    out = call.arg("out") or call.arg("grad_input")
     return out is not None and not _dense(call.inputs[out.index])
 
 
@@ -30,6 +30,10 @@ def _odd_operand(call):
     return not all(map(_dense, call.inputs))
 
 
+def _broadcasts(call):
+    return len({meta.shape for meta in call.inputs}) > 1
+
+
 def _mean_of_wide_integers(call):
     return call.inputs[0].dtype in ("i32", "i64")
 
@@ -37,7 +41,17 @@ def _mean_of_wide_integers(call):
 _QUIRKS = (
     # (operators by base and overload, the calls that are left out, why)
     (
-        ("_softmax.out", "_log_softmax.out", "linear.out"),
+        (
+            "_softmax.out",
+            "_log_softmax.out",
+            "linear.out",
+            "gelu.out",
+            "avg_pool3d.out",
+            "adaptive_avg_pool2d.out",
+            "adaptive_avg_pool3d.out",
+            "_softmax_backward_data.out",
+            "_log_softmax_backward_data.out",
+        ),
         _odd_out,
         "writes to an `out` whose dims are not in order as if they were",
     ),
@@ -47,12 +61,22 @@ _QUIRKS = (
         "reads operands as dense",
     ),
     (
+        ("_int_mm.default", "_int_mm.out"),
+        _odd_operand,
+        "is wrong where a transposed factor has one row, as on a rank it may",
+    ),
+    (
+        ("logit_backward.default", "logit_backward.grad_input"),
+        _broadcasts,
+        "gives inf or nan outside of the domain, by how the loop is unrolled",
+    ),
+    (
         ("convolution_backward.default",),
         _unasked,
         "depthwise: gives gradients that output_mask leaves out",
     ),
     (
-        ("native_dropout.default",),
+        ("native_dropout.default", "native_dropout.out"),
         _empty,
         "the mask of an empty input is a float tensor",
     ),

@@ -90,6 +90,12 @@ def _ints(d, name, first):
     return [d.rng.randint(-1, 3) for _ in range(d.rng.randint(0, rank + 1))]
 
 
+def _list_length(d):
+    """That of the tensors drawn so far, one number for each."""
+    lists = [value for value in d.given.values() if isinstance(value, list)]
+    return len(lists[0]) if lists else d.rng.randint(1, 3)
+
+
 def draw_argument(d, argument):
     """A value, or None where it may be left out and is."""
     kind = str(argument.real_type)
@@ -122,6 +128,8 @@ def draw_argument(d, argument):
         return [d.rng.choice((0.5, 1.0, 2.0)) for _ in range(d.rng.randint(1, 3))]
     if kind == "number":
         return d.number()
+    if kind == "List[number]":
+        return [d.number() for _ in range(_list_length(d))]
     if kind == "str":
         return d.rng.choice(_TEXTS.get(name, ("",)))
     return None

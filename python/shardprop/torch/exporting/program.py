@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from exporting import cuda_attention, joint, parameters
+from . import cuda_attention, joint, parameters
 
 
 @dataclasses.dataclass
@@ -72,14 +72,27 @@ def _make_example(factory, training, fake_mode):
 def export_program(
     factory, *, training, device="cpu", composite=False, loss_index=0
 ):
-    """Exports what `factory` makes, on fake tensors.
+    """Exports what `factory` makes, on fake tensors; see export_example()."""
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    return export_example(
+        _make_example(factory, training, fake_mode),
+        fake_mode,
+        training=training,
+        device=device,
+        composite=composite,
+        loss_index=loss_index,
+    )
+
+
+def export_example(
+    example, fake_mode, *, training, device="cpu", composite=False, loss_index=0
+):
+    """Exports an example of fake tensors.
 
     `composite` leaves the graph as torch.export.export writes it; otherwise it
     is taken apart to core ATen. With `device="cuda"` attention becomes the
     kernel that CUDA would choose.
     """
-    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    example = _make_example(factory, training, fake_mode)
     with fake_mode, torch.set_grad_enabled(training):
         program = torch.export.export(
             example.module,

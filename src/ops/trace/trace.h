@@ -11,8 +11,8 @@
 
 namespace shardprop {
 
-// Precondition: op.outputs filled in. `per_rank` programs may use local sizes
-// and offsets; of others each step has its index space.
+// Precondition: op.outputs filled in. `per_rank` programs may use local sizes,
+// offsets and collectives; of others each step has its index space.
 // Errors: kProgram, where the text does not fit the call.
 Result<std::shared_ptr<const Decomposition>> trace_program(
     const ProgramText& text, const OpSchema& op, const OpLibrary& library,

@@ -1,0 +1,47 @@
+"""shardprop: how tensors are laid out over a mesh of devices.
+
+    import shardprop as sp
+    graph = sp.load_graph("model.pt2")
+    plan = sp.plan(graph, "dp=8,tp=8")
+    print(plan.explain())
+
+Planning needs no PyTorch; `shardprop.torch` does.
+"""
+
+from ._core import __version__
+from ._error import Error
+from ._graph import Graph, load_graph
+from ._mesh import MeshLike
+from ._plan import Plan, plan, plan_options
+from ._redistribute import RedistributePlan, RedistributeStep, redistribute
+
+__all__ = [
+    "Error",
+    "Graph",
+    "MeshLike",
+    "Plan",
+    "RedistributePlan",
+    "RedistributeStep",
+    "__version__",
+    "load_graph",
+    "plan",
+    "plan_options",
+    "redistribute",
+    "topologies",
+]
+
+
+def topologies() -> "dict[str, str]":
+    """The presets by name, with what each describes."""
+    from . import _core
+
+    return dict(_core.topologies())
+
+
+def __getattr__(name: str):
+    """`shardprop.torch` is there once it is asked for."""
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,234 @@
+"""plan() and the Plan that it returns."""
+
+import functools
+import html
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, Optional, Union
+
+from . import _core
+from ._error import Error
+from ._graph import Graph, load_graph
+from ._mesh import MeshLike, mesh_text
+
+# phase ("set up", "search", "report"), seconds so far, the best objective and
+# the lower bound in microseconds where there are any.
+ProgressCallback = Callable[[str, float, Optional[float], Optional[float]], None]
+
+
+class Plan:
+    """How every tensor of a graph is laid out, and what has to move.
+
+    `data` is the plan as JSON says it (schema shardprop.plan/2); the properties
+    are its first lines.
+    """
+
+    def __init__(self, core: "_core.Plan", interrupted: bool = False):
+        self._core = core
+        #: Whether ctrl-C ended the search: then this is the best plan so far.
+        self.interrupted = interrupted
+
+    @functools.cached_property
+    def data(self) -> "dict[str, Any]":
+        return json.loads(self._core.json())
+
+    @property
+    def status(self) -> str:
+        """optimal, feasible, infeasible or unknown."""
+        return self.data["status"]
+
+    @property
+    def objective_us(self) -> Optional[float]:
+        """Time of a step in microseconds; None without a plan."""
+        return self.data["objective_us"]
+
+    @property
+    def lower_bound_us(self) -> float:
+        return self.data["lower_bound_us"]
+
+    @property
+    def gap(self) -> Optional[float]:
+        return self.data["gap"]
+
+    @property
+    def mesh(self) -> "dict[str, int]":
+        return {dim["name"]: dim["size"] for dim in self.data["mesh"]["dims"]}
+
+    @property
+    def values(self) -> "dict[str, dict[str, Any]]":
+        """Parameters, buffers and user inputs by their own names."""
+        return self.data["values"]
+
+    @property
+    def copies(self) -> "list[dict[str, Any]]":
+        """Every redistribution, in the order in which they are made."""
+        return self.data["copies"]
+
+    @property
+    def nodes(self) -> "list[dict[str, Any]]":
+        return self.data["nodes"]
+
+    @property
+    def memory(self) -> "dict[str, Any]":
+        return self.data["memory"]
+
+    @property
+    def summary(self) -> "dict[str, Any]":
+        return self.data["summary"]
+
+    def placements(self, name: str) -> "list[str]":
+        """How a parameter, buffer or input lies: ["S(0)", "R"]."""
+        try:
+            return self.values[name]["placements"]
+        except KeyError:
+            raise KeyError(
+                f"the plan has no parameter, buffer or input {name!r}"
+            ) from None
+
+    def explain(self, detail: bool = False) -> str:
+        """The plan for people: what it is, totals, layouts, collectives and why.
+
+        A screen, or every redistribution with `detail`.
+        """
+        return self._core.text(detail)
+
+    def to_json(self) -> str:
+        return self._core.json()
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the JSON, whole or not at all."""
+        path = os.fspath(path)
+        beside = f"{path}.{os.getpid()}.part"
+        try:
+            with open(beside, "w", encoding="utf-8") as out:
+                out.write(self.to_json())
+            os.replace(beside, path)
+        except BaseException:
+            if os.path.exists(beside):
+                os.unlink(beside)
+            raise
+
+    @classmethod
+    def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Plan":
+        with open(path, encoding="utf-8") as file:
+            return cls.from_json(file.read())
+
+    @classmethod
+    def from_json(cls, text: str) -> "Plan":
+        return cls(_core.read_plan(text))
+
+    def __repr__(self) -> str:
+        mesh = ",".join(f"{name}={size}" for name, size in self.mesh.items())
+        cost = (
+            "no plan"
+            if self.objective_us is None
+            else f"{self.objective_us:.1f} us"
+        )
+        return f"<Plan {self.data['graph']['name']} on {mesh}: {self.status}, {cost}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+class _Bar:
+    """One line on a terminal that is written over and over."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._width = 0
+
+    def __call__(self, phase, seconds, objective, bound):
+        text = f"{seconds:7.1f} s  {phase}"
+        if objective is not None:
+            text += f"  best {objective:.1f} us"
+        if bound is not None:
+            text += f"  bound {bound:.1f} us"
+        self._write(text)
+
+    def close(self):
+        self._write("")
+        self._stream.write("\r")
+        self._stream.flush()
+
+    def _write(self, text):
+        self._stream.write("\r" + text.ljust(self._width))
+        self._stream.flush()
+        self._width = len(text)
+
+
+def _option_text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
+    """The options as the library's table takes them: name and text."""
+    rows = {row["name"]: row for row in _core.plan_options()}
+    texts = []
+    for name, value in options.items():
+        if name in ("pin", "pins"):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            for pin in pairs:
+                texts.append(("pin", pin if isinstance(pin, str) else "=".join(pin)))
+            continue
+        repeatable = rows.get(name, {}).get("repeatable", False)
+        if repeatable and not isinstance(value, str) and isinstance(value, Iterable):
+            texts += [(name, _option_text(each)) for each in value]
+        else:
+            texts.append((name, _option_text(value)))
+    return texts
+
+
+def plan(
+    graph: Union[Graph, str, "os.PathLike[str]", bytes],
+    mesh: MeshLike,
+    *,
+    topology: str = "dgx-h100",
+    progress: Union[bool, ProgressCallback, None] = None,
+    **options: Any,
+) -> Plan:
+    """Plans a graph on a mesh at least cost.
+
+    `graph` may also be what load_graph() takes. `options` are those of
+    plan_options(), such as memory="80GiB" (or bytes, or None), optimizer="adamw",
+    time_limit=60, threads=2, seed=0, pins={"lm_head.weight": "S(0),R"}.
+
+    `progress` is called a few times a second; True shows a line on standard
+    error, None does so on a terminal. Ctrl-C ends the search and returns the
+    best plan so far (`Plan.interrupted`); before there is any, it raises
+    KeyboardInterrupt.
+
+    Raises Error. That no plan fits is a status, not an error.
+    """
+    if not isinstance(graph, _core.Graph):
+        graph = load_graph(graph)
+    bar = None
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    if progress is True:
+        bar = progress = _Bar(sys.stderr)
+    try:
+        core, interrupted = _core.plan(
+            graph,
+            mesh_text(mesh),
+            topology,
+            _option_texts(options),
+            progress or None,
+        )
+    finally:
+        if bar is not None:
+            bar.close()
+    return Plan(core, interrupted)
+
+
+def plan_options() -> "list[dict[str, Any]]":
+    """The options of plan(): name, description, range, default, choices."""
+    return _core.plan_options()
+
+
+__all__ = ["Error", "Plan", "plan", "plan_options"]

@@ -1,0 +1,59 @@
+"""redistribute(): from one layout to another at least cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from . import _core
+from ._mesh import MeshLike, mesh_text
+
+
+@dataclass(frozen=True)
+class RedistributeStep:
+    """One collective, between two layouts that differ in its mesh dims."""
+
+    collective: str  # all_gather, reduce_scatter, ..., slice
+    mesh_dims: "tuple[str, ...]"
+    src: str  # "S(0),R"
+    dst: str
+    reduce_op: Optional[str]  # of those that reduce
+    bytes_per_rank: int  # sent by the busiest rank
+    us: float
+
+
+@dataclass(frozen=True)
+class RedistributePlan:
+    steps: "tuple[RedistributeStep, ...]"
+    cost_us: float
+    bytes_per_rank: int
+    peak_bytes_per_rank: int
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def redistribute(
+    mesh: MeshLike,
+    shape: "Sequence[int]",
+    dtype: str,
+    src: str,
+    dst: str,
+    *,
+    topology: str = "dgx-h100",
+    memory: Optional[int] = None,
+) -> RedistributePlan:
+    """The least-cost plan of collectives from `src` to `dst`.
+
+    >>> print(redistribute("dp=2,tp=4", (4096, 4096), "bf16", "S(0),R", "R,S(1)"))
+
+    `memory` is the most bytes that a rank may hold at once. Raises Error.
+    """
+    out = _core.redistribute(
+        mesh_text(mesh), list(shape), dtype, src, dst, topology, memory
+    )
+    steps = tuple(
+        RedistributeStep(**{**step, "mesh_dims": tuple(step["mesh_dims"])})
+        for step in out.pop("steps")
+    )
+    return RedistributePlan(steps=steps, **out)

@@ -1,0 +1,152 @@
+"""export(): a model as a program that can be planned, weights never touched."""
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from .._error import Error
+from .exporting import metadata, program
+
+
+class ExportError(Error):
+    """A model that torch.export cannot export, with what to do about it."""
+
+
+# What torch says, and what that means to someone who wants a plan.
+_EXPLANATIONS = (
+    (
+        r"GuardOnDataDependentSymNode|data-dependent",
+        "a branch or a size of the model depends on the data",
+        "let forward compute both ways and choose with torch.where, give fixed "
+        "sizes, or torch._check() what holds; experts: send every token to every "
+        "expert and weight by the router, layerdrop: export with mode='infer' or "
+        "set its probability to zero",
+    ),
+    (
+        r"TensorWrapper|functorch|torch\.func",
+        "the model takes gradients with torch.func inside forward",
+        "export the loss alone with mode='train': the backward pass is traced "
+        "from it",
+    ),
+    (
+        r"does not support automatic differentiation for outputs with complex",
+        "the backward pass goes through an operator of complex numbers",
+        "export with mode='infer', or keep the transform out of what is trained",
+    ),
+    (
+        r"flex_attention|SerializeError|Failed serializing",
+        "the program holds an operator that torch.export cannot write down",
+        "use scaled_dot_product_attention in place of flex_attention; "
+        "composite=False takes higher-order operators apart",
+    ),
+    (
+        r"loss|scalar|requires_grad",
+        "mode='train' needs a forward that returns a scalar loss that depends on "
+        "the parameters",
+        "return the loss, alone or at `loss_index`",
+    ),
+)
+
+
+def _explained(failure: BaseException, mode: str) -> ExportError:
+    text = f"{type(failure).__name__}: {failure}"
+    first = text.splitlines()[0][:300]
+    for pattern, message, help_text in _EXPLANATIONS:
+        if re.search(pattern, text):
+            return ExportError("SP0500", message, f"mode={mode!r}", [first], help_text)
+    return ExportError(
+        "SP0500",
+        "torch.export cannot export the model",
+        f"mode={mode!r}",
+        [first],
+        "the exception that caused this one says where",
+    )
+
+
+def _fake_copy(value: Any, fake_mode: FakeTensorMode, memo: dict) -> Any:
+    """A deep copy whose tensors are fake, on the CPU; `value` stays as it is."""
+
+    def tensors(module):
+        yield from module.parameters()
+        yield from module.buffers()
+
+    found = []
+    if isinstance(value, torch.nn.Module):
+        found = list(tensors(value))
+    else:
+        torch.utils._pytree.tree_map_only(torch.Tensor, found.append, value)
+    for tensor in found:
+        if id(tensor) in memo:
+            continue
+        with fake_mode:
+            like = torch.empty_strided(
+                tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
+            )
+            if isinstance(tensor, torch.nn.Parameter):
+                like = torch.nn.Parameter(like, tensor.requires_grad)
+        memo[id(tensor)] = like
+    return copy.deepcopy(value, memo)
+
+
+def export(
+    model: torch.nn.Module,
+    args: "Sequence[Any]" = (),
+    kwargs: "Optional[Mapping[str, Any]]" = None,
+    *,
+    mode: str = "infer",
+    device: str = "cuda",
+    composite: bool = False,
+    dynamic_shapes: Any = None,
+    loss_index: int = 0,
+) -> torch.export.ExportedProgram:
+    """Exports a model for planning, on fake tensors of the example inputs' sizes.
+
+    Neither weights nor inputs are read or made: a model on the meta device does,
+    and so do inputs there. The model is left as it is.
+
+    mode="train": forward returns a scalar loss, alone or at `loss_index`; the
+    program then holds forward and backward and returns the loss and the
+    gradients. `device` is the one the program is planned for ("cuda" takes the
+    attention kernels that CUDA would choose). `composite` keeps the operators
+    as torch.export leaves them (mode="infer").
+
+    Raises ExportError, which says what in the model stands in the way.
+    """
+    if mode not in ("infer", "train"):
+        raise ExportError(
+            "SP0001", f"mode is {mode!r}", "export()", [], "'infer' or 'train'"
+        )
+    if composite and mode == "train":
+        raise ExportError(
+            "SP0001",
+            "a joint graph of forward and backward is taken apart to core ATen",
+            "composite=True",
+            [],
+            "leave out composite, or export with mode='infer'",
+        )
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    memo: dict = {}
+    example = program.Example(
+        _fake_copy(model, fake_mode, memo),
+        tuple(_fake_copy(tuple(args), fake_mode, memo)),
+        dict(_fake_copy(dict(kwargs or {}), fake_mode, memo)),
+        dynamic_shapes,
+    )
+    example.module.train(mode == "train")
+    try:
+        exported = program.export_example(
+            example,
+            fake_mode,
+            training=mode == "train",
+            device=device,
+            composite=composite,
+            loss_index=loss_index,
+        )
+    except Exception as failure:  # torch raises whatever it likes
+        raise _explained(failure, mode) from failure
+    metadata.trim(exported)
+    return exported

@@ -1,0 +1,294 @@
+"""parallelize(): a planned program as a module, each rank running its part."""
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, Optional, Union
+
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+
+from .. import _core
+from .._error import Error
+from .._graph import load_graph
+from .._mesh import mesh_text
+from .._plan import Plan
+from . import _groups, _layout
+
+
+class ParallelModule(nn.Module):
+    """This rank's part of a planned program.
+
+    Parameters and buffers are DTensors under their own names, laid out as the
+    plan says; they begin as zeros (load_weights() fills them). Calling the
+    module runs the program: in training it returns the loss and leaves each
+    parameter's gradient in `.grad`, so that any optimizer of PyTorch goes on.
+
+    Inputs may be whole tensors, of which each rank takes its part, or DTensors
+    that lie as planned. Outputs but the loss are DTensors.
+    """
+
+    def __init__(self, program, shardings, plan, device_mesh, device):
+        super().__init__()
+        self.plan = plan
+        self.device_mesh = device_mesh
+        #: Changes with every call; the same on all ranks.
+        self.seed = 0
+        self._program = program
+        self._shardings = shardings
+        self._mesh = ",".join(
+            f"{dim['name']}={dim['size']}" for dim in shardings["mesh"]["dims"]
+        )
+        self._sizes = {
+            dim["name"]: dim["size"] for dim in shardings["mesh"]["dims"]
+        }
+        ranks = device_mesh.mesh.flatten().tolist()
+        self._index = ranks.index(torch.distributed.get_rank())
+        self._runner = program.graph_module
+        self._users = []
+        for entry in shardings["inputs"]:
+            if entry["kind"] in ("parameter", "buffer", "constant"):
+                self._add_tensor(entry, device)
+            elif entry["kind"] == "user_input":
+                self._users.append(entry)
+            elif entry["kind"] != "seed":
+                raise Error(
+                    "SP0709",
+                    "the plan holds an optimizer's step",
+                    "plan",
+                    [f"it takes {entry['name']}"],
+                    "plan with optimizer='none': any optimizer of PyTorch takes "
+                    "the gradients",
+                )
+
+    def _local_shape(self, entry):
+        shapes = entry["local_shapes"]
+        return shapes[0] if len(shapes) == 1 else shapes[self._index]
+
+    def _dtensor(self, local, entry):
+        stride = torch.empty(entry["shape"], device="meta").stride()
+        return DTensor.from_local(
+            local,
+            self.device_mesh,
+            _layout.placements(entry, self._sizes),
+            run_check=False,
+            shape=torch.Size(entry["shape"]),
+            stride=stride,
+        )
+
+    def _add_tensor(self, entry, device):
+        local = torch.zeros(
+            self._local_shape(entry),
+            dtype=_layout.DTYPES[entry["dtype"]],
+            device=device,
+        )
+        value = self._dtensor(local, entry)
+        *path, name = entry["name"].split(".")
+        owner = self
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, nn.Module())
+            owner = owner._modules[part]
+        if entry["kind"] == "parameter":
+            owner.register_parameter(
+                name, nn.Parameter(value, local.dtype.is_floating_point)
+            )
+        else:
+            owner.register_buffer(name, value)
+
+    def _tensor(self, name):
+        *path, last = name.split(".")
+        owner = self
+        for part in path:
+            owner = owner._modules[part]
+        found = owner._parameters.get(last)
+        return owner._buffers[last] if found is None else found
+
+    def _local_input(self, value, entry):
+        if isinstance(value, DTensor):
+            wanted = _layout.placements(entry, self._sizes)
+            return value.redistribute(self.device_mesh, wanted).to_local()
+        if tuple(value.shape) != tuple(entry["shape"]):
+            raise Error(
+                "SP0001",
+                f"`{entry['name']}` is of shape {list(value.shape)}",
+                "forward()",
+                [f"planned for: {entry['shape']}"],
+                "give the whole tensor, or plan for this size",
+            )
+        return _layout.local_part(value, entry, self._mesh, self._index)
+
+    def _arguments(self, args, kwargs):
+        given = list(args)
+        by_name = dict(kwargs)
+        locals_ = []
+        for entry in self._shardings["inputs"]:
+            if entry["kind"] == "user_input":
+                value = by_name.pop(entry["name"], None)
+                if value is None:
+                    if not given:
+                        raise Error(
+                            "SP0001",
+                            f"no value is given for `{entry['name']}`",
+                            "forward()",
+                            [],
+                            f"the program takes {len(self._users)} inputs",
+                        )
+                    value = given.pop(0)
+                locals_.append(self._local_input(value, entry).contiguous())
+            elif entry["kind"] == "seed":
+                locals_.append(torch.tensor(self.seed))
+            else:
+                locals_.append(self._tensor(entry["name"]).to_local().detach())
+        if given or by_name:
+            raise Error(
+                "SP0001",
+                f"{len(given) + len(by_name)} inputs more than the program takes",
+                "forward()",
+                [],
+                f"it takes {len(self._users)}",
+            )
+        return locals_
+
+    def forward(self, *args, **kwargs):
+        locals_ = self._arguments(args, kwargs)
+        with torch.no_grad():
+            results = self._runner(*locals_)
+        self.seed += 1
+        loss = None
+        users = []
+        with torch.no_grad():
+            for entry, local in zip(self._shardings["outputs"], results):
+                if entry["kind"] == "gradient":
+                    self._set_gradient(entry, local)
+                elif entry["kind"] == "update":
+                    self._tensor(entry["target"]).to_local().copy_(local)
+                elif entry["kind"] == "loss":
+                    loss = self._dtensor(local, entry).full_tensor()
+                else:
+                    users.append(self._dtensor(local, entry))
+        if loss is not None:
+            return (loss, *users) if users else loss
+        return users[0] if len(users) == 1 else tuple(users)
+
+    def _set_gradient(self, entry, local):
+        target = self._tensor(entry["target"])
+        gradient = self._dtensor(local, entry)
+        if gradient.placements != target.placements:
+            gradient = gradient.redistribute(placements=target.placements)
+        if target.grad is None:
+            target.grad = gradient
+        else:
+            target.grad += gradient
+
+
+def load_weights(
+    module: ParallelModule,
+    source: "Union[nn.Module, Mapping[str, torch.Tensor], str]",
+) -> "list[str]":
+    """Fills a module from the unsharded model, its state dict, or the path of a
+    .safetensors file.
+
+    Each rank reads its own part alone: of a file nothing else is touched.
+    Returns the names that the source lacks: a state dict has no buffers that are
+    not persistent.
+    """
+    if isinstance(source, nn.Module):
+        tensors = dict(source.named_buffers(remove_duplicate=False))
+        tensors.update(source.named_parameters(remove_duplicate=False))
+        return load_weights(module, tensors)
+    if isinstance(source, str):
+        from safetensors import safe_open
+
+        with safe_open(source, framework="pt") as file:
+            return load_weights(module, _LazyFile(file))
+    missing = []
+    with torch.no_grad():
+        for entry in module._shardings["inputs"]:
+            if entry["kind"] not in ("parameter", "buffer", "constant"):
+                continue
+            if entry["name"] not in source:
+                missing.append(entry["name"])
+                continue
+            part = _layout.local_part(
+                source[entry["name"]], entry, module._mesh, module._index
+            )
+            module._tensor(entry["name"]).to_local().copy_(part)
+    return missing
+
+
+class _LazyFile:
+    """A safetensors file whose tensors are read where they are narrowed."""
+
+    def __init__(self, file):
+        self._file = file
+        self._names = set(file.keys())
+
+    def __contains__(self, name):
+        return name in self._names
+
+    def __getitem__(self, name):
+        return _LazyTensor(self._file.get_slice(name))
+
+
+class _LazyTensor:
+    def __init__(self, source, ranges=None):
+        self._source = source
+        shape = source.get_shape()
+        self._ranges = ranges or [(0, size) for size in shape]
+
+    def narrow(self, dim, start, length):
+        ranges = list(self._ranges)
+        begin = ranges[dim][0] + start
+        ranges[dim] = (begin, begin + length)
+        return _LazyTensor(self._source, ranges)
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        def read(value):
+            return value.read() if isinstance(value, _LazyTensor) else value
+
+        args = torch.utils._pytree.tree_map(
+            read, args, is_leaf=lambda v: isinstance(v, _LazyTensor)
+        )
+        return function(*args, **(kwargs or {}))
+
+    def read(self):
+        return self._source[tuple(slice(a, b) for a, b in self._ranges)]
+
+
+def parallelize(
+    exported: Any,
+    plan: Plan,
+    device_mesh: Any,
+    *,
+    device: Optional[Union[str, torch.device]] = None,
+    compile: bool = False,
+) -> ParallelModule:
+    """The module that runs a plan on a torch DeviceMesh (gloo or NCCL).
+
+    `exported` is the program that was planned: an ExportedProgram, a path or a
+    graph. All ranks of the mesh call this together. `compile` puts the local
+    program through torch.compile.
+
+    Raises Error: a plan for another program or mesh, an optimizer in the plan.
+    """
+    graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
+    lowered = _core.lower(plan._core, graph)
+    shardings = json.loads(lowered.shardings())
+    _groups.check_mesh(shardings["mesh"], device_mesh)
+    _groups.register_groups(shardings["groups"], device_mesh)
+    ranks = device_mesh.mesh.flatten().tolist()
+    index = ranks.index(torch.distributed.get_rank())
+    archive = lowered.rank_program(shardings["mesh"]["ranks"][index])
+    program = torch.export.load(io.BytesIO(archive))
+    module = ParallelModule(
+        program, shardings, plan, device_mesh, device or device_mesh.device_type
+    )
+    if compile:
+        module._runner = torch.compile(module._runner)
+    return module
+
+
+__all__ = ["ParallelModule", "load_weights", "mesh_text", "parallelize"]

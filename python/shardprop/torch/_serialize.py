@@ -1,0 +1,19 @@
+"""ExportedPrograms as the bytes that the planner reads."""
+
+import torch
+
+from .exporting import write
+
+
+def _device_of(exported: torch.export.ExportedProgram) -> str:
+    """Where its attention kernels run; the CPU where nothing tells."""
+    for node in exported.graph.nodes:
+        name = str(node.target)
+        if "_flash_attention" in name or "_efficient_attention" in name:
+            return "cpu" if "for_cpu" in name else "cuda"
+    return "cpu"
+
+
+def to_json(exported: torch.export.ExportedProgram) -> bytes:
+    """The program's JSON; weights stay out."""
+    return write.to_json(exported, _device_of(exported))

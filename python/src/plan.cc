@@ -1,0 +1,168 @@
+// Plans: made, read, shown.
+#include <shardprop/plan/plan.h>
+
+#include <shardprop/io/topology_file.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_json.h>
+#include <shardprop/report/plan_text.h>
+
+#include "bindings.h"
+#include "raise.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace shardprop::python {
+namespace {
+
+using OptionTexts = std::vector<std::pair<std::string, std::string>>;
+
+PlanOptions plan_options(const nb::list& given, const Topology& topology) {
+  PlanOptions options;
+  options.memory_limit = topology.memory_bytes();
+  options.overlap = topology.overlap_discount.value;
+  for (const nb::handle item : given) {
+    const auto [name, text] =
+        nb::cast<std::tuple<std::string, std::string>>(item);
+    value_of(set_option(options, name, text));
+  }
+  return options;
+}
+
+std::optional<double> microseconds(const std::optional<std::int64_t>& ns) {
+  if (!ns) return std::nullopt;
+  return static_cast<double>(*ns) / 1e3;
+}
+
+// Calls back into Python while a plan is made, and ends the search when Python
+// has a signal to handle or the callback raises. A signal keeps the best plan
+// so far; an exception of the callback is raised again at the end.
+class Progress {
+ public:
+  explicit Progress(nb::object callback) : callback_(std::move(callback)) {}
+
+  std::stop_token token() const { return source_.get_token(); }
+  bool interrupted() const { return interrupted_; }
+
+  void operator()(const PlanProgress& now) {
+    const nb::gil_scoped_acquire held;
+    if (source_.stop_requested()) return;
+    if (PyErr_CheckSignals() != 0) {
+      // KeyboardInterrupt: the best plan so far is the answer.
+      interrupted_ = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0;
+      if (interrupted_) {
+        PyErr_Clear();
+      } else {
+        thrown_ = std::make_exception_ptr(nb::python_error());
+      }
+      source_.request_stop();
+      return;
+    }
+    if (callback_.is_none()) return;
+    static constexpr const char* kPhases[] = {"set up", "search", "report"};
+    try {
+      callback_(kPhases[static_cast<std::size_t>(now.phase)], now.seconds,
+                microseconds(now.objective), microseconds(now.lower_bound));
+    } catch (nb::python_error& error) {
+      interrupted_ = error.matches(PyExc_KeyboardInterrupt);
+      if (!interrupted_) thrown_ = std::current_exception();
+      source_.request_stop();
+    }
+  }
+
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  nb::object callback_;
+  std::stop_source source_;
+  std::exception_ptr thrown_;
+  bool interrupted_ = false;
+};
+
+// The plan, and whether it was interrupted.
+std::tuple<Plan, bool> plan(const Graph& graph, const std::string& mesh_text,
+                            const std::string& topology_text,
+                            const nb::list& options_given,
+                            nb::object callback) {
+  const DeviceMesh mesh = value_of(DeviceMesh::parse(mesh_text));
+  const Topology topology = value_of(load_topology(topology_text));
+  PlanOptions options = plan_options(options_given, topology);
+  Progress progress(std::move(callback));
+  options.stop = progress.token();
+  options.progress = [&](const PlanProgress& now) { progress(now); };
+  auto made = [&] {
+    const nb::gil_scoped_release released;
+    return make_plan(graph, mesh, topology, *OpLibrary::standard(), options);
+  }();
+  progress.rethrow();
+  if (!made && progress.interrupted()) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
+  return {value_of(std::move(made)), progress.interrupted()};
+}
+
+nb::list option_table() {
+  nb::list rows;
+  for (const OptionInfo& info : plan_option_table()) {
+    nb::dict row;
+    row["name"] = std::string(info.name);
+    row["description"] = std::string(info.description);
+    row["range"] = info.range;
+    row["default"] = info.fallback;
+    row["choices"] = info.choices;
+    row["repeatable"] = info.repeatable;
+    row["flag"] = info.value.empty();
+    rows.append(row);
+  }
+  return rows;
+}
+
+nb::list topologies() {
+  nb::list rows;
+  for (const Topology& topology : topology_presets()) {
+    rows.append(nb::make_tuple(topology.name, topology.description));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& module) {
+  nb::class_<Plan>(module, "Plan")
+      .def_prop_ro("graph_hash", [](const Plan& p) { return p.graph_hash; })
+      .def(
+          "text",
+          [](const Plan& p, bool detail) {
+            TextOptions options;
+            options.detail = detail;
+            return plan_to_text(p, options);
+          },
+          nb::arg("detail"))
+      .def("json", &plan_to_json);
+  module.def("plan", &plan, nb::arg("graph"), nb::arg("mesh"),
+             nb::arg("topology"), nb::arg("options"),
+             nb::arg("progress").none());
+  module.def(
+      "read_plan",
+      [](const std::string& json) { return value_of(parse_plan_json(json)); },
+      nb::arg("json"));
+  module.def("plan_options", &option_table);
+  module.def("topologies", &topologies);
+}
+
+}  // namespace shardprop::python

@@ -1,0 +1,55 @@
+// Programs of ranks, as PyTorch reads them.
+#include <shardprop/program/spmd_program.h>
+
+#include <shardprop/io/emit_program.h>
+#include <shardprop/lower/lower.h>
+
+#include "bindings.h"
+#include "raise.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace shardprop::python {
+namespace {
+
+struct LoweredProgram {
+  SpmdProgram program;
+  std::shared_ptr<const OpLibrary> library;
+};
+
+}  // namespace
+
+void bind_program(nb::module_& module) {
+  nb::class_<LoweredProgram>(module, "Program")
+      .def("__str__",
+           [](const LoweredProgram& p) { return to_string(p.program); })
+      .def("shardings",
+           [](const LoweredProgram& p) {
+             return value_of(shardings_json(p.program, *p.library));
+           })
+      .def(
+          "rank_program",
+          [](const LoweredProgram& p, std::int64_t rank) {
+            const std::string archive = value_of(
+                emit_program(p.program, *p.library, rank, EmitFormat::kPt2));
+            return nb::bytes(archive.data(), archive.size());
+          },
+          nb::arg("rank"));
+  module.def(
+      "lower",
+      [](const Plan& plan, const Graph& graph) {
+        auto library = OpLibrary::standard();
+        SpmdProgram program = value_of(lower(plan, graph, *library));
+        return LoweredProgram{std::move(program), std::move(library)};
+      },
+      nb::arg("plan"), nb::arg("graph"));
+}
+
+}  // namespace shardprop::python

@@ -1,0 +1,314 @@
+#include "ops/foreach.h"
+
+#include "base/try.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr std::string_view kPrefix = "_foreach_";
+
+// Whether an element of the one argument can be the other.
+bool fits(const ArgumentSchema& listed, const ArgumentSchema& plain) {
+  if (plain.is_list || (listed.is_optional && !plain.is_optional)) return false;
+  return listed.type == plain.type &&
+         (!listed.is_list || listed.type == ArgumentType::kTensor ||
+          listed.type == ArgumentType::kScalar);
+}
+
+// The argument of `each` that an element of `listed` can be: by name, else the
+// first that is not taken; as many as `each` has where there is none.
+std::size_t place_of(const ArgumentSchema& listed, const FunctionSchema& each,
+                     const std::vector<bool>& taken) {
+  const auto& arguments = each.arguments();
+  for (const bool by_name : {true, false}) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const bool is_meant = !by_name || arguments[i].name == listed.name;
+      if (is_meant && !taken[i] && fits(listed, arguments[i])) return i;
+    }
+  }
+  return arguments.size();
+}
+
+std::optional<std::vector<std::size_t>> matched(const FunctionSchema& function,
+                                                const FunctionSchema& each) {
+  std::vector<bool> taken(each.arguments().size(), false);
+  std::vector<std::size_t> out;
+  for (const ArgumentSchema& listed : function.arguments()) {
+    const std::size_t place = place_of(listed, each, taken);
+    if (place == taken.size()) return std::nullopt;
+    taken[place] = true;
+    out.push_back(place);
+  }
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (!taken[i] && !each.arguments()[i].has_default) return std::nullopt;
+  }
+  return out;
+}
+
+// One element's call, and which operands of the whole it takes.
+struct ElementCall {
+  OpSchema op;
+  std::vector<std::size_t> operands;
+};
+
+Argument element_of(const Argument& value, std::size_t i) {
+  if (const auto* list = std::get_if<std::vector<TensorArg>>(&value)) {
+    return i < list->size() ? Argument((*list)[i]) : Argument(NoneArg{});
+  }
+  const auto number = [&](const auto& list) {
+    return i < list.size() ? Argument(list[i]) : Argument(NoneArg{});
+  };
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
+    return number(*list);
+  }
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) {
+    return number(*list);
+  }
+  if (const auto* list = std::get_if<std::vector<bool>>(&value)) {
+    return i < list->size() ? Argument(bool{(*list)[i]}) : Argument(NoneArg{});
+  }
+  return value;
+}
+
+Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
+                                 std::size_t i) {
+  ElementCall out;
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> inputs;
+  for (std::size_t a = 0; a < form.arguments.size(); ++a) {
+    Argument value = element_of(op.args[a], i);
+    if (auto* tensor = std::get_if<TensorArg>(&value);
+        tensor != nullptr && tensor->operand != TensorArg::kNone) {
+      const auto operand = static_cast<std::size_t>(tensor->operand);
+      if (!op.function->arguments()[a].is_list &&
+          op.inputs[operand].rank() > 0) {
+        return fail(ErrorCode::kShapeMismatch,
+                    "`" + op.name() + "` takes a scalar for every element");
+      }
+      tensor->operand = static_cast<std::int32_t>(inputs.size());
+      inputs.push_back(op.inputs[operand]);
+      out.operands.push_back(operand);
+    }
+    given.push_back(
+        {form.each->arguments()[form.arguments[a]].name, std::move(value)});
+  }
+  // Operands of `each` stand in its own order.
+  std::vector<TensorMeta> metas = inputs;
+  SP_ASSIGN(out.op, make_op_schema(form.each, given, std::move(metas)));
+  std::vector<std::size_t> ordered;
+  for (const ArgumentSchema& declared : form.each->arguments()) {
+    for (const GivenArgument& argument : given) {
+      const auto* tensor = std::get_if<TensorArg>(&argument.value);
+      if (argument.name == declared.name && tensor != nullptr &&
+          tensor->operand != TensorArg::kNone) {
+        ordered.push_back(
+            out.operands[static_cast<std::size_t>(tensor->operand)]);
+      }
+    }
+  }
+  out.operands = std::move(ordered);
+  return out;
+}
+
+// As many as every list has.
+Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
+                                               const OpSchema& op,
+                                               const OpLibrary& library) {
+  std::optional<std::size_t> count;
+  bool agree = true;
+  for (const Argument& argument : op.args) {
+    std::optional<std::size_t> length;
+    std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (!std::is_same_v<T, std::string> &&
+                        requires { value.size(); }) {
+            length = value.size();
+          }
+        },
+        argument);
+    agree = agree && (!length || !count || *length == *count);
+    if (length) count = length;
+  }
+  if (!agree || !count || *count == 0) {
+    return fail(ErrorCode::kShapeMismatch,
+                "`" + op.name() +
+                    "` does not take these operands: its lists are empty or "
+                    "differ in length");
+  }
+  std::vector<ElementCall> out;
+  for (std::size_t i = 0; i < *count; ++i) {
+    SP_ASSIGN(ElementCall call, element_call(form, op, i));
+    SP_ASSIGN(auto results, library.infer_results(call.op));
+    set_results(call.op, std::move(results));
+    out.push_back(std::move(call));
+  }
+  return out;
+}
+
+// Index spaces laid side by side.
+class SideBySide {
+ public:
+  explicit SideBySide(const OpSchema& op) {
+    space_.inputs.resize(op.inputs.size());
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      space_.inputs[i].dims.resize(op.inputs[i].shape().size());
+    }
+    space_.is_free = true;
+  }
+
+  void add(const ElementCall& call, IndexSpace own, bool has_output) {
+    own.seal();
+    const auto [known, is_new] = factors_.try_emplace(to_string(own));
+    if (is_new) {
+      for (const Factor& factor : own.factors) {
+        known->second.push_back(static_cast<FactorId>(space_.factors.size()));
+        space_.factors.push_back(alone(factor));
+      }
+    }
+    const std::vector<FactorId>& ids = known->second;
+    for (std::size_t i = 0; i < call.operands.size(); ++i) {
+      space_.inputs[call.operands[i]] = renamed(own.inputs[i], ids);
+    }
+    if (has_output) space_.outputs.push_back(renamed(own.outputs[0], ids));
+    space_.flops_per_point =
+        std::max(space_.flops_per_point, own.flops_per_point);
+    space_.is_free = space_.is_free && own.is_free;
+    space_.is_random = space_.is_random || own.is_random;
+    added_.push_back({&call, std::move(own), &ids, has_output});
+  }
+
+  // What the elements make of their own operands; a factor leaves those of
+  // other elements as they are.
+  IndexSpace done() {
+    space_.seal();
+    for (auto& row : space_.outputs_without) {
+      std::fill(row.begin(), row.end(), Without::same());
+    }
+    std::size_t output = 0;
+    for (const Added& one : added_) {
+      const auto place = [&](std::vector<Without>& row,
+                             const std::vector<Without>& own) {
+        for (std::size_t f = 0; f < one.ids->size(); ++f) {
+          row[static_cast<std::size_t>((*one.ids)[f])] = own[f];
+        }
+      };
+      for (std::size_t i = 0; i < one.call->operands.size(); ++i) {
+        place(space_.inputs_without[one.call->operands[i]],
+              one.own.inputs_without[i]);
+      }
+      if (one.has_output) {
+        place(space_.outputs_without[output++], one.own.outputs_without[0]);
+      }
+    }
+    add_linearities();
+    return std::move(space_);
+  }
+
+ private:
+  struct Added {
+    const ElementCall* call;
+    IndexSpace own;
+    const std::vector<FactorId>* ids;
+    bool has_output;
+  };
+
+  // Programs and arguments of one element are not those of the whole.
+  static Factor alone(Factor factor) {
+    if (factor.program != ProgramUse::kNever) {
+      factor.program = ProgramUse::kNever;
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = "it takes a program to shard it";
+    }
+    return factor;
+  }
+
+  static Operand renamed(Operand operand, const std::vector<FactorId>& ids) {
+    for (DimFactors& dim : operand.dims) {
+      for (FactorId& id : dim) id = ids[static_cast<std::size_t>(id)];
+    }
+    return operand;
+  }
+
+  // Those that every element has.
+  void add_linearities() {
+    if (added_.empty()) return;
+    for (const Linearity& first : added_.front().own.linearities) {
+      Linearity all;
+      all.inputs.resize(space_.inputs.size());
+      bool holds = true;
+      for (const Added& one : added_) {
+        const auto& own = one.own.linearities;
+        holds = holds && std::find(own.begin(), own.end(), first) != own.end();
+        if (!holds) break;
+        for (std::size_t i = 0; i < one.call->operands.size(); ++i) {
+          all.inputs[one.call->operands[i]] = first.inputs[i];
+        }
+        if (one.has_output) all.outputs.push_back(first.outputs[0]);
+      }
+      if (holds) space_.linearities.push_back(std::move(all));
+    }
+  }
+
+  IndexSpace space_;
+  std::map<std::string, std::vector<FactorId>> factors_;
+  std::vector<Added> added_;
+};
+
+}  // namespace
+
+std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
+                                        const OpLibrary& library) {
+  std::string_view base = function.base_name();
+  if (!base.starts_with(kPrefix) || function.is_out()) return std::nullopt;
+  base.remove_prefix(kPrefix.size());
+  const bool in_place = base.ends_with('_');
+  if (in_place) base.remove_suffix(1);
+  const std::string packet =
+      std::string(function.ns()) + '.' + std::string(base);
+  for (const std::string& name : library.overloads(packet)) {
+    auto each = library.find(name);
+    if (each->returns().size() != 1) continue;
+    if (in_place) {
+      each = library.find(packet + "_." + std::string(each->overload()));
+      if (each == nullptr) continue;
+    }
+    if (auto arguments = matched(function, *each)) {
+      return ForeachForm{std::move(each), *std::move(arguments)};
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<std::optional<TensorMeta>>> foreach_results(
+    const ForeachForm& form, const OpSchema& op, const OpLibrary& library) {
+  SP_ASSIGN(auto calls, element_calls(form, op, library));
+  std::vector<std::optional<TensorMeta>> results;
+  if (op.function->is_mutating()) return results;
+  for (ElementCall& call : calls) {
+    results.emplace_back(std::move(call.op.outputs.at(0)));
+  }
+  return results;
+}
+
+Result<IndexSpace> foreach_space(const ForeachForm& form, const OpSchema& op,
+                                 const OpLibrary& library) {
+  SP_ASSIGN(const auto calls, element_calls(form, op, library));
+  SideBySide all(op);
+  for (const ElementCall& call : calls) {
+    SP_ASSIGN(IndexSpace own, library.index_space(call.op));
+    if (!own.local_arguments.empty()) {
+      for (Factor& factor : own.factors) factor.kind = FactorKind::kBlocked;
+    }
+    all.add(call, std::move(own), !op.function->is_mutating());
+  }
+  return all.done();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,216 @@
+// AttentionSpace: the index space of attention, and what its operands and
+// results are made of. Grouped queries: query heads are (groups, heads of a
+// group), keys and values have the groups.
+#pragma once
+
+#include "ops/forms/forms.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardprop::attention {
+
+enum FactorOf : std::uint8_t {
+  kBatch,
+  kGroup,
+  kHead,
+  kQuery,
+  kKey,
+  kWidth,
+  kValueWidth,
+  kFactors
+};
+using DimsOfFactors = std::vector<std::vector<FactorOf>>;
+
+inline const DimsOfFactors kQueryDims = {
+    {kBatch}, {kGroup, kHead}, {kQuery}, {kWidth}};
+inline const DimsOfFactors kKeyDims = {{kBatch}, {kGroup}, {kKey}, {kWidth}};
+inline const DimsOfFactors kValueDims = {
+    {kBatch}, {kGroup}, {kKey}, {kValueWidth}};
+inline const DimsOfFactors kOutDims = {
+    {kBatch}, {kGroup, kHead}, {kQuery}, {kValueWidth}};
+inline const DimsOfFactors kBiasDims = {
+    {kBatch}, {kGroup, kHead}, {kQuery}, {kKey}};
+inline const DimsOfFactors kLogSumDims = {{kBatch}, {kGroup, kHead}, {kQuery}};
+
+// query [batch, heads, q, e], key [batch, groups, k, e], value [..., k, v].
+struct Attention {
+  const TensorMeta& query;
+  const TensorMeta& key;
+  const TensorMeta& value;
+};
+
+inline Attention operands(const OpCall& call, bool rank4) {
+  const Attention a{call.tensor("query"), call.tensor("key"),
+                    call.tensor("value")};
+  const int rank = a.query.rank();
+  require(rank4 ? rank == 4 : rank >= 2, "the query has another rank");
+  require(a.key.rank() == rank && a.value.rank() == rank,
+          "query, key and value have different ranks");
+  require(
+      a.query.dtype() == a.key.dtype() && a.query.dtype() == a.value.dtype(),
+      "query, key and value are of different dtypes");
+  require(a.query.size(rank - 1) == a.key.size(rank - 1),
+          "query and key have different head sizes");
+  require(a.key.size(rank - 2) == a.value.size(rank - 2),
+          "key and value have different lengths");
+  for (int dim = 0; dim + 2 < rank; ++dim) {
+    require(a.key.size(dim) == a.value.size(dim),
+            "key and value have different batches or heads");
+  }
+  if (rank == 4) {
+    require(a.query.size(0) == a.key.size(0), "the batches differ");
+    require(a.key.size(1) > 0 ? a.query.size(1) % a.key.size(1) == 0
+                              : a.query.size(1) == 0,
+            "the key's heads do not divide the query's");
+  }
+  return a;
+}
+
+// Strides of what kernels write as [batch, length, heads, size] and is seen as
+// [batch, heads, length, size].
+inline Dims by_length(const Dims& shape, DType dtype) {
+  const TensorMeta rows =
+      make_meta(Dims{shape[0], shape[2], shape[1], shape[3]}, dtype);
+  Dims strides = rows.strides();
+  std::swap(strides[1], strides[2]);
+  return strides;
+}
+
+// Dims of an operand written with the factors above; a dim whose size does not
+// match is broadcast or padded, and stays whole.
+class AttentionSpace {
+ public:
+  AttentionSpace(SpaceBuilder& builder, const Attention& a)
+      : b_(builder),
+        sizes_{a.query.size(0),
+               a.key.size(1),
+               a.key.size(1) == 0 ? 1 : a.query.size(1) / a.key.size(1),
+               a.query.size(2),
+               a.key.size(2),
+               a.query.size(3),
+               a.value.size(3)} {
+    static constexpr char kLetters[] = {'b', 'g', 'r', 's', 't', 'd', 'v'};
+    // The width of the values is a factor of its own only where it differs,
+    // so that points count products once.
+    for (std::size_t i = 0; i < kFactors; ++i) {
+      if (i == kValueWidth) continue;
+      ids_[i] = b_.factor(sizes_[i], kLetters[i]);
+      b_.space.factor(ids_[i]).least = 1;  // kernels refuse empty tensors
+    }
+    block(kWidth, "queries and keys are contracted over it");
+  }
+
+  // The key's factor, sharded by the program or by the operator alone.
+  FactorId key_id() const { return ids_[kKey]; }
+  Factor& key() { return b_.space.factor(ids_[kKey]); }
+
+  void block(FactorOf f, std::string reason) {
+    b_.block({ids_[f]}, std::move(reason));
+  }
+
+  Operand operand(const Dims& shape, const DimsOfFactors& dims) const {
+    Operand out;
+    out.dims.resize(shape.size());
+    if (shape.size() > dims.size()) return out;
+    const std::size_t skipped = dims.size() - shape.size();
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      std::int64_t size = 1;
+      bool has_factors = true;
+      for (const FactorOf f : dims[d + skipped]) {
+        size *= sizes_[f];
+        has_factors = has_factors && f != kValueWidth;
+      }
+      if (size != shape[d] || !has_factors) continue;
+      for (const FactorOf f : dims[d + skipped]) {
+        if (sizes_[f] > 1) out.dims[d].push_back(ids_[f]);
+      }
+    }
+    return out;
+  }
+
+ private:
+  SpaceBuilder& b_;
+  std::array<std::int64_t, kFactors> sizes_;
+  std::array<FactorId, kFactors> ids_{};
+};
+
+// The dims of a tensor argument by its name; null for seeds and such.
+inline const DimsOfFactors* dims_of_argument(std::string_view name) {
+  if (name == "query") return &kQueryDims;
+  if (name == "key") return &kKeyDims;
+  if (name == "value") return &kValueDims;
+  if (name == "out" || name == "grad_out" || name == "grad_out_") {
+    return &kOutDims;
+  }
+  if (name == "attn_mask" || name == "attn_bias") return &kBiasDims;
+  if (name == "logsumexp") return &kLogSumDims;
+  return nullptr;
+}
+
+inline void bind_operands(SpaceBuilder& b, AttentionSpace& space,
+                          const OpCall& call, const Attention& a) {
+  const OpSchema& op = call.op();
+  b.space.inputs.resize(op.inputs.size());
+  const auto& arguments = op.function->arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto* tensor = std::get_if<TensorArg>(&op.args[i]);
+    if (tensor == nullptr || tensor->operand == TensorArg::kNone) continue;
+    const std::size_t operand = index(tensor->operand);
+    const TensorMeta& meta = op.inputs[operand];
+    const DimsOfFactors* dims = dims_of_argument(arguments[i].name);
+    if (dims == &kOutDims) {
+      Dims result = a.query.shape();
+      result.back() = a.value.shape().back();
+      require(meta.shape() == result,
+              "the result or its gradient is of another shape");
+    }
+    if (dims == &kBiasDims) {
+      const Dims scores{a.query.size(0), a.query.size(1), a.query.size(2),
+                        a.key.size(2)};
+      require(broadcast(scores, meta.shape()) == scores,
+              "the mask does not broadcast to queries by keys");
+    }
+    b.space.inputs[operand] = dims == nullptr
+                                  ? SpaceBuilder::whole(meta.rank())
+                                  : space.operand(meta.shape(), *dims);
+    // A padded one cannot be cut where the queries are.
+    if (arguments[i].name == "logsumexp" &&
+        (meta.rank() < 3 || meta.size(2) != a.query.size(2))) {
+      space.block(kQuery, "its log-sum-exp is padded");
+    }
+  }
+}
+
+// One result: its shape, where its dims come from, and its layout in memory.
+struct AttentionResult {
+  Dims shape;
+  const DimsOfFactors* dims = nullptr;  // none: the same on every rank
+  std::optional<Dims> strides;
+  std::optional<DType> dtype;
+};
+
+inline void add_result(SpaceBuilder& b, const AttentionSpace& space,
+                       AttentionResult result, Without lacking) {
+  Operand operand = SpaceBuilder::whole(static_cast<int>(result.shape.size()));
+  std::int64_t elements = 1;
+  for (const std::int64_t size : result.shape) elements *= size;
+  if (result.dims != nullptr)
+    operand = space.operand(result.shape, *result.dims);
+  const auto o = static_cast<int>(b.space.outputs.size());
+  b.output(std::move(operand), {.shape = result.shape,
+                                .strides = result.strides,
+                                .dtype = result.dtype});
+  b.space.seal();
+  if (result.dims == nullptr || elements == 0) lacking = Without::same();
+  for (std::size_t f = 0; f < b.space.factors.size(); ++f) {
+    b.space.outputs_without[index(o)][f] = lacking;
+  }
+}
+
+}  // namespace shardprop::attention

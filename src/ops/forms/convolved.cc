@@ -1,0 +1,279 @@
+// Convolutions over batch, channels and groups. Space would take a halo
+// exchange and stays whole.
+
+#include "ops/forms/forms.h"
+#include "ops/windows.h"
+
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr char kHalo[] = "it would need a halo exchange";
+constexpr Without kSum = Without::partial(ReduceOp::kSum);
+
+struct Settings {
+  std::vector<std::int64_t> stride;
+  std::vector<std::int64_t> padding;
+  std::vector<std::int64_t> dilation;
+  std::vector<std::int64_t> output_padding;
+  bool transposed = false;
+  bool by_word = false;    // padding="valid" or "same"
+  bool same_size = false;  // padding="same"
+  std::int64_t groups = 1;
+};
+
+// aten.convolution, aten.conv2d, aten.conv_transpose2d; padding may be the
+// words "same" and "valid".
+Settings settings_of(const OpCall& call) {
+  Settings s;
+  s.stride = call.integers("stride");
+  s.dilation = call.integers("dilation");
+  s.groups = call.integer("groups");
+  require(s.groups > 0, "there are no groups");
+  s.transposed =
+      call.boolean_or("transposed", call.base_name().find("transpose") !=
+                                        std::string_view::npos);
+  if (call.has("output_padding")) {
+    s.output_padding = call.integers("output_padding");
+  }
+  if (const auto word = call.op().string_arg("padding")) {
+    s.by_word = true;
+    s.same_size = *word == "same";
+    require(s.same_size || *word == "valid", "padding is `same` or `valid`");
+  } else {
+    s.padding = call.integers("padding");
+  }
+  return s;
+}
+
+// Sizes of the result beside batch and channels.
+std::vector<std::int64_t> spatial_sizes(const Settings& s,
+                                        const TensorMeta& input,
+                                        const TensorMeta& weight) {
+  std::vector<std::int64_t> sizes;
+  const auto rank = weight.rank();
+  const std::size_t dims = index(rank) - 2;
+  require_per_dim(s.stride, dims, "stride");
+  require_per_dim(s.dilation, dims, "dilation");
+  require_per_dim(s.padding, dims, "padding", s.same_size || s.by_word);
+  require_per_dim(s.output_padding, dims, "output_padding", !s.transposed);
+  for (int i = 0; i + 2 < rank; ++i) {
+    const std::int64_t size = input.size(input.rank() - rank + 2 + i);
+    const std::int64_t kernel = weight.size(i + 2);
+    const std::int64_t stride = per_dim(s.stride, index(i), 1);
+    const std::int64_t padding = per_dim(s.padding, index(i), 0);
+    const std::int64_t dilation = per_dim(s.dilation, index(i), 1);
+    if (s.same_size) {
+      sizes.push_back(size);
+    } else if (s.transposed) {
+      sizes.push_back(transposed_size(size, kernel, stride, padding, dilation,
+                                      per_dim(s.output_padding, index(i), 0)));
+    } else {
+      sizes.push_back(
+          window_count(size, kernel, stride, padding, dilation, false));
+    }
+  }
+  return sizes;
+}
+
+// Input channels are (groups, in), output channels (groups, out). The weight
+// holds one side whole and of the other one group's share; transposed
+// convolutions have the sides swapped.
+struct ConvolutionDims {
+  DimFactors n;
+  DimFactors channels_in;
+  DimFactors channels_out;
+  DimFactors group, in, out;
+  Operand weight;
+  std::vector<DimFactors> space;  // of the result
+};
+
+DimFactors joined(const DimFactors& major, const DimFactors& minor) {
+  DimFactors out = major;
+  for (const FactorId id : minor) out.push_back(id);
+  return out;
+}
+
+ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
+                                 const TensorMeta& input,
+                                 const TensorMeta& weight,
+                                 std::span<const std::int64_t> space) {
+  const int rank = weight.rank();
+  require(rank >= 3 && (input.rank() == rank || input.rank() + 1 == rank),
+          "input and weight do not have the same rank");
+  require(input.dtype() == weight.dtype(),
+          "input and weight are of two dtypes");
+  const bool batched = input.rank() == rank;
+  const std::int64_t channels = input.size(batched ? 1 : 0);
+  const std::int64_t weight_in =
+      s.transposed ? weight.size(0) : multiply_sizes(weight.size(1), s.groups);
+  const std::int64_t weight_out =
+      s.transposed ? multiply_sizes(weight.size(1), s.groups) : weight.size(0);
+  require(channels == weight_in, "the channels differ");
+  require(channels % s.groups == 0 && weight_out % s.groups == 0,
+          "the groups do not divide the channels");
+  ConvolutionDims dims;
+  if (batched) dims.n = b.dim(input.size(0), 'n');
+  dims.group = {b.factor(s.groups, 'g')};
+  b.space.local_arguments.push_back(
+      {"groups", false, {RankScalar::factor_size(dims.group[0])}});
+  if (s.groups == 1) dims.group = {};
+  dims.in = b.dim(channels / s.groups, 'c');
+  dims.out = b.dim(weight_out / s.groups, 'o');
+  for (Factor& factor : b.space.factors) factor.least = 1;
+  dims.channels_in = joined(dims.group, dims.in);
+  dims.channels_out = joined(dims.group, dims.out);
+  dims.weight.dims = s.transposed
+                         ? std::vector<DimFactors>{dims.channels_in, dims.out}
+                         : std::vector<DimFactors>{dims.channels_out, dims.in};
+  for (int i = 0; i + 2 < rank; ++i) {
+    dims.space.push_back(
+        b.blocked(space[index(i)], kHalo, FactorKind::kWindowed));
+    dims.weight.dims.push_back(
+        b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
+  }
+  if (!batched) {
+    for (Factor& factor : b.space.factors) {
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = "the input is not a batch";
+    }
+  }
+  b.space.flops_per_point = 2;
+  return dims;
+}
+
+// The image that the weight is slid over; what has no room for a factor of its
+// own is whole.
+Operand image(const ConvolutionDims& dims, const DimFactors& channels,
+              const TensorMeta& meta, bool with_space) {
+  Operand out;
+  const int rank = static_cast<int>(dims.weight.dims.size());
+  if (meta.rank() == rank) out.dims.push_back(dims.n);
+  out.dims.push_back(channels);
+  for (const DimFactors& dim : dims.space) {
+    out.dims.push_back(with_space ? dim : DimFactors{});
+  }
+  return out;
+}
+
+BoundForm bind_convolution(const OpCall& call) {
+  const TensorMeta& input = call.tensor("input");
+  const TensorMeta& weight = call.tensor("weight");
+  const Settings s = settings_of(call);
+  require(call.base_name().back() != 'd' ||
+              weight.rank() == spatial_dims(call.base_name()) + 2,
+          "the weight has another rank");
+  require(weight.rank() >= 3 && input.rank() + 1 >= weight.rank(),
+          "input and weight do not have the same rank");
+  const std::vector<std::int64_t> space = spatial_sizes(s, input, weight);
+  SpaceBuilder b;
+  const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);
+  b.input(image(dims, dims.channels_in, input, false));
+  b.input(dims.weight);
+  const TensorMeta* bias = call.optional_tensor("bias");
+  if (bias != nullptr) {
+    require(
+        bias->rank() == 1 && bias->size(0) == b.space.size(dims.channels_out),
+        "the bias does not have one element per channel");
+    b.input({{dims.channels_out}});
+  }
+  Operand output = image(dims, dims.channels_out, input, true);
+  BoundResult result;
+  if (input.rank() == weight.rank() &&
+      (is_channels_last(input) || is_channels_last(weight))) {
+    Dims shape;
+    for (const DimFactors& dim : output.dims) {
+      shape.push_back(b.space.size(dim));
+    }
+    result.strides = channels_last_strides(shape);
+  }
+  b.output(std::move(output), std::move(result));
+  b.without(0, dims.in, kSum);
+  for (const FactorId id : dims.in) {
+    if (bias != nullptr) b.space.inputs_without[2][index(id)] = kSum;
+  }
+  return b.bound();
+}
+
+void convolution_linearities(const OpCall& call, IndexSpace& space) {
+  for (const std::size_t linear : {std::size_t{0}, std::size_t{1}}) {
+    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+    inputs[linear] = ReduceOp::kSum;
+    if (inputs.size() == 3) inputs[2] = ReduceOp::kSum;
+    add_linearity(call, space, std::move(inputs), {ReduceOp::kSum});
+  }
+}
+
+// The three gradients that output_mask asks for.
+BoundForm bind_gradients(const OpCall& call) {
+  const std::vector<bool> mask = call.mask("output_mask", 3);
+  const TensorMeta& grad = call.tensor("grad_output");
+  const TensorMeta& input = call.tensor("input");
+  const TensorMeta& weight = call.tensor("weight");
+  const Settings s = settings_of(call);
+  require(weight.rank() >= 3 && input.rank() + 1 >= weight.rank(),
+          "input and weight do not have the same rank");
+  const std::vector<std::int64_t> space = spatial_sizes(s, input, weight);
+  SpaceBuilder b;
+  const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);
+  require(grad.rank() == input.rank(), "the gradient has another rank");
+  b.input(image(dims, dims.channels_out, grad, true));
+  b.input(image(dims, dims.channels_in, input, false));
+  b.input(dims.weight);
+  for (int d = 0; d < grad.rank(); ++d) {
+    require(grad.size(d) == b.space.size(b.space.inputs[0].dims[index(d)]),
+            "the gradient does not have the shape of the result");
+  }
+  const auto gradient_of = [](const TensorMeta& meta) {
+    return BoundResult{
+        .shape = meta.shape(),
+        .strides = dense_like(meta, meta.shape(), meta.dtype()).strides(),
+        .dtype = meta.dtype()};
+  };
+  int outputs = 0;
+  for (int kind = 0; kind < 3; ++kind) {
+    if (!mask[index(kind)]) {
+      b.not_produced();
+      continue;
+    }
+    if (kind == 0) b.output(b.space.inputs[1], gradient_of(input));
+    if (kind == 1) b.output(dims.weight, gradient_of(weight));
+    if (kind == 2) b.output({{dims.channels_out}}, {.dtype = grad.dtype()});
+    const int o = outputs++;
+    for (const DimFactors& lacking : {dims.n, dims.group, dims.in, dims.out}) {
+      // The bias has nothing to do with input channels: every rank has all.
+      b.without(o, lacking,
+                kind == 2 && lacking == dims.in ? Without::same() : kSum);
+    }
+    if (kind == 2) {
+      b.space.local_arguments.push_back(
+          {"bias_sizes", true, {RankScalar::output_size(o, 0)}});
+    }
+  }
+  // Each gradient is a convolution of its own.
+  b.space.flops_per_point = 2.0 * outputs;
+  return b.bound();
+}
+
+void backward_linearities(const OpCall& call, IndexSpace& space) {
+  std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+  inputs[0] = ReduceOp::kSum;
+  add_linearity(call, space, std::move(inputs),
+                std::vector<std::optional<ReduceOp>>(space.outputs.size(),
+                                                     ReduceOp::kSum));
+}
+
+}  // namespace
+
+OpDefinition convolved() {
+  return OpDefinition("n(gc)s,(go)c,+(go)->n(go)s", bind_convolution)
+      .refine("", convolution_linearities);
+}
+
+OpDefinition convolved_gradients() {
+  return OpDefinition("n(go)s,n(gc)s,(go)c->n(gc)s,(go)c,(go)", bind_gradients)
+      .refine("", backward_linearities);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,103 @@
+// Losses of elements: a pointwise function of input and target, reduced over
+// everything.
+
+#include "ops/forms/losses.h"
+#include "ops/forms/forms.h"
+
+namespace shardprop {
+namespace {
+
+// What parts the square from the line.
+void check_width(const OpCall& call) {
+  if (call.has("beta")) {
+    require(call.op().float_arg("beta").value_or(0) >= 0, "`beta` is negative");
+  }
+  if (call.has("delta")) {
+    require(call.op().float_arg("delta").value_or(1) > 0,
+            "`delta` is not positive");
+  }
+  require(call.base_name() != "binary_cross_entropy_with_logits" ||
+              (is_floating(call.tensor("self").dtype()) &&
+               call.tensor("self").shape() == call.tensor("target").shape()),
+          "the logits are integers, or not one per target");
+  if (call.base_name() == "binary_cross_entropy") {
+    require(call.tensor("self").dtype() == call.tensor("target").dtype() &&
+                call.tensor("self").shape() == call.tensor("target").shape(),
+            "input and target are of two dtypes or shapes");
+  }
+}
+
+// A pointwise function of self and target, reduced over everything.
+BoundForm bind_elementwise_loss(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& target = call.tensor("target");
+  const LossReduction reduction = reduction_of(call);
+  check_width(call);
+  Dims shape = broadcast(self.shape(), target.shape());
+  for (const TensorMeta& meta : call.op().inputs) {
+    shape = broadcast(shape, meta.shape());
+  }
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(shape);
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(b.aligned(whole, meta.shape()));
+  }
+  if (reduction == LossReduction::kNone) {
+    b.output(whole);
+    return b.bound();
+  }
+  b.output(Operand{});
+  for (const DimFactors& dim : whole.dims) {
+    b.without(
+        0, dim,
+        Without::partial(reduction == LossReduction::kMean ? ReduceOp::kAvg
+                                                           : ReduceOp::kSum));
+  }
+  // A mean over unequal shards is not the mean of their means.
+  if (reduction == LossReduction::kMean) {
+    for (Factor& factor : b.space.factors) factor.even = true;
+  }
+  return b.bound();
+}
+
+BoundForm bind_elementwise_loss_backward(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const LossReduction reduction = reduction_of(call);
+  check_width(call);
+  const Dims shape =
+      broadcast(broadcast(self.shape(), call.tensor("target").shape()),
+                call.tensor("grad_output").shape());
+  SpaceBuilder b;
+  if (shape != self.shape()) {
+    for (const TensorMeta& meta : call.op().inputs) {
+      b.input(SpaceBuilder::whole(meta.rank()));
+    }
+    const bool keeps = call.base_name() == "binary_cross_entropy_backward";
+    const Dims& made = keeps ? self.shape() : shape;
+    b.output(SpaceBuilder::whole(static_cast<int>(made.size())),
+             {.shape = made, .dtype = self.dtype()});
+    return b.bound();
+  }
+  const Operand whole = b.per_dim(shape);
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(b.aligned(whole, meta.shape()));
+  }
+  // Each rank would divide by the number of its own elements.
+  if (reduction == LossReduction::kMean) {
+    for (const DimFactors& dim : whole.dims) b.block(dim, "the loss is a mean");
+  }
+  b.output(whole, {.dtype = self.dtype()});
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition elementwise_loss() {
+  return OpDefinition("loss()", bind_elementwise_loss).promoted();
+}
+
+OpDefinition elementwise_loss_gradient() {
+  return OpDefinition("loss_gradient()", bind_elementwise_loss_backward);
+}
+
+}  // namespace shardprop

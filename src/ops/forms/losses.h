@@ -1,0 +1,18 @@
+// The reduction of a loss, as PyTorch numbers it.
+#pragma once
+
+#include "ops/op_call.h"
+
+#include <cstdint>
+
+namespace shardprop {
+
+enum class LossReduction : std::int64_t { kNone = 0, kMean = 1, kSum = 2 };
+
+inline LossReduction reduction_of(const OpCall& call) {
+  const std::int64_t reduction = call.integer("reduction");
+  require(reduction >= 0 && reduction <= 2, "there is no such reduction");
+  return static_cast<LossReduction>(reduction);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,142 @@
+// Norms over the last dims, and the gradients of norms.
+
+#include "ops/forms/norms.h"
+#include "ops/forms/forms.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Sharding these factors takes the program.
+void by_program(IndexSpace& space, const DimFactors& factors) {
+  for (const FactorId id : factors) {
+    space.factor(id).program = ProgramUse::kWhenSharded;
+  }
+}
+
+BoundForm bind_layer_norm(const OpCall& call, int statistics) {
+  const TensorMeta& input = call.tensor("input");
+  require(is_floating(input.dtype()), "the input is of integers");
+  const std::vector<std::int64_t> normalized =
+      call.integers("normalized_shape");
+  require(!normalized.empty() && normalized.size() <= input.shape().size(),
+          "the normalized shape does not match the rank");
+  const std::size_t first = input.shape().size() - normalized.size();
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(input.shape());
+  for (std::size_t i = 0; i < normalized.size(); ++i) {
+    require(input.shape()[first + i] == normalized[i],
+            "the input does not end in the normalized shape");
+    by_program(b.space, whole.dims[first + i]);
+  }
+  Dims kept = input.shape();
+  std::fill(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end(), 1);
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(&meta == &input || meta.shape() == dims_of(normalized) ||
+                &meta == &call.op().inputs[0],
+            "weight and bias have the normalized shape");
+    b.input(b.aligned(whole, meta.shape()));
+  }
+  b.output(whole);
+  const Operand rest = b.aligned(whole, kept);
+  for (int i = 0; i < statistics; ++i) {
+    b.output(rest, {.shape = kept,
+                    .dtype = statistics_dtype(input.dtype()),
+                    .or_dtype = input.dtype()});
+  }
+  for (int i = 0; i < statistics; ++i) {
+    for (std::size_t dim = first; dim < whole.dims.size(); ++dim) {
+      b.without(1 + i, whole.dims[dim], Without::same());
+    }
+  }
+  return b.bound();
+}
+
+void check_gradient(const OpCall& call) {
+  const TensorMeta& input = call.tensor("input");
+  require(call.first().shape() == input.shape(),
+          "the gradient does not have the shape of the input");
+  if (call.has("normalized_shape")) {
+    const Dims normalized = dims_of(call.integers("normalized_shape"));
+    require(!normalized.empty() && normalized.size() <= input.shape().size() &&
+                std::equal(normalized.begin(), normalized.end(),
+                           input.shape().end() - normalized.size()),
+            "the input does not end in the normalized shape");
+  }
+  // Statistics: one per sample, or per group of channels of each.
+  std::int64_t statistics = 1;
+  if (call.has("group")) {
+    statistics = multiply_sizes(call.integer("N"), call.integer("group"));
+  } else {
+    const auto normalized = call.integers("normalized_shape").size();
+    for (std::size_t d = 0; d + normalized < input.shape().size(); ++d) {
+      statistics = multiply_sizes(statistics, input.shape()[d]);
+    }
+  }
+  for (const char* name : {"mean", "rstd"}) {
+    require(!call.has(name) || call.tensor(name).numel() == statistics,
+            "the statistics are not those of the input");
+  }
+  if (call.has("HxW")) {
+    require(input.numel() == multiply_sizes(multiply_sizes(call.integer("N"),
+                                                           call.integer("C")),
+                                            call.integer("HxW")),
+            "N, C and HxW are not those of the input");
+  }
+}
+
+// --- Gradients of input, weight and bias that output_mask asks for ---
+
+BoundForm bind_gradients(const OpCall& call,
+                         const std::vector<std::string>& of) {
+  const std::vector<bool> mask = call.mask("output_mask", of.size());
+  check_gradient(call);
+  SpaceBuilder b;
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(SpaceBuilder::whole(meta.rank()));
+  }
+  std::size_t part = 0;
+  for (const std::string_view argument : of) {
+    const bool wanted = mask[part++];
+    const TensorMeta* meta =
+        call.has(argument) ? call.optional_tensor(argument) : nullptr;
+    // The bias has the weight's shape, and is no argument of every backward.
+    if (meta == nullptr && argument == "bias" && call.has("weight")) {
+      meta = call.optional_tensor("weight");
+    }
+    if (!wanted || meta == nullptr) {
+      b.not_produced();
+      continue;
+    }
+    Operand whole = b.per_dim(meta->shape());
+    for (const DimFactors& dim : whole.dims) {
+      b.block(dim, "gradients of norms are not sharded");
+    }
+    b.output(
+        std::move(whole),
+        {.strides = dense_like(*meta, meta->shape(), meta->dtype()).strides(),
+         .dtype = meta->dtype()});
+  }
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition normalized(int statistics) {
+  return OpDefinition("normalized(normalized_shape)",
+                      [statistics](const OpCall& call) {
+                        return bind_layer_norm(call, statistics);
+                      });
+}
+
+OpDefinition masked_gradients(std::vector<std::string> of) {
+  return OpDefinition("masked_gradients()",
+                      [of = std::move(of)](const OpCall& call) {
+                        return bind_gradients(call, of);
+                      });
+}
+
+}  // namespace shardprop

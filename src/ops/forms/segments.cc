@@ -1,0 +1,242 @@
+// Parts and joins of one dim: slices, selections, cats, stacks, regions
+// written.
+
+#include "ops/forms/forms.h"
+#include "ops/view_strides.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+BoundForm bind_slice(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar cannot be sliced");
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t step = call.integer("step");
+  const std::int64_t length =
+      slice_length(self.size(dim), call.op().int_arg("start"),
+                   call.op().int_arg("end"), step);
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  // A slice that takes everything changes nothing.
+  if (length != self.size(dim) || step != 1) {
+    b.block(whole.dims[index(dim)], "it is sliced", FactorKind::kWindowed);
+    whole.dims[index(dim)] =
+        b.blocked(length, "it is sliced", FactorKind::kWindowed);
+  }
+  Dims strides = self.strides();
+  strides[index(dim)] = multiply_sizes(strides[index(dim)], step);
+  b.output(std::move(whole), {.strides = std::move(strides)});
+  return b.bound();
+}
+
+BoundForm bind_narrow(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(call.overload() == "default" && self.rank() > 0, "nothing to narrow");
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t length = call.integer("length");
+  require(length >= 0 && length <= self.size(dim), "a length is out of range");
+  const std::int64_t start = call.integer("start");
+  require(start >= -self.size(dim) &&
+              (start < 0 ? start + self.size(dim) : start) <=
+                  self.size(dim) - length,
+          "it reaches beyond the dim");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  b.block(whole.dims[index(dim)], "it is sliced", FactorKind::kWindowed);
+  whole.dims[index(dim)] =
+      b.blocked(length, "it is sliced", FactorKind::kWindowed);
+  b.output(std::move(whole), {.strides = self.strides()});
+  return b.bound();
+}
+
+Dims strides_without(const TensorMeta& self, int dim) {
+  Dims strides = self.strides();
+  strides.erase(strides.begin() + dim);
+  return strides;
+}
+
+BoundForm bind_select(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(call.overload() == "int" && self.rank() > 0,
+          "nothing to select from");
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t at = call.integer("index");
+  require(at >= -self.size(dim) && at < self.size(dim),
+          "an index is out of range");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.block(whole.dims[index(dim)], "one place of it is selected",
+          FactorKind::kWindowed);
+  b.input(whole);
+  whole.dims.erase(whole.dims.begin() + dim);
+  b.output(std::move(whole), {.strides = strides_without(self, dim)});
+  return b.bound();
+}
+
+BoundForm bind_unbind(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(call.overload() == "int" && self.rank() > 0, "nothing to unbind");
+  const int dim = call.dim("dim", self.rank());
+  require(self.size(dim) <= 65536, "too many pieces");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);
+  b.input(whole);
+  whole.dims.erase(whole.dims.begin() + dim);
+  for (std::int64_t i = 0; i < self.size(dim); ++i) {
+    b.output(whole, {.strides = strides_without(self, dim)});
+  }
+  return b.bound();
+}
+
+// An empty vector joins with anything, for old times' sake.
+bool is_skipped(const TensorMeta& tensor) {
+  return tensor.rank() == 1 && tensor.size(0) == 0;
+}
+
+BoundForm bind_cat(const OpCall& call) {
+  const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  require(!tensors.empty(), "nothing to join");
+  const auto first =
+      std::find_if_not(tensors.begin(), tensors.end(), is_skipped);
+  SpaceBuilder b;
+  if (first == tensors.end()) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      b.input(SpaceBuilder::whole(1));
+    }
+    b.output(SpaceBuilder::whole(1), {.shape = Dims{0}});
+    return b.bound();
+  }
+  require(first->rank() > 0, "scalars cannot be joined");
+  const int dim = call.dim("dim", first->rank());
+  Dims rest = first->shape();
+  rest[index(dim)] = 1;
+  const Operand whole = b.per_dim(rest);
+  std::int64_t total = 0;
+  const bool lone = tensors.size() == 1;
+  for (const TensorMeta& tensor : tensors) {
+    if (is_skipped(tensor) && first->rank() != 1) {
+      b.input(SpaceBuilder::whole(1));
+      continue;
+    }
+    require(tensor.rank() == first->rank(), "the ranks differ");
+    for (int i = 0; i < tensor.rank(); ++i) {
+      require(i == dim || tensor.size(i) == first->size(i),
+              "sizes differ outside the dim that is joined");
+    }
+    total = add_sizes(total, tensor.size(dim));
+    Operand operand = whole;
+    operand.dims[index(dim)] = lone
+                                   ? b.dim(tensor.size(dim))
+                                   : b.blocked(tensor.size(dim), "it is joined",
+                                               FactorKind::kSegmented);
+    b.input(std::move(operand));
+  }
+  Operand joined = whole;
+  joined.dims[index(dim)] =
+      lone ? b.space.inputs[0].dims[index(dim)]
+           : b.blocked(total, "it is joined", FactorKind::kSegmented);
+  b.output(std::move(joined));
+  return b.bound();
+}
+
+BoundForm bind_stack(const OpCall& call) {
+  const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  require(!tensors.empty(), "nothing to stack");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(tensors.front().shape());
+  for (const TensorMeta& tensor : tensors) {
+    require(tensor.shape() == tensors.front().shape(), "the shapes differ");
+    b.input(whole);
+  }
+  const int dim = call.dim("dim", tensors.front().rank() + 1);
+  whole.dims.insert(whole.dims.begin() + dim,
+                    b.blocked(static_cast<std::int64_t>(tensors.size()),
+                              "it is joined", FactorKind::kSegmented));
+  b.output(std::move(whole));
+  return b.bound();
+}
+
+// self with a region written: `region` is what src must look like, its dim
+// `dim` written to, or gone.
+BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& src = call.tensor("src");
+  require(src.shape() == region,
+          "the source does not have the shape of what is written");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  Operand source = whole;
+  if (src.rank() == self.rank()) {
+    if (src.size(dim) != self.size(dim)) {
+      b.block(whole.dims[index(dim)], "a part of it is written",
+              FactorKind::kWindowed);
+      source.dims[index(dim)] = b.blocked(
+          src.size(dim), "it is written to a part", FactorKind::kWindowed);
+    }
+  } else {
+    b.block(whole.dims[index(dim)], "one place of it is written",
+            FactorKind::kWindowed);
+    source.dims.erase(source.dims.begin() + dim);
+  }
+  b.input(whole);
+  b.input(std::move(source));
+  b.output(whole,
+           {.strides = dense_like(self, self.shape(), self.dtype()).strides()});
+  return b.bound();
+}
+
+BoundForm bind_slice_scatter(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar cannot be sliced");
+  const int dim = call.dim("dim", self.rank());
+  Dims region = self.shape();
+  region[index(dim)] =
+      slice_length(self.size(dim), call.op().int_arg("start"),
+                   call.op().int_arg("end"), call.integer("step"));
+  return bind_written(call, dim, region);
+}
+
+BoundForm bind_select_scatter(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar has nothing to select");
+  const int dim = call.dim("dim", self.rank());
+  const std::int64_t at = call.integer("index");
+  require(at >= -self.size(dim) && at < self.size(dim),
+          "an index is out of range");
+  Dims region = self.shape();
+  region.erase(region.begin() + dim);
+  return bind_written(call, dim, region);
+}
+
+OpDefinition part(std::string name, OpDefinition::Bind bind) {
+  return OpDefinition(std::move(name), std::move(bind)).passes().free();
+}
+
+}  // namespace
+
+OpDefinition sliced() { return part("slice(dim)", bind_slice); }
+OpDefinition narrowed() { return part("slice(dim)", bind_narrow); }
+OpDefinition selected() { return part("select(dim)", bind_select); }
+OpDefinition unbound() { return part("unbind(dim)", bind_unbind); }
+OpDefinition joined() {
+  return OpDefinition("cat(dim)", bind_cat).passes({"tensors"});
+}
+OpDefinition stacked() {
+  return OpDefinition("stack(dim)", bind_stack).passes({"tensors"});
+}
+OpDefinition slice_written() {
+  return OpDefinition("written(dim)", bind_slice_scatter)
+      .passes({"self", "src"});
+}
+OpDefinition selection_written() {
+  return OpDefinition("written(dim)", bind_select_scatter)
+      .passes({"self", "src"});
+}
+
+}  // namespace shardprop

@@ -1,0 +1,118 @@
+// Pooling and resampling: batch and channels are parallel, space is windowed.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/forms/forms.h"
+#include "ops/windows.h"
+
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr char kHalo[] = "it would need a halo exchange";
+
+Dims channels_last_1d(const Dims& shape) {
+  return Dims{multiply_sizes(shape[1], shape[2]), 1, shape[1]};
+}
+
+Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  // Averages over one dim are taken as over two, the first of size 1.
+  const TensorMeta& self = call.first();
+  if (call.base_name().find("avg_pool1d") != std::string_view::npos &&
+      self.rank() == 3 && !self.is_contiguous() &&
+      self.strides() == channels_last_1d(self.shape())) {
+    return channels_last_1d(shape);
+  }
+  return is_channels_last(call.first()) ? channels_last_strides(shape)
+                                        : make_meta(shape, dtype).strides();
+}
+
+// The leading dims of the first operand, its spatial ones resized; other
+// operands are alike where they have leading dims.
+BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
+  const TensorMeta& self = call.first();
+  const int spatial = spatial_dims(call.base_name());
+  require(self.rank() == spatial + 1 || self.rank() == spatial + 2,
+          "the input has another rank");
+  const int leading = self.rank() - spatial;
+  for (int d = leading - 1; d < self.rank(); ++d) {
+    require(self.size(d) > 0, "a dim beside the batch has no elements");
+  }
+  require(!call.has("divisor_override") ||
+              call.op().int_arg("divisor_override").value_or(1) != 0,
+          "the divisor is 0");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  for (Factor& factor : b.space.factors) factor.least = 1;
+  Operand output = whole;
+  for (int d = leading; d < self.rank(); ++d) {
+    b.block(whole.dims[index(d)], kHalo, FactorKind::kWindowed);
+    output.dims[index(d)] =
+        b.blocked(resize(call, self.size(d), index(d - leading)), kHalo,
+                  FactorKind::kWindowed);
+  }
+  b.input(whole);
+  for (int i = 0; i < results; ++i) b.output(output);
+  return b.bound();
+}
+
+// The gradient of `self`, from that of its result; both are alike in their
+// leading dims.
+BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& grad = call.tensor("grad_output");
+  const int spatial = spatial_dims(call.base_name());
+  require(self.rank() == spatial + 1 || self.rank() == spatial + 2,
+          "the input has another rank");
+  require(grad.rank() == self.rank(), "the gradient has another rank");
+  for (int d = self.rank() - spatial; resize != nullptr && d < self.rank();
+       ++d) {
+    const auto at = index(d - self.rank() + spatial);
+    require(grad.size(d) == resize(call, self.size(d), at),
+            "the gradient does not have the size of the result");
+  }
+  SpaceBuilder b;
+  const int leading = self.rank() - spatial;
+  Operand whole = b.per_dim(self.shape());
+  for (Factor& factor : b.space.factors) factor.least = 1;
+  for (int d = leading; d < self.rank(); ++d) {
+    b.block(whole.dims[index(d)], kHalo, FactorKind::kWindowed);
+  }
+  for (const TensorMeta& meta : call.op().inputs) {
+    Operand operand = SpaceBuilder::whole(meta.rank());
+    for (int d = 0; d < leading && meta.rank() == self.rank(); ++d) {
+      require(meta.size(d) == self.size(d),
+              "batch or channels differ between the operands");
+      operand.dims[index(d)] = whole.dims[index(d)];
+    }
+    b.input(std::move(operand));
+  }
+  b.output(whole,
+           {.strides = is_channels_last(self)
+                           ? channels_last_strides(self.shape())
+                           : make_meta(self.shape(), self.dtype()).strides(),
+            .dtype = self.dtype()});
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition resized(std::string name, Resize resize, int results) {
+  return OpDefinition(
+             std::move(name),
+             [results, resize = std::move(resize)](const OpCall& call) {
+               return bind_resized(call, results, resize);
+             })
+      .typed(value_and_index)
+      .strided(image_strides);
+}
+
+OpDefinition resized_gradient(Resize resize) {
+  return OpDefinition("resized_gradient()",
+                      [resize = std::move(resize)](const OpCall& call) {
+                        return bind_resized_gradient(call, resize);
+                      })
+      .linear_in("grad_output");
+}
+
+}  // namespace shardprop

@@ -1,0 +1,220 @@
+// The functions of programs that are not operators: sizes, dims, dtypes, and
+// the collectives of what each rank runs.
+
+#include "ops/trace/tracer.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace shardprop {
+
+TraceValue Tracer::called(const CallExpression& call) {
+  const auto* first =
+      call.positional.empty()
+          ? nullptr
+          : std::get_if<NameExpression>(&call.positional[0]->node);
+  const bool asks_results = first != nullptr && first->name == "out";
+  if (call.function == "default") return or_default(call);
+  Values values;
+  for (std::size_t i = asks_results ? 1 : 0; i < call.positional.size(); ++i) {
+    values.push_back(value_of(*call.positional[i]));
+  }
+  if (asks_results) return of_results(call.function, values);
+  for (const auto function : {&Tracer::size_function, &Tracer::dims_function,
+                              &Tracer::list_function, &Tracer::step_function}) {
+    if (auto known = (this->*function)(call.function, values)) {
+      return *std::move(known);
+    }
+  }
+  Named named;
+  for (const auto& [name, expression] : call.named) {
+    named.emplace_back(name, value_of(*expression));
+  }
+  return operation(call.function, values, named);
+}
+
+// default(step, 1): the argument, or that where it is None or not declared.
+TraceValue Tracer::or_default(const CallExpression& call) {
+  require(call.positional.size() == 2, "default() takes two values");
+  const auto* name = std::get_if<NameExpression>(&call.positional[0]->node);
+  if (name != nullptr && is_given(name->name)) return names_.at(name->name);
+  return value_of(*call.positional[1]);
+}
+
+// dtype(out), dtype(out, 1), numel(out), local_size(out, d), offset(out, d).
+TraceValue Tracer::of_results(const std::string& function,
+                              const Values& values) {
+  const std::int64_t first = values.empty() ? 0 : integer_of(values[0]);
+  if (function == "dtype") {
+    // A result that is not produced has the dtype of the first.
+    const std::size_t o = index(first) < op_.outputs.size() ? index(first) : 0;
+    return Argument(op_.outputs[o].dtype());
+  }
+  if (function == "numel") return Argument(op_.outputs[0].numel());
+  if (function == "local_size") {
+    return RankScalar::output_size(0, static_cast<int>(first));
+  }
+  require(function == "offset", "a program asks too much of its results");
+  return RankScalar::output_offset(0, static_cast<int>(first));
+}
+
+namespace {
+
+int wrapped(const TensorValue& x, const TraceValue& dim) {
+  return wrap_dim(integer_of(dim), x.meta.rank());
+}
+
+// What each rank knows of its part of an input.
+RankScalar of_the_rank(const std::string& name, const TensorValue& x,
+                       const TraceValue& dim) {
+  require(x.ref.step < 0, "only inputs have local sizes");
+  const int d = wrapped(x, dim);
+  return name == "offset" ? RankScalar::input_offset(x.ref.index, d)
+                          : RankScalar::input_size(x.ref.index, d);
+}
+
+}  // namespace
+
+std::optional<TraceValue> Tracer::size_function(const std::string& name,
+                                                const Values& v) {
+  if (name == "dtype") return Argument(tensor_of(v.at(0)).meta.dtype());
+  if (name == "numel") return Argument(tensor_of(v.at(0)).meta.numel());
+  if (name == "rank") {
+    return Argument(std::int64_t{tensor_of(v.at(0)).meta.rank()});
+  }
+  if (name == "wrap") {
+    return Argument(std::int64_t{wrapped(tensor_of(v.at(0)), v.at(1))});
+  }
+  if (name == "size") {
+    const TensorValue& x = tensor_of(v.at(0));
+    return Argument(x.meta.size(wrapped(x, v.at(1))));
+  }
+  if (name == "local_size" || name == "offset") {
+    return of_the_rank(name, tensor_of(v.at(0)), v.at(1));
+  }
+  if (name == "count") {
+    const TensorValue& x = tensor_of(v.at(0));
+    double count = 1;
+    for (const std::int64_t dim : integers_of(v.at(1))) {
+      count *= static_cast<double>(x.meta.size(wrap_dim(dim, x.meta.rank())));
+    }
+    return Argument(count);
+  }
+  if (name == "larger") {
+    const auto a = number_of(v.at(0));
+    const auto b = number_of(v.at(1));
+    require(a && b, "larger() compares numbers");
+    return Argument(std::max(*a, *b));
+  }
+  if (name == "epsilon") {
+    if (!is_none(v.at(0))) return v.at(0);
+    return Argument(tensor_of(v.at(1)).meta.dtype() == DType::kF64 ? 0x1p-52
+                                                                   : 0x1p-23);
+  }
+  return std::nullopt;
+}
+
+std::optional<TraceValue> Tracer::dims_function(const std::string& name,
+                                                const Values& v) {
+  const bool known = name == "last_dims" || name == "all_dims_but" ||
+                     name == "ones_among" || name == "reduced_dims";
+  if (!known) return std::nullopt;
+  const TensorMeta& x = tensor_of(v.at(0)).meta;
+  const int rank = x.rank();
+  const auto given =
+      is_none(v.at(1)) ? std::vector<std::int64_t>{} : integers_of(v.at(1));
+  const auto names = [&](int dim) {
+    return std::any_of(given.begin(), given.end(), [&](std::int64_t d) {
+      return wrap_dim(d, rank) == dim;
+    });
+  };
+  std::vector<std::int64_t> dims;
+  for (int dim = 0; dim < rank; ++dim) {
+    const bool takes = name == "last_dims"
+                           ? dim >= rank - static_cast<int>(given.size())
+                       : name == "all_dims_but" ? !names(dim)
+                       : name == "ones_among"
+                           ? (given.empty() || names(dim)) && x.size(dim) == 1
+                           : given.empty() || names(dim);
+    if (takes) dims.push_back(dim);
+  }
+  return Argument(std::move(dims));
+}
+
+std::optional<TraceValue> Tracer::list_function(const std::string& name,
+                                                const Values& v) {
+  const auto* list = v.empty() ? nullptr : std::get_if<TensorValues>(&v[0]);
+  if (list != nullptr && (name == "given" || name == "first_given")) {
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (!(*list)[i]) continue;
+      if (name == "given") return *(*list)[i];
+      return Argument(static_cast<std::int64_t>(i));
+    }
+  }
+  if (name == "indices_at") {
+    TensorValues at(index(integer_of(v.at(0))));
+    at.emplace_back(tensor_of(v.at(1)));
+    return at;
+  }
+  return std::nullopt;
+}
+
+std::optional<TraceValue> Tracer::step_function(const std::string& name,
+                                                const Values& v) {
+  if (name == "cast") return cast(v.at(0), v.at(1));
+  if (name == "upcast") {
+    // To the dtype in which sums are taken.
+    const DType dtype = tensor_of(v.at(0)).meta.dtype();
+    const bool narrow = is_floating(dtype) && item_size(dtype) < 4;
+    return narrow ? cast(v.at(0), Argument(DType::kF32)) : v.at(0);
+  }
+  if (name == "trailing") return trailing(v.at(0), integer_of(v.at(1)));
+  if (name == "unkept") {
+    // unkept(x, dims, keepdim): reduced dims, kept with size 1 so far.
+    const bool keeps = number_of(v.at(2)).value_or(0) != 0;
+    return keeps ? v.at(0)
+                 : operation("aten.squeeze.dims", {v.at(0), v.at(1)}, {});
+  }
+  if (name == "all_gather") {
+    return collective(CollectiveKind::kAllGather, std::nullopt, v.at(0));
+  }
+  const std::pair<std::string_view, ReduceOp> reductions[] = {
+      {"all_reduce_sum", ReduceOp::kSum},
+      {"all_reduce_max", ReduceOp::kMax},
+      {"all_reduce_min", ReduceOp::kMin}};
+  for (const auto& [function, op] : reductions) {
+    if (name == function) {
+      return collective(CollectiveKind::kAllReduce, op, v.at(0));
+    }
+  }
+  return std::nullopt;
+}
+
+TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
+  const auto* argument = std::get_if<Argument>(&dtype);
+  const auto* to = argument == nullptr ? nullptr : std::get_if<DType>(argument);
+  require(to != nullptr, "cast() takes a dtype");
+  if (tensor_of(value).meta.dtype() == *to) return value;
+  return operation("_to_copy", {value}, {{"dtype", Argument(*to)}});
+}
+
+TraceValue Tracer::trailing(TraceValue value, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    value = operation("aten.unsqueeze.default",
+                      {value, Argument(std::int64_t{-1})}, {});
+  }
+  return value;
+}
+
+// Over the mesh dims that shard what the program is there for. Metas are those
+// of one rank's value.
+TraceValue Tracer::collective(CollectiveKind kind, std::optional<ReduceOp> op,
+                              const TraceValue& value) {
+  require(out_->per_rank, "a program on whole tensors has no collectives");
+  const TensorValue& x = tensor_of(value);
+  DecompositionStep step;
+  step.collective = RankCollective{kind, x.ref, op};
+  return add_step(std::move(step), x.meta);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,105 @@
+// Operators that a program calls, as steps: the overload that takes the values,
+// its results, its index space.
+
+#include "ops/trace/tracer.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+// Operands stand in the order in which arguments are declared.
+std::vector<LocalRef> operands_of(const LocalOp& op,
+                                  const FunctionSchema& function) {
+  std::vector<LocalRef> refs;
+  for (const ArgumentSchema& declared : function.arguments()) {
+    for (const auto& [name, value] : op.args) {
+      if (name != declared.name) continue;
+      if (const auto* ref = std::get_if<LocalRef>(&value)) {
+        refs.push_back(*ref);
+      }
+      if (const auto* list = std::get_if<std::vector<LocalRef>>(&value)) {
+        for (const LocalRef& ref : *list) {
+          if (ref.index != TensorArg::kNone) refs.push_back(ref);
+        }
+      }
+    }
+  }
+  return refs;
+}
+
+void drop_defaults(LocalOp& op, const FunctionSchema& function) {
+  std::erase_if(op.args, [&](const auto& named) {
+    const auto* value = std::get_if<Argument>(&named.second);
+    if (value == nullptr) return false;
+    const auto at = function.argument_index(named.first);
+    const ArgumentSchema& declared = function.arguments()[*at];
+    return declared.has_default && declared.default_value == *value;
+  });
+}
+
+}  // namespace
+
+TraceValue Tracer::operation(const std::string& name, const Values& positional,
+                             const Named& named) {
+  std::vector<std::string> overloads = {name};
+  if (!name.starts_with("aten.")) {
+    overloads = library_.overloads("aten." + name);
+  }
+  std::string refused = "`" + name + "` is not an operator";
+  for (const std::string& overload : overloads) {
+    const auto function = library_.find(overload);
+    if (function == nullptr || function->is_mutating()) continue;
+    if (auto done = apply(function, positional, named, refused)) return *done;
+  }
+  call_error("a program calls " + refused);
+}
+
+std::optional<TraceValue> Tracer::apply(
+    const std::shared_ptr<const FunctionSchema>& function,
+    const Values& positional, const Named& named, std::string& refused) {
+  DecompositionStep step;
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> inputs;
+  const auto add = [&](const std::string& argument, const TraceValue& value) {
+    given.push_back({argument, as_argument(value, inputs, step.operands)});
+    step.op.args.emplace_back(argument, as_local(value));
+  };
+  for (std::size_t i = 0; i < positional.size(); ++i) {
+    if (i >= function->arguments().size()) return std::nullopt;
+    add(function->arguments()[i].name, positional[i]);
+  }
+  for (const auto& [argument, value] : named) {
+    if (!function->argument_index(argument)) return std::nullopt;
+    if (!is_none(value)) add(argument, value);
+  }
+  auto schema = make_op_schema(function, std::move(given), std::move(inputs));
+  if (!schema) {
+    refused = schema.error().message;
+    return std::nullopt;
+  }
+  step.operands = operands_of(step.op, *function);
+  auto results = library_.infer_results(*schema);
+  if (!results) {
+    refused = results.error().message;
+    return std::nullopt;
+  }
+  set_results(*schema, *std::move(results));
+  if (!out_->per_rank) {
+    auto space = library_.index_space(*schema);
+    if (!space) call_error(space.error().message);
+    step.space = std::make_shared<const IndexSpace>(*std::move(space));
+  }
+  step.op.name = function->name();
+  drop_defaults(step.op, *function);
+  const TensorMeta result = schema->outputs.front();
+  step.schema = *std::move(schema);
+  return add_step(std::move(step), result);
+}
+
+TensorValue Tracer::add_step(DecompositionStep step, const TensorMeta& result) {
+  out_->steps.push_back(std::move(step));
+  return {{static_cast<std::int32_t>(out_->steps.size()) - 1, 0}, result};
+}
+
+}  // namespace shardprop

@@ -1,0 +1,181 @@
+#include "ops/trace/tracer.h"
+
+#include "ops/trace/trace.h"
+
+namespace shardprop {
+
+Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank)
+    : op_(op), library_(library), out_(std::make_shared<Decomposition>()) {
+  out_->per_rank = per_rank;
+  bind_arguments();
+}
+
+std::shared_ptr<const Decomposition> Tracer::run(const ProgramText& text) {
+  for (const ProgramLine& line : text.lines) {
+    if (line.condition.empty() || is_given(line.condition)) assign(line);
+  }
+  for (const ExpressionPtr& result : text.results) {
+    if (out_->outputs.size() == op_.outputs.size()) break;
+    out_->outputs.push_back(tensor_of(value_of(*result)).ref);
+  }
+  require(out_->outputs.size() == op_.outputs.size(),
+          "a program returns less than its operator");
+  return out_;
+}
+
+void Tracer::bind_arguments() {
+  const auto& declared = op_.function->arguments();
+  const auto operand = [&](const TensorArg& arg) {
+    return TensorValue{{-1, arg.operand}, op_.inputs[index(arg.operand)]};
+  };
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const Argument& argument = op_.args[i];
+    TraceValue& value = names_[declared[i].name];
+    if (const auto* lone = std::get_if<TensorArg>(&argument)) {
+      value = Argument(NoneArg{});
+      if (lone->operand != TensorArg::kNone) value = operand(*lone);
+    } else if (const auto* list =
+                   std::get_if<std::vector<TensorArg>>(&argument)) {
+      TensorValues values(list->size());
+      for (std::size_t k = 0; k < list->size(); ++k) {
+        const TensorArg element = (*list)[k];
+        if (element.operand != TensorArg::kNone) values[k] = operand(element);
+      }
+      value = std::move(values);
+    } else {
+      value = argument;
+    }
+  }
+}
+
+bool Tracer::is_given(const std::string& name) const {
+  const auto found = names_.find(name);
+  return found != names_.end() && !is_none(found->second);
+}
+
+void Tracer::assign(const ProgramLine& line) {
+  const TraceValue value = value_of(*line.value);
+  names_[line.names[0]] = value;
+  if (line.names.size() == 1) return;
+  // The other results of the same step.
+  const LocalRef first = tensor_of(value).ref;
+  require(first.step >= 0, "an argument has one value");
+  const auto& outputs = out_->steps[index(first.step)].schema.outputs;
+  for (std::size_t k = 1; k < line.names.size(); ++k) {
+    require(k < outputs.size(), "a step has fewer results than names");
+    names_[line.names[k]] =
+        TensorValue{{first.step, static_cast<std::int32_t>(k)}, outputs[k]};
+  }
+}
+
+TraceValue Tracer::value_of(const Expression& expression) {
+  if (const auto* name = std::get_if<NameExpression>(&expression.node)) {
+    const auto found = names_.find(name->name);
+    if (found == names_.end()) {
+      call_error("a program names `" + name->name + "`, which is nothing");
+    }
+    return found->second;
+  }
+  if (const auto* number = std::get_if<NumberExpression>(&expression.node)) {
+    return std::visit([](auto v) -> TraceValue { return Argument(v); },
+                      number->value);
+  }
+  if (std::holds_alternative<NoneExpression>(expression.node)) {
+    return Argument(NoneArg{});
+  }
+  if (const auto* list = std::get_if<ListExpression>(&expression.node)) {
+    std::vector<std::int64_t> values;
+    for (const ExpressionPtr& element : list->elements) {
+      values.push_back(integer_of(value_of(*element)));
+    }
+    return Argument(std::move(values));
+  }
+  if (const auto* binary = std::get_if<BinaryExpression>(&expression.node)) {
+    // Steps are made in the order in which they are written.
+    const TraceValue left = value_of(*binary->left);
+    return combined(binary->op, left, value_of(*binary->right));
+  }
+  return called(std::get<CallExpression>(expression.node));
+}
+
+namespace {
+
+TraceValue shifted(const std::string& op, RankScalar scalar,
+                   const TraceValue& right) {
+  const std::int64_t by = integer_of(right);
+  if (op == "*") {
+    scalar.scale = multiply_sizes(scalar.scale, by);
+    scalar.constant = multiply_sizes(scalar.constant, by);
+  } else {
+    require(op == "+" || op == "-", "a scalar of the rank is not linear");
+    scalar.constant = add_sizes(scalar.constant, op == "+" ? by : -by);
+  }
+  return scalar;
+}
+
+const std::int64_t* whole_number(const TraceValue& value) {
+  const auto* argument = std::get_if<Argument>(&value);
+  return argument == nullptr ? nullptr : std::get_if<std::int64_t>(argument);
+}
+
+TraceValue folded(const std::string& op, const TraceValue& left,
+                  const TraceValue& right) {
+  const std::int64_t* i = whole_number(left);
+  const std::int64_t* j = whole_number(right);
+  if (i != nullptr && j != nullptr && op != "/") {
+    if (op == "+") return Argument(add_sizes(*i, *j));
+    if (op == "-") return Argument(add_sizes(*i, -*j));
+    if (op == "*") return Argument(multiply_sizes(*i, *j));
+  }
+  const auto x = number_of(left);
+  const auto y = number_of(right);
+  require(x && y, "a program computes with what is not a number");
+  if (op == "+") return Argument(*x + *y);
+  if (op == "-") return Argument(*x - *y);
+  if (op == "*") return Argument(*x * *y);
+  require(op == "/", "numbers are not compared");
+  return Argument(*x / *y);
+}
+
+std::string_view operator_named(const std::string& op) {
+  static const std::map<std::string, std::string_view> kNames = {
+      {"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"},
+      {"<", "lt"},  {">=", "ge"}, {"==", "eq"}, {"|", "bitwise_or"}};
+  return kNames.at(op);
+}
+
+}  // namespace
+
+TraceValue Tracer::combined(const std::string& op, const TraceValue& left,
+                            const TraceValue& right) {
+  const bool right_is_tensor = std::holds_alternative<TensorValue>(right);
+  if (std::holds_alternative<TensorValue>(left)) {
+    return operation("aten." + std::string(operator_named(op)) +
+                         (right_is_tensor ? ".Tensor" : ".Scalar"),
+                     {left, right}, {});
+  }
+  if (right_is_tensor || (std::holds_alternative<RankScalar>(right) &&
+                          !std::holds_alternative<RankScalar>(left))) {
+    // a + x, a * x
+    require(op == "+" || op == "*", "a number stands on the left");
+    return combined(op, right, left);
+  }
+  if (const auto* scalar = std::get_if<RankScalar>(&left)) {
+    return shifted(op, *scalar, right);
+  }
+  return folded(op, left, right);
+}
+
+Result<std::shared_ptr<const Decomposition>> trace_program(
+    const ProgramText& text, const OpSchema& op, const OpLibrary& library,
+    bool per_rank) {
+  try {
+    return Tracer(op, library, per_rank).run(text);
+  } catch (const CallError& error) {
+    return fail(ErrorCode::kProgram,
+                "the program of `" + op.name() +
+                    "` does not fit this call: " + error.message);
+  }
+}
+
+}  // namespace shardprop

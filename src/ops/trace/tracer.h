@@ -1,0 +1,71 @@
+// Tracer: runs a program on one call, with metas in place of tensors, and notes
+// the operators that it comes to.
+#pragma once
+
+#include "ops/op_call.h"
+#include "ops/program_text.h"
+#include "ops/trace/trace_value.h"
+
+#include <shardprop/ops/op_library.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+
+class Tracer {
+ public:
+  Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank);
+
+  // May throw CallError.
+  std::shared_ptr<const Decomposition> run(const ProgramText& text);
+
+ private:
+  using Values = std::vector<TraceValue>;
+  using Named = std::vector<std::pair<std::string, TraceValue>>;
+
+  // tracer.cc: names, lines and expressions.
+  void bind_arguments();
+  bool is_given(const std::string& name) const;
+  void assign(const ProgramLine& line);
+  TraceValue value_of(const Expression& expression);
+  TraceValue combined(const std::string& op, const TraceValue& left,
+                      const TraceValue& right);
+
+  // trace_functions.cc: what a program calls beside operators.
+  TraceValue called(const CallExpression& call);
+  TraceValue or_default(const CallExpression& call);
+  TraceValue of_results(const std::string& function, const Values& values);
+  std::optional<TraceValue> size_function(const std::string& name,
+                                          const Values& v);
+  std::optional<TraceValue> dims_function(const std::string& name,
+                                          const Values& v);
+  std::optional<TraceValue> list_function(const std::string& name,
+                                          const Values& v);
+  std::optional<TraceValue> step_function(const std::string& name,
+                                          const Values& v);
+  TraceValue cast(const TraceValue& value, const TraceValue& dtype);
+  TraceValue trailing(TraceValue value, std::int64_t count);
+  TraceValue collective(CollectiveKind kind, std::optional<ReduceOp> op,
+                        const TraceValue& value);
+
+  // trace_operations.cc: operators, as steps. `name` is a whole overload, or a
+  // base name whose overload is looked for.
+  TraceValue operation(const std::string& name, const Values& positional,
+                       const Named& named);
+  std::optional<TraceValue> apply(
+      const std::shared_ptr<const FunctionSchema>& function,
+      const Values& positional, const Named& named, std::string& refused);
+  TensorValue add_step(DecompositionStep step, const TensorMeta& result);
+
+  const OpSchema& op_;
+  const OpLibrary& library_;
+  std::map<std::string, TraceValue> names_;
+  std::shared_ptr<Decomposition> out_;
+};
+
+}  // namespace shardprop

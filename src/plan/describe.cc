@@ -1,0 +1,285 @@
+#include "plan/describe.h"
+
+#include "base/saturating.h"
+#include "plan/dim_roles.h"
+#include "plan/plan_notes.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// What a mesh dim cuts in an operator.
+enum class Cut : std::uint8_t {
+  kNothing,
+  kBatch,
+  kTokens,
+  kTensor,
+  kExperts,
+};
+constexpr std::array<std::string_view, 5> kCutNames = {
+    "replicated", "batch", "tokens", "tensor", "experts"};
+
+double points(const IndexSpace& space) {
+  double points = 1;
+  for (const Factor& factor : space.factors) {
+    points *= static_cast<double>(factor.size);
+  }
+  return points;
+}
+
+// "self_attn.q_proj" of "model.layers.3.self_attn.q_proj".
+std::string place_in_layer(const std::string& module) {
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < module.size();) {
+    const std::size_t end = std::min(module.find('.', at), module.size());
+    const bool number =
+        end > at &&
+        std::all_of(module.begin() + static_cast<std::ptrdiff_t>(at),
+                    module.begin() + static_cast<std::ptrdiff_t>(end),
+                    [](char c) { return '0' <= c && c <= '9'; });
+    if (number) begin = std::min(end + 1, module.size());
+    at = end + 1;
+  }
+  return begin < module.size() ? module.substr(begin) : module;
+}
+
+// Amounts by what they are for, of a whole.
+class Shares {
+ public:
+  void add(Cut cut, double amount, const std::string& module) {
+    amounts_[static_cast<std::size_t>(cut)] += amount;
+    whole_ += amount;
+    if (!module.empty() && amount > 0) {
+      modules_[static_cast<std::size_t>(cut)][module] += amount;
+    }
+  }
+
+  std::int64_t permille(Cut cut) const {
+    const double amount = amounts_[static_cast<std::size_t>(cut)];
+    return whole_ > 0 ? saturated(1000 * amount / whole_) : 0;
+  }
+
+  // The largest first.
+  std::vector<std::string> modules(Cut cut) const {
+    std::vector<std::pair<double, std::string>> sorted;
+    for (const auto& [name, amount] : modules_[static_cast<std::size_t>(cut)]) {
+      sorted.emplace_back(-amount, name);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<std::string> out;
+    for (auto& [amount, name] : sorted) out.push_back(std::move(name));
+    return out;
+  }
+
+ private:
+  std::array<double, kCutNames.size()> amounts_{};
+  std::array<std::map<std::string, double>, kCutNames.size()> modules_;
+  double whole_ = 0;
+};
+
+class Describer {
+ public:
+  Describer(const PlanProblem& problem, Plan& plan)
+      : problem_(problem),
+        graph_(problem.graph()),
+        roles_(problem.roles()),
+        plan_(plan) {}
+
+  void run() {
+    count_work();
+    for (int m = 0; m < problem_.mesh().ndim(); ++m) {
+      if (problem_.mesh().size(m) > 1) describe_dim(m);
+    }
+  }
+
+ private:
+  void count_work() {
+    std::map<MathClass, double> flops;
+    double all = 0;
+    for (const Node& node : graph_.nodes()) {
+      const ChoiceSet* set = problem_.choices_of(node.id);
+      if (set == nullptr || set->op.space->flops_per_point <= 0) continue;
+      const double own =
+          set->op.space->flops_per_point * points(*set->op.space);
+      flops[rate_of(node)] += own;
+      all += own;
+    }
+    plan_.work.flops = saturated(all);
+    if (!flops.empty()) {
+      const auto most = std::max_element(
+          flops.begin(), flops.end(),
+          [](const auto& a, const auto& b) { return a.second < b.second; });
+      plan_.work.peak_flops =
+          saturated(problem_.topology().flops(most->first) *
+                    static_cast<double>(problem_.mesh().size()));
+    }
+    for (const GraphInput& input : graph_.inputs()) {
+      const Value& value = graph_.value(input.value);
+      const auto& batch = roles_.dim(value.id, DimRole::kBatch);
+      if (input.kind != InputKind::kUser || !batch) continue;
+      plan_.work.samples =
+          std::max(plan_.work.samples, value.meta.size(batch->dim));
+      if (!is_floating(value.meta.dtype()) && value.meta.rank() == 2) {
+        plan_.work.tokens = std::max(plan_.work.tokens, value.meta.numel());
+      }
+    }
+  }
+
+  // Of what is multiplied: its first operand.
+  static MathClass rate_of(const Node& node) {
+    switch (item_size(node.op.inputs[0].dtype())) {
+      case 8:
+        return MathClass::kF64;
+      case 4:
+        return MathClass::kF32;
+      case 2:
+        return MathClass::kF16;
+      default:
+        return MathClass::kF8;
+    }
+  }
+
+  void describe_dim(int m) {
+    Shares products;
+    Shares between;
+    for (const Node& node : graph_.nodes()) {
+      const ChoiceSet* set = problem_.choices_of(node.id);
+      const PlannedNode& planned = plan_.nodes[node.id.index()];
+      if (set == nullptr || planned.assignment.empty()) continue;
+      const IndexSpace& space = *set->op.space;
+      const Cut cut = cut_of(node, space, planned.assignment, m);
+      if (space.flops_per_point > 0) {
+        products.add(cut, space.flops_per_point * points(space),
+                     node.phase == Phase::kForward
+                         ? place_in_layer(node.module_path)
+                         : std::string());
+      } else if (roles_.factor(node.id, DimRole::kBatch)) {
+        between.add(cut, static_cast<double>(planned.compute_nanoseconds), {});
+      }
+    }
+    for (std::size_t c = kCutNames.size(); c-- > 0;) {
+      const auto cut = static_cast<Cut>(c);
+      add(m, std::string(kCutNames[c]), products.permille(cut),
+          products.modules(cut));
+    }
+    for (const Cut cut : {Cut::kBatch, Cut::kTokens, Cut::kTensor}) {
+      add(m, "between " + std::string(kCutNames[static_cast<std::size_t>(cut)]),
+          between.permille(cut), {});
+    }
+    describe_storage(m);
+  }
+
+  Cut cut_of(const Node& node, const IndexSpace& space,
+             const Assignment& assignment, int m) const {
+    const std::int16_t given = assignment[static_cast<std::size_t>(m)];
+    if (given < 0 || static_cast<std::size_t>(given) >= space.factors.size()) {
+      return Cut::kNothing;
+    }
+    // Cut before by other mesh dims into this many parts.
+    std::int64_t parts = 1;
+    for (int other = 0; other < m; ++other) {
+      if (assignment[static_cast<std::size_t>(other)] == given) {
+        parts *= problem_.mesh().size(other);
+      }
+    }
+    const auto is = [&](DimRole role) {
+      const auto& trace = roles_.factor(node.id, role);
+      return trace && trace->factor == given;
+    };
+    if (is(DimRole::kExperts)) return Cut::kExperts;
+    if (is(DimRole::kBatch)) {
+      const auto& tokens = roles_.factor(node.id, DimRole::kTokens);
+      const bool exhausted =
+          tokens && tokens->factor == given && parts >= tokens->outer;
+      return exhausted ? Cut::kTokens : Cut::kBatch;
+    }
+    if (is(DimRole::kTokens)) return Cut::kTokens;
+    return Cut::kTensor;
+  }
+
+  void describe_storage(int m) {
+    std::array<Shares, 3> shares;  // parameters, optimizer state, inputs
+    for (const PlannedValue& value : plan_.values) {
+      double bytes = static_cast<double>(item_size(value.tensor.dtype));
+      for (const std::int64_t size : value.tensor.shape) {
+        bytes *= static_cast<double>(size);
+      }
+      const auto add_to = [&](std::size_t which, const Layout& layout) {
+        shares[which].add(layout[m].is_shard() ? Cut::kBatch : Cut::kNothing,
+                          bytes, {});
+      };
+      if (value.role == ValueRole::kParameter) {
+        add_to(0, value.tensor.layout);
+        if (problem_.options().optimizer == Optimizer::kAdamW) {
+          add_to(1, value.state_layout ? *value.state_layout
+                                       : value.tensor.layout);
+        }
+      } else if (value.role == ValueRole::kUserInput) {
+        add_to(2, value.tensor.layout);
+      }
+    }
+    constexpr std::array<std::string_view, 3> kNames = {"parameters",
+                                                        "optimizer", "inputs"};
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      add(m, std::string(kNames[i]), shares[i].permille(Cut::kBatch), {});
+    }
+  }
+
+  void add(int m, std::string use, std::int64_t permille,
+           std::vector<std::string> modules) {
+    if (permille == 0) return;
+    plan_.roles.push_back({std::move(use), problem_.mesh().name(m), permille,
+                           std::move(modules)});
+  }
+
+  const PlanProblem& problem_;
+  const Graph& graph_;
+  const DimRoles& roles_;
+  Plan& plan_;
+};
+
+}  // namespace
+
+OpKind kind_of(const Node& node, const IndexSpace& space) {
+  const std::string_view name = node.op.function->base_name();
+  if (name.find("attention") != std::string_view::npos) {
+    return OpKind::kAttention;
+  }
+  if (name.find("conv") != std::string_view::npos) return OpKind::kConvolution;
+  if (space.flops_per_point > 0) return OpKind::kMatmul;
+  if (node.op.function->has_tag("pointwise")) return OpKind::kPointwise;
+  if (space.is_free || node.inputs.empty()) return OpKind::kOther;
+  const auto held = [&](const std::vector<Operand>& operands, int factor) {
+    return std::any_of(
+        operands.begin(), operands.end(),
+        [&](const Operand& operand) { return operand.holds(factor); });
+  };
+  bool reduces = false;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.factors[f].kind == FactorKind::kIndexed ||
+        space.factors[f].kind == FactorKind::kSegmented) {
+      return OpKind::kOther;
+    }
+    reduces = reduces || (space.factors[f].size > 1 &&
+                          held(space.inputs, static_cast<int>(f)) &&
+                          !held(space.outputs, static_cast<int>(f)));
+  }
+  const bool normalises = name.find("softmax") != std::string_view::npos ||
+                          name.find("norm") != std::string_view::npos;
+  if (reduces || normalises) return OpKind::kReduction;
+  return name == "_to_copy" || name == "clone" ? OpKind::kPointwise
+                                               : OpKind::kOther;
+}
+
+void describe(const PlanProblem& problem, const PlanSolution& solution,
+              Plan& plan) {
+  Describer(problem, plan).run();
+  plan.notes = plan_notes(problem, solution, plan);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,175 @@
+#include "plan/plan_notes.h"
+
+#include "base/quantities.h"
+#include "base/saturating.h"
+#include "plan/dim_roles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Of the compute, below which a note is not worth a line.
+constexpr double kLeastShare = 0.02;
+
+class Notes {
+ public:
+  Notes(const PlanProblem& problem, const PlanSolution& solution,
+        const Plan& plan)
+      : problem_(problem),
+        graph_(problem.graph()),
+        solution_(solution),
+        plan_(plan) {}
+
+  std::vector<std::string> run() {
+    add_small_batch();
+    add_heads();
+    add_unsupported();
+    add_unlike();
+    return std::move(out_);
+  }
+
+ private:
+  const IndexSpace* space_of(const Node& node) const {
+    const ChoiceSet* set = problem_.choices_of(node.id);
+    const bool planned =
+        set != nullptr && !plan_.nodes[node.id.index()].assignment.empty();
+    return planned ? set->op.space.get() : nullptr;
+  }
+
+  bool idle(const Node& node, int m) const {
+    return plan_.nodes[node.id.index()]
+               .assignment[static_cast<std::size_t>(m)] == kUnassigned;
+  }
+
+  bool worth_saying(std::int64_t nanoseconds) const {
+    return static_cast<double>(nanoseconds) >
+           kLeastShare * static_cast<double>(plan_.summary.compute_nanoseconds);
+  }
+
+  // What running a node alike on `ranks` ranks takes beyond sharing it out.
+  std::int64_t wasted(const Node& node, std::int64_t ranks) const {
+    const std::int64_t own = plan_.nodes[node.id.index()].compute_nanoseconds;
+    return own - own / ranks;
+  }
+
+  // Products that hold the batch and cannot split it over a mesh dim, others
+  // having done so before.
+  void add_small_batch() {
+    const std::int64_t batch = plan_.work.samples;
+    const std::int64_t ranks = problem_.mesh().size();
+    if (batch == 0 || batch >= ranks) return;
+    for (int m = 0; m < problem_.mesh().ndim(); ++m) {
+      const std::int64_t size = problem_.mesh().size(m);
+      if (size == 1) continue;
+      std::int64_t lost = 0;
+      for (const Node& node : graph_.nodes()) {
+        const IndexSpace* space = space_of(node);
+        const auto& factor = problem_.roles().factor(node.id, DimRole::kBatch);
+        if (space == nullptr || space->flops_per_point <= 0 || !factor ||
+            !idle(node, m) || space->factor(factor->factor).size >= ranks) {
+          continue;
+        }
+        lost = sat_add(lost, wasted(node, size));
+      }
+      if (!worth_saying(lost)) continue;
+      out_.push_back(fmt::format(
+          "a batch of {} does not fill {} ranks: products that could split it "
+          "run alike on the {} ranks of {}, {} more than shared out",
+          count_text(batch), count_text(ranks), size, problem_.mesh().name(m),
+          time_text(lost)));
+    }
+  }
+
+  // Attention that a mesh dim leaves alone, its heads being no multiple of it.
+  void add_heads() {
+    for (int m = 0; m < problem_.mesh().ndim(); ++m) {
+      const std::int64_t size = problem_.mesh().size(m);
+      if (size == 1) continue;
+      std::set<std::int64_t> heads;
+      std::int64_t lost = 0;
+      for (const Node& node : graph_.nodes()) {
+        const IndexSpace* space = space_of(node);
+        if (space == nullptr || !idle(node, m) ||
+            plan_.nodes[node.id.index()].kind != OpKind::kAttention ||
+            space->inputs[0].dims.size() != 4) {
+          continue;
+        }
+        std::int64_t uneven = 0;
+        for (const Operand& input : space->inputs) {
+          if (input.dims.size() != 4) continue;
+          const std::int64_t own = space->size(input.dims[1]);
+          if (own % size != 0) uneven = own;
+        }
+        if (uneven == 0) continue;
+        heads.insert(uneven);
+        lost = sat_add(lost, wasted(node, size));
+      }
+      if (heads.empty() || !worth_saying(lost)) continue;
+      out_.push_back(fmt::format(
+          "{} heads are not a multiple of {}={}: attention runs alike on its "
+          "ranks, {} more than shared out",
+          fmt::join(heads, " and "), problem_.mesh().name(m), size,
+          time_text(lost)));
+    }
+  }
+
+  // What they take, and what is gathered for them.
+  void add_unsupported() {
+    std::map<std::string, std::int64_t> compute;
+    std::set<std::size_t> copies;
+    for (const Node& node : graph_.nodes()) {
+      const ChoiceSet* set = problem_.choices_of(node.id);
+      if (set == nullptr || set->unsupported.empty()) continue;
+      const PlannedNode& planned = plan_.nodes[node.id.index()];
+      compute[node.op_name()] += planned.compute_nanoseconds;
+      for (const PlannedInput& input : planned.inputs) {
+        if (input.copy) copies.insert(*input.copy);
+      }
+    }
+    if (compute.empty()) return;
+    std::int64_t own = 0;
+    std::string names;
+    for (const auto& [name, nanoseconds] : compute) {
+      own = sat_add(own, nanoseconds);
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    std::int64_t gathers = 0;
+    for (const std::size_t copy : copies) {
+      gathers = sat_add(gathers, plan_.copies[copy].nanoseconds());
+    }
+    out_.push_back(fmt::format(
+        "without a rule and so run whole on every rank: {}; that takes {}, and "
+        "{} of communication before",
+        names, time_text(own), time_text(gathers)));
+  }
+
+  void add_unlike() {
+    if (!solution_.alike_costs_more) return;
+    out_.push_back(fmt::format(
+        "parameters of equal layers do not all lie alike: the best plan found "
+        "in which they do costs {} more",
+        time_text(*solution_.alike_costs_more)));
+  }
+
+  const PlanProblem& problem_;
+  const Graph& graph_;
+  const PlanSolution& solution_;
+  const Plan& plan_;
+  std::vector<std::string> out_;
+};
+
+}  // namespace
+
+std::vector<std::string> plan_notes(const PlanProblem& problem,
+                                    const PlanSolution& solution,
+                                    const Plan& plan) {
+  return Notes(problem, solution, plan).run();
+}
+
+}  // namespace shardprop

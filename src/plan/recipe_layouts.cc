@@ -1,0 +1,207 @@
+#include "plan/recipe_layouts.h"
+
+#include <shardprop/placement/local_region.h>
+#include <shardprop/placement/tensor_spec.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardprop {
+namespace {
+
+bool all_ranks_hold_some(const Layout& layout, const DeviceMesh& mesh,
+                         const Dims& shape) {
+  // A dim is chunked outermost first; chunks behind the first are shorter.
+  for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
+    std::int64_t least = shape[static_cast<std::size_t>(dim)];
+    for (const std::int32_t m : layout.cuts(dim)) {
+      const std::int64_t parts = mesh.size(m);
+      const std::int64_t full = (least + parts - 1) / parts;
+      least -= full * (parts - 1);
+      if (least <= 0) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
+                             const DeviceMesh& mesh, const DimRoles& roles)
+    : graph_(graph),
+      mesh_(mesh),
+      roles_(roles),
+      uses_(static_cast<std::size_t>(mesh.ndim())),
+      order_(uses_.size()) {
+  for (const RecipePart& part : recipe.parts) {
+    for (const std::string& name : part.dims) {
+      Use& use = uses_[static_cast<std::size_t>(*mesh.find_dim(name))];
+      switch (part.kind) {
+        case RecipeKind::kDdp:
+          use.data = true;
+          break;
+        case RecipeKind::kFsdp:
+          use.data = use.shards_state = true;
+          break;
+        case RecipeKind::kHsdp:
+          use.data = true;
+          use.shards_state = name == part.dims.back();
+          break;
+        case RecipeKind::kMegatron:
+          use.tensor = true;
+          break;
+        case RecipeKind::kMegatronSp:
+          use.tensor = use.by_tokens = true;
+          break;
+        case RecipeKind::kEp:
+          use.experts = true;
+          break;
+      }
+    }
+  }
+  std::iota(order_.begin(), order_.end(), 0);
+  std::stable_partition(order_.begin(), order_.end(), [&](int dim) {
+    const Use& use = uses_[static_cast<std::size_t>(dim)];
+    return use.tensor || (use.experts && !use.data);
+  });
+}
+
+NodeWish RecipeLayouts::wish(const Node& node) const {
+  NodeWish out;
+  out.reserve(uses_.size());
+  for (const Use& use : uses_) out.push_back(wish(node, use));
+  return out;
+}
+
+DimWish RecipeLayouts::wish(const Node& node, const Use& use) const {
+  DimWish out;
+  const auto give = [&](DimRole role) {
+    const auto& trace = roles_.factor(node.id, role);
+    if (!trace || !trace->is_outermost()) return;
+    out.kind = DimWish::Kind::kFactor;
+    out.factors.push_back(trace->factor);
+  };
+  if (use.experts && roles_.factor(node.id, DimRole::kExperts)) {
+    give(DimRole::kExperts);
+    return out;
+  }
+  if (use.data) {
+    give(DimRole::kBatch);
+    if (out.factors.size() == 1) give(DimRole::kTokens);
+    return out;
+  }
+  if (!use.tensor) return out;
+  if (roles_.factor(node.id, DimRole::kTensor)) {
+    give(DimRole::kTensor);
+    return out;
+  }
+  // Between the pairs. A product that is in none is left to the planner.
+  if (!roles_.factor(node.id, DimRole::kBatch) || roles_.is_product(node.id)) {
+    return out;
+  }
+  if (!use.by_tokens) {
+    out.kind = DimWish::Kind::kNothing;
+    return out;
+  }
+  give(roles_.has(DimRole::kTokens) ? DimRole::kTokens : DimRole::kBatch);
+  return out;
+}
+
+// Cuts `dim` over the mesh dim, behind the cuts that it has; false where that
+// would leave a rank without elements.
+bool RecipeLayouts::place(const Value& value, int dim, int mesh_dim,
+                          Placements& placements, ShardOrder& order) const {
+  const auto m = static_cast<std::size_t>(mesh_dim);
+  Placements cut = placements;
+  ShardOrder places = order;
+  cut[m] = Placement::shard(dim);
+  places[m] = static_cast<std::int8_t>(std::count_if(
+      placements.begin(), placements.end(),
+      [&](Placement p) { return p.is_shard() && p.dim() == dim; }));
+  const auto layout = Layout::create(cut, places);
+  if (!layout || !check_layout(*layout, mesh_, value.meta) ||
+      !all_ranks_hold_some(*layout, mesh_, value.meta.shape())) {
+    return false;
+  }
+  placements = std::move(cut);
+  order = std::move(places);
+  return true;
+}
+
+std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
+  const Value& value = graph_.value(input.value);
+  Placements placements(uses_.size());
+  ShardOrder order(uses_.size());
+  const auto give = [&](DimRole role, int m) {
+    const auto& at = roles_.dim(value.id, role);
+    if (!at || !at->is_outermost()) return false;
+    return place(value, at->dim, m, placements, order);
+  };
+  if (input.kind == InputKind::kParameter) {
+    // What shards the computation cuts first, then what shards the state: a
+    // gather over the latter leaves what the former use.
+    std::vector<int> rest;
+    for (const int m : order_) {
+      const Use& use = uses_[static_cast<std::size_t>(m)];
+      if ((use.tensor && give(DimRole::kTensor, m)) ||
+          (use.experts && give(DimRole::kExperts, m))) {
+        continue;
+      }
+      if (use.shards_state) rest.push_back(m);
+    }
+    for (const int m : rest) {
+      for (int dim = 0; dim < value.meta.rank(); ++dim) {
+        if (place(value, dim, m, placements, order)) break;
+      }
+    }
+  } else if (input.kind == InputKind::kUser &&
+             roles_.dim(value.id, DimRole::kBatch)) {
+    for (const int m : order_) {
+      if (uses_[static_cast<std::size_t>(m)].data) give(DimRole::kBatch, m);
+    }
+  } else {
+    return std::nullopt;
+  }
+  auto layout = Layout::create(std::move(placements), std::move(order));
+  if (!layout) return std::nullopt;
+  return canonical(*layout, mesh_, value.meta.shape());
+}
+
+std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
+                                   std::span<const int> order) {
+  std::vector<std::uint32_t> kept(set.size());
+  std::iota(kept.begin(), kept.end(), 0U);
+  const std::size_t factors = set.op.space->factors.size();
+  const auto keep = [&](std::size_t m, const auto& fits) {
+    std::vector<std::uint32_t> fewer;
+    for (const std::uint32_t c : kept) {
+      if (fits(set.op.strategies[c].assignment[m])) fewer.push_back(c);
+    }
+    if (fewer.empty()) return false;
+    kept = std::move(fewer);
+    return true;
+  };
+  for (const int dim : order) {
+    const auto m = static_cast<std::size_t>(dim);
+    switch (wish[m].kind) {
+      case DimWish::Kind::kFree:
+        break;
+      case DimWish::Kind::kNothing:
+        keep(m, [&](std::int16_t given) {
+          return given == kUnassigned ||
+                 static_cast<std::size_t>(given) >= factors;
+        });
+        break;
+      case DimWish::Kind::kFactor:
+        for (const FactorId factor : wish[m].factors) {
+          if (keep(m, [&](std::int16_t given) { return given == factor; })) {
+            break;
+          }
+        }
+        break;
+    }
+  }
+  return kept;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,28 @@
+// Among plans that cost the same, the one that a person would take: less
+// memory, then fewer moves, and equal layers laid out alike.
+#pragma once
+
+#include <shardprop/plan/plan_problem.h>
+#include <shardprop/plan/solve_plan.h>
+#include <shardprop/solver/solve.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+// Parameters that stand in the same place of repeated layers: names that differ
+// in numbers only, with the same choices. Groups of two or more, as variables.
+std::vector<std::vector<PlanVariableId>> like_parameters(
+    const PlanProblem& problem);
+
+// Replaces the assignment by one that costs no more where one is found. Solves
+// the problem again, costs first and preferences second, under `how` each time.
+// Where parameters of equal layers still lie differently, sets
+// solution.alike_costs_more: what the best plan that lays them out alike costs
+// beyond this one, if it was found.
+// Precondition: there is an assignment.
+void break_ties(const PlanProblem& problem, const solver::SolveOptions& how,
+                PlanSolution& solution);
+
+}  // namespace shardprop

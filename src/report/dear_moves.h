@@ -1,0 +1,25 @@
+// What a plan sends, alike moves of repeated layers together, dearest first.
+#pragma once
+
+#include "report/module_tree.h"
+
+#include <shardprop/plan/plan.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+struct DearMove {
+  ModuleMove first;    // of those that are alike
+  std::string module;  // layers.0..31.mlp
+  std::size_t count = 0;
+  std::int64_t nanoseconds = 0;  // of all
+};
+
+// Those that take time.
+std::vector<DearMove> dear_moves(const Plan& plan);
+
+}  // namespace shardprop

@@ -1,0 +1,219 @@
+#include "report/plan_in_words.h"
+
+#include "base/quantities.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Shares of a thousand: what is hardly there, and what is all there is.
+constexpr std::int64_t kSome = 20;
+constexpr std::int64_t kMost = 650;
+constexpr std::int64_t kNearlyAll = 950;
+constexpr std::size_t kMostModules = 5;
+
+class DimInWords {
+ public:
+  DimInWords(const Plan& plan, const MeshDim& dim) : plan_(plan), dim_(dim) {}
+
+  std::string text() const {
+    std::string out = products();
+    for (std::string part : {between(), storage()}) {
+      if (!part.empty()) out += "; " + part;
+    }
+    return fmt::format("{}={}: {}", dim_.name, dim_.size, out);
+  }
+
+ private:
+  const PlanRole* role(std::string_view use) const {
+    for (const PlanRole& role : plan_.roles) {
+      if (role.mesh_dim == dim_.name && role.use == use) return &role;
+    }
+    return nullptr;
+  }
+  std::int64_t share(std::string_view use) const {
+    const PlanRole* found = role(use);
+    return found == nullptr ? 0 : found->permille;
+  }
+
+  static std::string percent(std::int64_t permille) {
+    return fmt::format("{} %", (permille + 5) / 10);
+  }
+
+  static std::string in_modules(const std::vector<std::string>& modules) {
+    if (modules.empty()) return "";
+    std::string text = " in ";
+    const std::size_t shown = std::min(modules.size(), kMostModules);
+    for (std::size_t i = 0; i < shown; ++i) {
+      text += (i == 0 ? "" : ", ") + modules[i];
+    }
+    if (modules.size() > shown) {
+      text += fmt::format(" and {} more", modules.size() - shown);
+    }
+    return text;
+  }
+
+  // Of the arithmetic, the largest share first.
+  std::string products() const {
+    std::vector<std::pair<const PlanRole*, std::string_view>> parts;
+    for (const auto& [use, name] :
+         {std::pair<std::string_view, std::string_view>{"batch",
+                                                        "data parallel"},
+          {"tokens", "split by tokens"},
+          {"tensor", "tensor parallel"},
+          {"experts", "expert parallel"},
+          {"replicated", "the same on every rank"}}) {
+      const PlanRole* found = role(use);
+      if (found != nullptr && found->permille >= kSome) {
+        parts.emplace_back(found, name);
+      }
+    }
+    if (parts.empty()) return "no products";
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.first->permille > b.first->permille;
+                     });
+    if (parts[0].first->permille >= kNearlyAll) {
+      return std::string(parts[0].second);
+    }
+    // Where the most lies goes without saying.
+    const bool clear = parts[0].first->permille >= kMost;
+    std::string text;
+    for (const auto& [found, name] : parts) {
+      const bool rest = clear && found == parts[0].first;
+      text += fmt::format("{}{}{} ({}{})", text.empty() ? "" : "; ", name,
+                          rest ? std::string() : in_modules(found->modules),
+                          percent(found->permille),
+                          text.empty() ? " of the products" : "");
+    }
+    return text;
+  }
+
+  // What lies between the products, where it is split otherwise than they are.
+  std::string between() const {
+    const std::int64_t tokens = share("between tokens");
+    if (tokens >= 250 && share("tokens") < 500) {
+      return "by tokens between products (sequence parallel)";
+    }
+    const std::int64_t batch = share("between batch");
+    if (batch >= 250 && share("batch") < 500) {
+      return "by batch between products";
+    }
+    return "";
+  }
+
+  std::string storage() const {
+    const std::int64_t parameters = share("parameters");
+    const std::int64_t optimizer = share("optimizer");
+    const bool data = share("batch") + share("tokens") >= 500;
+    if (!data) {
+      // Products that are split have their parameters split.
+      if (share("tensor") + share("experts") < 500 && parameters >= kSome) {
+        return percent(parameters) + " of parameter bytes in shards";
+      }
+      return "";
+    }
+    if (parameters >= kNearlyAll) return "parameters in shards (as FSDP does)";
+    std::string text = parameters < kSome
+                           ? "parameters replicated"
+                           : percent(parameters) +
+                                 " of parameter bytes in shards (as FSDP does)";
+    if (optimizer >= parameters + kSome) {
+      text += fmt::format(", optimizer state in shards{} (as ZeRO-1 does)",
+                          optimizer >= kNearlyAll
+                              ? std::string()
+                              : " for " + percent(optimizer) + " of it");
+    }
+    return text;
+  }
+
+  const Plan& plan_;
+  const MeshDim& dim_;
+};
+
+// Nothing is split because each operator takes no longer than its launch.
+std::string launch_bound(const Plan& plan) {
+  for (const PlanRole& role : plan.roles) {
+    if (role.use != "replicated" && role.use.find("between") != 0 &&
+        role.use != "parameters" && role.use != "optimizer" &&
+        role.use != "inputs" && role.permille >= kSome) {
+      return "";
+    }
+  }
+  const double launch = plan.topology.launch_us.value * 1000;
+  double all = 0;
+  double bound = 0;
+  for (const PlannedNode& node : plan.nodes) {
+    const auto own = static_cast<double>(node.compute_nanoseconds);
+    all += own;
+    if (own <= 1.05 * launch) bound += own;
+  }
+  if (all == 0 || bound < 0.8 * all) return "";
+  return fmt::format(
+      "the operators are small: each takes as long as its launch ({}), "
+      "however it is split, so that there is nothing to gain by splitting",
+      time_text(static_cast<std::int64_t>(launch)));
+}
+
+// " that follows fsdp=dp and keeps the pins": of which plans it is the best.
+std::string condition(const Plan& plan) {
+  std::string recipe;
+  bool pins = false;
+  for (const auto& [name, value] : plan.options) {
+    if (name == "recipe") recipe = value;
+    pins = pins || name == "pin";
+  }
+  if (recipe.empty() && !pins) return "";
+  std::string text = " that ";
+  if (!recipe.empty()) text += "follows " + recipe;
+  if (!recipe.empty() && pins) text += " and ";
+  if (pins) text += "keeps the pins";
+  return text;
+}
+
+// Behind what was not proven here.
+std::string as_said(const Plan& plan) {
+  return plan.is_proof_given ? ", as the file says" : "";
+}
+
+}  // namespace
+
+std::vector<std::string> plan_in_words(const Plan& plan) {
+  std::vector<std::string> out;
+  if (plan.roles.empty()) return out;
+  for (const MeshDim& dim : plan.mesh.dims()) {
+    if (dim.size > 1) out.push_back(DimInWords(plan, dim).text());
+  }
+  if (std::string why = launch_bound(plan); !why.empty()) {
+    out.push_back(std::move(why));
+  }
+  return out;
+}
+
+std::string verdict(const Plan& plan) {
+  const std::string total = time_text(*plan.objective_nanoseconds);
+  const std::string among = condition(plan);
+  if (plan.status == PlanStatus::kOptimal) {
+    return "optimal: " + total + ", no plan" + among + " costs less" +
+           as_said(plan);
+  }
+  const std::string status(to_string(plan.status));
+  const bool closed =
+      plan.lower_bound_nanoseconds >= *plan.objective_nanoseconds;
+  if (closed && !plan.unsupported.empty()) {
+    return fmt::format(
+        "{}: {}, no plan{} costs less that runs operators without a rule "
+        "whole on every rank; with rules for them one might{}",
+        status, total, among, as_said(plan));
+  }
+  return fmt::format(
+      "{}: {}, at most {:.1f} % above the best; no plan{} takes less than {}{}",
+      status, total, std::max(100 * plan.gap().value_or(0), 0.1), among,
+      time_text(plan.lower_bound_nanoseconds), as_said(plan));
+}
+
+}  // namespace shardprop

@@ -1,0 +1,98 @@
+// AssignmentWalk: every assignment of mesh dims that a composer lets begin.
+#pragma once
+
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/strategy/op_strategy.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace shardprop {
+
+// Assignments of `dims` mesh dims in at most `runs` runs of neighbours given to
+// the same, of `choices` choices. Saturates at 2^40.
+inline std::int64_t assignments_in_runs(std::int64_t choices, int dims,
+                                        int runs) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t sum = 0;
+  std::int64_t of_runs = choices;  // of exactly r runs
+  for (int r = 1; r <= std::min(runs, dims) && sum < kMost; ++r) {
+    sum += of_runs;
+    of_runs = of_runs * (choices - 1) * (dims - r) / r;
+  }
+  return std::min(sum, kMost);
+}
+
+// Counts through the assignments mesh dim by mesh dim, leaving those out that
+// begin as no valid one does.
+template <class Composer>
+class AssignmentWalk {
+ public:
+  AssignmentWalk(const Composer& composer, const DeviceMesh& mesh,
+                 const StrategyOptions& options)
+      : composer_(composer), mesh_(mesh) {
+    int dims = 0;
+    for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
+    most_runs_ = std::min(dims, options.most_runs.value_or(dims));
+    if (dims <= kMostFullDims || !options.most_assignments) return;
+    const auto choices =
+        static_cast<std::int64_t>(composer.choices().size()) + 1;
+    while (most_runs_ > kLeastRuns &&
+           assignments_in_runs(choices, dims, most_runs_) >
+               *options.most_assignments) {
+      --most_runs_;
+    }
+  }
+
+  // Calls visit(assignment) until it returns false.
+  template <class Visit>
+  void run(const Visit& visit) {
+    Assignment prefix;
+    extend(prefix, 0, visit);
+  }
+
+ private:
+  static constexpr int kMostFullDims = 3;
+  static constexpr int kLeastRuns = 2;
+
+  // `runs`: of the mesh dims larger than 1 in `prefix`.
+  template <class Visit>
+  bool extend(Assignment& prefix, int runs, const Visit& visit) {
+    const std::size_t at = prefix.size();
+    if (at == static_cast<std::size_t>(mesh_.ndim())) return visit(prefix);
+    const auto go_on = [&](std::int16_t choice, int with_it) {
+      prefix.push_back(choice);
+      const bool more = with_it > most_runs_ || !composer_.may_begin(prefix) ||
+                        extend(prefix, with_it, visit);
+      prefix.pop_back();
+      return more;
+    };
+    // A mesh dim of one rank is given to nothing, which says the same.
+    if (mesh_.size(static_cast<int>(at)) == 1) return go_on(kUnassigned, runs);
+    const std::optional<std::int16_t> before = last_given(prefix);
+    const auto runs_with = [&](std::int16_t choice) {
+      return before == choice ? runs : runs + 1;
+    };
+    if (most_runs_ == 0) return go_on(kUnassigned, 0);
+    if (!go_on(kUnassigned, runs_with(kUnassigned))) return false;
+    for (const std::int16_t choice : composer_.choices()) {
+      if (!go_on(choice, runs_with(choice))) return false;
+    }
+    return true;
+  }
+
+  // What the last mesh dim larger than 1 was given to.
+  std::optional<std::int16_t> last_given(const Assignment& prefix) const {
+    for (std::size_t m = prefix.size(); m-- > 0;) {
+      if (mesh_.size(static_cast<int>(m)) > 1) return prefix[m];
+    }
+    return std::nullopt;
+  }
+
+  const Composer& composer_;
+  const DeviceMesh& mesh_;
+  int most_runs_ = 0;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,61 @@
+#include "strategy/factor_shards.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace shardprop {
+namespace {
+
+// The sizes that shards of a factor come in: of `sizes`, each cut into chunks.
+// There are never more than a few.
+std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
+                                    std::int64_t parts) {
+  std::vector<std::int64_t> out;
+  const auto add = [&](std::int64_t size) {
+    if (std::find(out.begin(), out.end(), size) == out.end()) {
+      out.push_back(size);
+    }
+  };
+  for (const std::int64_t size : sizes) {
+    const std::int64_t full = chunk(size, parts, 0).size();
+    add(full);
+    // Behind the full chunks stands one that is shorter, and then none.
+    if (full * parts == size) continue;
+    const std::int64_t whole = full == 0 ? 0 : size / full;
+    add(size - whole * full);
+    if (whole + 1 < parts) add(0);
+  }
+  return out;
+}
+
+}  // namespace
+
+FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
+                           const Assignment& assignment, int factor) {
+  FactorShards out;
+  out.largest = space.factor(factor).size;
+  std::vector<std::int64_t> sizes = {out.largest};
+  for (std::size_t m = 0; m < assignment.size(); ++m) {
+    if (assignment[m] != factor) continue;
+    const std::int64_t parts = mesh.size(static_cast<int>(m));
+    out.mesh_dims.push_back(static_cast<std::int32_t>(m));
+    out.even = out.even && out.largest % parts == 0;
+    out.largest = chunk(out.largest, parts, 0).size();
+    sizes = cut_sizes(sizes, parts);
+  }
+  out.smallest = *std::min_element(sizes.begin(), sizes.end());
+  return out;
+}
+
+bool averages_as_sums(const IndexSpace& space,
+                      const std::vector<FactorShards>& shards) {
+  for (std::size_t f = 0; f < shards.size(); ++f) {
+    if (space.factors[f].program == ProgramUse::kWhenUneven &&
+        !shards[f].even) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace shardprop

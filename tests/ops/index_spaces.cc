@@ -1,0 +1,210 @@
+// Checks the golden list of index spaces: a line for every operator that has a
+// row, the surface on which a reviewer sees what a change to a row or a form
+// does.
+//
+//   index_spaces FILE REASONS            checks them
+//   index_spaces FILE REASONS --write    writes what the rows say now
+//
+// A line is a call, what it returns and its index space:
+//
+//   aten.mm.default(f32[4,6], f32[6,8]) => f32[4,8]; ab,bc->ac {...} ...
+//
+// Calls stay as they are when the list is written; an operator without a line
+// gets one by sample_call(), or has to be given its call by hand. Comments
+// start with `#`.
+//
+// REASONS lists the rows whose form is a function of their own, `custom`, and
+// why: `aten.eye  which elements are 1 depends on their place`. They are at
+// most a tenth of all rows.
+
+#include "ops/call_text.h"
+#include "ops/sample_calls.h"
+
+#include <shardprop/ops/op_library.h>
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace shardprop;  // NOLINT(google-build-using-namespace)
+using shardprop::testing::fill_outputs;
+using shardprop::testing::parse_call;
+using shardprop::testing::sample_call;
+using shardprop::testing::to_text;
+
+constexpr std::string_view kArrow = " => ";
+
+std::string outputs_text(const OpSchema& op) {
+  std::string out;
+  for (const std::int32_t slot : op.output_slots) {
+    if (!out.empty()) out += ' ';
+    out += slot == OpSchema::kNotProduced
+               ? "-"
+               : to_string(op.outputs[static_cast<std::size_t>(slot)]);
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+// The line of a call.
+std::string line_of(const std::string& call, const OpLibrary& library) {
+  auto op = parse_call(call, library);
+  if (!op) return call + std::string(kArrow) + op.error().message;
+  if (const auto filled = fill_outputs(*op, library); !filled) {
+    return call + std::string(kArrow) + filled.error().message;
+  }
+  const auto space = library.index_space(*op);
+  const std::string text = space ? to_string(*space) : space.error().message;
+  const auto back = parse_index_space(text);
+  const bool reads_back = !space || (back && to_string(*back) == text);
+  return to_text(*op) + std::string(kArrow) + outputs_text(*op) + "; " + text +
+         (reads_back ? "" : " which does not read back");
+}
+
+std::string name_of(std::string_view line) {
+  return std::string(line.substr(0, line.find('(')));
+}
+
+// The file as it would be written now; `missing` receives the operators that
+// want a call by hand.
+std::vector<std::string> lines_now(const std::vector<std::string>& lines,
+                                   const OpLibrary& library, bool draws,
+                                   std::vector<std::string>& missing) {
+  std::vector<std::string> comments;
+  std::set<std::pair<std::string, std::string>> by_name;
+  std::set<std::string> known;
+  for (const std::string& line : lines) {
+    if (line.starts_with('#')) {
+      comments.push_back(line);
+    } else if (!line.empty()) {
+      const std::string call = line.substr(0, line.find(kArrow));
+      by_name.emplace(name_of(call), line_of(call, library));
+      known.insert(name_of(call));
+    }
+  }
+  for (const std::string& name : library.names()) {
+    if (known.contains(name) || library.row(*library.find(name)) == nullptr) {
+      continue;
+    }
+    const auto sample = draws ? sample_call(library, name) : std::nullopt;
+    if (sample) {
+      by_name.emplace(name, line_of(to_text(*sample), library));
+    } else {
+      missing.push_back(name);
+    }
+  }
+  std::vector<std::string> out = std::move(comments);
+  for (const auto& [name, line] : by_name) out.push_back(line);
+  return out;
+}
+
+int check(const std::vector<std::string>& before,
+          const std::vector<std::string>& now) {
+  constexpr int kMostShown = 20;
+  const std::set<std::string> had(before.begin(), before.end());
+  const std::set<std::string> has(now.begin(), now.end());
+  int shown = 0;
+  for (const std::string& line : before) {
+    if (!has.contains(line) && ++shown <= kMostShown) {
+      std::cout << "- " << line << '\n';
+    }
+  }
+  for (const std::string& line : now) {
+    if (!had.contains(line) && ++shown <= kMostShown * 2) {
+      std::cout << "+ " << line << '\n';
+    }
+  }
+  if (shown > 0) {
+    std::cout << shown << " lines differ; --write writes "
+              << "the list anew\n";
+  }
+  return shown;
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+// Whether REASONS names the custom rows, each with a reason, and they are few.
+bool check_reasons(const std::string& path, const OpLibrary& library,
+                   bool writes) {
+  const std::vector<std::string> lines = lines_of(path);
+  std::map<std::string, std::string> reasons;
+  std::vector<std::string> comments;
+  for (const std::string& line : lines) {
+    if (line.starts_with('#')) {
+      comments.push_back(line);
+      continue;
+    }
+    const std::size_t space = std::min(line.find(' '), line.size());
+    reasons[line.substr(0, space)] = line.substr(space);
+  }
+  std::size_t custom = 0;
+  bool right = true;
+  std::vector<std::string> now = std::move(comments);
+  const std::vector<const OpRow*> rows = library.rows();
+  for (const OpRow* row : rows) {
+    if (!row->definition.is_custom()) continue;
+    ++custom;
+    now.push_back(row->name + reasons[row->name]);
+    if (reasons[row->name].empty()) {
+      std::cout << row->name << " is custom: write the reason\n";
+      right = false;
+    }
+  }
+  std::cout << custom << " of " << rows.size() << " rows are custom\n";
+  if (writes) {
+    std::ofstream out(path);
+    for (const std::string& line : now) out << line << '\n';
+  } else if (now != lines) {
+    std::cout << path << " lists others; --write writes it anew\n";
+    right = false;
+  }
+  return right && custom * 10 <= rows.size();
+}
+
+int run(const std::string& path, const std::string& reasons, bool writes) {
+  const std::vector<std::string> before = lines_of(path);
+  const auto library = OpLibrary::standard();
+  const bool few = check_reasons(reasons, *library, writes);
+  std::vector<std::string> missing;
+  const std::vector<std::string> now =
+      lines_now(before, *library, writes, missing);
+  for (const std::string& name : missing) {
+    std::cout << name << " has no line: write its call, `" << name
+              << "(...)`\n";
+  }
+  if (writes) {
+    std::ofstream out(path);
+    for (const std::string& line : now) out << line << '\n';
+    return missing.empty() && few ? 0 : 1;
+  }
+  return check(before, now) == 0 && missing.empty() && few ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool writes = argc == 4 && std::string_view(argv[3]) == "--write";
+  if (argc != 3 && !writes) {
+    std::cerr << "usage: index_spaces FILE REASONS [--write]\n";
+    return 2;
+  }
+  try {
+    return run(argv[1], argv[2], writes);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,243 @@
+// Recipes: their notation, what they make of a mesh, and that they lay out
+// parameters and products as their names say.
+#include <shardprop/plan/recipe.h>
+
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/plan/make_plan.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+std::string on(const char* recipe, const char* mesh) {
+  return to_string(value_of(on_mesh(value_of(Recipe::parse(recipe)),
+                                    value_of(DeviceMesh::parse(mesh)))));
+}
+
+TEST_CASE("recipes print as they are read") {
+  for (const char* text :
+       {"ddp", "fsdp=dp", "hsdp=dp:tp", "fsdp=dp,megatron=tp",
+        "ddp=a:b,megatron-sp=c", "fsdp=dp,ep=dp"}) {
+    CHECK(to_string(value_of(Recipe::parse(text))) == text);
+  }
+}
+
+TEST_CASE("what is no recipe is refused") {
+  const auto wrong = Recipe::parse("fsdq=dp");
+  CHECK_CODE(wrong, ErrorCode::kInvalidArgument);
+  CHECK(wrong.error().help == "did you mean `fsdp`?");
+  CHECK_CODE(Recipe::parse(""), ErrorCode::kInvalidArgument);
+  CHECK_CODE(Recipe::parse("fsdp="), ErrorCode::kInvalidArgument);
+  CHECK_CODE(Recipe::parse("hsdp=dp"), ErrorCode::kInvalidArgument);
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("dp=2,tp=2"));
+  for (const char* text : {"fsdp=pp", "fsdp=dp,megatron=dp"}) {
+    CHECK_CODE(on_mesh(value_of(Recipe::parse(text)), mesh),
+               ErrorCode::kInvalidArgument);
+  }
+  CHECK_CODE(on_mesh(value_of(Recipe::parse("hsdp")),
+                     value_of(DeviceMesh::parse("dp=8"))),
+             ErrorCode::kInvalidArgument);
+}
+
+TEST_CASE("dims are given by position: the last to megatron, others to data") {
+  CHECK(on("fsdp", "dp=8") == "fsdp=dp");
+  CHECK(on("fsdp", "dp=8,tp=8") == "fsdp=dp:tp");
+  CHECK(on("hsdp", "dp=8,tp=8") == "hsdp=dp:tp");
+  CHECK(on("megatron", "dp=8,tp=8") == "ddp=dp,megatron=tp");
+  CHECK(on("fsdp,megatron-sp", "a=2,b=2,c=2") == "fsdp=a:b,megatron-sp=c");
+  CHECK(on("megatron=dp", "dp=8,tp=8") == "ddp=tp,megatron=dp");
+  CHECK(on("fsdp,ep", "dp=8,tp=8") == "fsdp=dp:tp,ep=tp");
+  CHECK(on("fsdp", "dp=8,tp=1") == "fsdp=dp");
+}
+
+TEST_CASE("recipes worth comparing are those of the mesh") {
+  const auto names = [](const char* mesh, bool experts) {
+    std::vector<std::string> out;
+    for (const Recipe& recipe :
+         recipes_for(value_of(DeviceMesh::parse(mesh)), experts)) {
+      out.push_back(to_string(recipe));
+    }
+    return out;
+  };
+  CHECK(names("1", false).empty());
+  CHECK(names("tp=8", false) == std::vector<std::string>{"ddp=tp", "fsdp=tp",
+                                                         "megatron=tp",
+                                                         "megatron-sp=tp"});
+  CHECK(names("dp=8,tp=8", true).back() == "fsdp=dp:tp,ep=tp");
+}
+
+// How a parameter of Llama lies, and how the forward products take it and make
+// their result, on dp=8,tp=8.
+struct Row {
+  const char* weight;
+  const char* stored;
+  const char* taken;  // transposed: [in, out]
+  const char* made;   // [tokens, out]
+};
+
+struct Expected {
+  const char* recipe;
+  const char* embedding;
+  const char* norm;
+  std::vector<Row> rows;
+};
+
+const Expected kExpected[] = {
+    {"fsdp",
+     "S(0),S(0)",
+     "S(0),S(0)",
+     {{"self_attn.q_proj", "S(0),S(0)", "R,R", "S(0),S(0)"},
+      {"self_attn.k_proj", "S(0),S(0)", "R,R", "S(0),S(0)"},
+      {"self_attn.v_proj", "S(0),S(0)", "R,R", "S(0),S(0)"},
+      {"self_attn.o_proj", "S(0),S(0)", "R,R", "S(0),S(0)"},
+      {"mlp.gate_proj", "S(0),S(0)", "R,R", "S(0),S(0)"},
+      {"mlp.up_proj", "S(0),S(0)", "R,R", "S(0),S(0)"},
+      {"mlp.down_proj", "S(0),S(0)", "R,R", "S(0),S(0)"}}},
+    {"hsdp",
+     "R,S(0)",
+     "R,S(0)",
+     {{"self_attn.q_proj", "R,S(0)", "R,R", "S(0),S(0)"},
+      {"self_attn.k_proj", "R,S(0)", "R,R", "S(0),S(0)"},
+      {"self_attn.v_proj", "R,S(0)", "R,R", "S(0),S(0)"},
+      {"self_attn.o_proj", "R,S(0)", "R,R", "S(0),S(0)"},
+      {"mlp.gate_proj", "R,S(0)", "R,R", "S(0),S(0)"},
+      {"mlp.up_proj", "R,S(0)", "R,R", "S(0),S(0)"},
+      {"mlp.down_proj", "R,S(0)", "R,R", "S(0),S(0)"}}},
+    {"megatron",
+     "R,S(0)",
+     "R,R",
+     {{"self_attn.q_proj", "R,S(0)", "R,S(1)", "S(0),S(1)"},
+      {"self_attn.k_proj", "R,S(0)", "R,S(1)", "S(0),S(1)"},
+      {"self_attn.v_proj", "R,S(0)", "R,S(1)", "S(0),S(1)"},
+      {"self_attn.o_proj", "R,S(1)", "R,S(0)", "S(0),P(sum)"},
+      {"mlp.gate_proj", "R,S(0)", "R,S(1)", "S(0),S(1)"},
+      {"mlp.up_proj", "R,S(0)", "R,S(1)", "S(0),S(1)"},
+      {"mlp.down_proj", "R,S(1)", "R,S(0)", "S(0),P(sum)"}}},
+    {"fsdp=dp,megatron=tp",
+     "S(0)@1,S(0)@0",
+     "S(0),R",
+     {{"self_attn.q_proj", "S(0)@1,S(0)@0", "R,S(1)", "S(0),S(1)"},
+      {"self_attn.k_proj", "S(0)@1,S(0)@0", "R,S(1)", "S(0),S(1)"},
+      {"self_attn.v_proj", "S(0)@1,S(0)@0", "R,S(1)", "S(0),S(1)"},
+      {"self_attn.o_proj", "S(0),S(1)", "R,S(0)", "S(0),P(sum)"},
+      {"mlp.gate_proj", "S(0)@1,S(0)@0", "R,S(1)", "S(0),S(1)"},
+      {"mlp.up_proj", "S(0)@1,S(0)@0", "R,S(1)", "S(0),S(1)"},
+      {"mlp.down_proj", "S(0),S(1)", "R,S(0)", "S(0),P(sum)"}}},
+};
+
+Plan planned(const Graph& graph, const OpLibrary& library, const char* mesh,
+             const char* recipe) {
+  PlanOptions options;
+  if (recipe != nullptr) options.recipe = value_of(Recipe::parse(recipe));
+  options.optimizer = Optimizer::kAdamW;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 2'000'000'000;
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                            default_topology(), library, options));
+}
+
+std::map<std::string, std::string> stored(const Plan& plan) {
+  std::map<std::string, std::string> out;
+  for (const PlannedValue& value : plan.values) {
+    out[value.name] = to_string(value.tensor.layout);
+  }
+  return out;
+}
+
+void check_layouts(const Plan& plan, const Expected& expected) {
+  const auto lies = stored(plan);
+  CHECK(lies.at("model.embed_tokens.weight") == expected.embedding);
+  CHECK(lies.at("lm_head.weight") == expected.embedding);
+  CHECK(lies.at("model.norm.weight") == expected.norm);
+  CHECK(lies.at("input_ids") != "R,R");
+  std::map<std::string, const PlannedNode*> products;
+  for (const PlannedNode& node : plan.nodes) {
+    if (node.phase == Phase::kForward && node.op == "aten.mm.default") {
+      products[node.module_path] = &node;
+    }
+  }
+  for (int layer = 0; layer < 32; ++layer) {
+    const std::string prefix = "model.layers." + std::to_string(layer) + ".";
+    CHECK(lies.at(prefix + "input_layernorm.weight") == expected.norm);
+    CHECK(lies.at(prefix + "post_attention_layernorm.weight") == expected.norm);
+    for (const Row& row : expected.rows) {
+      CAPTURE(prefix + row.weight);
+      CHECK(lies.at(prefix + row.weight + ".weight") == row.stored);
+      const PlannedNode& product = *products.at(prefix + row.weight);
+      CHECK(to_string(product.inputs[1].layout) == row.taken);
+      CHECK(to_string(product.outputs[0].tensor.layout) == row.made);
+    }
+  }
+}
+
+TEST_CASE("Llama 3 8B on dp=8,tp=8 lies as the recipes say, and costs more") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph =
+      value_of(load_graph("examples/graphs/llama3_8b_train.json.gz", library));
+  const Plan best = planned(graph, library, "dp=8,tp=8", nullptr);
+  for (const Expected& expected : kExpected) {
+    CAPTURE(std::string(expected.recipe));
+    const Plan plan = planned(graph, library, "dp=8,tp=8", expected.recipe);
+    REQUIRE(plan.has_plan());
+    check_layouts(plan, expected);
+    CHECK(*plan.objective_nanoseconds >= *best.objective_nanoseconds);
+    MESSAGE(std::string(expected.recipe)
+            << " " << *plan.objective_nanoseconds << " ns, best "
+            << *best.objective_nanoseconds << " ns");
+  }
+}
+
+TEST_CASE("every recipe of every mesh is planned, and none beats the optimum") {
+  const OpLibrary& library = testing::standard_library();
+  for (const char* name : {"llama3_train", "gpt2_train", "mixtral_infer",
+                           "vit_infer", "t5_train", "mlp_dynamic"}) {
+    const Graph graph = value_of(load_graph(
+        std::string("examples/graphs/tiny/") + name + ".json.gz", library));
+    for (const char* mesh : {"2", "2,2"}) {
+      CAPTURE(std::string(name));
+      CAPTURE(std::string(mesh));
+      PlanOptions options;
+      options.compare = true;
+      options.time_limit_seconds = 1e6;
+      options.work_limit = 50'000'000;
+      const Plan plan =
+          value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                             default_topology(), library, options));
+      REQUIRE(plan.has_plan());
+      CHECK(plan.recipes.size() >= 4);
+      for (const PlanRecipe& recipe : plan.recipes) {
+        CAPTURE(recipe.name);
+        REQUIRE(recipe.objective_nanoseconds.has_value());
+        CHECK(*recipe.objective_nanoseconds >= *plan.objective_nanoseconds);
+      }
+    }
+  }
+}
+
+TEST_CASE("experts lie over the mesh dim that ep names") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/mixtral_infer.json.gz", library));
+  const auto lies = stored(planned(graph, library, "dp=2", "fsdp=dp,ep=dp"));
+  for (const char* weight : {"w1", "w2", "w3"}) {
+    CHECK(lies.at("model.layers.0.mlp." + std::string(weight)) == "S(0)");
+  }
+  const Plan plan = planned(graph, library, "dp=2", "fsdp=dp,ep=dp");
+  int by_experts = 0;
+  for (const PlanRole& role : plan.roles) {
+    if (role.use == "experts") ++by_experts;
+  }
+  CHECK(by_experts == 1);
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,100 @@
+// The sentences at the top of a plan's text, from plans made by hand.
+#include "report/plan_in_words.h"
+
+#include "report/wrapped_text.h"
+#include "support/result_checks.h"
+
+#include <shardprop/mesh/topology.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+Plan plan_with(std::vector<PlanRole> roles) {
+  Plan plan;
+  plan.mesh = value_of(DeviceMesh::parse("dp=8,tp=4"));
+  plan.topology = default_topology();
+  plan.objective_nanoseconds = 1'000'000;
+  plan.lower_bound_nanoseconds = 1'000'000;
+  plan.status = PlanStatus::kOptimal;
+  plan.roles = std::move(roles);
+  return plan;
+}
+
+TEST_CASE("each mesh dim is said in the words of the field") {
+  const auto words = plan_in_words(plan_with({
+      {"batch", "dp", 1000, {"mlp"}},
+      {"parameters", "dp", 980, {}},
+      {"optimizer", "dp", 980, {}},
+      {"tensor", "tp", 800, {"mlp.up", "mlp.down"}},
+      {"replicated", "tp", 200, {"attn.o"}},
+      {"between tokens", "tp", 900, {}},
+  }));
+  REQUIRE(words.size() == 2);
+  CHECK(words[0] == "dp=8: data parallel; parameters in shards (as FSDP does)");
+  CHECK(words[1] ==
+        "tp=4: tensor parallel (80 % of the products); the same on every rank "
+        "in attn.o (20 %); by tokens between products (sequence parallel)");
+}
+
+TEST_CASE("a sharded optimizer beside whole parameters is said") {
+  const auto words = plan_in_words(plan_with({
+      {"batch", "dp", 1000, {}},
+      {"optimizer", "dp", 1000, {}},
+      {"experts", "tp", 990, {}},
+  }));
+  REQUIRE(words.size() == 2);
+  CHECK(words[0] ==
+        "dp=8: data parallel; parameters replicated, optimizer state in shards "
+        "(as ZeRO-1 does)");
+  CHECK(words[1] == "tp=4: expert parallel");
+}
+
+TEST_CASE("what runs no longer than its launch is why nothing is split") {
+  Plan plan = plan_with(
+      {{"replicated", "dp", 1000, {}}, {"replicated", "tp", 1000, {}}});
+  PlannedNode node;
+  node.compute_nanoseconds =
+      static_cast<std::int64_t>(plan.topology.launch_us.value * 1000);
+  plan.nodes = {node};
+  const auto words = plan_in_words(plan);
+  REQUIRE(words.size() == 3);
+  CHECK(words[2].find("the operators are small") == 0);
+  plan.nodes[0].compute_nanoseconds *= 100;
+  CHECK(plan_in_words(plan).size() == 2);
+}
+
+TEST_CASE("the verdict says of which plans, and why it is no more") {
+  Plan plan = plan_with({});
+  CHECK(verdict(plan) == "optimal: 1.00 ms, no plan costs less");
+  plan.options = {{"recipe", "fsdp=dp"}, {"pin", "w=R,R"}};
+  CHECK(verdict(plan) ==
+        "optimal: 1.00 ms, no plan that follows fsdp=dp and keeps the pins "
+        "costs less");
+  plan.options.clear();
+  plan.status = PlanStatus::kFeasible;
+  plan.unsupported = {{"my.op.default", 2, "no rule"}};
+  CHECK(verdict(plan).find("operators without a rule") != std::string::npos);
+  CHECK(verdict(plan).find("at most") == std::string::npos);
+  plan.unsupported.clear();
+  plan.lower_bound_nanoseconds = 900'000;
+  CHECK(verdict(plan) ==
+        "feasible: 1.00 ms, at most 10.0 % above the best; no plan takes less "
+        "than 900.0 us");
+}
+
+TEST_CASE("rows are broken at blanks") {
+  CHECK(wrapped("one two three", {.indent = 0, .behind = 2, .width = 7}) ==
+        "one two\n  three\n");
+  CHECK(wrapped("incomprehensible", {.indent = 1, .width = 4}) ==
+        " incomprehensible\n");
+  CHECK(wrapped("a", {}) == "  a\n");
+}
+
+}  // namespace
+}  // namespace shardprop

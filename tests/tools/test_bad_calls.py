@@ -1,0 +1,99 @@
+"""Calls that no operator takes, through `propagate --batch`: every call of
+tests/golden/index_spaces.list, damaged in every way below. Each line is answered,
+by an error where the damage is certain to leave no call; the command itself never
+fails. Which operand is damaged is drawn from SEED."""
+
+import json
+import pathlib
+import random
+import sys
+import unittest
+
+import command_line
+from command_line import Case, shardprop
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
+import calls  # noqa: E402
+
+SEED = 12
+FEWEST = 3000
+
+
+def _json(value):
+    if isinstance(value, calls.Tensor):
+        tensor = {"shape": value.shape, "dtype": value.dtype, "placements": ["R"]}
+        if value.strides is not None:
+            tensor["strides"] = value.strides
+        return tensor
+    if isinstance(value, list):
+        return [_json(element) for element in value]
+    return value
+
+
+def _line(call, **changes):
+    line = {
+        "op": call.op,
+        "mesh": [2],
+        "args": [_json(value) for value in call.args],
+        "kwargs": {name: _json(value) for name, value in call.kwargs.items()},
+    }
+    return {**line, **changes}
+
+
+def _damaged(call, rng):
+    """(line, whether it is certainly no call)"""
+    whole = _line(call)
+    args, kwargs = whole["args"], whole["kwargs"]
+    if args:
+        needs = isinstance(call.args[0], calls.Tensor)
+        yield {**whole, "args": [], "kwargs": {}}, needs
+        yield {**whole, "args": args[1:]}, False
+        yield {**whole, "args": ["x", *args[1:]]}, isinstance(
+            call.args[0], calls.Tensor | list
+        )
+    yield {**whole, "args": [*args, *[{}] * 30]}, True
+    yield {**whole, "kwargs": {**kwargs, "no_such_argument": 1}}, True
+    yield {**whole, "op": call.op + "_nope"}, True
+    yield {**whole, "mesh": [0]}, True
+    tensors = [i for i, value in enumerate(call.args) if isinstance(value, calls.Tensor)]
+    if not tensors:
+        return
+    at = rng.choice(tensors)
+    tensor = args[at]
+
+    def other(**changes):
+        return {**whole, "args": [*args[:at], {**tensor, **changes}, *args[at + 1 :]]}
+
+    yield other(placements=["R", "R"]), True
+    yield other(placements=["S(9)"]), True
+    yield other(dtype="f33"), True
+    yield other(shape=[-1, *tensor["shape"]]), True
+    yield other(shape=[*tensor["shape"], 5, 7, 9]), False
+    yield other(shape=[size + 1 for size in tensor["shape"]]), False
+    yield other(dtype=rng.choice(["bool", "i64", "c64"])), False
+
+
+class BadCalls(Case):
+    def test_every_damaged_call_is_answered(self):
+        rng = random.Random(SEED)
+        asked = [
+            damage for call, _ in calls.lines() for damage in _damaged(call, rng)
+        ]
+        text = "".join(json.dumps(line) + "\n" for line, _ in asked).encode()
+        done = shardprop("propagate", "--batch", self.file("bad.jsonl", text))
+        self.answered(done)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(len(answers), len(asked))
+        errors = 0
+        for (line, certain), answer in zip(asked, answers, strict=True):
+            errors += "error" in answer
+            if "error" in answer:
+                self.assertTrue(answer["error"]["message"], line)
+                self.assertRegex(answer["error"]["code"], r"^SP\d{4}$", line)
+            elif certain:
+                self.fail(f"answered: {json.dumps(line)}")
+        self.assertGreater(errors, FEWEST)
+
+
+if __name__ == "__main__":
+    command_line.main()

@@ -1,0 +1,155 @@
+"""The Python package as it is imported from a build.
+
+$SHARDPROP_PACKAGE is the folder that holds it (scripts/test_torch.sh builds it).
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
+if PACKAGE is None:
+    raise unittest.SkipTest("SHARDPROP_PACKAGE names no built package")
+sys.path.insert(0, PACKAGE)
+
+import shardprop as sp  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GRAPH = ROOT / "examples/graphs/tiny/llama3_train.json.gz"
+
+
+class Graphs(unittest.TestCase):
+    def test_a_path_bytes_and_a_file_give_the_same_graph(self):
+        graph = sp.load_graph(GRAPH)
+        self.assertEqual(graph.hash, sp.load_graph(GRAPH.read_bytes()).hash)
+        with open(GRAPH, "rb") as file:
+            self.assertEqual(graph.hash, sp.load_graph(file).hash)
+        self.assertTrue(graph.has_backward)
+        self.assertEqual(len(graph), sum(graph.operators.values()))
+        self.assertIn(("model.embed_tokens.weight", "parameter"), graph.inputs)
+
+    def test_what_cannot_be_read_says_why(self):
+        with self.assertRaises(sp.Error) as caught:
+            sp.load_graph("/nowhere/model.pt2")
+        self.assertEqual(caught.exception.code, "SP0401")
+        self.assertEqual(caught.exception.place, "/nowhere/model.pt2")
+        self.assertIn("help: check the path", str(caught.exception))
+        with self.assertRaises(sp.Error):
+            sp.load_graph(b"no graph")
+
+
+class Plans(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.graph = sp.load_graph(GRAPH)
+
+    def test_meshes_are_written_in_three_ways(self):
+        plan = sp.plan(self.graph, "dp=2,tp=2")
+        self.assertEqual(plan.status, "optimal")
+        self.assertEqual(plan.mesh, {"dp": 2, "tp": 2})
+        again = sp.plan(self.graph, {"dp": 2, "tp": 2})
+        self.assertEqual(plan.objective_us, again.objective_us)
+        self.assertEqual(list(sp.plan(self.graph, (2, 2)).mesh), ["d0", "d1"])
+
+    def test_options_are_those_of_the_library(self):
+        plan = sp.plan(
+            self.graph,
+            "dp=2,tp=2",
+            memory=None,
+            optimizer="adamw",
+            pins={"lm_head.weight": "S(0),R"},
+            seed=3,
+        )
+        self.assertEqual(plan.placements("lm_head.weight"), ["S(0)", "R"])
+        self.assertIsNone(plan.memory["limit_bytes"])
+        names = {row["name"] for row in sp.plan_options()}
+        self.assertLessEqual({"memory", "optimizer", "pin", "time_limit"}, names)
+        with self.assertRaises(sp.Error) as caught:
+            sp.plan(self.graph, "dp=2", memori="1GiB")
+        self.assertIn("memory", caught.exception.help)
+        with self.assertRaises(KeyError):
+            plan.placements("no.such.weight")
+
+    def test_saved_plans_read_back(self):
+        plan = sp.plan(self.graph, "dp=2,tp=2")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "plan.json"
+            plan.save(path)
+            self.assertEqual([path], list(pathlib.Path(folder).iterdir()))
+            self.assertEqual(sp.Plan.load(path).data, plan.data)
+        with self.assertRaises(sp.Error):
+            sp.Plan.from_json("{}")
+
+    def test_text_is_escaped_in_notebooks(self):
+        plan = sp.plan(self.graph, "dp=2,tp=2")
+        html = plan._repr_html_()
+        self.assertTrue(html.startswith("<pre>llama3_train"))
+        self.assertNotIn("<", html[len("<pre>") : -len("</pre>")])
+
+    def test_progress_is_told_and_its_exceptions_come_back(self):
+        phases = []
+        sp.plan(self.graph, "dp=2", progress=lambda phase, *_: phases.append(phase))
+        self.assertEqual(phases[0], "set up")
+        self.assertEqual(phases[-1], "report")
+
+        def stop(*_):
+            raise LookupError("enough")
+
+        with self.assertRaises(LookupError):
+            sp.plan(self.graph, "dp=2", progress=stop)
+
+    def test_control_c_keeps_the_best_plan(self):
+        program = (
+            "import os, signal, sys, threading\n"
+            f"sys.path.insert(0, {PACKAGE!r})\n"
+            "import shardprop as sp\n"
+            f"graph = sp.load_graph({str(ROOT)!r} + "
+            "'/examples/graphs/llama3_8b_train.json.gz')\n"
+            "def tell(phase, seconds, best, bound):\n"
+            "    if best is not None: os.kill(os.getpid(), signal.SIGINT)\n"
+            "plan = sp.plan(graph, '4,4,4', memory='12GiB', progress=tell)\n"
+            "print(plan.interrupted, plan.status)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=300
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("True "), done.stdout)
+
+
+class Redistributions(unittest.TestCase):
+    def test_steps_lead_from_source_to_target(self):
+        plan = sp.redistribute("dp=2,tp=4", (4096, 4096), "bf16", "S(0),R", "R,S(1)")
+        self.assertEqual([s.collective for s in plan.steps], ["slice", "all_gather"])
+        self.assertEqual(plan.steps[0].src, "S(0),R")
+        self.assertEqual(plan.steps[-1].dst, "R,S(1)")
+        self.assertEqual(plan.bytes_per_rank, 4096 * 4096 * 2 // 8)
+        self.assertIn("all_gather", str(plan))
+        with self.assertRaises(sp.Error):
+            sp.redistribute("dp=2", (4,), "f33", "R", "R")
+
+
+class CommandLine(unittest.TestCase):
+    def test_the_console_script_is_the_command(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "shardprop", "topologies"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": PACKAGE},
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dgx-h100", done.stdout)
+        done = subprocess.run(
+            [sys.executable, "-m", "shardprop", "explain", "nowhere.pt2", "--mesh", "2"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": PACKAGE},
+        )
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
