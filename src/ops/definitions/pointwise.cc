@@ -1,6 +1,7 @@
 // Pointwise operators. A partial passes a function that is monotone and defined
 // everywhere; log and sqrt are not, for terms may lie outside their domain.
 
+#include "ops/argument_reads.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
@@ -64,7 +65,7 @@ DType of_masked(const OpCall& call, std::size_t) {
 DType of_signed_sum(const OpCall& call, std::size_t) {
   const DType dtype = promoted_dtype(call);
   if (!call.has("alpha")) return dtype;
-  const Argument& alpha = call.op().arg("alpha");
+  const Argument& alpha = look_at(call.op(), "alpha", Look::kKind);
   require(!std::holds_alternative<bool>(alpha) || dtype == DType::kBool,
           "`alpha` is a truth value");
   require(!counts(dtype) || !std::holds_alternative<double>(alpha),
