@@ -2,7 +2,7 @@
 #include <shardprop/reference/evaluate.h>
 
 #include "base/try.h"
-#include "ops/decomposition_trace.h"
+#include "ops/trace/trace.h"
 #include "ops/program_text.h"
 #include "reference/call.h"
 
