@@ -196,10 +196,14 @@ TEST_CASE("writes that cannot be made functional say so") {
   const auto through_expand = f.try_ops("aten.zero_.default", {e});
   REQUIRE_FALSE(through_expand);
   CHECK(through_expand.error().code == ErrorCode::kNotFunctional);
-  const auto resized =
-      f.try_ops("aten.resize_.default", {y}, {{"size", ints({4})}});
-  REQUIRE_FALSE(resized);
-  CHECK(resized.error().code == ErrorCode::kNotFunctional);
+}
+
+TEST_CASE("what changes a shape in place becomes its functional form") {
+  GraphFixture f;
+  const ValueId x = f.input("x", "f32[1,4]");
+  f.output(f.op("aten.resize_.default", {x}, {{"size", ints({4})}}));
+  const Graph graph = f.build();
+  CHECK(graph.nodes()[0].op_name() == "aten.resize.default");
 }
 
 TEST_CASE("views of views beyond all measure end in an error, not a hang") {

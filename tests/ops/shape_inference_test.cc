@@ -248,8 +248,8 @@ TEST_CASE("overloads that write return what they write") {
 }
 
 TEST_CASE("what is not covered says so") {
-  CHECK(results("aten.linalg_svd.default", {"f32[4,4]"}) == "SP506");
-  const auto op = apply("aten.linalg_svd.default", {"f32[4,4]"});
+  CHECK(results("aten.diagonal_copy.default", {"f32[4,4]"}) == "SP506");
+  const auto op = apply("aten.diagonal_copy.default", {"f32[4,4]"});
   REQUIRE(op);
   CHECK(library().infer_outputs(*op).error().code ==
         ErrorCode::kNoShapeInference);
@@ -257,7 +257,7 @@ TEST_CASE("what is not covered says so") {
             .infer_outputs(*apply("aten.mm.default", {"f32[4,4]", "f32[3,4]"}))
             .error()
             .code == ErrorCode::kShapeMismatch);
-  CHECK_FALSE(library().infers(*library().find("aten.linalg_svd.default")));
+  CHECK_FALSE(library().infers(*library().find("aten.diagonal_copy.default")));
 }
 
 TEST_CASE("every row is of an operator that is declared, and says what it is") {
@@ -265,7 +265,9 @@ TEST_CASE("every row is of an operator that is declared, and says what it is") {
   CHECK(rows.size() > 400);
   for (const OpRow* row : rows) {
     CAPTURE(row->name);
-    CHECK((library().find(row->name) != nullptr ||
+    // What libraries on top of PyTorch register stands in exported files alone.
+    const bool elsewhere = row->name.starts_with("transformers.");
+    CHECK((elsewhere || library().find(row->name) != nullptr ||
            !library().overloads(row->name).empty()));
     CHECK_FALSE(row->family.empty());
     CHECK_FALSE(row->definition.text().empty());

@@ -154,14 +154,15 @@ void define_upsamples(Family& f) {
       {"_upsample_bilinear2d_aa", 2},   {"_upsample_bicubic2d_aa", 2},
       {"_upsample_lanczos2d_aa", 2}};
   for (const Kind& kind : kKinds) {
-    // Without factors three of them are windows (pool.cc).
+    // These three are windows (pool.cc).
     const std::string name(kind.name);
     const bool windowed = name == "upsample_nearest2d" ||
                           name == "upsample_bilinear2d" ||
                           name == "upsample_bicubic2d";
-    f.add(windowed ? name + ".vec" : name,
-          upsampled(kind.dims).nonempty().linear_in("self"));
-    f.add(std::string(kind.name) + "_backward",
+    if (!windowed) {
+      f.add(name, upsampled(kind.dims).nonempty().linear_in("self"));
+    }
+    f.add(name + "_backward",
           custom("upsample_backward()", bind_upsampled_backward)
               .linear_in("grad_output")
               .local_shape("input_size"));
