@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
   const auto library = OpLibrary::standard();
   const Result<Graph> graph = perceptron(*library);
   if (!graph) return refuse(graph.error());
-  const Result<Plan> plan = make_plan(*graph, *mesh, default_topology(),
-                                      *library, PlanOptions{});
+  const Result<Plan> plan =
+      make_plan(*graph, *mesh, default_topology(), *library, PlanOptions{});
   if (!plan) return refuse(plan.error());
 
   for (const PlannedValue& value : plan->values) {

@@ -14,7 +14,7 @@ std::string code_string(ErrorCode code) {
 std::string_view code_name(ErrorCode code) {
   switch (code) {
 #define SHARDPROP_ERROR_CODE(name, number, exit, meaning) \
-  case ErrorCode::name:                             \
+  case ErrorCode::name:                                   \
     return #name;
 #include <shardprop/base/error_codes.inc>
 #undef SHARDPROP_ERROR_CODE
@@ -25,7 +25,7 @@ std::string_view code_name(ErrorCode code) {
 std::string_view code_meaning(ErrorCode code) {
   switch (code) {
 #define SHARDPROP_ERROR_CODE(name, number, exit, meaning) \
-  case ErrorCode::name:                             \
+  case ErrorCode::name:                                   \
     return meaning;
 #include <shardprop/base/error_codes.inc>
 #undef SHARDPROP_ERROR_CODE

@@ -95,30 +95,30 @@ template <class Options>
 std::string range_of(const OptionField<Options>& field) {
   using std::to_string;
   return std::visit(
-      Overloaded{
-          [](const WholeField<Options>& f) {
-            return "an integer between " + to_string(f.least) + " and " +
-                   to_string(f.most);
-          },
-          [](const RealField<Options>& f) {
-            return "a number between " + number_text(f.least) + " and " +
-                   number_text(f.most);
-          },
-          [](const BytesField<Options>&) {
-            return std::string(
-                "80GiB, 512MiB, a positive number of bytes, or none");
-          },
-          [](const FlagField<Options>&) {
-            return std::string("true or false");
-          },
-          [](const ChoiceField<Options>& f) {
-            std::string list;
-            for (const std::string_view name : f.names) {
-              list += (list.empty() ? "one of " : ", ") + std::string(name);
-            }
-            return list;
-          },
-          [](const ListField<Options>&) { return std::string(); }},
+      Overloaded{[](const WholeField<Options>& f) {
+                   return "an integer between " + to_string(f.least) + " and " +
+                          to_string(f.most);
+                 },
+                 [](const RealField<Options>& f) {
+                   return "a number between " + number_text(f.least) + " and " +
+                          number_text(f.most);
+                 },
+                 [](const BytesField<Options>&) {
+                   return std::string(
+                       "80GiB, 512MiB, a positive number of bytes, or none");
+                 },
+                 [](const FlagField<Options>&) {
+                   return std::string("true or false");
+                 },
+                 [](const ChoiceField<Options>& f) {
+                   std::string list;
+                   for (const std::string_view name : f.names) {
+                     list +=
+                         (list.empty() ? "one of " : ", ") + std::string(name);
+                   }
+                   return list;
+                 },
+                 [](const ListField<Options>&) { return std::string(); }},
       field.kind);
 }
 
@@ -239,17 +239,18 @@ Result<bool> put(const OptionField<Options>& field, Options& options,
 }  // namespace option_fields
 
 template <class Options>
-std::vector<OptionInfo> option_rows(std::span<const OptionField<Options>> fields) {
+std::vector<OptionInfo> option_rows(
+    std::span<const OptionField<Options>> fields) {
   std::vector<OptionInfo> rows;
   const Options defaults;
   for (const OptionField<Options>& field : fields) {
     OptionInfo row{field.name,
-               field.value,
-               field.description,
-               option_fields::range_of(field),
-               option_fields::printed(field, defaults).text,
-               {},
-               false};
+                   field.value,
+                   field.description,
+                   option_fields::range_of(field),
+                   option_fields::printed(field, defaults).text,
+                   {},
+                   false};
     if (const auto* f = std::get_if<ChoiceField<Options>>(&field.kind)) {
       row.choices.assign(f->names.begin(), f->names.end());
     }

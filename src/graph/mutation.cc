@@ -3,7 +3,6 @@
 #include "base/try.h"
 #include "graph/view_algebra.h"
 
-
 #include <utility>
 
 namespace shardprop {

@@ -60,8 +60,7 @@ Result<Graph> load(InputFile file, const std::string& path,
 }  // namespace
 
 Result<Graph> read_graph(std::string_view bytes, std::string name,
-                         const OpLibrary& library,
-                         const LoadOptions& options) {
+                         const OpLibrary& library, const LoadOptions& options) {
   if (pt2::is_zip(bytes)) {
     SP_ASSIGN(
         const pt2::ArchivedProgram archived,

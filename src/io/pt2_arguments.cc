@@ -160,8 +160,8 @@ class Reader {
                                                   " are not supported");
     }
     if (!foreign.tensors.empty()) return convert(foreign.tensors);
-    return NamedArg{std::string(foreign.name.empty() ? foreign.kind
-                                                     : foreign.name)};
+    return NamedArg{
+        std::string(foreign.name.empty() ? foreign.kind : foreign.name)};
   }
 
   const Values& values_;

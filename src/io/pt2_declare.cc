@@ -67,8 +67,7 @@ std::optional<std::string_view> written_argument(const Node& node) {
   return std::nullopt;
 }
 
-Result<std::string> declaration_of(const Node& node,
-                                   const OpLibrary& library) {
+Result<std::string> declaration_of(const Node& node, const OpLibrary& library) {
   std::string_view name = node.target;
   constexpr std::string_view kPrefix = "torch.ops.";
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
@@ -76,9 +75,8 @@ Result<std::string> declaration_of(const Node& node,
   const std::size_t dot = name.find('.');
   // Higher-order operators have no overloads.
   const std::size_t second = dot == std::string_view::npos ? dot
-                             : is_higher_order(name)
-                                 ? dot
-                                 : name.find('.', dot + 1);
+                             : is_higher_order(name)       ? dot
+                                                     : name.find('.', dot + 1);
   constexpr std::size_t kLongest = 200;
   if (of_torch || second == std::string_view::npos || name.size() > kLongest) {
     return fail(ErrorCode::kUnknownOperator,

@@ -21,7 +21,6 @@ std::optional<std::string_view> written_argument(const Node& node);
 // A custom or higher-order operator as its call shows it:
 // "my::op.default(Tensor x, int n) -> (Tensor)". Error: kUnknownOperator for names that are none, and for those of
 // PyTorch's own namespaces.
-Result<std::string> declaration_of(const Node& node,
-                                   const OpLibrary& library);
+Result<std::string> declaration_of(const Node& node, const OpLibrary& library);
 
 }  // namespace shardprop::pt2

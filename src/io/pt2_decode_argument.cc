@@ -150,9 +150,8 @@ Argument read_operator(JsonReader& json) {
 
 Argument read_nested_tensors(JsonReader& json) {
   Foreign out{"as_nested_tensors", {}, {}};
-  json.array([&] {
-    json.array([&] { out.tensors.push_back(read_name(json)); });
-  });
+  json.array(
+      [&] { json.array([&] { out.tensors.push_back(read_name(json)); }); });
   return out;
 }
 

@@ -170,10 +170,10 @@ Result<void> Values::bound_sizes(const SizeBounds& bounds) {
     const auto given = bounds.find(name);
     const std::int64_t least = symbol.min.value_or(0);
     const std::int64_t most = symbol.max.value_or(kMostBounded);
-    const std::int64_t value =
-        given != bounds.end()      ? given->second
-        : most < kMostBounded      ? most
-        : least < kMostBounded     ? std::max(least, kDefaultBound)
+    const std::int64_t value = given != bounds.end() ? given->second
+                               : most < kMostBounded ? most
+                               : least < kMostBounded
+                                   ? std::max(least, kDefaultBound)
                                    : kDefaultBound;
     hints_.emplace(name, value);
     bounded_.emplace(name, value);

@@ -121,13 +121,11 @@ struct SignedSum {
 SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   SignedSum sum;
   sum.factors.assign(op.inputs.size(), 1);
-  const int alpha =
-      op.has_arg("alpha") ? sign_of(op, "alpha").value_or(0) : 1;
+  const int alpha = op.has_arg("alpha") ? sign_of(op, "alpha").value_or(0) : 1;
   const std::string_view terms[] = {"self", "other"};
   for (std::size_t i = 0; i < std::size(terms); ++i) {
     if (!op.has_arg(terms[i])) continue;
-    const int factor =
-        (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1 : alpha);
+    const int factor = (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1 : alpha);
     if (const auto operand = op.tensor_arg(terms[i])) {
       sum.factors[*operand] = factor;
     } else if (sign_of(op, terms[i]).value_or(1) != 0) {

@@ -91,8 +91,7 @@ Dims broadcast(const Dims& a, const Dims& b);
 
 // dtype of an operation on these arguments (tensors or numbers), by PyTorch's
 // three tiers: tensors with dims, tensors without, numbers.
-DType result_dtype(const OpCall& op,
-                   std::span<const std::string_view> args);
+DType result_dtype(const OpCall& op, std::span<const std::string_view> args);
 // The same over every operand and number among the arguments.
 DType promoted_dtype(const OpCall& op);
 // The dtype in which functions such as exp compute: integers become f32.

@@ -168,7 +168,8 @@ Result<std::shared_ptr<const OpLibrary>> OpLibrary::with(
         OpRow{std::move(addition.name), *std::move(addition.definition),
               std::move(addition.family), std::move(addition.note)}));
     std::shared_ptr<const OpLibrary> made(new OpLibrary(std::move(body)));
-    if (of_torch && made->find(name) == nullptr && made->overloads(name).empty()) {
+    if (of_torch && made->find(name) == nullptr &&
+        made->overloads(name).empty()) {
       return fail(ErrorCode::kUnknownOperator,
                   "`" + name + "` is not a declared operator",
                   made->suggest(name));
@@ -315,12 +316,14 @@ Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
   const OpRow* own = row(*op.function);
   if (own == nullptr && op.function->ns() == "higher_order") {
     return fail(Error{ErrorCode::kNoStrategy,
-                      "`" + op.name() + "` runs graphs of its own, which are "
-                      "not planned; it can only run replicated",
+                      "`" + op.name() +
+                          "` runs graphs of its own, which are "
+                          "not planned; it can only run replicated",
                       op.name(),
                       {},
-                      "--rule '" + std::string(op.name()) + "=batch(0)' where "
-                      "the graphs treat dim 0 of all tensors alike"});
+                      "--rule '" + std::string(op.name()) +
+                          "=batch(0)' where "
+                          "the graphs treat dim 0 of all tensors alike"});
   }
   if (own == nullptr) {
     return fail(Error{ErrorCode::kNoStrategy,

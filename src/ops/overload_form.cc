@@ -75,8 +75,9 @@ bool same_arguments(const FunctionSchema& mutating,
     if (next >= functional.arguments().size()) return false;
     const ArgumentSchema& other = functional.arguments()[next++];
     const bool renamed = argument.name == kSelf && other.name == kInput;
-    if ((other.name != argument.name && !renamed) || other.type != argument.type ||
-        other.is_list != argument.is_list || writes(other)) {
+    if ((other.name != argument.name && !renamed) ||
+        other.type != argument.type || other.is_list != argument.is_list ||
+        writes(other)) {
       return false;
     }
   }

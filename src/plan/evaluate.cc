@@ -46,8 +46,7 @@ class Evaluator {
     for (std::size_t v = 0; v < plan_.choices.size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       const std::uint32_t choice = plan_.choices[v];
-      out_.objective =
-          sat_add(out_.objective, variable.choices->costs[choice]);
+      out_.objective = sat_add(out_.objective, variable.choices->costs[choice]);
       if (variable.kind != PlanVariable::Kind::kInput ||
           problem_.graph().inputs()[variable.index].kind !=
               InputKind::kParameter) {
@@ -56,8 +55,8 @@ class Evaluator {
       const ValueId value = variable.makes[0];
       out_.parameter_bytes = sat_add(
           out_.parameter_bytes,
-          problem_.local_bytes(value, variable.choices->layout(
-                                          choice, variable.uses.size())));
+          problem_.local_bytes(
+              value, variable.choices->layout(choice, variable.uses.size())));
       if (!variable.choices->state_layouts.empty()) {
         out_.optimizer_bytes = sat_add(
             out_.optimizer_bytes,

@@ -353,8 +353,9 @@ class NetworkBuilder {
 Result<PlanNetwork> PlanNetwork::create(const PlanProblem& problem,
                                         const NetworkOptions& options) {
   PlanNetwork out(problem);
-  SP_ASSIGN(out.network_, NetworkBuilder(problem, options)
-                              .build(out.stretches_, out.variable_));
+  SP_ASSIGN(
+      out.network_,
+      NetworkBuilder(problem, options).build(out.stretches_, out.variable_));
   return out;
 }
 

@@ -94,11 +94,10 @@ Label PathBound::operator()(const State& state) const {
   // Rounded down by more than rounding of times can make up for.
   const double least = most * (1 - 1e-9) - 64;
   const Label bytes =
-      least > 0
-          ? label_of(whole_nanoseconds(std::floor(least),
-                                       kMostTransferNanoseconds),
-                     0)
-          : 0;
+      least > 0 ? label_of(whole_nanoseconds(std::floor(least),
+                                             kMostTransferNanoseconds),
+                           0)
+                : 0;
   return latencies(state) + bytes;
 }
 

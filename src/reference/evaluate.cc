@@ -2,8 +2,8 @@
 #include <shardprop/reference/evaluate.h>
 
 #include "base/try.h"
-#include "ops/trace/trace.h"
 #include "ops/program_text.h"
+#include "ops/trace/trace.h"
 #include "reference/call.h"
 
 #include <string>

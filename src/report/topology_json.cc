@@ -51,7 +51,8 @@ Topology read_topology(const JsonCursor& at) {
   out.node_reduces = at["node_reduces"].boolean();
   for (const TopologyField& field : topology_fields()) {
     const JsonCursor figure = at["figures"][field.key];
-    if (figure["unit"].text() != field.unit) figure["unit"].fail("another unit");
+    if (figure["unit"].text() != field.unit)
+      figure["unit"].fail("another unit");
     out.*field.figure = {figure["value"].number(), figure["source"].text()};
   }
   for (const JsonCursor& line : at["measured"].elements()) {

@@ -21,9 +21,8 @@ TEST_CASE("what the machine refuses is an error") {
   CHECK_CODE(guarded_throw(std::bad_alloc()), ErrorCode::kOutOfMemory);
   CHECK_CODE(guarded_throw(std::length_error("vector")),
              ErrorCode::kOutOfMemory);
-  CHECK_CODE(guarded_throw(std::system_error(
-                 std::make_error_code(
-                     std::errc::resource_unavailable_try_again))),
+  CHECK_CODE(guarded_throw(std::system_error(std::make_error_code(
+                 std::errc::resource_unavailable_try_again))),
              ErrorCode::kThreadStart);
 }
 

@@ -8,7 +8,8 @@ namespace {
 TEST_CASE("whole texts that are finite numbers") {
   CHECK(parse_number("0.5") == 0.5);
   CHECK(parse_number("-1e3") == -1000);
-  for (const char* text : {"", " 1", "1 ", "1x", "nan", "inf", "1e999", "0x1"}) {
+  for (const char* text :
+       {"", " 1", "1 ", "1x", "nan", "inf", "1e999", "0x1"}) {
     CAPTURE(text);
     CHECK(!parse_number(text));
   }

@@ -68,9 +68,8 @@ TEST_CASE("a thousand allocations that fail, in propagators and their cache") {
     return value_of(make_op_schema(library->find(name), given, metas));
   };
   const OpSchema mm = call("aten.mm.default", {"f32[16,8]", "f32[8,4]"}, {});
-  const OpSchema softmax =
-      call("aten._softmax.default", {"f32[16,8]"},
-           {{"", std::int64_t{1}}, {"", false}});
+  const OpSchema softmax = call("aten._softmax.default", {"f32[16,8]"},
+                                {{"", std::int64_t{1}}, {"", false}});
   const ShardingPropagator propagator = value_of(ShardingPropagator::create(
       value_of(DeviceMesh::parse("2,2")), default_topology(), library));
   const CachingPropagator cache(propagator);

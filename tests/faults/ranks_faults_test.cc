@@ -19,8 +19,7 @@ TEST_CASE("a rank without a thread fails itself and the others") {
     failing_machine::threads_after(threads);
     const auto ends = run_ranks(4, {}, [](Communicator& communicator) {
       const Group group = value_of(Group::world(4));
-      const LocalTensor mine =
-          value_of(LocalTensor::empty({4}, DType::kF32));
+      const LocalTensor mine = value_of(LocalTensor::empty({4}, DType::kF32));
       const auto whole = all_gather_tensor(communicator, mine, 0, group);
       if (!whole) return Result<void>(fail(whole.error()));
       const auto done = whole->wait();

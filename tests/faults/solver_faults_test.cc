@@ -34,10 +34,9 @@ Problem grid(int width) {
     for (const int other : {v + 1, v + width}) {
       if (other >= width * width) continue;
       for (std::int64_t& cost : table) cost = below(1000);
-      builder.add_edge(
-          VariableId(static_cast<std::size_t>(v)),
-          VariableId(static_cast<std::size_t>(other)),
-          builder.add_table(kChoices, kChoices, table));
+      builder.add_edge(VariableId(static_cast<std::size_t>(v)),
+                       VariableId(static_cast<std::size_t>(other)),
+                       builder.add_table(kChoices, kChoices, table));
     }
   }
   builder.set_limit(75 * width);

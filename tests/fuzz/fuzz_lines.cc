@@ -16,8 +16,8 @@ namespace {
 
 void require_answers(const cli::OpLine& line,
                      const std::shared_ptr<const OpLibrary>& library) {
-  const auto propagator = ShardingPropagator::create(
-      line.mesh, default_topology(), library);
+  const auto propagator =
+      ShardingPropagator::create(line.mesh, default_topology(), library);
   if (!propagator) return require_reason(propagator);
   if (!line.layouts.empty() || line.op->inputs.empty()) {
     const auto chosen = propagator->propagate(*line.op, line.layouts);

@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   static const auto kLibrary = OpLibrary::standard();
   LoadOptions options;
   options.max_input_bytes = 1 << 20;
-  const auto graph = read_graph(as_text(data, size), "fuzz", *kLibrary, options);
+  const auto graph =
+      read_graph(as_text(data, size), "fuzz", *kLibrary, options);
   if (!graph) {
     require_reason(graph);
     return 0;

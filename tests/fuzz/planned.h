@@ -37,8 +37,8 @@ inline void require_plan(const Graph& graph, const Topology& topology,
   options.time_limit_seconds = 1;
   options.work_limit = 100'000;
   options.memory_limit = topology.memory_bytes();
-  const Result<Plan> plan = make_plan(graph, *DeviceMesh::parse("2"), topology,
-                                      library, options);
+  const Result<Plan> plan =
+      make_plan(graph, *DeviceMesh::parse("2"), topology, library, options);
   if (!plan) return require_reason(plan);
   require(!plan_to_text(*plan).empty());
   if (!has_exact_times(*plan)) return;

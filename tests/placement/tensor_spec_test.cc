@@ -65,8 +65,8 @@ TEST_CASE("layouts that do not fit the mesh or the tensor") {
 
 TEST_CASE("a split factor beyond those that can be listed") {
   const auto meta = value_of(TensorMeta::contiguous({64}, DType::kF32));
-  const auto layout = value_of(
-      Layout::create({Placement::strided_shard(0, 2'000'000'000)}));
+  const auto layout =
+      value_of(Layout::create({Placement::strided_shard(0, 2'000'000'000)}));
   CHECK_CODE(check_layout(layout, value_of(DeviceMesh::parse("2")), meta),
              ErrorCode::kSplitFactor);
 }

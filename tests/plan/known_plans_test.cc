@@ -1,8 +1,8 @@
 // Plans that people make by hand come out, where they are the cheapest.
-#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 
@@ -32,9 +32,8 @@ Plan planned(const Graph& graph, const OpLibrary& library, const Wish& wish) {
   options.memory_limit = wish.memory_limit;
   options.work_limit = kWork;
   options.time_limit_seconds = 1e6;
-  Plan plan =
-      value_of(make_plan(graph, value_of(DeviceMesh::parse(wish.mesh)),
-                         default_topology(), library, options));
+  Plan plan = value_of(make_plan(graph, value_of(DeviceMesh::parse(wish.mesh)),
+                                 default_topology(), library, options));
   if (plan.has_plan()) test::check_plan(plan);
   return plan;
 }

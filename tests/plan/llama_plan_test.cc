@@ -1,8 +1,8 @@
 // Llama 3 8B's training on eight ranks of one box, replicated between half
 // blocks: what Megatron-LM does, where that is the cheapest.
-#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>

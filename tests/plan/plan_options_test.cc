@@ -1,8 +1,8 @@
 #include <shardprop/plan/plan_options.h>
 
-#include "support/standard_library.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 
@@ -115,9 +115,8 @@ TEST_CASE("a plan is not made with options out of their bounds") {
                           std::numeric_limits<int>::min()}) {
     add("threads", [&](PlanOptions& o) { o.threads = value; });
   }
-  for (const std::int64_t value :
-       {std::int64_t{0}, std::int64_t{-1},
-        std::numeric_limits<std::int64_t>::min()}) {
+  for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-1},
+                                   std::numeric_limits<std::int64_t>::min()}) {
     add("memory", [&](PlanOptions& o) { o.memory_limit = value; });
   }
   add("work_limit", [](PlanOptions& o) { o.work_limit = ~std::uint64_t{0}; });
@@ -148,9 +147,9 @@ TEST_CASE("any options within bounds make a plan or say why not") {
         REQUIRE(set_option(options, "work_limit", work));
         REQUIRE(set_option(options, "time_limit", time));
         REQUIRE(set_option(options, "threads", "3"));
-        const Plan plan = value_of(
-            make_plan(graph, value_of(DeviceMesh::parse("2,2")),
-                      default_topology(), library, options));
+        const Plan plan =
+            value_of(make_plan(graph, value_of(DeviceMesh::parse("2,2")),
+                               default_topology(), library, options));
         CHECK(plan.has_plan() == (plan.status == PlanStatus::kOptimal ||
                                   plan.status == PlanStatus::kFeasible));
       }
@@ -160,21 +159,21 @@ TEST_CASE("any options within bounds make a plan or say why not") {
 
 TEST_CASE("without work a small program is planned by the passes alone") {
   const OpLibrary& library = testing::standard_library();
-  const Plan plan = value_of(make_plan(
-      test::mlp(library), value_of(DeviceMesh::parse("2,2")),
-      default_topology(), library, with("work_limit", "0")));
+  const Plan plan =
+      value_of(make_plan(test::mlp(library), value_of(DeviceMesh::parse("2,2")),
+                         default_topology(), library, with("work_limit", "0")));
   CHECK(plan.status == PlanStatus::kOptimal);
 }
 
 TEST_CASE("progress is told, phase by phase") {
   const OpLibrary& library = testing::standard_library();
-  const Graph graph =
-      test::residual_training(library, 2, "512", "256", "1024");
+  const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
   std::vector<PlanProgress> told;
   PlanOptions options;
   options.progress = [&](const PlanProgress& now) { told.push_back(now); };
-  const Plan plan = value_of(make_plan(
-      graph, value_of(DeviceMesh::parse("2,2")), default_topology(), library, options));
+  const Plan plan =
+      value_of(make_plan(graph, value_of(DeviceMesh::parse("2,2")),
+                         default_topology(), library, options));
   REQUIRE(told.size() >= 3);
   CHECK(told.front().phase == PlanProgress::Phase::kSetUp);
   CHECK(!told.front().objective);
@@ -189,8 +188,7 @@ TEST_CASE("progress is told, phase by phase") {
 
 TEST_CASE("a stop before the search is an error, during it ends the search") {
   const OpLibrary& library = testing::standard_library();
-  const Graph graph =
-      test::residual_training(library, 3, "512", "256", "1024");
+  const Graph graph = test::residual_training(library, 3, "512", "256", "1024");
   const auto plan_until = [&](PlanProgress::Phase phase) {
     std::stop_source stop;
     PlanOptions options;

@@ -1,11 +1,11 @@
 #include <shardprop/plan/solve_plan.h>
 
-#include "support/standard_library.h"
 #include "plan/exhaustive.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 
@@ -19,8 +19,7 @@ using testing::value_of;
 PlanProblem problem_of(const Graph& graph, const OpLibrary& library,
                        const char* mesh, const PlanOptions& options) {
   return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
-                                      default_topology(), library,
-                                      options));
+                                      default_topology(), library, options));
 }
 
 void check_against_counting(const PlanProblem& problem) {

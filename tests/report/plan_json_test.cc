@@ -1,9 +1,9 @@
 #include <shardprop/report/plan_json.h>
 
-#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_text.h>

@@ -217,9 +217,9 @@ TEST_CASE("elimination stops when told to") {
   CHECK(!eliminate_in_order(network, *order, kInfinity, 2,
                             {std::nullopt, stop.get_token()}, work)
              .has_value());
-  CHECK(!order_elimination(network, {1e9, 1e9},
-                           {std::nullopt, stop.get_token()})
-             .has_value());
+  CHECK(
+      !order_elimination(network, {1e9, 1e9}, {std::nullopt, stop.get_token()})
+           .has_value());
 }
 
 TEST_CASE("no order is found where finding one takes too many steps") {

@@ -28,8 +28,8 @@ class Strategies {
              const StrategyOptions& options = {},
              const OpLibrary& operators = library())
       : mesh_(value_of(DeviceMesh::parse(mesh))) {
-    auto space = std::make_shared<const IndexSpace>(
-        value_of(operators.index_space(op)));
+    auto space =
+        std::make_shared<const IndexSpace>(value_of(operators.index_space(op)));
     all_ = op_strategies(std::make_shared<const OpSchema>(std::move(op)),
                          std::move(space), mesh_, layouts_, options);
   }

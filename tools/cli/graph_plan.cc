@@ -19,9 +19,7 @@ Error other(const std::string& path, const char* what,
             std::vector<std::string> notes, const char* help) {
   return {ErrorCode::kPlanOtherGraph,
           std::string("the plan was made for another ") + what,
-          "--plan " + path,
-          std::move(notes),
-          help};
+          "--plan " + path, std::move(notes), help};
 }
 
 Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
@@ -47,10 +45,10 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
   if (!arguments.has("--mesh")) return plan;
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   if (mesh == plan->mesh) return plan;
-  return fail(other(
-      path, "mesh",
-      {"plan: " + to_string(plan->mesh), "--mesh: " + to_string(mesh)},
-      "leave out --mesh"));
+  return fail(
+      other(path, "mesh",
+            {"plan: " + to_string(plan->mesh), "--mesh: " + to_string(mesh)},
+            "leave out --mesh"));
 }
 
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,

@@ -7,10 +7,10 @@
 
 #include <shardprop/base/inline_vector.h>
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/ops/index_space.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/placement/local_region.h>
-#include <shardprop/ops/index_space.h>
 #include <shardprop/strategy/layout_table.h>
 #include <shardprop/strategy/local_program.h>
 #include <shardprop/strategy/op_strategy.h>
