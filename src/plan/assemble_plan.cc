@@ -1,6 +1,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include "plan/copy_list.h"
+#include "plan/count_kernels.h"
 #include "plan/memory_at.h"
 #include "plan/storage_views.h"
 
@@ -45,7 +46,8 @@ class Assembler {
         end_(static_cast<std::int64_t>(graph_.nodes().size()) +
              count_updates(problem)),
         views_(problem, plan_),
-        copies_(problem, plan_, views_, end_) {}
+        copies_(problem, plan_, views_, end_),
+        windows_(solution.evaluation.windows) {}
 
   void fill(Plan& plan) {
     add_values(plan);
@@ -53,6 +55,8 @@ class Assembler {
     add_outputs(plan);
     add_updates(plan);
     copies_.number(plan);
+    expose(plan);
+    plan.kernels = count_kernels(problem_, plan_);
   }
 
  private:
@@ -135,7 +139,7 @@ class Assembler {
     const PlacementStrategy& strategy = set->op.strategies[chosen];
     const LocalContext context{*set->op.op, *set->op.space, problem_.mesh(),
                                problem_.layouts(), strategy};
-    out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
+    out.compute_nanoseconds = set->compute[chosen];
     out.assignment = strategy.assignment;
     out.local = local_of(*set, chosen, context);
     out.inside = collectives_inside(context, problem_.topology());
@@ -216,8 +220,8 @@ class Assembler {
                        tensor(value, state)};
       PlannedInput after{update.result.name, text(state), {}};
       if (state != own) {
-        update.compute_nanoseconds -=
-            problem_.move_nanoseconds(value, state, own);
+        update.compute_nanoseconds -= problem_.share_of_step(
+            problem_.move_nanoseconds(value, state, own));
         update.value = {update.parameter, text(state),
                         add_slice(value, own, state, at)};
         after.layout = text(own);
@@ -227,6 +231,25 @@ class Assembler {
       plan.updates.push_back(std::move(update));
       plan.outputs.push_back({OutputKind::kUpdate, name(value), after});
       ++at;
+    }
+  }
+
+  // What is moved in a window beyond its compute hides nothing: that of the
+  // last copies there, say.
+  void expose(Plan& plan) const {
+    const auto nodes = static_cast<std::int64_t>(graph_.nodes().size());
+    std::vector<std::int64_t> exposed;
+    for (const WindowLoad& load : windows_) exposed.push_back(load.exposed());
+    for (std::size_t c = plan.copies.size(); c-- > 0;) {
+      PlannedCopy& copy = plan.copies[c];
+      // Gathers behind updates, counted on behind the nodes, hide behind the
+      // first operators of the next step.
+      const std::size_t window =
+          problem_.window_of(copy.made_at > nodes ? 0 : copy.made_at);
+      const std::int64_t part =
+          std::min(exposed[window], copy.hidden_nanoseconds);
+      exposed[window] -= part;
+      copy.hidden_nanoseconds -= part;
     }
   }
 
@@ -245,6 +268,7 @@ class Assembler {
   std::size_t add_gather(ValueId value, LayoutId state, LayoutId own,
                          std::int64_t at, const std::string& of) {
     PlannedCopy gather = copies_.moved(value, state, own);
+    copies_.share(gather);
     gather.from = gather.of = of;
     gather.made_at = at;
     gather.freed_at = end_;
@@ -268,6 +292,7 @@ class Assembler {
   std::int64_t end_;
   StorageViews views_;
   CopyList copies_;
+  std::vector<WindowLoad> windows_;
   std::map<std::pair<const ChoiceSet*, std::size_t>, LocalRun> local_;
 };
 
@@ -276,6 +301,9 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"memory",
        options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
       {"optimizer", std::string(to_string(options.optimizer))},
+      {"fusion", std::string(to_string(options.fusion))},
+      {"precision", keeps_f32(options) ? "mixed" : "own"},
+      {"accumulate", std::to_string(options.accumulate)},
       {"overlap", fmt::format("{}", options.overlap)},
       {"strict", options.strict ? "true" : "false"},
       {"time_limit", fmt::format("{}", options.time_limit_seconds)},

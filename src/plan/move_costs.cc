@@ -7,16 +7,30 @@
 #include <algorithm>
 
 namespace shardprop {
+namespace {
+
+std::int64_t with_launch(std::int64_t nanoseconds) {
+  if (nanoseconds == 0) return 0;
+  return nanoseconds >= kUnreachable ? kUnreachable : nanoseconds + 1;
+}
+
+}  // namespace
 
 std::size_t MoveCosts::KeyHash::operator()(const Key& key) const {
   return hash_mix(hash_mix(key.tensor, key.src.index()), key.dst.index());
 }
 
-std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
+std::size_t MoveCosts::TensorHash::operator()(const Tensor& tensor) const {
+  return hash_mix(std::hash<TensorMeta>{}(tensor.meta),
+                  std::size_t{tensor.in_buckets});
+}
+
+std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
   // Strides say nothing about what is moved.
   const auto plain = TensorMeta::contiguous(meta.shape(), meta.dtype());
-  const auto [it, fresh] = ids_.try_emplace(
-      plain ? *plain : meta, static_cast<std::uint32_t>(tensors_.size()));
+  const auto [it, fresh] =
+      ids_.try_emplace(Tensor{plain ? *plain : meta, in_buckets},
+                       static_cast<std::uint32_t>(tensors_.size()));
   if (fresh) tensors_.push_back(it->first);
   return it->second;
 }
@@ -25,7 +39,7 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
                               LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto made = RedistributeRows::create(planner_, tensors_[tensor]);
+    auto made = RedistributeRows::create(planner_of(tensor), tensors_[tensor].meta);
     if (!made) {
       rows.refused = std::move(made).error();
       return kElsewhere;
@@ -67,7 +81,7 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
     if (costs.empty()) {
       costs = rows.rows->costs_from(static_cast<std::size_t>(from));
     }
-    return std::min(costs[static_cast<std::size_t>(to)], kUnreachable);
+    return with_launch(costs[static_cast<std::size_t>(to)]);
   }
   const auto [it, fresh] =
       moves_.try_emplace(Key{tensor, src, dst}, kUnreachable);
@@ -77,8 +91,9 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       return kUnreachable;
     }
     if (auto cost =
-            planner_.cost(layouts_[src], layouts_[dst], tensors_[tensor])) {
-      it->second = std::min(*cost, kUnreachable);
+            planner_of(tensor).cost(layouts_[src], layouts_[dst],
+                                    tensors_[tensor].meta)) {
+      it->second = with_launch(*cost);
     }
   }
   return it->second;
@@ -86,7 +101,17 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
 
 RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
                                  LayoutId dst) const {
-  return planner_.plan(layouts_[src], layouts_[dst], tensors_[tensor]).value();
+  RedistributePlan plan =
+      planner_of(tensor)
+          .plan(layouts_[src], layouts_[dst], tensors_[tensor].meta)
+          .value();
+  plan.nanoseconds = with_launch(plan.nanoseconds);
+  for (RedistributeStep& step : plan.steps) {
+    if (step.nanoseconds == 0) continue;
+    step.nanoseconds = with_launch(step.nanoseconds);
+    break;
+  }
+  return plan;
 }
 
 std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
@@ -101,7 +126,8 @@ std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
   const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
   if (fresh) {
     it->second =
-        max_local_bytes(layouts_[layout], planner_.mesh(), tensors_[tensor]);
+        max_local_bytes(layouts_[layout], planner_.mesh(),
+                        tensors_[tensor].meta);
   }
   return it->second;
 }

@@ -16,13 +16,19 @@ namespace shardprop {
 
 class MoveCosts {
  public:
-  MoveCosts(RedistributePlanner planner, const LayoutTable& layouts)
-      : planner_(std::move(planner)), layouts_(layouts) {}
+  // `bucketed` prices what is sent in buckets.
+  MoveCosts(RedistributePlanner planner, RedistributePlanner bucketed,
+            const LayoutTable& layouts)
+      : planner_(std::move(planner)),
+        bucketed_(std::move(bucketed)),
+        layouts_(layouts) {}
 
-  // The class of tensors of the same shape and dtype.
-  std::uint32_t tensor_class(const TensorMeta& meta);
+  // The class of tensors of the same shape and dtype, and whether they are sent
+  // in buckets with others.
+  std::uint32_t tensor_class(const TensorMeta& meta, bool in_buckets);
 
-  // kUnreachable where there is no way. Remembered.
+  // kUnreachable where there is no way. 1 ns more than the collectives take:
+  // of equal costs, those with fewer redistributions win. Remembered.
   std::int64_t nanoseconds(std::uint32_t tensor, LayoutId src,
                            LayoutId dst) const;
   // Precondition: reachable.
@@ -38,6 +44,14 @@ class MoveCosts {
   const std::optional<Error>& refusal() const { return refusal_; }
 
  private:
+  struct Tensor {
+    TensorMeta meta;
+    bool in_buckets = false;
+    friend bool operator==(const Tensor&, const Tensor&) = default;
+  };
+  struct TensorHash {
+    std::size_t operator()(const Tensor& tensor) const;
+  };
   struct Key {
     std::uint32_t tensor;
     LayoutId src;
@@ -65,10 +79,15 @@ class MoveCosts {
   // Each is a search of its own: a tenth of a second on five mesh dims.
   static constexpr int kMostLonePairs = 16;
 
+  const RedistributePlanner& planner_of(std::uint32_t tensor) const {
+    return tensors_[tensor].in_buckets ? bucketed_ : planner_;
+  }
+
   RedistributePlanner planner_;
+  RedistributePlanner bucketed_;
   const LayoutTable& layouts_;
-  std::vector<TensorMeta> tensors_;
-  std::unordered_map<TensorMeta, std::uint32_t> ids_;
+  std::vector<Tensor> tensors_;
+  std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
   mutable std::deque<Rows> rows_;  // by tensor class
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;

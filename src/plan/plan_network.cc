@@ -2,6 +2,7 @@
 
 #include "base/saturating.h"
 #include "base/try.h"
+#include "plan/held_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +15,14 @@ namespace {
 // A pause behind the making of a storage in which it may be held otherwise.
 constexpr std::int64_t kLongPause = 128;
 
-std::int64_t as_cost(std::int64_t nanoseconds) {
-  return nanoseconds >= kUnreachable ? solver::kForbidden : nanoseconds;
+// A share of a time, in parts of kHiddenPriceUnit, rounded down.
+std::int64_t share_of(std::int64_t nanoseconds, std::int64_t price) {
+  return saturated(WideInt{nanoseconds} * price / kHiddenPriceUnit);
+}
+
+std::int64_t share_rounded_up(std::int64_t nanoseconds, std::int64_t price) {
+  return saturated((WideInt{nanoseconds} * price + kHiddenPriceUnit - 1) /
+                   kHiddenPriceUnit);
 }
 
 class NetworkBuilder {
@@ -39,7 +46,6 @@ class NetworkBuilder {
       if (with_memory_) add_usages(storage, stretches[s]);
     }
     if (with_memory_) {
-      add_optimizer_state();
       add_reserve();
       builder_.set_limit(*options_.memory_limit);
     }
@@ -95,14 +101,50 @@ class NetworkBuilder {
     variable_.resize(problem_.variables().size());
     for (const Entry& entry : entries) {
       if (entry.stretch == kNone) {
-        variable_[entry.variable] = builder_.add_variable(
-            problem_.variables()[entry.variable].choices->costs);
+        variable_[entry.variable] =
+            add_variable(costs_of(problem_.variables()[entry.variable]));
       } else {
         Stretch& stretch = stretches[entry.variable][entry.stretch];
-        const std::vector<std::int64_t> free(stretch.sets->size(), 0);
-        stretch.variable = builder_.add_variable(free);
+        stretch.variable = add_variable(
+            std::vector<std::int64_t>(stretch.sets->size(), 0));
       }
     }
+  }
+
+  solver::VariableId add_variable(std::vector<std::int64_t> costs) {
+    const auto left = options_.left.find(num_variables_++);
+    if (left != options_.left.end()) {
+      std::vector<std::int64_t> kept(costs.size(), solver::kForbidden);
+      for (const std::uint32_t choice : left->second) {
+        kept[choice] = costs[choice];
+      }
+      costs = std::move(kept);
+    }
+    return builder_.add_variable(costs);
+  }
+
+  // What hides behind its compute is worth its price; a gather behind an update
+  // hides in the first window.
+  std::vector<std::int64_t> costs_of(const PlanVariable& variable) const {
+    std::vector<std::int64_t> costs = variable.choices->costs;
+    if (options_.hidden_prices.empty()) return costs;
+    const auto slot = static_cast<std::int64_t>(variable.index);
+    for (std::size_t c = 0; c < costs.size(); ++c) {
+      if (variable.kind == PlanVariable::Kind::kOperator) {
+        costs[c] -=
+            share_rounded_up(variable.choices->compute[c], price_at(slot));
+      } else if (!variable.choices->hidden.empty()) {
+        costs[c] = sat_add(
+            costs[c], share_of(variable.choices->hidden[c], price_at(0)));
+      }
+    }
+    return costs;
+  }
+
+  std::int64_t price_at(std::int64_t slot) const {
+    return options_.hidden_prices.empty()
+               ? 0
+               : options_.hidden_prices[problem_.window_of(slot)];
   }
 
   std::int64_t first_use(const PlanVariable& input) const {
@@ -162,9 +204,10 @@ class NetworkBuilder {
 
   template <class Cost>
   solver::TableId table(const PlanStorage& storage, TableKind what,
-                        std::size_t use, std::size_t rows, std::size_t columns,
-                        const Cost& cost) {
-    const auto key = std::tuple{storage.kind.get(), what, use};
+                        std::size_t use, std::int64_t slot, std::size_t rows,
+                        std::size_t columns, const Cost& cost) {
+    const std::int64_t price = price_at(slot);
+    const auto key = std::tuple{storage.kind.get(), what, use, price};
     if (const auto known = tables_.find(key); known != tables_.end()) {
       return known->second;
     }
@@ -172,7 +215,11 @@ class NetworkBuilder {
     costs.reserve(rows * columns);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t c = 0; c < columns; ++c) {
-        costs.push_back(as_cost(cost(r, c)));
+        const auto way = cost(r, c);
+        costs.push_back(way.nanoseconds >= kUnreachable
+                            ? solver::kForbidden
+                            : sat_add(way.nanoseconds,
+                                      share_of(way.hidden, price)));
       }
     }
     return tables_.emplace(key, builder_.add_table(rows, columns, costs))
@@ -196,6 +243,18 @@ class NetworkBuilder {
     return storage.kind
         ->wanted[use][user.pick(choice, storage.uses[use].operand)];
   }
+  // A gradient that is reduced once a step.
+  Taking shared(const PlanStorage& storage, std::size_t use, std::size_t choice,
+                Taking way) const {
+    const PlanVariable& user = problem_.variable(storage.uses[use].variable);
+    if (way.nanoseconds >= kUnreachable ||
+        !problem_.is_reduced_late(user, choice)) {
+      return way;
+    }
+    way.nanoseconds = problem_.share_of_step(way.nanoseconds);
+    way.hidden = problem_.share_of_step(way.hidden);
+    return way;
+  }
   std::size_t choices(PlanVariableId id) const {
     return problem_.variable(id).choices->size();
   }
@@ -208,18 +267,18 @@ class NetworkBuilder {
       const std::vector<HeldSet>& sets = *here.sets;
       if (i == 0) {
         builder_.add_edge(of(storage.maker), here.variable,
-                          table(storage, TableKind::kMaker, 0, made_ways,
-                                sets.size(), [&](std::size_t r, std::size_t c) {
+                          table(storage, TableKind::kMaker, 0, here.begin,
+                                made_ways, sets.size(),
+                                [&](std::size_t r, std::size_t c) {
                                   return transition(storage, made(storage, r),
-                                                    sets[c])
-                                      .nanoseconds;
+                                                    sets[c]);
                                 }));
       } else {
         builder_.add_edge(
             stretches[i - 1].variable, here.variable,
-            table(storage, TableKind::kNext, 0, sets.size(), sets.size(),
-                  [&](std::size_t r, std::size_t c) {
-                    return transition(storage, sets[r], sets[c]).nanoseconds;
+            table(storage, TableKind::kNext, 0, here.begin, sets.size(),
+                  sets.size(), [&](std::size_t r, std::size_t c) {
+                    return transition(storage, sets[r], sets[c]);
                   }));
       }
       for (std::size_t u = here.first_use; u < here.first_use + here.num_uses;
@@ -238,11 +297,12 @@ class NetworkBuilder {
     }
     const PlanVariableId user = storage.uses[last].variable;
     builder_.add_edge(of(storage.maker), of(user),
-                      table(storage, TableKind::kDirect, last, made_ways,
-                            choices(user), [&](std::size_t r, std::size_t c) {
-                              return taking(storage, made(storage, r),
-                                            wanted(storage, last, c))
-                                  .nanoseconds;
+                      table(storage, TableKind::kDirect, last,
+                            storage.uses[last].slot, made_ways, choices(user),
+                            [&](std::size_t r, std::size_t c) {
+                              return shared(storage, last, c,
+                                            taking(storage, made(storage, r),
+                                                   wanted(storage, last, c)));
                             }));
   }
 
@@ -251,18 +311,74 @@ class NetworkBuilder {
     const PlanVariableId user = storage.uses[use].variable;
     const std::vector<HeldSet>& sets = *held.sets;
     builder_.add_edge(held.variable, of(user),
-                      table(storage, TableKind::kTaken, use, sets.size(),
-                            choices(user), [&](std::size_t r, std::size_t c) {
-                              return taking(storage, sets[r],
-                                            wanted(storage, use, c))
-                                  .nanoseconds;
+                      table(storage, TableKind::kTaken, use,
+                            storage.uses[use].slot, sets.size(), choices(user),
+                            [&](std::size_t r, std::size_t c) {
+                              return shared(storage, use, c,
+                                            taking(storage, sets[r],
+                                                   wanted(storage, use, c)));
                             }));
   }
 
   // ---- memory
 
+  bool is_parameter(const PlanStorage& storage) const {
+    const PlanVariable& maker = problem_.variable(storage.maker);
+    return maker.kind == PlanVariable::Kind::kInput &&
+           problem_.graph().inputs()[maker.index].kind ==
+               InputKind::kParameter;
+  }
+
+  // With its optimizer's state.
+  void add_parameter(const PlanStorage& storage) {
+    const PlanVariable& maker = problem_.variable(storage.maker);
+    std::vector<std::int64_t> throughout;
+    std::vector<std::int64_t> casts;
+    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
+      const KeptParameter kept = kept_parameter(problem_, maker, c);
+      throughout.push_back(
+          sat_add(kept.parameter, sat_add(kept.optimizer, kept.working)));
+      casts.push_back(kept.cast);
+    }
+    builder_.add_usage(of(storage.maker), {0, end_ + 1}, throughout);
+    add_accumulated(maker, of(storage.maker));
+    if (*std::max_element(casts.begin(), casts.end()) == 0) return;
+    for (const UseSegment& segment : storage.segments) {
+      const SlotSpan span = span_of(storage, segment);
+      builder_.add_usage(of(storage.maker), {span.first, span.last + 1}, casts);
+    }
+  }
+
+  // Gradients that are added up as their state lies are there throughout.
+  void add_accumulated(const PlanVariable& parameter,
+                       solver::VariableId variable) {
+    const ChoiceSet& set = *parameter.choices;
+    if (set.reduced_late.empty()) return;
+    for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
+      const PlanStorage& gradient =
+          problem_.storage(problem_.value(parameter.uses[u]).storage);
+      if (gradient.made_at == 0) continue;
+      std::vector<std::int64_t> bytes;
+      for (std::size_t c = 0; c < set.size(); ++c) {
+        bytes.push_back(set.reduced_late[c]
+                            ? 0
+                            : problem_.local_bytes(parameter.uses[u],
+                                                   set.layout(c, u)));
+      }
+      builder_.add_usage(variable, {0, gradient.made_at}, bytes);
+    }
+  }
+
+  // Whether it is written into an input: then it lies there throughout.
+  bool lies_in_input(const PlanStorage& storage) const {
+    const PlanStorage* at = &storage;
+    while (at->overwrites) at = &problem_.storage(at->overwrites->storage);
+    return at != &storage && at->persistent;
+  }
+
   void add_usages(const PlanStorage& storage,
                   const std::vector<Stretch>& stretches) {
+    if (lies_in_input(storage)) return;
     const StorageClass& kind = *storage.kind;
     const bool lone = !storage.uses.empty() &&
                       stands_alone(storage, storage.segments.size() - 1);
@@ -276,11 +392,19 @@ class NetworkBuilder {
       until = storage.uses.back().slot;
     }
     std::vector<std::int64_t> bytes;
-    bytes.reserve(choices(storage.maker));
-    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
-      bytes.push_back(kind.bytes[made(storage, c).first]);
+    if (is_parameter(storage)) {
+      add_parameter(storage);
+    } else {
+      bytes.reserve(choices(storage.maker));
+      for (std::size_t c = 0; c < choices(storage.maker); ++c) {
+        bytes.push_back(kind.bytes[made(storage, c).first]);
+      }
+      // It may lie in what it overwrites as long as that is held.
+      const std::int64_t from = storage.made_at + (storage.overwrites ? 1 : 0);
+      if (from < until) {
+        builder_.add_usage(of(storage.maker), {from, until}, bytes);
+      }
     }
-    builder_.add_usage(of(storage.maker), {storage.made_at, until}, bytes);
     for (std::size_t i = 0; i < stretches.size(); ++i) {
       const Stretch& here = stretches[i];
       bytes.clear();
@@ -308,21 +432,6 @@ class NetworkBuilder {
     builder_.add_usage(of(use.variable), {use.slot, use.until + 1}, bytes);
   }
 
-  void add_optimizer_state() {
-    if (problem_.optimizer_tensors() == 0) return;
-    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
-      const PlanVariable& variable = problem_.variables()[v];
-      if (variable.choices->state_layouts.empty()) continue;
-      std::vector<std::int64_t> bytes;
-      for (const LayoutId layout : variable.choices->state_layouts) {
-        bytes.push_back(
-            sat_mul(problem_.optimizer_tensors(),
-                    problem_.local_bytes(variable.makes[0], layout)));
-      }
-      builder_.add_usage(variable_[v], {0, end_ + 1}, bytes);
-    }
-  }
-
   void add_reserve() {
     if (options_.reserved.empty()) return;
     const std::int64_t free = 0;
@@ -343,7 +452,10 @@ class NetworkBuilder {
   std::vector<solver::VariableId> variable_;
   std::map<const StorageClass*, std::shared_ptr<const std::vector<HeldSet>>>
       sets_;
-  std::map<std::tuple<const StorageClass*, TableKind, std::size_t>,
+  std::uint32_t num_variables_ = 0;
+  // By class, kind, use and the price of what hides.
+  std::map<std::tuple<const StorageClass*, TableKind, std::size_t,
+                      std::int64_t>,
            solver::TableId>
       tables_;
 };

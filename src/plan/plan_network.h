@@ -17,6 +17,7 @@
 #include <shardprop/solver/problem.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +30,17 @@ struct NetworkOptions {
   std::optional<std::int64_t> memory_limit;
   // By slot: bytes to keep free beyond what the network counts; may be empty.
   std::vector<std::int64_t> reserved;
+  // By window: what each nanosecond costs that may hide there, and that each
+  // nanosecond of compute there is worth, in parts of kHiddenPriceUnit, from
+  // none to all of it. With any such prices no assignment costs less than the
+  // cheapest of the network. May be empty: nothing.
+  std::vector<std::int64_t> hidden_prices;
+  // Choices of variables of the network that are left: all where a variable is
+  // not named.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> left;
 };
+inline constexpr std::int64_t kHiddenPriceUnit = 1024;
+
 
 // A part of a storage's life.
 struct Stretch {

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "base/saturating.h"
+#include "plan/fusion.h"
 #include "plan/move_costs.h"
+#include "plan/windows.h"
 
 #include <shardprop/plan/plan_problem.h>
 
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,30 +18,54 @@ namespace shardprop {
 
 struct PlanProblem::Body {
   Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
-       PlanOptions the_options, RedistributePlanner planner)
+       PlanOptions the_options, RedistributePlanner planner,
+       RedistributePlanner bucketed)
       : graph(the_graph),
         mesh(std::move(the_mesh)),
         topology(std::move(the_topology)),
         options(std::move(the_options)),
-        moves(std::move(planner), layouts) {}
+        windows(the_graph),
+        moves(std::move(planner), std::move(bucketed), layouts) {}
 
   // As PlanProblem's; for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
                                 LayoutId dst) const {
     const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
     if (transfer >= kUnreachable) return kUnreachable;
-    return transfer - hidden_nanoseconds(value, transfer);
+    return transfer - share_that_hides(value, transfer);
   }
-  std::int64_t hidden_nanoseconds(const PlanValue& value,
-                                  std::int64_t transfer) const {
+  std::int64_t hideable_nanoseconds(const PlanValue& value, LayoutId src,
+                                    LayoutId dst) const {
+    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
+    return transfer >= kUnreachable ? 0 : share_that_hides(value, transfer);
+  }
+  std::int64_t share_that_hides(const PlanValue& value,
+                                std::int64_t transfer) const {
     if (!value.hideable) return 0;
     return saturated(static_cast<double>(transfer) * options.overlap);
+  }
+
+  // As PlanProblem's. Rounded down: a way of several moves is not dearer than
+  // its sum.
+  std::int64_t share_of_step(std::int64_t nanoseconds) const {
+    return nanoseconds / options.accumulate;
+  }
+  std::int64_t cut_nanoseconds(const PlanStorage& storage,
+                               const PlanValue& value, LayoutId src,
+                               LayoutId dst) const {
+    if (!storage.inside_kernel || src == dst) return 0;
+    const auto bytes =
+        static_cast<double>(moves.local_bytes(value.tensor, src)) +
+        static_cast<double>(moves.local_bytes(value.tensor, dst));
+    return sat_add(launch_nanoseconds(topology),
+                   traffic_nanoseconds(topology, bytes));
   }
 
   const Graph& graph;
   DeviceMesh mesh;
   Topology topology;
   PlanOptions options;
+  Windows windows;
   LayoutTable layouts;
   MoveCosts moves;
   std::vector<PlanVariable> variables;
@@ -46,6 +73,9 @@ struct PlanProblem::Body {
   std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
   std::vector<PlanValue> values;
   std::vector<PlanStorage> storages;
+  // By node: the input that its result is written into; kNothing if none.
+  std::vector<int> writes_into;
+  std::optional<FusionGroups> fusion;
 };
 
 }  // namespace shardprop

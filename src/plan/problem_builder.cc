@@ -2,6 +2,7 @@
 #include "base/try.h"
 #include "plan/layout_relations.h"
 #include "plan/operator_choices.h"
+#include "plan/overwriting.h"
 #include "plan/pinned_values.h"
 #include "plan/problem_body.h"
 #include "plan/stop.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -24,11 +26,37 @@ bool is_assertion(const Node& node) {
          (name.starts_with("_assert") || name.starts_with("sym_constrain"));
 }
 
+// Parameters that are gathered and gradients that are reduced go in buckets of
+// this size: the default of PyTorch's DistributedDataParallel.
+constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
+
+constexpr double kF32Bytes = 4;
+
 // The same values under another shape or dtype.
 bool carries_through(const Graph& graph, const Node& node) {
   return node.inputs.size() == 1 && node.outputs.size() == 1 &&
          (graph.value(node.outputs[0]).is_view() ||
           node.op.function->base_name() == "_to_copy");
+}
+
+// More inputs than PyTorch's compiler writes side by side from one kernel
+// (torch/_inductor/config.py, max_pointwise_cat_inputs).
+constexpr std::size_t kMostJoined = 8;
+
+// Products, attention, random numbers, scans and writes into a part of a tensor
+// are kernels of their own; so is what is not understood.
+Fusing fusing_of(const ChoiceSet& set) {
+  const IndexSpace& space = *set.op.space;
+  if (space.is_free) return Fusing::kView;
+  const bool scans = std::any_of(
+      space.factors.begin(), space.factors.end(), [](const Factor& factor) {
+        return factor.kind == FactorKind::kScanned;
+      });
+  const bool alone = space.flops_per_point > 0 || space.is_random || scans ||
+                     space.writes_into != IndexSpace::kNothing ||
+                     space.inputs.size() > kMostJoined ||
+                     !set.unsupported.empty();
+  return alone ? Fusing::kNever : Fusing::kCompute;
 }
 
 // A set with the operand's layout fixed; empty when no choice has it.
@@ -48,6 +76,7 @@ std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
     out->picks.insert(out->picks.end(), row,
                       row + static_cast<std::ptrdiff_t>(operands));
     out->costs.push_back(set.costs[c]);
+    out->compute.push_back(set.compute[c]);
     out->op.strategies.push_back(set.op.strategies[c]);
   }
   return out;
@@ -83,11 +112,8 @@ class PlanProblemBuilder {
       if (is_tie(output)) ties_[output.target].push_back(output);
     }
     body_.values.resize(graph_.values().size());
-    for (const Value& value : graph_.values()) {
-      body_.values[value.id.index()].tensor =
-          body_.moves.tensor_class(value.meta);
-    }
     mark_hideable();
+    set_tensors();
     add_inputs();
     SP_CHECK(add_operators());
     choose_input_layouts();
@@ -98,6 +124,50 @@ class PlanProblemBuilder {
   }
 
  private:
+  void set_tensors() {
+    const std::set<ValueId> wide = f32_gradients();
+    for (const Value& value : graph_.values()) {
+      PlanValue& planned = body_.values[value.id.index()];
+      TensorMeta meta = value.meta;
+      if (wide.contains(value.id)) {
+        if (auto widened =
+                TensorMeta::contiguous(meta.shape(), DType::kF32)) {
+          meta = *std::move(widened);
+        }
+      }
+      planned.tensor = body_.moves.tensor_class(meta, planned.hideable);
+    }
+  }
+
+  // Values that are nothing but the gradient of a parameter kept in f32, on its
+  // way out, their whole storage with them.
+  std::set<ValueId> f32_gradients() const {
+    std::set<ValueId> found;
+    if (!keeps_f32(body_.options)) return found;
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (output.kind != OutputKind::kGradient ||
+          graph_.value(output.target).meta.dtype() == DType::kF32) {
+        continue;
+      }
+      for (ValueId at = output.value; body_.values[at.index()].hideable;) {
+        if (item_size(graph_.value(at).meta.dtype()) != 2) break;
+        found.insert(at);
+        const Value& value = graph_.value(at);
+        if (value.is_input()) break;
+        const Node& node = graph_.node(value.producer);
+        if (!carries_through(graph_, node)) break;
+        at = node.inputs[0];
+      }
+    }
+    std::erase_if(found, [&](ValueId value) {
+      const Storage& storage = graph_.storage(graph_.value(value).storage);
+      return !std::all_of(
+          storage.values.begin(), storage.values.end(),
+          [&](ValueId other) { return found.contains(other); });
+    });
+    return found;
+  }
+
   // A gradient or update ends in the layout of the input it belongs to.
   bool is_tie(const GraphOutput& output) const {
     return (output.kind == OutputKind::kGradient ||
@@ -124,10 +194,11 @@ class PlanProblemBuilder {
     }
   }
 
-  Result<void> add_operators() {
+  // The choices of every node but assertions, and how nodes go together.
+  Result<void> find_choices() {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
-    body_.of_node.resize(graph_.nodes().size());
-    body_.choices_of_node.resize(graph_.nodes().size());
+    found_.resize(graph_.nodes().size());
+    std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kNever);
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
       SP_CHECK(check_stop(body_.options));
@@ -148,7 +219,45 @@ class PlanProblemBuilder {
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         comes_as[node.outputs[o].index()] = found.makes[o];
       }
-      SP_ASSIGN(auto set, pinned_choices(node, found.set));
+      found_[node.id.index()] = &found;
+      fusing[node.id.index()] = fusing_of(*found.set);
+    }
+    if (body_.options.fusion == Fusion::kCompiler) {
+      body_.fusion.emplace(graph_, fusing);
+    }
+    return {};
+  }
+
+  // Priced as it stands: with what it overwrites, or in its kernel.
+  std::shared_ptr<const ChoiceSet> priced(const Node& node,
+                                          const OperatorChoices& found,
+                                          const Overwriting& overwriting) {
+    const int into = found.set->op.space->writes_into;
+    if (into != IndexSpace::kNothing) {
+      if (!overwriting.may(node, static_cast<std::size_t>(into))) {
+        return found.keeping;
+      }
+      body_.writes_into[node.id.index()] = into;
+      return found.set;
+    }
+    if (!body_.fusion || found.set->op.space->is_free ||
+        body_.fusion->group(node.id) == FusionGroups::kAlone) {
+      return found.set;
+    }
+    return choices_.fused(found.set, body_.fusion->part(node));
+  }
+
+  Result<void> add_operators() {
+    SP_CHECK(find_choices());
+    body_.of_node.resize(graph_.nodes().size());
+    body_.choices_of_node.resize(graph_.nodes().size());
+    body_.writes_into.resize(graph_.nodes().size(), IndexSpace::kNothing);
+    const Overwriting overwriting(graph_);
+    for (const Node& node : graph_.nodes()) {
+      const OperatorChoices* found = found_[node.id.index()];
+      if (found == nullptr) continue;
+      SP_ASSIGN(auto set,
+                pinned_choices(node, priced(node, *found, overwriting)));
       body_.choices_of_node[node.id.index()] = set;
       if (StorageForest::keeps_every_element(graph_, node) &&
           !pinned_.contains(node.outputs[0])) {
@@ -225,7 +334,9 @@ class PlanProblemBuilder {
           !variable.uses.empty() && body_.options.optimizer != Optimizer::kNone;
       auto& shared = input_choices_[{
           layouts, kinds_of_ties(value.id),
-          trained ? 1 + body_.values[value.id.index()].tensor : 0}];
+          trained ? 3 * (1 + body_.values[value.id.index()].tensor) +
+                        static_cast<std::uint32_t>(passes_of_casts(value.id))
+                  : 0}];
       if (!shared) {
         shared = trained
                      ? trained_parameter(value, layouts)
@@ -254,7 +365,9 @@ class PlanProblemBuilder {
 
   // The gradient and the optimizer's state lie as the parameter does, or in
   // smaller shards; then the parameter is gathered after its update. The step
-  // reads and writes parameter, gradient and state once, fused.
+  // reads and writes parameter, gradient and state once, fused. A parameter
+  // that is kept in f32 is also written in 16 bits: behind the update where
+  // that is gathered, and for each segment of uses where it lies alike.
   std::shared_ptr<const ChoiceSet> trained_parameter(
       const Value& value, const std::vector<LayoutId>& layouts) {
     const std::vector<GraphOutput>& ties = ties_.at(value.id);
@@ -265,30 +378,61 @@ class PlanProblemBuilder {
     const UpdateCost& update = body_.options.optimizer == Optimizer::kAdamW
                                    ? kAdamWUpdate
                                    : kSgdUpdate;
+    const auto item = static_cast<double>(item_size(value.meta.dtype()));
+    const bool wide = keeps_f32(body_.options) && item == 2;
+    const double kept = wide ? kF32Bytes : item;
+    const double casts = passes_of_casts(value.id);
     for (std::size_t state = 0; state < layouts.size(); ++state) {
-      const auto bytes = static_cast<double>(
-          body_.moves.local_bytes(planned.tensor, layouts[state]));
-      const std::int64_t step = compute_nanoseconds(
-          body_.topology, MathClass::kF32,
-          update.flops * bytes /
-              static_cast<double>(item_size(value.meta.dtype())),
-          update.passes * bytes);
+      const double elements =
+          static_cast<double>(
+              body_.moves.local_bytes(planned.tensor, layouts[state])) /
+          item;
       for (std::size_t own = 0; own < layouts.size(); ++own) {
         if (!gathers(body_.layouts[layouts[state]],
                      body_.layouts[layouts[own]])) {
           continue;
         }
-        for (const GraphOutput& tie : ties) {
-          set->picks.push_back(static_cast<std::uint32_t>(
-              tie.kind == OutputKind::kGradient ? state : own));
+        double bytes = update.passes * kept;
+        if (wide) bytes += own == state ? casts * (kF32Bytes + item) : item;
+        const std::int64_t step = compute_nanoseconds(
+            body_.topology, MathClass::kF32, update.flops * elements,
+            bytes * elements);
+        const bool accumulates = body_.options.accumulate > 1;
+        for (const bool late : {false, true}) {
+          if (late && !accumulates) continue;
+          for (const GraphOutput& tie : ties) {
+            set->picks.push_back(static_cast<std::uint32_t>(
+                tie.kind == OutputKind::kGradient ? state : own));
+          }
+          set->picks.push_back(static_cast<std::uint32_t>(own));
+          set->costs.push_back(
+              body_.share_of_step(step) +
+              body_.share_of_step(body_.move_nanoseconds(
+                  planned, layouts[state], layouts[own])));
+          set->hidden.push_back(
+              body_.share_of_step(body_.hideable_nanoseconds(
+                  planned, layouts[state], layouts[own])));
+          set->state_layouts.push_back(layouts[state]);
+          if (accumulates) set->reduced_late.push_back(late);
         }
-        set->picks.push_back(static_cast<std::uint32_t>(own));
-        set->costs.push_back(step + body_.move_nanoseconds(
-                                        planned, layouts[state], layouts[own]));
-        set->state_layouts.push_back(layouts[state]);
       }
     }
     return set;
+  }
+
+  // Once in the forward pass, once in the backward pass, where it is used.
+  double passes_of_casts(ValueId parameter) const {
+    bool forward = false;
+    bool backward = false;
+    for (const ValueId value :
+         graph_.storage(graph_.value(parameter).storage).values) {
+      for (const Use& use : graph_.value(value).consumers) {
+        const bool is_forward =
+            graph_.node(use.node).phase == Phase::kForward;
+        (is_forward ? forward : backward) = true;
+      }
+    }
+    return (forward ? 1 : 0) + (backward ? 1 : 0);
   }
 
   void add_outputs() {
@@ -357,9 +501,11 @@ class PlanProblemBuilder {
   const Graph& graph_;
   StorageForest forest_;
   OperatorChoiceCache choices_;
+  std::vector<const OperatorChoices*> found_;  // by node
   std::map<ValueId, PinnedValue> pinned_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
-  // By layouts, ties and, of trained parameters, 1 + the tensor class.
+  // By layouts, ties and, of trained parameters, the tensor class and how often
+  // it is cast.
   std::map<
       std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
       std::shared_ptr<const ChoiceSet>>
@@ -379,9 +525,13 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
   return guarded([&]() -> Result<PlanProblem> {
     SP_ASSIGN(RedistributePlanner planner,
               RedistributePlanner::create(mesh, topology));
+    SP_ASSIGN(RedistributePlanner bucketed,
+              RedistributePlanner::create(mesh, topology,
+                                          {.bucket_bytes = kBucketBytes}));
     auto body =
         std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
-                               options, std::move(planner));
+                               options, std::move(planner),
+                               std::move(bucketed));
     SP_CHECK(PlanProblemBuilder(*body, library).build());
     return PlanProblem(std::move(body));
   });

@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/saturating.h"
+#include "plan/hidden_prices.h"
 #include "plan/plan_network.h"
 
 #include <shardprop/solver/solve.h>
@@ -9,7 +10,12 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <queue>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -18,6 +24,12 @@ namespace {
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 8;
 constexpr double kSecondsBetweenReports = 0.2;
+// Prices of hidden time that are tried, and when they are good enough.
+constexpr int kMostPrices = 12;
+constexpr double kSmallGap = 1e-5;
+// What is spent on what no prices can tell apart.
+constexpr int kMostBranches = 400;
+constexpr std::uint64_t kBranchWork = 100'000'000;
 
 class PlanSolver {
  public:
@@ -41,12 +53,105 @@ class PlanSolver {
   void search() {
     // Most plans fit: then memory need not be looked at.
     const bool limited = options_.memory_limit.has_value();
-    if (!solve({}, !limited) || !limited || out_.assignment) return;
-    NetworkOptions network{options_.memory_limit, {}};
-    for (int round = 1; round <= kMostRounds && !out_.assignment; ++round) {
-      if (!solve(network, round == kMostRounds)) break;
-      reserve(network);
+    NetworkOptions network;
+    if (!solve(network, !limited)) return;
+    if (limited && !out_.assignment) {
+      network.memory_limit = options_.memory_limit;
+      for (int round = 1; round <= kMostRounds && !out_.assignment; ++round) {
+        if (!solve(network, round == kMostRounds)) break;
+        reserve(network);
+      }
+      network.reserved.clear();
     }
+    if (!out_.assignment || is_done()) return;
+    price_hidden_time(network);
+    if (!is_done()) branch(network);
+  }
+
+  bool is_done() const {
+    return out_.lower_bound >= out_.evaluation.objective;
+  }
+
+  bool is_close() const {
+    return static_cast<double>(out_.evaluation.objective - out_.lower_bound) <=
+           kSmallGap * static_cast<double>(out_.evaluation.objective);
+  }
+
+  bool exposes_something() const {
+    return std::any_of(
+        out_.evaluation.windows.begin(), out_.evaluation.windows.end(),
+        [](const WindowLoad& load) { return load.exposed() > 0; });
+  }
+
+  // Raises the bound, and finds better plans, where more could hide in a window
+  // than there is compute.
+  void price_hidden_time(NetworkOptions& network) {
+    HiddenPrices prices(problem_.num_windows());
+    std::vector<std::int64_t> best;
+    std::int64_t bound = out_.lower_bound;
+    for (int i = 0; i < kMostPrices && !is_close(); ++i) {
+      if (!prices.learn(tried_.windows)) break;
+      network.hidden_prices = prices.prices();
+      if (!solve(network, true)) break;
+      if (out_.lower_bound > bound) {
+        bound = out_.lower_bound;
+        best = network.hidden_prices;
+      }
+    }
+    network.hidden_prices = std::move(best);
+  }
+
+  struct Branch {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> left;
+    std::int64_t bound = 0;
+    friend bool operator>(const Branch& a, const Branch& b) {
+      return a.bound > b.bound;
+    }
+  };
+
+  // Where the cheapest assignments at two prices differ in a choice, it is
+  // taken on one side and forbidden on the other: in the end the loads of all
+  // windows are fixed, and prices of 0 and 1 are exact.
+  void branch(const NetworkOptions& network) {
+    if (!exposes_something() && network.hidden_prices.empty()) return;
+    const std::uint64_t work = out_.work;
+    std::priority_queue<Branch, std::vector<Branch>, std::greater<>> open;
+    open.push({{}, out_.lower_bound});
+    for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
+      out_.lower_bound = std::max(out_.lower_bound, open.top().bound);
+      if (is_done() || out_.work - work > kBranchWork) return;
+      Branch here = open.top();
+      open.pop();
+      NetworkOptions options = network;
+      options.left = here.left;
+      if (!solve(options, true)) {
+        if (stopped_) return;
+        continue;  // there is nothing left here
+      }
+      here.bound = std::max(here.bound, tried_bound_);
+      const solver::Assignment first = tried_assignment_;
+      options.hidden_prices = HiddenPrices::extreme(tried_.windows);
+      if (here.bound < out_.evaluation.objective) {
+        if (!solve(options, true)) return;
+        here.bound = std::max(here.bound, tried_bound_);
+      }
+      if (here.bound >= out_.evaluation.objective) continue;
+      const auto [mine, other] =
+          std::mismatch(first.begin(), first.end(), tried_assignment_.begin());
+      if (mine == first.end()) return;
+      const auto at = static_cast<std::uint32_t>(mine - first.begin());
+      Branch without = here;
+      std::vector<std::uint32_t>& rest = without.left[at];
+      if (rest.empty()) {
+        rest.resize(tried_choices_[at]);
+        std::iota(rest.begin(), rest.end(), 0U);
+      }
+      std::erase(rest, *mine);
+      here.left[at] = {*mine};
+      open.push(std::move(here));
+      if (!rest.empty()) open.push(std::move(without));
+    }
+    if (open.empty()) out_.lower_bound = out_.evaluation.objective;
   }
 
   double seconds() const {
@@ -76,7 +181,11 @@ class PlanSolver {
     if (seconds() < next_report_) return;
     next_report_ = seconds() + kSecondsBetweenReports;
     PlanProgress progress{PlanProgress::Phase::kSearch, seconds(), {}, {}};
-    if (now.cost) progress.objective = saturated(*now.cost);
+    if (out_.assignment) {
+      progress.objective = out_.evaluation.objective;
+    } else if (now.cost) {
+      progress.objective = saturated(*now.cost);
+    }
     std::int64_t bound = out_.lower_bound;
     if (bounds && now.lower_bound) {
       bound = std::max(bound, saturated(*now.lower_bound));
@@ -90,16 +199,17 @@ class PlanSolver {
   // nothing more to be had: no solution, no time.
   bool solve(const NetworkOptions& options, bool last_try) {
     const double left = time_limit_seconds_ - seconds();
-    if (left <= 0 || options_.stop.stop_requested()) return false;
     const bool first = std::exchange(first_, false);
-    if (!first && out_of_work()) return false;
+    stopped_ = left <= 0 || options_.stop.stop_requested() ||
+               (!first && out_of_work());
+    if (stopped_) return false;
     Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
     if (!built) {
       out_.failure = std::move(built).error();
       return false;
     }
     const PlanNetwork& network = *built;
-    const bool bounds = options.reserved.empty();
+    const bool bounds = options.reserved.empty() && options.left.empty();
     solver::SolveOptions how = solver_options(left);
     if (options_.progress) {
       how.progress = [&](const solver::Progress& now) { tell(now, bounds); };
@@ -114,22 +224,40 @@ class PlanSolver {
     out_.work += solution.work;
     if (solution.failure) out_.failure = solution.failure;
     if (solution.status == solver::Status::kInfeasible) {
-      if (bounds) take_clash(solution);
+      if (bounds && !out_.assignment) take_clash(solution);
       return false;
     }
+    stopped_ = true;  // unless there is an assignment
     if (bounds && solution.lower_bound) {
       out_.lower_bound = std::max(
           out_.lower_bound, saturated(*solution.lower_bound));
     }
     if (!solution.cost) return false;
-    if (take(network.decode(solution.assignment)) > *solution.cost) {
+    stopped_ = false;
+    tried_assignment_ = solution.assignment;
+    tried_bound_ =
+        solution.lower_bound ? saturated(*solution.lower_bound) : 0;
+    note_choices(network.network());
+    tried_ = take(network.decode(solution.assignment));
+    std::int64_t waited = 0;
+    for (const WindowLoad& load : tried_.windows) waited += load.exposed();
+    if (options.hidden_prices.empty() &&
+        tried_.objective - waited > *solution.cost) {
       throw InternalError("a plan costs more than the solver says");
     }
     return true;
   }
 
-  // Keeps the plan if it is the best so far; returns its cost.
-  std::int64_t take(PlanAssignment plan) {
+  void note_choices(const solver::Problem& network) {
+    tried_choices_.clear();
+    for (std::size_t v = 0; v < network.num_variables(); ++v) {
+      tried_choices_.push_back(static_cast<std::uint32_t>(
+          network.num_choices(solver::VariableId(v))));
+    }
+  }
+
+  // Keeps the plan if it is the best so far; returns how it was judged.
+  PlanEvaluation take(PlanAssignment plan) {
     const PlanEvaluation judged = evaluate(problem_, plan);
     if (!judged.broken.empty()) throw InternalError(judged.broken);
     const bool fits =
@@ -145,7 +273,7 @@ class PlanSolver {
                 judged.peak_bytes < out_.evaluation.peak_bytes)) {
       out_.evaluation = judged;
     }
-    return judged.objective;
+    return judged;
   }
 
   void reserve(NetworkOptions& network) const {
@@ -187,6 +315,12 @@ class PlanSolver {
   double next_report_ = 0;
   PlanSolution out_;
   PlanAssignment last_;
+  // Of the network that was solved last.
+  PlanEvaluation tried_;
+  solver::Assignment tried_assignment_;
+  std::int64_t tried_bound_ = 0;
+  std::vector<std::uint32_t> tried_choices_;  // by variable, how many
+  bool stopped_ = false;  // it was not solved for want of time or work
 };
 
 }  // namespace

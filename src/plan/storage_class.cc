@@ -40,7 +40,8 @@ std::vector<std::uint64_t> StorageClasses::signature(
   std::vector<std::uint64_t> out;
   const PlanVariable& maker = body_.variables[storage.maker.index()];
   out.push_back(address(maker.choices.get()));
-  out.push_back(storage.operand << 1U | (storage.persistent ? 1U : 0U));
+  out.push_back(storage.operand << 2U | (storage.persistent ? 1U : 0U) |
+                (storage.inside_kernel ? 2U : 0U));
   out.push_back(storage.values.size());
   for (const ValueId value : storage.values) {
     const PlanValue& planned = body_.values[value.index()];
@@ -148,12 +149,15 @@ void StorageClasses::set_moves(const PlanStorage& storage,
       if (!layouts[from].valid()) continue;
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
-        const std::int64_t cost =
-            body_.move_nanoseconds(value, layouts[from], layouts[to]);
+        StorageClass::Move found;
+        found.nanoseconds = sat_add(
+            body_.move_nanoseconds(value, layouts[from], layouts[to]),
+            body_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
+        found.hidden =
+            body_.hideable_nanoseconds(value, layouts[from], layouts[to]);
+        found.value = static_cast<std::uint32_t>(v);
         StorageClass::Move& move = out.moves[from * n + to];
-        if (cost >= move.nanoseconds) continue;
-        move.nanoseconds = cost;
-        move.value = static_cast<std::uint32_t>(v);
+        if (found.transfer() < move.transfer()) move = found;
       }
     }
   }
@@ -165,10 +169,11 @@ void StorageClasses::set_moves(const PlanStorage& storage,
       StorageClass::Move& move = out.moves[from * n + to];
       if (move.nanoseconds < kUnreachable) continue;
       for (std::size_t via = 0; via < n; ++via) {
-        const std::int64_t cost = direct[from * n + via].nanoseconds +
-                                  direct[via * n + to].nanoseconds;
-        if (cost >= move.nanoseconds) continue;
-        move.nanoseconds = cost;
+        const StorageClass::Move& there = direct[from * n + via];
+        const StorageClass::Move& on = direct[via * n + to];
+        if (there.transfer() + on.transfer() >= move.transfer()) continue;
+        move.nanoseconds = there.nanoseconds + on.nanoseconds;
+        move.hidden = there.hidden + on.hidden;
         move.via = static_cast<std::int32_t>(via);
       }
     }

@@ -44,6 +44,10 @@ class StorageCollector {
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_maker(v);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_uses(v);
     for (PlanStorage& storage : body_.storages) finish(storage);
+    for (PlanStorage& storage : body_.storages) {
+      note_overwritten(storage);
+      storage.inside_kernel = is_inside_kernel(storage);
+    }
     for (PlanVariable& variable : body_.variables) {
       variable.use_places.resize(variable.uses.size());
     }
@@ -120,6 +124,31 @@ class StorageCollector {
       use.until = end;
     }
     storage.segments = segments_of(graph_, storage.uses);
+  }
+
+  bool is_inside_kernel(const PlanStorage& storage) const {
+    const Value& value = graph_.value(storage.values[0]);
+    return body_.fusion && !value.is_input() &&
+           body_.fusion->group(value.producer) != FusionGroups::kAlone &&
+           body_.fusion->stays_inside(value.id);
+  }
+
+  void note_overwritten(PlanStorage& storage) {
+    const PlanVariable& maker = body_.variables[storage.maker.index()];
+    if (maker.kind != PlanVariable::Kind::kOperator ||
+        storage.operand != maker.uses.size()) {
+      return;
+    }
+    const int into = body_.writes_into[maker.index];
+    if (into == IndexSpace::kNothing) return;
+    const auto operand = static_cast<std::uint32_t>(into);
+    const PlanStorageId below = body_.values[maker.uses[operand].index()].storage;
+    const std::vector<StorageUse>& uses = body_.storages[below.index()].uses;
+    for (std::size_t u = 0; u < uses.size(); ++u) {
+      if (uses[u].variable == storage.maker && uses[u].operand == operand) {
+        storage.overwrites = StorageUsePlace{below, u};
+      }
+    }
   }
 
   void note_places(const PlanStorage& storage) {

@@ -17,7 +17,7 @@ struct RedistributePlanner::Body {
       : mesh(std::move(the_mesh)),
         options(the_options),
         active(mesh),
-        times(topology, mesh, active) {}
+        times(topology, mesh, active, the_options.bucket_bytes) {}
 
   DeviceMesh mesh;
   RedistributeOptions options;

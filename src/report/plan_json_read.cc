@@ -45,6 +45,7 @@ class Reader {
           {guard["condition"].text(), guard["origin"].text()});
     }
     read_memory(root_["memory"]);
+    if (root_.has("kernels")) read_kernels(root_["kernels"]);
     for (const auto& [name, value] : root_["values"].members()) {
       plan_.values.push_back({name, role(value["role"]), tensor(value), {}});
       if (value.has("state_placements")) {
@@ -145,6 +146,14 @@ class Reader {
     if (!memory["limit_bytes"].is_null()) {
       plan_.memory.limit_bytes = memory["limit_bytes"].integer();
     }
+  }
+
+  void read_kernels(const JsonCursor& kernels) {
+    plan_.kernels.groups = kernels["groups"].integer(1);
+    plan_.kernels.kernels = kernels["kernels"].integer();
+    plan_.kernels.bytes = kernels["bytes_per_rank"].integer();
+    plan_.kernels.nanoseconds = kernels["us"].nanoseconds();
+    plan_.kernels.priced_nanoseconds = kernels["priced_us"].nanoseconds();
   }
 
   void read_summary(const JsonCursor& summary) {
@@ -270,6 +279,7 @@ class Reader {
       out.alternative_nanoseconds = std::llround(other.number() * 1000);
     }
     out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
+    if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
     for (const JsonCursor& element : at["steps"].elements()) {
       out.steps.push_back(move(element));
     }

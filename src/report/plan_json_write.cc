@@ -103,6 +103,14 @@ class Writer {
       }
       values[value.name] = std::move(entry);
     }
+    const PlannedKernels& kernels = plan_.kernels;
+    if (kernels.groups > 0) {
+      out["kernels"] = {{"groups", kernels.groups},
+                        {"kernels", kernels.kernels},
+                        {"bytes_per_rank", kernels.bytes},
+                        {"us", us(kernels.nanoseconds)},
+                        {"priced_us", us(kernels.priced_nanoseconds)}};
+    }
     out["values"] = std::move(values);
     Json copies = Json::array();
     for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
@@ -214,6 +222,7 @@ class Writer {
                 {"alternative_us", us_or_null(copy.alternative_nanoseconds)},
                 {"hidden_us", us(copy.hidden_nanoseconds)},
                 {"steps", steps(copy.steps)}});
+    if (copy.cut_nanoseconds > 0) out["cut_us"] = us(copy.cut_nanoseconds);
     return out;
   }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <unordered_map>
 #include <utility>
@@ -94,6 +95,7 @@ class Printer {
     } else {
       line("  compute        {:>12}", time_text(sum.compute_nanoseconds));
     }
+    print_kernels();
     line("  communication  {:>12}   of which {} hidden behind compute",
          time_text(sum.communication_nanoseconds),
          time_text(sum.hidden_nanoseconds));
@@ -104,13 +106,30 @@ class Printer {
     const std::string limit = memory.limit_bytes
                                   ? "of " + bytes_text(*memory.limit_bytes)
                                   : std::string("no limit");
-    line(
-        "  memory         {:>12}   {}; parameters {}, optimizer {}; peak at {}",
-        bytes_text(memory.peak_bytes), limit,
-        bytes_text(memory.parameter_bytes), bytes_text(memory.optimizer_bytes),
-        node_name(memory.peak_at));
+    line("  memory         {:>12}   {}; at its peak, {}:",
+         bytes_text(memory.peak_bytes), limit, node_name(memory.peak_at));
+    for (const auto& [title, bytes] :
+         {std::pair{"parameters", memory.parameter_bytes},
+          std::pair{"gradients", memory.gradient_bytes},
+          std::pair{"optimizer", memory.optimizer_bytes},
+          std::pair{"activations", memory.activation_bytes},
+          std::pair{"gathered copies", memory.gathered_bytes},
+          std::pair{"buffers", memory.buffer_bytes}}) {
+      if (bytes > 0) line("    {:<24} {:>12}", title, bytes_text(bytes));
+    }
     line("  sent           {:>12}   {}", bytes_text(sum.bytes_per_rank),
          collectives_text(sum));
+  }
+
+  // Of the compute, what operators do that share kernels, and what it comes to
+  // when the kernels are counted.
+  void print_kernels() {
+    const PlannedKernels& kernels = plan_.kernels;
+    if (kernels.groups == 0) return;
+    const std::int64_t more = kernels.nanoseconds - kernels.priced_nanoseconds;
+    line("    {} kernels of several operators {}; counted one by one {}{}",
+         count_text(kernels.kernels), time_text(kernels.priced_nanoseconds),
+         more < 0 ? "-" : "+", time_text(std::abs(more)));
   }
 
   std::string node_name(std::int64_t index) const {

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -31,11 +32,15 @@ using StorageState = std::uint16_t;
 // What storages with the same values, maker and users have in common: repeated
 // layers are worked out once.
 struct StorageClass {
-  // The cheapest way from one state to another is one redistribution of one of
+  // The way of least transfer from one state to another is one redistribution of one of
   // the values, or two, with state `via` between.
   struct Move {
+    std::int64_t transfer() const { return nanoseconds + hidden; }
     static constexpr std::int32_t kDirect = -1;
     std::int64_t nanoseconds = 0;  // kUnreachable where there is no way
+    // The part of the transfer that compute may hide, if there is enough of it
+    // in the window; not in `nanoseconds`.
+    std::int64_t hidden = 0;
     std::int32_t via = kDirect;
     std::uint32_t value = 0;  // which value is redistributed, if direct
   };
@@ -72,11 +77,23 @@ struct UseSegment {
   std::size_t count = 0;
 };
 
+// One use among those of a storage.
+struct StorageUsePlace {
+  PlanStorageId storage;
+  std::size_t use = 0;
+};
+
 struct PlanStorage {
   PlanVariableId maker;
   std::uint32_t operand = 0;     // among the operands of its maker's choices
   std::int64_t made_at = 0;      // slot of its maker; 0 for inputs
   bool persistent = false;       // an input: lives throughout as it was given
+  // What its maker writes into, which nobody takes afterwards: a buffer that is
+  // updated. In the layout that it is taken in, it lies where that lay.
+  std::optional<StorageUsePlace> overwrites;
+  // Made and taken inside one kernel: to be redistributed, it has to be written
+  // first, and another kernel has to read it.
+  bool inside_kernel = false;
   std::vector<ValueId> values;   // the one that was made, then its views
   std::vector<StorageUse> uses;  // by slot
   std::vector<UseSegment> segments;

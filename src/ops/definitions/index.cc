@@ -474,23 +474,27 @@ void define_index(Family f) {
                       .per_rank(kGather));
   f.add({"scatter", "scatter.src"}, custom("scatter(dim)", bind_scatter)
                                         .passes({"self", "src"})
+                                        .writes_into("self")
                                         .per_rank(kScatterSource));
-  f.add("scatter.value",
-        custom("scatter(dim)", bind_scatter).per_rank(kScatterValue));
+  f.add("scatter.value", custom("scatter(dim)", bind_scatter)
+                             .writes_into("self")
+                             .per_rank(kScatterValue));
   f.add({"scatter.reduce", "scatter.value_reduce", "scatter_add",
          "scatter_reduce"},
-        custom("scatter(dim)", bind_scatter));
+        custom("scatter(dim)", bind_scatter).writes_into("self"));
   f.add("index_select", custom("index_select(dim)", bind_index_select)
                             .passes({"self"})
                             .per_rank(kIndexSelect));
-  f.add({"index_add", "index_copy", "index_fill"},
-        custom("index_written(dim)", bind_index_written));
+  f.add({"index_add", "index_copy"},
+        custom("index_written(dim)", bind_index_written).writes_into("self"));
+  f.add("index_fill", custom("index_written(dim)", bind_index_written));
   f.add({"index", "_unsafe_index"}, custom("index(indices)", bind_index)
                                         .passes({"self"})
                                         .per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)
+            .writes_into("self")
             .per_rank(kIndexPut));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
   f.add("masked_scatter", pointwise_into("self").refine(

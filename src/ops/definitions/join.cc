@@ -327,9 +327,13 @@ void define_join(Family f) {
         custom("cat(dim)", bind_cat).typed(promoted_list).passes({"tensors"}));
   f.add("stack", custom("stack(dim)", bind_stack).typed(promoted_list).passes({"tensors"}));
   f.add("slice_scatter",
-        custom("written(dim)", bind_slice_scatter).passes({"self", "src"}));
+        custom("written(dim)", bind_slice_scatter)
+            .passes({"self", "src"})
+            .writes_into("self"));
   f.add("select_scatter",
-        custom("written(dim)", bind_select_scatter).passes({"self", "src"}));
+        custom("written(dim)", bind_select_scatter)
+            .passes({"self", "src"})
+            .writes_into("self"));
   f.add("constant_pad_nd",
         custom("pad(pad)", bind_pad).refine("", pad_linearities));
   f.add("pad", custom("pad(pad)", bind_pad));
