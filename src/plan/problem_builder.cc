@@ -146,7 +146,8 @@ class PlanProblemBuilder {
     if (!keeps_f32(body_.options)) return found;
     for (const GraphOutput& output : graph_.outputs()) {
       if (output.kind != OutputKind::kGradient ||
-          graph_.value(output.target).meta.dtype() == DType::kF32) {
+          !graph_.value(output.target).roles.has(ValueRole::kParameter) ||
+          item_size(graph_.value(output.target).meta.dtype()) != 2) {
         continue;
       }
       for (ValueId at = output.value; body_.values[at.index()].hideable;) {

@@ -120,6 +120,42 @@ TEST_CASE("replicated parameters keep 16 bytes each on every rank") {
         peak - *options.memory_limit);
 }
 
+TEST_CASE("micro-batches share a step, and their gradients are kept") {
+  const Graph graph = blocks();
+  PlanOptions options = trained({"net.w*=R", "x=S(0)", "gy=S(0)"});
+  options.overlap = 0;
+  const Solved one = solved(graph, "8", options);
+  options.accumulate = 8;
+  const Solved eight = solved(graph, "8", options);
+  REQUIRE(one.solution.assignment);
+  REQUIRE(eight.solution.assignment);
+  const Plan alone = assemble_plan(one.problem, one.solution);
+  const Plan shared = assemble_plan(eight.problem, eight.solution);
+  test::check_plan(alone);
+  test::check_plan(shared);
+  // Gradients are added up as they are made, whole, and reduced once a step.
+  CHECK(8 * shared.summary.communication_nanoseconds <=
+        alone.summary.communication_nanoseconds + 100);
+  CHECK(8 * shared.optimizer_nanoseconds <= alone.optimizer_nanoseconds + 100);
+  const std::int64_t begin =
+      bytes_by_slot(eight.problem, *eight.solution.assignment).front();
+  CHECK(begin >= 16 * kParameters);
+  CHECK(bytes_by_slot(one.problem, *one.solution.assignment).front() <
+        13 * kParameters);
+  // With memory for sharded gradients alone, they are reduced every time.
+  PlanOptions tight = trained({"net.w*=S(0)", "x=S(0)", "gy=S(0)"});
+  tight.accumulate = 8;
+  const Solved free = solved(graph, "8", tight);
+  REQUIRE(free.solution.assignment);
+  tight.memory_limit = free.solution.evaluation.peak_bytes * 3 / 4;
+  const Solved less = solved(graph, "8", tight);
+  if (less.solution.assignment) {
+    CHECK(less.solution.evaluation.objective >=
+          free.solution.evaluation.objective);
+    test::check_plan(assemble_plan(less.problem, less.solution));
+  }
+}
+
 TEST_CASE("precision means nothing without an optimizer or 16 bits") {
   PlanOptions options;
   CHECK(!keeps_f32(options));
