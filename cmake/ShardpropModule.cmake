@@ -75,5 +75,7 @@ function(shardprop_test name)
   target_link_libraries(${target} PRIVATE ${ARG_LINK} ${ARG_PRIVATE_LINK} doctest::doctest)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
   shardprop_warnings(${target})
+  # What is tested is optimised; the tests compile in two thirds of the time.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything: formatting, all tests and those against PyTorch at full counts, all
+# Everything: formatting, public headers one by one, all tests and those against PyTorch at full counts, all
 # tests at everyday counts under the sanitizers, clang-tidy, fuzzing. Goes on
 # after a failure and prints a summary with the time of each part; logs lie in
 # build/full.
@@ -28,6 +28,10 @@ with_preset() {
 
 run_packages() { scripts/install_packages.sh --yes --full; }
 run_format() { scripts/format.sh --check; }
+run_headers() {
+  configure_release
+  cmake --build "$build" --parallel "$jobs" --target header_check
+}
 run_tests() { SHARDPROP_FULL=1 scripts/test.sh --timeout 7200; }
 run_asan() { with_preset asan --no-tests=error; }
 run_tsan() { with_preset tsan -R "$threaded"; }
@@ -41,7 +45,7 @@ if [[ ${1:-} == --part ]]; then
   exit
 fi
 
-all=(packages format tests torch asan tsan tidy fuzz)
+all=(packages format headers tests torch asan tsan tidy fuzz)
 parts=("${all[@]}")
 if (($# > 0)); then parts=("$@"); fi
 for part in "${parts[@]}"; do

@@ -5,6 +5,7 @@
 
 namespace shardprop::cli {
 
+Command emit_command();
 Command explain_command();
 Command ops_command();
 Command propagate_command();

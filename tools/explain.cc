@@ -8,12 +8,15 @@
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/io/topology_file.h>
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -29,9 +32,11 @@ Result<std::string> read_plan(const std::string& path, std::int64_t most) {
   return fail(std::move(error));
 }
 
-// A saved plan, if it is one of this graph (and mesh, where one is given).
-Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
-                        std::int64_t max_input) {
+// A saved plan, if it is one of this graph (and mesh, where one is given), as
+// the evaluator judges it.
+Result<JudgedPlan> saved_plan(const Arguments& arguments, const Graph& graph,
+                              const OpLibrary& library,
+                              std::int64_t max_input) {
   const std::string path = arguments.get("--plan");
   SP_ASSIGN(const std::string text, read_plan(path, max_input));
   Result<Plan> plan = parse_plan_json(text);
@@ -58,7 +63,30 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
           "leave out --mesh"});
     }
   }
-  return plan;
+  // Schema 1 does not say enough of a plan to judge it.
+  if (plan->is_proof_given) return JudgedPlan{*std::move(plan), {}};
+  Result<JudgedPlan> judged = judge_plan(*plan, graph, library);
+  if (!judged) {
+    Error error = std::move(judged).error();
+    error.location = error.location.empty()
+                         ? "--plan " + path
+                         : "--plan " + path + " " + error.location;
+    return fail(std::move(error));
+  }
+  return judged;
+}
+
+// What the file says that is not so.
+void warn_of_differences(const JudgedPlan& judged, Console& console) {
+  constexpr std::size_t kMostPrinted = 5;
+  const std::vector<std::string>& all = judged.differences;
+  for (std::size_t i = 0; i < std::min(all.size(), kMostPrinted); ++i) {
+    console.messages << "warning: " << printable(all[i]) << '\n';
+  }
+  if (all.size() > kMostPrinted) {
+    console.messages << "warning: and " << all.size() - kMostPrinted
+                     << " more figures of the file are not those of its plan\n";
+  }
 }
 
 // One line that is written over and over.
@@ -78,9 +106,11 @@ void print_progress(const PlanProgress& now, Console& console) {
 
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
                       const Topology& topology, const OpLibrary& library,
+                      std::chrono::steady_clock::time_point start,
                       Console& console) {
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
+  options.start = start;
   if (console.progress) {
     options.progress = [&](const PlanProgress& now) {
       print_progress(now, console);
@@ -88,8 +118,7 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
   }
   const Interruption interruption;
   options.stop = interruption.token();
-  Result<Plan> plan =
-      make_plan(graph, mesh, topology, library, options);
+  Result<Plan> plan = make_plan(graph, mesh, topology, library, options);
   if (console.progress) console.messages << "\r\x1b[K";  // rub it out
   if (interruption.came() && plan) {
     console.messages << (plan->has_plan()
@@ -108,6 +137,7 @@ void warn_of_unsupported(const Plan& plan, Console& console) {
 }
 
 Result<int> run_explain(const Arguments& arguments, Console& console) {
+  const auto start = std::chrono::steady_clock::now();
   // What needs no graph is checked before one is read. A file is read once: it
   // may be a pipe.
   Topology topology;
@@ -123,14 +153,19 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   load.program = arguments.get("--program");
   SP_ASSIGN(const Graph graph,
             load_graph(arguments.get("GRAPH"), *library, load));
-  SP_ASSIGN(const Plan plan,
-            arguments.has("--plan")
-                ? saved_plan(arguments, graph, *max_input)
-                : new_plan(arguments, graph, topology, *library, console));
+  JudgedPlan judged;
+  if (arguments.has("--plan")) {
+    SP_ASSIGN(judged, saved_plan(arguments, graph, *library, *max_input));
+  } else {
+    SP_ASSIGN(judged.plan,
+              new_plan(arguments, graph, topology, *library, start, console));
+  }
+  const Plan& plan = judged.plan;
+  warn_of_differences(judged, console);
   warn_of_unsupported(plan, console);
   console.data << (arguments.get("--format") == "json" ? plan_to_json(plan)
                                                        : plan_to_text(plan));
-  return plan.has_plan() ? kDone : kFinding;
+  return plan.has_plan() && judged.differences.empty() ? kDone : kFinding;
 }
 
 }  // namespace

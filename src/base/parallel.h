@@ -8,6 +8,7 @@
 // exception of the first share that threw reaches the caller then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <system_error>
@@ -41,6 +42,16 @@ void parallel(std::size_t n, const F& share) {
   for (const std::exception_ptr& exception : thrown) {
     if (exception) std::rethrow_exception(exception);
   }
+}
+
+// The same for tasks that are more than the threads to run them: each thread
+// takes every threads-th task, in order.
+template <class F>
+void run_tasks(std::size_t tasks, std::size_t threads, const F& task) {
+  const std::size_t shares = std::min(tasks, std::max<std::size_t>(1, threads));
+  parallel(shares, [&](std::size_t share) {
+    for (std::size_t i = share; i < tasks; i += shares) task(i);
+  });
 }
 
 }  // namespace shardprop

@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "execute/gathered_parts.h"
 #include "execute/local_ops.h"
+#include "program/rank_step.h"
 
 #include <shardprop/placement/local_region.h>
 
@@ -13,71 +14,13 @@
 namespace shardprop::execute {
 namespace {
 
-auto broken(const std::string& where, const std::string& what) {
-  return fail(ErrorCode::kPlanStep, where + ": " + what,
-              "run plans as the planner made them");
-}
-
-// The group of one rank over the mesh dims of a step.
-struct StepGroup {
-  std::vector<Coordinate> members;  // in the order of the group
-  std::int64_t index = 0;           // of this rank
-};
-
-StepGroup group_of(const RedistributeStep& step, const RankView& view) {
-  StepGroup group;
-  const RankGroup ranks = view.mesh.group(
-      std::span(step.mesh_dims.data(), step.mesh_dims.size()), view.at);
-  const std::int64_t own = view.mesh.rank_at(view.at);
-  for (std::int64_t i = 0; i < ranks.size(); ++i) {
-    const std::int64_t rank = ranks.rank(i);
-    if (rank == own) group.index = i;
-    group.members.push_back(*view.mesh.coordinate_of(rank));
-  }
-  return group;
-}
-
 LocalRegion region(const Layout& layout, const RankView& view,
                    const Coordinate& at) {
   return local_region(layout, view.mesh, view.meta.shape(), at);
 }
 
-// What the terms of the step's mesh dims are reduced by. Mesh dims that are
-// averaged beside a sum are scaled for.
-struct Reduction {
-  ReduceOp op = ReduceOp::kSum;
-  DType dtype = DType::kF32;
-  double scale = 1;
-};
-
-Result<Reduction> reduction_of(const RedistributeStep& step,
-                               const RankView& view, const std::string& where) {
-  if (!step.reduce_op) {
-    return broken(where, "it does not say by what it reduces");
-  }
-  Reduction made{*step.reduce_op, step.dtype};
-  std::int64_t averaged = 1;
-  for (const std::int32_t dim : step.mesh_dims) {
-    const Placement placement = step.src[dim];
-    if (!placement.is_partial()) {
-      return broken(where, "mesh dim " + std::to_string(dim) + " of `" +
-                               to_string(step.src) + "` holds no terms");
-    }
-    if (placement.reduce_op() == *step.reduce_op) continue;
-    if (placement.reduce_op() != ReduceOp::kAvg ||
-        *step.reduce_op != ReduceOp::kSum) {
-      return broken(where, "the terms of `" + to_string(step.src) +
-                               "` are not reduced by " +
-                               std::string(to_string(*step.reduce_op)));
-    }
-    averaged *= view.mesh.size(dim);
-  }
-  made.scale = 1 / static_cast<double>(averaged);
-  return made;
-}
-
 // What casts and scales there are (local_ops.h).
-Result<void> check_arithmetic(DType dtype, const Reduction& reduction,
+Result<void> check_arithmetic(DType dtype, const StepReduction& reduction,
                               const std::string& where) {
   const DType combined = reduction.dtype;
   if (dtype != combined && !(is_cast(dtype, combined))) {
@@ -105,7 +48,7 @@ Result<bool> is_staged(const RedistributeStep& step,
       pieces.begin(), pieces.end(),
       [](const PeerCopies& peer) { return peer.copies.size() <= 1; });
   if (!boxes && !step.staged) {
-    return broken(where, "its pieces need a buffer that is not planned");
+    return broken_step(where, "its pieces need a buffer that is not planned");
   }
   return !boxes;
 }
@@ -128,14 +71,14 @@ Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
     const LocalRegion shard = region(step.src, view, group.members[r]);
     RegionCopies copies = common_copies(shard, wanted);
     if (numel(copies) != shard.numel()) {
-      return broken(out.where, "a rank sends what nobody wants");
+      return broken_step(out.where, "a rank sends what nobody wants");
     }
     received += numel(copies);
     out.chunks.push_back(numel(copies));
     out.receives.push_back({static_cast<std::int64_t>(r), std::move(copies)});
   }
   if (received != wanted.numel()) {
-    return broken(out.where, "the group does not hold what it gathers");
+    return broken_step(out.where, "the group does not hold what it gathers");
   }
   SP_ASSIGN(out.staged, is_staged(step, out.receives, out.where));
   if (!out.staged) {
@@ -164,7 +107,7 @@ Result<void> compile_reduce_scatter(const RedistributeStep& step,
     parts.push_back(region(step.dst, view, group.members[r]));
     RegionCopies copies = common_copies(held, parts[r]);
     if (numel(copies) != parts[r].numel()) {
-      return broken(out.where, "a rank is to get what has no terms");
+      return broken_step(out.where, "a rank is to get what has no terms");
     }
     out.chunks.push_back(numel(copies));
     out.sends.push_back({static_cast<std::int64_t>(r), std::move(copies)});
@@ -199,35 +142,9 @@ Result<void> compile_exchange(const RedistributeStep& step,
     if (!got.empty()) out.receives.push_back({peer, std::move(got)});
   }
   if (received != wanted.numel()) {
-    return broken(out.where, "the group does not hold what it exchanges");
+    return broken_step(out.where, "the group does not hold what it exchanges");
   }
   return {};
-}
-
-// R to P: whether this rank gives up its values for the op's neutral element,
-// as all but the first do where the op would count them again.
-bool gives_up(const RedistributeStep& step, const RankView& view) {
-  for (const std::int32_t dim : step.mesh_dims) {
-    if (!step.src[dim].is_replicate() || !step.dst[dim].is_partial()) continue;
-    const ReduceOp op = step.dst[dim].reduce_op();
-    const bool counts = op == ReduceOp::kSum || op == ReduceOp::kProduct ||
-                        op == ReduceOp::kBxor;
-    if (counts && view.at[static_cast<std::size_t>(dim)] != 0) return true;
-  }
-  return false;
-}
-
-// P(sum) <-> P(avg): the terms of an average are as many times the larger.
-double rescaling(const RedistributeStep& step, const RankView& view) {
-  double scale = 1;
-  for (const std::int32_t dim : step.mesh_dims) {
-    const Placement from = step.src[dim];
-    const Placement to = step.dst[dim];
-    if (!from.is_partial() || !to.is_partial() || from == to) continue;
-    const auto ranks = static_cast<double>(view.mesh.size(dim));
-    scale *= to.reduce_op() == ReduceOp::kAvg ? ranks : 1 / ranks;
-  }
-  return scale;
 }
 
 // Whether the elements copied are one interval of each dim.
@@ -245,8 +162,8 @@ Result<void> compile_slice(const RedistributeStep& step, const RankView& view,
                            ProgramStep& out) {
   const LocalRegion held = region(step.src, view, view.at);
   const LocalRegion wanted = region(step.dst, view, view.at);
-  out.neutral = gives_up(step, view);
-  out.scale = rescaling(step, view);
+  out.neutral = gives_up(step, view.at);
+  out.scale = rescaling(step, view.mesh);
   SP_CHECK(check_arithmetic(view.meta.dtype(),
                             {.dtype = view.meta.dtype(), .scale = out.scale},
                             out.where));
@@ -255,7 +172,7 @@ Result<void> compile_slice(const RedistributeStep& step, const RankView& view,
   }
   RegionCopies copies = common_copies(held, wanted);
   if (numel(copies) != wanted.numel()) {
-    return broken(out.where, "a slice of what the rank does not hold");
+    return broken_step(out.where, "a slice of what the rank does not hold");
   }
   if (copies.size() == 1 && is_box(copies.front())) {
     out.slice_start = copies.front().from;
@@ -275,8 +192,8 @@ Result<void> check_untouched(const RedistributeStep& step, const RankView& view,
     if (view.mesh.size(dim) > 1 && from != to &&
         (from.is_partial() || to.is_partial()) &&
         std::find(dims.begin(), dims.end(), dim) == dims.end()) {
-      return broken(where, "terms of mesh dim " + std::to_string(dim) +
-                               " change outside its collective");
+      return broken_step(where, "terms of mesh dim " + std::to_string(dim) +
+                                    " change outside its collective");
     }
   }
   return {};
@@ -291,7 +208,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
   out.where = std::move(where);
   if (step.src.mesh_ndim() != view.mesh.ndim() ||
       step.dst.mesh_ndim() != view.mesh.ndim()) {
-    return broken(out.where, "its layouts are for another mesh");
+    return broken_step(out.where, "its layouts are for another mesh");
   }
   SP_CHECK(check_layout(step.src, view.mesh, view.meta));
   SP_CHECK(check_layout(step.dst, view.mesh, view.meta));
@@ -304,7 +221,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
   SP_ASSIGN(out.group,
             Group::mesh_dims(view.mesh, std::span(step.mesh_dims.data(),
                                                   step.mesh_dims.size())));
-  const StepGroup group = group_of(step, view);
+  const StepGroup group = step_group(step, view.mesh, view.at);
   out.index = group.index;
   switch (step.kind) {
     case CollectiveKind::kAllGather:
@@ -312,7 +229,8 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
       return out;
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllReduce: {
-      SP_ASSIGN(const Reduction reduction, reduction_of(step, view, out.where));
+      SP_ASSIGN(const StepReduction reduction,
+                step_reduction(step, view.mesh, out.where));
       SP_CHECK(check_arithmetic(view.meta.dtype(), reduction, out.where));
       out.op = reduction.op;
       out.reduce_dtype = reduction.dtype;
@@ -321,7 +239,7 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
         SP_CHECK(compile_reduce_scatter(step, view, group, out));
       } else if (out.shape !=
                  local_shape(step.src, view.mesh, view.meta.shape(), view.at)) {
-        return broken(out.where, "an all_reduce that changes shapes");
+        return broken_step(out.where, "an all_reduce that changes shapes");
       }
       return out;
     }
@@ -329,15 +247,16 @@ Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
     case CollectiveKind::kPermute:
       for (const std::int32_t dim : step.mesh_dims) {
         if (!step.src[dim].is_shard() || !step.dst[dim].is_shard()) {
-          return broken(out.where, "an exchange of a tensor that is not sharded");
+          return broken_step(out.where,
+                             "an exchange of a tensor that is not sharded");
         }
       }
       out.padded = step.padded;
       SP_CHECK(compile_exchange(step, view, group, out));
       return out;
     default:
-      return broken(out.where, "no redistribution step is a " +
-                                   std::string(to_string(step.kind)));
+      return broken_step(out.where, "no redistribution step is a " +
+                                        std::string(to_string(step.kind)));
   }
 }
 
@@ -412,12 +331,12 @@ Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
     const bool sends = transfer.src_rank == rank;
     if (!sends && transfer.dst_rank != rank) continue;
     if (sends ? !held : !wanted) {
-      return broken(out.where, "a message of a rank outside its mesh");
+      return broken_step(out.where, "a message of a rank outside its mesh");
     }
     const std::int64_t other = sends ? transfer.dst_rank : transfer.src_rank;
     const auto peer = out.group->place_of(other);
     if (!peer) {
-      return broken(out.where, "a message of a rank outside its mesh");
+      return broken_step(out.where, "a message of a rank outside its mesh");
     }
     PeerCopies message{peer->index, {}};
     for (const auto& piece : transfer.pieces) {
@@ -425,7 +344,7 @@ Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
       RegionCopies copies =
           sends ? common_copies(*held, part) : common_copies(part, *wanted);
       if (numel(copies) != part.numel()) {
-        return broken(out.where, "a message of what a rank does not hold");
+        return broken_step(out.where, "a message of what a rank does not hold");
       }
       if (!sends) received += part.numel();
       message.copies.insert(message.copies.end(), copies.begin(), copies.end());
@@ -433,7 +352,7 @@ Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
     (sends ? out.sends : out.receives).push_back(std::move(message));
   }
   if (wanted && received != wanted->numel()) {
-    return broken(out.where, "a rank does not get what it lacks");
+    return broken_step(out.where, "a rank does not get what it lacks");
   }
   return out;
 }

@@ -309,9 +309,12 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"time_limit", fmt::format("{}", options.time_limit_seconds)},
       {"work_limit",
        options.work_limit ? std::to_string(*options.work_limit) : "none"},
-      {"threads", std::to_string(options.threads)},
       {"seed", std::to_string(options.seed)},
   };
+  // Under a work limit the plan is the same on any number of threads.
+  if (!options.work_limit) {
+    plan.options.emplace_back("threads", std::to_string(options.threads));
+  }
   for (const Pin& pin : options.pins) {
     plan.options.emplace_back("pin", to_string(pin));
   }

@@ -2,6 +2,8 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/staged_search.h"
+#include "plan/stop.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,34 +17,25 @@ namespace {
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
 
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         start_)
-        .count();
-  }
+using Clock = std::chrono::steady_clock;
 
- private:
-  std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
-};
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Leaves of the pins those without which there would be a plan, and makes the
 // clash that of what is left. Infeasible as all pins together are.
 class Blame {
  public:
-  // `watch` runs since the whole was begun; setting up took `setup` of it.
+  // `options.start` is set.
   Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
-        const OpLibrary& library, PlanOptions options,
-        const Stopwatch& watch, double setup)
+        const OpLibrary& library, PlanOptions options)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
         library_(library),
         options_(std::move(options)),
-        watch_(watch),
-        setup_(setup) {
+        by_work_(options_.work_limit.has_value()) {
     options_.work_limit = std::min(
         options_.work_limit.value_or(kWorkPerQuestion), kWorkPerQuestion);
     options_.progress = nullptr;
@@ -50,25 +43,26 @@ class Blame {
 
   Result<void> run(PlanSolution& solution) {
     for (std::size_t i = 0; i < options_.pins.size();) {
-      const double left =
-          options_.time_limit_seconds - watch_.seconds() - setup_;
-      if (left <= 0 || options_.stop.stop_requested()) {
+      if (left() <= 0 || options_.stop.stop_requested()) {
         unsure_ = true;
         break;
       }
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
-      auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
-                                         fewer);
+      auto problem = PlanProblem::create(
+          graph_, mesh_, topology_, library_, fewer,
+          {{}, deadline(*options_.start, options_.time_limit_seconds)});
       if (!problem) {
-        if (!options_.stop.stop_requested()) {
+        if (problem.error().code != ErrorCode::kStopped) {
           return fail(std::move(problem).error());
         }
         unsure_ = true;
         break;
       }
-      PlanSolution without =
-          solve_plan(*problem, std::min(left, kSecondsPerQuestion));
+      // Under a work limit of the caller's the answer hangs on work alone.
+      PlanSolution without = solve_plan(
+          *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
+                     options_.work_limit});
       if (without.status == PlanStatus::kInfeasible) {
         options_ = std::move(fewer);
         solution = std::move(without);
@@ -84,38 +78,48 @@ class Blame {
   const std::vector<Pin>& pins() const { return options_.pins; }
 
  private:
+  double left() const {
+    return options_.time_limit_seconds - seconds_since(*options_.start);
+  }
+
   const Graph& graph_;
   const DeviceMesh& mesh_;
   const Topology& topology_;
   const OpLibrary& library_;
   PlanOptions options_;
-  const Stopwatch& watch_;
-  double setup_;
+  bool by_work_;
   bool unsure_ = false;
 };
 
+// What ended the search before there was a proof.
+RanOut ran_out(const PlanOptions& options, const PlanSolution& solution) {
+  if (solution.status == PlanStatus::kOptimal ||
+      solution.status == PlanStatus::kInfeasible) {
+    return RanOut::kNothing;
+  }
+  if (options.stop.stop_requested()) return RanOut::kInterrupted;
+  return options.work_limit &&
+                 seconds_since(*options.start) < options.time_limit_seconds
+             ? RanOut::kWork
+             : RanOut::kTime;
+}
+
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
-                      const Topology& topology, const OpLibrary& library, const PlanOptions& options) {
-  const Stopwatch watch;
+                      const Topology& topology, const OpLibrary& library,
+                      const PlanOptions& options) {
   PlanOptions own = options;
+  if (!own.start) own.start = Clock::now();
   const auto tell = [&](PlanProgress progress) {
-    progress.seconds = watch.seconds();
+    progress.seconds = seconds_since(*own.start);
     if (options.progress) options.progress(progress);
   };
   if (options.progress) own.progress = tell;
-  tell({.phase = PlanProgress::Phase::kSetUp});
-  SP_ASSIGN(const PlanProblem problem,
-            PlanProblem::create(graph, mesh, topology, library, own));
-  const double setup = watch.seconds();
-  tell({.phase = PlanProgress::Phase::kSearch});
-  PlanSolution solution =
-      solve_plan(problem, options.time_limit_seconds - setup);
-  if (solution.failure && !solution.assignment) {
-    return fail(*std::move(solution.failure));
-  }
+  SP_ASSIGN(StagedResult found,
+            search_in_stages(graph, mesh, topology, library, own));
+  PlanSolution& solution = found.solution;
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
-    Blame blame(graph, mesh, topology, library, options, watch, setup);
+    Blame blame(graph, mesh, topology, library, own);
     SP_CHECK(blame.run(solution));
     for (const Pin& pin : blame.pins()) pins.push_back(to_string(pin));
   }
@@ -123,9 +127,11 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   if (solution.assignment) last.objective = solution.evaluation.objective;
   last.lower_bound = solution.lower_bound;
   tell(last);
-  Plan plan = assemble_plan(problem, solution);
+  Plan plan = assemble_plan(found.problem, solution);
+  plan.space = found.space;
+  plan.ran_out = ran_out(own, solution);
   plan.clash.pins = std::move(pins);
-  plan.solve_seconds = watch.seconds();
+  plan.solve_seconds = seconds_since(*own.start);
   return plan;
 }
 
@@ -134,9 +140,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const OpLibrary& library,
                        const PlanOptions& options) {
-  return guarded([&] {
-    return plan_for(graph, mesh, topology, library, options);
-  });
+  return guarded(
+      [&] { return plan_for(graph, mesh, topology, library, options); });
 }
 
 }  // namespace shardprop

@@ -35,11 +35,30 @@ std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
   return it->second;
 }
 
+MergedMoves::Ties MoveCosts::ties_of(LayoutId src, LayoutId dst) const {
+  if (!merge_) return 0;
+  for (std::size_t i = alike_.size(); i < layouts_.size(); ++i) {
+    alike_.push_back(MergedMoves::alike(layouts_[LayoutId(i)]));
+  }
+  return alike_[src.index()] & alike_[dst.index()];
+}
+
+MoveCosts::Rows& MoveCosts::rows_of(std::uint32_t tensor, Ties ties) const {
+  if (rows_.size() <= tensor) rows_.resize(tensor + 1);
+  for (Rows& rows : rows_[tensor]) {
+    if (rows.ties == ties) return rows;
+  }
+  Rows& fresh = rows_[tensor].emplace_back();
+  fresh.ties = ties;
+  return fresh;
+}
+
 std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
                               LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto made = RedistributeRows::create(planner_of(tensor), tensors_[tensor].meta);
+    auto made = RedistributeRows::create(planner(tensor, rows.ties),
+                                         tensors_[tensor].meta);
     if (!made) {
       rows.refused = std::move(made).error();
       return kElsewhere;
@@ -60,7 +79,7 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
         return known;
       }
     }
-    if (const auto found = rows.rows->index_of(layouts_[layout])) {
+    if (const auto found = rows.rows->index_of(merged(layout, rows.ties))) {
       known = static_cast<std::int32_t>(*found);
     }
   }
@@ -71,8 +90,8 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                     LayoutId dst) const {
   if (src == dst) return 0;
   if (refusal_) return kUnreachable;
-  if (rows_.size() <= tensor) rows_.resize(tensor + 1);
-  Rows& rows = rows_[tensor];
+  const Ties ties = ties_of(src, dst);
+  Rows& rows = rows_of(tensor, ties);
   const std::int32_t from = place(rows, tensor, src);
   const std::int32_t to = from < 0 ? kElsewhere : place(rows, tensor, dst);
   if (to >= 0) {
@@ -90,9 +109,9 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       refusal_ = rows.refused;
       return kUnreachable;
     }
-    if (auto cost =
-            planner_of(tensor).cost(layouts_[src], layouts_[dst],
-                                    tensors_[tensor].meta)) {
+    if (auto cost = planner(tensor, ties)
+                        .cost(merged(src, ties), merged(dst, ties),
+                              tensors_[tensor].meta)) {
       it->second = with_launch(*cost);
     }
   }
@@ -101,10 +120,18 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
 
 RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
                                  LayoutId dst) const {
+  const Ties ties = ties_of(src, dst);
+  const TensorMeta& meta = tensors_[tensor].meta;
   RedistributePlan plan =
-      planner_of(tensor)
-          .plan(layouts_[src], layouts_[dst], tensors_[tensor].meta)
+      planner(tensor, ties)
+          .plan(merged(src, ties), merged(dst, ties), meta)
           .value();
+  plan =
+      MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(), meta);
+  if (ties != 0 && !plan.steps.empty()) {
+    plan.steps.front().src = layouts_[src];
+    plan.steps.back().dst = layouts_[dst];
+  }
   plan.nanoseconds = with_launch(plan.nanoseconds);
   for (RedistributeStep& step : plan.steps) {
     if (step.nanoseconds == 0) continue;

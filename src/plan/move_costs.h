@@ -1,6 +1,8 @@
 // What carrying tensors between layouts takes, each pair worked out once.
 #pragma once
 
+#include "plan/merged_moves.h"
+
 #include <shardprop/placement/tensor_meta.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/redistribute/redistribute_rows.h>
@@ -16,12 +18,16 @@ namespace shardprop {
 
 class MoveCosts {
  public:
-  // `bucketed` prices what is sent in buckets.
+  // `merge`: neighbouring mesh dims that source and target treat alike move
+  // together (merged_moves.h). `bucketed` prices what is sent in buckets.
   MoveCosts(RedistributePlanner planner, RedistributePlanner bucketed,
-            const LayoutTable& layouts)
+            const Topology& topology, const LayoutTable& layouts, bool merge)
       : planner_(std::move(planner)),
         bucketed_(std::move(bucketed)),
-        layouts_(layouts) {}
+        merged_(topology, planner_.options()),
+        merged_bucketed_(topology, bucketed_.options()),
+        layouts_(layouts),
+        merge_(merge) {}
 
   // The class of tensors of the same shape and dtype, and whether they are sent
   // in buckets with others.
@@ -61,8 +67,10 @@ class MoveCosts {
   struct KeyHash {
     std::size_t operator()(const Key& key) const;
   };
-  // All that is known of one tensor class.
+  using Ties = MergedMoves::Ties;
+  // All that is known of one tensor class with the same mesh dims merged.
   struct Rows {
+    Ties ties = 0;
     std::optional<RedistributeRows> rows;
     std::optional<Error> refused;  // why there are none
     // By LayoutId: where it stands in the rows; kUnasked and kElsewhere if not.
@@ -76,19 +84,32 @@ class MoveCosts {
   // one by one.
   std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
 
+  Ties ties_of(LayoutId src, LayoutId dst) const;
+  Rows& rows_of(std::uint32_t tensor, Ties ties) const;
+  const RedistributePlanner& planner(std::uint32_t tensor, Ties ties) const {
+    const bool in_buckets = tensors_[tensor].in_buckets;
+    if (ties == 0) return in_buckets ? bucketed_ : planner_;
+    return (in_buckets ? merged_bucketed_ : merged_)
+        .planner(planner_.mesh(), ties);
+  }
+  Layout merged(LayoutId layout, Ties ties) const {
+    return ties == 0 ? layouts_[layout]
+                     : MergedMoves::merged(layouts_[layout], ties);
+  }
+
   // Each is a search of its own: a tenth of a second on five mesh dims.
   static constexpr int kMostLonePairs = 16;
 
-  const RedistributePlanner& planner_of(std::uint32_t tensor) const {
-    return tensors_[tensor].in_buckets ? bucketed_ : planner_;
-  }
-
   RedistributePlanner planner_;
   RedistributePlanner bucketed_;
+  mutable MergedMoves merged_;
+  mutable MergedMoves merged_bucketed_;
   const LayoutTable& layouts_;
+  bool merge_;
   std::vector<Tensor> tensors_;
   std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
-  mutable std::deque<Rows> rows_;  // by tensor class
+  mutable std::vector<std::deque<Rows>> rows_;  // by tensor class
+  mutable std::vector<Ties> alike_;             // by LayoutId
   mutable int lone_pairs_ = 0;
   mutable std::optional<Error> refusal_;
   mutable std::unordered_map<Key, std::int64_t, KeyHash> moves_;

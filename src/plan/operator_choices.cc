@@ -98,11 +98,13 @@ PartialSet partials_of(const Layout& layout) {
 OperatorChoiceCache::OperatorChoiceCache(const DeviceMesh& mesh,
                                          const Topology& topology,
                                          const OpLibrary& library,
-                                         LayoutTable& layouts)
+                                         LayoutTable& layouts,
+                                         const PlanSpace& space)
     : mesh_(mesh),
       topology_(topology),
       library_(library),
-      layouts_(layouts) {}
+      layouts_(layouts),
+      space_(space) {}
 
 std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
   return hash_range(hash_application(*key.op), key.meets);
@@ -141,6 +143,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   options.allow_empty_shards = false;
   options.allow_strided = dims_larger_than_one(mesh_) <= kMostStridedDims;
   options.most_assignments = kMostAssignments;
+  options.most_runs = space_.most_runs;
   set->op =
       op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);

@@ -31,8 +31,8 @@ struct OperatorChoices {
 class OperatorChoiceCache {
  public:
   OperatorChoiceCache(const DeviceMesh& mesh, const Topology& topology,
-                      const OpLibrary& library,
-                      LayoutTable& layouts);
+                      const OpLibrary& library, LayoutTable& layouts,
+                      const PlanSpace& space);
 
   // `meets`: per input, the partials its value may come as. Where no rule fits,
   // the one choice is all replicated, and set->unsupported says why. The
@@ -64,6 +64,7 @@ class OperatorChoiceCache {
   const Topology& topology_;
   const OpLibrary& library_;
   LayoutTable& layouts_;
+  PlanSpace space_;
   std::unordered_map<Key, OperatorChoices, KeyHash, KeyEqual> cache_;
   std::map<std::pair<const ChoiceSet*, KernelPart>,
            std::shared_ptr<const ChoiceSet>>

@@ -36,6 +36,28 @@ std::optional<OutputKind> parse_output_kind(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_string(RanOut what) {
+  switch (what) {
+    case RanOut::kNothing:
+      break;
+    case RanOut::kTime:
+      return "time";
+    case RanOut::kWork:
+      return "work";
+    case RanOut::kInterrupted:
+      return "interrupted";
+  }
+  return "nothing";
+}
+
+std::optional<RanOut> parse_ran_out(std::string_view text) {
+  for (const RanOut what :
+       {RanOut::kNothing, RanOut::kTime, RanOut::kWork, RanOut::kInterrupted}) {
+    if (to_string(what) == text) return what;
+  }
+  return std::nullopt;
+}
+
 std::int64_t PlannedCopy::nanoseconds() const {
   std::int64_t sum = 0;
   for (const CollectiveStep& step : steps) sum = sat_add(sum, step.nanoseconds);

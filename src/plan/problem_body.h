@@ -4,6 +4,7 @@
 #include "base/saturating.h"
 #include "plan/fusion.h"
 #include "plan/move_costs.h"
+#include "plan/stop.h"
 #include "plan/windows.h"
 
 #include <shardprop/plan/plan_problem.h>
@@ -18,14 +19,21 @@ namespace shardprop {
 
 struct PlanProblem::Body {
   Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
-       PlanOptions the_options, RedistributePlanner planner,
-       RedistributePlanner bucketed)
+       PlanOptions the_options, const SetUp& the_set_up,
+       RedistributePlanner planner, RedistributePlanner bucketed)
       : graph(the_graph),
         mesh(std::move(the_mesh)),
         topology(std::move(the_topology)),
         options(std::move(the_options)),
         windows(the_graph),
-        moves(std::move(planner), std::move(bucketed), layouts) {}
+        set_up(the_set_up),
+        moves(std::move(planner), std::move(bucketed), topology, layouts,
+              !set_up.space.is_named()) {}
+
+  // Error: kStopped.
+  Result<void> check_stop() const {
+    return shardprop::check_stop(options, set_up.deadline);
+  }
 
   // As PlanProblem's; for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
@@ -66,6 +74,7 @@ struct PlanProblem::Body {
   Topology topology;
   PlanOptions options;
   Windows windows;
+  SetUp set_up;
   LayoutTable layouts;
   MoveCosts moves;
   std::vector<PlanVariable> variables;
@@ -76,6 +85,8 @@ struct PlanProblem::Body {
   // By node: the input that its result is written into; kNothing if none.
   std::vector<int> writes_into;
   std::optional<FusionGroups> fusion;
+  // By value, of given choices only: what copies of it lie in.
+  std::vector<std::vector<LayoutId>> copied_to;
 };
 
 }  // namespace shardprop

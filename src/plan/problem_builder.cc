@@ -1,5 +1,6 @@
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/given_choices.h"
 #include "plan/layout_relations.h"
 #include "plan/operator_choices.h"
 #include "plan/overwriting.h"
@@ -59,9 +60,9 @@ Fusing fusing_of(const ChoiceSet& set) {
   return alone ? Fusing::kNever : Fusing::kCompute;
 }
 
-// A set with the operand's layout fixed; empty when no choice has it.
-std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
-                                      LayoutId wanted) {
+// Some of the choices of a set.
+std::shared_ptr<ChoiceSet> of_choices(const ChoiceSet& set,
+                                      const std::vector<std::size_t>& kept) {
   auto out = std::make_shared<ChoiceSet>();
   out->layouts = set.layouts;
   out->num_uses = set.num_uses;
@@ -69,8 +70,7 @@ std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
   out->op.strategies.clear();
   out->unsupported = set.unsupported;
   const std::size_t operands = set.layouts.size();
-  for (std::size_t c = 0; c < set.size(); ++c) {
-    if (set.layout(c, operand) != wanted) continue;
+  for (const std::size_t c : kept) {
     const auto row =
         set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
     out->picks.insert(out->picks.end(), row,
@@ -80,6 +80,34 @@ std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
     out->op.strategies.push_back(set.op.strategies[c]);
   }
   return out;
+}
+
+// With no layouts but those that its choices have.
+std::shared_ptr<ChoiceSet> without_spare_layouts(
+    std::shared_ptr<ChoiceSet> set) {
+  const std::size_t operands = set->layouts.size();
+  for (std::size_t o = 0; o < operands; ++o) {
+    std::vector<LayoutId> used;
+    for (std::size_t c = 0; c < set->size(); ++c) {
+      const LayoutId id = set->layout(c, o);
+      const auto found = std::find(used.begin(), used.end(), id);
+      set->picks[c * operands + o] =
+          static_cast<std::uint32_t>(found - used.begin());
+      if (found == used.end()) used.push_back(id);
+    }
+    set->layouts[o] = std::move(used);
+  }
+  return set;
+}
+
+// A set with the operand's layout fixed; empty when no choice has it.
+std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
+                                      LayoutId wanted) {
+  std::vector<std::size_t> kept;
+  for (std::size_t c = 0; c < set.size(); ++c) {
+    if (set.layout(c, operand) == wanted) kept.push_back(c);
+  }
+  return of_choices(set, kept);
 }
 
 // A choice a layout, the same for every operand.
@@ -104,10 +132,18 @@ class PlanProblemBuilder {
       : body_(body),
         graph_(body.graph),
         forest_(body.graph),
-        choices_(body.mesh, body.topology, library, body.layouts) {}
+        choices_(body.mesh, body.topology, library, body.layouts,
+                 body.set_up.space),
+        pinnable_(body.mesh, body.topology, library, body.layouts, {}),
+        given_(body.set_up.given) {}
 
   Result<void> build() {
     SP_ASSIGN(pinned_, pinned_values(graph_, body_.mesh, body_.options.pins));
+    if (given_ != nullptr) {
+      for (const std::vector<Layout>& layouts : given_->copies) {
+        body_.copied_to.push_back(interned(layouts));
+      }
+    }
     for (const GraphOutput& output : graph_.outputs()) {
       if (is_tie(output)) ties_[output.target].push_back(output);
     }
@@ -202,13 +238,14 @@ class PlanProblemBuilder {
     std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kNever);
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
-      SP_CHECK(check_stop(body_.options));
+      SP_CHECK(body_.check_stop());
       std::vector<PartialSet> meets;
       meets.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
         meets.push_back(comes_as[input.index()]);
       }
-      const OperatorChoices& found = choices_.of(node.op, meets);
+      const OperatorChoices& found =
+          (is_pinned(node) ? pinnable_ : choices_).of(node.op, meets);
       if (!found.set->unsupported.empty() && body_.options.strict) {
         return fail(Error{ErrorCode::kNoStrategy,
                           found.set->unsupported,
@@ -259,9 +296,13 @@ class PlanProblemBuilder {
       if (found == nullptr) continue;
       SP_ASSIGN(auto set,
                 pinned_choices(node, priced(node, *found, overwriting)));
+      const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
+                           !pinned_.contains(node.outputs[0]);
+      if (given_ != nullptr && !is_view) {
+        SP_ASSIGN(set, given_choice(node, *set));
+      }
       body_.choices_of_node[node.id.index()] = set;
-      if (StorageForest::keeps_every_element(graph_, node) &&
-          !pinned_.contains(node.outputs[0])) {
+      if (is_view) {
         forest_.add_view(node.outputs[0], node.inputs[0], std::move(set));
         continue;
       }
@@ -274,6 +315,57 @@ class PlanProblemBuilder {
       body_.variables.push_back(std::move(variable));
     }
     return {};
+  }
+
+  std::vector<LayoutId> interned(const std::vector<Layout>& layouts) {
+    std::vector<LayoutId> ids;
+    for (const Layout& layout : layouts) {
+      const LayoutId id = body_.layouts.intern(layout);
+      if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  // The one strategy with the layouts that are given.
+  Result<std::shared_ptr<const ChoiceSet>> given_choice(const Node& node,
+                                                        const ChoiceSet& set) {
+    const std::vector<Layout>& wanted = given_->nodes[node.id.index()];
+    std::vector<std::uint64_t> key{
+        reinterpret_cast<std::uintptr_t>(&set)};  // NOLINT: an identity
+    std::vector<LayoutId> ids;
+    for (const Layout& layout : wanted) {
+      ids.push_back(body_.layouts.intern(layout));
+      key.push_back(ids.back().index());
+    }
+    auto& kept = given_choices_[key];
+    if (!kept) {
+      std::vector<std::size_t> fitting;
+      for (std::size_t c = 0; c < set.size() && fitting.empty(); ++c) {
+        bool fits = true;
+        for (std::size_t o = 0; o < ids.size() && fits; ++o) {
+          fits = set.layout(c, o) == ids[o];
+        }
+        if (fits) fitting.push_back(c);
+      }
+      kept = without_spare_layouts(of_choices(set, fitting));
+    }
+    if (kept->size() == 0) {
+      return fail(Error{ErrorCode::kPlanFile,
+                        "no strategy of `" + node.op_name() +
+                            "` takes and makes what the plan says of `" +
+                            node.name + "`",
+                        located(node),
+                        {},
+                        "plan anew without --plan"});
+    }
+    return std::shared_ptr<const ChoiceSet>(kept);
+  }
+
+  // What is pinned may be laid out in any way of the named space.
+  bool is_pinned(const Node& node) const {
+    return std::any_of(
+        node.outputs.begin(), node.outputs.end(),
+        [&](ValueId output) { return pinned_.contains(output); });
   }
 
   static std::string located(const Node& node) {
@@ -329,6 +421,9 @@ class PlanProblemBuilder {
         layouts = {body_.layouts.intern(pin->second.layout)};
       } else {
         add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
+      }
+      if (given_ != nullptr) {
+        layouts = interned(given_->inputs[variable.index]);
       }
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
@@ -460,6 +555,7 @@ class PlanProblemBuilder {
                        body_.layouts.intern(pinned_.at(output.value).layout));
         if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
+      if (given_ != nullptr) layouts = interned({given_->outputs[i]});
       PlanVariable variable;
       variable.kind = PlanVariable::Kind::kOutput;
       variable.index = i;
@@ -503,6 +599,8 @@ class PlanProblemBuilder {
   StorageForest forest_;
   OperatorChoiceCache choices_;
   std::vector<const OperatorChoices*> found_;  // by node
+  OperatorChoiceCache pinnable_;
+  const GivenChoices* given_;
   std::map<ValueId, PinnedValue> pinned_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
   // By layouts, ties and, of trained parameters, the tensor class and how often
@@ -515,12 +613,16 @@ class PlanProblemBuilder {
   std::map<std::tuple<const ChoiceSet*, std::size_t, LayoutId>,
            std::shared_ptr<const ChoiceSet>>
       pinned_choices_;
+  // By all choices, and the layouts of the one that is given.
+  std::map<std::vector<std::uint64_t>, std::shared_ptr<const ChoiceSet>>
+      given_choices_;
 };
 
 Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
                                         Topology topology,
                                         const OpLibrary& library,
-                                        const PlanOptions& options) {
+                                        const PlanOptions& options,
+                                        const SetUp& set_up) {
   SP_CHECK(validate(options));
   SP_CHECK(check_topology(topology));
   return guarded([&]() -> Result<PlanProblem> {
@@ -531,7 +633,7 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
                                           {.bucket_bytes = kBucketBytes}));
     auto body =
         std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
-                               options, std::move(planner),
+                               options, set_up, std::move(planner),
                                std::move(bucketed));
     SP_CHECK(PlanProblemBuilder(*body, library).build());
     return PlanProblem(std::move(body));

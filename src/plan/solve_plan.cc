@@ -33,10 +33,10 @@ constexpr std::uint64_t kBranchWork = 100'000'000;
 
 class PlanSolver {
  public:
-  PlanSolver(const PlanProblem& problem, double time_limit_seconds)
+  PlanSolver(const PlanProblem& problem, const SolveLimits& limits)
       : problem_(problem),
         options_(problem.options()),
-        time_limit_seconds_(time_limit_seconds),
+        limits_(limits),
         start_(std::chrono::steady_clock::now()) {}
 
   PlanSolution run() {
@@ -166,14 +166,14 @@ class PlanSolver {
     how.threads = options_.threads;
     how.seed = options_.seed;
     how.stop = options_.stop;
-    if (options_.work_limit) {
-      how.work_limit = out_of_work() ? 0 : *options_.work_limit - out_.work;
+    if (limits_.work) {
+      how.work_limit = out_of_work() ? 0 : *limits_.work - out_.work;
     }
     return how;
   }
 
   bool out_of_work() const {
-    return options_.work_limit && out_.work >= *options_.work_limit;
+    return limits_.work && out_.work >= *limits_.work;
   }
 
   // `bounds`: the network's bound is one of the whole problem, too.
@@ -198,7 +198,7 @@ class PlanSolver {
   // half of it where what was found by then does not fit. False when there is
   // nothing more to be had: no solution, no time.
   bool solve(const NetworkOptions& options, bool last_try) {
-    const double left = time_limit_seconds_ - seconds();
+    const double left = limits_.seconds - seconds();
     const bool first = std::exchange(first_, false);
     stopped_ = left <= 0 || options_.stop.stop_requested() ||
                (!first && out_of_work());
@@ -229,8 +229,8 @@ class PlanSolver {
     }
     stopped_ = true;  // unless there is an assignment
     if (bounds && solution.lower_bound) {
-      out_.lower_bound = std::max(
-          out_.lower_bound, saturated(*solution.lower_bound));
+      out_.lower_bound =
+          std::max(out_.lower_bound, saturated(*solution.lower_bound));
     }
     if (!solution.cost) return false;
     stopped_ = false;
@@ -289,8 +289,7 @@ class PlanSolver {
     out_.status = PlanStatus::kInfeasible;
     if (!solution.clash) return;
     for (const solver::Clash::MemoryStep& step : solution.clash->memory) {
-      out_.clash.push_back(
-          {step.time, saturated(step.bytes_short)});
+      out_.clash.push_back({step.time, saturated(step.bytes_short)});
     }
     out_.clash_irreducible = solution.clash->irreducible;
   }
@@ -298,8 +297,8 @@ class PlanSolver {
   PlanSolution finish() {
     if (out_.assignment) {
       // Times that are cut off where they end say nothing of each other.
-      out_.lower_bound = std::min({out_.lower_bound, out_.evaluation.objective,
-                                   kMostNanoseconds - 1});
+      out_.lower_bound = std::min(
+          {out_.lower_bound, out_.evaluation.objective, kMostNanoseconds - 1});
       out_.status = out_.lower_bound == out_.evaluation.objective
                         ? PlanStatus::kOptimal
                         : PlanStatus::kFeasible;
@@ -309,7 +308,7 @@ class PlanSolver {
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
-  double time_limit_seconds_;
+  SolveLimits limits_;
   std::chrono::steady_clock::time_point start_;
   bool first_ = true;  // nothing has been tried yet
   double next_report_ = 0;
@@ -326,11 +325,12 @@ class PlanSolver {
 }  // namespace
 
 PlanSolution solve_plan(const PlanProblem& problem) {
-  return solve_plan(problem, problem.options().time_limit_seconds);
+  return solve_plan(problem, {problem.options().time_limit_seconds,
+                              problem.options().work_limit});
 }
 
-PlanSolution solve_plan(const PlanProblem& problem, double time_limit_seconds) {
-  return PlanSolver(problem, time_limit_seconds).run();
+PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits) {
+  return PlanSolver(problem, limits).run();
 }
 
 }  // namespace shardprop

@@ -1,17 +1,40 @@
-// The error of planning that was stopped before there was an answer.
+// The error of planning that was stopped, or ran out of time, before there was
+// an answer.
 #pragma once
 
 #include <shardprop/base/result.h>
 #include <shardprop/plan/plan_options.h>
 
+#include <chrono>
+#include <optional>
+
 namespace shardprop {
 
+// `seconds` after `start`; none where that is beyond what clocks count.
+inline std::optional<std::chrono::steady_clock::time_point> deadline(
+    std::chrono::steady_clock::time_point start, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kNever = 3e9;
+  if (seconds >= kNever) return std::nullopt;
+  return start + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(seconds));
+}
+
 // Error: kStopped.
-inline Result<void> check_stop(const PlanOptions& options) {
-  if (!options.stop.stop_requested()) return {};
-  return fail(ErrorCode::kStopped,
-              "planning was stopped before it had found a plan",
-              "leave it more time");
+inline Result<void> check_stop(
+    const PlanOptions& options,
+    const std::optional<std::chrono::steady_clock::time_point>& deadline) {
+  if (options.stop.stop_requested()) {
+    return fail(ErrorCode::kStopped,
+                "planning was stopped before it had found a plan",
+                "leave it more time");
+  }
+  if (deadline && std::chrono::steady_clock::now() >= *deadline) {
+    return fail(ErrorCode::kStopped,
+                "time ran out before the problem was set up",
+                "leave it more time");
+  }
+  return {};
 }
 
 }  // namespace shardprop

@@ -50,6 +50,8 @@ std::vector<std::uint64_t> StorageClasses::signature(
     out.push_back(address(forest_.view(value)));
     out.push_back(std::uint64_t{planned.tensor} << 1U |
                   (planned.hideable ? 1U : 0U));
+    out.push_back(copied_to(value).size());
+    for (const LayoutId id : copied_to(value)) out.push_back(id.index());
   }
   for (const StorageUse& use : storage.uses) {
     const PlanVariable& user = body_.variables[use.variable.index()];
@@ -66,7 +68,7 @@ Result<StorageClass> StorageClasses::work_out(
     const PlanStorage& storage) const {
   StorageClass out;
   SP_CHECK(add_states(storage, out));
-  set_moves(storage, out);
+  SP_CHECK(set_moves(storage, out));
   return out;
 }
 
@@ -105,11 +107,11 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
     for (const LayoutId id : wanted_[value.index()].layouts()) {
       add_state(v, id);
     }
+    for (const LayoutId id : copied_to(value)) add_state(v, id);
   }
   if (states > std::numeric_limits<StorageState>::max()) {
     return fail(ErrorCode::kProblemTooLarge,
-                "`" +
-                    body_.graph.value(storage.values[0]).display_name() +
+                "`" + body_.graph.value(storage.values[0]).display_name() +
                     "` can lie in " + std::to_string(states) +
                     " ways, more than are planned for",
                 "pin it or what takes it, or merge mesh dims");
@@ -135,8 +137,8 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
   return {};
 }
 
-void StorageClasses::set_moves(const PlanStorage& storage,
-                               StorageClass& out) const {
+Result<void> StorageClasses::set_moves(const PlanStorage& storage,
+                                       StorageClass& out) const {
   const std::size_t n = out.num_states();
   out.moves.assign(n * n, {.nanoseconds = kUnreachable});
   // Values that are laid out alike are moved alike: the first of them is.
@@ -147,6 +149,7 @@ void StorageClasses::set_moves(const PlanStorage& storage,
     if (!seen.emplace(value.tensor, value.hideable, layouts).second) continue;
     for (std::size_t from = 0; from < n; ++from) {
       if (!layouts[from].valid()) continue;
+      SP_CHECK(body_.check_stop());
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
         StorageClass::Move found;
@@ -161,7 +164,7 @@ void StorageClasses::set_moves(const PlanStorage& storage,
       }
     }
   }
-  if (body_.moves.refusal()) return;
+  if (body_.moves.refusal()) return {};
   // Where no value shows both states, over one that shares a value with each.
   const std::vector<StorageClass::Move> direct = out.moves;
   for (std::size_t from = 0; from < n; ++from) {
@@ -177,7 +180,9 @@ void StorageClasses::set_moves(const PlanStorage& storage,
         move.via = static_cast<std::int32_t>(via);
       }
     }
+    SP_CHECK(body_.check_stop());
   }
+  return {};
 }
 
 }  // namespace shardprop

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace shardprop {
@@ -27,7 +28,14 @@ class StorageClasses {
   std::vector<std::uint64_t> signature(const PlanStorage& storage) const;
   Result<StorageClass> work_out(const PlanStorage& storage) const;
   Result<void> add_states(const PlanStorage& storage, StorageClass& out) const;
-  void set_moves(const PlanStorage& storage, StorageClass& out) const;
+  // Error: kStopped.
+  Result<void> set_moves(const PlanStorage& storage, StorageClass& out) const;
+
+  // Empty where no choices are given.
+  std::span<const LayoutId> copied_to(ValueId value) const {
+    if (body_.copied_to.empty()) return {};
+    return body_.copied_to[value.index()];
+  }
 
   const PlanProblem::Body& body_;
   const StorageForest& forest_;

@@ -54,7 +54,7 @@ class StorageCollector {
     for (const PlanStorage& storage : body_.storages) note_places(storage);
     StorageClasses classes(body_, forest_);
     for (PlanStorage& storage : body_.storages) {
-      SP_CHECK(check_stop(body_.options));
+      SP_CHECK(body_.check_stop());
       SP_ASSIGN(storage.kind, classes.of(storage));
     }
     return {};

@@ -115,6 +115,19 @@ class Reader {
     if (!runnable_ && plan_.status == PlanStatus::kOptimal) {
       plan_.status = PlanStatus::kFeasible;
     }
+    plan_.is_proof_given = !runnable_;
+    if (root_.has("proof")) root_["proof"].text();  // said, not believed
+    if (root_.has("space")) {
+      plan_.space.most_runs = static_cast<int>(
+          root_["space"]["most_runs"].integer(0, plan_.mesh.ndim()));
+    }
+    if (root_.has("ran_out")) {
+      if (const auto what = parse_ran_out(root_["ran_out"].text())) {
+        plan_.ran_out = *what;
+      } else {
+        root_["ran_out"].fail("unknown");
+      }
+    }
     const bool planned = plan_.status == PlanStatus::kOptimal ||
                          plan_.status == PlanStatus::kFeasible;
     if (planned != plan_.has_plan()) {

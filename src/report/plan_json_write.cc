@@ -75,6 +75,13 @@ class Writer {
     out["objective_us"] = us_or_null(plan_.objective_nanoseconds);
     out["lower_bound_us"] = us(plan_.lower_bound_nanoseconds);
     out["gap"] = or_null(plan_.gap());
+    if (plan_.space.most_runs) {
+      out["space"] = {{"most_runs", *plan_.space.most_runs}};
+    }
+    if (plan_.is_proof_given) out["proof"] = "as the file says";
+    if (plan_.ran_out != RanOut::kNothing) {
+      out["ran_out"] = to_string(plan_.ran_out);
+    }
     out["solve_seconds"] = plan_.solve_seconds;
     if (plan_.status == PlanStatus::kInfeasible) out["clash"] = clash();
     out["unsupported"] =

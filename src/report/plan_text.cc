@@ -50,20 +50,34 @@ class Printer {
     if (!plan_.has_plan()) return print_no_plan();
     const std::int64_t total = *plan_.objective_nanoseconds;
     if (plan_.status == PlanStatus::kOptimal) {
-      line("optimal: {}, no plan costs less", time_text(total));
+      line("optimal: {}, no plan costs less{}", time_text(total), as_said());
     } else {
-      line("{}: {}, where no plan can take less than {} (gap {:.1f} %)",
+      line("{}: {}, where no plan can take less than {} (gap {:.1f} %){}",
            to_string(plan_.status), time_text(total),
            time_text(plan_.lower_bound_nanoseconds),
-           100 * plan_.gap().value_or(0));
+           100 * plan_.gap().value_or(0), as_said());
+      if (!plan_.space.is_named()) {
+        line("searched and bounded: {}; for more there was not the time",
+             to_string(plan_.space));
+      }
     }
+  }
+
+  // Behind what was not proven here.
+  std::string_view as_said() const {
+    return plan_.is_proof_given ? ", as the file says" : "";
   }
 
   void print_no_plan() {
     const std::string status(to_string(plan_.status));
     const PlanMemory& memory = plan_.memory;
     if (plan_.status != PlanStatus::kInfeasible) {
-      line("{}: the search ended before it found a plan{}{}", status,
+      line("{}: {} before there was a plan{}{}", status,
+           plan_.ran_out == RanOut::kTime   ? "time ran out"
+           : plan_.ran_out == RanOut::kWork ? "the work limit was reached"
+           : plan_.ran_out == RanOut::kInterrupted
+               ? "the search was interrupted"
+               : "the search ended",
            memory.limit_bytes
                ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
                : std::string(),
@@ -82,6 +96,16 @@ class Printer {
                               : std::string("the memory"),
            step.node.empty() ? std::string("the end") : "`" + step.node + "`",
            bytes_text(step.bytes_short));
+    }
+    if (memory.peak_bytes > 0) {
+      line("with {} a rank there is a plan", bytes_text(memory.peak_bytes));
+    }
+    // Replicated, they hold more than a definition would let them.
+    for (const UnsupportedOp& op : plan_.unsupported) {
+      line(
+          "`{}` ({}) runs replicated for want of a definition, which may be "
+          "why",
+          op.op, op.count);
     }
   }
 

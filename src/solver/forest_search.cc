@@ -11,6 +11,10 @@ namespace {
 constexpr int kLastingRows = 64;
 constexpr int kMaxPriceRounds = 12;
 constexpr int kMaxRowsPriced = 4;  // in one round
+// Moves that are rejected one after another, or that do not lessen what
+// overflows (then one more for each variable), until that is priced higher.
+constexpr int kPatience = 200;
+constexpr int kLookEvery = 32;
 
 }  // namespace
 
@@ -44,6 +48,8 @@ void ForestSearch::assign(const std::vector<int>& choices) {
     }
   }
   overflowing_.clear();
+  last_overflow_ = kInfinity;
+  stuck_ = 0;
   load_.for_each_positive([&](int row, std::int64_t bytes) {
     overflowing_.push_back({row, bytes});
     return true;
@@ -329,19 +335,38 @@ void ForestSearch::note_best() {
   best_ = x_;
 }
 
+double ForestSearch::overflow() const {
+  double sum = 0;
+  for (const Overflow& o : overflowing_)
+    sum += static_cast<double>(o.tolerated);
+  return sum;
+}
+
+// What overflows is priced higher where moves are rejected, and also where they
+// are taken and change nothing, or only what does not overflow.
+void ForestSearch::judge_penalty(bool moved) {
+  rejected_in_a_row_ = moved ? 0 : rejected_in_a_row_ + 1;
+  if (++stuck_ % kLookEvery == 0) {
+    const double now = overflow();
+    if (now < last_overflow_) stuck_ = 0;
+    last_overflow_ = now;
+  }
+  if (rejected_in_a_row_ <= kPatience && stuck_ <= kPatience + core_.size()) {
+    return;
+  }
+  penalty_price_ = std::min(2 * penalty_price_, core_.ceiling);
+  refresh_penalties();
+  rejected_in_a_row_ = 0;
+  stuck_ = 0;
+}
+
 void ForestSearch::run(std::uint64_t work, const StopSignal& stop) {
   const std::uint64_t until = work_ + work;
   while (work_ < until && !stop.raised()) {
     pick_block();
     work_ += 16 * block_.size();
     const bool moved = improve_block();
-    if (overflowing_.empty()) continue;
-    rejected_in_a_row_ = moved ? 0 : rejected_in_a_row_ + 1;
-    if (rejected_in_a_row_ > 200) {
-      penalty_price_ *= 2;
-      refresh_penalties();
-      rejected_in_a_row_ = 0;
-    }
+    if (!overflowing_.empty()) judge_penalty(moved);
   }
 }
 

@@ -92,6 +92,8 @@ class ForestSearch {
   void recompute_cost();
   void refresh_penalties();
   void note_best();
+  void judge_penalty(bool moved);
+  double overflow() const;  // bytes, all rows together
 
   const Core& core_;
   Rng rng_;
@@ -105,7 +107,9 @@ class ForestSearch {
   std::vector<double> penalty_;   // what overflowing rows add to each choice
   double penalty_price_ = 0;
   int rejected_in_a_row_ = 0;
+  int stuck_ = 0;  // moves since less overflowed
   std::vector<Overflow> overflowing_;
+  double last_overflow_ = kInfinity;
 
   std::vector<Member> block_;
   std::vector<Touch> touch_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardprop::solver {
 namespace {
@@ -20,6 +21,31 @@ constexpr int kSteps = 64;  // of temperature in a cycle
 // A cycle that gains less than this share of what lies between cost and bound
 // finds little.
 constexpr double kLittle = 0.01;
+
+// Of every variable the choice that holds the fewest bytes, summed over rows,
+// and of those the cheapest.
+std::vector<int> leanest(const Core& core) {
+  std::vector<int> out(static_cast<std::size_t>(core.size()), 0);
+  std::vector<double> held;
+  for (int v = 0; v < core.size(); ++v) {
+    const int k = core.choices(v);
+    held.assign(static_cast<std::size_t>(k), 0.0);
+    for (const CoreSegment& s : core.segments(v)) {
+      for (int c = 0; c < k; ++c) {
+        held[static_cast<std::size_t>(c)] +=
+            static_cast<double>(core.bytes_of(s)[c]) * (s.hi - s.lo);
+      }
+    }
+    int& best = out[static_cast<std::size_t>(v)];
+    for (int c = 1; c < k; ++c) {
+      if (std::pair(held[static_cast<std::size_t>(c)], core.cost(v)[c]) <
+          std::pair(held[static_cast<std::size_t>(best)], core.cost(v)[best])) {
+        best = c;
+      }
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -83,6 +109,10 @@ void SearchWorker::start_cycle(const Guide& guide) {
     if (exploring_) search_.assign(*guide.decoded);
   }
   if (!guide.settling && !own_.choices.empty()) search_.assign(own_.choices);
+  // As long as nothing is known to fit, every other cycle starts from least.
+  if (guide.best == nullptr && own_.choices.empty() && cycles_ % 2 == 1) {
+    search_.assign(leanest(core_));
+  }
   ++cycles_;
   if (guide.settling) {
     hottest_ = 0;

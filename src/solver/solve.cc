@@ -23,11 +23,15 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr std::uint64_t kFirstRound = 2'000'000;  // work of a thread
+constexpr std::uint64_t kFirstRound = 2'000'000;  // work of a worker
+// Under a work limit there are as many workers, however many threads run them,
+// so that the answer is the same on any machine. Few, since what one finds out
+// helps it more than what others do.
+constexpr int kWorkersUnderWorkLimit = 2;
 constexpr std::uint64_t kLongestRound = 40'000'000;
 constexpr std::size_t kEliminationCap = 1U << 25;
-// The dual has the first thread to itself until it stalls or has done this
-// much; then it gets one round in a few.
+// The dual has the first worker's turns to itself until it stalls or has done
+// this much; then it gets one round in a few.
 constexpr std::uint64_t kDualFirst = 2'500'000'000;
 constexpr int kDualTurn = 4;
 // Networks of more choices than this are not worth branching on.
@@ -89,6 +93,9 @@ class Solver {
   }
   bool out_of_work() const {
     return options_.work_limit && work_ >= *options_.work_limit;
+  }
+  std::size_t threads() const {
+    return static_cast<std::size_t>(std::max(1, options_.threads));
   }
   // Until it is proven, stopped or out of time or work.
   void solve();
@@ -375,8 +382,8 @@ void Solver::round(std::uint64_t work) {
   const bool search_on = passes.enabled(Pass::kLocalSearch);
   const bool dual_first = dual_on && dual_settling();
   const bool small = core_->unary.size() <= kSmallChoices;
-  // What the first thread does; with one thread, search keeps every other
-  // round.
+  // What is done in the first worker's place; with one worker, search keeps
+  // every other round.
   const int turn = rounds_ % kDualTurn;
   enum class Task { kSearch, kDual, kBranch } first = Task::kSearch;
   const bool dual_now = dual_first && (workers_.size() > 1 || rounds_ % 2 == 1);
@@ -397,7 +404,7 @@ void Solver::round(std::uint64_t work) {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
   };
-  const auto first_thread = [&] {
+  const auto in_first_place = [&] {
     if (first == Task::kDual) {
       clock_.time(Pass::kDualBound, [&] {
         const std::uint64_t until = dual_->work() + work;
@@ -416,15 +423,16 @@ void Solver::round(std::uint64_t work) {
       timed_search(0);
     }
   };
-  parallel(search_on ? workers_.size() : 1,
-           [&](std::size_t i) { i == 0 ? first_thread() : timed_search(i); });
+  run_tasks(search_on ? workers_.size() : 1, threads(), [&](std::size_t i) {
+    i == 0 ? in_first_place() : timed_search(i);
+  });
   for (const double seconds : took) {
     if (seconds > 0) clock_.add(Pass::kLocalSearch, 1, seconds);
   }
   ++rounds_;
 }
 
-// Threads have met: what they found is put together in a fixed order.
+// Workers have met: what they found is put together in a fixed order.
 void Solver::gather() {
   for (const auto& worker : workers_) {
     if (worker->best().empty() || worker->best_cost() >= core_best_cost_)
@@ -478,9 +486,10 @@ void Solver::count_work() {
 
 bool Solver::may_go_on() {
   if (!options_.go_on || !best_.known() || best_.proven()) return true;
-  const bool half =
-      seconds() >= options_.time_limit_seconds / 2 ||
-      (options_.work_limit && work_ >= *options_.work_limit / 2);
+  // A work limit is meant to decide alone, unless time runs out.
+  const double share_of_time = options_.work_limit ? 0.9 : 0.5;
+  const bool half = seconds() >= options_.time_limit_seconds * share_of_time ||
+                    (options_.work_limit && work_ >= *options_.work_limit / 2);
   if (!half || (asked_ && asked_cost_ == best_.cost())) return true;
   asked_ = true;
   asked_cost_ = best_.cost();
@@ -489,8 +498,9 @@ bool Solver::may_go_on() {
 
 void Solver::search() {
   Rng seeds(options_.seed);
-  const int threads = std::max(1, options_.threads);
-  for (int i = 0; i < threads; ++i) {
+  const std::size_t workers =
+      options_.work_limit ? kWorkersUnderWorkLimit : threads();
+  for (std::size_t i = 0; i < workers; ++i) {
     workers_.push_back(std::make_unique<SearchWorker>(*core_, seeds.next()));
   }
   std::uint64_t work = kFirstRound;

@@ -1,7 +1,8 @@
-// Composition over the mesh: assignments of mesh dims to factors and linearities,
-// and the layouts that follow.
+// Composition over the mesh: assignments of mesh dims to factors and
+// linearities, and the layouts that follow.
 
 #include <shardprop/strategy/op_strategy.h>
+#include <shardprop/strategy/strategy_of.h>
 
 #include "placement/split_factor.h"
 #include "strategy/factor_shards.h"
@@ -90,15 +91,14 @@ class Composer {
 
     std::vector<Layout> all;
     for (std::size_t i = 0; i < space_.inputs.size(); ++i) {
-      auto layout =
-          operand_layout(space_.inputs[i], op_.inputs[i], shards, assignment,
-                         [&](std::int16_t choice) -> std::optional<Placement> {
-                           if (is_linearity(choice)) {
-                             return passing(linearity(choice).inputs[i]);
-                           }
-                           return lacking(
-                               space_.inputs_without[i][index(choice)]);
-                         });
+      auto layout = operand_layout(
+          space_.inputs[i], op_.inputs[i], shards, assignment,
+          [&](std::int16_t choice) -> std::optional<Placement> {
+            if (is_linearity(choice)) {
+              return passing(linearity(choice).inputs[i]);
+            }
+            return lacking(space_.inputs_without[i][index(choice)]);
+          });
       if (!layout) return std::nullopt;
       all.push_back(*std::move(layout));
     }
@@ -142,15 +142,13 @@ class Composer {
   std::vector<Placement> placements_of(std::int16_t choice) const {
     std::vector<Placement> out;
     for (std::size_t i = 0; i < space_.inputs.size(); ++i) {
-      out.push_back(is_linearity(choice)
-                        ? passing(linearity(choice).inputs[i])
+      out.push_back(is_linearity(choice) ? passing(linearity(choice).inputs[i])
                     : space_.inputs[i].holds(choice)
                         ? Placement::replicate()
                         : lacking(space_.inputs_without[i][index(choice)]));
     }
     for (std::size_t o = 0; o < space_.outputs.size(); ++o) {
-      out.push_back(is_linearity(choice)
-                        ? passing(linearity(choice).outputs[o])
+      out.push_back(is_linearity(choice) ? passing(linearity(choice).outputs[o])
                     : space_.outputs[o].holds(choice)
                         ? Placement::replicate()
                         : lacking(space_.outputs_without[o][index(choice)]));
@@ -290,7 +288,7 @@ class AssignmentWalk {
       : composer_(composer), mesh_(mesh) {
     int dims = 0;
     for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
-    most_runs_ = dims;
+    most_runs_ = std::min(dims, options.most_runs.value_or(dims));
     if (dims <= kMostFullDims || !options.most_assignments) return;
     const auto choices =
         static_cast<std::int64_t>(composer.choices().size()) + 1;
@@ -330,6 +328,7 @@ class AssignmentWalk {
     const auto runs_with = [&](std::int16_t choice) {
       return before == choice ? runs : runs + 1;
     };
+    if (most_runs_ == 0) return go_on(kUnassigned, 0);
     if (!go_on(kUnassigned, runs_with(kUnassigned))) return false;
     for (const std::int16_t choice : composer_.choices()) {
       if (!go_on(choice, runs_with(choice))) return false;
@@ -418,6 +417,33 @@ bool averages_as_sums(const IndexSpace& space,
   return false;
 }
 
+namespace {
+
+PlacementStrategy interned(const Assignment& assignment,
+                           const std::vector<Layout>& operands,
+                           std::size_t inputs, LayoutTable& layouts) {
+  PlacementStrategy strategy;
+  strategy.assignment = assignment;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const LayoutId id = layouts.intern(operands[i]);
+    (i < inputs ? strategy.inputs : strategy.outputs).push_back(id);
+  }
+  return strategy;
+}
+
+}  // namespace
+
+std::optional<PlacementStrategy> strategy_of(const OpSchema& op,
+                                             const IndexSpace& space,
+                                             const DeviceMesh& mesh,
+                                             const Assignment& assignment,
+                                             LayoutTable& layouts,
+                                             const StrategyOptions& options) {
+  const auto operands = Composer(op, space, mesh, options).layouts(assignment);
+  if (!operands) return std::nullopt;
+  return interned(assignment, *operands, space.inputs.size(), layouts);
+}
+
 OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
                          std::shared_ptr<const IndexSpace> space,
                          const DeviceMesh& mesh, LayoutTable& layouts,
@@ -431,14 +457,8 @@ OpStrategy op_strategies(std::shared_ptr<const OpSchema> op,
       .run([&](const Assignment& assignment) {
         const auto operands = composer.layouts(assignment);
         if (!operands) return true;
-        PlacementStrategy strategy;
-        strategy.assignment = assignment;
-        for (std::size_t i = 0; i < operands->size(); ++i) {
-          const LayoutId id = layouts.intern((*operands)[i]);
-          (i < space->inputs.size() ? strategy.inputs : strategy.outputs)
-              .push_back(id);
-        }
-        kept.push_back(std::move(strategy));
+        kept.push_back(
+            interned(assignment, *operands, space->inputs.size(), layouts));
         if (!seen.insert(&kept.back()).second) {
           kept.pop_back();
         } else if (kept.size() == options.limit) {

@@ -1,11 +1,34 @@
 // Saved plans: what is read prints as text, and writes as JSON that reads back
-// as the same plan. What schema 1 leaves out cannot be written as schema 2.
+// as the same plan. What schema 1 leaves out cannot be written as schema 2. A
+// plan of the graph that the seeds are of is judged.
 #include "fuzz_input.h"
 
+#include <shardprop/io/load_graph.h>
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+void judge(const Plan& plan) {
+  static const auto library = OpLibrary::standard();
+  static const Graph graph =
+      load_graph(SHARDPROP_FUZZ_FOLDER
+                 "/../../examples/graphs/tiny/mlp_dynamic.json.gz",
+                 *library)
+          .value();
+  // More takes longer than a fuzzer waits.
+  if (plan.mesh.ndim() > 3 || plan.mesh.size() > 64) return;
+  const Result<JudgedPlan> judged = judge_plan(plan, graph, *library);
+  if (!judged) return require_reason(judged);
+  require(!plan_to_text(judged->plan).empty());
+  require(!judged->differences.empty() ||
+          judged->plan.objective_nanoseconds == plan.objective_nanoseconds);
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
@@ -19,5 +42,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   if (text.find(kFirstPlanSchema) != std::string_view::npos) return 0;
   const Result<Plan> again = parse_plan_json(plan_to_json(*plan));
   require(again.has_value() && *again == *plan);
+  judge(*plan);
   return 0;
 }

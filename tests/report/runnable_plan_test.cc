@@ -1,9 +1,10 @@
 // Plans of random programs and of the example graphs say how they are run, and
 // say the same when they are read back.
-#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
+#include "support/dear_topology.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
@@ -15,29 +16,8 @@
 namespace shardprop {
 namespace {
 
+using testing::dear_compute;
 using testing::value_of;
-
-// Compute and memory dear, sending cheap: plans are full of shards, partials
-// and collectives inside, where those of small graphs on a fast machine
-// replicate everything.
-Topology dear_compute() {
-  Topology topology = value_of(find_topology("cpu-host"));
-  topology.engine = Engine::kMpi;
-  topology.devices_per_node.value = 64;
-  for (const TopologyField& field : topology_fields()) {
-    Figure& figure = topology.*field.figure;
-    if (field.key.find("gbps") != std::string_view::npos) figure.value = 10;
-    if (field.key.find("latency") != std::string_view::npos) {
-      figure.value = 0.01;
-    }
-    if (field.key.find("tflops") != std::string_view::npos) {
-      figure.value = 0.001;
-    }
-  }
-  topology.memory_gbps.value = 1;
-  topology.launch_us.value = 0;
-  return topology;
-}
 
 void check_runs(const Plan& plan) {
   test::check_plan(plan);

@@ -77,20 +77,21 @@ TEST_CASE("a run that is stopped returns what it has") {
   CHECK(solution.seconds < 30);
 }
 
-TEST_CASE("a larger problem: the same answer to the bit, threads included") {
+TEST_CASE("a larger problem: the same answer to the bit on any threads") {
   const Problem problem = grid(20, 3);
-  for (const int threads : {1, 2, 4}) {
+  std::optional<Solution> first;
+  for (const int threads : {1, 1, 2, 3, 8}) {
     SolveOptions options;
     options.time_limit_seconds = 1e12;
     options.work_limit = 40'000'000;
     options.threads = threads;
     options.seed = 11;
-    const Solution first = solve(problem, options);
-    const Solution second = solve(problem, options);
-    CHECK(first.status == Status::kFeasible);
-    CHECK(first.assignment == second.assignment);
-    CHECK(to_string(*first.lower_bound) == to_string(*second.lower_bound));
-    CHECK(first.work == second.work);
+    const Solution solution = solve(problem, options);
+    CHECK(solution.status == Status::kFeasible);
+    if (!first) first = solution;
+    CHECK(first->assignment == solution.assignment);
+    CHECK(to_string(*first->lower_bound) == to_string(*solution.lower_bound));
+    CHECK(first->work == solution.work);
   }
 }
 

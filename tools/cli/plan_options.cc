@@ -76,6 +76,8 @@ Result<PlanOptions> plan_options(const Arguments& arguments,
   PlanOptions options;
   options.memory_limit = topology.memory_bytes();
   options.overlap = topology.overlap_discount.value;
+  // A work limit alone is meant to give the same plan on every machine.
+  if (arguments.has("--work-limit")) options.time_limit_seconds = 1e12;
   SP_CHECK(arguments.apply(plan_option_table(), [&](auto name, auto text) {
     return set_option(options, name, text);
   }));

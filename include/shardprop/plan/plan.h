@@ -32,6 +32,7 @@
 #include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/plan/local_run.h>
+#include <shardprop/plan/plan_space.h>
 #include <shardprop/redistribute/redistribute_plan.h>
 #include <shardprop/solver/solve.h>
 
@@ -228,6 +229,12 @@ struct PlannedKernels {
                          const PlannedKernels&) = default;
 };
 
+// What ended the search before anything was proven.
+enum class RanOut : std::uint8_t { kNothing, kTime, kWork, kInterrupted };
+// "nothing", "time", "work", "interrupted".
+std::string_view to_string(RanOut what);
+std::optional<RanOut> parse_ran_out(std::string_view text);
+
 struct Plan {
   std::string graph_name;
   std::string graph_hash;  // 16 hex digits
@@ -240,6 +247,12 @@ struct Plan {
   PlanStatus status = PlanStatus::kUnknown;
   std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
   std::int64_t lower_bound_nanoseconds = 0;
+  // What the bound holds for: less than the named space where there was not the
+  // time for that.
+  PlanSpace space;
+  RanOut ran_out = RanOut::kNothing;
+  // Status and bound are what a file says, not proven here.
+  bool is_proof_given = false;
   double solve_seconds = 0;
   PlanClash clash;
 

@@ -8,6 +8,7 @@
 #include <shardprop/base/option.h>
 #include <shardprop/plan/pin.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -70,7 +71,11 @@ struct PlanOptions {
   // running it replicated.
   bool strict = false;
 
+  // Of make_plan(): setting up, search and reasons. Counted from `start`, so
+  // that reading a file can be made part of it; from the call where that is
+  // empty.
   double time_limit_seconds = 60;
+  std::optional<std::chrono::steady_clock::time_point> start;
   // Table entries of the solver to touch at most; a deterministic limit. None
   // when empty, as in solver::SolveOptions.
   std::optional<std::uint64_t> work_limit;
@@ -88,8 +93,8 @@ struct PlanOptions {
 // Whether parameters of 16 bits are kept in f32; without an optimizer none are.
 bool keeps_f32(const PlanOptions& options);
 
-// The options that have a text form: all but `stop` and `progress`. Flags of
-// the command line are these names, with `-` for `_`.
+// The options that have a text form: all but `start`, `stop` and `progress`.
+// Flags of the command line are these names, with `-` for `_`.
 std::span<const OptionInfo> plan_option_table();
 // Error: kInvalidArgument (an unknown name, a value out of bounds) and those of
 // Pin::parse().

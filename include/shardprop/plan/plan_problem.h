@@ -28,6 +28,7 @@
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan_options.h>
+#include <shardprop/plan/plan_space.h>
 #include <shardprop/plan/plan_storage.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/op_cost.h>
@@ -112,7 +113,8 @@ class PlanProblem {
   // the mesh) and those of RedistributePlanner::create().
   static Result<PlanProblem> create(const Graph& graph, DeviceMesh mesh,
                                     Topology topology, const OpLibrary& library,
-                                    const PlanOptions& options);
+                                    const PlanOptions& options,
+                                    const SetUp& set_up = {});
   PlanProblem(PlanProblem&&) noexcept;
   PlanProblem& operator=(PlanProblem&&) noexcept;
   ~PlanProblem();

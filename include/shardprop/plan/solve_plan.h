@@ -40,11 +40,15 @@ struct PlanSolution {
 };
 
 // Takes limits of time and work, threads and seed from problem.options(). Same
-// problem, seed, threads and work limit, and no time limit reached: same
-// solution.
+// problem, seed and work limit, and no time limit reached: same solution, on
+// any number of threads.
 // Ends with the best so far once a stop is requested.
 PlanSolution solve_plan(const PlanProblem& problem);
-// With another time limit, setting up having taken some of it.
-PlanSolution solve_plan(const PlanProblem& problem, double time_limit_seconds);
+// With other limits, setting up having taken some of them.
+struct SolveLimits {
+  double seconds = 60;
+  std::optional<std::uint64_t> work;  // of the solver, in table entries
+};
+PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 
 }  // namespace shardprop

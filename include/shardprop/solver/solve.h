@@ -7,9 +7,11 @@
 //   Solution solution = solve(problem, options);
 //   // solution.status == Status::kOptimal: cost == lower_bound, proven
 //
-// Reproducible: with the same problem, seed, threads, passes and work limit,
-// and no time limit that strikes first, assignment, bound and status are the
-// same to the bit; threads meet after counted work, never after elapsed time.
+// Reproducible: with the same problem, seed, passes and work limit, and no time
+// limit that strikes first, assignment, bound and status are the same to the
+// bit on any number of threads. The search is then divided among a fixed number
+// of workers, which meet after counted work, never after elapsed time. Without
+// a work limit there are as many workers as threads.
 #pragma once
 
 #include <shardprop/base/option.h>
@@ -88,16 +90,16 @@ struct SolveOptions {
   double time_limit_seconds = 60;
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
-  // Table entries to touch at most, all threads together; no such limit when
-  // empty. It is looked at when threads meet, so a run may exceed it by one
+  // Table entries to touch at most, all workers together; no such limit when
+  // empty. It is looked at when workers meet, so a run may exceed it by one
   // round; with 0 there is no search behind the passes that come before it.
   std::optional<std::uint64_t> work_limit;
-  // To search with. A thread that cannot be started is done without: the
-  // answer is the same, later.
+  // Threads to search with. A thread that cannot be started is done without:
+  // the answer is the same, later.
   int threads = 1;
   std::uint64_t seed = 0;
   PassSet passes;
-  // Called by the thread that called solve(), when threads meet.
+  // Called by the thread that called solve(), when workers meet.
   std::function<void(const Progress&)> progress;
   // Whether to go on: asked between rounds about the best assignment, once half
   // of the time or work limit is spent and of each better one from then on.

@@ -19,9 +19,9 @@
 #include <shardprop/base/inline_vector.h>
 #include <shardprop/base/result.h>
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/ops/index_space.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/placement/layout.h>
-#include <shardprop/ops/index_space.h>
 #include <shardprop/strategy/layout_table.h>
 
 #include <cstdint>
@@ -62,6 +62,10 @@ struct StrategyOptions {
   // those dims fall into at most r runs of neighbours given to the same, r the
   // most that leaves this many assignments, and at least 2.
   std::optional<std::int64_t> most_assignments;
+  // The assignments where the mesh dims larger than 1 fall into at most so many
+  // runs of neighbours given to the same; 0: the one that gives them to
+  // nothing.
+  std::optional<int> most_runs;
   std::size_t limit = 100'000;
 };
 

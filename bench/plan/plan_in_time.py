@@ -1,0 +1,128 @@
+"""Every example graph on meshes of three, four and five dims, and in tight memory:
+is there a plan, how good, how soon, in how much memory of this machine.
+
+  python3 bench/plan/plan_in_time.py build/release/tools/shardprop [--only WORD]
+      [--dims] [--memory] [--time-limit 5]
+
+Prints Markdown tables, row by row. `--memory` first finds the least peak at which
+the planner finds a plan, by halving, and then plans at 1.05 to 2 times that.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MESHES = ("2,2,2", "2,2,2,2", "2,2,2,2,2")
+TIMES_LEAST = (1.05, 1.1, 1.25, 1.5, 2.0)
+
+
+def explain(binary, graph, mesh, *more):
+    """The plan as JSON, or None; wall seconds; MiB."""
+    with tempfile.TemporaryFile() as out:
+        began = time.monotonic()
+        child = subprocess.Popen(
+            [binary, "explain", graph, "--mesh", mesh, "--format", "json", *map(str, more)],
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        took = time.monotonic() - began
+        out.seek(0)
+        text = out.read()
+    plan = json.loads(text) if child.returncode in (0, 1) and text else None
+    return plan, took, usage.ru_maxrss / 1024
+
+
+def verdict(plan):
+    if plan is None:
+        return "error", "–", "–"
+    if plan["objective_us"] is None:
+        return plan["status"], "–", "–"
+    gap = f"{100 * plan['gap']:.2f}"
+    if "space" in plan:
+        gap += f" (of at most {plan['space']['most_runs']} runs)"
+    return plan["status"], f"{plan['objective_us']:.1f}", gap
+
+
+def dims_table(options, graphs):
+    print("| graph | mesh | status | cost, us | gap, % | s | MiB |")
+    print("|---|---|---|---|---|---|---|")
+    for graph in graphs:
+        for mesh in MESHES:
+            plan, took, mib = explain(
+                options.binary, graph, mesh, "--time-limit", options.time_limit
+            )
+            row = [name_of(graph), mesh, *verdict(plan), f"{took:.1f}", f"{mib:.0f}"]
+            print("| " + " | ".join(row) + " |", flush=True)
+
+
+def least_peak(options, graph):
+    """The smallest limit, to within 2 %, under which a plan is found."""
+    limit = ("--time-limit", options.time_limit)
+    plan, _, _ = explain(options.binary, graph, "2,4", *limit, "--memory", "none")
+    fits = plan["memory"]["peak_bytes_per_rank"]
+    fails = 0
+    while fits - fails > fits // 50:
+        middle = (fits + fails) // 2
+        plan, _, _ = explain(options.binary, graph, "2,4", *limit, "--memory", middle)
+        if plan["objective_us"] is None:
+            fails = middle
+        else:
+            fits = min(middle, plan["memory"]["peak_bytes_per_rank"])
+    return fits
+
+
+def memory_table(options, graphs):
+    print("| graph, mesh 2,4 | least peak found | times | status | gap, % | s | MiB |")
+    print("|---|---|---|---|---|---|---|")
+    for graph in graphs:
+        least = least_peak(options, graph)
+        for times in TIMES_LEAST:
+            plan, took, mib = explain(
+                options.binary,
+                graph,
+                "2,4",
+                "--time-limit",
+                options.time_limit,
+                "--memory",
+                int(least * times),
+            )
+            status, _, gap = verdict(plan)
+            row = [name_of(graph), str(least), f"{times}", status, gap]
+            row += [f"{took:.1f}", f"{mib:.0f}"]
+            print("| " + " | ".join(row) + " |", flush=True)
+
+
+def name_of(graph):
+    return str(graph.relative_to(ROOT / "examples/graphs")).removesuffix(".json.gz")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("binary")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--dims", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--time-limit", type=float, default=5)
+    options = parser.parse_args()
+    folder = ROOT / "examples/graphs"
+    graphs = [
+        g
+        for g in [*sorted(folder.glob("tiny/*.json.gz")), *sorted(folder.glob("*.json.gz"))]
+        if options.only in str(g)
+    ]
+    if options.dims or not options.memory:
+        dims_table(options, graphs)
+    if options.memory or not options.dims:
+        memory_table(options, graphs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

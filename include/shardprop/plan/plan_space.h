@@ -1,0 +1,42 @@
+// PlanSpace: which of the ways to lay a graph out a plan problem chooses from:
+// the named space (plan_problem.h), or a part of it that is set up and searched
+// in a fraction of the time.
+//
+//   relu f32[16,8] on [2,2,2]
+//     no runs       R,R,R
+//     one run       R,R,R  S(0),S(0),S(0)  S(1),S(1),S(1)  P...
+//     two runs      also S(0),R,R  S(0),S(0),S(1)  R,S(1),S(1) ...
+//     named space   also S(0),R,S(0)  S(0),S(1),S(0) ...
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace shardprop {
+
+struct PlanSpace {
+  // An operator gives mesh dims larger than 1 in at most so many runs of
+  // neighbours to the same; then neighbours that source and target of a
+  // redistribution treat alike move together. The named space where empty.
+  std::optional<int> most_runs;
+
+  bool is_named() const { return !most_runs.has_value(); }
+  friend bool operator==(const PlanSpace&, const PlanSpace&) = default;
+};
+
+struct GivenChoices;  // private to src/plan
+
+// What a plan problem is made of, and by when: PlanProblem::create() fails with
+// kStopped once the deadline has come.
+struct SetUp {
+  PlanSpace space;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  const GivenChoices* given = nullptr;  // judge_plan()'s
+};
+
+// "all replicated", "mesh dims in one run", "mesh dims in at most 2 runs"; ""
+// of the named space.
+std::string to_string(const PlanSpace& space);
+
+}  // namespace shardprop

@@ -1,0 +1,376 @@
+#include "io/emit/moves.h"
+
+#include "base/try.h"
+#include "io/emit/even_cuts.h"
+#include "program/rank_step.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace shardprop::emit {
+namespace {
+
+Argument integer(std::int64_t value) { return value; }
+
+// The dtype in which engines reduce, where they do not know this one.
+DType carried_in(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return DType::kU8;
+    case DType::kI16:
+    case DType::kU16:
+      return DType::kI32;
+    default:
+      return dtype;
+  }
+}
+
+// Terms of bools as 0 and 1.
+std::string_view reduce_name(ReduceOp op, DType dtype) {
+  if (dtype == DType::kBool) {
+    switch (op) {
+      case ReduceOp::kSum:
+      case ReduceOp::kMax:
+      case ReduceOp::kBor:
+        return "max";
+      case ReduceOp::kProduct:
+      case ReduceOp::kMin:
+      case ReduceOp::kBand:
+        return "min";
+      default:
+        break;
+    }
+  }
+  // Gloo and MPI have no average: the sum is scaled.
+  return op == ReduceOp::kAvg ? "sum" : to_string(op);
+}
+
+}  // namespace
+
+std::string group_name(const DeviceMesh& mesh, const DimIndices& mesh_dims) {
+  std::string name = "shardprop";
+  for (const std::int32_t dim : mesh_dims) name += "_" + mesh.name(dim);
+  return name;
+}
+
+LocalRegion Moves::region(const Layout& layout, const Coordinate& at) const {
+  return local_region(layout, mesh_, whole_->shape(), at);
+}
+
+TorchId Moves::communicate(const std::string& op, TorchArguments args,
+                           const DimIndices& mesh_dims, TensorMeta meta) {
+  args.emplace_back("group_name", Argument(group_name(mesh_, mesh_dims)));
+  const TorchId started =
+      graph_.op("_c10d_functional." + op + ".default", std::move(args), meta);
+  return graph_.op("_c10d_functional.wait_tensor.default",
+                   {{"tensor", started}}, std::move(meta));
+}
+
+TorchId Moves::flat(TorchId x) {
+  return reshape(graph_, x, Dims{graph_.meta(x).numel()});
+}
+
+// Casts to what is sent, reduces, and casts back.
+TorchId Moves::reduced(const std::string& op, const CollectiveStep& step,
+                       TorchId x, ReduceOp by, Dims shape, std::int64_t ranks) {
+  const DType own = graph_.dtype(x);
+  const DType sent = carried_in(step.dtype);
+  x = contiguous(graph_, cast(graph_, x, sent));
+  TorchArguments args = {
+      {"input", x},
+      {"reduce_op", Argument(std::string(reduce_name(by, step.dtype)))}};
+  if (op != "all_reduce") args.emplace_back("group_size", integer(ranks));
+  x = communicate(op, std::move(args), step.mesh_dims,
+                  dense(std::move(shape), sent));
+  if (by == ReduceOp::kAvg) {
+    x = scaled(graph_, x, 1 / static_cast<double>(ranks));
+  }
+  return sent == own ? x : cast(graph_, x, own);
+}
+
+TorchId Moves::all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
+                          double scale) {
+  std::int64_t ranks = 1;
+  for (const std::int32_t dim : step.mesh_dims) ranks *= mesh_.size(dim);
+  const Dims shape = graph_.shape(x);
+  return scaled(graph_, reduced("all_reduce", step, x, op, shape, ranks),
+                scale);
+}
+
+namespace {
+
+// [n1, .., nk, L0, L1, ..] -> the chunks of each dim behind one another.
+TorchId join_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
+  if (!cuts.is_rows()) {
+    Dims split(cuts.ranks.begin(), cuts.ranks.end());
+    std::vector<std::int64_t> order;
+    Dims joined;
+    for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
+      const EvenCuts::Dim& dim = cuts.dims[d];
+      split.push_back(dim.chunk);
+      for (const std::size_t axis : dim.axes) {
+        order.push_back(static_cast<std::int64_t>(axis));
+      }
+      order.push_back(static_cast<std::int64_t>(cuts.ranks.size() + d));
+      joined.push_back(dim.padded());
+    }
+    x = reshape(graph, x, std::move(split));
+    x = reshape(graph, permute(graph, x, order), std::move(joined));
+  }
+  for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
+    x = slice(graph, x, static_cast<int>(d), 0, cuts.dims[d].size);
+  }
+  return x;
+}
+
+// The other way: what goes to the ranks of the group, one after the other.
+TorchId part_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
+  for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
+    x = padded(graph, x, static_cast<int>(d), cuts.dims[d].padded());
+  }
+  if (cuts.is_rows()) return x;
+  Dims split;
+  std::vector<std::int64_t> order(cuts.ranks.size());
+  std::vector<std::int64_t> rest;
+  Dims rows;
+  for (const EvenCuts::Dim& dim : cuts.dims) {
+    for (const std::size_t axis : dim.axes) {
+      order[axis] = static_cast<std::int64_t>(split.size());
+      split.push_back(cuts.ranks[axis]);
+    }
+    rest.push_back(static_cast<std::int64_t>(split.size()));
+    split.push_back(dim.chunk);
+    rows.push_back(dim.chunk);
+  }
+  order.insert(order.end(), rest.begin(), rest.end());
+  rows[0] *= cuts.group_size();
+  x = permute(graph, reshape(graph, x, std::move(split)), order);
+  return reshape(graph, x, std::move(rows));
+}
+
+TorchId padded_to_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
+  for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
+    x = padded(graph, x, static_cast<int>(d), cuts.dims[d].chunk);
+  }
+  return x;
+}
+
+TorchId without_padding(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
+  for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
+    x = slice(graph, x, static_cast<int>(d), 0, cuts.dims[d].own);
+  }
+  return x;
+}
+
+}  // namespace
+
+Result<TorchId> Moves::gather(const RedistributeStep& step, TorchId x) {
+  const auto cuts =
+      even_cuts(step.src, step.dst, step.mesh_dims, mesh_, *whole_, at_);
+  if (!cuts) return gather_pieces(step, x);
+  x = contiguous(graph_, padded_to_chunks(graph_, x, *cuts));
+  Dims shape = graph_.shape(x);
+  shape[0] *= cuts->group_size();
+  x = communicate("all_gather_into_tensor",
+                  {{"input", x}, {"group_size", integer(cuts->group_size())}},
+                  step.mesh_dims, dense(std::move(shape), graph_.dtype(x)));
+  return join_chunks(graph_, x, *cuts);
+}
+
+// Shards that are uneven in several cuts of a dim, or lie in pieces: flat, as
+// long as the largest.
+TorchId Moves::gather_pieces(const RedistributeStep& step, TorchId x) {
+  const StepGroup group = step_group(step, mesh_, at_);
+  std::int64_t largest = 0;
+  std::vector<LocalRegion> shards;
+  for (const Coordinate& at : group.members) {
+    shards.push_back(region(step.src, at));
+    largest = std::max(largest, shards.back().numel());
+  }
+  const auto ranks = static_cast<std::int64_t>(group.members.size());
+  x = padded(graph_, flat(x), 0, largest);
+  x = communicate(
+      "all_gather_into_tensor",
+      {{"input", contiguous(graph_, x)}, {"group_size", integer(ranks)}},
+      step.mesh_dims, dense(Dims{largest * ranks}, graph_.dtype(x)));
+  std::vector<Piece> pieces;
+  for (std::size_t r = 0; r < shards.size(); ++r) {
+    if (shards[r].empty()) continue;
+    const std::int64_t begin = static_cast<std::int64_t>(r) * largest;
+    const TorchId part =
+        emit::slice(graph_, x, 0, begin, begin + shards[r].numel());
+    pieces.push_back({reshape(graph_, part, shards[r].shape()), shards[r]});
+  }
+  return assemble(graph_, pieces, region(step.dst, at_));
+}
+
+Result<TorchId> Moves::reduce_scatter(const RedistributeStep& step, TorchId x) {
+  SP_ASSIGN(const StepReduction by,
+            step_reduction(step, mesh_,
+                           to_string(step.src) + " -> " + to_string(step.dst)));
+  const auto cuts =
+      even_cuts(step.dst, step.src, step.mesh_dims, mesh_, *whole_, at_);
+  if (cuts) {
+    x = part_chunks(graph_, x, *cuts);
+    Dims shape;
+    for (const EvenCuts::Dim& dim : cuts->dims) shape.push_back(dim.chunk);
+    x = reduced("reduce_scatter_tensor", step, x, by.op, std::move(shape),
+                cuts->group_size());
+    return scaled(graph_, without_padding(graph_, x, *cuts), by.scale);
+  }
+  const StepGroup group = step_group(step, mesh_, at_);
+  const LocalRegion held = region(step.src, at_);
+  std::int64_t largest = 0;
+  std::vector<LocalRegion> parts;
+  for (const Coordinate& at : group.members) {
+    parts.push_back(region(step.dst, at));
+    largest = std::max(largest, parts.back().numel());
+  }
+  std::vector<TorchId> sent;
+  for (const LocalRegion& part : parts) {
+    sent.push_back(
+        padded(graph_, flat(select(graph_, x, held, part)), 0, largest));
+  }
+  const auto own = static_cast<std::size_t>(group.index);
+  x = reduced("reduce_scatter_tensor", step, cat(graph_, std::move(sent), 0),
+              by.op, Dims{largest},
+              static_cast<std::int64_t>(group.members.size()));
+  x = emit::slice(graph_, x, 0, 0, parts[own].numel());
+  return scaled(graph_, reshape(graph_, x, parts[own].shape()), by.scale);
+}
+
+namespace {
+
+// The tensor dim that a mesh dim shards, whole shards only.
+std::optional<int> sharded_dim(const Layout& layout, std::int32_t mesh_dim) {
+  const Placement placement = layout[mesh_dim];
+  if (!placement.is_shard() || placement.split_factor() != 1) {
+    return std::nullopt;
+  }
+  return placement.dim();
+}
+
+}  // namespace
+
+// S(i) -> S(j) over one mesh dim, in equal messages: one split, one join.
+Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
+  if (step.kind != CollectiveKind::kAllToAll || step.mesh_dims.size() != 1) {
+    return exchange_pieces(step, x);
+  }
+  const std::int32_t m = step.mesh_dims[0];
+  const auto from = sharded_dim(step.src, m);
+  const auto to = sharded_dim(step.dst, m);
+  const auto between = step.src.with(m, Placement::replicate());
+  if (!from || !to || *from == *to || !between) return exchange_pieces(step, x);
+  const auto joined =
+      even_cuts(step.src, *between, step.mesh_dims, mesh_, *whole_, at_);
+  const auto parted =
+      even_cuts(step.dst, *between, step.mesh_dims, mesh_, *whole_, at_);
+  if (!joined || !parted) return exchange_pieces(step, x);
+  // What each rank gets: the chunk of `to`, of the chunk of `from` held here.
+  EvenCuts sent = *parted;
+  EvenCuts got = *joined;
+  const auto f = static_cast<std::size_t>(*from);
+  const auto t = static_cast<std::size_t>(*to);
+  sent.dims[f].size = sent.dims[f].chunk = joined->dims[f].chunk;
+  got.dims[t].size = got.dims[t].chunk = parted->dims[t].chunk;
+  x = part_chunks(graph_, padded(graph_, x, *from, joined->dims[f].chunk),
+                  sent);
+  const std::int64_t ranks = mesh_.size(m);
+  const std::vector<std::int64_t> splits(static_cast<std::size_t>(ranks),
+                                         graph_.shape(x)[0] / ranks);
+  const TensorMeta meta = dense(graph_.shape(x), graph_.dtype(x));
+  x = communicate("all_to_all_single",
+                  {{"input", contiguous(graph_, x)},
+                   {"output_split_sizes", Argument(splits)},
+                   {"input_split_sizes", Argument(splits)}},
+                  step.mesh_dims, meta);
+  x = join_chunks(graph_, x, got);
+  return emit::slice(graph_, x, *to, 0, parted->dims[t].own);
+}
+
+TorchId Moves::exchange_pieces(const RedistributeStep& step, TorchId x) {
+  const StepGroup group = step_group(step, mesh_, at_);
+  const LocalRegion held = region(step.src, at_);
+  const LocalRegion wanted = region(step.dst, at_);
+  std::vector<TorchId> sent;
+  std::vector<std::int64_t> send_sizes;
+  std::vector<std::int64_t> receive_sizes;
+  std::vector<LocalRegion> received;
+  for (const Coordinate& at : group.members) {
+    const LocalRegion out = common_part(held, region(step.dst, at));
+    send_sizes.push_back(out.numel());
+    if (!out.empty()) sent.push_back(flat(select(graph_, x, held, out)));
+    received.push_back(common_part(region(step.src, at), wanted));
+    receive_sizes.push_back(received.back().numel());
+  }
+  const DType dtype = graph_.dtype(x);
+  const TorchId buffer = sent.empty() ? emit::slice(graph_, flat(x), 0, 0, 0)
+                         : sent.size() == 1 ? sent[0]
+                                            : cat(graph_, std::move(sent), 0);
+  const std::int64_t all = std::accumulate(
+      receive_sizes.begin(), receive_sizes.end(), std::int64_t{0});
+  const TorchId got =
+      communicate("all_to_all_single",
+                  {{"input", contiguous(graph_, buffer)},
+                   {"output_split_sizes", Argument(receive_sizes)},
+                   {"input_split_sizes", Argument(send_sizes)}},
+                  step.mesh_dims, dense(Dims{all}, dtype));
+  std::vector<Piece> pieces;
+  std::int64_t begin = 0;
+  for (std::size_t r = 0; r < received.size(); ++r) {
+    if (receive_sizes[r] == 0) continue;
+    const TorchId part =
+        emit::slice(graph_, got, 0, begin, begin + receive_sizes[r]);
+    begin += receive_sizes[r];
+    pieces.push_back({reshape(graph_, part, received[r].shape()), received[r]});
+  }
+  if (pieces.empty()) return reshape(graph_, got, wanted.shape());
+  return assemble(graph_, pieces, wanted);
+}
+
+Result<TorchId> Moves::slice(const RedistributeStep& step, TorchId x) {
+  const LocalRegion held = region(step.src, at_);
+  const LocalRegion wanted = region(step.dst, at_);
+  if (!gives_up(step, at_)) {
+    return scaled(graph_, select(graph_, x, held, wanted),
+                  rescaling(step, mesh_));
+  }
+  const bool product = std::any_of(
+      step.mesh_dims.begin(), step.mesh_dims.end(), [&](std::int32_t dim) {
+        return step.dst[dim].is_partial() &&
+               step.dst[dim].reduce_op() == ReduceOp::kProduct;
+      });
+  return filled(graph_, wanted.shape(), graph_.dtype(x), product ? 1 : 0,
+                device_);
+}
+
+Result<TorchId> Moves::run(const RedistributeStep& step,
+                           const TensorMeta& whole, TorchId x) {
+  whole_ = &whole;
+  switch (step.kind) {
+    case CollectiveKind::kSlice:
+      return slice(step, x);
+    case CollectiveKind::kAllGather:
+      return gather(step, x);
+    case CollectiveKind::kReduceScatter:
+      return reduce_scatter(step, x);
+    case CollectiveKind::kAllReduce: {
+      SP_ASSIGN(
+          const StepReduction by,
+          step_reduction(step, mesh_,
+                         to_string(step.src) + " -> " + to_string(step.dst)));
+      return all_reduce(step, x, by.op, by.scale);
+    }
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kPermute:
+      return exchange(step, x);
+    default:
+      return broken_step(
+          to_string(step.src) + " -> " + to_string(step.dst),
+          "no redistribution step is a " + std::string(to_string(step.kind)));
+  }
+}
+
+}  // namespace shardprop::emit

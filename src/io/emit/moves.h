@@ -1,0 +1,62 @@
+// Redistributions in operators: what a rank does to its part of a tensor in one
+// step of a plan, with the functional collectives of PyTorch.
+//
+//   f32[8,5] S(1) -> R on tp=2:  constant_pad_nd to [8,3], all_gather to
+//   [16,3], wait, reshape to [2,8,3], permute to [8,2,3], reshape to [8,6],
+//   slice to [8,5]
+#pragma once
+
+#include "io/emit/regions.h"
+#include "io/emit/torch_graph.h"
+
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/redistribute/redistribute_plan.h>
+
+#include <string>
+
+namespace shardprop::emit {
+
+// The group over these mesh dims: shardprop_dp_tp.
+std::string group_name(const DeviceMesh& mesh, const DimIndices& mesh_dims);
+
+class Moves {
+ public:
+  Moves(TorchGraph& graph, const DeviceMesh& mesh, Coordinate at,
+        Argument device)
+      : graph_(graph),
+        mesh_(mesh),
+        at_(std::move(at)),
+        device_(std::move(device)) {}
+
+  // `whole`: of the tensor that `x` is this rank's part of. Errors: kPlanStep.
+  Result<TorchId> run(const RedistributeStep& step, const TensorMeta& whole,
+                      TorchId x);
+  // Every rank of the group has a tensor of x's shape.
+  TorchId all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
+                     double scale);
+
+ private:
+  struct Cuts;
+
+  TorchId communicate(const std::string& op, TorchArguments args,
+                      const DimIndices& mesh_dims, TensorMeta meta);
+  TorchId reduced(const std::string& op, const CollectiveStep& step, TorchId x,
+                  ReduceOp by, Dims shape, std::int64_t ranks);
+  LocalRegion region(const Layout& layout, const Coordinate& at) const;
+
+  Result<TorchId> gather(const RedistributeStep& step, TorchId x);
+  Result<TorchId> reduce_scatter(const RedistributeStep& step, TorchId x);
+  Result<TorchId> exchange(const RedistributeStep& step, TorchId x);
+  Result<TorchId> slice(const RedistributeStep& step, TorchId x);
+  TorchId gather_pieces(const RedistributeStep& step, TorchId x);
+  TorchId exchange_pieces(const RedistributeStep& step, TorchId x);
+  TorchId flat(TorchId x);
+
+  TorchGraph& graph_;
+  const DeviceMesh& mesh_;
+  Coordinate at_;
+  Argument device_;
+  const TensorMeta* whole_ = nullptr;
+};
+
+}  // namespace shardprop::emit

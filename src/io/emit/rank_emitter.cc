@@ -1,0 +1,241 @@
+#include "io/emit/rank_emitter.h"
+
+#include "base/try.h"
+#include "io/emit/philox.h"
+
+#include <shardprop/placement/local_region.h>
+#include <shardprop/program/rank_program.h>
+
+#include <algorithm>
+#include <type_traits>
+
+namespace shardprop::emit {
+namespace {
+
+// Views of local tensors may need a copy, where those of whole ones need none.
+std::string_view local_name(std::string_view op) {
+  if (op == "aten.view.default" || op == "aten._unsafe_view.default") {
+    return "aten.reshape.default";
+  }
+  return op;
+}
+
+std::string device_name(const std::string& name) {
+  return name.substr(0, name.find(':'));
+}
+
+std::string_view prefix(ProgramInputKind kind) {
+  switch (kind) {
+    case ProgramInputKind::kParameter:
+      return "p_";
+    case ProgramInputKind::kBuffer:
+    case ProgramInputKind::kOptimizerState:
+      return "b_";
+    case ProgramInputKind::kConstant:
+      return "c_";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Argument device_of(const SpmdProgram& program) {
+  for (const ProgramStep& step : program.steps) {
+    const auto* op = std::get_if<ProgramOp>(&step.action);
+    if (op == nullptr) continue;
+    for (const auto& [name, value] : op->args) {
+      const auto* own = std::get_if<Argument>(&value);
+      const auto* named = own ? std::get_if<NamedArg>(own) : nullptr;
+      if (name == "device" && named != nullptr) {
+        return NamedArg{device_name(named->name)};
+      }
+    }
+  }
+  return NamedArg{"cpu"};
+}
+
+RankEmitter::RankEmitter(const SpmdProgram& program, const OpLibrary& library,
+                         Coordinate at)
+    : program_(program),
+      at_(std::move(at)),
+      graph_(library),
+      values_(program.values.size()),
+      device_(device_of(program)) {}
+
+Result<TorchProgram> RankEmitter::run() {
+  for (const ProgramInput& input : program_.inputs) add_input(input);
+  for (const ProgramStep& step : program_.steps) {
+    graph_.stand_at(step.node, step.copy);
+    if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
+      SP_CHECK(add(*op));
+    } else if (const auto* moved =
+                   std::get_if<ProgramCollective>(&step.action)) {
+      SP_CHECK(add(*moved));
+    }
+    // Frees: FX drops values behind their last uses by itself.
+  }
+  TorchProgram out{std::move(graph_), {}, {}};
+  for (const ProgramInput& input : program_.inputs) {
+    out.inputs.push_back(values_[input.value.index()]);
+  }
+  for (const ProgramOutput& output : program_.outputs) {
+    out.outputs.push_back(values_[output.value.index()]);
+  }
+  return out;
+}
+
+void RankEmitter::add_input(const ProgramInput& input) {
+  const ProgramValue& value = program_.value(input.value);
+  values_[input.value.index()] = graph_.value(
+      std::string(prefix(input.kind)) + value.name,
+      dense(local_shape(program_, input.value, at_), value.meta.dtype()));
+}
+
+TorchArgument RankEmitter::argument(const ProgramArgument& argument) const {
+  return std::visit(
+      [&](const auto& held) -> TorchArgument {
+        using T = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<T, Argument>) {
+          if (const auto* named = std::get_if<NamedArg>(&held)) {
+            return Argument(NamedArg{device_name(named->name)});
+          }
+          return held;
+        } else if constexpr (std::is_same_v<T, ProgramValueId>) {
+          return held.valid() ? values_[held.index()] : TorchId();
+        } else if constexpr (std::is_same_v<T, std::vector<ProgramValueId>>) {
+          std::vector<TorchId> list;
+          for (const ProgramValueId id : held) {
+            list.push_back(id.valid() ? values_[id.index()] : TorchId());
+          }
+          return list;
+        } else if constexpr (std::is_same_v<T, RankInt>) {
+          return Argument(held.at(program_.mesh, at_));
+        } else {
+          std::vector<std::int64_t> list;
+          for (const RankInt& value : held) {
+            list.push_back(value.at(program_.mesh, at_));
+          }
+          return Argument(std::move(list));
+        }
+      },
+      argument);
+}
+
+// As worked out; without shape inference, of the sizes that the layout says.
+Result<TensorMeta> RankEmitter::meta_of(
+    ProgramValueId id, const std::optional<TensorMeta>& inferred,
+    const std::string& op) const {
+  const ProgramValue& value = program_.value(id);
+  if (value.is_local()) {
+    if (inferred) return *inferred;
+    return fail(Error{ErrorCode::kNoShapeInference,
+                      "the sizes of `" + value.name +
+                          "` are not known inside a local program",
+                      op,
+                      {},
+                      "give its operator a row"});
+  }
+  const Dims shape = local_shape(program_, id, at_);
+  if (inferred && inferred->shape() == shape &&
+      inferred->dtype() == value.meta.dtype()) {
+    return *inferred;
+  }
+  if (inferred && inferred->shape() != shape) {
+    const TensorMeta wanted = dense(shape, value.meta.dtype());
+    return fail(Error{ErrorCode::kPlanStep,
+                      "`" + value.name + "` comes out as " +
+                          to_string(*inferred) + " where its layout " +
+                          to_string(value.layout) + " says " +
+                          to_string(wanted),
+                      op,
+                      {},
+                      "this is a bug of shardprop; please report it"});
+  }
+  return dense(shape, value.meta.dtype());
+}
+
+Result<void> RankEmitter::add_call(const std::string& op, TorchArguments args,
+                                   const std::vector<ProgramValueId>& outputs) {
+  auto inferred = graph_.infer(op, args);
+  std::vector<TorchId> made;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (!outputs[o].valid()) {
+      made.emplace_back();
+      continue;
+    }
+    const std::optional<TensorMeta> known =
+        inferred && o < inferred->size() ? (*inferred)[o] : std::nullopt;
+    SP_ASSIGN(TensorMeta meta, meta_of(outputs[o], known, op));
+    made.push_back(
+        graph_.value(program_.value(outputs[o]).name, std::move(meta)));
+    values_[outputs[o].index()] = made.back();
+  }
+  graph_.call(op, std::move(args), std::move(made));
+  return {};
+}
+
+Result<void> RankEmitter::add(const ProgramOp& op) {
+  if (op.op == "shardprop.random_bits") {
+    draw_bits(op);
+    return {};
+  }
+  const std::string name(local_name(op.op));
+  if (graph_.find(name) == nullptr) {
+    return fail(Error{ErrorCode::kUnknownOperator,
+                      "`" + op.op +
+                          "` is not declared, so that it cannot be "
+                          "written with its arguments",
+                      {},
+                      {},
+                      "declare it with --rule"});
+  }
+  TorchArguments args;
+  for (const auto& [given, value] : op.args) {
+    const bool reshapes = name != op.op && given == "size";
+    args.emplace_back(reshapes ? "shape" : given, argument(value));
+  }
+  return add_call(name, std::move(args), op.outputs);
+}
+
+Result<void> RankEmitter::add(const ProgramCollective& collective) {
+  Moves moves(graph_, program_.mesh, at_, device_);
+  const TorchId input = values_[collective.input.index()];
+  TorchId& output = values_[collective.output.index()];
+  if (collective.step.src.mesh_ndim() == 0) {
+    output =
+        moves.all_reduce(collective.step, input, *collective.step.reduce_op, 1);
+    return {};
+  }
+  SP_ASSIGN(output, moves.run(collective.step,
+                              program_.value(collective.input).meta, input));
+  return {};
+}
+
+void RankEmitter::draw_bits(const ProgramOp& op) {
+  const ProgramValueId id = op.outputs[0];
+  const ProgramValue& value = program_.value(id);
+  std::int64_t node = 0;
+  std::int64_t word = 0;
+  TorchId seed;
+  for (const auto& [name, given] : op.args) {
+    if (name == "seed") seed = values_[std::get<ProgramValueId>(given).index()];
+    if (name == "node") {
+      node = std::get<std::int64_t>(std::get<Argument>(given));
+    }
+    if (name == "word") {
+      word = std::get<std::int64_t>(std::get<Argument>(given));
+    }
+  }
+  auto& words =
+      drawn_[{node, word / 4, to_string(value.meta) + to_string(value.layout)}];
+  if (words.empty()) {
+    const LocalRegion region =
+        local_region(value.layout, program_.mesh, value.meta.shape(), at_);
+    words = philox_words(graph_, seed, node, word / 4, region,
+                         value.meta.shape(), device_);
+  }
+  values_[id.index()] = words[static_cast<std::size_t>(word % 4)];
+}
+
+}  // namespace shardprop::emit

@@ -1,0 +1,58 @@
+// One rank's program in PyTorch operators.
+#pragma once
+
+#include "io/emit/moves.h"
+#include "io/emit/torch_graph.h"
+
+#include <shardprop/program/spmd_program.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace shardprop::emit {
+
+// By what torch calls them: parameters, buffers and constants first.
+struct TorchProgram {
+  TorchGraph graph;
+  std::vector<TorchId> inputs;   // by SpmdProgram::inputs
+  std::vector<TorchId> outputs;  // by SpmdProgram::outputs
+};
+
+class RankEmitter {
+ public:
+  RankEmitter(const SpmdProgram& program, const OpLibrary& library,
+              Coordinate at);
+  // Errors: kNotLowered (a local tensor whose sizes are not known), kPlanStep.
+  Result<TorchProgram> run();
+
+ private:
+  void add_input(const ProgramInput& input);
+  Result<void> add(const ProgramOp& op);
+  Result<void> add(const ProgramCollective& collective);
+  TorchArgument argument(const ProgramArgument& argument) const;
+  Result<void> add_call(const std::string& op, TorchArguments args,
+                        const std::vector<ProgramValueId>& outputs);
+  void draw_bits(const ProgramOp& op);
+  Result<TensorMeta> meta_of(ProgramValueId id,
+                             const std::optional<TensorMeta>& inferred,
+                             const std::string& op) const;
+
+  const SpmdProgram& program_;
+  Coordinate at_;
+  TorchGraph graph_;
+  std::vector<TorchId> values_;  // by ProgramValueId
+  Argument device_;
+  // By node, block and value's layout: the words that have been drawn.
+  std::map<std::tuple<std::int64_t, std::int64_t, std::string>,
+           std::vector<TorchId>>
+      drawn_;
+};
+
+// The device that the program's factories name, without an index: every rank
+// has its own.
+Argument device_of(const SpmdProgram& program);
+
+}  // namespace shardprop::emit

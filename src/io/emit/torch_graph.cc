@@ -1,0 +1,136 @@
+#include "io/emit/torch_graph.h"
+
+#include "base/try.h"
+
+#include <shardprop/base/error.h>
+
+#include <array>
+#include <cctype>
+
+namespace shardprop::emit {
+namespace {
+
+// As torch 2.13 declares them, its `Any` written as the str that it takes.
+constexpr std::array kCollectives = {
+    "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) "
+    "-> Tensor",
+    "_c10d_functional::all_gather_into_tensor(Tensor input, int group_size, "
+    "str group_name) -> Tensor",
+    "_c10d_functional::reduce_scatter_tensor(Tensor input, str reduce_op, int "
+    "group_size, str group_name) -> Tensor",
+    "_c10d_functional::all_to_all_single(Tensor input, SymInt[] "
+    "output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
+    "_c10d_functional::wait_tensor(Tensor tensor) -> Tensor",
+};
+
+// Letters, digits and underscores, a digit not first.
+std::string identifier(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    out += plain ? c : '_';
+  }
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) {
+    out.insert(out.begin(), '_');
+  }
+  return out;
+}
+
+}  // namespace
+
+TensorMeta dense(Dims shape, DType dtype) {
+  auto meta = TensorMeta::contiguous(std::move(shape), dtype);
+  if (!meta) throw InternalError(meta.error().message);
+  return *std::move(meta);
+}
+
+TorchGraph::TorchGraph(const OpLibrary& library) : library_(library) {
+  for (const char* text : kCollectives) {
+    auto declared = FunctionSchema::parse(text);
+    if (!declared) throw InternalError(declared.error().message);
+    functions_.emplace(declared->name(),
+                       std::make_shared<const FunctionSchema>(*declared));
+  }
+}
+
+std::shared_ptr<const FunctionSchema> TorchGraph::find(
+    std::string_view op) const {
+  const auto [it, fresh] = functions_.try_emplace(std::string(op));
+  if (fresh) it->second = library_.find(op);
+  return it->second;
+}
+
+TorchId TorchGraph::value(std::string_view name, TensorMeta meta) {
+  std::string own = identifier(name);
+  // Numbered as FX does. (No reference into the map: it grows.)
+  if (!taken_.try_emplace(own, 0).second) {
+    std::string numbered;
+    do {
+      numbered = own + "_" + std::to_string(++taken_[own]);
+    } while (!taken_.try_emplace(numbered, 0).second);
+    own = std::move(numbered);
+  }
+  values_.push_back({std::move(own), std::move(meta)});
+  return TorchId(values_.size() - 1);
+}
+
+void TorchGraph::call(std::string_view op, TorchArguments args,
+                      std::vector<TorchId> outputs) {
+  calls_.push_back(
+      {find(op), std::move(args), std::move(outputs), node_, copy_});
+  if (calls_.back().function == nullptr) {
+    throw InternalError("an operator is emitted that is not declared: " +
+                        std::string(op));
+  }
+}
+
+TorchId TorchGraph::op(std::string_view op, TorchArguments args,
+                       TensorMeta meta) {
+  const std::size_t begin = op.find('.') + 1;
+  const TorchId made =
+      value(op.substr(begin, op.find('.', begin) - begin), std::move(meta));
+  call(op, std::move(args), {made});
+  return made;
+}
+
+Result<TorchId> TorchGraph::op(std::string_view name, TorchArguments args) {
+  SP_ASSIGN(auto results, infer(name, args));
+  if (results.size() != 1 || !results[0]) {
+    throw InternalError("not one tensor is returned by " + std::string(name));
+  }
+  return op(name, std::move(args), *std::move(results[0]));
+}
+
+Result<std::vector<std::optional<TensorMeta>>> TorchGraph::infer(
+    std::string_view op, const TorchArguments& args) const {
+  const auto function = find(op);
+  if (function == nullptr) {
+    return fail(ErrorCode::kUnknownOperator,
+                "`" + std::string(op) + "` is not declared");
+  }
+  std::vector<GivenArgument> given;
+  std::vector<TensorMeta> inputs;
+  const auto tensor = [&](TorchId id) -> TensorArg {
+    if (!id.valid()) return {};
+    inputs.push_back(meta(id));
+    return {static_cast<std::int32_t>(inputs.size() - 1)};
+  };
+  for (const auto& [name, value] : args) {
+    if (const auto* own = std::get_if<Argument>(&value)) {
+      given.push_back({name, *own});
+    } else if (const auto* id = std::get_if<TorchId>(&value)) {
+      given.push_back({name, id->valid() ? Argument(tensor(*id)) : NoneArg{}});
+    } else {
+      std::vector<TensorArg> list;
+      for (const TorchId element : std::get<std::vector<TorchId>>(value)) {
+        list.push_back(tensor(element));
+      }
+      given.push_back({name, std::move(list)});
+    }
+  }
+  SP_ASSIGN(const OpSchema schema,
+            make_op_schema(function, std::move(given), std::move(inputs)));
+  return library_.infer_results(schema);
+}
+
+}  // namespace shardprop::emit

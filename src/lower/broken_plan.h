@@ -1,0 +1,19 @@
+// The error of a plan whose parts do not fit each other or its graph.
+#pragma once
+
+#include <shardprop/base/result.h>
+
+#include <string>
+
+namespace shardprop::lowering {
+
+inline auto broken_plan(const std::string& where, const std::string& what) {
+  Error error{ErrorCode::kPlanBroken,
+              "the plan does not hold together: " + what,
+              where,
+              {},
+              "plan anew: the plan was changed, or made by another version"};
+  return fail(std::move(error));
+}
+
+}  // namespace shardprop::lowering

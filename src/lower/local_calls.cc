@@ -1,0 +1,296 @@
+#include "lower/local_calls.h"
+
+#include "base/try.h"
+#include "lower/broken_plan.h"
+#include "plan/op_application.h"
+
+#include <shardprop/base/hash.h>
+#include <shardprop/strategy/strategy_of.h>
+
+#include <algorithm>
+#include <type_traits>
+
+namespace shardprop::lowering {
+namespace {
+
+// The mesh dims cut a factor one after the other, as they would a dim.
+RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
+                    const DeviceMesh& mesh, const RankScalar& scalar) {
+  Placements placements(static_cast<std::size_t>(mesh.ndim()));
+  ShardOrder order(placements.size());
+  std::int8_t place = 0;
+  for (const std::int32_t dim : mesh_dims) {
+    placements[static_cast<std::size_t>(dim)] = Placement::shard(0);
+    order[static_cast<std::size_t>(dim)] = place++;
+  }
+  auto layout = Layout::create(std::move(placements), std::move(order));
+  if (!layout) throw InternalError("the cuts of a factor are not a layout");
+  return RankInt::of(RankInt::Kind::kLocalSize, size, *layout, 0, scalar.scale,
+                     scalar.constant);
+}
+
+}  // namespace
+
+RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
+  const auto operand = static_cast<std::size_t>(scalar.operand);
+  switch (scalar.kind) {
+    case RankScalar::Kind::kConstant:
+      return scalar.constant;
+    case RankScalar::Kind::kFactorSize:
+      return factor_size(context.space.factors[operand].size,
+                         context.mesh_dims(scalar.operand), context.mesh,
+                         scalar);
+    case RankScalar::Kind::kLocalSize:
+    case RankScalar::Kind::kOffset:
+      break;
+  }
+  const TensorMeta& meta = scalar.of_output ? context.op.outputs[operand]
+                                            : context.op.inputs[operand];
+  const Layout& layout = scalar.of_output ? context.output(scalar.operand)
+                                          : context.input(scalar.operand);
+  return RankInt::of(
+      scalar.kind == RankScalar::Kind::kLocalSize ? RankInt::Kind::kLocalSize
+                                                  : RankInt::Kind::kOffset,
+      meta.size(scalar.dim), layout, scalar.dim, scalar.scale, scalar.constant);
+}
+
+namespace {
+
+LocalCall::Argument argument(const LocalOp::Value& value,
+                             const LocalContext& context) {
+  return std::visit(
+      [&](const auto& held) -> LocalCall::Argument {
+        using T = std::decay_t<decltype(held)>;
+        if constexpr (std::is_same_v<T, RankScalar>) {
+          return rank_int(held, context);
+        } else if constexpr (std::is_same_v<T, std::vector<RankScalar>>) {
+          std::vector<RankInt> list;
+          for (const RankScalar& scalar : held) {
+            list.push_back(rank_int(scalar, context));
+          }
+          return list;
+        } else {
+          return held;
+        }
+      },
+      value);
+}
+
+// Whether every rank has the same, so that the operator's own will do.
+bool is_same_on_all(const LocalCall::Argument& argument) {
+  if (const auto* one = std::get_if<RankInt>(&argument)) {
+    return one->is_constant();
+  }
+  const auto* list = std::get_if<std::vector<RankInt>>(&argument);
+  return list != nullptr &&
+         std::all_of(list->begin(), list->end(),
+                     [](const RankInt& value) { return value.is_constant(); });
+}
+
+std::size_t result_count(const OpLibrary& library, const std::string& op) {
+  const auto function = library.find(op);
+  return function == nullptr ? 1 : function->returns().size();
+}
+
+// Which of the declared results an output of the node is.
+std::vector<LocalRef> direct_outputs(const OpSchema& op) {
+  std::vector<LocalRef> out(op.outputs.size());
+  for (std::size_t slot = 0; slot < op.output_slots.size(); ++slot) {
+    if (op.output_slots[slot] == OpSchema::kNotProduced) continue;
+    out[static_cast<std::size_t>(op.output_slots[slot])] = {
+        0, static_cast<std::int32_t>(slot)};
+  }
+  return out;
+}
+
+}  // namespace
+
+LocalCall LocalCalls::call_of(const LocalContext& context) const {
+  const bool is_program = needs_program(context);
+  LocalProgram program = local_program(context);
+  LocalCall out;
+  out.is_random = context.space.is_random;
+  for (LocalStep& step : program.steps) {
+    if (auto* collective = std::get_if<LocalCollective>(&step)) {
+      out.steps.emplace_back(std::move(*collective));
+      continue;
+    }
+    auto& op = std::get<LocalOp>(step);
+    LocalCall::Op made{op.name,
+                       {},
+                       is_program ? result_count(library_, op.name)
+                                  : context.op.output_slots.size()};
+    for (const auto& [name, value] : op.args) {
+      LocalCall::Argument local = argument(value, context);
+      if (!is_program && is_same_on_all(local)) {
+        const Argument& own = context.op.arg(name);
+        const auto index = context.op.function->argument_index(name);
+        const ArgumentSchema& declared =
+            context.op.function->arguments()[*index];
+        if (declared.has_default && own == declared.default_value) continue;
+        local = own;
+      }
+      made.args.emplace_back(name, std::move(local));
+    }
+    out.steps.emplace_back(std::move(made));
+  }
+  out.outputs = is_program ? program.outputs : direct_outputs(context.op);
+  return out;
+}
+
+Result<LocalCall> LocalCalls::of_view(const OpSchema& op,
+                                      const NodeStrategy& view) {
+  const LocalContext context{op, *view.space, mesh_, layouts_, view.strategy};
+  return call_of(context);
+}
+
+std::size_t LocalCalls::KeyHash::operator()(const Key& key) const {
+  std::size_t seed = hash_application(*key.op);
+  seed = hash_range(seed, key.node->assignment);
+  for (const PlannedInput& input : key.node->inputs) {
+    seed = hash_combine(seed, input.layout);
+  }
+  return seed;
+}
+
+bool LocalCalls::KeyEqual::operator()(const Key& a, const Key& b) const {
+  const auto same_layouts = [](const auto& x, const auto& y, auto layout) {
+    return std::equal(
+        x.begin(), x.end(), y.begin(), y.end(),
+        [&](const auto& i, const auto& j) { return layout(i) == layout(j); });
+  };
+  return a.node->assignment == b.node->assignment &&
+         same_layouts(a.node->inputs, b.node->inputs,
+                      [](const auto& in) -> auto& { return in.layout; }) &&
+         same_layouts(a.node->outputs, b.node->outputs,
+                      [](const auto& o) -> auto& { return o.tensor.layout; }) &&
+         same_application(*a.op, *b.op);
+}
+
+namespace {
+
+// What a linearity makes of the operands on one mesh dim.
+bool fits(const Linearity& linearity, const PlannedNode& node,
+          std::int32_t mesh_dim) {
+  const auto same = [&](const std::optional<ReduceOp>& op,
+                        const Layout& layout) {
+    return layout[mesh_dim] ==
+           (op ? Placement::partial(*op) : Placement::replicate());
+  };
+  for (std::size_t i = 0; i < linearity.inputs.size(); ++i) {
+    if (!same(linearity.inputs[i], node.inputs[i].layout)) return false;
+  }
+  for (std::size_t o = 0; o < linearity.outputs.size(); ++o) {
+    if (!same(linearity.outputs[o], node.outputs[o].tensor.layout)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The plan counts linearities among those that can come up in it; here they
+// are known by what they do.
+std::optional<Assignment> whole_assignment(const IndexSpace& space,
+                                           const PlannedNode& node) {
+  Assignment out = node.assignment;
+  const auto factors = static_cast<std::int16_t>(space.factors.size());
+  for (std::size_t m = 0; m < out.size(); ++m) {
+    if (out[m] < kUnassigned) return std::nullopt;
+    if (out[m] < factors) {
+      if (out[m] != kUnassigned && !space.factor(out[m]).shardable()) {
+        return std::nullopt;
+      }
+      continue;
+    }
+    const auto found = std::find_if(
+        space.linearities.begin(), space.linearities.end(),
+        [&](const Linearity& linearity) {
+          return fits(linearity, node, static_cast<std::int32_t>(m));
+        });
+    if (found == space.linearities.end()) return std::nullopt;
+    out[m] = static_cast<std::int16_t>(factors +
+                                       (found - space.linearities.begin()));
+  }
+  return out;
+}
+
+// Nothing may be sharded.
+IndexSpace all_replicated(const OpSchema& op) {
+  IndexSpace space;
+  for (const TensorMeta& meta : op.inputs) {
+    space.inputs.emplace_back().dims.resize(
+        static_cast<std::size_t>(meta.rank()));
+  }
+  for (const TensorMeta& meta : op.outputs) {
+    space.outputs.emplace_back().dims.resize(
+        static_cast<std::size_t>(meta.rank()));
+  }
+  space.is_random = op.function->is_random();
+  space.seal();
+  return space;
+}
+
+}  // namespace
+
+Result<NodeStrategy> LocalCalls::strategy_of(const Node& node,
+                                             const PlannedNode& planned) {
+  const auto space = library_.index_space(node.op);
+  NodeStrategy out;
+  out.space = std::make_shared<const IndexSpace>(
+      space ? *space : all_replicated(node.op));
+  const bool one_entry_a_dim =
+      planned.assignment.size() == static_cast<std::size_t>(mesh_.ndim());
+  const auto assignment =
+      one_entry_a_dim ? whole_assignment(*out.space, planned) : std::nullopt;
+  const auto strategy = assignment
+                            ? shardprop::strategy_of(node.op, *out.space, mesh_,
+                                                     *assignment, layouts_)
+                            : std::nullopt;
+  if (!strategy) {
+    return broken_plan(node.name, "its strategy is not one of its operator");
+  }
+  out.strategy = *strategy;
+  for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+    if (layouts_[strategy->inputs[i]] != planned.inputs[i].layout) {
+      return broken_plan(node.name, "it takes `" + planned.inputs[i].from +
+                                        "` in another layout than its "
+                                        "strategy");
+    }
+  }
+  for (std::size_t o = 0; o < planned.outputs.size(); ++o) {
+    if (layouts_[strategy->outputs[o]] != planned.outputs[o].tensor.layout) {
+      return broken_plan(node.name, "it makes `" + planned.outputs[o].name +
+                                        "` in another layout than its "
+                                        "strategy");
+    }
+  }
+  return out;
+}
+
+Result<LocalCalls::Entry> LocalCalls::work_out(const Node& node,
+                                               const PlannedNode& planned) {
+  SP_ASSIGN(const NodeStrategy chosen, strategy_of(node, planned));
+  const LocalContext context{node.op, *chosen.space, mesh_, layouts_,
+                             chosen.strategy};
+  Entry out;
+  out.call = call_of(context);
+  out.run = local_run(context);
+  return out;
+}
+
+Result<const LocalCall*> LocalCalls::of(const Node& node,
+                                        const PlannedNode& planned) {
+  const Key key{&node.op, &planned};
+  auto found = known_.find(key);
+  if (found == known_.end()) {
+    SP_ASSIGN(Entry entry, work_out(node, planned));
+    found = known_.emplace(key, std::move(entry)).first;
+  }
+  const Entry& entry = found->second;
+  if (entry.run != planned.local) {
+    return broken_plan(node.name, "its local run is not that of its strategy");
+  }
+  return &entry.call;
+}
+
+}  // namespace shardprop::lowering

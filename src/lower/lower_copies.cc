@@ -1,0 +1,151 @@
+// Copies: what they are made of, seen through views, redistributed step by
+// step.
+#include "lower/lowering.h"
+
+#include "base/try.h"
+#include "lower/broken_plan.h"
+
+#include <utility>
+
+namespace shardprop::lowering {
+namespace {
+
+std::string where_of(std::size_t copy) {
+  return "copy " + std::to_string(copy);
+}
+
+}  // namespace
+
+Result<void> Lowering::make_copies(std::size_t slot) {
+  while (next_copy_ < plan_.copies.size() &&
+         plan_.copies[next_copy_].made_at == static_cast<std::int64_t>(slot)) {
+    build_.stand_at(slot, next_copy_);
+    SP_CHECK(make_copy(next_copy_));
+    ++next_copy_;
+  }
+  build_.stand_at(slot);
+  return {};
+}
+
+Result<std::vector<View>> Lowering::views_of(const PlannedCopy& copy,
+                                             std::size_t index) const {
+  std::vector<View> out;
+  std::string at = copy.of;
+  const auto add = [&](const std::string& name, bool undone) -> Result<void> {
+    const auto id = graph_.find_node(name);
+    const Node* node = id ? &graph_.node(*id) : nullptr;
+    if (node == nullptr || node->inputs.size() != 1 ||
+        node->outputs.size() != 1) {
+      return broken_plan(where_of(index), "`" + name + "` is not a view");
+    }
+    const std::string& shown = graph_.value(node->inputs[0]).display_name();
+    const std::string& view = graph_.value(node->outputs[0]).display_name();
+    if (at != (undone ? view : shown)) {
+      return broken_plan(where_of(index),
+                         "`" + name + "` is not a view of `" + at + "`");
+    }
+    at = undone ? shown : view;
+    out.push_back({node, undone});
+    return {};
+  };
+  for (const std::string& name : copy.undone) SP_CHECK(add(name, true));
+  for (const std::string& name : copy.views) SP_CHECK(add(name, false));
+  if (at != copy.from) {
+    return broken_plan(where_of(index), "it is made of `" + at + "`, not of `" +
+                                            copy.from + "`");
+  }
+  return out;
+}
+
+Result<ProgramValueId> Lowering::through(const ViewLink& link,
+                                         ProgramValueId at,
+                                         const std::string& name) {
+  const Node& node = *link.view.node;
+  if (!link.view.undone) {
+    SP_ASSIGN(const LocalCall call, calls_.of_view(node.op, link.strategy));
+    SP_ASSIGN(
+        const auto made,
+        run_call(call, {at}, {{name, node.op.outputs[0], link.layout, at}},
+                 nullptr, node.name));
+    return made[0];
+  }
+  const TensorMeta& operand = node.op.inputs[0];
+  SP_ASSIGN(const Inverse inverse, inverse_of(node, *link.strategy.space));
+  const ProgramValueId back = build_.value(name, operand, link.layout, at);
+  if (!inverse.permutation.empty()) {
+    build_.op("aten.permute.default",
+              {{"self", at}, {"dims", Argument(inverse.permutation)}}, {back});
+    return back;
+  }
+  std::vector<RankInt> size;
+  for (int d = 0; d < operand.rank(); ++d) {
+    size.push_back(RankInt::of(RankInt::Kind::kLocalSize, operand.size(d),
+                               link.layout, d));
+  }
+  build_.op("aten.view.default", {{"self", at}, {"size", std::move(size)}},
+            {back});
+  return back;
+}
+
+// The value of which `from` is a copy, at the layout that it is moved from.
+Result<ProgramValueId> Lowering::seen_through(const PlannedCopy& copy,
+                                              ProgramValueId at,
+                                              std::size_t index) {
+  SP_ASSIGN(const std::vector<View> views, views_of(copy, index));
+  if (views.empty()) {
+    if (build_[at].layout == copy.src) return at;
+    return broken_plan(where_of(index), "`" + copy.of +
+                                            "` is not laid out as " +
+                                            to_string(copy.src) + " but as " +
+                                            to_string(build_[at].layout));
+  }
+  SP_ASSIGN(
+      const std::vector<ViewLink> links,
+      chains_.between(views, build_[at].layout, copy.src, where_of(index)));
+  const std::string name = copy.from + "." + std::to_string(index);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const bool last = i + 1 == links.size() && copy.steps.empty();
+    SP_ASSIGN(at, through(links[i], at,
+                          last ? name : name + ".v" + std::to_string(i)));
+  }
+  return at;
+}
+
+Result<void> Lowering::make_copy(std::size_t index) {
+  const PlannedCopy& copy = plan_.copies[index];
+  const auto broken = [&](const std::string& what) {
+    return broken_plan(where_of(index), what);
+  };
+  ProgramValueId at;
+  if (copy.source) {
+    if (*copy.source >= index) return broken("it is made of a later copy");
+    at = program_.copies[*copy.source].value;
+  } else {
+    SP_ASSIGN(at, made(copy.of, where_of(index)));
+  }
+  SP_ASSIGN(at, seen_through(copy, at, index));
+  const TensorMeta meta = build_[at].meta;
+  const std::string name = copy.from + "." + std::to_string(index);
+  for (std::size_t s = 0; s < copy.steps.size(); ++s) {
+    const RedistributeStep& step = copy.steps[s];
+    if (step.src != build_[at].layout) {
+      return broken("step " + std::to_string(s + 1) + " starts at " +
+                    to_string(step.src) + ", not at " +
+                    to_string(build_[at].layout));
+    }
+    const bool last = s + 1 == copy.steps.size();
+    const ProgramValueId next = build_.value(
+        last ? name : name + ".s" + std::to_string(s), meta, step.dst);
+    build_.collective(step, at, next);
+    at = next;
+  }
+  if (build_[at].layout != copy.dst) {
+    return broken("its steps do not lead to " + to_string(copy.dst));
+  }
+  program_.copies.push_back({copy.from, at,
+                             static_cast<std::size_t>(copy.made_at),
+                             static_cast<std::size_t>(copy.freed_at)});
+  return {};
+}
+
+}  // namespace shardprop::lowering

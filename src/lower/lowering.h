@@ -1,0 +1,85 @@
+// A plan on its way to a program: what the parts of src/lower share.
+#pragma once
+
+#include "lower/local_calls.h"
+#include "lower/program_builder.h"
+#include "lower/view_chain.h"
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/plan/plan.h>
+#include <shardprop/program/spmd_program.h>
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop::lowering {
+
+class Lowering {
+ public:
+  Lowering(const Plan& plan, const Graph& graph, const OpLibrary& library);
+  Result<SpmdProgram> run();
+
+ private:
+  // lower.cc
+  Result<void> check_plan() const;
+  Result<void> add_inputs();
+  Result<void> add_node(const Node& node, const PlannedNode& planned);
+  Result<void> add_outputs();
+  Result<ProgramValueId> taken(const PlannedInput& input,
+                               const std::string& where) const;
+  Result<ProgramValueId> made(const std::string& name,
+                              const std::string& where) const;
+  ProgramValueId result(const Node& node, const PlannedNode& planned,
+                        std::size_t output);
+
+  // Runs a call on `inputs` and makes `results` of its outputs.
+  struct Target {
+    std::string name;
+    TensorMeta meta;
+    Layout layout;
+    ProgramValueId storage;  // of a view: whose
+  };
+  Result<std::vector<ProgramValueId>> run_call(
+      const LocalCall& call, const std::vector<ProgramValueId>& inputs,
+      const std::vector<Target>& targets, const PlannedNode* planned,
+      const std::string& where);
+
+  // lower_copies.cc
+  Result<void> make_copies(std::size_t slot);
+  Result<void> make_copy(std::size_t index);
+  Result<ProgramValueId> seen_through(const PlannedCopy& copy,
+                                      ProgramValueId at, std::size_t index);
+  Result<ProgramValueId> through(const ViewLink& link, ProgramValueId at,
+                                 const std::string& name);
+  Result<std::vector<View>> views_of(const PlannedCopy& copy,
+                                     std::size_t index) const;
+
+  // lower_random.cc
+  Result<void> draw(const Node& node, const PlannedNode& planned,
+                    const std::vector<ProgramValueId>& inputs,
+                    std::vector<ProgramValueId>& outputs);
+  ProgramValueId seed();
+
+  // lower_updates.cc
+  Result<void> add_update(const PlannedUpdate& update);
+  ProgramValueId scalar_input(ProgramInputKind kind, std::string name);
+
+  const Plan& plan_;
+  const Graph& graph_;
+  SpmdProgram program_;
+  ProgramBuilder build_;
+  LocalCalls calls_;
+  ViewChains chains_;
+  // By the name that the plan knows it by: as it was made.
+  std::unordered_map<std::string, ProgramValueId> made_;
+  std::unordered_map<std::string, ValueId> graph_values_;
+  std::map<ProgramInputKind, ProgramValueId> scalars_;
+  std::size_t next_copy_ = 0;
+};
+
+}  // namespace shardprop::lowering

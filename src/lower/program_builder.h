@@ -1,0 +1,56 @@
+// Appends values and steps to an SpmdProgram.
+#pragma once
+
+#include <shardprop/program/spmd_program.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace shardprop::lowering {
+
+using ProgramArguments = std::vector<std::pair<std::string, ProgramArgument>>;
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(SpmdProgram& program) : program_(program) {}
+
+  // Where the steps that follow stand.
+  void stand_at(std::size_t node, std::optional<std::size_t> copy = {}) {
+    node_ = node;
+    copy_ = copy;
+  }
+
+  // A value under this name, or the name and a number where it is taken; with
+  // its own memory unless that of `storage` is given.
+  ProgramValueId value(std::string name, TensorMeta meta, Layout layout,
+                       ProgramValueId storage = {});
+  ProgramValueId local(std::string name);
+  ProgramValueId input(ProgramInput made, std::string name, TensorMeta meta,
+                       Layout layout);
+
+  void op(std::string name, ProgramArguments args,
+          std::vector<ProgramValueId> outputs);
+  void collective(RedistributeStep step, ProgramValueId input,
+                  ProgramValueId output);
+
+  const ProgramValue& operator[](ProgramValueId id) const {
+    return program_.value(id);
+  }
+  SpmdProgram& program() { return program_; }
+
+ private:
+  std::string unique(std::string name);
+  ProgramValueId add(ProgramValue value, ProgramValueId storage);
+
+  SpmdProgram& program_;
+  std::size_t node_ = 0;
+  std::optional<std::size_t> copy_;
+  std::unordered_map<std::string, std::size_t> taken_;  // how often
+};
+
+}  // namespace shardprop::lowering

@@ -1,0 +1,63 @@
+// Views between a value and the value that a copy is made as: by which strategy
+// each of them shows what it views, on the way from one layout to another.
+//
+//   w f32[8,4] S(0) -> [permute] -> wt S(1) -> [view] -> wt2 f32[4,2,4] S(1)
+#pragma once
+
+#include "lower/local_calls.h"
+
+#include <shardprop/strategy/op_strategy.h>
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop::lowering {
+
+struct View {
+  const Node* node = nullptr;
+  bool undone = false;  // from its result back to its operand
+};
+
+struct ViewLink {
+  View view;
+  NodeStrategy strategy;
+  Layout layout;  // of what is behind the link
+};
+
+class ViewChains {
+ public:
+  ViewChains(const DeviceMesh& mesh, const OpLibrary& library,
+             LayoutTable& layouts)
+      : mesh_(mesh), library_(library), layouts_(layouts) {}
+
+  // Error: kPlanBroken, where the views do not lead there.
+  Result<std::vector<ViewLink>> between(std::span<const View> views,
+                                        const Layout& from, const Layout& to,
+                                        const std::string& where);
+
+ private:
+  Result<const OpStrategy*> strategies(const Node& node);
+
+  const DeviceMesh& mesh_;
+  const OpLibrary& library_;
+  LayoutTable& layouts_;
+  struct SameView {
+    bool operator()(const OpSchema* a, const OpSchema* b) const;
+  };
+  struct HashView {
+    std::size_t operator()(const OpSchema* op) const;
+  };
+  std::unordered_map<const OpSchema*, OpStrategy, HashView, SameView> known_;
+};
+
+// How a view that keeps every element is taken back.
+struct Inverse {
+  // The order of dims that the operand has in the result; empty: reshaped.
+  std::vector<std::int64_t> permutation;
+};
+// Error: kNotLowered.
+Result<Inverse> inverse_of(const Node& node, const IndexSpace& space);
+
+}  // namespace shardprop::lowering

@@ -1,0 +1,315 @@
+#include <shardprop/plan/judge_plan.h>
+
+#include "base/guard.h"
+#include "base/try.h"
+#include "plan/plan_differences.h"
+#include "plan/saved_choices.h"
+
+#include <shardprop/placement/tensor_spec.h>
+#include <shardprop/plan/make_plan.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+class Judge {
+ public:
+  Judge(const Plan& saved, const Graph& graph, const OpLibrary& library)
+      : saved_(saved), graph_(graph), library_(library) {
+    for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+      const GraphOutput& output = graph.outputs()[i];
+      tied_.emplace(std::pair(output.target, output.value), i);
+    }
+  }
+
+  Result<JudgedPlan> run() {
+    if (!saved_.has_plan()) {
+      SP_CHECK(check_graph(saved_, graph_));
+      return JudgedPlan{given_proof(saved_), {}};
+    }
+    SP_ASSIGN(choices_, choices_of(saved_, graph_));
+    SP_ASSIGN(const PlanOptions options, options_of());
+    SetUp set_up;
+    set_up.given = &choices_.given;
+    SP_ASSIGN(const PlanProblem problem,
+              PlanProblem::create(graph_, saved_.mesh, saved_.topology,
+                                  library_, options, set_up));
+    PlanSolution solution;
+    SP_ASSIGN(solution.assignment, assignment(problem));
+    solution.evaluation = evaluate(problem, *solution.assignment);
+    if (!solution.evaluation.broken.empty()) {
+      return fail(broken_plan(solution.evaluation.broken, "$.copies"));
+    }
+    solution.lower_bound =
+        std::min(saved_.lower_bound_nanoseconds, solution.evaluation.objective);
+    solution.status = solution.lower_bound == solution.evaluation.objective
+                          ? saved_.status
+                          : PlanStatus::kFeasible;
+    JudgedPlan judged{assemble_plan(problem, solution), {}};
+    SP_CHECK(check_same(judged.plan));
+    judged.differences = differences(saved_, judged.plan);
+    judged.plan = given_proof(std::move(judged.plan));
+    // Other choices are not looked at here, so what they would cost is as the
+    // file says, too.
+    if (judged.plan.copies.size() == saved_.copies.size()) {
+      for (std::size_t c = 0; c < saved_.copies.size(); ++c) {
+        PlannedCopy& copy = judged.plan.copies[c];
+        copy.reason = saved_.copies[c].reason;
+        copy.alternative_nanoseconds = saved_.copies[c].alternative_nanoseconds;
+      }
+    }
+    judged.plan.options = saved_.options;
+    judged.plan.space = saved_.space;
+    judged.plan.ran_out = saved_.ran_out;
+    judged.plan.solve_seconds = saved_.solve_seconds;
+    return judged;
+  }
+
+ private:
+  static Plan given_proof(Plan plan) {
+    plan.is_proof_given = true;
+    return plan;
+  }
+
+  Result<PlanOptions> options_of() const {
+    // How long it was searched for says nothing of a plan.
+    static constexpr std::string_view kOfTheSearch[] = {
+        "time_limit", "work_limit", "threads", "seed"};
+    PlanOptions options;
+    // Plans that do not say were made before there was a choice.
+    options.fusion = Fusion::kNone;
+    options.precision = Precision::kOwn;
+    for (const auto& [name, text] : saved_.options) {
+      if (std::find(std::begin(kOfTheSearch), std::end(kOfTheSearch), name) !=
+          std::end(kOfTheSearch)) {
+        continue;
+      }
+      if (auto set = set_option(options, name, text); !set) {
+        return fail(broken_plan(set.error().message, "$.options." + name));
+      }
+    }
+    return options;
+  }
+
+  // ---- the assignment
+
+  Result<PlanAssignment> assignment(const PlanProblem& problem) {
+    PlanAssignment out;
+    SP_CHECK(choose(problem, out));
+    SP_CHECK(add_copies(problem, out));
+    SP_CHECK(add_uses(problem, out));
+    free_storages(problem, out);
+    return out;
+  }
+
+  Result<void> choose(const PlanProblem& problem, PlanAssignment& out) const {
+    for (const PlanVariable& variable : problem.variables()) {
+      std::uint32_t choice = 0;
+      if (variable.kind == PlanVariable::Kind::kInput) {
+        const std::vector<Layout>& said = choices_.given.inputs[variable.index];
+        const ChoiceSet& set = *variable.choices;
+        const auto fits = [&](std::size_t c) {
+          const Layout& own =
+              problem.layouts()[set.layout(c, variable.uses.size())];
+          const Layout& state = set.state_layouts.empty()
+                                    ? own
+                                    : problem.layouts()[set.state_layouts[c]];
+          return own == said.front() && state == said.back();
+        };
+        while (choice < set.size() && !fits(choice)) ++choice;
+        if (choice == set.size()) {
+          return fail(broken_plan(
+              "an optimizer's state cannot lie so beside its parameter",
+              "$.values." + saved_.values[variable.index].name));
+        }
+      }
+      out.choices.push_back(choice);
+    }
+    return {};
+  }
+
+  Result<void> add_copies(const PlanProblem& problem, PlanAssignment& out) {
+    const auto nodes = static_cast<std::int64_t>(graph_.nodes().size());
+    for (const std::size_t c : choices_.moved) {
+      const PlannedCopy& said = saved_.copies[c];
+      const ValueId value = choices_.value_named.at(said.from);
+      const PlanValue& planned = problem.value(value);
+      AssignedCopy copy;
+      copy.storage = planned.storage;
+      copy.value = planned.place;
+      const std::vector<LayoutId>& layouts =
+          problem.storage(copy.storage).kind->layouts[copy.value];
+      const Layout dst =
+          canonical(said.dst, saved_.mesh, graph_.value(value).meta.shape());
+      std::size_t state = 0;
+      while (state < layouts.size() &&
+             !(layouts[state].valid() &&
+               problem.layouts()[layouts[state]] == dst)) {
+        ++state;
+      }
+      if (state == layouts.size()) {
+        return fail(broken_plan("`" + said.from + "` cannot lie so",
+                                place_in("copies", c, ".dst")));
+      }
+      copy.state = static_cast<StorageState>(state);
+      if (said.source) {
+        const auto of = place_of_.find(*said.source);
+        if (of == place_of_.end()) {
+          return fail(broken_plan("it is made of what is not there yet",
+                                  place_in("copies", c, ".of")));
+        }
+        copy.source = of->second;
+      }
+      copy.made_at = std::min(said.made_at, nodes);
+      copy.freed_at = std::min(said.freed_at, nodes);
+      place_of_[c] = out.copies.size();
+      out.copies.push_back(copy);
+    }
+    return {};
+  }
+
+  // The copy that a value is taken of: that which is named, or which the views
+  // in front of it were.
+  Result<std::optional<std::size_t>> taken(
+      const PlanProblem& problem, ValueId value,
+      std::optional<std::size_t> named) const {
+    while (!named && problem.value(value).place > 0) {
+      const std::size_t view = graph_.value(value).producer.index();
+      value = graph_.nodes()[view].inputs[0];
+      named = saved_.nodes[view].inputs[0].copy;
+    }
+    if (!named) return std::optional<std::size_t>();
+    if (is_view_of_copy(saved_.copies[*named]))
+      named = saved_.copies[*named].source;
+    const auto known = place_of_.find(*named);
+    if (known == place_of_.end()) {
+      return fail(broken_plan("a copy is taken that is not there",
+                              place_in("copies", *named)));
+    }
+    return std::optional(known->second);
+  }
+
+  Result<void> add_uses(const PlanProblem& problem, PlanAssignment& out) const {
+    for (const PlanStorage& storage : problem.storages()) {
+      auto& of_storage = out.taken.emplace_back();
+      for (const StorageUse& use : storage.uses) {
+        const PlanVariable& user = problem.variable(use.variable);
+        const ValueId value = storage.values[use.value];
+        SP_ASSIGN(auto copy,
+                  taken(problem, value, named_by(user, use.operand)));
+        of_storage.push_back(copy);
+      }
+    }
+    return {};
+  }
+
+  std::optional<std::size_t> named_by(const PlanVariable& user,
+                                      std::uint32_t operand) const {
+    switch (user.kind) {
+      case PlanVariable::Kind::kOperator:
+        return saved_.nodes[user.index].inputs[operand].copy;
+      case PlanVariable::Kind::kOutput:
+        return saved_.outputs[user.index].value.copy;
+      case PlanVariable::Kind::kInput:
+        break;
+    }
+    // A gradient or an update, as it is handed back.
+    const auto found = tied_.find({user.makes[0], user.uses[operand]});
+    if (found == tied_.end()) return std::nullopt;
+    return saved_.outputs[found->second].value.copy;
+  }
+
+  // A storage is held as it was made to the end of the last segment that takes
+  // it so, or until the last copy of it is made.
+  static void free_storages(const PlanProblem& problem, PlanAssignment& out) {
+    for (std::size_t s = 0; s < problem.storages().size(); ++s) {
+      const PlanStorage& storage = problem.storages()[s];
+      std::int64_t until = storage.made_at;
+      for (const UseSegment& segment : storage.segments) {
+        std::int64_t last = 0;
+        bool as_made = false;
+        for (std::size_t u = segment.first; u < segment.first + segment.count;
+             ++u) {
+          last = std::max(last, storage.uses[u].until);
+          as_made = as_made || !out.taken[s][u];
+        }
+        if (as_made) until = std::max(until, last);
+      }
+      if (storage.persistent) {
+        until = static_cast<std::int64_t>(problem.graph().nodes().size());
+      }
+      out.freed_at.push_back(until);
+    }
+    for (const AssignedCopy& copy : out.copies) {
+      if (copy.source) continue;
+      std::int64_t& until = out.freed_at[copy.storage.index()];
+      until = std::max(until, copy.made_at);
+    }
+  }
+
+  static bool same(const PlannedInput& a, const PlannedInput& b) {
+    return a.from == b.from && a.layout == b.layout;
+  }
+
+  // Choices that are not figures: what the ranks would run.
+  Result<void> check_same(const Plan& plan) const {
+    for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+      const PlannedNode& said = saved_.nodes[n];
+      const PlannedNode& is = plan.nodes[n];
+      if (!std::equal(said.inputs.begin(), said.inputs.end(), is.inputs.begin(),
+                      is.inputs.end(), same)) {
+        return fail(broken_plan("`" + is.name + "` does not take that",
+                                place_in("nodes", n, ".inputs")));
+      }
+      if (said.outputs != is.outputs) {
+        return fail(broken_plan("`" + is.name + "` does not make that",
+                                place_in("nodes", n, ".outputs")));
+      }
+      if (said.local != is.local || said.is_random != is.is_random) {
+        return fail(broken_plan("`" + is.name + "` runs otherwise",
+                                place_in("nodes", n)));
+      }
+    }
+    if (saved_.updates.size() != plan.updates.size() ||
+        saved_.outputs.size() != plan.outputs.size()) {
+      return fail(broken_plan("it hands back something else", "$.outputs"));
+    }
+    for (std::size_t u = 0; u < plan.updates.size(); ++u) {
+      const PlannedUpdate& said = saved_.updates[u];
+      const PlannedUpdate& is = plan.updates[u];
+      if (said.parameter != is.parameter || said.op != is.op ||
+          !same(said.value, is.value) || said.result != is.result) {
+        return fail(broken_plan("`" + is.parameter + "` is not updated so",
+                                place_in("nodes", plan.nodes.size() + u)));
+      }
+    }
+    for (std::size_t o = 0; o < plan.outputs.size(); ++o) {
+      if (!same(saved_.outputs[o].value, plan.outputs[o].value)) {
+        return fail(
+            broken_plan("it is not handed back so", place_in("outputs", o)));
+      }
+    }
+    return {};
+  }
+
+  const Plan& saved_;
+  const Graph& graph_;
+  const OpLibrary& library_;
+  // By what an output belongs to, and its value.
+  std::map<std::pair<ValueId, ValueId>, std::size_t> tied_;
+  SavedChoices choices_;
+  std::unordered_map<std::size_t, std::size_t> place_of_;
+};
+
+}  // namespace
+
+Result<JudgedPlan> judge_plan(const Plan& saved, const Graph& graph,
+                              const OpLibrary& library) {
+  return guarded([&] { return Judge(saved, graph, library).run(); });
+}
+
+}  // namespace shardprop

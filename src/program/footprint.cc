@@ -1,0 +1,152 @@
+#include <shardprop/program/footprint.h>
+
+#include "base/saturating.h"
+
+#include <shardprop/placement/local_region.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace shardprop {
+namespace {
+
+class LiveBytes {
+ public:
+  explicit LiveBytes(const SpmdProgram& program)
+      : program_(program),
+        counted_(program.values.size(), false),
+        change_(program.nodes.size() + 1),
+        buffers_(program.nodes.size()) {}
+
+  std::vector<std::int64_t> run() {
+    note_counted();
+    note_spans();
+    for (const Span& span : spans_) {
+      if (!span.held) continue;
+      change_[span.from] += span.bytes;
+      change_[span.until + 1] -= span.bytes;
+    }
+    note_buffers();
+    std::vector<std::int64_t> out;
+    WideInt live = 0;
+    for (std::size_t n = 0; n < program_.nodes.size(); ++n) {
+      live += change_[n];
+      out.push_back(saturated(live + buffers_[n]));
+    }
+    return out;
+  }
+
+ private:
+  // When the memory of a value is held; by the id of the value that has it.
+  struct Span {
+    bool held = false;
+    std::size_t from = 0;
+    std::size_t until = 0;
+    std::int64_t bytes = 0;
+  };
+
+  std::int64_t bytes_of(ProgramValueId id) const {
+    const ProgramValue& value = program_.value(id);
+    return max_local_bytes(value.layout, program_.mesh, value.meta);
+  }
+
+  void note_counted() {
+    const auto count = [&](ProgramValueId id) {
+      if (id.valid()) counted_[id.index()] = true;
+    };
+    for (const ProgramInput& input : program_.inputs) {
+      const bool is_tensor = input.kind != ProgramInputKind::kSeed &&
+                             input.kind != ProgramInputKind::kLearningRate &&
+                             input.kind != ProgramInputKind::kOptimizerStep;
+      if (is_tensor) count(input.value);
+    }
+    for (const ProgramNode& node : program_.nodes) {
+      for (const ProgramValueId id : node.outputs) count(id);
+    }
+    for (const ProgramCopy& copy : program_.copies) count(copy.value);
+  }
+
+  void hold(ProgramValueId id, std::size_t node) {
+    if (!counted_[id.index()]) return;
+    const ProgramValueId memory = program_.value(id).storage;
+    Span& span = spans_[memory.index()];
+    if (!span.held) span = {true, node, node, bytes_of(memory)};
+    span.until = std::max(span.until, node);
+  }
+
+  void note_spans() {
+    spans_.resize(program_.values.size());
+    const std::size_t end = program_.nodes.size() - 1;
+    for (const ProgramInput& input : program_.inputs) {
+      hold(input.value, 0);
+      hold(input.value, end);
+    }
+    for (const ProgramStep& step : program_.steps) {
+      if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
+        for (const ProgramValueId id : op->outputs) {
+          if (id.valid()) hold(id, step.node);
+        }
+      } else if (const auto* moved =
+                     std::get_if<ProgramCollective>(&step.action)) {
+        hold(moved->output, step.node);
+      } else {
+        for (const ProgramValueId id :
+             std::get<ProgramFree>(step.action).values) {
+          hold(id, step.node);
+        }
+      }
+    }
+    for (const ProgramOutput& output : program_.outputs) {
+      hold(output.value, end);
+    }
+  }
+
+  // Copies for one node are made one after the other.
+  void note_buffers() {
+    struct Move {
+      std::size_t node = 0;
+      std::int64_t peak = 0;
+      ProgramValueId from;
+    };
+    std::map<std::size_t, Move> moves;  // by copy
+    for (const ProgramStep& step : program_.steps) {
+      const auto* moved = std::get_if<ProgramCollective>(&step.action);
+      if (moved == nullptr || !step.copy) continue;
+      const auto [it, fresh] =
+          moves.try_emplace(*step.copy, Move{step.node, 0, moved->input});
+      it->second.peak = std::max(it->second.peak, moved->step.peak_bytes);
+    }
+    for (const auto& [copy, move] : moves) {
+      const std::int64_t held =
+          bytes_of(move.from) + bytes_of(program_.copies[copy].value);
+      buffers_[move.node] = std::max(buffers_[move.node], move.peak - held);
+    }
+  }
+
+  const SpmdProgram& program_;
+  std::vector<bool> counted_;
+  std::vector<Span> spans_;
+  std::vector<WideInt> change_;
+  std::vector<std::int64_t> buffers_;
+};
+
+}  // namespace
+
+ProgramTraffic traffic(const SpmdProgram& program) {
+  ProgramTraffic out;
+  for (const ProgramStep& step : program.steps) {
+    const auto* moved = std::get_if<ProgramCollective>(&step.action);
+    if (moved == nullptr) continue;
+    ++out.collectives[static_cast<std::size_t>(moved->step.kind)];
+    out.bytes_per_rank =
+        sat_add(out.bytes_per_rank, moved->step.bytes_per_rank);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> live_bytes(const SpmdProgram& program) {
+  return LiveBytes(program).run();
+}
+
+}  // namespace shardprop

@@ -1,0 +1,178 @@
+// Lowered programs of the example graphs: what the plan predicts is read off
+// the program.
+#include "support/dear_topology.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/plan/plan_assignment.h>
+#include <shardprop/program/footprint.h>
+#include <shardprop/program/rank_program.h>
+
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <string>
+
+namespace shardprop {
+namespace {
+
+using testing::dear_compute;
+using testing::standard_library;
+using testing::value_of;
+
+struct Case {
+  const char* graph;
+  const char* mesh;
+  Topology topology;
+  PlanOptions options;
+};
+
+// What occurred, so that a test of nothing is noticed.
+struct Counts {
+  std::size_t programs = 0;
+  std::size_t moves = 0;
+  std::size_t inside = 0;
+  std::size_t views = 0;
+  std::size_t formulas = 0;
+  std::size_t draws = 0;
+  std::size_t updates = 0;
+  std::set<CollectiveKind> kinds;
+};
+
+// Every value is made before it is taken, once, and is there.
+void check_order(const SpmdProgram& program) {
+  std::vector<int> state(program.values.size(), 0);  // 1 made, 2 freed
+  const auto take = [&](ProgramValueId id) {
+    if (!id.valid()) return;
+    CAPTURE(program.value(id).name);
+    CHECK(state[id.index()] == 1);
+  };
+  const auto make = [&](ProgramValueId id) {
+    if (!id.valid()) return;
+    CAPTURE(program.value(id).name);
+    CHECK(state[id.index()] == 0);
+    state[id.index()] = 1;
+  };
+  for (const ProgramInput& input : program.inputs) make(input.value);
+  for (const ProgramStep& step : program.steps) {
+    if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
+      const RankOp call =
+          rank_op(program, *op, program.mesh.coordinate_at_index(0));
+      for (const ProgramValueId id : call.tensors) take(id);
+      for (const ProgramValueId id : op->outputs) make(id);
+    } else if (const auto* moved =
+                   std::get_if<ProgramCollective>(&step.action)) {
+      take(moved->input);
+      make(moved->output);
+    } else {
+      for (const ProgramValueId id :
+           std::get<ProgramFree>(step.action).values) {
+        take(id);
+        state[id.index()] = 2;
+      }
+    }
+  }
+  for (const ProgramOutput& output : program.outputs) take(output.value);
+  // What is held at the end is given or handed back.
+  std::set<ProgramValueId> stays;
+  for (const ProgramInput& input : program.inputs) stays.insert(input.value);
+  for (const ProgramOutput& output : program.outputs) {
+    stays.insert(output.value);
+  }
+  for (std::size_t v = 0; v < state.size(); ++v) {
+    if (state[v] != 1) continue;
+    CAPTURE(program.values[v].name);
+    CHECK(stays.contains(ProgramValueId(v)));
+  }
+}
+
+void count(const SpmdProgram& program, Counts& counts) {
+  ++counts.programs;
+  for (const ProgramStep& step : program.steps) {
+    if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
+      if (step.copy) ++counts.views;
+      if (op->op == "shardprop.random_bits") ++counts.draws;
+      for (const auto& [name, value] : op->args) {
+        const auto* one = std::get_if<RankInt>(&value);
+        const auto* list = std::get_if<std::vector<RankInt>>(&value);
+        counts.formulas += one != nullptr || list != nullptr ? 1 : 0;
+      }
+    } else if (const auto* moved =
+                   std::get_if<ProgramCollective>(&step.action)) {
+      counts.kinds.insert(moved->step.kind);
+      ++(moved->step.src.mesh_ndim() > 0 ? counts.moves : counts.inside);
+    }
+  }
+  for (const ProgramNode& node : program.nodes) {
+    counts.updates += node.op.starts_with("optimizer.") ? 1 : 0;
+  }
+}
+
+void check_case(const Case& given, Counts& counts) {
+  CAPTURE(given.graph);
+  CAPTURE(given.mesh);
+  const OpLibrary& library = standard_library();
+  const Graph graph = value_of(load_graph(
+      "examples/graphs/tiny/" + std::string(given.graph) + ".json.gz",
+      library));
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse(given.mesh)),
+                          given.topology, library, given.options));
+  const PlanSolution solution = solve_plan(problem);
+  if (!solution.assignment) return;
+  const Plan plan = assemble_plan(problem, solution);
+  const Result<SpmdProgram> lowered = lower(plan, graph, library);
+  if (!lowered) FAIL_CHECK(to_string(lowered.error()));
+  if (!lowered) return;
+  check_order(*lowered);
+  const ProgramTraffic sent = traffic(*lowered);
+  CHECK(sent.collectives == plan.summary.collectives);
+  CHECK(sent.bytes_per_rank == plan.summary.bytes_per_rank);
+  const std::vector<std::int64_t> held = live_bytes(*lowered);
+  const std::vector<std::int64_t> planned =
+      bytes_by_slot(problem, *solution.assignment);
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    CAPTURE(graph.nodes()[n].name);
+    CHECK(held[n] == planned[n]);
+  }
+  count(*lowered, counts);
+}
+
+const char* const kGraphs[] = {
+    "llama3_train",    "gpt2_train",        "t5_train",        "resnet_train",
+    "mixtral_infer",   "vit_infer",         "llama3_infer",    "mlp_dynamic",
+    "block_composite", "llama3_train_cuda", "gpt2_train_cuda", "t5_train_cuda"};
+
+TEST_CASE("programs of the example graphs send and hold what was planned") {
+  Counts counts;
+  const bool full = std::getenv("SHARDPROP_FULL") != nullptr;
+  for (const char* graph : kGraphs) {
+    for (const char* mesh : {"2,2", "3", "4", "2,2,2"}) {
+      if (!full && std::string(mesh) == "2,2,2") continue;
+      Case one{graph, mesh, dear_compute(), {}};
+      one.options.work_limit = 20'000'000;
+      check_case(one, counts);
+      if (!full && std::string(mesh) == "4") continue;
+      one.options.optimizer = Optimizer::kAdamW;
+      check_case(one, counts);
+    }
+  }
+  MESSAGE("programs " << counts.programs << ", redistribution steps "
+                      << counts.moves << ", collectives inside "
+                      << counts.inside << ", views of copies " << counts.views
+                      << ", formulas " << counts.formulas << ", draws "
+                      << counts.draws << ", updates " << counts.updates);
+  CHECK(counts.moves > 100);
+  CHECK(counts.inside > 0);
+  CHECK(counts.views > 20);
+  CHECK(counts.formulas > 100);
+  CHECK(counts.draws > 0);
+  CHECK(counts.updates > 0);
+  CHECK(counts.kinds.size() >= 5);
+}
+
+}  // namespace
+}  // namespace shardprop

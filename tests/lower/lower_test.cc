@@ -1,0 +1,209 @@
+#include "plan/small_graphs.h"
+#include "support/dear_topology.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/program/footprint.h>
+#include <shardprop/program/rank_program.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+namespace shardprop {
+namespace {
+
+using testing::dear_compute;
+using testing::standard_library;
+using testing::value_of;
+
+Graph llama() {
+  return value_of(load_graph("examples/graphs/tiny/llama3_train.json.gz",
+                             standard_library()));
+}
+
+Plan planned(const Graph& graph, const char* mesh,
+             const PlanOptions& options = {}) {
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                            dear_compute(), standard_library(), options));
+}
+
+// x w -> mm -> relu, x pinned S(0) and w S(1), handed back whole.
+TEST_CASE("a program reads as it runs") {
+  const OpLibrary& library = standard_library();
+  GraphBuilder b("tiny", library);
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8,16]");
+  const ValueId w = test::add_input(b, InputKind::kParameter, "w", "f32[16,4]");
+  const ValueId mm =
+      test::add_op(b, "aten.mm.default",
+                   {{"", TensorArg{0}}, {"", TensorArg{1}}}, {x, w}, "mm");
+  const std::vector<std::int64_t> size = {32};
+  const ValueId view = test::add_op(
+      b, "aten.view.default", {{"", TensorArg{0}}, {"", size}}, {mm}, "view");
+  b.add_output({.value = view});
+  const Graph graph = value_of(std::move(b).build());
+  PlanOptions options;
+  options.pins = {value_of(Pin::parse("x=S(0)")),
+                  value_of(Pin::parse("w=S(1)")),
+                  value_of(Pin::parse("mm=S(0)"))};
+  const Plan plan = planned(graph, "dp=2", options);
+  const SpmdProgram program = value_of(lower(plan, graph, library));
+  CHECK(to_string(program) ==
+        "program of tiny on dp=2\n"
+        "input  x      f32[8,16] S(0)  user_input\n"
+        "input  net.w  f32[16,4] S(1)  parameter\n"
+        "       net.w.0 f32[16,4] R  = all_gather over dp (net.w)  128 B  copy "
+        "0\n"
+        "       mm     f32[8,4] S(0)  = aten.mm.default(self=x, mat2=w.0)  "
+        "node mm\n"
+        "free   w.0\n"
+        "       view   f32[32] S(0)  = aten.view.default(self=mm, "
+        "size=[local(32, S(0))])  node view\n"
+        "free   mm\n"
+        "       view.1 f32[32] R  = all_gather over dp (view)  64 B  copy 1\n"
+        "free   view\n"
+        "output view.1 f32[32] R  user\n");
+  CHECK(spec_of(program, program.inputs[0].value) ==
+        value_of(TensorSpec::parse("f32[8,16] S(0)", plan.mesh)));
+}
+
+TEST_CASE("a rank's operators have its own numbers") {
+  const Graph graph = llama();
+  const Plan plan = planned(graph, "3");
+  const SpmdProgram program = value_of(lower(plan, graph, standard_library()));
+  std::size_t uneven = 0;
+  for (const ProgramStep& step : program.steps) {
+    const auto* op = std::get_if<ProgramOp>(&step.action);
+    if (op == nullptr) continue;
+    const auto first = rank_op(program, *op, {0});
+    const auto last = rank_op(program, *op, {2});
+    CHECK(first.tensors == last.tensors);
+    REQUIRE(first.args.size() == last.args.size());
+    for (std::size_t a = 0; a < first.args.size(); ++a) {
+      uneven += first.args[a].value == last.args[a].value ? 0 : 1;
+    }
+  }
+  CHECK(uneven > 10);
+}
+
+TEST_CASE("the unsharded program has every node and moves nothing") {
+  const Graph graph = llama();
+  const SpmdProgram program =
+      value_of(lower_unsharded(graph, standard_library(), Optimizer::kAdamW));
+  CHECK(program.mesh.size() == 1);
+  CHECK(traffic(program) == ProgramTraffic{});
+  CHECK(program.copies.empty());
+  const auto parameters = static_cast<std::size_t>(
+      std::count_if(program.inputs.begin(), program.inputs.end(),
+                    [](const ProgramInput& input) {
+                      return input.kind == ProgramInputKind::kParameter;
+                    }));
+  CHECK(program.nodes.size() == graph.nodes().size() + parameters + 1);
+  CHECK(std::count_if(program.outputs.begin(), program.outputs.end(),
+                      [](const ProgramOutput& output) {
+                        return output.kind == ProgramOutputKind::kUpdate;
+                      }) == static_cast<std::ptrdiff_t>(3 * parameters));
+}
+
+TEST_CASE("plans of another graph, and those that are none, are refused") {
+  const OpLibrary& library = standard_library();
+  const Graph graph = llama();
+  const Plan plan = planned(graph, "2");
+  const Graph other =
+      value_of(load_graph("examples/graphs/tiny/mlp_dynamic.json.gz", library));
+  CHECK_CODE(lower(plan, other, library), ErrorCode::kPlanOtherGraph);
+  Plan none = plan;
+  none.objective_nanoseconds.reset();
+  none.status = PlanStatus::kInfeasible;
+  CHECK_CODE(lower(none, graph, library), ErrorCode::kPlanNotRunnable);
+  Plan first_schema = plan;
+  for (PlannedNode& node : first_schema.nodes) node.assignment = {};
+  CHECK_CODE(lower(first_schema, graph, library), ErrorCode::kPlanNotRunnable);
+}
+
+// Every way to change a plan that leaves its totals alone.
+TEST_CASE("plans that were changed are refused") {
+  const OpLibrary& library = standard_library();
+  const Graph graph = llama();
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  const Plan plan = planned(graph, "2,2", options);
+  REQUIRE(lower(plan, graph, library));
+  const auto moved = static_cast<std::size_t>(
+      std::find_if(plan.copies.begin(), plan.copies.end(),
+                   [](const PlannedCopy& copy) {
+                     return !copy.steps.empty() && copy.undone.empty() &&
+                            copy.views.empty();
+                   }) -
+      plan.copies.begin());
+  const auto sharded = static_cast<std::size_t>(
+      std::find_if(plan.nodes.begin(), plan.nodes.end(),
+                   [](const PlannedNode& node) {
+                     return !node.outputs.empty() && !node.inputs.empty() &&
+                            !node.outputs[0].tensor.layout.is_replicated() &&
+                            !node.local.arguments.empty();
+                   }) -
+      plan.nodes.begin());
+  const auto inside = static_cast<std::size_t>(
+      std::find_if(
+          plan.nodes.begin(), plan.nodes.end(),
+          [](const PlannedNode& node) { return !node.inside.empty(); }) -
+      plan.nodes.begin());
+  REQUIRE(inside < plan.nodes.size());
+  const Layout whole = Layout::replicated(2);
+  const std::function<void(Plan&)> changes[] = {
+      [&](Plan& p) { p.nodes[sharded].outputs[0].tensor.layout = whole; },
+      [&](Plan& p) { p.nodes[sharded].inputs[0].layout = whole; },
+      [&](Plan& p) {
+        p.nodes[sharded].assignment = {kUnassigned, kUnassigned};
+      },
+      [&](Plan& p) { p.nodes[sharded].assignment = {99, 99}; },
+      [&](Plan& p) { p.nodes[sharded].local = {}; },
+      [&](Plan& p) { p.nodes[sharded].name += "x"; },
+      [&](Plan& p) { p.nodes[sharded].inputs[0].copy = 1u << 20; },
+      [&](Plan& p) { p.nodes[sharded].inputs.pop_back(); },
+      [&](Plan& p) { p.nodes.pop_back(); },
+      [&](Plan& p) {
+        p.nodes[inside].inside[0].reduce_op = ReduceOp::kProduct;
+      },
+      [&](Plan& p) { p.copies[moved].of = "nothing"; },
+      [&](Plan& p) { p.copies[moved].src = p.copies[moved].dst; },
+      [&](Plan& p) { p.copies[moved].dst = p.copies[moved].src; },
+      [&](Plan& p) { p.copies[moved].views = {plan.nodes[0].name}; },
+      [&](Plan& p) { p.copies[moved].source = moved; },
+      [&](Plan& p) { p.copies[moved].made_at = 1 << 20; },
+      [&](Plan& p) { p.copies[moved].freed_at = p.copies[moved].made_at - 1; },
+      [&](Plan& p) { ++p.summary.bytes_per_rank; },
+      [&](Plan& p) { p.values.pop_back(); },
+      [&](Plan& p) { p.values[0].tensor.layout = Layout::replicated(3); },
+      [&](Plan& p) { p.updates[0].gradient.reset(); },
+      [&](Plan& p) { p.outputs[1].target = "nothing"; },
+  };
+  std::size_t number = 0;
+  for (const auto& change : changes) {
+    CAPTURE(number++);
+    Plan changed = plan;
+    change(changed);
+    CHECK_CODE(lower(changed, graph, library), ErrorCode::kPlanBroken);
+  }
+}
+
+TEST_CASE("what cannot be drawn by element is refused") {
+  const OpLibrary& library = standard_library();
+  GraphBuilder b("dirichlet", library);
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8,16]");
+  const ValueId drawn =
+      test::add_op(b, "aten.multinomial.default",
+                   {{"", TensorArg{0}}, {"", std::int64_t{4}}}, {x}, "drawn");
+  b.add_output({.value = drawn});
+  const Graph graph = value_of(std::move(b).build());
+  const auto refused = lower_unsharded(graph, library);
+  CHECK_CODE(refused, ErrorCode::kNotLowered);
+  CHECK(refused.error().location == "drawn");
+}
+
+}  // namespace
+}  // namespace shardprop

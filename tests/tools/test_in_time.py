@@ -1,0 +1,79 @@
+"""There is a plan in time: on any mesh of up to five dims, for any graph that fits,
+and where there is none it is said what ran out.
+
+  test_in_time.py BINARY
+"""
+
+import json
+import time
+
+import command_line
+import made_graphs
+from command_line import TINY, Case, shardprop
+
+# What a busy machine may take beyond the limit.
+SLACK_S = 15
+
+
+class InTime(Case):
+    def explained(self, graph, mesh, seconds, *more):
+        began = time.monotonic()
+        done = shardprop(
+            "explain", graph, "--mesh", mesh, "--time-limit", seconds, "--format", "json", *more
+        )
+        self.assertLess(time.monotonic() - began, seconds + SLACK_S)
+        return done
+
+    def planned(self, *arguments):
+        done = self.explained(*arguments)
+        self.answered(done)
+        plan = json.loads(done.stdout)
+        self.assertIn(plan["status"], ("optimal", "feasible"))
+        self.assertIsNotNone(plan["gap"])
+        self.assertEqual(plan["status"] == "optimal", plan["gap"] == 0 and "space" not in plan)
+        return plan
+
+    def test_many_mesh_dims(self):
+        for graph in ("mlp_dynamic", "block_composite", "vit_infer_cuda"):
+            for mesh in ("2,2,2", "2,2,2,2", "2,2,2,2,2"):
+                with self.subTest(graph=graph, mesh=mesh):
+                    self.planned(TINY / f"{graph}.json.gz", mesh, 3)
+
+    def test_no_time_at_all(self):
+        plan = self.planned(TINY / "llama3_train.json.gz", "2,2,2", 0)
+        self.assertEqual(plan["ran_out"], "time")
+        self.assertEqual(plan["space"], {"most_runs": 0})
+        self.assertEqual(plan["copies"], [])
+
+    def test_no_time_and_no_room(self):
+        done = self.explained(TINY / "llama3_train.json.gz", "2,2", 0, "--memory", "1KiB")
+        self.assertEqual(done.returncode, 1)
+        plan = json.loads(done.stdout)
+        self.assertEqual((plan["status"], plan["ran_out"]), ("unknown", "time"))
+        text = shardprop(
+            "explain",
+            TINY / "llama3_train.json.gz",
+            "--mesh",
+            "2,2",
+            "--time-limit",
+            "0",
+            "--memory",
+            "1KiB",
+        ).stdout
+        self.assertIn("unknown: time ran out before there was a plan within 1.0 KiB", text)
+
+    def test_tensors_of_twelve_dims(self):
+        self.planned(self.made("rank12", 20), "2,2,2", 2)
+
+    def test_a_value_of_many_users(self):
+        self.planned(self.made("fan", 2_000), "2,4", 5)
+
+    def test_memory_that_binds(self):
+        self.planned(self.made("mlp", 2_000), "2,4", 5, "--memory", "8MiB")
+
+    def made(self, kind, size):
+        return self.file("made.json", json.dumps(made_graphs.build(kind, size)))
+
+
+if __name__ == "__main__":
+    command_line.main()

@@ -1,0 +1,408 @@
+"""Programs that `shardprop emit` writes compute what the graph computes.
+
+Each rank's file is loaded by torch.export.load and run by a process of its own
+over gloo, on its shards of random weights and inputs. What every rank gets must
+be its part of what the graph gives unsharded, and the collectives that PyTorch
+counts those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh.
+"""
+
+import collections
+import datetime
+import functools
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch._export.serde.serialize import _SERIALIZE_TO_TORCH_DTYPE
+from torch.distributed.tensor.debug import CommDebugMode
+
+GRAPHS = pathlib.Path(__file__).resolve().parents[2] / "examples/graphs/tiny"
+FULL = os.environ.get("SHARDPROP_FULL") == "1"
+
+# Compute and memory are dear, sending is cheap: plans are full of shards.
+TOPOLOGY = """\
+name = "dear"
+base = "cpu-host"
+engine = "mpi"
+[node]
+devices = 64
+bandwidth_gbps = 10
+latency_us = 0.01
+[network]
+bandwidth_gbps = 10
+latency_us = 0.01
+[device]
+f64_tflops = 0.001
+f32_tflops = 0.001
+tf32_tflops = 0.001
+f16_tflops = 0.001
+f8_tflops = 0.001
+memory_gbps = 1
+memory_gib = 4
+launch_us = 0
+"""
+
+Case = collections.namedtuple("Case", "graph mesh optimizer")
+
+SLICE = [
+    Case("llama3_train", "dp=2,tp=2", "none"),
+    Case("llama3_train", "tp=3", "adamw"),
+    Case("gpt2_train", "tp=4", "none"),
+    Case("resnet_train", "dp=2,tp=2", "none"),
+    Case("resnet_train", "dp=3", "sgd"),
+    Case("mixtral_infer", "tp=3", "none"),
+    Case("t5_train", "dp=2,tp=2", "none"),
+    Case("mlp_dynamic", "a=2,b=2", "none"),
+]
+EVERY = [
+    Case(graph, mesh, optimizer)
+    for graph in ("llama3_train", "gpt2_train", "resnet_train", "mixtral_infer",
+                  "t5_train", "llama3_infer", "vit_infer", "mlp_dynamic",
+                  "block_composite")
+    for mesh in ("dp=2,tp=2", "tp=3", "tp=4", "dp=2", "dp=1,tp=3")
+    for optimizer in ("none", "adamw")
+]
+
+SEED = 20261122
+
+
+def ranks_of(mesh):
+    count = 1
+    for dim in mesh.split(","):
+        count *= int(dim.split("=")[1])
+    return count
+
+
+# The unsharded program: the file's nodes, one after the other.
+
+
+def argument(value, tensors):
+    kind, held = next(iter(value.items()))
+    if kind == "as_none":
+        return None
+    if kind == "as_tensor":
+        return tensors[held["name"]]
+    if kind == "as_tensors":
+        return [tensors[one["name"]] for one in held]
+    if kind == "as_optional_tensors":
+        return [argument(one, tensors) for one in held]
+    if kind == "as_scalar_type":
+        return _SERIALIZE_TO_TORCH_DTYPE[held]
+    if kind == "as_memory_format":
+        return {1: torch.contiguous_format, 2: torch.channels_last,
+                4: torch.preserve_format}[held]
+    if kind == "as_layout":
+        return torch.strided
+    if kind == "as_device":
+        return torch.device(held["type"])
+    if kind == "as_float":
+        return float(held)
+    return held
+
+
+def operator(target):
+    return functools.reduce(getattr, target.split(".")[1:], torch)
+
+
+def run_graph(program, tensors):
+    graph = program["graph_module"]["graph"]
+    for node in graph["nodes"]:
+        args = {one["name"]: argument(one["arg"], tensors)
+                for one in node["inputs"]}
+        schema = operator(node["target"])._schema
+        positional = []
+        for declared in schema.arguments:  # `from` is no keyword in Python
+            if declared.name not in args or declared.kwarg_only:
+                break
+            positional.append(args.pop(declared.name))
+        results = operator(node["target"])(*positional, **args)
+        outputs = node["outputs"]
+        if len(outputs) == 1 and "as_tensor" in outputs[0]:
+            tensors[outputs[0]["as_tensor"]["name"]] = results
+            continue
+        if len(outputs) == 1 and "as_tensors" in outputs[0]:
+            outputs = [{"as_tensor": one}
+                       for one in outputs[0]["as_tensors"]]
+        for output, result in zip(outputs, results or ()):
+            if "as_tensor" in output:
+                tensors[output["as_tensor"]["name"]] = result
+    return tensors
+
+
+# Shards, by the definition of torch.chunk.
+
+
+def local_part(tensor, entry, mesh, at):
+    """What the rank at coordinate `at` holds of a tensor."""
+    assert not any("SS" in p or "P" in p for p in entry["placements"]), entry
+    sizes = {dim["name"]: dim["size"] for dim in mesh["dims"]}
+    names = [dim["name"] for dim in mesh["dims"]]
+    for dim, cuts in entry["shard_order"].items():
+        for name in cuts:
+            chunk = -(-tensor.shape[int(dim)] // sizes[name])
+            begin = min(at[names.index(name)] * chunk, tensor.shape[int(dim)])
+            end = min(begin + chunk, tensor.shape[int(dim)])
+            tensor = tensor.narrow(int(dim), begin, end - begin)
+    return tensor.contiguous()
+
+
+def coordinate(mesh, rank):
+    at = []
+    for dim in reversed(mesh["dims"]):
+        at.append(rank % dim["size"])
+        rank //= dim["size"]
+    return at[::-1]
+
+
+DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16,
+          "f16": torch.float16, "i64": torch.int64, "i32": torch.int32,
+          "bool": torch.bool}
+
+
+def drawn(entry, index):
+    """A whole input, the same in every process."""
+    generator = torch.Generator().manual_seed(1000 + index)
+    dtype = DTYPES[entry["dtype"]]
+    shape = entry["shape"]
+    if entry["kind"] == "seed":
+        return torch.tensor(SEED)
+    if entry["kind"] == "learning_rate":
+        return torch.tensor(0.01)
+    if entry["kind"] == "optimizer_step":
+        return torch.tensor(3.0)
+    if not dtype.is_floating_point:
+        high = 2 if dtype == torch.bool else 10
+        return torch.randint(0, high, shape, generator=generator).to(dtype)
+    value = torch.randn(shape, generator=generator) * 0.5
+    # Variances and second moments are positive.
+    if "running_var" in entry["name"] or "exp_avg_sq" in entry["name"]:
+        value = value.abs() + 0.5
+    return value.to(dtype)
+
+
+def load(folder, rank):
+    """Program and shardings of a rank of an emitted folder."""
+    one = folder / f"rank{rank}.pt2"
+    path = one if one.exists() else folder / "program.pt2"
+    return (torch.export.load(str(path)),
+            json.loads((folder / "shardings.json").read_text()))
+
+
+def arguments_of(program, shardings, rank):
+    by_argument = {entry["argument"]: (i, entry)
+                   for i, entry in enumerate(shardings["inputs"])}
+    at = coordinate(shardings["mesh"], rank)
+    names = [node.name for node in program.graph_module.graph.nodes
+             if node.op == "placeholder"]
+    assert names == [entry["argument"] for entry in shardings["inputs"]]
+    return [local_part(drawn(by_argument[name][1], by_argument[name][0]),
+                       by_argument[name][1], shardings["mesh"], at)
+            for name in names]
+
+
+def register_groups(shardings, rank):
+    registered = []
+    for group in shardings["groups"]:
+        for ranks in group["ranks"]:
+            made = dist.new_group(ranks)
+            if rank not in ranks:
+                continue
+            torch._C._distributed_c10d._register_process_group(
+                group["name"], made)
+            registered.append(group["name"])
+    return registered
+
+
+def planned_counts(plan):
+    counts = dict(plan["summary"]["collectives"])
+    # A permutation is an exchange in which each rank sends to one.
+    counts["all_to_all"] += counts.pop("permute")
+    counts.pop("slice")
+    return {name: count for name, count in counts.items() if count}
+
+
+COUNTED = {
+    "all_reduce": "all_reduce",
+    "all_gather_into_tensor": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "all_to_all_single": "all_to_all",
+}
+
+
+def run_rank(folder, rank):
+    """Names, kinds and values of what a rank hands back, and the counts."""
+    program, shardings = load(folder, rank)
+    names = register_groups(shardings, rank)
+    mode = CommDebugMode()
+    with torch.no_grad(), mode:
+        results = program.graph_module(
+            *arguments_of(program, shardings, rank))
+    counts = {}
+    for op, count in mode.get_comm_counts().items():
+        name = COUNTED[str(op).split(".")[-1]]
+        counts[name] = counts.get(name, 0) + count
+    for name in names:
+        torch._C._distributed_c10d._unregister_process_group(name)
+    return shardings, results, counts
+
+
+def differs(found, wanted):
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return f"{found.dtype} {list(found.shape)}, not {list(wanted.shape)}"
+    if found.numel() == 0:
+        return None
+    found, wanted = found.double(), wanted.double()
+    scale = wanted.abs().max().item()
+    most = (found - wanted).abs().max().item()
+    if most <= 2e-4 * scale + 1e-6 and scale == scale:
+        return None
+    return f"off by {most:.3g} of {scale:.3g}"
+
+
+def check_rank(folder, rank):
+    """What is wrong with a rank's outputs."""
+    plan = json.loads((folder / "plan.json").read_text())
+    shardings, results, counts = run_rank(folder, rank)
+    wrong = []
+    if counts != planned_counts(plan):
+        wrong.append(f"counted {counts}, planned {planned_counts(plan)}")
+    whole = torch.load(folder / "unsharded.pt")
+    at = coordinate(shardings["mesh"], rank)
+    sharded = 0
+    for entry, result in zip(shardings["outputs"], results, strict=True):
+        key = (entry["kind"], entry.get("target", entry["name"]))
+        part = local_part(whole[key], entry, shardings["mesh"], at)
+        sharded += part.shape != whole[key].shape
+        difference = differs(result, part)
+        if difference:
+            wrong.append(f"{key}: {difference}")
+    return wrong, sum(counts.values()), sharded, len(results)
+
+
+def work(rank, size, store, jobs, results):
+    """A process of gloo: every job that has its rank."""
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", store=dist.FileStore(store, size), rank=rank, world_size=size,
+        timeout=datetime.timedelta(seconds=120))
+    found = {}
+    for name, folder, ranks in jobs:
+        if rank < ranks:
+            try:
+                found[name] = check_rank(pathlib.Path(folder), rank)
+            except Exception as error:  # the others wait for nothing then
+                found[name] = ([f"{type(error).__name__}: {error}"], 0, 0, 0)
+        else:
+            shardings = json.loads(
+                (pathlib.Path(folder) / "shardings.json").read_text())
+            register_groups(shardings, rank)  # every process makes every group
+        dist.barrier()
+    torch.save(found, f"{results}{rank}")
+
+
+def emit(case, folder, topology, mesh):
+    subprocess.run(
+        [os.environ["SHARDPROP_BIN"], "emit",
+         str(GRAPHS / f"{case.graph}.json.gz"), "--mesh", mesh, "--topology",
+         topology, "--optimizer", case.optimizer, "--work-limit", "20000000",
+         "-o", str(folder)],
+        check=True, stdout=subprocess.DEVNULL)
+
+
+def keyed(shardings, results):
+    return {(entry["kind"], entry.get("target", entry["name"])): result
+            for entry, result in zip(shardings["outputs"], results,
+                                     strict=True)}
+
+
+class EmittedPrograms(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def unsharded(self, case, folder, topology):
+        """What the program of one rank gives, and the graph where it can."""
+        emit(case, folder / "one", topology, "all=1")
+        shardings, results, counts = run_rank(folder / "one", 0)
+        self.assertEqual(counts, {})
+        whole = keyed(shardings, results)
+        self.compare_with_graph(case, shardings, whole)
+        torch.save(whole, folder / "unsharded.pt")
+
+    def compare_with_graph(self, case, shardings, whole):
+        with gzip.open(GRAPHS / f"{case.graph}.json.gz") as file:
+            program = json.load(file)
+        if any(entry["kind"] == "seed" for entry in shardings["inputs"]):
+            return  # it draws by element, the graph does not
+        tensors = {}
+        specs = program["graph_module"]["signature"]["input_specs"]
+        values = {entry["name"]: drawn(entry, i)
+                  for i, entry in enumerate(shardings["inputs"])}
+        for spec in specs:
+            kind, held = next(iter(spec.items()))
+            arg = held["arg"].get("as_tensor", held["arg"])["name"]
+            name = {"parameter": "parameter_name", "buffer": "buffer_name",
+                    "tensor_constant": "tensor_constant_name"}.get(kind)
+            tensors[arg] = values[held[name] if name else arg]
+        with torch.no_grad():
+            run_graph(program, tensors)
+        compared = 0
+        for spec in program["graph_module"]["signature"]["output_specs"]:
+            kind, held = next(iter(spec.items()))
+            arg = held["arg"].get("as_tensor", held["arg"])["name"]
+            key = {
+                "loss_output": ("loss", arg),
+                "user_output": ("user", arg),
+                "gradient_to_parameter": (
+                    "gradient", held.get("parameter_name")),
+                "buffer_mutation": ("update", held.get("buffer_name")),
+            }[kind]
+            if key not in whole:  # named otherwise: by its only kind
+                [key] = [k for k in whole if k[0] == key[0]]
+            self.assertIsNone(differs(whole[key], tensors[arg]),
+                              f"{case}: {key}")
+            compared += 1
+        self.assertGreater(compared, 0)
+
+    def test_ranks_hand_back_their_parts(self):
+        root = pathlib.Path(self.folder.name)
+        topology = root / "dear.toml"
+        topology.write_text(TOPOLOGY)
+        cases = EVERY if FULL else SLICE
+        jobs = []
+        for i, case in enumerate(cases):
+            folder = root / str(i)
+            folder.mkdir()
+            self.unsharded(case, folder, str(topology))
+            emit(case, folder, str(topology), case.mesh)
+            jobs.append((str(case), str(folder), ranks_of(case.mesh)))
+        size = max(ranks for _, _, ranks in jobs)
+        mp.spawn(work, nprocs=size,
+                 args=(size, str(root / "store"), jobs, str(root / "found")))
+        found = [torch.load(root / f"found{rank}") for rank in range(size)]
+        collectives = sharded = outputs = 0
+        for name, _, ranks in jobs:
+            for rank in range(ranks):
+                wrong, counted, parts, total = found[rank][name]
+                with self.subTest(case=name, rank=rank):
+                    self.assertEqual(wrong, [])
+                collectives += counted
+                sharded += parts
+                outputs += total
+        print(f"{len(jobs)} programs, {outputs} outputs of ranks of which "
+              f"{sharded} are parts, {collectives} collectives")
+        self.assertGreater(collectives, 100)
+        self.assertGreater(sharded, 50)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

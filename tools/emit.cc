@@ -1,0 +1,161 @@
+// A plan as the program that each rank runs, in files that PyTorch reads.
+
+#include "base/printable.h"
+#include "base/try.h"
+#include "cli/graph_plan.h"
+#include "cli/output.h"
+#include "commands.h"
+
+#include <shardprop/io/emit_program.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/report/plan_json.h>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace shardprop::cli {
+namespace {
+
+constexpr std::string_view kDirectory = "-o,--directory";
+
+// Files of one folder: when one of them cannot be written, none is left.
+class Folder {
+ public:
+  explicit Folder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  Result<void> make() const {
+    std::error_code failed;
+    std::filesystem::create_directories(path_, failed);
+    if (!failed) return {};
+    return fail(cannot_write("-o " + path_.string(), failed.value()));
+  }
+
+  Result<void> write(const std::string& name, std::string_view data) {
+    const std::string path = (path_ / name).string();
+    auto written = write_whole(path, data);
+    if (written) {
+      written_.push_back(path);
+      return {};
+    }
+    for (const std::string& other : written_) {
+      std::error_code ignored;
+      std::filesystem::remove(other, ignored);
+    }
+    written_.clear();
+    return fail(std::move(written).error());
+  }
+
+  const std::vector<std::string>& written() const { return written_; }
+
+ private:
+  std::filesystem::path path_;
+  std::vector<std::string> written_;
+};
+
+struct Emission {
+  const SpmdProgram& program;
+  const OpLibrary& library;
+  EmitFormat format;
+  std::string suffix;  // ".pt2"
+  Folder& folder;
+};
+
+std::string file_of(const Emission& emission, std::int64_t rank) {
+  return "rank" + std::to_string(rank) + emission.suffix;
+}
+
+Result<void> write_rank(const Emission& emission, std::int64_t rank) {
+  SP_ASSIGN(
+      const std::string bytes,
+      emit_program(emission.program, emission.library, rank, emission.format));
+  return emission.folder.write(file_of(emission, rank), bytes);
+}
+
+// One file each from the first difference on; one for all where there is none.
+Result<void> write_all(const Emission& emission) {
+  const DeviceMesh& mesh = emission.program.mesh;
+  SP_ASSIGN(const std::string first,
+            emit_program(emission.program, emission.library,
+                         mesh.rank_at_index(0), emission.format));
+  std::int64_t i = 1;
+  for (; i < mesh.size(); ++i) {
+    SP_ASSIGN(const std::string next,
+              emit_program(emission.program, emission.library,
+                           mesh.rank_at_index(i), emission.format));
+    if (next != first) break;
+  }
+  if (i == mesh.size()) {
+    return emission.folder.write("program" + emission.suffix, first);
+  }
+  for (std::int64_t r = 0; r < mesh.size(); ++r) {
+    const std::int64_t rank = mesh.rank_at_index(r);
+    if (r < i) {
+      SP_CHECK(emission.folder.write(file_of(emission, rank), first));
+    } else {
+      SP_CHECK(write_rank(emission, rank));
+    }
+  }
+  return {};
+}
+
+Result<int> run_emit(const Arguments& arguments, Console& console) {
+  SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
+  SP_ASSIGN(const GraphPlan given, graph_plan(arguments));
+  for (const UnsupportedOp& op : given.plan.unsupported) {
+    console.messages << fmt::format(
+        "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
+        op.count);
+  }
+  SP_ASSIGN(const SpmdProgram program,
+            lower(given.plan, given.graph, *given.library));
+  Folder folder(arguments.get(kDirectory));
+  const bool archive = arguments.get("--format") == "pt2";
+  const Emission emission{program, *given.library,
+                          archive ? EmitFormat::kPt2 : EmitFormat::kJsonGz,
+                          archive ? ".pt2" : ".json.gz", folder};
+  if (rank && !program.mesh.contains(*rank)) {
+    return fail(Error{
+        ErrorCode::kMeshCoordinate,
+        fmt::format("rank {} is not on mesh {}", *rank,
+                    to_string(program.mesh)),
+        "--rank " + std::to_string(*rank),
+        {},
+        fmt::format("give a rank between 0 and {}", program.mesh.size() - 1)});
+  }
+  SP_ASSIGN(const std::string shardings,
+            shardings_json(program, *given.library));
+  SP_CHECK(folder.make());
+  SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
+  SP_CHECK(folder.write("shardings.json", shardings));
+  SP_CHECK(rank ? write_rank(emission, *rank) : write_all(emission));
+  for (const std::string& path : folder.written()) {
+    console.data << printable(path) << '\n';
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Command emit_command() {
+  std::vector<Option> options = graph_plan_options();
+  options.push_back({.name = "--rank",
+                     .value = "N",
+                     .help = "the program of this rank only; default: of all"});
+  options.push_back(format_option({"pt2", "json.gz"}));
+  options.push_back({.name = std::string(kDirectory),
+                     .value = "DIR",
+                     .help = "where the files go; made if it is not there",
+                     .required = true});
+  return {.name = "emit",
+          .summary = "write the program that each rank runs, for PyTorch",
+          .example = "shardprop emit model.pt2 --mesh dp=2,tp=4 -o out",
+          .options = std::move(options),
+          .run = run_emit};
+}
+
+}  // namespace shardprop::cli
