@@ -25,11 +25,11 @@ namespace {
 constexpr int kMostRounds = 8;
 constexpr double kSecondsBetweenReports = 0.2;
 // Prices of hidden time that are tried, and when they are good enough.
-constexpr int kMostPrices = 12;
+constexpr int kMostPrices = 16;
 constexpr double kSmallGap = 1e-5;
 // What is spent on what no prices can tell apart.
-constexpr int kMostBranches = 400;
-constexpr std::uint64_t kBranchWork = 100'000'000;
+constexpr int kMostBranches = 1000;
+constexpr std::uint64_t kBranchWork = 500'000'000;
 
 class PlanSolver {
  public:
