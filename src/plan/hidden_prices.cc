@@ -10,8 +10,9 @@ namespace shardprop {
 namespace {
 
 constexpr int kSteps = 4000;
-// How far the next prices go from the best towards the most promising.
-constexpr double kReach = 0.7;
+// How far the next prices go from the best at first, and least.
+constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 5;
+constexpr std::int64_t kLeastReach = 8;
 
 }  // namespace
 
@@ -65,26 +66,26 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
                          static_cast<double>(load.compute));
   }
   cuts_.push_back(std::move(cut));
+  if (reach_ == 0) {
+    reach_ = kFirstReach;
+  } else if (bound <= bound_) {
+    reach_ /= 2;
+  }
   if (bound > bound_) {
     bound_ = bound;
     best_ = prices_;
   }
   const std::vector<double> next = most_promising();
-  std::vector<std::int64_t> prices(best_.size());
-  for (std::size_t w = 0; w < prices.size(); ++w) {
-    const auto from = static_cast<double>(best_[w]);
-    prices[w] = static_cast<std::int64_t>(std::llround(
-        from + kReach * (next[w] * kHiddenPriceUnit - from)));
+  bool moved = false;
+  for (std::size_t w = 0; w < prices_.size(); ++w) {
+    const auto there =
+        static_cast<std::int64_t>(std::llround(next[w] * kHiddenPriceUnit));
+    const std::int64_t price =
+        std::clamp(there, best_[w] - reach_, best_[w] + reach_);
+    moved = moved || price != prices_[w];
+    prices_[w] = price;
   }
-  if (prices == prices_ || prices == best_) {
-    for (std::size_t w = 0; w < prices.size(); ++w) {
-      prices[w] = static_cast<std::int64_t>(
-          std::llround(next[w] * kHiddenPriceUnit));
-    }
-  }
-  const bool moved = prices != prices_ && prices != best_;
-  prices_ = std::move(prices);
-  return moved;
+  return moved && prices_ != best_ && reach_ >= kLeastReach;
 }
 
 std::vector<std::int64_t> HiddenPrices::extreme(

@@ -7,7 +7,7 @@
 //
 // What a plan costs is linear in the prices, so that every plan met bounds what
 // any prices can give: the next ones are those of which the plans met so far
-// promise most (Kelley's cutting planes), drawn towards the best ones so far.
+// promise most (Kelley's cutting planes), near the best ones so far.
 #pragma once
 
 #include <shardprop/plan/plan_assignment.h>
@@ -48,6 +48,7 @@ class HiddenPrices {
   std::vector<std::int64_t> prices_;
   std::vector<std::int64_t> best_;
   std::int64_t bound_ = 0;
+  std::int64_t reach_ = 0;  // how far to go from the best prices
 };
 
 }  // namespace shardprop

@@ -39,7 +39,8 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
                               LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto made = RedistributeRows::create(planner_of(tensor), tensors_[tensor].meta);
+    auto made =
+        RedistributeRows::create(planner_of(tensor), tensors_[tensor].meta);
     if (!made) {
       rows.refused = std::move(made).error();
       return kElsewhere;
@@ -90,9 +91,8 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       refusal_ = rows.refused;
       return kUnreachable;
     }
-    if (auto cost =
-            planner_of(tensor).cost(layouts_[src], layouts_[dst],
-                                    tensors_[tensor].meta)) {
+    if (auto cost = planner_of(tensor).cost(layouts_[src], layouts_[dst],
+                                            tensors_[tensor].meta)) {
       it->second = with_launch(*cost);
     }
   }
@@ -125,9 +125,8 @@ std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
   const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
   if (fresh) {
-    it->second =
-        max_local_bytes(layouts_[layout], planner_.mesh(),
-                        tensors_[tensor].meta);
+    it->second = max_local_bytes(layouts_[layout], planner_.mesh(),
+                                 tensors_[tensor].meta);
   }
   return it->second;
 }

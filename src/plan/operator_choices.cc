@@ -99,10 +99,7 @@ OperatorChoiceCache::OperatorChoiceCache(const DeviceMesh& mesh,
                                          const Topology& topology,
                                          const OpLibrary& library,
                                          LayoutTable& layouts)
-    : mesh_(mesh),
-      topology_(topology),
-      library_(library),
-      layouts_(layouts) {}
+    : mesh_(mesh), topology_(topology), library_(library), layouts_(layouts) {}
 
 std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
   return hash_range(hash_application(*key.op), key.meets);

@@ -31,8 +31,7 @@ struct OperatorChoices {
 class OperatorChoiceCache {
  public:
   OperatorChoiceCache(const DeviceMesh& mesh, const Topology& topology,
-                      const OpLibrary& library,
-                      LayoutTable& layouts);
+                      const OpLibrary& library, LayoutTable& layouts);
 
   // `meets`: per input, the partials its value may come as. Where no rule fits,
   // the one choice is all replicated, and set->unsupported says why. The

@@ -69,9 +69,7 @@ class PlanSolver {
     if (!is_done()) branch(network);
   }
 
-  bool is_done() const {
-    return out_.lower_bound >= out_.evaluation.objective;
-  }
+  bool is_done() const { return out_.lower_bound >= out_.evaluation.objective; }
 
   bool is_close() const {
     return static_cast<double>(out_.evaluation.objective - out_.lower_bound) <=
@@ -211,7 +209,8 @@ class PlanSolver {
     }
     const PlanNetwork& network = *built;
     const bool bounds = options.reserved.empty() && options.left.empty();
-    // Of what is left, each of several prices gets a part: bounds hold unproven.
+    // Of what is left, each of several prices gets a part: bounds hold
+    // unproven.
     const bool priced = !options.hidden_prices.empty() || !options.left.empty();
     solver::SolveOptions how =
         solver_options(priced ? left / kPartsOfTime : left);
@@ -233,14 +232,13 @@ class PlanSolver {
     }
     stopped_ = true;  // unless there is an assignment
     if (bounds && solution.lower_bound) {
-      out_.lower_bound = std::max(
-          out_.lower_bound, saturated(*solution.lower_bound));
+      out_.lower_bound =
+          std::max(out_.lower_bound, saturated(*solution.lower_bound));
     }
     if (!solution.cost) return false;
     stopped_ = false;
     tried_assignment_ = solution.assignment;
-    tried_bound_ =
-        solution.lower_bound ? saturated(*solution.lower_bound) : 0;
+    tried_bound_ = solution.lower_bound ? saturated(*solution.lower_bound) : 0;
     note_choices(network.network());
     tried_ = take(network.decode(solution.assignment));
     std::int64_t waited = 0;
@@ -293,8 +291,7 @@ class PlanSolver {
     out_.status = PlanStatus::kInfeasible;
     if (!solution.clash) return;
     for (const solver::Clash::MemoryStep& step : solution.clash->memory) {
-      out_.clash.push_back(
-          {step.time, saturated(step.bytes_short)});
+      out_.clash.push_back({step.time, saturated(step.bytes_short)});
     }
     out_.clash_irreducible = solution.clash->irreducible;
   }
@@ -302,8 +299,8 @@ class PlanSolver {
   PlanSolution finish() {
     if (out_.assignment) {
       // Times that are cut off where they end say nothing of each other.
-      out_.lower_bound = std::min({out_.lower_bound, out_.evaluation.objective,
-                                   kMostNanoseconds - 1});
+      out_.lower_bound = std::min(
+          {out_.lower_bound, out_.evaluation.objective, kMostNanoseconds - 1});
       out_.status = out_.lower_bound == out_.evaluation.objective
                         ? PlanStatus::kOptimal
                         : PlanStatus::kFeasible;
