@@ -33,8 +33,8 @@ std::vector<WrittenOperand> written_operands(const OverloadForm& form,
     const ArgumentSchema& argument = op.function->arguments()[write.argument];
     const auto* tensor = std::get_if<TensorArg>(&op.args[write.argument]);
     if (tensor == nullptr || tensor->operand == TensorArg::kNone) continue;
-    out.push_back({index(tensor->operand), write.result,
-                   !argument.keyword_only});
+    out.push_back(
+        {index(tensor->operand), write.result, !argument.keyword_only});
   }
   return out;
 }
@@ -160,9 +160,9 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
     try {
       check_writes(op, functional, writes);
     } catch (const CallError& error) {
-      return fail(ErrorCode::kShapeMismatch,
-                  "`" + op.name() + "` does not take these operands: " +
-                      error.message);
+      return fail(
+          ErrorCode::kShapeMismatch,
+          "`" + op.name() + "` does not take these operands: " + error.message);
     }
   }
   SP_ASSIGN(IndexSpace from, bound_space(library, row, functional));

@@ -61,11 +61,11 @@ OpDefinition OpDefinition::elementwise() && {
 }
 
 OpDefinition OpDefinition::like(std::string_view argument) && {
-  return std::move(*this).strided([name = std::string(argument)](
-                                      const OpCall& call, const Dims& shape,
-                                      DType dtype) {
-    return dense_like(call.tensor(name), shape, dtype).strides();
-  });
+  return std::move(*this).strided(
+      [name = std::string(argument)](const OpCall& call, const Dims& shape,
+                                     DType dtype) {
+        return dense_like(call.tensor(name), shape, dtype).strides();
+      });
 }
 
 OpDefinition OpDefinition::refine(std::string name, Refine refine) && {
@@ -86,16 +86,16 @@ OpDefinition OpDefinition::free() && {
 }
 
 OpDefinition OpDefinition::flops(double per_point) && {
-  return std::move(*this).refine(
-      "", [per_point](const OpCall&, IndexSpace& space) {
-        space.flops_per_point = per_point;
-      });
+  return std::move(*this).refine("",
+                                 [per_point](const OpCall&, IndexSpace& space) {
+                                   space.flops_per_point = per_point;
+                                 });
 }
 
 OpDefinition OpDefinition::writes_into(std::string_view argument) && {
   return std::move(*this).refine(
-      "", [name = std::string(argument)](const OpCall& call,
-                                         IndexSpace& space) {
+      "",
+      [name = std::string(argument)](const OpCall& call, IndexSpace& space) {
         space.writes_into = static_cast<int>(call.operand(name));
       });
 }
@@ -121,8 +121,8 @@ OpDefinition OpDefinition::blocked(std::string_view dims) && {
         for (const int dim : call.dims(name, call.first().rank())) {
           for (const FactorId id : space.inputs[0].dims[index(dim)]) {
             space.factor(id).kind = FactorKind::kBlocked;
-            space.factor(id).reason = "`" + name + "` of " +
-                                      call.op().name() + " runs over it";
+            space.factor(id).reason =
+                "`" + name + "` of " + call.op().name() + " runs over it";
           }
         }
       });

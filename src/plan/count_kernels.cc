@@ -82,8 +82,8 @@ class KernelCount {
     const PlanVariableId variable = problem_.variable_of(node.id);
     if (!variable.valid()) return std::nullopt;  // its user takes it
     const PlanStorageId storage = problem_.value(node.inputs[use]).storage;
-    return plan_.taken[storage.index()]
-                      [problem_.variable(variable).use_places[use]];
+    return plan_
+        .taken[storage.index()][problem_.variable(variable).use_places[use]];
   }
 
   // With what makes its inputs in the same group, as they were made.
@@ -110,8 +110,7 @@ class KernelCount {
 
   // What made the memory that a value shows.
   std::optional<std::size_t> maker_of(const Value& value) const {
-    const Value& base =
-        graph_.value(graph_.storage(value.storage).base());
+    const Value& base = graph_.value(graph_.storage(value.storage).base());
     if (base.is_input()) return std::nullopt;
     return base.producer.index();
   }
@@ -173,16 +172,16 @@ class KernelCount {
     if (!storage.inside_kernel) return;
     const std::vector<LayoutId>& layouts = storage.kind->layouts[copy.value];
     const StorageState from =
-        copy.source ? plan_.copies[*copy.source].state
-                    : storage.kind->made[problem_.variable(storage.maker)
-                                             .choices->pick(
-                                                 plan_.choices
-                                                     [storage.maker.index()],
-                                                 storage.operand)];
-    out_.priced_nanoseconds = sat_add(
-        out_.priced_nanoseconds,
-        problem_.cut_nanoseconds(storage, storage.values[copy.value],
-                                 layouts[from], layouts[copy.state]));
+        copy.source
+            ? plan_.copies[*copy.source].state
+            : storage.kind->made[problem_.variable(storage.maker)
+                                     .choices->pick(
+                                         plan_.choices[storage.maker.index()],
+                                         storage.operand)];
+    out_.priced_nanoseconds =
+        sat_add(out_.priced_nanoseconds,
+                problem_.cut_nanoseconds(storage, storage.values[copy.value],
+                                         layouts[from], layouts[copy.state]));
   }
 
   const PlanProblem& problem_;

@@ -53,8 +53,7 @@ class Evaluator {
     for (std::size_t v = 0; v < plan_.choices.size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
       const std::uint32_t choice = plan_.choices[v];
-      out_.objective =
-          sat_add(out_.objective, variable.choices->costs[choice]);
+      out_.objective = sat_add(out_.objective, variable.choices->costs[choice]);
       if (variable.kind == PlanVariable::Kind::kOperator) {
         std::int64_t& compute =
             window_at(static_cast<std::int64_t>(variable.index)).compute;
@@ -106,16 +105,17 @@ class Evaluator {
     const std::int64_t cost =
         problem_.move_nanoseconds(storage.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
-    const std::int64_t may_hide = problem_.hideable_nanoseconds(
-        storage.values[copy.value], src, dst);
+    const std::int64_t may_hide =
+        problem_.hideable_nanoseconds(storage.values[copy.value], src, dst);
     std::int64_t& hideable = window_at(copy.made_at).hideable;
-    hideable = sat_add(hideable, once_a_step_[c]
-                                     ? problem_.share_of_step(may_hide)
-                                     : may_hide);
-    out_.objective = sat_add(
-        out_.objective,
-        sat_add(once_a_step_[c] ? problem_.share_of_step(cost) : cost, problem_.cut_nanoseconds(
-                          storage, storage.values[copy.value], src, dst)));
+    hideable =
+        sat_add(hideable,
+                once_a_step_[c] ? problem_.share_of_step(may_hide) : may_hide);
+    out_.objective =
+        sat_add(out_.objective,
+                sat_add(once_a_step_[c] ? problem_.share_of_step(cost) : cost,
+                        problem_.cut_nanoseconds(
+                            storage, storage.values[copy.value], src, dst)));
   }
 
   void check_uses(std::size_t s) {

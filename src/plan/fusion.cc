@@ -94,13 +94,12 @@ void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
       if (group_[n] == kAlone || !computes) continue;
       if (!read.emplace(group_[n], value.id).second) continue;
       // Of what is repeated, it reads what there is.
-      const Value& base =
-          graph_.value(graph_.storage(value.storage).base());
-      reads[i] = value.meta.numel() == 0
-                     ? 0
-                     : std::min(1.0, static_cast<double>(base.meta.numel()) /
-                                         static_cast<double>(
-                                             value.meta.numel()));
+      const Value& base = graph_.value(graph_.storage(value.storage).base());
+      reads[i] =
+          value.meta.numel() == 0
+              ? 0
+              : std::min(1.0, static_cast<double>(base.meta.numel()) /
+                                  static_cast<double>(value.meta.numel()));
     }
   }
   for (const GraphOutput& output : graph_.outputs()) {

@@ -21,9 +21,9 @@ namespace shardprop {
 
 // How a node may go together with others.
 enum class Fusing : std::uint8_t {
-  kNever,     // a kernel of its own: products, attention, random numbers
-  kCompute,   // an operator on elements, a cast, a reduction
-  kView,      // moves nothing
+  kNever,    // a kernel of its own: products, attention, random numbers
+  kCompute,  // an operator on elements, a cast, a reduction
+  kView,     // moves nothing
 };
 
 class FusionGroups {
@@ -50,7 +50,7 @@ class FusionGroups {
   const Graph& graph_;
   std::vector<std::int32_t> group_;  // by node
   std::size_t size_ = 0;
-  std::vector<bool> launches_;       // by node: the first of its kernel
+  std::vector<bool> launches_;  // by node: the first of its kernel
   // By node and input: the share of what the operator takes that the kernel
   // reads there; 0 where it has it already.
   std::vector<std::vector<double>> reads_;

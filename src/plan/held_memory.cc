@@ -126,7 +126,8 @@ class Holdings {
         copy ? plan_.copies[*copy].state : state_made(below);
     const LayoutId taken = below.kind->layouts[below.uses[use].value][state];
     if (taken != layout_made(storage)) return storage.made_at;
-    return 1 + (copy ? plan_.copies[*copy].freed_at : plan_.freed_at[id.index()]);
+    return 1 +
+           (copy ? plan_.copies[*copy].freed_at : plan_.freed_at[id.index()]);
   }
 
   // A copy of a gradient is the gradient, as it is handed back.

@@ -46,8 +46,7 @@ struct KeptParameter {
   std::int64_t cast = 0;
 };
 KeptParameter kept_parameter(const PlanProblem& problem,
-                             const PlanVariable& parameter,
-                             std::size_t choice);
+                             const PlanVariable& parameter, std::size_t choice);
 
 // The slots of a segment of uses: [first, last].
 struct SlotSpan {

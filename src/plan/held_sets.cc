@@ -112,8 +112,8 @@ Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
     if (between.transfer() < then.nanoseconds + then.hidden) {
       then = {between.nanoseconds, between.hidden, one};
     }
-    const std::int64_t transfer = first.nanoseconds + first.hidden +
-                                  then.nanoseconds + then.hidden;
+    const std::int64_t transfer =
+        first.nanoseconds + first.hidden + then.nanoseconds + then.hidden;
     if (transfer >= least) continue;
     least = transfer;
     best = {first.nanoseconds + then.nanoseconds,

@@ -122,12 +122,10 @@ RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
                                  LayoutId dst) const {
   const Ties ties = ties_of(src, dst);
   const TensorMeta& meta = tensors_[tensor].meta;
-  RedistributePlan plan =
-      planner(tensor, ties)
-          .plan(merged(src, ties), merged(dst, ties), meta)
-          .value();
-  plan =
-      MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(), meta);
+  RedistributePlan plan = planner(tensor, ties)
+                              .plan(merged(src, ties), merged(dst, ties), meta)
+                              .value();
+  plan = MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(), meta);
   if (ties != 0 && !plan.steps.empty()) {
     plan.steps.front().src = layouts_[src];
     plan.steps.back().dst = layouts_[dst];
@@ -152,9 +150,8 @@ std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
   const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
   if (fresh) {
-    it->second =
-        max_local_bytes(layouts_[layout], planner_.mesh(),
-                        tensors_[tensor].meta);
+    it->second = max_local_bytes(layouts_[layout], planner_.mesh(),
+                                 tensors_[tensor].meta);
   }
   return it->second;
 }

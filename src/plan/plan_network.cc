@@ -105,8 +105,8 @@ class NetworkBuilder {
             add_variable(costs_of(problem_.variables()[entry.variable]));
       } else {
         Stretch& stretch = stretches[entry.variable][entry.stretch];
-        stretch.variable = add_variable(
-            std::vector<std::int64_t>(stretch.sets->size(), 0));
+        stretch.variable =
+            add_variable(std::vector<std::int64_t>(stretch.sets->size(), 0));
       }
     }
   }
@@ -134,8 +134,8 @@ class NetworkBuilder {
         costs[c] -=
             share_rounded_up(variable.choices->compute[c], price_at(slot));
       } else if (!variable.choices->hidden.empty()) {
-        costs[c] = sat_add(
-            costs[c], share_of(variable.choices->hidden[c], price_at(0)));
+        costs[c] = sat_add(costs[c],
+                           share_of(variable.choices->hidden[c], price_at(0)));
       }
     }
     return costs;
@@ -216,10 +216,10 @@ class NetworkBuilder {
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t c = 0; c < columns; ++c) {
         const auto way = cost(r, c);
-        costs.push_back(way.nanoseconds >= kUnreachable
-                            ? solver::kForbidden
-                            : sat_add(way.nanoseconds,
-                                      share_of(way.hidden, price)));
+        costs.push_back(
+            way.nanoseconds >= kUnreachable
+                ? solver::kForbidden
+                : sat_add(way.nanoseconds, share_of(way.hidden, price)));
       }
     }
     return tables_.emplace(key, builder_.add_table(rows, columns, costs))
@@ -266,13 +266,12 @@ class NetworkBuilder {
       const Stretch& here = stretches[i];
       const std::vector<HeldSet>& sets = *here.sets;
       if (i == 0) {
-        builder_.add_edge(of(storage.maker), here.variable,
-                          table(storage, TableKind::kMaker, 0, here.begin,
-                                made_ways, sets.size(),
-                                [&](std::size_t r, std::size_t c) {
-                                  return transition(storage, made(storage, r),
-                                                    sets[c]);
-                                }));
+        builder_.add_edge(
+            of(storage.maker), here.variable,
+            table(storage, TableKind::kMaker, 0, here.begin, made_ways,
+                  sets.size(), [&](std::size_t r, std::size_t c) {
+                    return transition(storage, made(storage, r), sets[c]);
+                  }));
       } else {
         builder_.add_edge(
             stretches[i - 1].variable, here.variable,
@@ -296,28 +295,28 @@ class NetworkBuilder {
       return;
     }
     const PlanVariableId user = storage.uses[last].variable;
-    builder_.add_edge(of(storage.maker), of(user),
-                      table(storage, TableKind::kDirect, last,
-                            storage.uses[last].slot, made_ways, choices(user),
-                            [&](std::size_t r, std::size_t c) {
-                              return shared(storage, last, c,
-                                            taking(storage, made(storage, r),
-                                                   wanted(storage, last, c)));
-                            }));
+    builder_.add_edge(
+        of(storage.maker), of(user),
+        table(storage, TableKind::kDirect, last, storage.uses[last].slot,
+              made_ways, choices(user), [&](std::size_t r, std::size_t c) {
+                return shared(storage, last, c,
+                              taking(storage, made(storage, r),
+                                     wanted(storage, last, c)));
+              }));
   }
 
   void add_taking(const PlanStorage& storage, const Stretch& held,
                   std::size_t use) {
     const PlanVariableId user = storage.uses[use].variable;
     const std::vector<HeldSet>& sets = *held.sets;
-    builder_.add_edge(held.variable, of(user),
-                      table(storage, TableKind::kTaken, use,
-                            storage.uses[use].slot, sets.size(), choices(user),
-                            [&](std::size_t r, std::size_t c) {
-                              return shared(storage, use, c,
-                                            taking(storage, sets[r],
-                                                   wanted(storage, use, c)));
-                            }));
+    builder_.add_edge(
+        held.variable, of(user),
+        table(storage, TableKind::kTaken, use, storage.uses[use].slot,
+              sets.size(), choices(user), [&](std::size_t r, std::size_t c) {
+                return shared(
+                    storage, use, c,
+                    taking(storage, sets[r], wanted(storage, use, c)));
+              }));
   }
 
   // ---- memory
@@ -325,8 +324,7 @@ class NetworkBuilder {
   bool is_parameter(const PlanStorage& storage) const {
     const PlanVariable& maker = problem_.variable(storage.maker);
     return maker.kind == PlanVariable::Kind::kInput &&
-           problem_.graph().inputs()[maker.index].kind ==
-               InputKind::kParameter;
+           problem_.graph().inputs()[maker.index].kind == InputKind::kParameter;
   }
 
   // With its optimizer's state.
@@ -360,10 +358,10 @@ class NetworkBuilder {
       if (gradient.made_at == 0) continue;
       std::vector<std::int64_t> bytes;
       for (std::size_t c = 0; c < set.size(); ++c) {
-        bytes.push_back(set.reduced_late[c]
-                            ? 0
-                            : problem_.local_bytes(parameter.uses[u],
-                                                   set.layout(c, u)));
+        bytes.push_back(
+            set.reduced_late[c]
+                ? 0
+                : problem_.local_bytes(parameter.uses[u], set.layout(c, u)));
       }
       builder_.add_usage(variable, {0, gradient.made_at}, bytes);
     }
@@ -454,9 +452,9 @@ class NetworkBuilder {
       sets_;
   std::uint32_t num_variables_ = 0;
   // By class, kind, use and the price of what hides.
-  std::map<std::tuple<const StorageClass*, TableKind, std::size_t,
-                      std::int64_t>,
-           solver::TableId>
+  std::map<
+      std::tuple<const StorageClass*, TableKind, std::size_t, std::int64_t>,
+      solver::TableId>
       tables_;
 };
 
@@ -465,8 +463,9 @@ class NetworkBuilder {
 Result<PlanNetwork> PlanNetwork::create(const PlanProblem& problem,
                                         const NetworkOptions& options) {
   PlanNetwork out(problem);
-  SP_ASSIGN(out.network_, NetworkBuilder(problem, options)
-                              .build(out.stretches_, out.variable_));
+  SP_ASSIGN(
+      out.network_,
+      NetworkBuilder(problem, options).build(out.stretches_, out.variable_));
   return out;
 }
 

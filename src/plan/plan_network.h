@@ -41,7 +41,6 @@ struct NetworkOptions {
 };
 inline constexpr std::int64_t kHiddenPriceUnit = 1024;
 
-
 // A part of a storage's life.
 struct Stretch {
   solver::VariableId variable;

@@ -24,35 +24,33 @@ const OptionField<PlanOptions> kFields[] = {
     {"memory", "BYTES|none", "a rank's limit, as 80GiB",
      BytesField<PlanOptions>{&PlanOptions::memory_limit, 1}},
     {"optimizer", "NAME", "whose state and step count",
-     ChoiceField<PlanOptions>{
-         kOptimizers,
-         [](const PlanOptions& o) {
-           return static_cast<std::size_t>(o.optimizer);
-         },
-         [](PlanOptions& o, std::size_t i) {
-           o.optimizer = static_cast<Optimizer>(i);
-         }}},
+     ChoiceField<PlanOptions>{kOptimizers,
+                              [](const PlanOptions& o) {
+                                return static_cast<std::size_t>(o.optimizer);
+                              },
+                              [](PlanOptions& o, std::size_t i) {
+                                o.optimizer = static_cast<Optimizer>(i);
+                              }}},
     {"precision", "mixed|own",
      "what training keeps in f32 beside 16-bit parameters; default mixed with "
      "adamw",
-     ChoiceField<PlanOptions>{
-         kPrecisions,
-         [](const PlanOptions& o) {
-           return static_cast<std::size_t>(precision_of(o));
-         },
-         [](PlanOptions& o, std::size_t i) {
-           o.precision = static_cast<Precision>(i);
-         }}},
+     ChoiceField<PlanOptions>{kPrecisions,
+                              [](const PlanOptions& o) {
+                                return static_cast<std::size_t>(
+                                    precision_of(o));
+                              },
+                              [](PlanOptions& o, std::size_t i) {
+                                o.precision = static_cast<Precision>(i);
+                              }}},
     {"fusion", "compiler|none",
      "whether operators on elements, casts and reductions share kernels",
-     ChoiceField<PlanOptions>{
-         kFusions,
-         [](const PlanOptions& o) {
-           return static_cast<std::size_t>(o.fusion);
-         },
-         [](PlanOptions& o, std::size_t i) {
-           o.fusion = static_cast<Fusion>(i);
-         }}},
+     ChoiceField<PlanOptions>{kFusions,
+                              [](const PlanOptions& o) {
+                                return static_cast<std::size_t>(o.fusion);
+                              },
+                              [](PlanOptions& o, std::size_t i) {
+                                o.fusion = static_cast<Fusion>(i);
+                              }}},
     {"accumulate", "N",
      "micro-batches a step; times are those of one, with its share of the step",
      WholeField<PlanOptions>{&PlanOptions::accumulate, 1, kMostMicroBatches}},
@@ -60,8 +58,7 @@ const OptionField<PlanOptions> kFields[] = {
      "share of parameter gathers and gradient reductions that hides behind "
      "compute, 0 to 1",
      RealField<PlanOptions>{&PlanOptions::overlap, 0, 1, true}},
-    {"pin", "GLOB=PLACEMENTS",
-     "lay out what the name matches so; repeatable",
+    {"pin", "GLOB=PLACEMENTS", "lay out what the name matches so; repeatable",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
            SP_ASSIGN(Pin pin, Pin::parse(text));
@@ -76,8 +73,8 @@ const OptionField<PlanOptions> kFields[] = {
            return text;
          }}},
     {"time_limit", "S", "seconds to search",
-     RealField<PlanOptions>{&PlanOptions::time_limit_seconds, 0,
-                            kMostSeconds, false}},
+     RealField<PlanOptions>{&PlanOptions::time_limit_seconds, 0, kMostSeconds,
+                            false}},
     {"work_limit", "N", "table entries to touch at most; deterministic",
      WholeField<PlanOptions>{&PlanOptions::work_limit, 0, kMostWork}},
     {"threads", "N", "threads to search with",

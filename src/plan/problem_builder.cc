@@ -50,9 +50,8 @@ Fusing fusing_of(const ChoiceSet& set) {
   const IndexSpace& space = *set.op.space;
   if (space.is_free) return Fusing::kView;
   const bool scans = std::any_of(
-      space.factors.begin(), space.factors.end(), [](const Factor& factor) {
-        return factor.kind == FactorKind::kScanned;
-      });
+      space.factors.begin(), space.factors.end(),
+      [](const Factor& factor) { return factor.kind == FactorKind::kScanned; });
   const bool alone = space.flops_per_point > 0 || space.is_random || scans ||
                      space.writes_into != IndexSpace::kNothing ||
                      space.inputs.size() > kMostJoined ||
@@ -166,8 +165,7 @@ class PlanProblemBuilder {
       PlanValue& planned = body_.values[value.id.index()];
       TensorMeta meta = value.meta;
       if (wide.contains(value.id)) {
-        if (auto widened =
-                TensorMeta::contiguous(meta.shape(), DType::kF32)) {
+        if (auto widened = TensorMeta::contiguous(meta.shape(), DType::kF32)) {
           meta = *std::move(widened);
         }
       }
@@ -198,9 +196,8 @@ class PlanProblemBuilder {
     }
     std::erase_if(found, [&](ValueId value) {
       const Storage& storage = graph_.storage(graph_.value(value).storage);
-      return !std::all_of(
-          storage.values.begin(), storage.values.end(),
-          [&](ValueId other) { return found.contains(other); });
+      return !std::all_of(storage.values.begin(), storage.values.end(),
+                          [&](ValueId other) { return found.contains(other); });
     });
     return found;
   }
@@ -479,10 +476,9 @@ class PlanProblemBuilder {
     const double kept = wide ? kF32Bytes : item;
     const double casts = passes_of_casts(value.id);
     for (std::size_t state = 0; state < layouts.size(); ++state) {
-      const double elements =
-          static_cast<double>(
-              body_.moves.local_bytes(planned.tensor, layouts[state])) /
-          item;
+      const double elements = static_cast<double>(body_.moves.local_bytes(
+                                  planned.tensor, layouts[state])) /
+                              item;
       for (std::size_t own = 0; own < layouts.size(); ++own) {
         if (!gathers(body_.layouts[layouts[state]],
                      body_.layouts[layouts[own]])) {
@@ -490,9 +486,9 @@ class PlanProblemBuilder {
         }
         double bytes = update.passes * kept;
         if (wide) bytes += own == state ? casts * (kF32Bytes + item) : item;
-        const std::int64_t step = compute_nanoseconds(
-            body_.topology, MathClass::kF32, update.flops * elements,
-            bytes * elements);
+        const std::int64_t step =
+            compute_nanoseconds(body_.topology, MathClass::kF32,
+                                update.flops * elements, bytes * elements);
         const bool accumulates = body_.options.accumulate > 1;
         for (const bool late : {false, true}) {
           if (late && !accumulates) continue;
@@ -501,13 +497,11 @@ class PlanProblemBuilder {
                 tie.kind == OutputKind::kGradient ? state : own));
           }
           set->picks.push_back(static_cast<std::uint32_t>(own));
-          set->costs.push_back(
-              body_.share_of_step(step) +
-              body_.share_of_step(body_.move_nanoseconds(
-                  planned, layouts[state], layouts[own])));
-          set->hidden.push_back(
-              body_.share_of_step(body_.hideable_nanoseconds(
-                  planned, layouts[state], layouts[own])));
+          set->costs.push_back(body_.share_of_step(step) +
+                               body_.share_of_step(body_.move_nanoseconds(
+                                   planned, layouts[state], layouts[own])));
+          set->hidden.push_back(body_.share_of_step(body_.hideable_nanoseconds(
+              planned, layouts[state], layouts[own])));
           set->state_layouts.push_back(layouts[state]);
           if (accumulates) set->reduced_late.push_back(late);
         }
@@ -523,8 +517,7 @@ class PlanProblemBuilder {
     for (const ValueId value :
          graph_.storage(graph_.value(parameter).storage).values) {
       for (const Use& use : graph_.value(value).consumers) {
-        const bool is_forward =
-            graph_.node(use.node).phase == Phase::kForward;
+        const bool is_forward = graph_.node(use.node).phase == Phase::kForward;
         (is_forward ? forward : backward) = true;
       }
     }
@@ -631,10 +624,9 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
     SP_ASSIGN(RedistributePlanner bucketed,
               RedistributePlanner::create(mesh, topology,
                                           {.bucket_bytes = kBucketBytes}));
-    auto body =
-        std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
-                               options, set_up, std::move(planner),
-                               std::move(bucketed));
+    auto body = std::make_unique<Body>(graph, std::move(mesh),
+                                       std::move(topology), options, set_up,
+                                       std::move(planner), std::move(bucketed));
     SP_CHECK(PlanProblemBuilder(*body, library).build());
     return PlanProblem(std::move(body));
   });

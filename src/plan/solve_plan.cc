@@ -27,6 +27,7 @@ constexpr double kSecondsBetweenReports = 0.2;
 // Prices of hidden time that are tried, and when they are good enough.
 constexpr int kMostPrices = 16;
 constexpr double kSmallGap = 1e-5;
+constexpr double kPartsOfTime = 6;
 // What is spent on what no prices can tell apart.
 constexpr int kMostBranches = 1000;
 constexpr std::uint64_t kBranchWork = 500'000'000;
@@ -68,9 +69,7 @@ class PlanSolver {
     if (!is_done()) branch(network);
   }
 
-  bool is_done() const {
-    return out_.lower_bound >= out_.evaluation.objective;
-  }
+  bool is_done() const { return out_.lower_bound >= out_.evaluation.objective; }
 
   bool is_close() const {
     return static_cast<double>(out_.evaluation.objective - out_.lower_bound) <=
@@ -90,7 +89,7 @@ class PlanSolver {
     std::vector<std::int64_t> best;
     std::int64_t bound = out_.lower_bound;
     for (int i = 0; i < kMostPrices && !is_close(); ++i) {
-      if (!prices.learn(tried_.windows)) break;
+      if (!prices.learn(tried_, tried_bound_)) break;
       network.hidden_prices = prices.prices();
       if (!solve(network, true)) break;
       if (out_.lower_bound > bound) {
@@ -210,7 +209,11 @@ class PlanSolver {
     }
     const PlanNetwork& network = *built;
     const bool bounds = options.reserved.empty() && options.left.empty();
-    solver::SolveOptions how = solver_options(left);
+    // Of what is left, each of several prices gets a part: bounds hold
+    // unproven.
+    const bool priced = !options.hidden_prices.empty() || !options.left.empty();
+    solver::SolveOptions how =
+        solver_options(priced ? left / kPartsOfTime : left);
     if (options_.progress) {
       how.progress = [&](const solver::Progress& now) { tell(now, bounds); };
     }
@@ -235,8 +238,7 @@ class PlanSolver {
     if (!solution.cost) return false;
     stopped_ = false;
     tried_assignment_ = solution.assignment;
-    tried_bound_ =
-        solution.lower_bound ? saturated(*solution.lower_bound) : 0;
+    tried_bound_ = solution.lower_bound ? saturated(*solution.lower_bound) : 0;
     note_choices(network.network());
     tried_ = take(network.decode(solution.assignment));
     std::int64_t waited = 0;

@@ -142,7 +142,8 @@ class StorageCollector {
     const int into = body_.writes_into[maker.index];
     if (into == IndexSpace::kNothing) return;
     const auto operand = static_cast<std::uint32_t>(into);
-    const PlanStorageId below = body_.values[maker.uses[operand].index()].storage;
+    const PlanStorageId below =
+        body_.values[maker.uses[operand].index()].storage;
     const std::vector<StorageUse>& uses = body_.storages[below.index()].uses;
     for (std::size_t u = 0; u < uses.size(); ++u) {
       if (uses[u].variable == storage.maker && uses[u].operand == operand) {

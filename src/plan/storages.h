@@ -69,6 +69,7 @@ class StorageForest {
 // Fills values[].storage, values[].place and storages of a problem whose
 // variables are complete and whose values know their tensors. Errors:
 // kProblemTooLarge, kStopped.
-Result<void> build_storages(PlanProblem::Body& body, const StorageForest& forest);
+Result<void> build_storages(PlanProblem::Body& body,
+                            const StorageForest& forest);
 
 }  // namespace shardprop

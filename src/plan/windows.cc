@@ -23,8 +23,8 @@ Windows::Windows(const Graph& graph) {
     std::map<Phase, std::uint32_t> of_phase;
     for (std::size_t n = 0; n < nodes; ++n) {
       const auto next = static_cast<std::uint32_t>(of_phase.size());
-      of_slot_[n] = of_phase.try_emplace(graph.nodes()[n].phase, next)
-                        .first->second;
+      of_slot_[n] =
+          of_phase.try_emplace(graph.nodes()[n].phase, next).first->second;
     }
     window = static_cast<std::uint32_t>(of_phase.size()) - 1;
   }

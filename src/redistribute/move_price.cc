@@ -114,8 +114,8 @@ std::int64_t GroupTimes::nanoseconds(CollectiveKind kind, Mask group,
       bucket_times_[static_cast<std::size_t>(kind)][group];
   const double share =
       static_cast<double>(bytes) / static_cast<double>(bucket_bytes_);
-  return std::min(alone, whole_nanoseconds(
-                             std::ceil(share * static_cast<double>(bucket))));
+  return std::min(
+      alone, whole_nanoseconds(std::ceil(share * static_cast<double>(bucket))));
 }
 
 std::int64_t GroupTimes::memory_pass(std::int64_t bytes) const {
@@ -360,9 +360,8 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
     price.bytes_per_rank = std::max(in, out);
     price.message_bytes = ceil_div(price.bytes_per_rank * ranks, ranks - 1);
   }
-  price.nanoseconds =
-      timed(price.kind, group, price.message_bytes) + packing(from, to, group,
-                                                              in, out);
+  price.nanoseconds = timed(price.kind, group, price.message_bytes) +
+                      packing(from, to, group, in, out);
   return price;
 }
 

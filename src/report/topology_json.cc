@@ -53,7 +53,8 @@ Topology read_topology(const JsonCursor& at) {
     // Plans of earlier releases lack what came later.
     if (field.may_be_zero && !at["figures"].has(field.key)) continue;
     const JsonCursor figure = at["figures"][field.key];
-    if (figure["unit"].text() != field.unit) figure["unit"].fail("another unit");
+    if (figure["unit"].text() != field.unit)
+      figure["unit"].fail("another unit");
     out.*field.figure = {figure["value"].number(), figure["source"].text()};
   }
   for (const JsonCursor& line : at["measured"].elements()) {

@@ -52,8 +52,8 @@ std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
     made.message_bytes = collective->bytes;
     made.bytes_per_rank =
         collective_bytes_per_rank(made.kind, place.ranks, made.message_bytes);
-    made.nanoseconds = collective_nanoseconds(topology, made.kind, place,
-                                              made.message_bytes);
+    made.nanoseconds =
+        collective_nanoseconds(topology, made.kind, place, made.message_bytes);
     out.push_back(std::move(made));
   }
   return out;
@@ -100,9 +100,9 @@ double overwritten_bytes(const LocalContext& context) {
   for (std::size_t i = 0; i < context.op.inputs.size(); ++i) {
     if (i == into) continue;
     bytes += input_bytes(context, i);
-    written = std::max(written, static_cast<double>(
-                                    context.max_local_input_elements(
-                                        static_cast<int>(i))));
+    written = std::max(
+        written, static_cast<double>(
+                     context.max_local_input_elements(static_cast<int>(i))));
   }
   return bytes + written * item;
 }
@@ -129,9 +129,9 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
                                  InputStorage storage) {
   if (context.space.is_free) return 0;
   const ProductCost products = product_work(context, topology);
-  const std::int64_t once = compute_nanoseconds(
-      topology, math_class(context.op), products.flops,
-      touched_bytes(context, storage) + products.bytes);
+  const std::int64_t once =
+      compute_nanoseconds(topology, math_class(context.op), products.flops,
+                          touched_bytes(context, storage) + products.bytes);
   if (!needs_program(context)) return once;
   // A program of several kernels pays each one's launch.
   std::int64_t kernels = 0;

@@ -81,9 +81,8 @@ class ExhaustiveWindows {
       const PlanVariable& variable = problem_.variables()[v];
       given.cost += variable.choices->costs[choices_[v]];
       if (variable.kind == PlanVariable::Kind::kOperator) {
-        compute[problem_.window_of(
-            static_cast<std::int64_t>(variable.index))] +=
-            variable.choices->compute[choices_[v]];
+        compute[problem_.window_of(static_cast<std::int64_t>(
+            variable.index))] += variable.choices->compute[choices_[v]];
       } else if (!variable.choices->hidden.empty()) {
         given.hideable[0] += variable.choices->hidden[choices_[v]];
       }
@@ -133,14 +132,12 @@ class ExhaustiveWindows {
           const StorageState wanted = storage.kind->wanted[u][pick(
               storage.uses[u].variable, storage.uses[u].operand)];
           if (next.contains(wanted)) continue;
-          const StorageClass::Move& move =
-              nearest(*storage.kind, next, wanted);
+          const StorageClass::Move& move = nearest(*storage.kind, next, wanted);
           possible = possible && move.nanoseconds < kUnreachable;
           pay(here, move, storage.uses[u].slot);
         }
         if (!possible) continue;
-        for (const Way& rest :
-             from_segment(storage, made, segment + 1, next)) {
+        for (const Way& rest : from_segment(storage, made, segment + 1, next)) {
           keep(ways, sum(here, rest));
         }
       }

@@ -1,8 +1,8 @@
 // Chains that a compiler makes one kernel of.
-#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/plan/solve_plan.h>
@@ -16,7 +16,8 @@ using testing::value_of;
 
 constexpr std::int64_t kBytes = std::int64_t{4} * 8192 * 8192;
 const std::vector<GivenArgument> kOne = {{"", TensorArg{0}}};
-const std::vector<GivenArgument> kTwo = {{"", TensorArg{0}}, {"", TensorArg{1}}};
+const std::vector<GivenArgument> kTwo = {{"", TensorArg{0}},
+                                         {"", TensorArg{1}}};
 const std::vector<GivenArgument> kTurn = {
     {"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}};
 
@@ -43,10 +44,8 @@ Plan plan_of(const Graph& graph, const char* mesh, Fusion fusion,
 // the chain too.
 Graph chain(const char* named = nullptr) {
   GraphBuilder b("chain", testing::standard_library());
-  const ValueId x =
-      test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
-  const ValueId y =
-      test::add_input(b, InputKind::kUser, "y", "f32[8192,8192]");
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
+  const ValueId y = test::add_input(b, InputKind::kUser, "y", "f32[8192,8192]");
   const ValueId w =
       test::add_input(b, InputKind::kParameter, "w", "f32[8192,8192]");
   const ValueId e = test::add_op(b, "aten.exp.default", kOne, {x}, "e");
@@ -55,11 +54,13 @@ Graph chain(const char* named = nullptr) {
   const ValueId m = test::add_op(b, "aten.mul.Tensor", kTwo, {t, y}, "m");
   const ValueId p = test::add_op(b, "aten.mm.default", kTwo, {m, w}, "p");
   b.add_output({.value = p});
-  if (named != nullptr) b.add_output({.value = std::string(named) == "e" ? e : r});
+  if (named != nullptr)
+    b.add_output({.value = std::string(named) == "e" ? e : r});
   return value_of(std::move(b).build());
 }
 
-std::int64_t time_of(const Plan& plan, std::initializer_list<const char*> names) {
+std::int64_t time_of(const Plan& plan,
+                     std::initializer_list<const char*> names) {
   std::int64_t sum = 0;
   for (const PlannedNode& node : plan.nodes) {
     for (const char* name : names) {
@@ -88,8 +89,7 @@ TEST_CASE("what is taken outside a kernel is written once") {
 
 TEST_CASE("an operator alone between products stays as it was") {
   GraphBuilder b("alone", testing::standard_library());
-  const ValueId x =
-      test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
   const ValueId p = test::add_op(b, "aten.mm.default", kTwo, {x, x}, "p");
   const ValueId r = test::add_op(b, "aten.relu.default", kOne, {p}, "r");
   const ValueId q = test::add_op(b, "aten.mm.default", kTwo, {r, r}, "q");
@@ -101,8 +101,8 @@ TEST_CASE("an operator alone between products stays as it was") {
 
 TEST_CASE("a redistribution inside a chain cuts it and pays") {
   // Pinned so that the chain changes its layout between e and r.
-  const Plan plan = plan_of(chain(), "8", Fusion::kCompiler,
-                            {"x=S(0)", "e=S(0)", "r=S(1)"});
+  const Plan plan =
+      plan_of(chain(), "8", Fusion::kCompiler, {"x=S(0)", "e=S(0)", "r=S(1)"});
   std::int64_t cuts = 0;
   for (const PlannedCopy& copy : plan.copies) {
     if (copy.from != "e") continue;
@@ -127,7 +127,8 @@ TEST_CASE("fusion never makes a plan dearer by more than its launches") {
   for (const char* mesh : {"1", "8", "2,4"}) {
     const Plan fused = plan_of(graph, mesh, Fusion::kCompiler);
     const Plan apart = plan_of(graph, mesh, Fusion::kNone);
-    CHECK(*fused.objective_nanoseconds <= *apart.objective_nanoseconds + 7000 * 8);
+    CHECK(*fused.objective_nanoseconds <=
+          *apart.objective_nanoseconds + 7000 * 8);
   }
 }
 

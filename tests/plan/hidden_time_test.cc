@@ -1,5 +1,4 @@
 // What hides is no more than the compute beside it.
-#include "support/standard_library.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
 #include "plan/invariants.h"
@@ -7,6 +6,7 @@
 #include "plan/small_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/plan/solve_plan.h>
@@ -45,8 +45,7 @@ void check_windows(const PlanEvaluation& judged, const Plan& plan) {
     hidden += here;
   }
   CHECK(plan.summary.hidden_nanoseconds == hidden);
-  CHECK(*plan.objective_nanoseconds >=
-        plan.summary.communication_nanoseconds);
+  CHECK(*plan.objective_nanoseconds >= plan.summary.communication_nanoseconds);
   CHECK(*plan.objective_nanoseconds >= plan.summary.compute_nanoseconds);
 }
 

@@ -1,8 +1,8 @@
 // What training keeps, in which dtypes, and what is written in place.
-#include "support/standard_library.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
 #include "support/result_checks.h"
+#include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/plan/solve_plan.h>
@@ -58,8 +58,9 @@ TEST_CASE("AdamW in mixed precision keeps 16 bytes a parameter, sharded too") {
   for (const auto& [mesh, ranks] :
        {std::pair{"64", std::int64_t{64}}, std::pair{"8", std::int64_t{8}}}) {
     CAPTURE(mesh);
-    const Solved at = solved(
-        graph, mesh, trained({"net.w*=S(0)", "x=S(0)", "gy=S(0)", "out1=S(0)"}));
+    const Solved at =
+        solved(graph, mesh,
+               trained({"net.w*=S(0)", "x=S(0)", "gy=S(0)", "out1=S(0)"}));
     REQUIRE(at.solution.assignment);
     const PlanEvaluation& judged = at.solution.evaluation;
     CHECK(judged.parameter_bytes == 4 * kParameters / ranks);
@@ -181,16 +182,14 @@ Graph cache(bool looked_at) {
   GraphBuilder b("cache", testing::standard_library());
   const ValueId c =
       test::add_input(b, InputKind::kBuffer, "c", "f32[4,8,256,128]");
-  const ValueId k =
-      test::add_input(b, InputKind::kUser, "k", "f32[4,8,1,128]");
+  const ValueId k = test::add_input(b, InputKind::kUser, "k", "f32[4,8,1,128]");
   const ValueId at = test::add_input(b, InputKind::kUser, "at", "i64[1]");
-  const ValueId made =
-      test::add_op(b, "aten.index_copy.default",
-                   {{"self", TensorArg{0}},
-                    {"dim", std::int64_t{2}},
-                    {"index", TensorArg{1}},
-                    {"source", TensorArg{2}}},
-                   {c, at, k}, "written");
+  const ValueId made = test::add_op(b, "aten.index_copy.default",
+                                    {{"self", TensorArg{0}},
+                                     {"dim", std::int64_t{2}},
+                                     {"index", TensorArg{1}},
+                                     {"source", TensorArg{2}}},
+                                    {c, at, k}, "written");
   const ValueId after = test::add_op(b, "aten.relu.default",
                                      {{"", TensorArg{0}}}, {made}, "read");
   b.add_output({.value = after});

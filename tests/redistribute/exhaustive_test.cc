@@ -127,14 +127,14 @@ TEST_CASE("pairs of small tensors in buckets cost what the search finds") {
     if (!testing::full_counts() && random() % 4 != 0) continue;
     for (const char* text : {"f32[7]", "bf16[96,48]", "f32[512,256,1024]"}) {
       const auto meta = value_of(TensorMeta::parse(text));
-      compared += compare(
-          {.mesh = mesh,
-           .topology = mixed_speeds(1 + random() % 4),
-           .meta = meta,
-           .placements = placements_of(
-               meta.rank(), {Placement::partial(ReduceOp::kSum)}),
-           .bucket_bytes = std::int64_t{1} << (4 * (random() % 7))},
-          200, random);
+      compared +=
+          compare({.mesh = mesh,
+                   .topology = mixed_speeds(1 + random() % 4),
+                   .meta = meta,
+                   .placements = placements_of(
+                       meta.rank(), {Placement::partial(ReduceOp::kSum)}),
+                   .bucket_bytes = std::int64_t{1} << (4 * (random() % 7))},
+                  200, random);
     }
   }
   CHECK(compared > 300);

@@ -29,18 +29,17 @@ double microseconds_of(double flops, double bytes) {
 }
 
 OpSchema flash_forward() {
-  return applied("aten._scaled_dot_product_flash_attention.default",
-                 {"bf16[8,32,2048,128]", "bf16[8,32,2048,128]",
-                  "bf16[8,32,2048,128]"},
-                 {{"is_causal", true}});
+  return applied(
+      "aten._scaled_dot_product_flash_attention.default",
+      {"bf16[8,32,2048,128]", "bf16[8,32,2048,128]", "bf16[8,32,2048,128]"},
+      {{"is_causal", true}});
 }
 
 OpSchema flash_backward() {
   std::vector<GivenArgument> given;
-  const char* tensors[] = {"grad_out",  "query",     "key",
-                           "value",     "out",       "logsumexp",
-                           "cum_seq_q", "cum_seq_k", "philox_seed",
-                           "philox_offset"};
+  const char* tensors[] = {
+      "grad_out",  "query",     "key",       "value",       "out",
+      "logsumexp", "cum_seq_q", "cum_seq_k", "philox_seed", "philox_offset"};
   std::int32_t at = 0;
   for (const char* name : tensors) given.push_back({name, TensorArg{at++}});
   given.push_back({"max_q", std::int64_t{2048}});
@@ -58,7 +57,8 @@ TEST_CASE("attention runs at the rate of what it multiplies") {
   // Two products of [2048,128] and [2048,2048] a head, half of them masked.
   const double forward = 8 * 32 * 2 * 2.0 * 2048 * 2048 * 128 / 2;
   const auto one = static_cast<double>(price(flash_forward()));
-  CHECK(one == doctest::Approx(1e3 * microseconds_of(forward, 0)).epsilon(0.01));
+  CHECK(one ==
+        doctest::Approx(1e3 * microseconds_of(forward, 0)).epsilon(0.01));
   // Five products; the statistics beside them are f32.
   const auto back = static_cast<double>(price(flash_backward()));
   CHECK(back / one > 2.25);
@@ -69,8 +69,8 @@ TEST_CASE("a bias does not change the rate of a product") {
   const std::int64_t plain =
       price(applied("aten.mm.default", {"bf16[8192,4096]", "bf16[4096,8192]"}));
   const std::int64_t biased =
-      price(applied("aten.addmm.default", {"bf16[8192]", "bf16[8192,4096]",
-                                           "bf16[4096,8192]"}));
+      price(applied("aten.addmm.default",
+                    {"bf16[8192]", "bf16[8192,4096]", "bf16[4096,8192]"}));
   CHECK(biased == plain);
   CHECK(price(applied("aten.mm.default",
                       {"f32[8192,4096]", "f32[4096,8192]"})) > 10 * plain);
@@ -79,8 +79,7 @@ TEST_CASE("a bias does not change the rate of a product") {
 TEST_CASE("products lose what their tiles and rounds of tiles leave idle") {
   const Topology& h100 = default_topology();
   const auto busy = [&](double rows, double columns, double depth) {
-    const ProductShape shape{
-        .rows = rows, .columns = columns, .depth = depth};
+    const ProductShape shape{.rows = rows, .columns = columns, .depth = depth};
     return product_cost(h100, shape).flops / (2 * rows * columns * depth);
   };
   // 2048 tiles in 16 rounds of 132: 2112 would fit.
@@ -116,9 +115,8 @@ TEST_CASE("convolutions are products of places and channels") {
       {"transposed", false},
       {"output_padding", std::vector<std::int64_t>{0, 0}},
       {"groups", std::int64_t{1}}};
-  const std::vector<GivenArgument> tensors = {{"input", TensorArg{0}},
-                                              {"weight", TensorArg{1}},
-                                              {"bias", TensorArg{}}};
+  const std::vector<GivenArgument> tensors = {
+      {"input", TensorArg{0}}, {"weight", TensorArg{1}}, {"bias", TensorArg{}}};
   std::vector<GivenArgument> given = tensors;
   given.insert(given.end(), settings.begin(), settings.end());
   const OpSchema op = applied_to("aten.convolution.default", given,
@@ -154,8 +152,11 @@ TEST_CASE("every write into a part says so") {
   };
   const GivenArgument self{"self", TensorArg{0}};
   CHECK(into("aten.slice_scatter.default",
-             {self, {"src", TensorArg{1}}, {"dim", std::int64_t{1}},
-              {"start", std::int64_t{3}}, {"end", std::int64_t{4}}},
+             {self,
+              {"src", TensorArg{1}},
+              {"dim", std::int64_t{1}},
+              {"start", std::int64_t{3}},
+              {"end", std::int64_t{4}}},
              {"f32[2,64,8]", "f32[2,1,8]"}) == 0);
   CHECK(into("aten.index_put.default",
              {self,
@@ -163,7 +164,9 @@ TEST_CASE("every write into a part says so") {
               {"values", TensorArg{2}}},
              {"f32[2,64,8]", "i64[1]", "f32[2,1,8]"}) == 0);
   CHECK(into("aten.scatter.src",
-             {self, {"dim", std::int64_t{1}}, {"index", TensorArg{1}},
+             {self,
+              {"dim", std::int64_t{1}},
+              {"index", TensorArg{1}},
               {"src", TensorArg{2}}},
              {"f32[2,64]", "i64[2,1]", "f32[2,1]"}) == 0);
   CHECK(into("aten.relu.default", {self}, {"f32[2,64]"}) ==

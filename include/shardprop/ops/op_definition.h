@@ -7,7 +7,8 @@
 //   {"aten.add",       pointwise().promoted().additive()},
 //   {"aten.erf",       pointwise().floating().nondecreasing()},
 //   {"aten.amax",      reduction(ReduceOp::kMax)},
-//   {"aten._softmax",  along("dim").decomposed("m = amax(self, [dim], True)...")},
+//   {"aten._softmax",  along("dim").decomposed("m = amax(self, [dim],
+//   True)...")},
 //
 // A row named like an operator ("aten.add") serves its functional overloads;
 // one named like an overload ("aten.sum.dim_IntList") that overload alone.
@@ -72,15 +73,15 @@ class OpDefinition {
   bool program_is_per_rank() const { return per_rank_; }
 
   // --- dtype of the results; the default is the first operand's ---
-  OpDefinition promoted() &&;      // PyTorch's promotion of its operands
-  OpDefinition floating() &&;      // the same, integers become f32
-  OpDefinition boolean() &&;       // bool
+  OpDefinition promoted() &&;  // PyTorch's promotion of its operands
+  OpDefinition floating() &&;  // the same, integers become f32
+  OpDefinition boolean() &&;   // bool
   OpDefinition of(std::string_view argument) &&;  // that argument's
   OpDefinition typed(TypeOf type) &&;
   OpDefinition typed(DType dtype) &&;
 
   // --- strides of the results; the default is contiguous ---
-  OpDefinition elementwise() &&;               // as TensorIterator lays them out
+  OpDefinition elementwise() &&;  // as TensorIterator lays them out
   OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
   OpDefinition strided(StridesOf strides) &&;
 

@@ -18,10 +18,11 @@
 namespace shardprop {
 
 // Errors: those of PlanProblem::create(), and kProblemTooLarge and kOutOfMemory
-// where they kept any plan from being found. That there is no plan, or that none
-// was found in time, is not an error: the status says so.
+// where they kept any plan from being found. That there is no plan, or that
+// none was found in time, is not an error: the status says so.
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
-                       const Topology& topology, const OpLibrary& library, const PlanOptions& options);
+                       const Topology& topology, const OpLibrary& library,
+                       const PlanOptions& options);
 
 // The plan that a solution says, with copies, schedule, memory and reasons.
 Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution);

@@ -220,9 +220,9 @@ struct PlanSummary {
 // another layout. Its parts then read and write what the plan's prices, which
 // are sums over operators, may count otherwise.
 struct PlannedKernels {
-  std::int64_t groups = 0;   // of operators, as found on the graph
-  std::int64_t kernels = 0;  // what they are
-  std::int64_t bytes = 0;    // read and written by these
+  std::int64_t groups = 0;              // of operators, as found on the graph
+  std::int64_t kernels = 0;             // what they are
+  std::int64_t bytes = 0;               // read and written by these
   std::int64_t nanoseconds = 0;         // of these
   std::int64_t priced_nanoseconds = 0;  // as the operators are priced
   friend bool operator==(const PlannedKernels&,
@@ -260,7 +260,7 @@ struct Plan {
   std::vector<Guard> guards;
   PlanMemory memory;
   PlanSummary summary;
-  PlannedKernels kernels;  // all 0 without fusion
+  PlannedKernels kernels;                  // all 0 without fusion
   std::int64_t optimizer_nanoseconds = 0;  // its steps; part of the compute
   std::vector<PlannedValue> values;
   std::vector<PlannedCopy> copies;

@@ -32,9 +32,9 @@ std::optional<Optimizer> parse_optimizer(std::string_view text);
 enum class Fusion : std::uint8_t { kCompiler, kNone };
 std::string_view to_string(Fusion fusion);  // "compiler", "none"
 
-// In which dtypes training keeps what it keeps. Mixed: a parameter of 16 bits is
-// kept in f32 beside its optimizer's state in f32, its gradient is reduced and
-// held in f32, and the program takes a copy in 16 bits. Own: all in the
+// In which dtypes training keeps what it keeps. Mixed: a parameter of 16 bits
+// is kept in f32 beside its optimizer's state in f32, its gradient is reduced
+// and held in f32, and the program takes a copy in 16 bits. Own: all in the
 // parameter's dtype.
 enum class Precision : std::uint8_t { kMixed, kOwn };
 std::string_view to_string(Precision precision);  // "mixed", "own"

@@ -95,7 +95,7 @@ struct PlanVariable {
 // A value of the graph, by ValueId.
 struct PlanValue {
   PlanStorageId storage;
-  std::uint32_t place = 0;   // among the values of its storage
+  std::uint32_t place = 0;  // among the values of its storage
   // Equal for equal shapes, dtypes and `hideable`. The dtype is that in which
   // the value is kept and moved: f32 for a gradient in mixed precision.
   std::uint32_t tensor = 0;

@@ -32,8 +32,8 @@ using StorageState = std::uint16_t;
 // What storages with the same values, maker and users have in common: repeated
 // layers are worked out once.
 struct StorageClass {
-  // The way of least transfer from one state to another is one redistribution of one of
-  // the values, or two, with state `via` between.
+  // The way of least transfer from one state to another is one redistribution
+  // of one of the values, or two, with state `via` between.
   struct Move {
     std::int64_t transfer() const { return nanoseconds + hidden; }
     static constexpr std::int32_t kDirect = -1;
@@ -85,9 +85,9 @@ struct StorageUsePlace {
 
 struct PlanStorage {
   PlanVariableId maker;
-  std::uint32_t operand = 0;     // among the operands of its maker's choices
-  std::int64_t made_at = 0;      // slot of its maker; 0 for inputs
-  bool persistent = false;       // an input: lives throughout as it was given
+  std::uint32_t operand = 0;  // among the operands of its maker's choices
+  std::int64_t made_at = 0;   // slot of its maker; 0 for inputs
+  bool persistent = false;    // an input: lives throughout as it was given
   // What its maker writes into, which nobody takes afterwards: a buffer that is
   // updated. In the layout that it is taken in, it lies where that lay.
   std::optional<StorageUsePlace> overwrites;

@@ -121,8 +121,8 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                          ? std::vector<DimFactors>{dims.channels_in, dims.out}
                          : std::vector<DimFactors>{dims.channels_out, dims.in};
   for (int i = 0; i + 2 < rank; ++i) {
-    dims.space.push_back(b.blocked(space[index(i)], kHalo,
-                                   FactorKind::kWindowed));
+    dims.space.push_back(
+        b.blocked(space[index(i)], kHalo, FactorKind::kWindowed));
     dims.weight.dims.push_back(
         b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
   }
@@ -163,9 +163,9 @@ BoundForm bind_convolution(const OpCall& call) {
   b.input(dims.weight);
   const TensorMeta* bias = call.optional_tensor("bias");
   if (bias != nullptr) {
-    require(bias->rank() == 1 &&
-                bias->size(0) == b.space.size(dims.channels_out),
-            "the bias does not have one element per channel");
+    require(
+        bias->rank() == 1 && bias->size(0) == b.space.size(dims.channels_out),
+        "the bias does not have one element per channel");
     b.input({{dims.channels_out}});
   }
   Operand output = image(dims, dims.channels_out, input, true);
@@ -231,8 +231,7 @@ BoundForm bind_backward(const OpCall& call) {
     if (kind == 1) b.output(dims.weight, gradient_of(weight));
     if (kind == 2) b.output({{dims.channels_out}}, {.dtype = grad.dtype()});
     const int o = outputs++;
-    for (const DimFactors& lacking :
-         {dims.n, dims.group, dims.in, dims.out}) {
+    for (const DimFactors& lacking : {dims.n, dims.group, dims.in, dims.out}) {
       // The bias has nothing to do with input channels: every rank has all.
       b.without(o, lacking,
                 kind == 2 && lacking == dims.in ? Without::same() : kSum);

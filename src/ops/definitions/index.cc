@@ -172,11 +172,13 @@ BoundForm bind_scatter(const OpCall& call) {
             "the source has another rank");
     source.dims.resize(index(src->rank()));
     for (int d = 0; d < src->rank() && src->rank() == looked.rank(); ++d) {
-      require(src->size(d) >= looked.size(d), "the source is smaller than the index");
+      require(src->size(d) >= looked.size(d),
+              "the source is smaller than the index");
       if (src->size(d) == looked.size(d)) continue;
       // Of a longer source the first elements are taken: chunks would not
       // line up with those of the index.
-      b.block(shared.index.dims[index(d)], "the source is longer than the index");
+      b.block(shared.index.dims[index(d)],
+              "the source is longer than the index");
       source.dims[index(d)].clear();
       single = false;
     }
@@ -228,9 +230,8 @@ BoundForm bind_index_select(const OpCall& call) {
   }
   const DimFactors over = whole.dims[index(dim)];
   by_program(b.space, over);
-  whole.dims[index(dim)] = chosen.rank() == 1
-                               ? b.space.inputs[1].dims[0]
-                               : DimFactors{};
+  whole.dims[index(dim)] =
+      chosen.rank() == 1 ? b.space.inputs[1].dims[0] : DimFactors{};
   b.output(std::move(whole));
   b.without(0, over, kSum);
   return b.bound();
@@ -261,9 +262,7 @@ BoundForm bind_index_written(const OpCall& call) {
     for (int d = 0; d < self.rank() && alike; ++d) {
       alike = d == dim || meta.size(d) == self.size(d);
     }
-    b.input(i == 0 ? whole
-            : alike ? source
-                    : SpaceBuilder::whole(meta.rank()));
+    b.input(i == 0 ? whole : alike ? source : SpaceBuilder::whole(meta.rank()));
     if (i > 0 && !is_index_vector && !alike) {
       for (const DimFactors& factors : whole.dims) {
         b.block(factors, "the source is of another shape");
@@ -289,7 +288,8 @@ struct Indexing {
 
 Indexing indexing_of(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  const auto* list = std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
+  const auto* list =
+      std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
   require(list != nullptr && list->size() <= self.shape().size(),
           "more indices than dims");
   Indexing out;
@@ -317,7 +317,7 @@ struct Indexed {
   Operand self;
   std::vector<Operand> indices;  // by operand
   Operand result;
-  DimFactors over;  // the factor of a lone indexed dim
+  DimFactors over;    // the factor of a lone indexed dim
   DimFactors looked;  // those of the indices
 };
 
@@ -377,7 +377,8 @@ BoundForm bind_index_put(const OpCall& call) {
   const std::size_t values = call.operand("values");
   const bool accumulate = call.boolean_or("accumulate", false);
   SpaceBuilder b;
-  const auto* list = std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
+  const auto* list =
+      std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
   bool masks = false;
   for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
     if ((*list)[i].operand == TensorArg::kNone) continue;
@@ -419,9 +420,10 @@ BoundForm bind_index_put(const OpCall& call) {
     b.block(indexed.looked, "later indices overwrite earlier ones");
   }
   for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
-    b.input(i == 0        ? indexed.self
-            : i == values ? b.aligned(indexed.result, call.tensor("values").shape())
-                          : indexed.indices[i]);
+    b.input(i == 0 ? indexed.self
+            : i == values
+                ? b.aligned(indexed.result, call.tensor("values").shape())
+                : indexed.indices[i]);
   }
   b.output(indexed.self, result);
   if (accumulate) {
@@ -466,12 +468,11 @@ void define_index(Family f) {
   f.add("embedding", custom("ve,...->...e", bind_embedding)
                          .refine("rows()", sum_of_table)
                          .per_rank(kEmbedding));
-  f.add("embedding_dense_backward",
-        custom("...e,...->ve", bind_embedding_backward)
-            .refine("", sum_of_table));
-  f.add("gather", custom("gather(dim)", bind_gather)
-                      .passes({"self"})
-                      .per_rank(kGather));
+  f.add(
+      "embedding_dense_backward",
+      custom("...e,...->ve", bind_embedding_backward).refine("", sum_of_table));
+  f.add("gather",
+        custom("gather(dim)", bind_gather).passes({"self"}).per_rank(kGather));
   f.add({"scatter", "scatter.src"}, custom("scatter(dim)", bind_scatter)
                                         .passes({"self", "src"})
                                         .writes_into("self")
@@ -488,22 +489,21 @@ void define_index(Family f) {
   f.add({"index_add", "index_copy"},
         custom("index_written(dim)", bind_index_written).writes_into("self"));
   f.add("index_fill", custom("index_written(dim)", bind_index_written));
-  f.add({"index", "_unsafe_index"}, custom("index(indices)", bind_index)
-                                        .passes({"self"})
-                                        .per_rank(kIndex));
+  f.add({"index", "_unsafe_index"},
+        custom("index(indices)", bind_index).passes({"self"}).per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)
             .writes_into("self")
             .per_rank(kIndexPut));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
-  f.add("masked_scatter", pointwise_into("self").refine(
-                              "", [](const OpCall&, IndexSpace& space) {
-                                for (Factor& factor : space.factors) {
-                                  factor.kind = FactorKind::kBlocked;
-                                  factor.reason = "the source is taken in order";
-                                }
-                              }));
+  f.add("masked_scatter",
+        pointwise_into("self").refine("", [](const OpCall&, IndexSpace& space) {
+          for (Factor& factor : space.factors) {
+            factor.kind = FactorKind::kBlocked;
+            factor.reason = "the source is taken in order";
+          }
+        }));
 }
 
 }  // namespace shardprop

@@ -55,7 +55,8 @@ Dims strides_without(const TensorMeta& self, int dim) {
 
 BoundForm bind_select(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  require(call.overload() == "int" && self.rank() > 0, "nothing to select from");
+  require(call.overload() == "int" && self.rank() > 0,
+          "nothing to select from");
   const int dim = call.dim("dim", self.rank());
   const std::int64_t at = call.integer("index");
   require(at >= -self.size(dim) && at < self.size(dim),
@@ -130,7 +131,8 @@ bool is_skipped(const TensorMeta& tensor) {
 BoundForm bind_cat(const OpCall& call) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
   require(!tensors.empty(), "nothing to join");
-  const auto first = std::find_if_not(tensors.begin(), tensors.end(), is_skipped);
+  const auto first =
+      std::find_if_not(tensors.begin(), tensors.end(), is_skipped);
   SpaceBuilder b;
   if (first == tensors.end()) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -158,9 +160,10 @@ BoundForm bind_cat(const OpCall& call) {
     }
     total = add_sizes(total, tensor.size(dim));
     Operand operand = whole;
-    operand.dims[index(dim)] =
-        lone ? b.dim(tensor.size(dim))
-             : b.blocked(tensor.size(dim), "it is joined", FactorKind::kSegmented);
+    operand.dims[index(dim)] = lone
+                                   ? b.dim(tensor.size(dim))
+                                   : b.blocked(tensor.size(dim), "it is joined",
+                                               FactorKind::kSegmented);
     b.input(std::move(operand));
   }
   Operand joined = whole;
@@ -193,7 +196,8 @@ BoundForm bind_stack(const OpCall& call) {
 BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");
-  require(src.shape() == region, "the source does not have the shape of what is written");
+  require(src.shape() == region,
+          "the source does not have the shape of what is written");
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
   Operand source = whole;
@@ -201,9 +205,8 @@ BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
     if (src.size(dim) != self.size(dim)) {
       b.block(whole.dims[index(dim)], "a part of it is written",
               FactorKind::kWindowed);
-      source.dims[index(dim)] =
-          b.blocked(src.size(dim), "it is written to a part",
-                    FactorKind::kWindowed);
+      source.dims[index(dim)] = b.blocked(
+          src.size(dim), "it is written to a part", FactorKind::kWindowed);
     }
   } else {
     b.block(whole.dims[index(dim)], "one place of it is written",
@@ -212,7 +215,8 @@ BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
   }
   b.input(whole);
   b.input(std::move(source));
-  b.output(whole, {.strides = dense_like(self, self.shape(), self.dtype()).strides()});
+  b.output(whole,
+           {.strides = dense_like(self, self.shape(), self.dtype()).strides()});
   return b.bound();
 }
 
@@ -251,9 +255,8 @@ BoundForm bind_pad(const OpCall& call) {
   for (std::size_t i = 0; i < amounts.size() / 2; ++i) {
     if (amounts[2 * i] == 0 && amounts[2 * i + 1] == 0) continue;
     const std::size_t dim = self.shape().size() - 1 - i;
-    const std::int64_t size =
-        add_sizes(add_sizes(self.shape()[dim], amounts[2 * i]),
-                  amounts[2 * i + 1]);
+    const std::int64_t size = add_sizes(
+        add_sizes(self.shape()[dim], amounts[2 * i]), amounts[2 * i + 1]);
     require(size >= 0, "more is cut off than there is");
     b.block(whole.dims[dim], "it is padded", FactorKind::kWindowed);
     whole.dims[dim] = b.blocked(size, "it is padded", FactorKind::kWindowed);
@@ -318,22 +321,23 @@ void define_join(Family f) {
   f.add("narrow", custom("slice(dim)", bind_narrow).passes().free());
   f.add("select", custom("select(dim)", bind_select).passes().free());
   f.add("unbind", custom("unbind(dim)", bind_unbind).passes().free());
-  f.add({"split", "split_with_sizes"}, cut_up("split(dim)", split_sizes).free());
+  f.add({"split", "split_with_sizes"},
+        cut_up("split(dim)", split_sizes).free());
   f.add({"unsafe_split", "unsafe_split_with_sizes"},
         cut_up("split(dim)", split_sizes).free());
   f.add("split_with_sizes_copy", cut_up("split(dim)", split_sizes, true));
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
   f.add({"cat", "concat", "concatenate"},
         custom("cat(dim)", bind_cat).typed(promoted_list).passes({"tensors"}));
-  f.add("stack", custom("stack(dim)", bind_stack).typed(promoted_list).passes({"tensors"}));
-  f.add("slice_scatter",
-        custom("written(dim)", bind_slice_scatter)
-            .passes({"self", "src"})
-            .writes_into("self"));
-  f.add("select_scatter",
-        custom("written(dim)", bind_select_scatter)
-            .passes({"self", "src"})
-            .writes_into("self"));
+  f.add("stack", custom("stack(dim)", bind_stack)
+                     .typed(promoted_list)
+                     .passes({"tensors"}));
+  f.add("slice_scatter", custom("written(dim)", bind_slice_scatter)
+                             .passes({"self", "src"})
+                             .writes_into("self"));
+  f.add("select_scatter", custom("written(dim)", bind_select_scatter)
+                              .passes({"self", "src"})
+                              .writes_into("self"));
   f.add("constant_pad_nd",
         custom("pad(pad)", bind_pad).refine("", pad_linearities));
   f.add("pad", custom("pad(pad)", bind_pad));
