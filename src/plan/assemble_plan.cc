@@ -236,7 +236,9 @@ class Assembler {
                         std::int64_t at) {
     PlannedCopy slice = copies_.moved(value, own, state);
     if (slice.nanoseconds() > 0) {
-      throw InternalError("a finer sharding is more than a slice away");
+      throw InternalError(
+          "a finer sharding is more than a slice away: " + name(value) + " " +
+          to_string(text(own)) + " to " + to_string(text(state)));
     }
     slice.of = slice.from;
     slice.made_at = slice.freed_at = at;

@@ -498,8 +498,11 @@ class PlanProblemBuilder {
               static_cast<double>(item_size(value.meta.dtype())),
           update.passes * bytes);
       for (std::size_t own = 0; own < layouts.size(); ++own) {
+        // Smaller shards are parts of those of the parameter only where mesh
+        // dims cut in that order: then taking them moves nothing.
         if (!gathers(body_.layouts[layouts[state]],
-                     body_.layouts[layouts[own]])) {
+                     body_.layouts[layouts[own]]) ||
+            body_.move_nanoseconds(planned, layouts[own], layouts[state]) > 0) {
           continue;
         }
         for (const GraphOutput& tie : ties) {
