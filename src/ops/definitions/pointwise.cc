@@ -211,6 +211,12 @@ void check_probability(const OpCall& call) {
   require(p >= 0 && p <= 1, "`p` is not a probability");
 }
 
+// A power with the integer 2: of truth values integers.
+DType of_square(const OpCall& call, std::size_t) {
+  const DType dtype = call.first().dtype();
+  return dtype == DType::kBool ? DType::kI64 : dtype;
+}
+
 DType of_bernoulli(const OpCall& call, std::size_t) {
   check_probability(call);
   return call.first().dtype();
@@ -237,6 +243,7 @@ void define_arithmetic(Family& f) {
         pointwise().promoted().lattice(ReduceOp::kMax));
   f.add({"minimum", "min.other"},
         pointwise().promoted().lattice(ReduceOp::kMin));
+  f.add("square", pointwise().typed(of_square));
   f.add({"remainder",
          "fmod",
          "floor_divide",
@@ -252,7 +259,6 @@ void define_arithmetic(Family& f) {
          "__lshift__",
          "__rshift__",
          "lerp",
-         "square",
          "fmin",
          "fmax",
          "gcd",
