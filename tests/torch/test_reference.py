@@ -255,8 +255,8 @@ def main():
             print(f"{in_short(call)}\n    {why}")
         if len(found) > options.show:
             print(f"  and {len(found) - options.show} more of {name}")
-    known = [name for name in failures if name in _KNOWN]
-    print(f"known to differ: {', '.join(known) if known else 'none'}")
+    differing = [name for name in failures if name in _KNOWN]
+    print(f"known to differ: {', '.join(differing) if differing else 'none'}")
     wrong = sum(len(found) for name, found in failures.items() if name not in _KNOWN)
     refused = {k: v for k, v in counts.items() if k.startswith("refused")}
     print(f"not compared: {', '.join(none) if none else 'none'}")
