@@ -137,6 +137,7 @@ bool states_ranks(const OpSchema& op) {
   const std::string& text = row->definition.text();
   return !row->definition.is_custom() && text.find("->") != std::string::npos &&
          text.find('+') == std::string::npos &&
+         text.find('*') == std::string::npos &&  // `*` is of any rank
          text.find("...") == std::string::npos;
 }
 
