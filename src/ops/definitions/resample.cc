@@ -57,21 +57,30 @@ OpDefinition upsampled(int dims) {
 
 // Their gradients: the shape is an argument, of which each rank is told its
 // own part.
-BoundForm bind_upsampled_backward(const OpCall& call) {
-  const TensorMeta& grad = call.tensor("grad_output");
-  const Dims shape = dims_of(call.integers("input_size"));
-  require(grad.rank() >= 3 && shape.size() == grad.shape().size() &&
-              shape[0] == grad.size(0) && shape[1] == grad.size(1),
-          "the gradient does not match the input's size");
-  SpaceBuilder b;
-  Operand in = SpaceBuilder::whole(grad.rank());
-  in.dims[0] = b.dim(shape[0]);
-  in.dims[1] = b.dim(shape[1]);
-  for (Factor& factor : b.space.factors) factor.least = 1;
-  b.input(in);
-  b.output(in, {.shape = shape,
-                .strides = image_strides(call, shape, grad.dtype())});
-  return b.bound();
+OpDefinition upsampled_gradient(int dims) {
+  const std::string space(kSpace.substr(0, index(dims)));
+  const std::string result(kResult.substr(0, index(dims)));
+  return mapped("nc[" + result + "]->nc[" + space + "]",
+                [dims](const OpCall& call, char letter) {
+                  const TensorMeta& grad = call.tensor("grad_output");
+                  const auto shape = call.integers("input_size");
+                  require(shape.size() == index(dims + 2) &&
+                              shape[0] == grad.size(0) &&
+                              shape[1] == grad.size(1),
+                          "the gradient does not match the input's size");
+                  const auto sizes = call.integers("output_size");
+                  for (int d = 0; d < dims; ++d) {
+                    require(sizes.size() == index(dims) &&
+                                sizes[index(d)] == grad.size(2 + d) &&
+                                shape[index(2 + d)] > 0,
+                            "the gradient does not match `output_size`");
+                  }
+                  return shape[index(2 + (letter - kSpace.front()))];
+                })
+      .strided(image_strides)
+      .nonempty()
+      .linear_in("grad_output")
+      .local_shape("input_size");
 }
 
 // Pads of the last dims, innermost first.
@@ -162,10 +171,7 @@ void define_upsamples(Family& f) {
     if (!windowed) {
       f.add(name, upsampled(kind.dims).nonempty().linear_in("self"));
     }
-    f.add(name + "_backward",
-          custom("upsample_backward()", bind_upsampled_backward)
-              .linear_in("grad_output")
-              .local_shape("input_size"));
+    f.add(name + "_backward", upsampled_gradient(kind.dims));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "ops/arithmetic.h"
 #include "ops/forms/space_builder.h"
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -90,6 +91,15 @@ OpDefinition resized_gradient(Resize resize = nullptr);
 // Channels are (groups, in) and (groups, out).
 OpDefinition convolved();
 OpDefinition convolved_gradients();
+
+// --- Transforms ---
+
+// What a Fourier transform makes: as many elements, the half that a real input
+// has, or the real whole of such a half.
+enum class Transform : std::uint8_t { kComplex, kHalf, kReal };
+// Over `dim` or the last dims of as many sizes as `s` has, of length `n`, `s` or
+// `last_dim_size` where that is given.
+OpDefinition transformed(Transform kind);
 
 // --- Norms and losses ---
 

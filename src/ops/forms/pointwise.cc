@@ -69,11 +69,11 @@ BoundForm bind_same_shape(const OpCall& call, int results) {
 BoundForm bind_reduction(const OpCall& call, std::optional<ReduceOp> reduce,
                          int results) {
   const TensorMeta& self = call.first();
-  std::vector<int> dims =
-      call.dims(call.has("dims") ? "dims" : "dim", self.rank());
-  // any.dims and all.dims of no dims change nothing.
-  if (call.overload() == "dims") {
-    const auto given = call.op().ints_arg("dim");
+  const std::string_view named = call.has("dims") ? "dims" : "dim";
+  std::vector<int> dims = call.dims(named, self.rank());
+  // Of no dims any.dims, all.dims and those of prims change nothing.
+  if (call.overload() == "dims" || named == "dims") {
+    const auto given = call.op().ints_arg(named);
     if (given && given->empty()) dims.clear();
   }
   const bool keepdim = call.boolean_or("keepdim", false);
