@@ -59,7 +59,7 @@ Result<void> Importer::add_node(const Node& node) {
   added.forward_node = std::move(custom.forward_node);
   added.decomposed_from = std::move(custom.decomposed_from);
   if (frame_.is_autocast) SP_CHECK(cast_operands(added));
-  take_as_written(node, added);
+  SP_CHECK(take_as_written(node, added));
   SP_ASSIGN(const std::vector<ValueId> made,
             builder_.add_node(std::move(added)));
   if (node.outputs.empty() && !made.empty()) {

@@ -72,7 +72,8 @@ class Importer {
   Result<std::vector<ValueId>> region_results(const GraphBody& body);
   Result<ValueId> made(std::string_view name) const;
   Result<void> cast_operands(NewNode& node);
-  void take_as_written(const Node& node, NewNode& added);
+  // Error: kShapeMismatch.
+  Result<void> take_as_written(const Node& node, NewNode& added);
   void note_written(const Node& node, ValueId value);
 
   Program& program_;

@@ -55,13 +55,16 @@ Results written_results(const OpSchema& op) {
   return results;
 }
 
-Error mismatch(const OpSchema& op, std::string message) {
-  Error error{
-      ErrorCode::kShapeMismatch,
-      "`" + op.name() + "` does not take these operands: " + std::move(message),
-      {},
-      {},
-      {}};
+Error mismatch(const OpSchema& op, CallError refused) {
+  const bool is_taken = refused.code != ErrorCode::kShapeMismatch;
+  Error error{refused.code,
+              "`" + op.name() +
+                  (is_taken ? "` of these operands is not known: "
+                            : "` does not take these operands: ") +
+                  std::move(refused.message),
+              {},
+              {},
+              {}};
   for (std::size_t i = 0; i < op.inputs.size() && i < 8; ++i) {
     error.notes.push_back("operand " + std::to_string(i) + ": " +
                           to_string(op.inputs[i]));
@@ -167,7 +170,7 @@ Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
     return declared(complete(row->definition, call, row->definition.bind(call)),
                     *op.function);
   } catch (CallError& error) {
-    return fail(mismatch(op, std::move(error.message)));
+    return fail(mismatch(op, std::move(error)));
   }
 }
 
@@ -184,7 +187,7 @@ Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
     bound = row->definition.bind(call);
     expected = declared(complete(row->definition, call, bound), *op.function);
   } catch (CallError& error) {
-    return fail(mismatch(op, std::move(error.message)));
+    return fail(mismatch(op, std::move(error)));
   }
   bool fits = op.output_slots.size() == expected.size();
   for (std::size_t i = 0; fits && i < expected.size(); ++i) {
@@ -238,7 +241,7 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
       refine(call, space);
     }
   } catch (CallError& error) {
-    return fail(mismatch(op, std::move(error.message)));
+    return fail(mismatch(op, std::move(error)));
   }
   if (row.definition.program() != nullptr && uses_program(space)) {
     SP_ASSIGN(space.program,

@@ -11,6 +11,10 @@ namespace shardprop {
 
 void call_error(std::string message) { throw CallError{std::move(message)}; }
 
+void call_not_stated(std::string message) {
+  throw CallError{std::move(message), ErrorCode::kNoShapeInference};
+}
+
 void require(bool holds, std::string_view message) {
   if (!holds) call_error(std::string(message));
 }

@@ -6,6 +6,8 @@
 // OpLibrary turns into an Error; nothing else sees it.
 #pragma once
 
+#include <shardprop/base/error_code.h>
+
 #include <shardprop/ops/op_definition.h>
 #include <shardprop/ops/op_library.h>
 
@@ -19,8 +21,11 @@ namespace shardprop {
 
 struct CallError {
   std::string message;
+  ErrorCode code = ErrorCode::kShapeMismatch;
 };
 [[noreturn]] void call_error(std::string message);
+// A call that PyTorch takes and the row cannot state: sizes that depend on data.
+[[noreturn]] void call_not_stated(std::string message);
 void require(bool holds, std::string_view message);
 
 // The index of a dim, an operand or a result.

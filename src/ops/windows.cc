@@ -1,5 +1,7 @@
 #include "ops/windows.h"
 
+#include <cmath>
+
 namespace shardprop {
 
 // One number per spatial dim, of a list that may hold one for all.
@@ -45,6 +47,28 @@ std::int64_t transposed_size(std::int64_t size, std::int64_t kernel,
   const std::int64_t out = add_sizes(total, multiply_sizes(-2, padding));
   require(out >= 0, "the padding leaves nothing");
   return out;
+}
+
+std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
+                            std::size_t dim, std::size_t dims) {
+  require(size > 0, "an image has no elements");
+  const auto sizes = call.optional_integers("output_size");
+  const std::vector<double>* factors =
+      call.has("scale_factors")
+          ? std::get_if<std::vector<double>>(&call.op().arg("scale_factors"))
+          : nullptr;
+  require(sizes.has_value() != (factors != nullptr),
+          "either a size or factors are given");
+  require((sizes ? sizes->size() : factors->size()) == dims,
+          sizes ? "`output_size` does not have one number per dim"
+                : "`scale_factors` does not have one number per dim");
+  const double scaled =
+      sizes ? 0 : std::floor(static_cast<double>(size) * (*factors)[dim]);
+  require(sizes || (scaled >= 1 && scaled < 0x1p62), "a factor has no size");
+  const std::int64_t result =
+      sizes ? (*sizes)[dim] : static_cast<std::int64_t>(scaled);
+  require(result > 0, "a size is not positive");
+  return result;
 }
 
 bool is_channels_last(const TensorMeta& meta) {

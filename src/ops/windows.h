@@ -28,6 +28,11 @@ std::int64_t transposed_size(std::int64_t size, std::int64_t kernel,
                              std::int64_t stride, std::int64_t padding,
                              std::int64_t dilation, std::int64_t extra);
 
+// The size that `size`, the `dim`-th of `dims` spatial ones, is resampled to: by
+// `output_size`, or by `scale_factors` where the overload has them.
+std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
+                            std::size_t dim, std::size_t dims);
+
 // Whether channels lie innermost in memory.
 bool is_channels_last(const TensorMeta& meta);
 

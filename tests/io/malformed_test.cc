@@ -147,7 +147,15 @@ const std::vector<Change>& changes() {
        "\"mm\"", ErrorCode::kDuplicateName, "nodes[2] `relu`"},
       {"a result with an input's name",
        in_graph("/nodes/2/outputs/0/as_tensor/name"), "\"x\"",
-       ErrorCode::kDuplicateName, "nodes[2] `relu`"},
+       ErrorCode::kShapeMismatch, "nodes[2] `relu`"},
+      {"a result of another shape",
+       in_graph("/tensor_values/mm/sizes/1/as_int"), "5",
+       ErrorCode::kShapeMismatch, "nodes[1] `mm`"},
+      {"a result of another dtype", in_graph("/tensor_values/mm/dtype"), "13",
+       ErrorCode::kShapeMismatch, "nodes[1] `mm`"},
+      {"operands that do not fit",
+       in_graph("/nodes/1/inputs/0/arg/as_tensor/name"), "\"p_w\"",
+       ErrorCode::kShapeMismatch, "nodes[1] `mm`"},
 
       // tensors
       {"a tensor without dtype", in_graph("/tensor_values/x/dtype"), kRemoved,

@@ -123,8 +123,11 @@ Indexing indexing_of(const OpCall& call) {
   for (std::size_t i = 0; i < list->size(); ++i) {
     if ((*list)[i].operand == TensorArg::kNone) continue;
     const auto operand = static_cast<std::size_t>((*list)[i].operand);
-    require(is_index(call.op().inputs[operand].dtype()),
-            "a mask as index has no fixed result shape");
+    const DType dtype = call.op().inputs[operand].dtype();
+    if (dtype == DType::kBool || dtype == DType::kU8) {
+      call_not_stated("a mask as index has no fixed result shape");
+    }
+    require(is_index(dtype), "an index is not of integers");
     out.shape = broadcast(out.shape, call.op().inputs[operand].shape());
     out.by_dim[i] = operand;
     if (!last) out.place = i;

@@ -31,14 +31,8 @@ std::int64_t adapted(const OpCall& call, std::int64_t, std::size_t dim) {
   return size;
 }
 
-std::int64_t upsampled(const OpCall& call, std::int64_t, std::size_t dim) {
-  const auto sizes = call.optional_integers("output_size");
-  require(sizes.has_value(), "the output size is given by factors");
-  require(sizes->size() == index(spatial_dims(call.base_name())),
-          "`output_size` does not have one number per dim");
-  const std::int64_t size = per_dim(*sizes, dim, 1);
-  require(size > 0, "a size is not positive");
-  return size;
+std::int64_t upsampled(const OpCall& call, std::int64_t size, std::size_t dim) {
+  return upsampled_size(call, size, dim, index(spatial_dims(call.base_name())));
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include "ops/forms/mapped.h"
 #include "ops/windows.h"
 
-#include <cmath>
-
 namespace shardprop {
 namespace {
 
@@ -34,24 +32,11 @@ std::int64_t spatial(const OpCall& call, char letter, int dims) {
 OpDefinition upsampled(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
-  return mapped(
-             "nc[" + space + "]->nc[" + result + "]",
-             [dims](const OpCall& call, char letter) {
-               const auto at = index(letter - 'x');
-               if (const auto sizes = call.optional_integers("output_size");
-                   sizes && !sizes->empty()) {
-                 return per_dim(*sizes, at, 1);
-               }
-               require(call.has("scale_factors"), "no size is given");
-               const auto* factors = std::get_if<std::vector<double>>(
-                   &call.op().arg("scale_factors"));
-               require(factors != nullptr && !factors->empty(),
-                       "neither a size nor factors are given");
-               const double factor =
-                   (*factors)[std::min(at, factors->size() - 1)];
-               return static_cast<std::int64_t>(std::floor(
-                   static_cast<double>(spatial(call, letter, dims)) * factor));
-             })
+  return mapped("nc[" + space + "]->nc[" + result + "]",
+                [dims](const OpCall& call, char letter) {
+                  return upsampled_size(call, spatial(call, letter, dims),
+                                        index(letter - 'x'), index(dims));
+                })
       .strided(image_strides);
 }
 
