@@ -2,6 +2,7 @@
 
 #include "reference/indexing.h"
 
+#include <cmath>
 #include <limits>
 #include <variant>
 
@@ -33,13 +34,15 @@ std::vector<Tensor> embedding_backward(const Call& call) {
   const std::int64_t width = call.out().size(1);
   std::vector<std::int64_t> counts(index(rows));
   for (const std::int64_t i : indices) ++counts[index(checked_index(i, rows))];
+  const bool whole = domain_of(call.out().dtype()) == Domain::kInteger;
   const bool by_count = call.boolean_or("scale_grad_by_freq", false);
   std::vector<double> out(index(rows * width));
   for (std::size_t n = 0; n < indices.size(); ++n) {
     const std::int64_t row = indices[n];
     if (row == padding) continue;
-    const double scale =
+    double scale =
         by_count ? 1.0 / static_cast<double>(counts[index(row)]) : 1.0;
+    if (whole) scale = std::trunc(scale);
     for (std::int64_t c = 0; c < width; ++c) {
       out[index(row * width + c)] += scale * grad[n * index(width) + index(c)];
     }
@@ -161,6 +164,7 @@ std::vector<Tensor> scatter(const Call& call) {
       ++counts[offset];
     });
     if (how == Combine::kMean) {
+      out = values<T>(call.made(out));  // sums wrap, before they are divided
       for (std::size_t i = 0; i < out.size(); ++i) {
         if (counts[i] <= 1) continue;
         if constexpr (std::is_same_v<T, std::int64_t>) {

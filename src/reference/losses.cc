@@ -145,7 +145,7 @@ std::vector<Tensor> cross_entropy(const Call& call) {
           sum -= weights.by_class[index(c)] * share * logs[at];
         }
         loss.losses.push_back(sum);
-        loss.weight += 1;
+        if (classes.count > 0) loss.weight += 1;
       }
     }
     return reduced_classes(call, loss, false);

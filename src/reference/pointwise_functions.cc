@@ -63,6 +63,8 @@ std::vector<Tensor> divide(const Call& call) {
     row.integer = [](const std::int64_t* x) { return quotient(x[0], x[1]); };
   } else {
     row.real = [](const double* x) { return x[0] / x[1]; };
+    // Of prims alone: other divisions of integers are floats.
+    row.integer = [](const std::int64_t* x) { return quotient(x[0], x[1]); };
     row.complex = [](const Complex* x) { return x[0] / x[1]; };
   }
   return pointwise(call, row);
@@ -198,6 +200,23 @@ void add_bits(Kernels& k) {
   }
 }
 
+// One weight, or one a channel: dim 1.
+std::vector<Tensor> prelu(const Call& call) {
+  const Tensor& self = call.value("self");
+  Tensor weight = contiguous(call.value("weight"));
+  if (weight.numel() != 1 && self.rank() >= 2) {
+    Dims shape(self.shape().size(), 1);
+    shape[1] = weight.numel();
+    weight = weight.seen_as(shape, contiguous_strides(shape));
+  }
+  const auto slopes = broadcast_values<double>(weight, self.shape());
+  std::vector<double> x = values<double>(self);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!(x[i] > 0)) x[i] *= slopes[i];
+  }
+  return {call.made(x)};
+}
+
 void add_pairs(Kernels& k) {
   binary(k, {"maximum", "max.other"}, maximum,
          [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
@@ -238,11 +257,7 @@ void add_pairs(Kernels& k) {
          [](double a, double b) { return log_sum(a, b, std::numbers::ln2); });
   binary(k, {"special_zeta"}, zeta);
   k["nextafter"] = next_after;
-  k["prelu"] = [](const Call& call) {
-    return pointwise(call, {{"self", "weight"}, [](const double* x) {
-                              return x[0] > 0 ? x[0] : x[1] * x[0];
-                            }});
-  };
+  k["prelu"] = prelu;
 }
 
 }  // namespace

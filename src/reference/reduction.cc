@@ -17,7 +17,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class T>
 using Group = std::vector<T>;
 
-// The result computes in the domain of the result: sums of bools are integers.
+// It computes in the domain of the result: sums of bools are integers, and of
+// floats asked for as bools are bools.
 template <class F>
 Kernel reduced(F f) {
   return [f](const Call& call) -> std::vector<Tensor> {
@@ -30,7 +31,8 @@ Kernel reduced(F f) {
       return {call.made(groups.map<double>(self, f))};
     }
     if (domain == Domain::kInteger) {
-      return {call.made(groups.map<std::int64_t>(self, f))};
+      return {call.made(
+          groups.map<std::int64_t>(cast(self, call.out().dtype()), f))};
     }
     if constexpr (std::is_invocable_v<F, const Group<Complex>&>) {
       return {call.made(groups.map<Complex>(self, f))};
