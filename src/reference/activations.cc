@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace shardprop::reference {
 namespace {
@@ -36,23 +37,37 @@ double clamped(double x, double low, double high) {
   return std::isnan(x) ? x : std::min(std::max(x, low), high);
 }
 
-std::vector<Tensor> logit(const Call& call) {
+// Where logit is cut off: between eps and 1 - eps, as the dtype holds them.
+struct Cut {
+  double low;
+  double high;
+};
+
+std::optional<Cut> cut_of(const Call& call) {
   const auto eps = call.optional_number("eps");
+  if (!eps) return std::nullopt;
+  const DType dtype = call.out().dtype();
+  const double low = rounded(*eps, dtype);
+  return Cut{low, rounded(1 - low, dtype)};
+}
+
+std::vector<Tensor> logit(const Call& call) {
+  const auto cut = cut_of(call);
   return pointwise(call, {{"self"}, [=](const double* x) {
                             const double p =
-                                eps ? clamped(x[0], *eps, 1 - *eps) : x[0];
+                                cut ? clamped(x[0], cut->low, cut->high) : x[0];
                             return std::log(p / (1 - p));
                           }});
 }
 
 std::vector<Tensor> logit_backward(const Call& call) {
-  const auto eps = call.optional_number("eps");
-  const DType dtype = call.out().dtype();
-  const double low = rounded(eps ? *eps : 0, dtype);
-  const double high = rounded(1 - low, dtype);
-  const double outside = eps ? 0 : kNaN;
+  const auto cut = cut_of(call);
+  const Cut inside = cut.value_or(Cut{0, 1});
+  const double outside = cut ? 0 : kNaN;
   return pointwise(call, {{"grad_output", "self"}, [=](const double* x) {
-                            if (x[1] < low || x[1] > high) return outside;
+                            if (x[1] < inside.low || x[1] > inside.high) {
+                              return outside;
+                            }
                             if (x[1] == 0 || x[1] == 1) return x[0] * kInfinity;
                             return x[0] / (x[1] * (1 - x[1]));
                           }});
@@ -112,9 +127,21 @@ std::vector<Tensor> elu_backward(const Call& call) {
              }});
 }
 
-double log_sigmoid_gradient(const double* x) {
-  const double z = std::exp(-std::fabs(x[1]));
-  return x[1] < 0 ? x[0] * (1 - z / (1 + z)) : x[0] * (z / (1 + z));
+// z is exp(-|x|), which the forward call keeps in `buffer`; on a GPU that is
+// empty.
+std::vector<Tensor> log_sigmoid_backward(const Call& call) {
+  const auto slope = [](double x, double z) {
+    return x < 0 ? 1 - z / (1 + z) : z / (1 + z);
+  };
+  if (call.value("buffer").numel() > 0) {
+    return pointwise(
+        call, {{"grad_output", "self", "buffer"},
+               [=](const double* x) { return x[0] * slope(x[1], x[2]); }});
+  }
+  return pointwise(call, {{"grad_output", "self"}, [=](const double* x) {
+                            return x[0] *
+                                   slope(x[1], std::exp(-std::fabs(x[1])));
+                          }});
 }
 
 void add_activations(Kernels& k) {
@@ -244,7 +271,7 @@ void add_gradients(Kernels& k) {
       of({"grad_out", "self", "lambd"}, [](const double* x) {
         return x[1] >= -x[2] && x[1] <= x[2] ? 0.0 : x[0];
       });
-  k["log_sigmoid_backward"] = of({"grad_output", "self"}, log_sigmoid_gradient);
+  k["log_sigmoid_backward"] = log_sigmoid_backward;
   k["logit_backward"] = logit_backward;
   k["native_dropout_backward"] =
       of({"grad_output", "mask", "scale"},

@@ -117,6 +117,7 @@ double zeta(double s, double q) {
     if (q == std::floor(q)) return std::numeric_limits<double>::infinity();
     if (s != std::floor(s)) return std::numeric_limits<double>::quiet_NaN();
   }
+  require(!(q < -1e6), "zeta is asked too far below 0");
   // Euler and Maclaurin: terms up to q + n, then the integral.
   double sum = 0;
   int n = 0;
@@ -141,6 +142,11 @@ double zeta(double s, double q) {
 
 double polygamma(std::int64_t order, double x) {
   if (order == 0) return digamma(x);
+  if (order == 1 && x < 0.5) {
+    // By reflection: the poles of zeta would hide what is between them.
+    const double sine = std::sin(pi * x);
+    return pi * pi / (sine * sine) - polygamma(1, 1 - x);
+  }
   const auto n = static_cast<double>(order);
   return (order % 2 != 0 ? 1 : -1) * std::tgamma(n + 1) * zeta(n + 1, x);
 }

@@ -82,6 +82,7 @@ using Kernel = std::function<std::vector<Tensor>(const Call&)>;
 using Kernels = std::unordered_map<std::string_view, Kernel>;
 
 void add_pointwise(Kernels& kernels);
+void add_elementary_functions(Kernels& kernels);
 void add_comparisons(Kernels& kernels);
 void add_special_functions(Kernels& kernels);
 void add_gradients(Kernels& kernels);
@@ -90,6 +91,7 @@ void add_reductions(Kernels& kernels);
 void add_products(Kernels& kernels);
 void add_views(Kernels& kernels);
 void add_joins(Kernels& kernels);
+void add_lookups(Kernels& kernels);
 void add_indexing(Kernels& kernels);
 void add_factories(Kernels& kernels);
 void add_random(Kernels& kernels);

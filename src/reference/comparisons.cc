@@ -7,16 +7,19 @@
 namespace shardprop::reference {
 namespace {
 
+// 1 where the relation holds between the two operands at a point, else 0.
+template <class T, class Relation>
+std::function<T(const T*)> truth(Relation holds) {
+  return [holds](const T* x) { return holds(x[0], x[1]) ? T{1} : T{0}; };
+}
+
+// Complex numbers have no order.
 template <class Less>
 void ordered(Kernels& k, std::string_view name, Less holds) {
   k[name] = [holds](const Call& call) {
-    return pointwise(call, {{"self", "other"},
-                            [holds](const double* x) {
-                              return holds(x[0], x[1]) ? 1.0 : 0.0;
-                            },
-                            [holds](const std::int64_t* x) -> std::int64_t {
-                              return holds(x[0], x[1]) ? 1 : 0;
-                            }});
+    return pointwise(
+        call,
+        {{"self", "other"}, truth<double>(holds), truth<std::int64_t>(holds)});
   };
 }
 
@@ -24,15 +27,9 @@ template <class Equal>
 void equal(Kernels& k, std::string_view name, Equal holds) {
   k[name] = [holds](const Call& call) {
     return pointwise(call, {{"self", "other"},
-                            [holds](const double* x) {
-                              return holds(x[0], x[1]) ? 1.0 : 0.0;
-                            },
-                            [holds](const std::int64_t* x) -> std::int64_t {
-                              return holds(x[0], x[1]) ? 1 : 0;
-                            },
-                            [holds](const Complex* x) -> Complex {
-                              return holds(x[0], x[1]) ? 1.0 : 0.0;
-                            }});
+                            truth<double>(holds),
+                            truth<std::int64_t>(holds),
+                            truth<Complex>(holds)});
   };
 }
 

@@ -68,6 +68,16 @@ Brain brain(double value) {
       static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
 }
 
+// Towards zero; of what does not fit, what processors make: the least integer.
+template <class I>
+I truncated(double value) {
+  constexpr auto kLeast = static_cast<double>(std::numeric_limits<I>::min());
+  if (!(value > kLeast - 1 && value < -kLeast)) {
+    return std::numeric_limits<I>::min();
+  }
+  return static_cast<I>(value);
+}
+
 // From what is stored to what is computed with, and back.
 template <class T, class S>
 T widened(S stored) {
@@ -82,12 +92,7 @@ T widened(S stored) {
     }
   } else if constexpr (std::is_same_v<T, std::int64_t> &&
                        std::is_floating_point_v<S>) {
-    // What the processors do with what does not fit.
-    const double value = stored;
-    if (!(value >= -0x1p63 && value < 0x1p63)) {
-      return std::numeric_limits<std::int64_t>::min();
-    }
-    return static_cast<std::int64_t>(value);
+    return truncated<std::int64_t>(stored);
   } else if constexpr (std::is_same_v<T, Complex>) {
     return Complex(static_cast<double>(stored), 0);
   } else {
@@ -114,7 +119,10 @@ S narrowed(T value) {
   } else if constexpr (std::is_same_v<S, Brain>) {
     return brain(static_cast<double>(value));
   } else if constexpr (std::is_integral_v<S> && std::is_same_v<T, double>) {
-    return static_cast<S>(widened<std::int64_t>(value));
+    // Narrow integers pass through 32 bits, as they do in processors.
+    constexpr bool kNarrow = sizeof(S) < 4 || std::is_same_v<S, std::int32_t>;
+    using Through = std::conditional_t<kNarrow, std::int32_t, std::int64_t>;
+    return static_cast<S>(truncated<Through>(value));
   } else {
     return static_cast<S>(value);
   }
@@ -231,6 +239,21 @@ void copy_into(const Tensor& to, const Tensor& from) {
 
 Tensor contiguous(const Tensor& tensor) {
   return tensor.is_contiguous() ? tensor : cast(tensor, tensor.dtype());
+}
+
+Tensor broadcast_to(const Tensor& tensor, const Dims& shape) {
+  const std::size_t rank = tensor.shape().size();
+  require(rank <= shape.size(),
+          "an operand has more dims than it spreads over");
+  Dims strides(shape.size(), 0);
+  const std::size_t lead = shape.size() - rank;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t size = tensor.shape()[d];
+    if (size == 1) continue;
+    require(size == shape[lead + d], "an operand does not broadcast");
+    strides[lead + d] = tensor.strides()[d];
+  }
+  return tensor.seen_as(shape, std::move(strides));
 }
 
 double rounded(double value, DType dtype) {

@@ -34,6 +34,10 @@ void copy_into(const Tensor& to, const Tensor& from);
 // Row-major; the tensor itself where it is so already.
 Tensor contiguous(const Tensor& tensor);
 
+// The same memory seen under a shape that it broadcasts to; a CallError where it
+// does not.
+Tensor broadcast_to(const Tensor& tensor, const Dims& shape);
+
 // The value as the dtype holds it: 0.1 in f32.
 double rounded(double value, DType dtype);
 

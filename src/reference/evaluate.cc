@@ -16,12 +16,17 @@ namespace {
 const Kernels& kernels() {
   static const Kernels table = [] {
     Kernels all;
-    for (const auto add :
-         {add_pointwise, add_comparisons, add_special_functions, add_gradients,
-          add_copies, add_reductions, add_products, add_views, add_joins,
-          add_indexing, add_factories, add_random, add_scans, add_convolutions,
-          add_pools, add_norms, add_losses, add_attention,
-          add_linear_algebra}) {
+    for (const auto add : {add_pointwise,     add_elementary_functions,
+                           add_comparisons,   add_special_functions,
+                           add_gradients,     add_copies,
+                           add_reductions,    add_products,
+                           add_views,         add_joins,
+                           add_lookups,       add_indexing,
+                           add_factories,     add_random,
+                           add_scans,         add_convolutions,
+                           add_pools,         add_norms,
+                           add_losses,        add_attention,
+                           add_linear_algebra}) {
       add(all);
     }
     return all;
@@ -89,6 +94,13 @@ Result<std::vector<Tensor>> run_program(const OpLibrary& library,
   return outputs;
 }
 
+// A factory has no operand but its `out`, whose dtype it computes in.
+void make_in_dtype_of_out(OpSchema& functional, const OpSchema& op) {
+  const auto at = functional.function->argument_index("dtype");
+  if (!at || op.has_arg("dtype") || op.inputs.empty()) return;
+  functional.args[*at] = op.inputs.front().dtype();
+}
+
 // An in-place or out= overload: the functional one, written where it says.
 Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
                                          const OverloadForm& form,
@@ -96,6 +108,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
                                          std::span<const Tensor> inputs) {
   std::vector<std::size_t> kept;
   SP_ASSIGN(OpSchema functional, rebind(op, form.functional, kept));
+  if (kept.empty()) make_in_dtype_of_out(functional, op);
   SP_ASSIGN(auto results, library.infer_results(functional));
   set_results(functional, std::move(results));
   std::vector<Tensor> operands;

@@ -54,8 +54,12 @@ std::vector<Tensor> arange(const Call& call) {
 
 // Steps from either end to the middle, as ATen takes them.
 std::vector<double> even_steps(const Call& call) {
-  const double start = call.number("start");
-  const double end = call.number("end");
+  double start = call.number("start");
+  double end = call.number("end");
+  if (domain_of(call.out().dtype()) == Domain::kInteger) {
+    start = std::trunc(start);
+    end = std::trunc(end);
+  }
   const std::int64_t n = call.out().numel();
   std::vector<double> out;
   const double step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;

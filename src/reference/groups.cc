@@ -24,17 +24,11 @@ Groups groups_of(const Call& call) {
   const Dims& shape = call.first_value().shape();
   const auto rank = static_cast<int>(shape.size());
   std::vector<int> dims;
-  const bool none_named = call.has("dim") && call.op().ints_arg("dim") &&
-                          call.op().ints_arg("dim")->empty();
-  if (none_named && call.out().shape() == shape) {
-    // An empty list is all dims to most operators, and no dim to some.
-  } else if (call.has("dim")) {
-    dims = call.dims("dim", rank);
-  } else if (call.has("dims")) {
-    dims = call.dims("dims", rank);
-  } else {
-    for (int d = 0; d < rank; ++d) dims.push_back(d);
-  }
+  const std::string_view arg = call.has("dims") ? "dims" : "dim";
+  const auto named = call.has(arg) ? call.op().ints_arg(arg) : std::nullopt;
+  // An empty list is all dims to most operators, and no dim to some.
+  const bool none = named && named->empty() && call.out().shape() == shape;
+  if (!none) dims = call.dims(arg, rank);
   return Groups(shape, dims);
 }
 

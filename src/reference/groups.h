@@ -52,7 +52,7 @@ class Groups {
   std::vector<std::int64_t> inner_;  // of its elements, from there
 };
 
-// Those of a reduction: of argument `dim`, or of all dims.
+// Those of a reduction: of argument `dim` or `dims`, or of all dims.
 Groups groups_of(const Call& call);
 // Those along one dim; a scalar has one of one element.
 Groups lines_of(const Dims& shape, int dim);

@@ -1,24 +1,13 @@
 // Joins, writes to a part, padding, and moves along dims.
 
 #include "reference/call.h"
+#include "reference/parts.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace shardprop::reference {
 namespace {
-
-// The part of `whole` that begins at `start` of a dim.
-Tensor part(const Tensor& whole, int dim, std::int64_t start,
-            std::int64_t length, std::int64_t step = 1) {
-  const auto d = static_cast<std::size_t>(dim);
-  Dims shape = whole.shape();
-  Dims strides = whole.strides();
-  const std::int64_t offset = length == 0 ? 0 : start * strides[d];
-  shape[d] = length;
-  strides[d] *= step;
-  return whole.seen_as(std::move(shape), std::move(strides), offset);
-}
 
 Tensor blank(const Call& call) {
   return Tensor::zeros(call.out().shape(), call.out().dtype());
@@ -32,7 +21,7 @@ std::vector<Tensor> cat(const Call& call) {
   for (const Tensor& tensor : call.list_values("tensors")) {
     // An empty vector joins with anything.
     if (tensor.rank() != out.rank()) continue;
-    copy_into(part(out, dim, start, tensor.size(dim)), tensor);
+    copy_into(part_of(out, dim, start, tensor.size(dim)), tensor);
     start += tensor.size(dim);
   }
   return {out};
@@ -43,10 +32,7 @@ std::vector<Tensor> stack(const Call& call) {
   const int dim = call.dim("dim", out.rank());
   std::int64_t at = 0;
   for (const Tensor& tensor : call.list_values("tensors")) {
-    Tensor place = part(out, dim, at++, 1);
-    Dims strides = place.strides();
-    strides.erase(strides.begin() + dim);
-    copy_into(place.seen_as(tensor.shape(), std::move(strides)), tensor);
+    copy_into(element_of(out, dim, at++), tensor);
   }
   return {out};
 }
@@ -63,7 +49,7 @@ std::vector<Tensor> slice_scatter(const Call& call) {
   std::int64_t start = call.integer_or("start", 0);
   if (start < 0) start += size;
   start = std::clamp<std::int64_t>(start, 0, size);
-  copy_into(part(out, dim, start, src.size(dim), call.integer("step")), src);
+  copy_into(part_of(out, dim, start, src.size(dim), call.integer("step")), src);
   return {out};
 }
 
@@ -73,10 +59,7 @@ std::vector<Tensor> select_scatter(const Call& call) {
   const int dim = call.dim("dim", out.rank());
   std::int64_t at = call.integer("index");
   if (at < 0) at += out.size(dim);
-  Tensor place = part(out, dim, at, 1);
-  Dims strides = place.strides();
-  strides.erase(strides.begin() + dim);
-  copy_into(place.seen_as(src.shape(), std::move(strides)), src);
+  copy_into(element_of(out, dim, at), src);
   return {out};
 }
 

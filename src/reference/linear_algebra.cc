@@ -17,14 +17,17 @@ std::vector<Matrix> matrices_of(const Tensor& tensor) {
   if (domain_of(tensor.dtype()) != Domain::kReal) {
     throw NoKernel{"matrices of anything but floats"};
   }
-  const std::int64_t rows = tensor.size(tensor.rank() - 2);
-  const std::int64_t columns = tensor.size(tensor.rank() - 1);
+  const auto batch = static_cast<std::size_t>(tensor.rank() - 2);
+  const std::int64_t rows = tensor.shape()[batch];
+  const std::int64_t columns = tensor.shape()[batch + 1];
   const std::vector<double> all = values<double>(tensor);
+  // There may be matrices where there are no elements: 0 x 0, whose determinant
+  // is 1.
+  const std::int64_t count = product(std::span(tensor.shape()).first(batch));
   std::vector<Matrix> out;
-  const std::int64_t each = rows * columns;
-  for (std::int64_t i = 0; each > 0 && i < tensor.numel() / each; ++i) {
-    out.emplace_back(
-        Eigen::Map<const Matrix>(all.data() + i * each, rows, columns));
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.emplace_back(Eigen::Map<const Matrix>(all.data() + i * rows * columns,
+                                              rows, columns));
   }
   return out;
 }

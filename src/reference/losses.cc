@@ -145,7 +145,7 @@ std::vector<Tensor> cross_entropy(const Call& call) {
           sum -= weights.by_class[index(c)] * share * logs[at];
         }
         loss.losses.push_back(sum);
-        loss.weight += 1;
+        if (classes.count > 0) loss.weight += 1;
       }
     }
     return reduced_classes(call, loss, false);
@@ -175,7 +175,9 @@ std::vector<Tensor> nll_loss_backward(const Call& call) {
   const ClassWeights weights = weights_of(call, classes);
   const auto targets = values<std::int64_t>(call.value("target"));
   const std::vector<double> grad = values<double>(call.value("grad_output"));
-  const double total = values<double>(call.value("total_weight")).at(0);
+  const Tensor& total_weight = call.value("total_weight");
+  require(total_weight.numel() == 1, "the total weight is not one number");
+  const double total = values<double>(total_weight).front();
   const std::int64_t reduction = call.integer("reduction");
   std::vector<double> out(index(self.numel()));
   std::size_t n = 0;

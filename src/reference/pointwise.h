@@ -27,15 +27,11 @@ std::vector<Tensor> pointwise(const Call& call, const PointFunctions& row);
 // The domain in which the call computes, and the dtype that it promotes to.
 Domain domain_of(const Call& call);
 
-// The values of a tensor at every index of `shape`, which it broadcasts to.
+// The values of a tensor at every index of `shape`; a CallError where it does
+// not broadcast to that.
 template <class T>
 std::vector<T> broadcast_values(const Tensor& tensor, const Dims& shape) {
-  Dims strides(shape.size(), 0);
-  const std::size_t lead = shape.size() - tensor.shape().size();
-  for (std::size_t d = 0; d < tensor.shape().size(); ++d) {
-    if (tensor.shape()[d] != 1) strides[lead + d] = tensor.strides()[d];
-  }
-  return values<T>(tensor.seen_as(shape, strides));
+  return values<T>(broadcast_to(tensor, shape));
 }
 
 }  // namespace shardprop::reference

@@ -17,7 +17,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class T>
 using Group = std::vector<T>;
 
-// The result computes in the domain of the result: sums of bools are integers.
+// It computes in the domain of the result: sums of bools are integers, and of
+// floats asked for as bools are bools.
 template <class F>
 Kernel reduced(F f) {
   return [f](const Call& call) -> std::vector<Tensor> {
@@ -30,7 +31,8 @@ Kernel reduced(F f) {
       return {call.made(groups.map<double>(self, f))};
     }
     if (domain == Domain::kInteger) {
-      return {call.made(groups.map<std::int64_t>(self, f))};
+      return {call.made(
+          groups.map<std::int64_t>(cast(self, call.out().dtype()), f))};
     }
     if constexpr (std::is_invocable_v<F, const Group<Complex>&>) {
       return {call.made(groups.map<Complex>(self, f))};
@@ -127,6 +129,21 @@ std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
     if (nan < count) count -= nan;
   }
   return order[(count - 1) / 2];
+}
+
+// Of nothing at all NaN, or what stands for it in the dtype of the result;
+// along an empty dim there is none.
+Kernel median(bool ignores_nan) {
+  const Kernel along = picked([ignores_nan](const Call&, const auto& x) {
+    return place_of_median(x, ignores_nan);
+  });
+  return [along](const Call& call) -> std::vector<Tensor> {
+    if (call.outputs() > 1 || call.first_value().numel() > 0) {
+      return along(call);
+    }
+    return {call.made(
+        std::vector<double>{std::numeric_limits<double>::quiet_NaN()})};
+  };
 }
 
 // Sum of squares about the mean, over n - correction.
@@ -312,10 +329,8 @@ void add_reductions(Kernels& k) {
     return domain_of(self.dtype()) == Domain::kReal ? run(0.0)
                                                     : run(std::int64_t{0});
   };
-  k["median"] = picked(
-      [](const Call&, const auto& x) { return place_of_median(x, false); });
-  k["nanmedian"] = picked(
-      [](const Call&, const auto& x) { return place_of_median(x, true); });
+  k["median"] = median(false);
+  k["nanmedian"] = median(true);
   k["kthvalue"] = picked([](const Call& call, const auto& x) {
     const std::int64_t nth = call.integer("k");
     require(nth >= 1 && static_cast<std::size_t>(nth) <= x.size(),

@@ -19,14 +19,26 @@ void function(Kernels& k, std::string_view name, double (*f)(double)) {
   };
 }
 
-double bessel_i(double order, double x) {
-  return std::cyl_bessel_i(order, std::fabs(x));
+// The factor by which the modified Bessel functions of large x differ from
+// exp(x) and exp(-x) over roots; `sign` is that of the exponent's.
+double expansion(double order, double x, int sign) {
+  const double m = 4 * order * order;
+  const double z = -sign * 8 * x;
+  return 1 + (m - 1) / z + (m - 1) * (m - 9) / (2 * z * z) +
+         (m - 1) * (m - 9) * (m - 25) / (6 * z * z * z);
 }
 
-double odd_bessel_i1(double x) { return std::copysign(bessel_i(1, x), x); }
+// I times exp(-|x|), by its expansion where I itself is too large.
+double scaled_bessel_i(double order, double x) {
+  const double size = std::fabs(x);
+  if (!(size > 300)) return std::cyl_bessel_i(order, size) * std::exp(-size);
+  return expansion(order, size, 1) / std::sqrt(2 * std::numbers::pi * size);
+}
 
-double scaled(double value, double x) {
-  return value * std::exp(-std::fabs(x));
+double bessel_i(double order, double x) {
+  const double size = std::fabs(x);
+  if (!(size > 300)) return std::cyl_bessel_i(order, size);
+  return scaled_bessel_i(order, size) * std::exp(size);
 }
 
 double bessel_k(double order, double x) {
@@ -38,11 +50,11 @@ double bessel_k(double order, double x) {
 // K times exp(x), by its expansion where K itself is too small.
 double scaled_bessel_k(double order, double x) {
   if (!(x > 300)) return bessel_k(order, x) * std::exp(x);
-  const double m = 4 * order * order;
-  const double z = 8 * x;
-  return std::sqrt(std::numbers::pi / (2 * x)) *
-         (1 + (m - 1) / z + (m - 1) * (m - 9) / (2 * z * z));
+  return std::sqrt(std::numbers::pi / (2 * x)) * expansion(order, x, -1);
 }
+
+// Odd in x.
+double odd(double value, double x) { return std::copysign(value, x); }
 
 double bessel_y(double (*f)(double), double x) {
   if (x < 0) return std::numeric_limits<double>::quiet_NaN();
@@ -84,12 +96,12 @@ void add_special_functions(Kernels& k) {
   function(k, "i0", [](double x) { return bessel_i(0, x); });
   function(k, "special_modified_bessel_i0",
            [](double x) { return bessel_i(0, x); });
-  function(k, "special_i0e",
-           [](double x) { return scaled(bessel_i(0, x), x); });
-  function(k, "special_i1", odd_bessel_i1);
-  function(k, "special_modified_bessel_i1", odd_bessel_i1);
+  function(k, "special_i0e", [](double x) { return scaled_bessel_i(0, x); });
+  function(k, "special_i1", [](double x) { return odd(bessel_i(1, x), x); });
+  function(k, "special_modified_bessel_i1",
+           [](double x) { return odd(bessel_i(1, x), x); });
   function(k, "special_i1e",
-           [](double x) { return scaled(odd_bessel_i1(x), x); });
+           [](double x) { return odd(scaled_bessel_i(1, x), x); });
   function(k, "special_modified_bessel_k0",
            [](double x) { return bessel_k(0, x); });
   function(k, "special_modified_bessel_k1",

@@ -2,6 +2,7 @@
 
 #include "ops/view_strides.h"
 #include "reference/call.h"
+#include "reference/parts.h"
 
 #include <algorithm>
 #include <utility>
@@ -46,26 +47,6 @@ std::vector<Tensor> of_other_dtype(const Call& call) {
   return {self.seen_as(call.out().dtype())};
 }
 
-// A part of one dim: `length` elements from `start`, every `step`-th.
-Tensor part_of(const Tensor& self, int dim, std::int64_t start,
-               std::int64_t length, std::int64_t step = 1) {
-  const auto d = static_cast<std::size_t>(dim);
-  Dims shape = self.shape();
-  Dims strides = self.strides();
-  const std::int64_t offset = length == 0 ? 0 : start * strides[d];
-  shape[d] = length;
-  strides[d] *= step;
-  return self.seen_as(std::move(shape), std::move(strides), offset);
-}
-
-Tensor without_dim(const Tensor& self, int dim) {
-  Dims shape = self.shape();
-  Dims strides = self.strides();
-  shape.erase(shape.begin() + dim);
-  strides.erase(strides.begin() + dim);
-  return self.seen_as(std::move(shape), std::move(strides));
-}
-
 std::int64_t from_front(std::int64_t at, std::int64_t size) {
   return at < 0 ? at + size : at;
 }
@@ -93,7 +74,7 @@ std::vector<Tensor> select(const Call& call) {
   const Tensor& self = call.first_value();
   const int dim = call.dim("dim", self.rank());
   const std::int64_t at = from_front(call.integer("index"), self.size(dim));
-  return {without_dim(part_of(self, dim, at, 1), dim)};
+  return {element_of(self, dim, at)};
 }
 
 std::vector<Tensor> unbind(const Call& call) {
@@ -101,7 +82,7 @@ std::vector<Tensor> unbind(const Call& call) {
   const int dim = call.dim("dim", self.rank());
   std::vector<Tensor> out;
   for (std::int64_t i = 0; i < self.size(dim); ++i) {
-    out.push_back(without_dim(part_of(self, dim, i, 1), dim));
+    out.push_back(element_of(self, dim, i));
   }
   return out;
 }

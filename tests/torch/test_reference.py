@@ -40,18 +40,15 @@ _TOLERANCE = {
     torch.float16: 1e-2,
     torch.bfloat16: 6e-2,
 }
-_MOST_SECONDS = 300  # for one operator
-# Where the reference is known to differ: of nothing, of no dims, of float steps.
-# They are counted and printed, and wait to be mended.
-_KNOWN = {
-    "aten.arange.start_out",
-    "aten.det.default",
-    "aten.nanmedian.out",
+_PRIM_REDUCTIONS = (
     "prims.amax.default",
     "prims.amin.default",
     "prims.prod.default",
     "prims.sum.default",
-}
+)
+# Outputs that are uninitialised memory: what GPU kernels keep of random streams.
+_UNDEFINED = {"aten._scaled_dot_product_flash_attention.default": {2}}
+_MOST_SECONDS = 300  # for one operator
 # The order of equal elements is PyTorch's own business.
 _TIES = ("topk", "sort", "argsort", "kthvalue", "median", "nanmedian", "mode", "max.dim",
          "min.dim", "argmax", "argmin")  # fmt: skip
@@ -104,6 +101,16 @@ def from_hex(text, meta):
     return torch.frombuffer(bytearray(data), dtype=dtype).reshape(meta.shape)
 
 
+def prim_reduction(op, inp, dims, **options):
+    """As PyTorch's meta function has it, by which programs are exported: over no dims
+    where none are named, in the dtype of the operand. Its kernels take no dims as all,
+    and widen integers."""
+    declared = op(inp.to("meta"), dims, **options)
+    if not dims:
+        inp, dims = inp.unsqueeze(-1), (inp.ndim,)
+    return op(inp, dims, **options).to(declared.dtype).reshape(declared.shape)
+
+
 def wanted(drawn):
     """The results, of operands that nobody has written to."""
 
@@ -119,7 +126,10 @@ def wanted(drawn):
         return value
 
     args = {name: given(value) for name, value in drawn.call.args}
-    return capture.flat_tensors(capture.torch_op(drawn.call.op)(**args))
+    op = capture.torch_op(drawn.call.op)
+    if drawn.call.op in _PRIM_REDUCTIONS:
+        return [prim_reduction(op, **args)]
+    return capture.flat_tensors(op(**args))
 
 
 def apart(found, right, loosest):
@@ -153,6 +163,8 @@ def compare(drawn, answer):
             tensor.dtype == torch.int64 and o == len(right) - 1
         ):
             continue
+        if o in _UNDEFINED.get(drawn.call.op, ()):
+            continue
         meta = capture.meta_of(tensor)
         try:
             found = from_hex(text, meta)
@@ -181,6 +193,20 @@ def wraps(call, inputs):
     )
 
 
+def misread(call):
+    """Whether PyTorch's kernel mistakes its `out`: floats are cut to u8 before they are
+    judged, 0.3 does not hold; a gradient is not written where `grad_input` is of another
+    shape."""
+    base, overload = call.op.split(".")[1:]
+    if base in ("all", "any") and call.arg("out") is not None:
+        out = call.inputs[call.arg("out").index]
+        return out.dtype == "u8" and call.inputs[0].dtype[0] in "fb" and call.inputs[0].dtype != "bool"
+    if (base, overload) == ("binary_cross_entropy_backward", "grad_input"):
+        *given, out = (meta.shape for meta in call.inputs)
+        return out != torch.broadcast_shapes(*given)
+    return False
+
+
 class Checked(NamedTuple):
     """What came of one operator."""
 
@@ -194,7 +220,9 @@ def check_operator(task):
     drawn = [
         one
         for one in draw_calls(name, count=options.calls, seed=options.seed).valid
-        if quirk_of(one.call) is None and not wraps(one.call, one.inputs)
+        if quirk_of(one.call) is None
+        and not wraps(one.call, one.inputs)
+        and not misread(one.call)
     ]
     questions = [
         {
@@ -255,9 +283,7 @@ def main():
             print(f"{in_short(call)}\n    {why}")
         if len(found) > options.show:
             print(f"  and {len(found) - options.show} more of {name}")
-    differing = [name for name in failures if name in _KNOWN]
-    print(f"known to differ: {', '.join(differing) if differing else 'none'}")
-    wrong = sum(len(found) for name, found in failures.items() if name not in _KNOWN)
+    wrong = sum(map(len, failures.values()))
     refused = {k: v for k, v in counts.items() if k.startswith("refused")}
     print(f"not compared: {', '.join(none) if none else 'none'}")
     print(
