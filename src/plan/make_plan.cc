@@ -95,10 +95,14 @@ class Blame {
 };
 
 // What ended the search before there was a proof.
-RanOut ran_out(const PlanOptions& options, const PlanSolution& solution) {
-  if (solution.status == PlanStatus::kOptimal ||
-      solution.status == PlanStatus::kInfeasible) {
+RanOut ran_out(const PlanOptions& options, const StagedResult& found) {
+  const PlanStatus status = found.solution.status;
+  if (status == PlanStatus::kOptimal || status == PlanStatus::kInfeasible) {
     return RanOut::kNothing;
+  }
+  if (found.failure && found.failure->code != ErrorCode::kStopped) {
+    return found.failure->code == ErrorCode::kOutOfMemory ? RanOut::kMemory
+                                                          : RanOut::kSize;
   }
   if (options.stop.stop_requested()) return RanOut::kInterrupted;
   // Setting up gives way to what comes behind it some time before the end.
@@ -137,7 +141,7 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   tell(last);
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
-  plan.ran_out = ran_out(own, solution);
+  plan.ran_out = ran_out(own, found);
   plan.clash.pins = std::move(pins);
   if (options.compare) {
     SP_CHECK(compare_recipes(

@@ -71,13 +71,18 @@ std::string_view to_string(RanOut what) {
       return "work";
     case RanOut::kInterrupted:
       return "interrupted";
+    case RanOut::kMemory:
+      return "memory";
+    case RanOut::kSize:
+      return "size";
   }
   return "nothing";
 }
 
 std::optional<RanOut> parse_ran_out(std::string_view text) {
   for (const RanOut what :
-       {RanOut::kNothing, RanOut::kTime, RanOut::kWork, RanOut::kInterrupted}) {
+       {RanOut::kNothing, RanOut::kTime, RanOut::kWork, RanOut::kInterrupted,
+        RanOut::kMemory, RanOut::kSize}) {
     if (to_string(what) == text) return what;
   }
   return std::nullopt;

@@ -68,7 +68,10 @@ class StagedSearch {
     if (!best_ || (!best_->solution.assignment && may_be_replicated())) {
       SP_CHECK(enter_replicated());
     }
-    if (!best_) return fail(*std::move(failure_));
+    if (!best_ || (!best_->solution.assignment && is_refused())) {
+      return fail(*std::move(failure_));
+    }
+    best_->failure = std::move(failure_);
     return std::move(*best_);
   }
 
@@ -85,6 +88,12 @@ class StagedSearch {
             best_->solution.status != PlanStatus::kUnknown &&
             best_->solution.status != PlanStatus::kFeasible) ||
            options_.stop.stop_requested();
+  }
+
+  // Whether it was neither time nor the caller that kept the named space from
+  // being searched.
+  bool is_refused() const {
+    return failure_ && failure_->code != ErrorCode::kStopped;
   }
 
   // Whether time or work ran out before the named space was searched.
@@ -131,10 +140,14 @@ class StagedSearch {
                                        options_, {kReplicated, {}});
     if (!problem) {
       // Pins, say, that nothing replicated obeys.
-      return best_ ? Result<void>() : fail(*std::move(failure_));
+      if (problem.error().code == ErrorCode::kOutOfMemory) {
+        note(std::move(problem).error());
+      }
+      return {};
     }
     PlanSolution solution =
         solve_plan(*problem, {kReplicatedSeconds, 0, false});
+    if (solution.failure && !solution.assignment) note(*solution.failure);
     if (best_ && !solution.assignment) return {};
     take({*std::move(problem), std::move(solution), kReplicated});
     return {};
@@ -149,12 +162,22 @@ class StagedSearch {
                           error.code == ErrorCode::kRedistributeMeshTooLarge ||
                           error.code == ErrorCode::kOutOfMemory;
     if (stage.space.is_named() && !is_limit) return fail(std::move(error));
-    failure_ = std::move(error);
+    note(std::move(error));
     if (options_.stop.stop_requested() && !best_) return fail(*failure_);
     return {};
   }
 
+  // That time ran out says less than what was refused before.
+  void note(Error error) {
+    if (error.code != ErrorCode::kStopped || !is_refused()) {
+      failure_ = std::move(error);
+    }
+  }
+
   void take(StagedResult next) {
+    // Once the named space is searched it does not matter what kept smaller
+    // ones from it.
+    if (next.space.is_named()) failure_ = next.solution.failure;
     // Of a part of the space nothing is proven for the whole.
     PlanStatus& status = next.solution.status;
     if (!next.space.is_named() && status == PlanStatus::kOptimal) {
@@ -163,6 +186,9 @@ class StagedSearch {
     if (!next.space.is_named() && status == PlanStatus::kInfeasible) {
       status = PlanStatus::kUnknown;
       next.solution.clash.clear();
+    }
+    if (!next.space.is_named() && !next.solution.assignment) {
+      next.solution.lower_bound = 0;
     }
     if (!best_) {
       best_ = std::move(next);

@@ -23,10 +23,13 @@ struct StagedResult {
   // What `solution.lower_bound` and a proof of infeasibility hold for: nothing
   // less than the named space where that was searched.
   PlanSpace space;
+  // What kept the named space from being set up or searched to the end.
+  std::optional<Error> failure;
 };
 
 // Errors: those of PlanProblem::create(), and PlanSolution::failure, where
-// there is no plan. Precondition: `options.start` is set.
+// there is no plan; that the time ran out is one only where nothing could be
+// set up. Precondition: `options.start` is set.
 Result<StagedResult> search_in_stages(const Graph& graph,
                                       const DeviceMesh& mesh,
                                       const Topology& topology,

@@ -61,9 +61,15 @@ class Printer {
          plan_.topology.name);
     if (!plan_.has_plan()) return print_no_plan();
     line("{}", verdict(plan_));
-    if (plan_.status != PlanStatus::kOptimal && !plan_.space.is_named()) {
-      line("searched and bounded: {}; for more there was not the time",
-           to_string(plan_.space));
+    if (plan_.status == PlanStatus::kOptimal) return;
+    if (!plan_.space.is_named()) {
+      line("searched and bounded: {}; {}", to_string(plan_.space),
+           plan_.ran_out == RanOut::kMemory ? "for more memory ran out"
+           : plan_.ran_out == RanOut::kSize
+               ? "more is beyond what the solver counts"
+               : "for more there was not the time");
+    } else if (plan_.ran_out == RanOut::kMemory) {
+      line("memory ran out in the search");
     }
   }
 

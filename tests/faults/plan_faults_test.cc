@@ -1,9 +1,12 @@
 #include "faults/failing_machine.h"
+#include "plan/invariants.h"
 #include "plan/small_graphs.h"
+#include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/plan/solve_plan.h>
 #include <shardprop/redistribute/planner.h>
 
 namespace shardprop {
@@ -11,35 +14,114 @@ namespace {
 
 using testing::value_of;
 
-TEST_CASE("without memory there is a plan or an error, wherever it ends") {
-  const OpLibrary& library = testing::standard_library();
-  const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
-  const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2"));
+PlanOptions within_megabytes(std::int64_t limit) {
   PlanOptions options;
   options.threads = 2;
-  options.memory_limit = std::int64_t{8} << 20;
+  options.memory_limit = limit << 20;
   options.work_limit = 10'000'000;
   options.time_limit_seconds = 1e6;
-  const auto make = [&] {
-    return make_plan(graph, mesh, default_topology(), library, options);
-  };
+  return options;
+}
+
+// Where memory is refused once, while planning again and again: a refusal each
+// time, or a plan. Checked are the errors; `check` checks plans.
+constexpr int kTries = 80;
+template <class Make, class Check>
+int refusals(const Make& make, const Check& check) {
   failing_machine::heal();
   REQUIRE(make().has_value());
   const std::int64_t needed = failing_machine::allocations();
-  // A search of one space that memory ends may be made up for by another's.
   int refused = 0;
-  constexpr int kTries = 80;
   for (int i = 0; i < kTries; ++i) {
     failing_machine::memory_after(needed * i / kTries);
     const Result<Plan> plan = make();
     failing_machine::heal();
     CAPTURE(i);
-    if (plan) continue;
+    if (plan) {
+      check(*plan);
+      continue;
+    }
     ++refused;
     CHECK(plan.error().code == ErrorCode::kOutOfMemory);
     CHECK(!plan.error().help.empty());
   }
-  CHECK(refused > 0);
+  return refused;
+}
+
+TEST_CASE("without memory to find a plan that fits there is an error") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2"));
+  const PlanOptions options = within_megabytes(8);
+  const auto make = [&] {
+    return make_plan(graph, mesh, default_topology(), library, options);
+  };
+  const Plan whole = value_of(make());
+  REQUIRE(!whole.has_plan());
+  const int refused = refusals(make, [&](const Plan& plan) {
+    // Nothing that mattered was refused.
+    CHECK(!plan.has_plan());
+    CHECK(plan.status == whole.status);
+    CHECK(plan.ran_out == whole.ran_out);
+    CHECK(plan.lower_bound_nanoseconds <= whole.lower_bound_nanoseconds);
+  });
+  CHECK(refused > kTries / 2);
+}
+
+// What the best plan of a space costs.
+std::int64_t optimum(const Graph& graph, const DeviceMesh& mesh,
+                     const OpLibrary& library, PlanOptions options,
+                     const PlanSpace& space) {
+  options.work_limit.reset();
+  const PlanProblem problem = value_of(PlanProblem::create(
+      graph, mesh, testing::dear_compute(), library, options, {space, {}}));
+  const PlanSolution solution = solve_plan(problem);
+  REQUIRE(solution.status == PlanStatus::kOptimal);
+  return solution.evaluation.objective;
+}
+
+TEST_CASE("without memory a plan says so and claims no more than its space") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
+  const Topology topology = testing::dear_compute();
+  for (const char* shape : {"2,2", "2,2,2"}) {
+    CAPTURE(shape);
+    const DeviceMesh mesh = value_of(DeviceMesh::parse(shape));
+    const PlanOptions options = within_megabytes(64);
+    const auto make = [&] {
+      return make_plan(graph, mesh, topology, library, options);
+    };
+    const std::int64_t best = optimum(graph, mesh, library, options, {});
+    std::vector<std::int64_t> best_of;  // by the most runs
+    for (int runs = 0; runs <= 2; ++runs) {
+      best_of.push_back(
+          optimum(graph, mesh, library, options, PlanSpace{runs}));
+    }
+    REQUIRE(best < best_of[0]);
+    REQUIRE(value_of(make()).status == PlanStatus::kOptimal);
+    int said = 0;
+    const int refused = refusals(make, [&](const Plan& plan) {
+      test::PlanChecker(plan).run();
+      CHECK(plan.memory.peak_bytes <= *options.memory_limit);
+      CHECK(*plan.objective_nanoseconds >= best);
+      if (plan.ran_out == RanOut::kMemory) {
+        ++said;
+        CHECK(plan.status == PlanStatus::kFeasible);
+        const std::int64_t cost_of_space =
+            plan.space.most_runs
+                ? best_of[static_cast<std::size_t>(*plan.space.most_runs)]
+                : best;
+        CHECK(plan.lower_bound_nanoseconds <= cost_of_space);
+      } else {
+        CHECK(plan.ran_out == RanOut::kNothing);
+        CHECK(plan.status == PlanStatus::kOptimal);
+        CHECK(plan.space.is_named());
+        CHECK(*plan.objective_nanoseconds == best);
+      }
+    });
+    CHECK(said > 0);
+    CHECK(refused + said > kTries / 2);
+  }
 }
 
 TEST_CASE("a redistribution without memory is an error") {

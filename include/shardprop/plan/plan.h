@@ -272,8 +272,15 @@ struct PlanSummary {
 };
 
 // What ended the search before anything was proven.
-enum class RanOut : std::uint8_t { kNothing, kTime, kWork, kInterrupted };
-// "nothing", "time", "work", "interrupted".
+enum class RanOut : std::uint8_t {
+  kNothing,
+  kTime,
+  kWork,
+  kInterrupted,
+  kMemory,  // of the machine that plans
+  kSize,    // the named space is more than can be counted
+};
+// "nothing", "time", "work", "interrupted", "memory", "size".
 std::string_view to_string(RanOut what);
 std::optional<RanOut> parse_ran_out(std::string_view text);
 
@@ -289,8 +296,8 @@ struct Plan {
   PlanStatus status = PlanStatus::kUnknown;
   std::optional<std::int64_t> objective_nanoseconds;  // empty without a plan
   std::int64_t lower_bound_nanoseconds = 0;
-  // What the bound holds for: less than the named space where there was not the
-  // time for that.
+  // What the bound holds for: less than the named space where `ran_out` kept
+  // that from being searched.
   PlanSpace space;
   RanOut ran_out = RanOut::kNothing;
   // Status and bound are what a file says, not proven here.
