@@ -99,7 +99,7 @@ for file in "$@"; do
     if [[ ${SHARDPROP_FULL:-} == 1 ]]; then
       arguments+=(--calls 200 --sample 40)
     else
-      arguments+=(--proven --calls 3)
+      arguments+=(--proven --calls 12)
     fi
   elif [[ $file == */test_reference.py ]]; then
     # Built where Eigen is found.

@@ -38,6 +38,10 @@ def _mean_of_wide_integers(call):
     return call.inputs[0].dtype in ("i32", "i64")
 
 
+def _two_dtypes(call):
+    return len({meta.dtype for meta in call.inputs}) > 1
+
+
 _QUIRKS = (
     # (operators by base and overload, the calls that are left out, why)
     (
@@ -79,6 +83,11 @@ _QUIRKS = (
         ("native_dropout.default", "native_dropout.out"),
         _empty,
         "the mask of an empty input is a float tensor",
+    ),
+    (
+        ("huber_loss.default",),
+        _two_dtypes,
+        "keeps the dtype of its input, where exported programs promote",
     ),
     (
         ("mean.dim", "mean.out", "mean.default"),

@@ -16,6 +16,7 @@ from .drawer import DTYPES, RELATIONS, Drawer
 from .families import family_of
 
 _TRIES = 25  # for each call that is asked for
+_AT_LEAST = 40  # calls worth of tries, until torch takes one
 _KEPT_REFUSED = 12
 _OUT_DTYPES = (
     torch.float64,
@@ -129,7 +130,7 @@ def draw_calls(op_name, *, count, seed):
     found = {}
     refused = []
     tries = 0
-    while len(found) < count and tries < count * _TRIES:
+    while len(found) < count and tries < (count if found else _AT_LEAST) * _TRIES:
         tries += 1
         arm = arms.choose()
         d = Drawer(op_name, rng, relation=arm[0], dtypes=arm[1])

@@ -87,3 +87,30 @@ def assert_metadata(d):
         "dtype": x.dtype,
         "layout": None,
     }
+
+
+@family(
+    "special_chebyshev_polynomial_t",
+    "special_chebyshev_polynomial_u",
+    "special_chebyshev_polynomial_v",
+    "special_chebyshev_polynomial_w",
+    "special_hermite_polynomial_h",
+    "special_hermite_polynomial_he",
+    "special_laguerre_polynomial_l",
+    "special_legendre_polynomial_p",
+    "special_shifted_chebyshev_polynomial_t",
+    "special_shifted_chebyshev_polynomial_u",
+    "special_shifted_chebyshev_polynomial_v",
+    "special_shifted_chebyshev_polynomial_w",
+)
+def polynomial(d):
+    """Of small degree: kernels step through every degree below."""
+    kind = d.op.split(".")[2]
+    if "n_scalar" in kind:
+        return {"x": d.tensor(), "n": d.rng.randint(-1, 12)}
+    if "x_scalar" in kind:
+        x, degrees = d.number(), d.tensor()
+    else:
+        x, degrees = d.tensor(), d.tensor()
+    small = degrees if degrees.dtype == torch.bool else degrees.clamp(max=12)
+    return {"x": x, "n": small}
