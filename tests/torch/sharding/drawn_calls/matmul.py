@@ -25,7 +25,6 @@ _SHAPES = {
     "outer": {"self": "m", "vec2": "n"},
     "ger": {"self": "m", "vec2": "n"},
     "kron": {"self": "mk", "other": "bn"},
-    "_int_mm": {"self": "mk", "mat2": "kn"},
 }
 
 
@@ -122,7 +121,14 @@ def vector_norm(d):
     }
 
 
-@family("trace", "diagonal", "diag_embed", "linalg_diagonal")
+@family("diag_embed")
+def diag_embed(d):
+    dims = d.rng.choice(((-2, -1), (0, 1), (1, 0), (0, -1)))
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    return {"self": x, "offset": d.rng.randint(-2, 2), "dim1": dims[0], "dim2": dims[1]}
+
+
+@family("trace", "diagonal", "linalg_diagonal")
 def square(d):
     given = {"self": d.tensor(d.shape(2))}
     return given if d.base == "trace" else given | {"dim1": -2, "dim2": -1}
@@ -135,4 +141,44 @@ def triangle_indices(d):
         "col": d.size(),
         "offset": d.rng.randint(-2, 2),
         "dtype": d.rng.choice((torch.int64, torch.int32)),
+    }
+
+
+@family("_int_mm")
+def int_mm(d):
+    m, k, n = d.size(1), d.size(1), d.size(1)
+    a, b = (d.tensor(shape, torch.int8) for shape in ((m, k), (k, n)))
+    written = torch.zeros((m, n), dtype=torch.int32)
+    return {"self": a, "mat2": b, "out": written}
+
+
+@family("_weight_int8pack_mm")
+def int8_weights(d):
+    m, k, n = d.size(1), 8 * d.rng.randint(1, 3), 4 * d.rng.randint(1, 3)
+    dtype = d.rng.choice((torch.bfloat16, torch.float32))
+    return {
+        "self": d.tensor((m, k), dtype).contiguous(),
+        "mat2": d.tensor((n, k), torch.int8).contiguous(),
+        "scales": d.tensor((n,), dtype).contiguous(),
+    }
+
+
+@family("_grouped_mm")
+def grouped_mm(d):
+    groups, m, k, n = d.rng.randint(1, 4), d.size(1), 8, 8 * d.rng.randint(1, 2)
+    of_a, of_b = (d.rng.choice((2, 3)) for _ in range(2))
+    a = (groups, m, k) if of_a == 3 else (m, k)
+    b = (groups, k, n) if of_b == 3 else (k, n)
+    cut = {(2, 3): m, (3, 2): n, (2, 2): k}.get((of_a, of_b))
+    ends = None
+    if cut is not None:
+        ends = sorted(d.rng.randint(0, cut) for _ in range(groups - 1)) + [cut]
+        ends = torch.tensor(ends, dtype=torch.int32)
+    dtype = torch.bfloat16
+    return {
+        "self": d.tensor(a, dtype).contiguous(),
+        "mat2": d.tensor(b, dtype).contiguous(),
+        "offs": ends,
+        "bias": None,
+        "out_dtype": None,
     }
