@@ -19,7 +19,9 @@ _PROVEN = {line.split()[0] for line in
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 import calls  # noqa: E402
 
-import cuda_attention_kernels  # noqa: E402, F401  (kernels that the CPU lacks)
+# Kernels that the CPU lacks.
+import cuda_attention_kernels  # noqa: E402, F401
+import cuda_product_kernels  # noqa: E402, F401
 from sharding.capture import TORCH_DTYPES, flat_tensors, torch_op  # noqa: E402
 from sharding.processes import run_each  # noqa: E402
 

@@ -154,7 +154,8 @@ OpDefinition grouped(OpDefinition form, const std::string& tokens,
 
 void define_products(Family f) {
   f.add("einsum", einsum("einsum(equation)", einsum_notation));
-  f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn"));
+  // The kernel reads blocks of each row: no rank has a part of one.
+  f.add("_weight_int8pack_mm", einsum("m[k],n[k],n->mn"));
   f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation).typed(of_output));
   f.add("_grouped_mm", grouped(einsum("grouped_mm()", grouped_notation)
                                    .typed(of_output)

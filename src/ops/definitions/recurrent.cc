@@ -31,13 +31,24 @@ std::int64_t network_size(const OpCall& call, char letter) {
   return hidden * (both ? 2 : 1);
 }
 
+// The sequence is computed with time first.
+Dims network_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const bool sequence = shape[2] == network_size(call, 'o') &&
+                        shape[0] == call.tensor("input").size(0) &&
+                        shape[1] == call.tensor("input").size(1);
+  Dims strides = make_meta(shape, dtype).strides();
+  if (!sequence || !call.boolean_or("batch_first", false)) return strides;
+  return {shape[2], multiply_sizes(shape[0], shape[2]), 1};
+}
+
 OpDefinition network(bool has_cell) {
   return mapped(
-      has_cell ? "lstm()" : "rnn()",
-      [has_cell](const OpCall& call) {
-        return network_notation(call, has_cell);
-      },
-      network_size);
+             has_cell ? "lstm()" : "rnn()",
+             [has_cell](const OpCall& call) {
+               return network_notation(call, has_cell);
+             },
+             network_size)
+      .strided(network_strides);
 }
 
 }  // namespace

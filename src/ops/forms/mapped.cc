@@ -15,7 +15,8 @@ struct TermDim {
 };
 struct MappedTerm {
   std::vector<TermDim> dims;
-  bool any = false;  // `*`
+  bool any = false;     // `*`
+  bool always = false;  // `!`
 };
 
 std::vector<MappedTerm> terms_in(std::string_view text) {
@@ -30,6 +31,8 @@ std::vector<MappedTerm> terms_in(std::string_view text) {
       whole = c == '[';
     } else if (c == '*') {
       term.any = true;
+    } else if (c == '!') {
+      term.always = true;
     } else if (text.substr(i, 3) == "...") {
       term.dims.push_back({'.', false});
       i += 2;
@@ -56,7 +59,7 @@ class Mapping {
         call_.has("output_mask") ? call_.mask("output_mask", declared.size())
                                  : std::vector<bool>(declared.size(), true);
     for (std::size_t i = 0; i < terms.size() && i < declared.size(); ++i) {
-      if (wanted[i]) {
+      if (wanted[i] || terms[i].always) {
         output(terms[i]);
       } else {
         b_.not_produced();

@@ -110,8 +110,9 @@ def _written(call):
 def _compare(found, wanted, tolerance, terms=(), *, finite_only=False):
     """None, or how far they are apart. `terms`: what `found` was made of."""
     if wanted.is_complex():
-        found, wanted = torch.view_as_real(found), torch.view_as_real(wanted)
-        terms = [torch.view_as_real(term) for term in terms]
+        found, wanted, *terms = (
+            torch.view_as_real(value.resolve_conj()) for value in (found, wanted, *terms)
+        )
     if not wanted.is_floating_point():
         unequal = int((found != wanted).sum())
         return f"{unequal} of {wanted.numel()} elements differ" if unequal else None

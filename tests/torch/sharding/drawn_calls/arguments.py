@@ -109,7 +109,8 @@ def draw_argument(d, argument):
     if kind == "Tensor":
         return _tensor(d, argument)
     if kind in ("List[Tensor]", "List[Optional[Tensor]]"):
-        return [_tensor(d, argument) for _ in range(d.rng.randint(1, 3))]
+        # Kernels trust that lists are of one length.
+        return [_tensor(d, argument) for _ in range(_list_length(d))]
     if kind == "ScalarType":
         return d.any_dtype()
     if kind == "MemoryFormat":

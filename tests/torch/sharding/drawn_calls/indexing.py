@@ -246,6 +246,13 @@ def histc(d):
     return {"self": x, "bins": d.rng.randint(1, 6), "min": low, "max": high}
 
 
+@family("bincount")
+def bincount(d):
+    x = d.integers((d.size(),), 0, 5)
+    given = {"self": x, "minlength": d.rng.randint(0, 7), "weights": None}
+    return given | ({"weights": d.tensor(x.shape, torch.float64)} if d.chance(0.4) else {})
+
+
 @family("renorm")
 def renorm(d):
     x = d.tensor(d.shape(d.rng.randint(2, 3), 1), torch.float64)

@@ -42,7 +42,10 @@ def _tensors(d, notation, *, in_place):
 def _register(base, notation):
     @family(base)
     def product(d):
-        return _tensors(d, notation, in_place=d.base.endswith("_"))
+        if ".dtype" in d.op:
+            d.main_dtype, d.mixed = d.rng.choice((torch.bfloat16, torch.float16)), False
+        given = _tensors(d, notation, in_place=d.base.endswith("_"))
+        return given | {"out_dtype": torch.float32, "alpha": 1, "beta": 1}
 
 
 for _base, _notation in _SHAPES.items():
