@@ -27,18 +27,25 @@ def _product(a, b, out_dtype):
 
 @_register("addmm.dtype", "baddbmm.dtype")
 def _added_product(added, a, b, out_dtype, *, beta=1, alpha=1):
-    return beta * added.to(out_dtype) + alpha * _product(a, b, out_dtype)
+    made = beta * added.to(out_dtype) + alpha * _product(a, b, out_dtype)
+    return made.contiguous()
+
+
+def _written(out, value):
+    if out.shape != value.shape:
+        out.resize_(value.shape)
+    return out.copy_(value)
 
 
 @_register("mm.dtype_out", "bmm.dtype_out")
 def _product_out(a, b, out_dtype, *, out):
-    return out.resize_(0).set_(_product(a, b, out_dtype))
+    return _written(out, _product(a, b, out_dtype))
 
 
 @_register("addmm.dtype_out", "baddbmm.dtype_out")
 def _added_product_out(added, a, b, out_dtype, *, beta=1, alpha=1, out):
     made = _added_product(added, a, b, out_dtype, beta=beta, alpha=alpha)
-    return out.resize_(0).set_(made)
+    return _written(out, made)
 
 
 @_register("_fused_rms_norm_backward")

@@ -34,7 +34,14 @@ def _given(value):
     if isinstance(value, calls.Tensor):
         dtype = TORCH_DTYPES[value.dtype]
         strides = value.strides
-        made = torch.zeros(value.shape, dtype=dtype)
+        # Indices of what there is, weights, and matrices that are not singular.
+        # (i32: rows that were exchanged, counted from 1).
+        ones = dtype.is_floating_point or dtype == torch.int32
+        fill = torch.ones if ones else torch.zeros
+        made = fill(value.shape, dtype=dtype)
+        is_square = made.dim() >= 2 and made.shape[-1] == made.shape[-2]
+        if is_square and dtype.is_floating_point and strides is None:
+            made = made + 2 * torch.eye(made.shape[-1]).to(dtype)
         return made if strides is None else made.as_strided(value.shape, strides)
     if isinstance(value, list):
         return [_given(element) for element in value]

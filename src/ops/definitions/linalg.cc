@@ -83,7 +83,7 @@ std::string solve_notation(const OpCall& call) {
   const std::string x = solves_vectors(call) ? "...[n]"
                         : left               ? "...[nr]"
                                              : "...[rn]";
-  return "...[nn]," + x + "->" + x + ",...[nn],...[n],...";
+  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...[nn]^,...[n],...";
 }
 
 // A right side of one dim less than the matrices is vectors where their batch
@@ -95,17 +95,6 @@ void keep_meaning(const OpCall& call, IndexSpace& space) {
     factor.kind = FactorKind::kBlocked;
     factor.reason = "a part of the batch would make the right side vectors";
   }
-}
-
-// What solves from the right is transposed.
-Dims solution_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  const bool transposed =
-      !call.boolean_or("left", true) &&
-      static_cast<int>(shape.size()) == call.tensor("B").rank() &&
-      shape[shape.size() - 2] ==
-          call.tensor("B").size(call.tensor("B").rank() - 2);
-  return transposed ? make_meta(shape, dtype).strides()
-                    : column_major(call, shape, dtype);
 }
 
 std::string qr_notation(const OpCall& call) {
@@ -190,15 +179,12 @@ void define_solves(Family& f) {
         mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
   f.add("linalg_ldl_solve",
         matrices("...[nn],...[n],...[nr]->...[nr]", "s").linear_in("B"));
-  f.add("linalg_lu_solve",
-        mapped("lu_solve()",
-               [](const OpCall& call) {
-                 const std::string x =
-                     call.boolean_or("left", true) ? "...[nr]" : "...[rn]";
-                 return "...[nn],...[n]," + x + "->" + x;
-               })
-            .strided(column_major)
-            .linear_in("B"));
+  f.add("linalg_lu_solve", mapped("lu_solve()", [](const OpCall& call) {
+                             const bool left = call.boolean_or("left", true);
+                             const std::string x = left ? "...[nr]" : "...[rn]";
+                             return "...[nn],...[n]," + x + "->" + x +
+                                    (left ? "^" : "");
+                           }).linear_in("B"));
   f.add("cholesky_solve",
         matrices("...[nr],...[nn]->...[nr]", "s").linear_in("self"));
   f.add("linalg_solve_triangular",
@@ -213,11 +199,9 @@ void define_solves(Family& f) {
   f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
   f.add("_linalg_solve_ex", mapped("solve()", solve_notation)
                                 .typed(types("ssii"))
-                                .strided(solution_strides)
                                 .refine("", keep_meaning));
   f.add({"linalg_solve"}, mapped("solve()", solve_notation)
                               .typed(types("s"))
-                              .strided(solution_strides)
                               .refine("", keep_meaning));
   f.add("linalg_cross",
         mapped("cross()", cross_notation).promoted().multilinear());

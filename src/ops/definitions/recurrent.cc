@@ -21,8 +21,9 @@ std::string network_notation(const OpCall& call, bool has_cell) {
 }
 
 std::int64_t network_size(const OpCall& call, char letter) {
-  const auto hx = call.tensors("hx");
-  require(!hx.empty() && hx[0].rank() == 3, "there is no hidden state");
+  auto hx = call.tensors("hx");
+  if (hx.empty()) hx.push_back(call.tensor("hx"));
+  require(hx[0].rank() == 3, "there is no hidden state");
   const std::int64_t hidden = hx[0].size(2);
   const std::int64_t cell = hx.back().size(2);
   const bool both = call.boolean_or("bidirectional", false);

@@ -2,6 +2,7 @@
 
 #include "ops/forms/space_builder.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -15,8 +16,9 @@ struct TermDim {
 };
 struct MappedTerm {
   std::vector<TermDim> dims;
-  bool any = false;     // `*`
-  bool always = false;  // `!`
+  bool any = false;        // `*`
+  bool always = false;     // `!`
+  bool by_column = false;  // `^`
 };
 
 std::vector<MappedTerm> terms_in(std::string_view text) {
@@ -33,6 +35,8 @@ std::vector<MappedTerm> terms_in(std::string_view text) {
       term.any = true;
     } else if (c == '!') {
       term.always = true;
+    } else if (c == '^') {
+      term.by_column = true;
     } else if (text.substr(i, 3) == "...") {
       term.dims.push_back({'.', false});
       i += 2;
@@ -161,7 +165,18 @@ class Mapping {
             dim.whole ? DimFactors{} : known->second.second);
       }
     }
-    b_.output(std::move(operand), {.shape = std::move(shape)});
+    BoundResult result{.shape = shape};
+    if (term.by_column) result.strides = by_column(shape);
+    b_.output(std::move(operand), std::move(result));
+  }
+
+  static Dims by_column(const Dims& shape) {
+    Dims strides = make_meta(shape, DType::kF32).strides();
+    const std::size_t rank = shape.size();
+    if (rank < 2) return strides;
+    strides[rank - 2] = 1;
+    strides[rank - 1] = std::max<std::int64_t>(shape[rank - 2], 1);
+    return strides;
   }
 
   const OpCall& call_;

@@ -9,7 +9,8 @@
 // in square brackets are held whole, and so are `_`, a dim of any size, and
 // `*`, an operand of any rank. `...` stands for leading dims, aligned on the
 // right as in broadcasting. A result whose term ends in `!` is produced whatever
-// `output_mask` says. Nothing is summed and nothing is linear: a row says
+// `output_mask` says; the matrices of one that ends in `^` lie column by column.
+// Nothing is summed and nothing is linear: a row says
 // so.
 #pragma once
 

@@ -76,7 +76,7 @@ def linear(d):
 @family("einsum")
 def einsum(d):
     equation = d.rng.choice(
-        ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij,ij->i", "i,j->ij")
+        ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "bij->jbi", "ij,ij->i", "i,j->ij")
     )
     sizes = {letter: d.size(1) for letter in "bijk"}
     operands = equation.split("->")[0].split(",")
@@ -157,7 +157,7 @@ def int_mm(d):
 
 @family("_weight_int8pack_mm")
 def int8_weights(d):
-    m, k, n = d.size(1), 8 * d.rng.randint(1, 3), 4 * d.rng.randint(1, 3)
+    m, k, n = d.size(1), 16 * d.rng.randint(1, 6), d.size(1)
     dtype = d.rng.choice((torch.bfloat16, torch.float32))
     return {
         "self": d.tensor((m, k), dtype).contiguous(),
@@ -166,9 +166,29 @@ def int8_weights(d):
     }
 
 
+@family("_scaled_mm")
+def scaled_mm(d):
+    m, k, n = (16 * d.rng.randint(1, 4) for _ in range(3))
+    f8 = torch.float8_e4m3fn
+    by_row = d.chance(0.5)
+    scales = (m, 1), (1, n)
+    a, b = (d.integers(s, 1, 4) / 2 for s in (scales if by_row else ((), ())))
+    return {
+        "self": d.tensor((m, k), f8).contiguous(),
+        "mat2": d.tensor((n, k), f8).contiguous().t(),
+        "scale_a": a,
+        "scale_b": b,
+        "bias": None,
+        "scale_result": None,
+        "out_dtype": d.rng.choice((torch.bfloat16, torch.float32)),
+        "use_fast_accum": False,
+    }
+
+
 @family("_grouped_mm")
 def grouped_mm(d):
-    groups, m, k, n = d.rng.randint(1, 4), d.size(1), 8, 8 * d.rng.randint(1, 2)
+    groups, m, k, n = d.rng.randint(1, 4), d.size(1), 8, 8
+    k, n = (size * d.rng.randint(1, 3) for size in (k, n))
     of_a, of_b = (d.rng.choice((2, 3)) for _ in range(2))
     a = (groups, m, k) if of_a == 3 else (m, k)
     b = (groups, k, n) if of_b == 3 else (k, n)
