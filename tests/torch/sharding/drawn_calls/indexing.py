@@ -192,6 +192,18 @@ def take(d):
     }
 
 
+@family("binary_cross_entropy", "binary_cross_entropy_backward")
+def cross_entropy_of_two(d):
+    shape, dtype = d.main_shape, d.rng.choice((torch.float64, torch.float32))
+    chances, targets = ((d.integers(shape, 1, 8) / 8).to(dtype) for _ in range(2))
+    reduction = d.rng.randint(0, 2)
+    grad = d.tensor(shape if reduction == 0 else (), dtype)
+    given = {"self": chances, "target": targets, "reduction": reduction}
+    if d.base.endswith("_backward"):
+        given |= {"grad_output": grad, "grad_input": torch.zeros(shape, dtype=dtype)}
+    return given | {"weight": d.tensor(shape, dtype) if d.chance(0.4) else None}
+
+
 @family("take_along_dim")
 def take_along_dim(d):
     given = gather(d)
