@@ -340,7 +340,7 @@ class RankRun {
     const DType sent = collective.step.dtype;
     as_run.step.dtype = run_dtype(sent, options_.widen);
     const bool inside = collective.step.src.mesh_ndim() == 0;
-    SP_ASSIGN(LocalTensor made, inside ? all_reduced(as_run, source)
+    SP_ASSIGN(LocalTensor made, inside ? combined(as_run, source)
                                        : redistributed(as_run, source));
     const std::int64_t counted = communicator_.stats().payload_bytes - before;
     report_.step_payload_bytes[step_] =
@@ -368,22 +368,35 @@ class RankRun {
     return run(moves, communicator_, source);
   }
 
-  Result<LocalTensor> all_reduced(const ProgramCollective& collective,
-                                  const LocalTensor& source) {
-    const DimIndices& dims = collective.step.mesh_dims;
+  // Inside a local program.
+  Result<LocalTensor> combined(const ProgramCollective& collective,
+                               const LocalTensor& source) {
+    const CollectiveStep& step = collective.step;
     SP_ASSIGN(
         const Group group,
-        Group::mesh_dims(program_.mesh, std::span(dims.data(), dims.size())));
+        Group::mesh_dims(program_.mesh, std::span(step.mesh_dims.data(),
+                                                  step.mesh_dims.size())));
     SP_ASSIGN(LocalTensor term,
               LocalTensor::empty(source.sizes(), source.dtype()));
     SP_CHECK(host_memory_ops().copy(source, term));
+    Dims shape = source.sizes();
+    const bool gathers = step.kind == CollectiveKind::kAllGather;
+    if (gathers) shape[0] *= group.size();
     SP_ASSIGN(LocalTensor out,
-              LocalTensor::empty(source.sizes(), source.dtype()));
+              LocalTensor::empty(std::move(shape), source.dtype()));
     CollectiveCall call;
-    call.kind = CollectiveKind::kAllReduce;
-    call.op = collective.step.reduce_op.value_or(ReduceOp::kSum);
+    call.kind = step.kind;
     call.inputs = {std::move(term)};
     call.outputs = {out};
+    if (gathers) {
+      call.outputs.clear();
+      const std::int64_t rows = source.size(0);
+      for (std::int64_t r = 0; r < group.size(); ++r) {
+        call.outputs.push_back(out.narrow(0, r * rows, rows));
+      }
+    } else {
+      call.op = step.reduce_op.value_or(ReduceOp::kSum);
+    }
     call.where = program_.value(collective.output).name;
     SP_CHECK(communicator_.run(group, std::move(call)));
     return out;
