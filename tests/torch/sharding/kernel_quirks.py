@@ -14,8 +14,10 @@ def _dense(meta):
 
 
 def _odd_out(call):
-    out = call.arg("out") or call.arg("grad_input")
-    return out is not None and not _dense(call.inputs[out.index])
+    written = [call.arg(name) for name in ("out", "grad_input")]
+    if written[0] is not None:
+        written.append(call.arg("indices"))
+    return any(out and not _dense(call.inputs[out.index]) for out in written)
 
 
 def _empty(call):
@@ -63,6 +65,7 @@ _QUIRKS = (
             "adaptive_avg_pool3d.out",
             "_softmax_backward_data.out",
             "_log_softmax_backward_data.out",
+            "adaptive_max_pool3d.out",
             "adaptive_max_pool3d_backward.grad_input",
             "avg_pool3d_backward.grad_input",
             "upsample_bicubic2d_backward.grad_input",
