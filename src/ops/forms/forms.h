@@ -92,6 +92,14 @@ OpDefinition resized_gradient(Resize resize = nullptr);
 OpDefinition convolved();
 OpDefinition convolved_gradients();
 
+// The windows of a dim, their elements in a new last one.
+OpDefinition unfolded();
+// The windows of images as columns, or (backward) the images that columns add up
+// to.
+OpDefinition columns(bool backward);
+// Blocks of channels become space, or the other way round.
+OpDefinition shuffled(bool into_space);
+
 // --- Transforms ---
 
 // What a Fourier transform makes: as many elements, the half that a real input

@@ -48,6 +48,10 @@ def _of_no_dims_or_integers(call):
     return not call.arg("dims") or _of_integers(call)
 
 
+def _reduces(call):
+    return call.arg("reduction", 1) != 0
+
+
 def _two_dtypes(call):
     return len({meta.dtype for meta in call.inputs}) > 1
 
@@ -97,6 +101,11 @@ _QUIRKS = (
         ("native_dropout.default", "native_dropout.out"),
         _empty,
         "the mask of an empty input is a float tensor",
+    ),
+    (
+        ("binary_cross_entropy.out",),
+        _reduces,
+        "keeps the elements in the `out` that it then reduces them into",
     ),
     (
         ("huber_loss.default",),
