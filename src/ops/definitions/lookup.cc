@@ -44,7 +44,9 @@ BoundForm bind_histogram(const OpCall& call) {
 // How many results there are depends on all values: every rank needs them all.
 BoundForm bind_counted(const OpCall& call) {
   const OpSchema& op = call.op();
-  require(!op.outputs.empty(), "the size of the result depends on the data");
+  if (op.outputs.empty()) {
+    call_not_stated("the size of the result depends on the data");
+  }
   SpaceBuilder b;
   for (const TensorMeta& meta : op.inputs) {
     Operand whole = b.per_dim(meta.shape());
