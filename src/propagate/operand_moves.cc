@@ -29,7 +29,8 @@ bool adds_nothing(Placement partial, const Layout& given) {
 
 OperandMoves::OperandMoves(CachingPlanner& planner, const Layout& given,
                            const TensorMeta& meta,
-                           std::span<const Placement> partials)
+                           std::span<const Placement> partials,
+                           redistribute::Reach::Orders orders)
     : planner_(&planner), given_(&given), meta_(&meta) {
   constexpr int kMostRank = 15;  // four bits of a word count the cuts of a dim
   const bool lists =
@@ -38,7 +39,8 @@ OperandMoves::OperandMoves(CachingPlanner& planner, const Layout& given,
         return adds_nothing(partial, given);
       });
   if (!lists) return;
-  reach_ = redistribute::Reach::from(planner.planner(), given, meta, partials);
+  reach_ = redistribute::Reach::from(planner.planner(), given, meta, partials,
+                                     orders);
   if (reach_ == nullptr) return;
   shifts_.resize(static_cast<std::size_t>(given.mesh_ndim()));
   const redistribute::ActiveDims& active = reach_->active();

@@ -20,15 +20,21 @@ class OperandMoves {
   static constexpr std::int64_t kImpossible =
       std::numeric_limits<std::int64_t>::max();
 
-  // `given` is canonical. `partials`: those that may be asked for.
+  // `given` is canonical. Of `partials` and `orders` are the layouts that may be
+  // asked for.
   OperandMoves(CachingPlanner& planner, const Layout& given,
-               const TensorMeta& meta, std::span<const Placement> partials);
+               const TensorMeta& meta, std::span<const Placement> partials,
+               redistribute::Reach::Orders orders);
 
   // Whether nanoseconds() knows the layouts of up to the limit.
   bool is_listed() const { return reach_ != nullptr; }
   void extend(std::int64_t limit) {
-    if (reach_ != nullptr) reach_->extend(limit);
+    if (reach_ == nullptr) return;
+    reach_->extend(limit);
+    beyond_ = reach_->beyond();
   }
+  // No layout that nanoseconds() does not know takes less.
+  std::int64_t beyond() const { return beyond_; }
   // Precondition of what follows: is_listed(). The code of a layout is the sum
   // of those of its placements: symbols that come `cut`-th among the cuts of
   // their tensor dim. R's symbol is 0.
@@ -59,6 +65,7 @@ class OperandMoves {
   const Layout* given_;
   const TensorMeta* meta_;
   std::unique_ptr<redistribute::Reach> reach_;
+  std::int64_t beyond_ = 0;
   // Of each mesh dim larger than 1, where its placement is in a code.
   InlineVector<std::uint8_t, 8> shifts_;
   std::vector<Priced> priced_;

@@ -151,8 +151,33 @@ class Search {
     Search& s_;
   };
 
+  // The least bound of any assignment.
+  class Least : public StrategyVisitor {
+   public:
+    explicit Least(Search& search) : s_(search) {}
+    std::int64_t least() const { return least_; }
+    bool follows(const Assignment& beginning) override {
+      const std::int64_t bound = s_.bound_of(beginning);
+      if (bound >= least_) return false;
+      const bool whole = index(s_.context_.mesh.ndim()) == beginning.size();
+      if (whole) least_ = bound;
+      return !whole;
+    }
+    bool visit(const Assignment&, std::span<const Layout>) override {
+      return true;
+    }
+
+   private:
+    Search& s_;
+    std::int64_t least_ = kImpossible;
+  };
+
   void raise_the_limit() {
     prepare_bounds();
+    Least least(*this);
+    walk_.run(least);
+    if (least.least() == kImpossible) return;
+    limit_ = sat_add(least.least(), least.least() / 4);
     while (true) {
       for (OperandMoves& moves : moves_) moves.extend(limit_);
       beyond_ = kImpossible;
@@ -162,8 +187,8 @@ class Search {
       if (beyond_ == kImpossible || (best_ && beyond_ > best_cost())) return;
       before_ = limit_;
       // Steps large enough that few passes do.
-      limit_ = std::max(beyond_, sat_add(limit_, limit_));
-      if (best_) limit_ = std::min(limit_, std::max(beyond_, best_cost()));
+      limit_ = sat_add(beyond_, beyond_ / 16);
+      if (best_) limit_ = std::min(limit_, best_cost());
     }
   }
 
@@ -172,8 +197,9 @@ class Search {
     for (std::size_t i = 0; i < given_.size(); ++i) {
       const TensorMeta& meta = call_.op->inputs[i];
       held_.push_back(max_local_bytes(given_[i], context_.mesh, meta));
-      moves_.emplace_back(context_.planner, given_[i], meta,
-                          needs_.partials(i));
+      using Orders = redistribute::Reach::Orders;
+      moves_.emplace_back(context_.planner, given_[i], meta, needs_.partials(i),
+                          needs_.is_exact(i) ? Orders::kOfMesh : Orders::kAll);
     }
     beginnings_.assign((mesh_dims + 1) * given_.size(), {});
     symbols_.assign((needs_.choices() + 1) * given_.size(), 0);
@@ -225,7 +251,8 @@ class Search {
             return kImpossible;
           }
           if (!empty_[i]) {
-            now[i].bound = std::max(now[i].bound, context_.bound.at_least(m));
+            now[i].bound = std::max(
+                now[i].bound, context_.bound.at_least(m, given_[i][m], needed));
           }
           break;
         case Change::kNone:
@@ -246,10 +273,13 @@ class Search {
     for (std::size_t i = 0; i < given_.size(); ++i) {
       if (moves_[i].is_listed() && needs_.is_exact(i)) {
         const std::int64_t known = moves_[i].nanoseconds(now[i].code);
-        now[i].bound = known != OperandMoves::kImpossible
-                           ? known
-                           : std::max(now[i].bound, limit_ + 1);
-      } else if (now[i].bound > 0) {
+        if (known != OperandMoves::kImpossible) {
+          now[i].bound = known;
+          continue;
+        }
+        now[i].bound = std::max(now[i].bound, moves_[i].beyond());
+      }
+      if (now[i].bound > 0) {
         now[i].bound = std::max(now[i].bound, bound_bytes(assignment, i));
       }
     }
@@ -411,7 +441,7 @@ class Search {
   std::vector<OperandMoves> moves_;
   std::vector<std::uint8_t> symbols_;  // [choice + 1][input]
   std::vector<std::int64_t> held_;     // bytes of each input on a rank
-  std::int64_t limit_ = 0;
+  std::int64_t limit_ = -1;
   std::int64_t before_ = -1;           // the limit of the pass before
   std::int64_t beyond_ = kImpossible;  // the least bound above the limit
   std::vector<Pending> pending_;

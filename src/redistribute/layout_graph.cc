@@ -136,10 +136,18 @@ void LayoutGraph::count_parts(const ActiveDims& active,
   rank_ = alphabet.first_partial() - std::size_t{1};
   parts_.assign(states().size() * rank_, 1);
   all_parts_.assign(states().size(), 1);
+  in_mesh_order_.assign(states().size(), 1);
   for (std::size_t at = 0; at < states().size(); ++at) {
+    const State& state = states()[at];
     for (int i = 0; i < active.count; ++i) {
-      const std::int16_t dim = alphabet[states()[at].symbol[i]].dim;
+      const std::int16_t dim = alphabet[state.symbol[i]].dim;
       if (dim < 0) continue;
+      for (int j = 0; j < i; ++j) {
+        if (alphabet[state.symbol[j]].dim == dim &&
+            state.order[j] > state.order[i]) {
+          in_mesh_order_[at] = 0;
+        }
+      }
       const std::int64_t size = active.sizes[static_cast<std::size_t>(i)];
       parts_[at * rank_ + static_cast<std::size_t>(dim)] *= size;
       all_parts_[at] *= size;

@@ -88,6 +88,10 @@ class LayoutGraph {
   std::int64_t all_parts(std::uint32_t state) const {
     return all_parts_[state];
   }
+  // Whether outer mesh dims cut first.
+  bool is_in_mesh_order(std::uint32_t state) const {
+    return in_mesh_order_[state] != 0;
+  }
 
  private:
   void count_parts(const ActiveDims& active, const Alphabet& alphabet);
@@ -100,6 +104,7 @@ class LayoutGraph {
   std::vector<MoveForm> forms_;
   std::vector<std::int64_t> parts_;
   std::vector<std::int64_t> all_parts_;
+  std::vector<std::uint8_t> in_mesh_order_;
 };
 
 // A graph with the placements that its layouts are made of.
