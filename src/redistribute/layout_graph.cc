@@ -113,7 +113,7 @@ std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
           if (graph.runs_.size() == first || graph.runs_.back().move != move ||
               graph.runs_.back().group != group) {
             graph.runs_.push_back(
-                {move, static_cast<std::uint8_t>(group), end, end});
+                {move, static_cast<std::uint8_t>(group), end, end, end});
           }
           graph.targets_.push_back(
               static_cast<std::uint16_t>(graph.index_.insert(to).first));
@@ -128,7 +128,29 @@ std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
   }
   graph.first_run_.push_back(static_cast<std::uint32_t>(graph.runs_.size()));
   graph.count_parts(active, alphabet);
+  graph.sort_targets();
   return graph;
+}
+
+void LayoutGraph::sort_targets() {
+  std::vector<std::pair<std::uint16_t, MoveForm>> later;
+  for (Run& run : runs_) {
+    later.clear();
+    run.in_order = run.begin;
+    for (std::uint32_t k = run.begin; k < run.end; ++k) {
+      if (!is_in_mesh_order(targets_[k])) {
+        later.emplace_back(targets_[k], forms_[k]);
+        continue;
+      }
+      targets_[run.in_order] = targets_[k];
+      forms_[run.in_order++] = forms_[k];
+    }
+    std::uint32_t k = run.in_order;
+    for (const auto& [target, form] : later) {
+      targets_[k] = target;
+      forms_[k++] = form;
+    }
+  }
 }
 
 void LayoutGraph::count_parts(const ActiveDims& active,

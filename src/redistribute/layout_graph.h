@@ -54,7 +54,8 @@ class LayoutGraph {
   struct Run {
     Move move;
     std::uint8_t group;
-    std::uint32_t begin;  // of targets()
+    std::uint32_t begin;     // of targets(), those in mesh order first
+    std::uint32_t in_order;  // end of those
     std::uint32_t end;
   };
 
@@ -95,6 +96,7 @@ class LayoutGraph {
 
  private:
   void count_parts(const ActiveDims& active, const Alphabet& alphabet);
+  void sort_targets();
 
   StateIndex index_;
   std::size_t rank_ = 0;

@@ -56,12 +56,14 @@ Reach::Reach(const RedistributePlanner& planner,
   const auto state = to_state(source, active(), listed_->alphabet);
   if (!state) throw InternalError("a layout lies outside its own alphabet");
   source_ = graph_.number(*state);
-  if (orders == Orders::kAll || meta.numel() == 0) return;
+  if (meta.numel() == 0) return;
   const GroupTimes& times = planner_.body_->times;
-  back_ = kUnreached;
+  any_collective_ = kUnreached;
   for (Mask group = 1; group <= times.all(); ++group) {
-    back_ = std::min(back_, label_of(times.least_nanoseconds(group), 1));
+    any_collective_ =
+        std::min(any_collective_, label_of(times.least_nanoseconds(group), 1));
   }
+  if (orders == Orders::kOfMesh) back_ = any_collective_;
 }
 
 Reach::~Reach() = default;
@@ -86,6 +88,8 @@ void Reach::extend(std::int64_t nanoseconds) {
   for (const Postponed& one : again) {
     if (one.least > most_) {
       postponed_.push_back(one);
+    } else if (one.run == kCollectives) {
+      expand(one.at, true);
     } else {
       relax(one.at, graph_.runs(one.at)[one.run], one.run);
     }
@@ -110,7 +114,7 @@ void Reach::settle() {
         return;
       }
     }
-    expand(next.node);
+    expand(next.node, false);
   }
 }
 
@@ -130,10 +134,15 @@ bool Reach::is_needless(const LayoutGraph::Run& run, std::uint32_t at) const {
           (run.group & ~node.group) == 0);
 }
 
-void Reach::expand(std::uint32_t at) {
+void Reach::expand(std::uint32_t at, bool only_collectives) {
   const auto runs = graph_.runs(at);
+  const bool any_fits = labels_[at] + any_collective_ <= most_;
+  if (!any_fits) {
+    postponed_.push_back({labels_[at] + any_collective_, at, kCollectives});
+  }
   for (std::uint32_t r = 0; r < runs.size(); ++r) {
-    if (!is_needless(runs[r], at)) relax(at, runs[r], r);
+    const bool fits = sends(runs[r].move) ? any_fits : !only_collectives;
+    if (fits && !is_needless(runs[r], at)) relax(at, runs[r], r);
   }
 }
 
@@ -156,8 +165,12 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
   // Of the forms that moves of the run have.
   std::array<std::int64_t, 3> by_form = {-1, -1, -1};
   Label later = kUnreached;
-  const auto targets = graph_.targets(run);
+  auto targets = graph_.targets(run);
   const auto forms = graph_.forms(run);
+  if (least + back_ > most_ && run.in_order != run.end) {
+    later = least + back_;
+    targets = targets.first(run.in_order - run.begin);
+  }
   for (std::size_t k = 0; k < targets.size(); ++k) {
     const std::uint32_t to = targets[k];
     if (least >= labels_[to]) continue;

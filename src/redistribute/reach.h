@@ -82,8 +82,9 @@ class Reach {
   struct Postponed {
     Label least;
     std::uint32_t at;
-    std::uint32_t run;
+    std::uint32_t run;  // or kCollectives: all that send
   };
+  static constexpr std::uint32_t kCollectives = kNone;
   // Prices of moves between even shards.
   struct Remembered {
     std::uint64_t key = 0;
@@ -96,7 +97,7 @@ class Reach {
         const TensorMeta& meta, Orders orders);
 
   void settle();
-  void expand(std::uint32_t at);
+  void expand(std::uint32_t at, bool only_collectives);
   // Whether `run` out of `at` leads nowhere that is not had for less.
   bool is_needless(const LayoutGraph::Run& run, std::uint32_t at) const;
   Label least_of(std::uint32_t at, const LayoutGraph::Run& run);
@@ -121,6 +122,7 @@ class Reach {
   TensorMeta meta_;
   MovePricer pricer_;
   std::uint32_t source_;
+  Label any_collective_ = 0;  // the least that one takes
   Label back_ = 0;  // what it takes at least to get to the order of the mesh
   std::int64_t limit_ = -1;
   Label most_ = 0;
