@@ -142,7 +142,8 @@ Result<void> write_programs(const GraphPlan& given,
 
 Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
-  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, console));
+  SP_ASSIGN(const GraphPlan given,
+            graph_plan(arguments, SavedPlan::kAsWritten, console));
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),

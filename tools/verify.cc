@@ -136,7 +136,8 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto seed, arguments.integer("--seed", 0, INT64_MAX));
   options.seed = static_cast<std::uint64_t>(seed.value_or(0));
   SP_ASSIGN(options.tolerance, arguments.number("--tolerance", 0, 1e9));
-  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, console));
+  SP_ASSIGN(const GraphPlan given,
+            graph_plan(arguments, SavedPlan::kAsWritten, console));
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),

@@ -12,6 +12,7 @@ is. Needs torch 2.13 and transformers.
 import argparse
 import math
 import os
+import pathlib
 import tempfile
 
 import torch
@@ -23,27 +24,7 @@ import shardprop as sp
 import shardprop.torch
 
 # Compute and memory are dear and sending is cheap, so that plans shard.
-TOPOLOGY = """\
-name = "dear"
-base = "cpu-host"
-engine = "mpi"
-[node]
-devices = 64
-bandwidth_gbps = 10
-latency_us = 0.01
-[network]
-bandwidth_gbps = 10
-latency_us = 0.01
-[device]
-f64_tflops = 0.001
-f32_tflops = 0.001
-tf32_tflops = 0.001
-f16_tflops = 0.001
-f8_tflops = 0.001
-memory_gbps = 1
-memory_gib = 4
-launch_us = 0
-"""
+TOPOLOGY = pathlib.Path(__file__).parents[1] / "topologies/dear-compute.toml"
 
 
 class Model(torch.nn.Module):
@@ -139,10 +120,7 @@ def main():
     exported = sp.torch.export(model, (ids, ids), mode="train", device="cpu")
     program = sp.torch.to_json(exported)
     with tempfile.TemporaryDirectory() as folder:
-        topology = os.path.join(folder, "dear.toml")
-        with open(topology, "w") as file:
-            file.write(TOPOLOGY)
-        plan = sp.plan(program, options.mesh, topology=topology)
+        plan = sp.plan(program, options.mesh, topology=str(TOPOLOGY))
         counts = {k: n for k, n in plan.summary["collectives"].items() if n}
         print(f"{plan}\ncollectives: {counts}")
         ranks = math.prod(plan.mesh.values())

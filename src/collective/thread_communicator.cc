@@ -6,6 +6,7 @@
 #include "collective/call_check.h"
 
 #include <exception>
+#include <new>
 #include <utility>
 
 namespace shardprop::collective {
@@ -50,7 +51,17 @@ ThreadCommunicator::ThreadCommunicator(std::int64_t rank,
 
 ThreadCommunicator::~ThreadCommunicator() {
   const bool thrown = std::uncaught_exceptions() > exceptions_;
-  hub_->leave(rank(), thrown ? "threw and left" : "left");
+  const char* const how = thrown ? "threw and left" : "left";
+  try {
+    hub_->leave(rank(), how);
+  } catch (const std::bad_alloc&) {
+    hub_->open_reserve();
+    try {
+      hub_->leave(rank(), how);
+    } catch (const std::bad_alloc&) {
+      // Those who wait for it are told by their timeout.
+    }
+  }
 }
 
 MemoryOps& ThreadCommunicator::memory_ops() {
@@ -58,6 +69,7 @@ MemoryOps& ThreadCommunicator::memory_ops() {
 }
 
 void ThreadCommunicator::abort(const Error& reason) {
+  hub_->open_reserve();
   Error failure = reason;
   failure.code = ErrorCode::kRankFailed;
   failure.message =

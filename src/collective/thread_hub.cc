@@ -52,6 +52,7 @@ void ThreadHub::fail(Error failure) {
     // channel's mutex.
     failed_.store(true, std::memory_order_release);
   }
+  reserve_.release();
   // It never changes again.
   for (const auto& channel : channels()) channel->withdraw(*failure_);
 }

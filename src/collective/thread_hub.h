@@ -2,6 +2,7 @@
 // groups, and the first failure, which is everyone's.
 #pragma once
 
+#include "base/memory_reserve.h"
 #include "collective/thread_channel.h"
 
 #include <atomic>
@@ -31,6 +32,8 @@ class ThreadHub {
   Error failure() const;
   // The first wins. Not to be called with a channel's mutex held.
   void fail(Error failure);
+  // To be called where memory has run out, before fail() or leave().
+  void open_reserve() noexcept { reserve_.release(); }
 
   // The rank takes part in nothing any more; fails those who still expect it.
   void leave(std::int64_t rank, const std::string& how);
@@ -46,6 +49,7 @@ class ThreadHub {
   const CommunicatorOptions options_;
   const bool may_spin_;
   std::atomic<bool> failed_{false};
+  MemoryReserve reserve_;  // a failure is told with
 
   // Taken with a channel's mutex held, never the other way round.
   mutable std::mutex left_mutex_;

@@ -3,14 +3,42 @@
 #include <shardprop/base/error.h>
 
 #include "base/guard.h"
+#include "base/memory_reserve.h"
 #include "collective/thread_communicator.h"
 #include "collective/thread_hub.h"
 
 #include <exception>
+#include <new>
+#include <string>
 #include <thread>
 #include <utility>
 
 namespace shardprop {
+namespace {
+
+Result<void> threw(std::size_t rank, const std::exception_ptr& thrown) {
+  std::string what = "rank " + std::to_string(rank) + " threw";
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& known) {
+    what += std::string(": ") + known.what();
+  } catch (...) {
+    // Nothing is known of it.
+  }
+  return fail(ErrorCode::kRankFailed, std::move(what));
+}
+
+// Tells the others, also with the last memory.
+void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
+  try {
+    rank.abort(reason);
+  } catch (const std::bad_alloc&) {
+    reserve.release();
+    rank.abort(reason);
+  }
+}
+
+}  // namespace
 
 ThreadWorld::ThreadWorld(std::int64_t size, const CommunicatorOptions& options)
     : hub_(std::make_shared<collective::ThreadHub>(size, options)) {}
@@ -37,19 +65,16 @@ std::vector<Result<void>> run_ranks(
     std::vector<std::unique_ptr<Communicator>> communicators,
     const std::function<Result<void>(Communicator&)>& body) {
   std::vector<Result<void>> ends(communicators.size());
-  const auto run_rank = [&](std::size_t r) {
+  MemoryReserve reserve;
+  const auto run_rank = [&](std::size_t r) noexcept {
     const std::unique_ptr<Communicator> mine = std::move(communicators[r]);
     try {
       ends[r] = body(*mine);
-    } catch (const std::exception& thrown) {
-      ends[r] = fail(ErrorCode::kRankFailed, std::string("rank ") +
-                                                 std::to_string(r) +
-                                                 " threw: " + thrown.what());
     } catch (...) {
-      ends[r] =
-          fail(ErrorCode::kRankFailed, "rank " + std::to_string(r) + " threw");
+      reserve.release();
+      ends[r] = threw(r, std::current_exception());
     }
-    if (!ends[r]) mine->abort(ends[r].error());
+    if (!ends[r]) abort(*mine, ends[r].error(), reserve);
   };
   std::vector<std::thread> threads;
   threads.reserve(ends.size());
@@ -59,13 +84,14 @@ std::vector<Result<void>> run_ranks(
     }
   } catch (const std::exception&) {
     // Those that run wait for those that cannot.
+    reserve.release();
     const Error error =
         refusal(std::current_exception())
             .value_or(Error{ErrorCode::kThreadStart,
                             "the thread of a rank cannot be started"});
     for (std::size_t r = threads.size(); r < ends.size(); ++r) {
       ends[r] = fail(error);
-      communicators[r]->abort(error);
+      abort(*communicators[r], error, reserve);
     }
   }
   for (std::thread& thread : threads) thread.join();

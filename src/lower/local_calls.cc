@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "lower/broken_plan.h"
+#include "ops/unsharded_space.h"
 #include "plan/op_application.h"
 
 #include <shardprop/base/hash.h>
@@ -214,22 +215,6 @@ std::optional<Assignment> whole_assignment(const IndexSpace& space,
   return out;
 }
 
-// Nothing may be sharded.
-IndexSpace all_replicated(const OpSchema& op) {
-  IndexSpace space;
-  for (const TensorMeta& meta : op.inputs) {
-    space.inputs.emplace_back().dims.resize(
-        static_cast<std::size_t>(meta.rank()));
-  }
-  for (const TensorMeta& meta : op.outputs) {
-    space.outputs.emplace_back().dims.resize(
-        static_cast<std::size_t>(meta.rank()));
-  }
-  space.is_random = op.function->is_random();
-  space.seal();
-  return space;
-}
-
 }  // namespace
 
 Result<NodeStrategy> LocalCalls::strategy_of(const Node& node,
@@ -237,7 +222,7 @@ Result<NodeStrategy> LocalCalls::strategy_of(const Node& node,
   const auto space = library_.index_space(node.op);
   NodeStrategy out;
   out.space = std::make_shared<const IndexSpace>(
-      space ? *space : all_replicated(node.op));
+      space ? *space : unsharded_space(node.op));
   const bool one_entry_a_dim =
       planned.assignment.size() == static_cast<std::size_t>(mesh_.ndim());
   const auto assignment =

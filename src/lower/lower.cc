@@ -278,7 +278,8 @@ Result<RedistributeStep> inside(const LocalCollective& collective,
     return broken_plan(where,
                        "the collectives inside are not those of its program");
   }
-  if (collective.kind != CollectiveKind::kAllReduce) {
+  if (collective.kind != CollectiveKind::kAllReduce &&
+      collective.kind != CollectiveKind::kAllGather) {
     return fail(Error{ErrorCode::kNotLowered,
                       "a local program has a collective of kind " +
                           std::string(to_string(collective.kind)),

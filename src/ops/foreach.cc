@@ -53,12 +53,6 @@ std::optional<std::vector<std::size_t>> matched(const FunctionSchema& function,
   return out;
 }
 
-// One element's call, and which operands of the whole it takes.
-struct ElementCall {
-  OpSchema op;
-  std::vector<std::size_t> operands;
-};
-
 Argument element_of(const Argument& value, std::size_t i) {
   if (const auto* list = std::get_if<std::vector<TensorArg>>(&value)) {
     return i < list->size() ? Argument((*list)[i]) : Argument(NoneArg{});
@@ -117,42 +111,6 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
     }
   }
   out.operands = std::move(ordered);
-  return out;
-}
-
-// As many as every list has.
-Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
-                                               const OpSchema& op,
-                                               const OpLibrary& library) {
-  std::optional<std::size_t> count;
-  bool agree = true;
-  for (const Argument& argument : op.args) {
-    std::optional<std::size_t> length;
-    std::visit(
-        [&](const auto& value) {
-          using T = std::decay_t<decltype(value)>;
-          if constexpr (!std::is_same_v<T, std::string> &&
-                        requires { value.size(); }) {
-            length = value.size();
-          }
-        },
-        argument);
-    agree = agree && (!length || !count || *length == *count);
-    if (length) count = length;
-  }
-  if (!agree || !count || *count == 0) {
-    return fail(ErrorCode::kShapeMismatch,
-                "`" + op.name() +
-                    "` does not take these operands: its lists are empty or "
-                    "differ in length");
-  }
-  std::vector<ElementCall> out;
-  for (std::size_t i = 0; i < *count; ++i) {
-    SP_ASSIGN(ElementCall call, element_call(form, op, i));
-    SP_ASSIGN(auto results, library.infer_results(call.op));
-    set_results(call.op, std::move(results));
-    out.push_back(std::move(call));
-  }
   return out;
 }
 
@@ -288,6 +246,41 @@ std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
     }
   }
   return std::nullopt;
+}
+
+Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
+                                               const OpSchema& op,
+                                               const OpLibrary& library) {
+  std::optional<std::size_t> count;
+  bool agree = true;
+  for (const Argument& argument : op.args) {
+    std::optional<std::size_t> length;
+    std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (!std::is_same_v<T, std::string> &&
+                        requires { value.size(); }) {
+            length = value.size();
+          }
+        },
+        argument);
+    agree = agree && (!length || !count || *length == *count);
+    if (length) count = length;
+  }
+  if (!agree || !count || *count == 0) {
+    return fail(ErrorCode::kShapeMismatch,
+                "`" + op.name() +
+                    "` does not take these operands: its lists are empty or "
+                    "differ in length");
+  }
+  std::vector<ElementCall> out;
+  for (std::size_t i = 0; i < *count; ++i) {
+    SP_ASSIGN(ElementCall call, element_call(form, op, i));
+    SP_ASSIGN(auto results, library.infer_results(call.op));
+    set_results(call.op, std::move(results));
+    out.push_back(std::move(call));
+  }
+  return out;
 }
 
 Result<std::vector<std::optional<TensorMeta>>> foreach_results(

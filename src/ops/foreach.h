@@ -24,6 +24,19 @@ struct ForeachForm {
 std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
                                         const OpLibrary& library);
 
+// What is done to one element.
+struct ElementCall {
+  OpSchema op;                        // of `each`, with its results
+  std::vector<std::size_t> operands;  // its operands among those of the lists
+};
+
+// As many as every list has elements. Errors: kShapeMismatch, where the lists
+// are empty or differ in length; those of make_op_schema() and of
+// OpLibrary::infer_results().
+Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
+                                               const OpSchema& op,
+                                               const OpLibrary& library);
+
 // A result of each element's call. Errors: those of OpLibrary::infer_results().
 Result<std::vector<std::optional<TensorMeta>>> foreach_results(
     const ForeachForm& form, const OpSchema& op, const OpLibrary& library);

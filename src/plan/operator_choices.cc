@@ -1,6 +1,7 @@
 #include "plan/operator_choices.h"
 
 #include "base/saturating.h"
+#include "ops/unsharded_space.h"
 #include "plan/op_application.h"
 
 #include <shardprop/base/hash.h>
@@ -46,22 +47,6 @@ int dims_larger_than_one(const DeviceMesh& mesh) {
   return static_cast<int>(
       std::count_if(mesh.dims().begin(), mesh.dims().end(),
                     [](const MeshDim& dim) { return dim.size > 1; }));
-}
-
-// Nothing may be sharded.
-IndexSpace all_replicated(const OpSchema& op) {
-  IndexSpace space;
-  for (const TensorMeta& meta : op.inputs) {
-    space.inputs.emplace_back().dims.resize(
-        static_cast<std::size_t>(meta.rank()));
-  }
-  for (const TensorMeta& meta : op.outputs) {
-    space.outputs.emplace_back().dims.resize(
-        static_cast<std::size_t>(meta.rank()));
-  }
-  space.is_free = op.function->is_view();
-  space.seal();
-  return space;
 }
 
 // The distinct layouts of every operand, and each strategy as indices to them.
@@ -137,7 +122,7 @@ OperatorChoices OperatorChoiceCache::work_out(
     drop_unfed_linearities(*space, meets);
   } else {
     set->unsupported = space.error().message;
-    space = all_replicated(*op);
+    space = unsharded_space(*op);
   }
   StrategyOptions options;
   options.allow_empty_shards = false;

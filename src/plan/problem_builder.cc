@@ -499,10 +499,12 @@ class PlanProblemBuilder {
           update.passes * bytes);
       for (std::size_t own = 0; own < layouts.size(); ++own) {
         // Smaller shards are parts of those of the parameter only where mesh
-        // dims cut in that order: then taking them moves nothing.
+        // dims cut in that order: then taking them sends nothing, hidden or
+        // not.
         if (!gathers(body_.layouts[layouts[state]],
                      body_.layouts[layouts[own]]) ||
-            body_.move_nanoseconds(planned, layouts[own], layouts[state]) > 0) {
+            body_.moves.nanoseconds(planned.tensor, layouts[own],
+                                    layouts[state]) > 0) {
           continue;
         }
         for (const GraphOutput& tie : ties) {

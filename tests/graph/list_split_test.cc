@@ -56,7 +56,7 @@ TEST_CASE("foreach: one operator for each place, scalars of lists too") {
   const auto graph = std::move(f.builder).build();
   REQUIRE(graph);
   CHECK(names_of(*graph) ==
-        std::vector<std::string>{"aten.mul.Tensor", "aten.mul.Tensor"});
+        std::vector<std::string>{"aten.mul.Scalar", "aten.mul.Scalar"});
   CHECK(graph->nodes()[1].op.float_arg("other") == 3.0);
   CHECK(graph->value((*made)[1]).meta == meta("f32[4,4]"));
 }

@@ -17,26 +17,12 @@ LLAMA = str(GRAPHS / "llama3_train.json.gz")
 LIMIT = ["--work-limit", "20000000"]
 
 # Compute and memory are dear, sending is cheap: plans are full of shards.
-DEAR = """\
-name = "dear"
-base = "cpu-host"
-engine = "mpi"
-[node]
-devices = 64
-bandwidth_gbps = 10
-latency_us = 0.01
-[device]
-f32_tflops = 0.001
-memory_gbps = 1
-launch_us = 0
-"""
+DEAR = GRAPHS.parents[1] / "topologies/dear-compute.toml"
 
 
 class Emit(Case):
     def emit(self, *arguments, graph=MLP, mesh="2,2", **options):
-        topology = self.folder / "dear.toml"
-        topology.write_text(DEAR)
-        return shardprop("emit", graph, "--mesh", mesh, "--topology", topology,
+        return shardprop("emit", graph, "--mesh", mesh, "--topology", DEAR,
                          *LIMIT, *arguments, **options)
 
     def test_a_program_for_each_rank_where_they_differ(self):

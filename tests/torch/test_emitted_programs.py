@@ -25,31 +25,12 @@ import torch.multiprocessing as mp
 from torch._export.serde.serialize import _SERIALIZE_TO_TORCH_DTYPE
 from torch.distributed.tensor.debug import CommDebugMode
 
-GRAPHS = pathlib.Path(__file__).resolve().parents[2] / "examples/graphs/tiny"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GRAPHS = ROOT / "examples/graphs/tiny"
 FULL = os.environ.get("SHARDPROP_FULL") == "1"
 
 # Compute and memory are dear, sending is cheap: plans are full of shards.
-TOPOLOGY = """\
-name = "dear"
-base = "cpu-host"
-engine = "mpi"
-[node]
-devices = 64
-bandwidth_gbps = 10
-latency_us = 0.01
-[network]
-bandwidth_gbps = 10
-latency_us = 0.01
-[device]
-f64_tflops = 0.001
-f32_tflops = 0.001
-tf32_tflops = 0.001
-f16_tflops = 0.001
-f8_tflops = 0.001
-memory_gbps = 1
-memory_gib = 4
-launch_us = 0
-"""
+TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
 
 Case = collections.namedtuple("Case", "graph mesh optimizer")
 
@@ -327,11 +308,11 @@ def work(rank, size, store, jobs, results):
     torch.save(found, f"{results}{rank}")
 
 
-def emit(case, folder, topology, mesh):
+def emit(case, folder, mesh):
     subprocess.run(
         [os.environ["SHARDPROP_BIN"], "emit",
          str(GRAPHS / f"{case.graph}.json.gz"), "--mesh", mesh, "--topology",
-         topology, "--optimizer", case.optimizer, "--work-limit", "20000000",
+         TOPOLOGY, "--optimizer", case.optimizer, "--work-limit", "20000000",
          "-o", str(folder)],
         check=True, stdout=subprocess.DEVNULL)
 
@@ -348,9 +329,9 @@ class EmittedPrograms(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
 
-    def unsharded(self, case, folder, topology):
+    def unsharded(self, case, folder):
         """What the program of one rank gives, and the graph where it can."""
-        emit(case, folder / "one", topology, "all=1")
+        emit(case, folder / "one", "all=1")
         shardings, results, counts = run_rank(folder / "one", 0)
         self.assertEqual(counts, {})
         whole = keyed(shardings, results)
@@ -394,15 +375,13 @@ class EmittedPrograms(unittest.TestCase):
 
     def test_ranks_hand_back_their_parts(self):
         root = pathlib.Path(self.folder.name)
-        topology = root / "dear.toml"
-        topology.write_text(TOPOLOGY)
         cases = EVERY if FULL else SLICE
         jobs = []
         for i, case in enumerate(cases):
             folder = root / str(i)
             folder.mkdir()
-            self.unsharded(case, folder, str(topology))
-            emit(case, folder, str(topology), case.mesh)
+            self.unsharded(case, folder)
+            emit(case, folder, case.mesh)
             jobs.append((str(case), str(folder), ranks_of(case.mesh)))
         size = max(ranks for _, _, ranks in jobs)
         mp.spawn(work, nprocs=size,

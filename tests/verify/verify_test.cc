@@ -47,6 +47,41 @@ TEST_CASE("an operator that the reference lacks is named") {
   CHECK(expected.error().location.find("airy") != std::string::npos);
 }
 
+// Prefixes and the largest of all shards, by what the ranks tell each other.
+TEST_CASE("operators gather inside their own programs") {
+  GraphBuilder b("scans", *shared_library());
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[15,10]");
+  const auto scan = [&](const char* op, const char* name) {
+    const ValueId made = test::add_op(
+        b, op, {{"", TensorArg{0}}, {"dim", std::int64_t{0}}}, {x}, name);
+    b.add_output({.value = made});
+  };
+  scan("aten.cumsum.default", "sums");
+  scan("aten.cumprod.default", "products");
+  const Graph graph = value_of(std::move(b).build());
+  for (const std::string mesh : {"2", "3", "2,2", "8"}) {
+    CAPTURE(mesh);
+    const bool is_two = mesh.size() > 1;
+    PlanOptions options = quick_options();
+    for (const char* name : {"sums=S(0)", "products=S(0)"}) {
+      options.pins.push_back(
+          value_of(Pin::parse(name + std::string(is_two ? ",S(0)" : ""))));
+    }
+    const Plan plan = planned(graph, mesh, options);
+    std::size_t gathers = 0;
+    for (const PlannedNode& node : plan.nodes) {
+      for (const CollectiveStep& step : node.inside) {
+        gathers += step.kind == CollectiveKind::kAllGather ? 1 : 0;
+      }
+    }
+    CHECK(gathers == 4);
+    const VerifyReport report = value_of(verify(plan, graph, shared_library()));
+    CHECK(report.ok);
+    CHECK(report.counted == report.planned);
+    CHECK(report.counted_bytes == report.planned_bytes);
+  }
+}
+
 TEST_CASE("a plan for another graph is refused") {
   const Graph one = tiny_graph("mlp_dynamic");
   const Graph other = tiny_graph("block_composite");

@@ -7,9 +7,14 @@
 #include "io/input_file.h"
 
 #include <shardprop/io/topology_file.h>
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_json.h>
 
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
 #include <utility>
 
 namespace shardprop::cli {
@@ -22,17 +27,21 @@ Error other(const std::string& path, const char* what,
           "--plan " + path, std::move(notes), help};
 }
 
+Result<std::string> read_plan(const std::string& path, std::int64_t most) {
+  auto text = read_file(path, most);
+  if (text) return text;
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kPlanFile;
+  error.location = "--plan " + error.location;
+  return fail(std::move(error));
+}
+
+// A saved plan, if it is one of this graph (and mesh, where one is given).
 Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
                         std::int64_t max_input) {
   const std::string path = arguments.get("--plan");
-  auto text = read_file(path, max_input);
-  if (!text) {
-    Error error = std::move(text).error();
-    error.code = ErrorCode::kPlanFile;
-    error.location = "--plan " + error.location;
-    return fail(std::move(error));
-  }
-  Result<Plan> plan = parse_plan_json(*text);
+  SP_ASSIGN(const std::string text, read_plan(path, max_input));
+  Result<Plan> plan = parse_plan_json(text);
   if (!plan) return fail(std::move(plan).error().at("--plan " + path));
   const std::string hash = hash_text(graph.hash());
   if (plan->graph_hash != hash) {
@@ -51,13 +60,57 @@ Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
             "leave out --mesh"));
 }
 
+// As the evaluator judges it.
+Result<JudgedPlan> judged(Plan plan, const std::string& path,
+                          const Graph& graph, const OpLibrary& library) {
+  // Schema 1 does not say enough of a plan to judge it.
+  if (plan.is_proof_given) return JudgedPlan{std::move(plan), {}};
+  Result<JudgedPlan> judged = judge_plan(plan, graph, library);
+  if (judged) return judged;
+  Error error = std::move(judged).error();
+  error.location = error.location.empty()
+                       ? "--plan " + path
+                       : "--plan " + path + " " + error.location;
+  return fail(std::move(error));
+}
+
+// One line that is written over and over.
+void print_progress(const PlanProgress& now, Console& console) {
+  constexpr std::string_view kPhases[] = {"set up", "search", "report"};
+  const auto us = [](const std::optional<std::int64_t>& nanoseconds) {
+    return nanoseconds ? fmt::format("{:.1f} us",
+                                     static_cast<double>(*nanoseconds) / 1e3)
+                       : std::string("-");
+  };
+  console.messages << fmt::format("\r{:8.1f} s  {}  best {}  bound {}    ",
+                                  now.seconds,
+                                  kPhases[static_cast<std::size_t>(now.phase)],
+                                  us(now.objective), us(now.lower_bound))
+                   << std::flush;
+}
+
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
-                      const Topology& topology, const OpLibrary& library) {
+                      const Topology& topology, const OpLibrary& library,
+                      std::chrono::steady_clock::time_point start,
+                      Console& console) {
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
+  options.start = start;
+  if (console.progress) {
+    options.progress = [&](const PlanProgress& now) {
+      print_progress(now, console);
+    };
+  }
   const Interruption interruption;
   options.stop = interruption.token();
-  return make_plan(graph, mesh, topology, library, options);
+  Result<Plan> plan = make_plan(graph, mesh, topology, library, options);
+  if (console.progress) console.messages << "\r\x1b[K";  // rub it out
+  if (interruption.came() && plan) {
+    console.messages << (plan->has_plan()
+                             ? "interrupted: this is the best plan so far\n"
+                             : "interrupted: no plan had been found yet\n");
+  }
+  return plan;
 }
 
 }  // namespace
@@ -70,8 +123,11 @@ std::vector<Option> graph_plan_options() {
   return options;
 }
 
-Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console) {
-  // What needs no graph is checked before one is read.
+Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
+                             Console& console) {
+  const auto start = std::chrono::steady_clock::now();
+  // What needs no graph is checked before one is read. A file is read once: it
+  // may be a pipe.
   Topology topology;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   if (!arguments.has("--plan")) {
@@ -82,10 +138,19 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console) {
   SP_ASSIGN(auto library, library_of(arguments));
   SP_ASSIGN(Graph graph,
             graph_of(arguments, arguments.get("GRAPH"), *library, console));
-  SP_ASSIGN(Plan plan, arguments.has("--plan")
-                           ? saved_plan(arguments, graph, *max_input)
-                           : new_plan(arguments, graph, topology, *library));
-  return GraphPlan{std::move(library), std::move(graph), std::move(plan)};
+  JudgedPlan found;
+  if (!arguments.has("--plan")) {
+    SP_ASSIGN(found.plan,
+              new_plan(arguments, graph, topology, *library, start, console));
+  } else {
+    SP_ASSIGN(found.plan, saved_plan(arguments, graph, *max_input));
+    if (saved == SavedPlan::kJudged) {
+      SP_ASSIGN(found, judged(std::move(found.plan), arguments.get("--plan"),
+                              graph, *library));
+    }
+  }
+  return GraphPlan{std::move(library), std::move(graph), std::move(found.plan),
+                   std::move(found.differences)};
 }
 
 }  // namespace shardprop::cli

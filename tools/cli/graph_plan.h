@@ -8,7 +8,9 @@
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace shardprop::cli {
@@ -17,13 +19,19 @@ struct GraphPlan {
   std::shared_ptr<const OpLibrary> library;
   Graph graph;
   Plan plan;
+  std::vector<std::string> differences;  // as JudgedPlan's
 };
+
+// Whether the figures of a saved plan are taken, or worked out again.
+enum class SavedPlan : std::uint8_t { kAsWritten, kJudged };
 
 // planning_options() and --plan.
 std::vector<Option> graph_plan_options();
 
-// Errors: those of the options, of load_graph() and make_plan(); kPlanFile;
-// kPlanOtherGraph, where the plan is one of another graph or mesh.
-Result<GraphPlan> graph_plan(const Arguments& arguments, Console& console);
+// Time limits count from here, reading included. Errors: those of the options,
+// of load_graph(), make_plan() and judge_plan(); kPlanFile; kPlanOtherGraph,
+// where the plan is one of another graph or mesh.
+Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
+                             Console& console);
 
 }  // namespace shardprop::cli

@@ -82,7 +82,8 @@ struct ProgramOp {
 struct ProgramCollective {
   // Between values with layouts: from step.src to step.dst. Inside a local
   // program src and dst are of no mesh dims; then it is an all_reduce of a
-  // tensor that has one shape on every rank of a group.
+  // tensor that has one shape on every rank of a group, or an all_gather, which
+  // lays those of the ranks one behind another along dim 0, in mesh order.
   RedistributeStep step;
   ProgramValueId input;
   ProgramValueId output;

@@ -98,6 +98,17 @@ TorchId Moves::all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
                 scale);
 }
 
+TorchId Moves::all_gather(const CollectiveStep& step, TorchId x) {
+  std::int64_t ranks = 1;
+  for (const std::int32_t dim : step.mesh_dims) ranks *= mesh_.size(dim);
+  x = contiguous(graph_, x);
+  Dims shape = graph_.shape(x);
+  shape[0] *= ranks;
+  return communicate("all_gather_into_tensor",
+                     {{"input", x}, {"group_size", integer(ranks)}},
+                     step.mesh_dims, dense(std::move(shape), graph_.dtype(x)));
+}
+
 namespace {
 
 // [n1, .., nk, L0, L1, ..] -> the chunks of each dim behind one another.

@@ -34,6 +34,8 @@ class Moves {
   // Every rank of the group has a tensor of x's shape.
   TorchId all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
                      double scale);
+  // The tensors of the ranks, one behind another along dim 0.
+  TorchId all_gather(const CollectiveStep& step, TorchId x);
 
  private:
   struct Cuts;

@@ -203,8 +203,10 @@ Result<void> RankEmitter::add(const ProgramCollective& collective) {
   const TorchId input = values_[collective.input.index()];
   TorchId& output = values_[collective.output.index()];
   if (collective.step.src.mesh_ndim() == 0) {
-    output =
-        moves.all_reduce(collective.step, input, *collective.step.reduce_op, 1);
+    output = collective.step.kind == CollectiveKind::kAllGather
+                 ? moves.all_gather(collective.step, input)
+                 : moves.all_reduce(collective.step, input,
+                                    *collective.step.reduce_op, 1);
     return {};
   }
   SP_ASSIGN(output, moves.run(collective.step,

@@ -5,16 +5,11 @@ import torch
 from .families import family
 
 
-def _sizes(d):
+def _arguments(d, spatial=None, transposed=None):
     n = 0 if d.chance(0.08) else d.size(1, 5)
-    spatial = d.rng.choice((1, 1, 2, 2, 3))
+    spatial = spatial or d.rng.choice((1, 1, 2, 2, 3))
     groups = d.rng.choice((1, 1, 1, 2, 4))
-    return n, spatial, groups
-
-
-def _arguments(d):
-    n, spatial, groups = _sizes(d)
-    transposed = d.chance(0.25)
+    transposed = d.chance(0.25) if transposed is None else transposed
     inputs, outputs = (groups * d.rng.choice((1, 2, 3)) for _ in range(2))
     if groups == 1 and d.chance(0.3):
         inputs, outputs = d.rng.choice((4, 7)), d.rng.choice((4, 8))
@@ -45,6 +40,16 @@ def convolution(d):
         "allow_tf32": False,
     }
     return _arguments(d) | flags
+
+
+@family(*(f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)))
+def of_dims(d):
+    given = _arguments(d, int(d.base[-2]), "transpose" in d.base)
+    if d.op.endswith(".padding"):
+        given["padding"] = d.rng.choice(("valid", "same"))
+        if given["padding"] == "same":
+            given["stride"] = [1 for _ in given["stride"]]
+    return given
 
 
 @family("convolution_backward")

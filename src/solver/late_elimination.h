@@ -1,0 +1,32 @@
+// Elimination in the course of a search: what would have taken too long at
+// first is tried when as much has been spent on searching, or when pruning has
+// left little.
+#pragma once
+
+#include "solver/pruned_root.h"
+#include "solver/search_state.h"
+
+namespace shardprop::solver {
+
+// Solves what pruning has left without a search, where bytes do not matter and
+// tables stay small. True when nothing is left to find out.
+bool eliminate_rest(SearchState& state, const PrunedRoot& root,
+                    double most_touched);
+
+class LateElimination {
+ public:
+  explicit LateElimination(SearchState& state) : state_(state) {}
+
+  // What it would take; to be called once, of a network that bytes do not
+  // bind.
+  void estimate();
+  bool is_due() const;
+  void run();
+
+ private:
+  SearchState& state_;
+  // Table entries; infinite where that is out of reach.
+  double touches_ = kInfinity;
+};
+
+}  // namespace shardprop::solver

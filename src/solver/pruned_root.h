@@ -1,0 +1,23 @@
+// PrunedRoot: what is left of the network without the choices that cannot be
+// part of anything better than the best known.
+#pragma once
+
+#include "solver/network.h"
+#include "solver/search_state.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace shardprop::solver {
+
+struct PrunedRoot {
+  // Of the network's living variables, in their order.
+  explicit PrunedRoot(SearchState& state);
+
+  std::size_t num_choices() const;
+
+  std::vector<int> variable;  // of the state's network, by the root's
+  Network network;
+};
+
+}  // namespace shardprop::solver
