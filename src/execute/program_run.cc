@@ -1,6 +1,7 @@
 #include <shardprop/execute/program_run.h>
 
 #include "base/try.h"
+#include "execute/held_values.h"
 #include "execute/region_elements.h"
 
 #include <shardprop/execute/executor.h>
@@ -37,9 +38,7 @@ class RankRun {
         communicator_(communicator),
         options_(options),
         report_(report),
-        values_(program.values.size()),
-        viewers_(program.values.size(), 0),
-        counted_(counted_values()) {
+        held_(program) {
     report_ = {};
     report_.step_payload_bytes.resize(program.steps.size(), 0);
   }
@@ -53,6 +52,7 @@ class RankRun {
                       " is not on the mesh " + to_string(program_.mesh));
     }
     at_ = *at;
+    held_.stand_at(at_);
     if (inputs.size() != program_.inputs.size()) {
       return fail(ErrorCode::kInvalidArgument,
                   "the program takes " +
@@ -60,17 +60,19 @@ class RankRun {
                       std::to_string(inputs.size()));
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      hold(program_.inputs[i].value, inputs[i]);
+      held_.hold(program_.inputs[i].value, inputs[i]);
     }
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
       step_ = s;
-      if (auto done = run_step(program_.steps[s]); !done) {
-        return fail(std::move(done).error().at(place()));
+      const Result<void> done = run_step(program_.steps[s]);
+      report_.peak_bytes = held_.peak_bytes();
+      if (!done) {
+        return fail(Error(done.error()).at(place()));
       }
     }
     std::vector<LocalTensor> outputs;
     for (const ProgramOutput& output : program_.outputs) {
-      SP_ASSIGN(LocalTensor held, value(output.value));
+      SP_ASSIGN(LocalTensor held, held_.value(output.value));
       outputs.push_back(std::move(held));
     }
     return outputs;
@@ -85,71 +87,6 @@ class RankRun {
                                  : std::string();
     return (name.empty() ? "end of the program" : name) + ", rank " +
            std::to_string(communicator_.rank());
-  }
-
-  Result<LocalTensor> value(ProgramValueId id) const {
-    const std::optional<LocalTensor>& held = values_[id.index()];
-    if (held) return *held;
-    return fail(Error{ErrorCode::kProgramValue,
-                      "`" + program_.value(id).name +
-                          "` is taken when it has been freed, or before it is "
-                          "made",
-                      {},
-                      {},
-                      {}});
-  }
-
-  // --- what is held ---
-
-  // What plans count: the graph's inputs, results of nodes, copies, and
-  // optimizer state; not what is made inside a node or to draw numbers.
-  std::vector<bool> counted_values() const {
-    std::vector<bool> counted(program_.values.size(), false);
-    const auto add = [&](ProgramValueId id) {
-      if (id.valid()) counted[storage_of(id).index()] = true;
-    };
-    for (const ProgramInput& input : program_.inputs) {
-      if (input.kind != ProgramInputKind::kSeed &&
-          input.kind != ProgramInputKind::kOptimizerStep &&
-          input.kind != ProgramInputKind::kLearningRate) {
-        add(input.value);
-      }
-    }
-    for (const ProgramNode& node : program_.nodes) {
-      if (node.op.starts_with("optimizer.")) continue;
-      for (const ProgramValueId id : node.outputs) add(id);
-    }
-    for (const ProgramCopy& copy : program_.copies) add(copy.value);
-    return counted;
-  }
-  std::int64_t bytes_of(ProgramValueId id) const {
-    const ProgramValue& value = program_.value(id);
-    if (value.is_local() || !counted_[id.index()]) return 0;
-    std::int64_t bytes = item_size(value.meta.dtype());
-    for (const std::int64_t size : local_shape(program_, id, at_)) {
-      bytes *= size;
-    }
-    return bytes;
-  }
-  ProgramValueId storage_of(ProgramValueId id) const {
-    const ProgramValueId storage = program_.value(id).storage;
-    return storage.valid() ? storage : id;
-  }
-  // An operator runs on these at the same time as it makes its results.
-  void hold(ProgramValueId id, LocalTensor tensor) {
-    const ProgramValueId storage = storage_of(id);
-    if (viewers_[storage.index()]++ == 0) live_bytes_ += bytes_of(storage);
-    report_.peak_bytes = std::max(report_.peak_bytes, live_bytes_);
-    values_[id.index()] = std::move(tensor);
-  }
-  Result<void> free(const ProgramFree& free) {
-    for (const ProgramValueId id : free.values) {
-      SP_CHECK(value(id));
-      values_[id.index()].reset();
-      const ProgramValueId storage = storage_of(id);
-      if (--viewers_[storage.index()] == 0) live_bytes_ -= bytes_of(storage);
-    }
-    return {};
   }
 
   Result<void> make(ProgramValueId id, LocalTensor tensor) {
@@ -168,7 +105,7 @@ class RankRun {
                   {}});
       }
     }
-    hold(id, tensor);
+    held_.hold(id, tensor);
     if (!value.is_local() && options_.made) {
       return options_.made(id, step_, tensor);
     }
@@ -184,7 +121,7 @@ class RankRun {
     if (const auto* moved = std::get_if<ProgramCollective>(&step.action)) {
       return move(*moved);
     }
-    return free(std::get<ProgramFree>(step.action));
+    return held_.free(std::get<ProgramFree>(step.action));
   }
 
   Result<void> run_op(const ProgramOp& op) {
@@ -197,7 +134,7 @@ class RankRun {
     std::vector<LocalTensor> inputs;
     std::vector<TensorMeta> metas;
     for (const ProgramValueId id : call.tensors) {
-      SP_ASSIGN(LocalTensor held, value(id));
+      SP_ASSIGN(LocalTensor held, held_.value(id));
       SP_ASSIGN(TensorMeta meta, meta_of(held));
       inputs.push_back(std::move(held));
       metas.push_back(std::move(meta));
@@ -298,7 +235,7 @@ class RankRun {
     for (const auto& [argument, given] : op.args) {
       if (argument != name) continue;
       if (const auto* id = std::get_if<ProgramValueId>(&given)) {
-        SP_ASSIGN(const LocalTensor held, value(*id));
+        SP_ASSIGN(const LocalTensor held, held_.value(*id));
         return *held.data_as<std::int64_t>();
       }
       if (const auto* same = std::get_if<Argument>(&given)) {
@@ -334,7 +271,7 @@ class RankRun {
   // --- collectives ---
 
   Result<void> move(const ProgramCollective& collective) {
-    SP_ASSIGN(const LocalTensor source, value(collective.input));
+    SP_ASSIGN(const LocalTensor source, held_.value(collective.input));
     const std::int64_t before = communicator_.stats().payload_bytes;
     ProgramCollective as_run = collective;
     const DType sent = collective.step.dtype;
@@ -407,10 +344,7 @@ class RankRun {
   const ProgramRunOptions& options_;
   ProgramRunReport& report_;
   Coordinate at_;
-  std::vector<std::optional<LocalTensor>> values_;
-  std::vector<std::int32_t> viewers_;  // by storage: values that are held
-  std::vector<bool> counted_;          // by storage: whether plans count it
-  std::int64_t live_bytes_ = 0;
+  execute::HeldValues held_;
   std::size_t step_ = 0;
 };
 

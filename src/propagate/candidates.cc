@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "base/saturating.h"
 #include "base/try.h"
+#include "propagate/operand_needs.h"
 #include "propagate/propagator_body.h"
 
 #include <algorithm>

@@ -45,12 +45,21 @@ Change change(Placement given, Placement needed) {
   return stays ? Change::kNone : Change::kCollective;
 }
 
+void MoveBound::OfDim::add(CollectiveKind kind, std::int64_t nanoseconds) {
+  const bool gathers = kind == CollectiveKind::kAllGather;
+  const bool exchanges =
+      kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kPermute;
+  any = std::min(any, nanoseconds);
+  if (gathers) gather = std::min(gather, nanoseconds);
+  if (gathers || exchanges) shards = std::min(shards, nanoseconds);
+}
+
 MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
     : mesh_(mesh) {
   const MeshPlaces places(topology, mesh);
   const auto dims = static_cast<std::uint32_t>(mesh.ndim());
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  by_dim_.assign(dims, kNever);
+  by_dim_.assign(dims, {kNever, kNever, kNever});
   by_bytes_.fill(kNever);
   for (std::uint32_t mask = 1; mask < 1U << dims; ++mask) {
     const GroupPlace place = places.of_mask(mask);
@@ -70,7 +79,7 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
         slot = std::min(slot, least);
       }
       for (std::uint32_t m = 0; m < dims; ++m) {
-        if ((mask >> m & 1U) != 0) by_dim_[m] = std::min(by_dim_[m], least);
+        if ((mask >> m & 1U) != 0) by_dim_[m].add(kind, least);
       }
     }
   }
@@ -90,7 +99,7 @@ std::int64_t MoveBound::at_least(const Layout& given, const Layout& needed,
   for (int m = 0; m < mesh_.ndim(); ++m) {
     if (mesh_.size(m) == 1) continue;
     if (change(given[m], needed[m]) == Change::kCollective) {
-      least = std::max(least, at_least(m));
+      least = std::max(least, at_least(m, given[m], needed[m]));
     }
     reduces = reduces || (given[m].is_partial() && !needed[m].is_partial());
   }

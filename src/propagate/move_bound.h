@@ -6,6 +6,7 @@
 // the mesh dim, for as many bytes as must come in.
 #pragma once
 
+#include <shardprop/mesh/collective_kind.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/placement/tensor_meta.h>
@@ -29,9 +30,13 @@ class MoveBound {
  public:
   MoveBound(const Topology& topology, const DeviceMesh& mesh);
 
-  // Of a tensor with elements whose part on the mesh dim changes.
-  std::int64_t at_least(int mesh_dim) const {
-    return by_dim_[static_cast<std::size_t>(mesh_dim)];
+  // Of a tensor with elements whose part on the mesh dim changes so, which is
+  // Change::kCollective.
+  std::int64_t at_least(int mesh_dim, Placement given, Placement needed) const {
+    const auto m = static_cast<std::size_t>(mesh_dim);
+    if (!given.is_shard()) return by_dim_[m].any;
+    // What a shard becomes it becomes by a gather in the end, or an exchange.
+    return needed.is_shard() ? by_dim_[m].shards : by_dim_[m].gather;
   }
   // Of the whole move; 0 where the layouts are equal.
   std::int64_t at_least(const Layout& given, const Layout& needed,
@@ -43,7 +48,14 @@ class MoveBound {
  private:
   // Four to an octave.
   static constexpr int kSteps = 200;
-  std::vector<std::int64_t> by_dim_;  // any collective that the dim is part of
+  // The least of collectives that a mesh dim is part of.
+  struct OfDim {
+    std::int64_t any = 0;
+    std::int64_t gather = 0;
+    std::int64_t shards = 0;  // gather or exchange
+    void add(CollectiveKind kind, std::int64_t nanoseconds);
+  };
+  std::vector<OfDim> by_dim_;
   // [s]: any collective by which 2^(s/4) bytes or more come to a rank.
   std::array<std::int64_t, kSteps> by_bytes_{};
   DeviceMesh mesh_;

@@ -186,8 +186,7 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
       made.inputs.push_back(std::move(spec));
       continue;
     }
-    SP_ASSIGN(auto plan, planner->plan(given[i], needed, op.inputs[i]));
-    made.moves.push_back({i, std::move(plan)});
+    made.moves.push_back({i, std::move(chosen->plans[i])});
     SP_ASSIGN(TensorSpec spec, spec_of(mesh, needed, op.inputs[i]));
     made.inputs.push_back(std::move(spec));
   }

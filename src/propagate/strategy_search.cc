@@ -1,6 +1,8 @@
 #include "propagate/strategy_search.h"
 
 #include "base/saturating.h"
+#include "propagate/operand_moves.h"
+#include "propagate/operand_needs.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/strategy/op_cost.h>
@@ -19,58 +21,6 @@ namespace {
 constexpr std::int64_t kImpossible = std::numeric_limits<std::int64_t>::max();
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// What mesh dims given to a factor or a linearity ask of every input.
-class Needs {
- public:
-  Needs(const IndexSpace& space, std::span<const Layout> given)
-      : inputs_(space.inputs.size()) {
-    const std::size_t factors = space.factors.size();
-    needs_.resize((factors + space.linearities.size()) * inputs_);
-    fed_.assign(factors + space.linearities.size(), true);
-    for (std::size_t f = 0; f < factors; ++f) {
-      for (std::size_t i = 0; i < inputs_; ++i) {
-        needs_[f * inputs_ + i] = of_factor(space, f, i);
-      }
-    }
-    for (std::size_t c = 0; c < space.linearities.size(); ++c) {
-      const Linearity& linearity = space.linearities[c];
-      fed_[factors + c] = is_fed(linearity, given);
-      for (std::size_t i = 0; i < inputs_; ++i) {
-        if (!linearity.inputs[i]) continue;
-        needs_[(factors + c) * inputs_ + i] =
-            Placement::partial(*linearity.inputs[i]);
-      }
-    }
-  }
-
-  bool is_fed_choice(std::int16_t choice) const {
-    return choice == kUnassigned || fed_[index(choice)];
-  }
-  Placement of(std::int16_t choice, std::size_t input) const {
-    return choice == kUnassigned ? Placement::replicate()
-                                 : needs_[index(choice) * inputs_ + input];
-  }
-
- private:
-  static Placement of_factor(const IndexSpace& space, std::size_t f,
-                             std::size_t i) {
-    const auto& dims = space.inputs[i].dims;
-    for (std::size_t d = 0; d < dims.size(); ++d) {
-      if (std::find(dims[d].begin(), dims[d].end(), static_cast<FactorId>(f)) !=
-          dims[d].end()) {
-        return Placement::shard(static_cast<int>(d));
-      }
-    }
-    const Without without = space.inputs_without[i][f];
-    return without.is_partial() ? Placement::partial(without.reduce_op())
-                                : Placement::replicate();
-  }
-
-  std::size_t inputs_;
-  std::vector<Placement> needs_;
-  std::vector<bool> fed_;
-};
 
 // Whether the placement is the one needed, however cut.
 bool may_be(Placement given, Placement needed) {
@@ -108,12 +58,33 @@ class Search {
       return *std::move(best_);
     }
     raise_the_limit();
-    if (best_) return *std::move(best_);
+    if (best_) {
+      if (!plan_moves()) return tl::unexpected(NoChoice{false, refused_});
+      return *std::move(best_);
+    }
     return tl::unexpected(
         NoChoice{written_moves_ && !any_refused_, std::move(refused_)});
   }
 
  private:
+  // What an assignment that begins so asks of one input.
+  struct Beginning {
+    std::int64_t bound = 0;  // of its move
+    std::uint64_t code = 0;  // of its layout, so far
+    std::uint64_t cuts = 0;  // of each tensor dim, four bits each
+
+    void add(int mesh_dim, Placement needed, std::uint8_t symbol,
+             const OperandMoves& moves) {
+      std::uint64_t cut = 0;
+      if (needed.is_shard()) {
+        const auto at = static_cast<unsigned>(4 * needed.dim());
+        cut = cuts >> at & 15U;
+        cuts += std::uint64_t{1} << at;
+      }
+      code += moves.code(mesh_dim, symbol, cut);
+    }
+  };
+
   struct Pending {
     std::int64_t bound;
     Assignment assignment;
@@ -180,14 +151,35 @@ class Search {
     Search& s_;
   };
 
-  void raise_the_limit() {
-    for (std::size_t i = 0; i < given_.size(); ++i) {
-      held_.push_back(
-          max_local_bytes(given_[i], context_.mesh, call_.op->inputs[i]));
+  // The least bound of any assignment.
+  class Least : public StrategyVisitor {
+   public:
+    explicit Least(Search& search) : s_(search) {}
+    std::int64_t least() const { return least_; }
+    bool follows(const Assignment& beginning) override {
+      const std::int64_t bound = s_.bound_of(beginning);
+      if (bound >= least_) return false;
+      const bool whole = index(s_.context_.mesh.ndim()) == beginning.size();
+      if (whole) least_ = bound;
+      return !whole;
     }
-    bounds_.assign(index(context_.mesh.ndim()) + 1,
-                   std::vector<std::int64_t>(given_.size(), 0));
+    bool visit(const Assignment&, std::span<const Layout>) override {
+      return true;
+    }
+
+   private:
+    Search& s_;
+    std::int64_t least_ = kImpossible;
+  };
+
+  void raise_the_limit() {
+    prepare_bounds();
+    Least least(*this);
+    walk_.run(least);
+    if (least.least() == kImpossible) return;
+    limit_ = sat_add(least.least(), least.least() / 4);
     while (true) {
+      for (OperandMoves& moves : moves_) moves.extend(limit_);
       beyond_ = kImpossible;
       Gather gather(*this);
       walk_.run(gather);
@@ -195,28 +187,61 @@ class Search {
       if (beyond_ == kImpossible || (best_ && beyond_ > best_cost())) return;
       before_ = limit_;
       // Steps large enough that few passes do.
-      limit_ = std::max(beyond_, limit_ + limit_ / 2);
-      if (best_) limit_ = std::min(limit_, std::max(beyond_, best_cost()));
+      limit_ = sat_add(beyond_, beyond_ / 16);
+      if (best_) limit_ = std::min(limit_, best_cost());
     }
   }
 
-  std::int64_t sum_of_bounds(std::size_t depth) const {
+  void prepare_bounds() {
+    const auto mesh_dims = index(context_.mesh.ndim());
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      const TensorMeta& meta = call_.op->inputs[i];
+      held_.push_back(max_local_bytes(given_[i], context_.mesh, meta));
+      using Orders = redistribute::Reach::Orders;
+      moves_.emplace_back(context_.planner, given_[i], meta, needs_.partials(i),
+                          needs_.is_exact(i) ? Orders::kOfMesh : Orders::kAll);
+    }
+    beginnings_.assign((mesh_dims + 1) * given_.size(), {});
+    symbols_.assign((needs_.choices() + 1) * given_.size(), 0);
+    for (std::size_t c = 0; c < needs_.choices(); ++c) {
+      const auto choice = static_cast<std::int16_t>(c);
+      if (!needs_.is_fed_choice(choice)) continue;
+      for (std::size_t i = 0; i < given_.size(); ++i) {
+        if (!moves_[i].is_listed()) continue;
+        symbols_[(c + 1) * given_.size() + i] =
+            moves_[i].symbol(needs_.of(choice, i));
+      }
+    }
+  }
+
+  // In the code of a layout; R's is 0.
+  std::uint8_t symbol(std::int16_t choice, std::size_t input) const {
+    return symbols_[index(choice + 1) * given_.size() + input];
+  }
+
+  std::span<Beginning> beginning(std::size_t depth) {
+    return {beginnings_.data() + depth * given_.size(), given_.size()};
+  }
+
+  std::int64_t sum_of_bounds(std::size_t depth) {
     std::int64_t sum = 0;
-    for (const std::int64_t bound : bounds_[depth]) sum += bound;
+    for (const Beginning& b : beginning(depth)) sum = sat_add(sum, b.bound);
     return sum;
   }
 
   // Of all moves that an assignment with this beginning asks for.
-  std::int64_t bound_of(const Assignment& beginning) {
-    const std::size_t depth = beginning.size();
+  std::int64_t bound_of(const Assignment& assignment) {
+    const std::size_t depth = assignment.size();
     const auto m = static_cast<int>(depth) - 1;
-    const std::int16_t choice = beginning[depth - 1];
+    const std::int16_t choice = assignment[depth - 1];
     if (!needs_.is_fed_choice(choice)) return kImpossible;
-    std::vector<std::int64_t>& now = bounds_[depth];
-    now = bounds_[depth - 1];
-    for (std::size_t i = 0; i < given_.size() && context_.mesh.size(m) > 1;
-         ++i) {
-      switch (change(given_[i][m], needs_.of(choice, i))) {
+    const std::span<const Beginning> before = beginning(depth - 1);
+    const std::span<Beginning> now = beginning(depth);
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      now[i] = before[i];
+      if (context_.mesh.size(m) == 1) continue;
+      const Placement needed = needs_.of(choice, i);
+      switch (change(given_[i][m], needed)) {
         case Change::kImpossible:
           refuse(i, m);
           return kImpossible;
@@ -225,37 +250,55 @@ class Search {
             written_moves_ = true;
             return kImpossible;
           }
-          if (!empty_[i]) now[i] = std::max(now[i], context_.bound.at_least(m));
+          if (!empty_[i]) {
+            now[i].bound = std::max(
+                now[i].bound, context_.bound.at_least(m, given_[i][m], needed));
+          }
           break;
         case Change::kNone:
           break;
       }
+      if (moves_[i].is_listed()) {
+        now[i].add(m, needed, symbol(choice, i), moves_[i]);
+      }
     }
-    if (depth + 1 == bounds_.size()) bound_bytes(beginning);
+    if (m + 1 == context_.mesh.ndim()) bound_whole(assignment);
     return sum_of_bounds(depth);
   }
 
-  // Of a whole assignment, also by the bytes that must come in. Uneven cuts
-  // leave the largest part larger.
-  void bound_bytes(const Assignment& assignment) {
-    std::vector<std::int64_t>& now = bounds_.back();
+  // Of a whole assignment: what the move takes where that is known, else also
+  // by the bytes that must come in.
+  void bound_whole(const Assignment& assignment) {
+    const std::span<Beginning> now = beginning(assignment.size());
     for (std::size_t i = 0; i < given_.size(); ++i) {
-      if (now[i] == 0) continue;
-      const TensorMeta& meta = call_.op->inputs[i];
-      double wanted = static_cast<double>(meta.bytes());
-      bool reduces = false;
-      for (std::size_t m = 0; m < assignment.size(); ++m) {
-        const Placement needed = needs_.of(assignment[m], i);
-        const auto size = context_.mesh.size(static_cast<int>(m));
-        if (needed.is_shard()) wanted /= static_cast<double>(size);
-        reduces = reduces || (size > 1 && !needed.is_partial() &&
-                              given_[i][static_cast<int>(m)].is_partial());
+      if (moves_[i].is_listed() && needs_.is_exact(i)) {
+        const std::int64_t known = moves_[i].nanoseconds(now[i].code);
+        if (known != OperandMoves::kImpossible) {
+          now[i].bound = known;
+          continue;
+        }
+        now[i].bound = std::max(now[i].bound, moves_[i].beyond());
       }
-      const double lacking =
-          reduces ? wanted : wanted - static_cast<double>(held_[i]);
-      now[i] = std::max(
-          now[i], context_.bound.coming(static_cast<std::int64_t>(lacking)));
+      if (now[i].bound > 0) {
+        now[i].bound = std::max(now[i].bound, bound_bytes(assignment, i));
+      }
     }
+  }
+
+  // Uneven cuts leave the largest part larger.
+  std::int64_t bound_bytes(const Assignment& assignment, std::size_t i) const {
+    double wanted = static_cast<double>(call_.op->inputs[i].bytes());
+    bool reduces = false;
+    for (std::size_t m = 0; m < assignment.size(); ++m) {
+      const Placement needed = needs_.of(assignment[m], i);
+      const auto size = context_.mesh.size(static_cast<int>(m));
+      if (needed.is_shard()) wanted /= static_cast<double>(size);
+      reduces = reduces || (size > 1 && !needed.is_partial() &&
+                            given_[i][static_cast<int>(m)].is_partial());
+    }
+    const double lacking =
+        reduces ? wanted : wanted - static_cast<double>(held_[i]);
+    return context_.bound.coming(static_cast<std::int64_t>(lacking));
   }
 
   void refuse(std::size_t input, int mesh_dim) {
@@ -277,8 +320,10 @@ class Search {
     }
     std::int64_t bound = 0;
     for (std::size_t i = 0; i < given_.size(); ++i) {
-      bound +=
-          context_.bound.at_least(given_[i], operands[i], call_.op->inputs[i]);
+      bound += moves_[i].is_listed() && needs_.is_exact(i)
+                   ? beginning(assignment.size())[i].bound
+                   : context_.bound.at_least(given_[i], operands[i],
+                                             call_.op->inputs[i]);
     }
     if (best_ && bound > best_cost()) return;
     pending_.push_back({bound, assignment, {operands.begin(), operands.end()}});
@@ -310,18 +355,26 @@ class Search {
   }
 
   std::int64_t move_cost(std::size_t input, const Layout& to) {
-    if (given_[input] == to) return 0;
-    for (const Priced& priced : priced_) {
-      if (priced.input == input && priced.to == to) return priced.cost;
+    auto cost = moves_[input].cost(to);
+    if (cost) return *cost;
+    any_refused_ = true;
+    refused_ = std::move(cost).error();
+    return kImpossible;
+  }
+
+  // Of the best.
+  bool plan_moves() {
+    best_->plans.resize(given_.size());
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      if (best_->operands[i] == given_[i]) continue;
+      auto plan = moves_[i].plan(best_->operands[i]);
+      if (!plan) {
+        refused_ = std::move(plan).error();
+        return false;
+      }
+      best_->plans[i] = *std::move(plan);
     }
-    auto cost =
-        context_.planner.cost(given_[input], to, call_.op->inputs[input]);
-    if (!cost) {
-      any_refused_ = true;
-      refused_ = std::move(cost).error();
-    }
-    priced_.push_back({input, to, cost ? *cost : kImpossible});
-    return priced_.back().cost;
+    return true;
   }
 
   // --- both ---
@@ -376,28 +429,22 @@ class Search {
     return strategy.compute_nanoseconds;
   }
 
-  struct Priced {
-    std::size_t input;
-    Layout to;
-    std::int64_t cost;
-  };
-
   const SearchContext& context_;
   const BoundOp& call_;
   std::span<const Layout> given_;
-  Needs needs_;
+  OperandNeeds needs_;
   StrategyWalk walk_;
   std::vector<bool> written_;
   std::vector<bool> empty_;
 
-  // [depth][input]: bounds of the beginning that is being followed.
-  std::vector<std::vector<std::int64_t>> bounds_;
-  std::vector<std::int64_t> held_;  // bytes of each input on a rank
-  std::int64_t limit_ = 0;
+  std::vector<Beginning> beginnings_;  // [depth][input], of what is followed
+  std::vector<OperandMoves> moves_;
+  std::vector<std::uint8_t> symbols_;  // [choice + 1][input]
+  std::vector<std::int64_t> held_;     // bytes of each input on a rank
+  std::int64_t limit_ = -1;
   std::int64_t before_ = -1;           // the limit of the pass before
   std::int64_t beyond_ = kImpossible;  // the least bound above the limit
   std::vector<Pending> pending_;
-  std::vector<Priced> priced_;
 
   std::optional<ChosenStrategy> best_;
   int fits_ = 0;
@@ -420,27 +467,7 @@ struct Interned {
   PlacementStrategy strategy;
 };
 
-// P(sum) and P(avg) turn into each other.
-ReduceOp kind(ReduceOp op) {
-  return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
-}
-
 }  // namespace
-
-bool is_fed(const Linearity& linearity, std::span<const Layout> given) {
-  bool takes_partials = false;
-  for (std::size_t i = 0; i < linearity.inputs.size(); ++i) {
-    if (!linearity.inputs[i]) continue;
-    takes_partials = true;
-    for (const Placement placement : given[i].placements()) {
-      if (placement.is_partial() &&
-          kind(placement.reduce_op()) == kind(*linearity.inputs[i])) {
-        return true;
-      }
-    }
-  }
-  return !takes_partials;
-}
 
 Layout without_single_ranks(const Layout& layout, const DeviceMesh& mesh) {
   Layout out = layout;

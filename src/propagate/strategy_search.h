@@ -36,6 +36,8 @@ struct ChosenStrategy {
   Assignment assignment;
   std::vector<Layout> operands;  // inputs first
   std::vector<CollectiveStep> inside;
+  // Of each input; null of those that stay. Empty where all of them do.
+  std::vector<std::shared_ptr<const RedistributePlan>> plans;
   std::int64_t moved_nanoseconds = 0;
   std::int64_t inside_nanoseconds = 0;
   std::int64_t compute_nanoseconds = -1;  // -1: not asked for
@@ -67,9 +69,5 @@ LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
 std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
                            const Assignment& assignment,
                            std::span<const Layout> operands);
-
-// Whether some operand that the linearity takes as a partial is one; others
-// turn whole tensors into terms, which never costs less than leaving them.
-bool is_fed(const Linearity& linearity, std::span<const Layout> given);
 
 }  // namespace shardprop

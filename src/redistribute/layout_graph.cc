@@ -2,7 +2,64 @@
 
 #include <shardprop/base/hash.h>
 
+#include <algorithm>
+
 namespace shardprop::redistribute {
+namespace {
+
+// The tensor dim that the whole group cuts.
+MoveForm cut_dim(Mask group, const State& sharded, const ActiveDims& active,
+                 const Alphabet& alphabet) {
+  int dim = -1;
+  for (int i = 0; i < active.count; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    const int cut = alphabet[sharded.symbol[i]].dim;
+    if ((dim >= 0 && cut != dim) || cut >= kManyDims) return kManyDims;
+    dim = cut;
+  }
+  return static_cast<MoveForm>(dim);
+}
+
+MoveForm exchange_form(Mask group, const State& from, const State& to,
+                       const ActiveDims& active, const Alphabet& alphabet) {
+  std::uint64_t left = 0;
+  std::uint64_t cut = 0;
+  bool same_points = true;
+  for (int i = 0; i < active.count; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    left |= std::uint64_t{1} << alphabet[from.symbol[i]].dim;
+    cut |= std::uint64_t{1} << alphabet[to.symbol[i]].dim;
+    for (const State* side : {&from, &to}) {
+      const std::int16_t dim = alphabet[side->symbol[i]].dim;
+      std::int64_t before = 1;
+      std::int64_t after = 1;
+      for (int j = 0; j < active.count; ++j) {
+        const std::int64_t size = active.sizes[static_cast<std::size_t>(j)];
+        if (alphabet[from.symbol[j]].dim == dim) before *= size;
+        if (alphabet[to.symbol[j]].dim == dim) after *= size;
+      }
+      same_points = same_points && before == after;
+    }
+  }
+  if (same_points) return kSamePoints;
+  return (left & cut) == 0 ? kOtherDims : kOverlapping;
+}
+
+MoveForm form_of(Move move, Mask group, const State& from, const State& to,
+                 const ActiveDims& active, const Alphabet& alphabet) {
+  switch (move) {
+    case Move::kGather:
+      return cut_dim(group, from, active, alphabet);
+    case Move::kReduceScatter:
+      return cut_dim(group, to, active, alphabet);
+    case Move::kExchange:
+      return exchange_form(group, from, to, active, alphabet);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
 
 std::pair<std::uint32_t, bool> StateIndex::insert(const State& state) {
   if (2 * states_.size() >= slots_.size()) grow();
@@ -12,18 +69,18 @@ std::pair<std::uint32_t, bool> StateIndex::insert(const State& state) {
     if (slots_[at] == kEmpty) {
       slots_[at] = static_cast<std::uint32_t>(states_.size());
       states_.push_back(state);
+      codes_.push_back(state.code());
       return {slots_[at], true};
     }
     if (states_[slots_[at]] == state) return {slots_[at], false};
   }
 }
 
-std::optional<std::uint32_t> StateIndex::find(const State& state) const {
+std::optional<std::uint32_t> StateIndex::find(std::uint64_t code) const {
   const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = hash_mix(0, state.code()) & mask;;
-       at = (at + 1) & mask) {
+  for (std::size_t at = hash_mix(0, code) & mask;; at = (at + 1) & mask) {
     if (slots_[at] == kEmpty) return std::nullopt;
-    if (states_[slots_[at]] == state) return slots_[at];
+    if (codes_[slots_[at]] == code) return slots_[at];
   }
 }
 
@@ -56,10 +113,12 @@ std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
           if (graph.runs_.size() == first || graph.runs_.back().move != move ||
               graph.runs_.back().group != group) {
             graph.runs_.push_back(
-                {move, static_cast<std::uint8_t>(group), end, end});
+                {move, static_cast<std::uint8_t>(group), end, end, end});
           }
           graph.targets_.push_back(
               static_cast<std::uint16_t>(graph.index_.insert(to).first));
+          graph.forms_.push_back(
+              form_of(move, group, state, to, active, alphabet));
           ++graph.runs_.back().end;
         });
     if (graph.states().size() > kMostStates ||
@@ -68,7 +127,71 @@ std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
     }
   }
   graph.first_run_.push_back(static_cast<std::uint32_t>(graph.runs_.size()));
+  graph.count_parts(active, alphabet);
+  graph.sort_targets();
   return graph;
+}
+
+void LayoutGraph::sort_targets() {
+  std::vector<std::pair<std::uint16_t, MoveForm>> later;
+  for (Run& run : runs_) {
+    later.clear();
+    run.in_order = run.begin;
+    for (std::uint32_t k = run.begin; k < run.end; ++k) {
+      if (!is_in_mesh_order(targets_[k])) {
+        later.emplace_back(targets_[k], forms_[k]);
+        continue;
+      }
+      targets_[run.in_order] = targets_[k];
+      forms_[run.in_order++] = forms_[k];
+    }
+    std::uint32_t k = run.in_order;
+    for (const auto& [target, form] : later) {
+      targets_[k] = target;
+      forms_[k++] = form;
+    }
+  }
+}
+
+void LayoutGraph::count_parts(const ActiveDims& active,
+                              const Alphabet& alphabet) {
+  rank_ = alphabet.first_partial() - std::size_t{1};
+  parts_.assign(states().size() * rank_, 1);
+  all_parts_.assign(states().size(), 1);
+  in_mesh_order_.assign(states().size(), 1);
+  for (std::size_t at = 0; at < states().size(); ++at) {
+    const State& state = states()[at];
+    for (int i = 0; i < active.count; ++i) {
+      const std::int16_t dim = alphabet[state.symbol[i]].dim;
+      if (dim < 0) continue;
+      for (int j = 0; j < i; ++j) {
+        if (alphabet[state.symbol[j]].dim == dim &&
+            state.order[j] > state.order[i]) {
+          in_mesh_order_[at] = 0;
+        }
+      }
+      const std::int64_t size = active.sizes[static_cast<std::size_t>(i)];
+      parts_[at * rank_ + static_cast<std::size_t>(dim)] *= size;
+      all_parts_[at] *= size;
+    }
+  }
+}
+
+LayoutGraphs::Entry& LayoutGraphs::entry_of(const Key& key) const {
+  if (entries_.size() >= kMostEntries && !entries_.contains(key)) {
+    entries_.clear();
+  }
+  return entries_[key];
+}
+
+void LayoutGraphs::build(Entry& entry, const ActiveDims& active,
+                         const Alphabet& alphabet) {
+  if (entry.tried) return;
+  entry.tried = true;
+  if (auto graph = LayoutGraph::build(active, alphabet)) {
+    entry.listed = std::make_shared<const ListedLayouts>(
+        ListedLayouts{alphabet, *std::move(graph)});
+  }
 }
 
 std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
@@ -79,16 +202,34 @@ std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
     key.push_back(alphabet[s].placement.bits());
   }
   const std::scoped_lock lock(mutex_);
-  if (entries_.size() >= kMostEntries && !entries_.contains(key)) {
-    entries_.clear();
+  Entry& entry = entry_of(key);
+  if (++entry.asked >= kAskedBefore) build(entry, active, alphabet);
+  if (entry.listed == nullptr) return nullptr;
+  return {entry.listed, &entry.listed->graph};
+}
+
+std::shared_ptr<const ListedLayouts> LayoutGraphs::listed(
+    const ActiveDims& active, int mesh_ndim, const TensorMeta& meta,
+    std::span<const Placement> partials) const {
+  Key key{static_cast<std::uint64_t>(meta.rank()) + 1};
+  for (const Placement partial : partials) key.push_back(partial.bits());
+  // As Alphabet::create() orders them.
+  std::sort(key.begin() + 1, key.end());
+  const std::scoped_lock lock(mutex_);
+  Entry& entry = entry_of(key);
+  if (entry.tried) return entry.listed;
+  std::vector<Layout> endpoints;
+  for (const Placement partial : partials) {
+    auto all = Layout::create(
+        Placements(static_cast<std::size_t>(mesh_ndim), partial));
+    if (!all) throw InternalError("one partial does not mix with itself");
+    endpoints.push_back(*std::move(all));
   }
-  Entry& entry = entries_[key];
-  if (++entry.asked == kAskedBefore) {
-    if (auto graph = LayoutGraph::build(active, alphabet)) {
-      entry.graph = std::make_shared<const LayoutGraph>(*std::move(graph));
-    }
-  }
-  return entry.graph;
+  auto alphabet =
+      Alphabet::create(active, meta, endpoints, SplitFactors::kEndpoints);
+  if (!alphabet) return nullptr;
+  build(entry, active, *alphabet);
+  return entry.listed;
 }
 
 }  // namespace shardprop::redistribute

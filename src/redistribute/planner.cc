@@ -58,8 +58,8 @@ Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
   return {};
 }
 
-// Padded to the utmost, a tensor takes its size on every rank; sizes and times
-// beyond this would not fit their integers.
+}  // namespace
+
 Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 54;
   if (meta.bytes() > kMostBytes / mesh.size()) {
@@ -70,8 +70,6 @@ Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta) {
   }
   return {};
 }
-
-}  // namespace
 
 RedistributePlanner::RedistributePlanner(std::shared_ptr<const Body> body)
     : body_(std::move(body)) {}
@@ -158,28 +156,57 @@ Result<std::int64_t> RedistributePlanner::cost(const Layout& src,
 
 Result<RedistributePlan> RedistributePlanner::plan(
     const Layout& src, const Layout& dst, const TensorMeta& meta) const {
-  const Body& body = *body_;
-  const Layout from = canonical(src, body.mesh, meta.shape());
-  const Layout to = canonical(dst, body.mesh, meta.shape());
-  SP_ASSIGN(const Found found, find_path(body, from, to, meta));
+  const Layout from = canonical(src, body_->mesh, meta.shape());
+  const Layout to = canonical(dst, body_->mesh, meta.shape());
+  SP_ASSIGN(const Found found, find_path(*body_, from, to, meta));
+  return body_->along(found.path, found.alphabet, from, to, meta);
+}
 
-  RedistributePlan plan;
-  const std::int64_t source_bytes = max_local_bytes(from, body.mesh, meta);
-  plan.peak_bytes = source_bytes;
-  plan.nanoseconds = found.path.nanoseconds;
-  MovePricer pricer(body.times, body.active, found.alphabet, meta);
-  // On the way, mesh dims of size 1 are as in the target, but for partials,
-  // which need not go with those still to be reduced.
-  Layout others = to;
-  for (int i = 0; i < body.mesh.ndim(); ++i) {
-    if (body.mesh.size(i) == 1 && to[i].is_partial()) {
-      SP_ASSIGN(others, others.with(i, Placement::replicate()));
-    }
+namespace {
+
+// On the way, mesh dims of size 1 are as in the target, but for partials,
+// which need not go with those still to be reduced.
+Layout idle_dims_of(const Layout& target, const DeviceMesh& mesh) {
+  Layout others = target;
+  for (int i = 0; i < mesh.ndim(); ++i) {
+    if (mesh.size(i) > 1 || !target[i].is_partial()) continue;
+    auto without = others.with(i, Placement::replicate());
+    if (!without) throw InternalError("R does not fit a layout");
+    others = *std::move(without);
   }
+  return others;
+}
+
+// Where only mesh dims of size 1 differ.
+RedistributeStep idle_step(const DeviceMesh& mesh, const Layout& from,
+                           const Layout& to, DType dtype,
+                           std::int64_t peak_bytes) {
+  RedistributeStep step;
+  for (std::int32_t i = 0; i < mesh.ndim(); ++i) {
+    if (from[i] != to[i]) step.mesh_dims.push_back(i);
+  }
+  step.dtype = dtype;
+  step.src = from;
+  step.dst = to;
+  step.peak_bytes = peak_bytes;
+  return step;
+}
+
+}  // namespace
+
+RedistributePlan RedistributePlanner::Body::along(
+    const Path& path, const Alphabet& alphabet, const Layout& from,
+    const Layout& to, const TensorMeta& meta) const {
+  RedistributePlan plan;
+  const std::int64_t source_bytes = max_local_bytes(from, mesh, meta);
+  plan.peak_bytes = source_bytes;
+  plan.nanoseconds = path.nanoseconds;
+  plan.steps.reserve(path.steps.size());
+  MovePricer pricer(times, active, alphabet, meta);
+  const Layout others = idle_dims_of(to, mesh);
   Layout at = from;
-  for (const PathStep& taken : found.path.steps) {
-    const Layout next =
-        to_layout(taken.to, body.active, found.alphabet, others);
+  for (const PathStep& taken : path.steps) {
+    const Layout next = to_layout(taken.to, active, alphabet, others);
     LocalSize from_size = pricer.local_size(taken.from);
     LocalSize to_size = pricer.local_size(taken.to);
     const auto priced = [&] {
@@ -188,22 +215,21 @@ Result<RedistributePlan> RedistributePlanner::plan(
     };
     MovePrice price = priced();
     const std::int64_t nanoseconds = price.nanoseconds;
-    if (found.alphabet.has_strided()) {
+    if (alphabet.has_strided()) {
       // The search took the origin's shards for the largest.
-      from_size.elements = redistribute::largest_shard(at, body.mesh, meta);
-      to_size.elements = redistribute::largest_shard(next, body.mesh, meta);
+      from_size.elements = redistribute::largest_shard(at, mesh, meta);
+      to_size.elements = redistribute::largest_shard(next, mesh, meta);
       price = priced();
     }
     RedistributeStep step{price, at, next};
     step.nanoseconds = nanoseconds;
-    for (int i = 0; i < body.active.count; ++i) {
+    for (int i = 0; i < active.count; ++i) {
       if ((taken.group >> i & 1U) == 0) continue;
-      step.mesh_dims.push_back(
-          body.active.mesh_dims[static_cast<std::size_t>(i)]);
+      step.mesh_dims.push_back(active.mesh_dims[static_cast<std::size_t>(i)]);
     }
     if (!price.exact) {
       step.bytes_per_rank =
-          redistribute::exchanged_bytes(step.src, step.dst, body.mesh, meta);
+          redistribute::exchanged_bytes(step.src, step.dst, mesh, meta);
     }
     step.peak_bytes =
         price.held_bytes + (plan.steps.empty() ? 0 : source_bytes);
@@ -213,17 +239,9 @@ Result<RedistributePlan> RedistributePlanner::plan(
     plan.steps.push_back(std::move(step));
   }
   if (plan.steps.empty() && from != to) {
-    // Only mesh dims of size 1 differ.
-    RedistributeStep step;
-    for (std::int32_t i = 0; i < body.mesh.ndim(); ++i) {
-      if (from[i] != to[i]) step.mesh_dims.push_back(i);
-    }
-    step.dtype = meta.dtype();
-    step.src = from;
-    step.dst = to;
-    step.peak_bytes = 2 * source_bytes;
-    plan.peak_bytes = step.peak_bytes;
-    plan.steps.push_back(std::move(step));
+    plan.peak_bytes = 2 * source_bytes;
+    plan.steps.push_back(
+        idle_step(mesh, from, to, meta.dtype(), plan.peak_bytes));
   } else if (!plan.steps.empty()) {
     // Equal but for how cuts over mesh dims of size 1 are counted.
     plan.steps.back().dst = to;

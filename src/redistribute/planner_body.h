@@ -3,6 +3,7 @@
 
 #include "redistribute/layout_graph.h"
 #include "redistribute/move_price.h"
+#include "redistribute/search.h"
 #include "redistribute/sharding_state.h"
 
 #include <shardprop/redistribute/planner.h>
@@ -19,11 +20,21 @@ struct RedistributePlanner::Body {
         active(mesh),
         times(topology, mesh, active) {}
 
+  // The plan that takes this path; layouts canonical.
+  RedistributePlan along(const redistribute::Path& path,
+                         const redistribute::Alphabet& alphabet,
+                         const Layout& from, const Layout& to,
+                         const TensorMeta& meta) const;
+
   DeviceMesh mesh;
   RedistributeOptions options;
   redistribute::ActiveDims active;
   redistribute::GroupTimes times;
   redistribute::LayoutGraphs graphs;
 };
+
+// Padded to the utmost, a tensor takes its size on every rank; sizes and times
+// beyond this would not fit their integers. Error: kRedistributeMeshTooLarge.
+Result<void> check_size(const DeviceMesh& mesh, const TensorMeta& meta);
 
 }  // namespace shardprop

@@ -38,6 +38,10 @@ struct State {
     }
     return code;
   }
+  // Where the bits of an active mesh dim begin.
+  static constexpr std::uint8_t shift(std::size_t dim) {
+    return static_cast<std::uint8_t>(12 * (kMaxPlannedDims - 1 - dim));
+  }
   friend bool operator==(const State&, const State&) = default;
 };
 

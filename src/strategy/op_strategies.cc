@@ -9,6 +9,8 @@
 #include "strategy/assignment_walk.h"
 #include "strategy/factor_shards.h"
 
+#include <shardprop/placement/partials.h>
+
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -31,6 +33,7 @@ class Composer {
     for (std::size_t c = 0; c < space.linearities.size(); ++c) {
       add_choice(static_cast<std::int16_t>(space.factors.size() + c));
     }
+    find_mixes();
     for (const auto* operands : {&space.inputs, &space.outputs}) {
       for (const Operand& operand : *operands) {
         for (const DimFactors& factors : operand.dims) {
@@ -50,22 +53,10 @@ class Composer {
   bool may_begin(const Assignment& prefix) const {
     const std::int16_t last = prefix[prefix.size() - 1];
     if (last == kUnassigned) return true;
-    if (!is_linearity(last)) {
-      const FactorShards shards = factor_shards(space_, mesh_, prefix, last);
-      if (!allowed(space_.factors[index(last)], shards)) return false;
-      // Further cuts leave uneven shards uneven.
-      if (!shards.even &&
-          std::find(majors_.begin(), majors_.end(), last) != majors_.end()) {
-        return false;
-      }
-    }
+    if (!is_linearity(last) && !may_be_cut(prefix, last)) return false;
     for (const std::int16_t other : prefix) {
-      if (other == kUnassigned || other == last) continue;
-      for (std::size_t o = 0; o < partials_[index(last)].size(); ++o) {
-        if (!mix(partials_[index(last)][o], partials_[index(other)][o])) {
-          return false;
-        }
-      }
+      if (other != kUnassigned && !mixes_[index(last) * kinds() + index(other)])
+        return false;
     }
     return true;
   }
@@ -175,10 +166,42 @@ class Composer {
     partials_[index(choice)] = std::move(placements);
   }
 
-  // Whether both may be among the placements of one layout.
-  static bool mix(Placement a, Placement b) {
-    return !a.is_partial() || !b.is_partial() ||
-           Layout::create({a, b}).has_value();
+  std::size_t kinds() const {
+    return space_.factors.size() + space_.linearities.size();
+  }
+
+  // Which choices may be made for two mesh dims of one strategy: those whose
+  // partials may be among the placements of one layout.
+  void find_mixes() {
+    mixes_.assign(kinds() * kinds(), true);
+    for (const std::int16_t a : choices_) {
+      for (const std::int16_t b : choices_) {
+        if (a == b) continue;
+        for (std::size_t o = 0; o < partials_[index(a)].size(); ++o) {
+          const Placement one = partials_[index(a)][o];
+          const Placement other = partials_[index(b)][o];
+          if (one.is_partial() && other.is_partial() &&
+              !partials_mix(one, other)) {
+            mixes_[index(a) * kinds() + index(b)] = false;
+          }
+        }
+      }
+    }
+  }
+
+  // Whether the factor may be cut by its mesh dims of `prefix`.
+  bool may_be_cut(const Assignment& prefix, std::int16_t factor) const {
+    std::int64_t parts = 1;
+    for (std::size_t m = 0; m < prefix.size(); ++m) {
+      if (prefix[m] == factor) parts *= mesh_.size(static_cast<int>(m));
+    }
+    const Factor& cut = space_.factors[index(factor)];
+    if (cut.size % parts == 0) return cut.size / parts >= cut.least;
+    const FactorShards shards = factor_shards(space_, mesh_, prefix, factor);
+    // Further cuts leave uneven shards uneven.
+    return allowed(cut, shards) &&
+           (shards.even ||
+            std::find(majors_.begin(), majors_.end(), factor) == majors_.end());
   }
 
   // A factor that some output lacks without a word on what becomes of it
@@ -265,6 +288,7 @@ class Composer {
   std::vector<std::int16_t> choices_;
   // [choice][operand], of those in choices_.
   std::vector<std::vector<Placement>> partials_;
+  std::vector<bool> mixes_;  // [choice][choice]
   // Factors with another one inside of them in some dim.
   std::vector<std::int16_t> majors_;
 };

@@ -45,6 +45,10 @@
 
 namespace shardprop {
 
+namespace redistribute {
+class Reach;
+}
+
 // A planner takes meshes of up to this many dims larger than 1.
 inline constexpr int kMaxPlannedDims = 5;
 
@@ -91,6 +95,7 @@ class RedistributePlanner {
   explicit RedistributePlanner(std::shared_ptr<const Body> body);
   std::shared_ptr<const Body> body_;
   friend class RedistributeRows;
+  friend class redistribute::Reach;
 };
 
 // One plan. Errors: those of RedistributePlanner, kRedistributeTensor (other

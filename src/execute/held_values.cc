@@ -1,0 +1,76 @@
+#include "execute/held_values.h"
+
+#include "base/try.h"
+
+#include <shardprop/program/rank_program.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop::execute {
+
+HeldValues::HeldValues(const SpmdProgram& program)
+    : program_(program),
+      values_(program.values.size()),
+      viewers_(program.values.size(), 0),
+      counted_(counted_values()) {}
+
+std::vector<bool> HeldValues::counted_values() const {
+  std::vector<bool> counted(program_.values.size(), false);
+  const auto add = [&](ProgramValueId id) {
+    if (id.valid()) counted[storage_of(id).index()] = true;
+  };
+  for (const ProgramInput& input : program_.inputs) {
+    if (input.kind != ProgramInputKind::kSeed &&
+        input.kind != ProgramInputKind::kOptimizerStep &&
+        input.kind != ProgramInputKind::kLearningRate) {
+      add(input.value);
+    }
+  }
+  for (const ProgramNode& node : program_.nodes) {
+    if (node.op.starts_with("optimizer.")) continue;
+    for (const ProgramValueId id : node.outputs) add(id);
+  }
+  for (const ProgramCopy& copy : program_.copies) add(copy.value);
+  return counted;
+}
+
+std::int64_t HeldValues::bytes_of(ProgramValueId id) const {
+  const ProgramValue& value = program_.value(id);
+  if (value.is_local() || !counted_[id.index()]) return 0;
+  std::int64_t bytes = item_size(value.meta.dtype());
+  for (const std::int64_t size : local_shape(program_, id, at_)) bytes *= size;
+  return bytes;
+}
+
+ProgramValueId HeldValues::storage_of(ProgramValueId id) const {
+  const ProgramValueId storage = program_.value(id).storage;
+  return storage.valid() ? storage : id;
+}
+
+void HeldValues::hold(ProgramValueId id, LocalTensor tensor) {
+  const ProgramValueId storage = storage_of(id);
+  if (viewers_[storage.index()]++ == 0) live_bytes_ += bytes_of(storage);
+  peak_bytes_ = std::max(peak_bytes_, live_bytes_);
+  values_[id.index()] = std::move(tensor);
+}
+
+Result<LocalTensor> HeldValues::value(ProgramValueId id) const {
+  const std::optional<LocalTensor>& held = values_[id.index()];
+  if (held) return *held;
+  return fail(ErrorCode::kProgramValue,
+              "`" + program_.value(id).name +
+                  "` is taken when it has been freed, or before it is made");
+}
+
+Result<void> HeldValues::free(const ProgramFree& free) {
+  for (const ProgramValueId id : free.values) {
+    SP_CHECK(value(id));
+    values_[id.index()].reset();
+    const ProgramValueId storage = storage_of(id);
+    if (--viewers_[storage.index()] == 0) live_bytes_ -= bytes_of(storage);
+  }
+  return {};
+}
+
+}  // namespace shardprop::execute

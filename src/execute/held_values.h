@@ -1,0 +1,46 @@
+// HeldValues: what a rank holds of a program while it runs it, and the most
+// bytes that it held at once.
+#pragma once
+
+#include <shardprop/base/result.h>
+#include <shardprop/collective/local_tensor.h>
+#include <shardprop/program/spmd_program.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop::execute {
+
+class HeldValues {
+ public:
+  // Must outlive it.
+  explicit HeldValues(const SpmdProgram& program);
+  // To be called first.
+  void stand_at(Coordinate at) { at_ = std::move(at); }
+
+  // An operator runs on what is held at the same time as it makes its results.
+  void hold(ProgramValueId id, LocalTensor tensor);
+  // Error: kProgramValue, where it is not held.
+  Result<LocalTensor> value(ProgramValueId id) const;
+  Result<void> free(const ProgramFree& free);
+
+  // Of what plans count: the graph's inputs, results of nodes, copies, and
+  // optimizer state; not what is made inside a node or to draw numbers.
+  std::int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  std::vector<bool> counted_values() const;
+  std::int64_t bytes_of(ProgramValueId id) const;
+  ProgramValueId storage_of(ProgramValueId id) const;
+
+  const SpmdProgram& program_;
+  Coordinate at_;
+  std::vector<std::optional<LocalTensor>> values_;
+  std::vector<std::int32_t> viewers_;  // by storage: values that are held
+  std::vector<bool> counted_;          // by storage: whether plans count it
+  std::int64_t live_bytes_ = 0;
+  std::int64_t peak_bytes_ = 0;
+};
+
+}  // namespace shardprop::execute

@@ -1,0 +1,74 @@
+// OperandMoves: what moving one operand of a call takes: by one search for all
+// layouts near the given one where they are listed (Reach), by the planner pair
+// by pair elsewhere.
+#pragma once
+
+#include "redistribute/reach.h"
+
+#include <shardprop/redistribute/caching_planner.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+class OperandMoves {
+ public:
+  static constexpr std::int64_t kImpossible =
+      std::numeric_limits<std::int64_t>::max();
+
+  // `given` is canonical. Of `partials` and `orders` are the layouts that may be
+  // asked for.
+  OperandMoves(CachingPlanner& planner, const Layout& given,
+               const TensorMeta& meta, std::span<const Placement> partials,
+               redistribute::Reach::Orders orders);
+
+  // Whether nanoseconds() knows the layouts of up to the limit.
+  bool is_listed() const { return reach_ != nullptr; }
+  void extend(std::int64_t limit) {
+    if (reach_ == nullptr) return;
+    reach_->extend(limit);
+    beyond_ = reach_->beyond();
+  }
+  // No layout that nanoseconds() does not know takes less.
+  std::int64_t beyond() const { return beyond_; }
+  // Precondition of what follows: is_listed(). The code of a layout is the sum
+  // of those of its placements: symbols that come `cut`-th among the cuts of
+  // their tensor dim. R's symbol is 0.
+  std::uint8_t symbol(Placement placement) const;
+  std::uint64_t code(int mesh_dim, std::uint8_t symbol,
+                     std::uint64_t cut) const {
+    return (std::uint64_t{symbol} << 4 | cut)
+           << shifts_[static_cast<std::size_t>(mesh_dim)];
+  }
+  // kImpossible where it takes more than the limit.
+  std::int64_t nanoseconds(std::uint64_t code) const {
+    return reach_->nanoseconds(code);
+  }
+
+  // Errors: those of RedistributePlanner::plan().
+  Result<std::int64_t> cost(const Layout& to);
+  Result<std::shared_ptr<const RedistributePlan>> plan(const Layout& to);
+
+ private:
+  struct Priced {
+    Layout to;
+    Result<std::int64_t> cost;
+  };
+
+  bool is_known(const Layout& to) const;
+
+  CachingPlanner* planner_;
+  const Layout* given_;
+  const TensorMeta* meta_;
+  std::unique_ptr<redistribute::Reach> reach_;
+  std::int64_t beyond_ = 0;
+  // Of each mesh dim larger than 1, where its placement is in a code.
+  InlineVector<std::uint8_t, 8> shifts_;
+  std::vector<Priced> priced_;
+};
+
+}  // namespace shardprop

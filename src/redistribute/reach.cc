@@ -1,0 +1,312 @@
+#include "redistribute/reach.h"
+
+#include "redistribute/planner_body.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace shardprop::redistribute {
+namespace {
+
+bool sends(Move move) {
+  return move == Move::kGather || move == Move::kReduceScatter ||
+         move == Move::kReduce || move == Move::kExchange;
+}
+
+}  // namespace
+
+std::unique_ptr<Reach> Reach::from(const RedistributePlanner& planner,
+                                   const Layout& source, const TensorMeta& meta,
+                                   std::span<const Placement> partials,
+                                   Orders orders) {
+  const RedistributePlanner::Body& body = *planner.body_;
+  if (source.has_strided() || body.options.memory_limit ||
+      !body.options.allow_empty_shards || !check_size(body.mesh, meta) ||
+      body.options.split_factors == SplitFactors::kAll) {
+    return nullptr;
+  }
+  InlineVector<Placement, 8> known;
+  const auto know = [&](Placement placement) {
+    if (placement.is_partial() &&
+        std::find(known.begin(), known.end(), placement) == known.end()) {
+      known.push_back(placement);
+    }
+  };
+  for (const std::int32_t m : body.active.mesh_dims) know(source[m]);
+  for (const Placement partial : partials) know(partial);
+  auto listed = body.graphs.listed(
+      body.active, body.mesh.ndim(), meta,
+      std::span<const Placement>(known.data(), known.size()));
+  if (listed == nullptr) return nullptr;
+  return std::unique_ptr<Reach>(
+      new Reach(planner, std::move(listed), source, meta, orders));
+}
+
+Reach::Reach(const RedistributePlanner& planner,
+             std::shared_ptr<const ListedLayouts> listed, const Layout& source,
+             const TensorMeta& meta, Orders orders)
+    : planner_(planner),
+      listed_(std::move(listed)),
+      graph_(listed_->graph),
+      source_layout_(source),
+      meta_(meta),
+      pricer_(planner_.body_->times, planner_.body_->active, listed_->alphabet,
+              meta_) {
+  const auto state = to_state(source, active(), listed_->alphabet);
+  if (!state) throw InternalError("a layout lies outside its own alphabet");
+  source_ = graph_.number(*state);
+  if (meta.numel() == 0) return;
+  const GroupTimes& times = planner_.body_->times;
+  any_collective_ = kUnreached;
+  for (Mask group = 1; group <= times.all(); ++group) {
+    any_collective_ =
+        std::min(any_collective_, label_of(times.least_nanoseconds(group), 1));
+  }
+  if (orders == Orders::kOfMesh) back_ = any_collective_;
+}
+
+Reach::~Reach() = default;
+
+const ActiveDims& Reach::active() const { return planner_.body_->active; }
+
+void Reach::extend(std::int64_t nanoseconds) {
+  const bool begins = limit_ < 0;
+  if (nanoseconds <= limit_ || (!begins && postponed_.empty())) return;
+  limit_ = nanoseconds;
+  most_ = label_of(std::min(limit_, nanoseconds_of(kUnreached) - 1), 63);
+  if (begins) {
+    const std::size_t count = graph_.states().size();
+    nodes_.resize(count);
+    labels_.assign(count, kUnreached);
+    labels_[source_] = 0;
+    unreached_ = count - 1;
+    queue_.push_back({0, source_});
+  }
+  std::vector<Postponed> again;
+  again.swap(postponed_);
+  for (const Postponed& one : again) {
+    if (one.least > most_) {
+      postponed_.push_back(one);
+    } else if (one.run == kCollectives) {
+      expand(one.at, true);
+    } else {
+      relax(one.at, graph_.runs(one.at)[one.run], one.run);
+    }
+  }
+  settle();
+}
+
+void Reach::settle() {
+  Label largest = kUnreached;  // once all are reached, none has more
+  while (!queue_.empty()) {
+    std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+    const Waiting next = queue_.back();
+    queue_.pop_back();
+    if (next.label > labels_[next.node]) continue;
+    if (unreached_ == 0) {
+      if (largest == kUnreached) {
+        largest = *std::max_element(labels_.begin(), labels_.end());
+      }
+      if (next.label + 1 >= largest) {
+        postponed_.clear();
+        queue_.clear();
+        return;
+      }
+    }
+    expand(next.node, false);
+  }
+}
+
+std::int64_t Reach::beyond() const {
+  Label least = kUnreached;
+  for (const Postponed& one : postponed_) least = std::min(least, one.least);
+  return least == kUnreached ? kBeyond : nanoseconds_of(least);
+}
+
+// After a slice: to slice again is one larger slice, and what gathers or
+// exchanges some of what was just cut is a smaller or another one.
+bool Reach::is_needless(const LayoutGraph::Run& run, std::uint32_t at) const {
+  const Node& node = nodes_[at];
+  if (node.before == kNone || node.move != Move::kSlice) return false;
+  return run.move == Move::kSlice ||
+         ((run.move == Move::kGather || run.move == Move::kExchange) &&
+          (run.group & ~node.group) == 0);
+}
+
+void Reach::expand(std::uint32_t at, bool only_collectives) {
+  const auto runs = graph_.runs(at);
+  const bool any_fits = labels_[at] + any_collective_ <= most_;
+  if (!any_fits) {
+    postponed_.push_back({labels_[at] + any_collective_, at, kCollectives});
+  }
+  for (std::uint32_t r = 0; r < runs.size(); ++r) {
+    const bool fits = sends(runs[r].move) ? any_fits : !only_collectives;
+    if (fits && !is_needless(runs[r], at)) relax(at, runs[r], r);
+  }
+}
+
+// No move of the run leads to a label below this.
+Label Reach::least_of(std::uint32_t at, const LayoutGraph::Run& run) {
+  const Label least = labels_[at] + 1;
+  if (!sends(run.move) || meta_.numel() == 0) return least;
+  const LocalSize& size = sizes_[size_of(at)];
+  return least + label_of(pricer_.least(run.move, run.group, size), 0);
+}
+
+void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
+                  std::uint32_t number) {
+  const Label least = least_of(at, run);
+  if (least > most_) {
+    postponed_.push_back({least, at, number});
+    return;
+  }
+  const bool evenly = is_even(at);
+  // Of the forms that moves of the run have.
+  std::array<std::int64_t, 3> by_form = {-1, -1, -1};
+  Label later = kUnreached;
+  auto targets = graph_.targets(run);
+  const auto forms = graph_.forms(run);
+  if (least + back_ > most_ && run.in_order != run.end) {
+    later = least + back_;
+    targets = targets.first(run.in_order - run.begin);
+  }
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    const std::uint32_t to = targets[k];
+    if (least >= labels_[to]) continue;
+    Label label = labels_[at] + 1;
+    if (sends(run.move)) {
+      std::int64_t nanoseconds = 0;
+      if (evenly && is_even(to)) {
+        const unsigned form = form_of(run, forms[k], at, to);
+        if (by_form[form] < 0) by_form[form] = even_price(at, run, form, to);
+        nanoseconds = by_form[form];
+      } else {
+        nanoseconds = price(at, run, to);
+      }
+      label += label_of(nanoseconds, 0);
+    }
+    if (label >= labels_[to]) continue;
+    const Label asked = label + (graph_.is_in_mesh_order(to) ? 0 : back_);
+    if (asked > most_) {
+      later = std::min(later, asked);
+      continue;
+    }
+    if (labels_[to] == kUnreached) --unreached_;
+    labels_[to] = label;
+    Node& node = nodes_[to];
+    node.before = at;
+    node.move = run.move;
+    node.group = run.group;
+    queue_.push_back({label, to});
+    std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+  }
+  if (later != kUnreached) postponed_.push_back({later, at, number});
+}
+
+std::uint32_t Reach::size_of(std::uint32_t number) {
+  Node& node = nodes_[number];
+  if (node.size == kNone) {
+    node.size = static_cast<std::uint32_t>(sizes_.size());
+    sizes_.push_back(pricer_.local_size(graph_.states()[number]));
+  }
+  return node.size;
+}
+
+bool Reach::is_even(std::uint32_t number) {
+  Node& node = nodes_[number];
+  if (node.shards == Shards::kUnknown) {
+    const auto parts = graph_.parts(number);
+    bool even = true;
+    for (std::size_t d = 0; d < parts.size() && even; ++d) {
+      even = parts[d] == 1 || meta_.size(static_cast<int>(d)) % parts[d] == 0;
+    }
+    node.shards = even ? Shards::kEven : Shards::kUneven;
+  }
+  return node.shards == Shards::kEven;
+}
+
+std::int64_t Reach::price(std::uint32_t at, const LayoutGraph::Run& run,
+                          std::uint32_t to) {
+  const auto& states = graph_.states();
+  const std::uint32_t before = size_of(at);
+  const std::uint32_t after = size_of(to);
+  return pricer_
+      .price(run.move, run.group, states[at], sizes_[before], states[to],
+             sizes_[after])
+      .nanoseconds;
+}
+
+// Between even shards a price depends on the group, the size of the shard that
+// the move starts from, this, and the terms that are reduced.
+unsigned Reach::form_of(const LayoutGraph::Run& run, MoveForm form,
+                        std::uint32_t at, std::uint32_t to) const {
+  switch (run.move) {
+    case Move::kExchange:
+      return form;
+    // What is gathered lies whole at the target, what is scattered at the
+    // source.
+    case Move::kGather:
+      return is_staged(form, to) ? 1 : 0;
+    case Move::kReduceScatter:
+      return is_staged(form, at) ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
+std::int64_t Reach::even_price(std::uint32_t at, const LayoutGraph::Run& run,
+                               unsigned form, std::uint32_t to) {
+  std::uint64_t key = static_cast<std::uint64_t>(run.move) << 10 |
+                      static_cast<std::uint64_t>(run.group) << 2 | form;
+  const State& from = graph_.states()[at];
+  for (int i = 0; i < active().count; ++i) {
+    if ((run.group >> i & 1U) == 0) continue;
+    const int term = from.symbol[i] - alphabet().first_partial();
+    if (term >= 16) return price(at, run, to);
+    if (term >= 0) key |= std::uint64_t{1} << (16 + term);
+  }
+  const std::int64_t parts = graph_.all_parts(at);
+  Remembered& entry = prices_[hash_mix(key, static_cast<std::uint64_t>(parts)) %
+                              prices_.size()];
+  if (entry.key != key || entry.parts != parts) {
+    entry = {key, parts, price(at, run, to)};
+  }
+  return entry.nanoseconds;
+}
+
+// Whether shards of the cut dim do not follow one another in memory of `whole`.
+bool Reach::is_staged(MoveForm form, std::uint32_t whole) const {
+  if (form == 0) return false;
+  if (form == kManyDims) return true;
+  const auto parts = graph_.parts(whole);
+  for (std::size_t d = 0; d < form; ++d) {
+    if (meta_.size(static_cast<int>(d)) > parts[d]) return true;
+  }
+  return false;
+}
+
+std::int64_t Reach::nanoseconds(std::uint64_t code) const {
+  const auto number = graph_.find(code);
+  if (!number || labels_.empty() || labels_[*number] == kUnreached) {
+    return kBeyond;
+  }
+  return nanoseconds_of(labels_[*number]);
+}
+
+RedistributePlan Reach::plan(const Layout& target) const {
+  const auto state = to_state(target, active(), alphabet());
+  if (!state) throw InternalError("a plan to a layout that is not listed");
+  Path path;
+  std::uint32_t at = graph_.number(*state);
+  path.nanoseconds = nanoseconds_of(labels_[at]);
+  for (; nodes_[at].before != kNone; at = nodes_[at].before) {
+    path.steps.push_back({nodes_[at].move, nodes_[at].group,
+                          graph_.states()[nodes_[at].before],
+                          graph_.states()[at]});
+  }
+  std::reverse(path.steps.begin(), path.steps.end());
+  return planner_.body_->along(path, alphabet(), source_layout_, target, meta_);
+}
+
+}  // namespace shardprop::redistribute
