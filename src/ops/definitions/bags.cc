@@ -30,12 +30,16 @@ std::string bag_notation(const OpCall& call) {
   require(
       call.tensor("weight").rank() == 2 && call.tensor("indices").rank() == 1,
       "the table is no matrix, or the indices are no vector");
-  return std::string("[v]e,[i],[o],[i]->[b]e,[w],[b],") +
-         (call.integer("mode") == kMax ? "[b]e" : "[b]");
+  return std::string("[v]e,[i],[o],[i]->[b]e,[w],[s],") +
+         (call.integer("mode") == kMax ? "[b]e" : "[s]");
 }
 
 std::int64_t bag_size(const OpCall& call, char letter) {
-  if (letter == 'b') return bags(call);
+  // Sums alone are not told how many rows a bag has.
+  const bool counts =
+      call.base_name() == "_embedding_bag" || call.integer("mode") != kSum;
+  if (letter == 's' && !counts) return call.tensor("offsets").size(0);
+  if (letter != 'w') return bags(call);
   return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
 }
 

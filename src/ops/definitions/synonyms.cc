@@ -52,6 +52,22 @@ constexpr std::string_view kCopied[] = {"expand",    "diagonal", "permute",
                                         "transpose", "t",        "unsqueeze",
                                         "select",    "slice",    "unfold"};
 
+// The row of a view as an operator that fills memory of its own.
+OpDefinition copied(const OpDefinition& view) {
+  OpDefinition copy(view.text(), [view](const OpCall& call) {
+    BoundForm bound = view.bind(call);
+    for (auto& result : bound.results) {
+      if (result) result->strides.reset();
+    }
+    return bound;
+  });
+  for (const OpDefinition::Refine& refine : view.refinements()) {
+    copy = std::move(copy).refine("", refine);
+  }
+  return std::move(copy).refine(
+      "", [](const OpCall&, IndexSpace& space) { space.is_free = false; });
+}
+
 }  // namespace
 
 void define_synonyms(std::vector<OpRow>& rows) {
@@ -69,12 +85,8 @@ void define_synonyms(std::vector<OpRow>& rows) {
   }
   for (const std::string_view view : kCopied) {
     const OpRow row = named(view);
-    OpDefinition copy = contiguous(row.definition)
-                            .refine("", [](const OpCall&, IndexSpace& space) {
-                              space.is_free = false;
-                            });
     Family(rows, row.family)
-        .add(std::string(view) + "_copy", std::move(copy), row.note);
+        .add(std::string(view) + "_copy", copied(row.definition), row.note);
   }
 }
 

@@ -225,8 +225,8 @@ void define_view(Family f) {
   f.add("unfold", unfolded().passes().free());
   f.add("im2col", columns(false).linear_in("self"));
   f.add("col2im", columns(true).linear_in("self"));
-  f.add("pixel_shuffle", shuffled(true).passes());
-  f.add("pixel_unshuffle", shuffled(false).passes());
+  f.add("pixel_shuffle", shuffled(true).nonempty().passes());
+  f.add("pixel_unshuffle", shuffled(false).nonempty().passes());
   f.add("diagonal",
         custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
 }

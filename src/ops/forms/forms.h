@@ -15,8 +15,8 @@ namespace shardprop {
 
 // The operands broadcast into the named one, which gives shape and strides.
 OpDefinition pointwise_into(std::string_view argument);
-// The row with results that lie in memory in the order of their dims, whatever
-// its form says.
+// The row with results that lie in memory in the order of their dims, where its
+// form does not say how they lie.
 OpDefinition contiguous(OpDefinition row);
 // The first operand, and a vector with an element per channel (dim 1) or one.
 OpDefinition with_channels(std::string_view argument);
