@@ -1,8 +1,8 @@
 // What a ShardingPropagator stands on; CachingPropagator looks inside.
 #pragma once
 
+#include "ops/foreach.h"
 #include "propagate/bound_op.h"
-#include "propagate/list_op.h"
 #include "propagate/strategy_search.h"
 
 #include <shardprop/propagate/sharding_propagator.h>
@@ -35,8 +35,7 @@ struct ShardingPropagator::Body {
   Result<Answer> answer(const OpSchema& op,
                         std::span<const Layout> inputs) const;
   // The same of an operator on lists, element by element.
-  Result<Answer> answer_of_list(const OpSchema& op,
-                                const std::vector<ElementCall>& elements,
+  Result<Answer> answer_of_list(const OpSchema& op, const ForeachForm& form,
                                 std::span<const Layout> inputs) const;
   // Errors: kInvalidArgument, those of check_layout().
   Result<void> check_inputs(const OpSchema& op,

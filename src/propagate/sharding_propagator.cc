@@ -159,8 +159,8 @@ Result<std::vector<Layout>> ShardingPropagator::Body::layouts_of(
 Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
     const OpSchema& op, std::span<const Layout> inputs) const {
   SP_CHECK(check_inputs(op, inputs));
-  if (const auto elements = element_calls(*library, op)) {
-    return answer_of_list(op, *elements, inputs);
+  if (const auto form = foreach_form(*op.function, *library)) {
+    return answer_of_list(op, *form, inputs);
   }
   Answer out;
   SP_ASSIGN(out.call, calls.get(*library, op));
@@ -211,9 +211,10 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
 }
 
 Result<ShardingPropagator::Body::Answer>
-ShardingPropagator::Body::answer_of_list(
-    const OpSchema& op, const std::vector<ElementCall>& elements,
-    std::span<const Layout> inputs) const {
+ShardingPropagator::Body::answer_of_list(const OpSchema& op,
+                                         const ForeachForm& form,
+                                         std::span<const Layout> inputs) const {
+  SP_ASSIGN(const auto elements, element_calls(form, op, *library));
   Answer out;
   BoundOp call;
   call.looks.assign(op.args.size(), Look::kNothing);
@@ -257,7 +258,7 @@ ShardingPropagator::Body::answer_of_list(
     made.redistribute_nanoseconds += one.sharding.redistribute_nanoseconds;
     made.inside_nanoseconds += one.sharding.inside_nanoseconds;
     for (std::size_t a = 0; a < op.args.size(); ++a) {
-      Look look = one.call->looks[element.arguments[a]];
+      Look look = one.call->looks[form.arguments[a]];
       // A list has no sign.
       if (look == Look::kSign) look = Look::kValue;
       call.looks[a] = std::max(call.looks[a], look);

@@ -33,7 +33,7 @@ TensorMeta some_meta() {
   Dims shape;
   for (int d = 0; d < rank; ++d) {
     shape.push_back(*rc::gen::inRange<std::int64_t>(0, 40) *
-                    *rc::gen::element<std::int64_t>(1, 12, 4096));
+                    *rc::gen::element<std::int64_t>(1, 12, 512));
   }
   return value_of(TensorMeta::contiguous(
       shape, *rc::gen::element(DType::kBF16, DType::kF32, DType::kI16)));
