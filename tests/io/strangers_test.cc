@@ -3,6 +3,8 @@
 // results that the library would not have inferred.
 #include <doctest/doctest.h>
 
+#include <shardprop/ops/rule_text.h>
+
 #include "io/program_fixture.h"
 
 #include <algorithm>
@@ -150,8 +152,16 @@ TEST_CASE("sizes that depend on data have a bound") {
 TEST_CASE("of operators that are not proven the file knows better") {
   Json json = program();
   // The row takes square matrices alone; mm is not one.
-  nodes_of(json)[2]["target"] = "torch.ops.aten.cholesky.default";
-  const auto graph = read_json(json);
+  nodes_of(json)[2]["target"] = "torch.ops.mylib.square.default";
+  auto rule = parse_rule("nn->n");
+  REQUIRE(rule);
+  const auto library = test_library().with(
+      {.declaration = "mylib::square(Tensor self) -> Tensor",
+       .tags = "",
+       .name = "",
+       .definition = *rule});
+  REQUIRE(library);
+  const auto graph = read_graph(json.dump(), "test", **library);
   REQUIRE(graph);
   CHECK(has_note(*graph, "taken as it is written"));
   CHECK(find_node(*graph, "relu")->op.outputs[0].shape() == Dims{16, 4});
