@@ -41,6 +41,10 @@ std::vector<CatalogueRow> catalogue(const OpLibrary& library) {
         note.insert(0, "derived; ");
       }
     }
+    if (const auto why = op_unproven_reason(name); !why.empty()) {
+      note +=
+          (note.empty() ? "not proven: " : "; not proven: ") + std::string(why);
+    }
     rows.push_back({name, row->family, row->definition.text(),
                     std::string(op_proof(name)), std::move(note)});
   }

@@ -7,24 +7,6 @@
 #include <utility>
 
 namespace shardprop::lowering {
-namespace {
-
-// Bits of a float's significand, the hidden one included.
-int precision(DType dtype) {
-  switch (dtype) {
-    case DType::kBF16:
-      return 8;
-    case DType::kF16:
-      return 11;
-    case DType::kF64:
-      return 53;
-    default:
-      return 24;
-  }
-}
-
-}  // namespace
-
 Drawing::Drawing(ProgramBuilder& build, const Node& node,
                  const PlannedNode& planned,
                  const std::vector<ProgramValueId>& inputs, ProgramValueId seed)
@@ -32,90 +14,43 @@ Drawing::Drawing(ProgramBuilder& build, const Node& node,
       node_(node),
       planned_(planned),
       inputs_(inputs),
-      seed_(seed) {}
-
-Drawing::Id Drawing::op(const char* name, DType dtype, ProgramArguments args) {
-  const TensorMeta& like = node_.op.outputs[0];
-  auto meta = TensorMeta::contiguous(like.shape(), dtype);
-  const Id made = build_.value(node_.name + ".r", *std::move(meta),
-                               planned_.outputs[0].tensor.layout);
-  build_.op(name, std::move(args), {made});
-  return made;
-}
-
-Drawing::Id Drawing::scalar_op(const char* name, Id self, double other) {
-  return op(name, build_[self].meta.dtype(),
-            {{"self", self}, {"other", Argument(other)}});
-}
-
-Drawing::Id Drawing::int_op(const char* name, Id self, std::int64_t other) {
-  return op(name, DType::kI64, {{"self", self}, {"other", Argument(other)}});
-}
-
-Drawing::Id Drawing::cast(Id value, DType dtype) {
-  if (build_[value].meta.dtype() == dtype) return value;
-  return op("aten._to_copy.default", dtype,
-            {{"self", value}, {"dtype", Argument(dtype)}});
-}
-
-Drawing::Id Drawing::bits(int word) {
-  return op("shardprop.random_bits", DType::kI64,
-            {{"seed", seed_},
-             {"node", Argument(static_cast<std::int64_t>(node_.id.index()))},
-             {"word", Argument(static_cast<std::int64_t>(word))}});
-}
-
-Drawing::Id Drawing::uniform(DType dtype, int word) {
-  const int digits = precision(dtype);
-  constexpr const char* kShift = "aten.bitwise_right_shift.Tensor_Scalar";
-  Id whole;
-  if (digits <= 32) {
-    whole = int_op(kShift, bits(word), 32 - digits);
-  } else {
-    const Id high = int_op(kShift, bits(word), 5);  // 27 and 26 bits
-    const Id low = int_op(kShift, bits(word + 1), 6);
-    whole = op(
-        "aten.add.Tensor", DType::kI64,
-        {{"self", int_op("aten.mul.Scalar", high, 1 << 26)}, {"other", low}});
-  }
-  return scalar_op("aten.mul.Scalar", cast(whole, dtype),
-                   std::ldexp(1.0, -digits));
-}
-
-Drawing::Id Drawing::positive_uniform(DType dtype, int word) {
-  // 1 - u
-  return op("aten.rsub.Scalar", dtype,
-            {{"self", uniform(dtype, word)}, {"other", Argument(1.0)}});
-}
+      draws_{seed, static_cast<std::int64_t>(node.id.index())},
+      ops_(build, node.name + ".r", node.op.outputs[0].shape(),
+           planned.outputs[0].tensor.layout) {}
 
 // Box and Muller.
 Drawing::Id Drawing::normal(DType dtype) {
-  const Id log =
-      op("aten.log.default", dtype, {{"self", positive_uniform(dtype, 0)}});
-  const Id radius = op("aten.sqrt.default", dtype,
-                       {{"self", scalar_op("aten.mul.Scalar", log, -2.0)}});
-  const Id angle =
-      scalar_op("aten.mul.Scalar", uniform(dtype, 2), 2 * std::numbers::pi);
-  return op("aten.mul.Tensor", dtype,
-            {{"self", radius},
-             {"other", op("aten.cos.default", dtype, {{"self", angle}})}});
+  const Id log = ops_.op("aten.log.default", dtype,
+                         {{"self", ops_.positive_uniform(draws_, dtype, 0)}});
+  const Id radius =
+      ops_.op("aten.sqrt.default", dtype,
+              {{"self", ops_.scalar_op("aten.mul.Scalar", log, -2.0)}});
+  const Id angle = ops_.scalar_op(
+      "aten.mul.Scalar", ops_.uniform(draws_, dtype, 2), 2 * std::numbers::pi);
+  return ops_.op(
+      "aten.mul.Tensor", dtype,
+      {{"self", radius},
+       {"other", ops_.op("aten.cos.default", dtype, {{"self", angle}})}});
 }
 
 Drawing::Id Drawing::exponential(DType dtype) {
-  return op("aten.neg.default", dtype,
-            {{"self", op("aten.log.default", dtype,
-                         {{"self", positive_uniform(dtype, 0)}})}});
+  return ops_.op(
+      "aten.neg.default", dtype,
+      {{"self", ops_.op("aten.log.default", dtype,
+                        {{"self", ops_.positive_uniform(draws_, dtype, 0)}})}});
 }
 
 // 62 bits, of which what divides evenly is as good as uniform.
 Drawing::Id Drawing::integers(std::int64_t low, std::int64_t high) {
-  const Id major = int_op("aten.bitwise_right_shift.Tensor_Scalar", bits(0), 2);
-  const Id all =
-      op("aten.add.Tensor", DType::kI64,
-         {{"self", int_op("aten.mul.Scalar", major, std::int64_t{1} << 32)},
-          {"other", bits(1)}});
-  return int_op("aten.add.Scalar",
-                int_op("aten.remainder.Scalar", all, high - low), low);
+  const Id major = ops_.int_op("aten.bitwise_right_shift.Tensor_Scalar",
+                               ops_.bits(draws_, 0), 2);
+  const Id all = ops_.op(
+      "aten.add.Tensor", DType::kI64,
+      {{"self", ops_.int_op("aten.mul.Scalar", major, std::int64_t{1} << 32)},
+       {"other", ops_.bits(draws_, 1)}});
+  return ops_.int_op("aten.add.Scalar",
+                     ops_.int_op("aten.remainder.Scalar", all, high - low),
+                     low);
 }
 
 DType Drawing::drawn_in(DType dtype) {
@@ -173,12 +108,14 @@ Result<std::vector<ProgramValueId>> Drawing::dropout() {
   const Id self = operand(0);
   if (!train) return untouched(has_mask);
   const DType in = drawn_in(dtype());
-  const Id kept = op("aten.ge.Scalar", DType::kBool,
-                     {{"self", uniform(in, 0)}, {"other", Argument(p)}});
+  const Id kept =
+      ops_.op("aten.ge.Scalar", DType::kBool,
+              {{"self", ops_.uniform(draws_, in, 0)}, {"other", Argument(p)}});
   const Id masked =
-      op("aten.mul.Tensor", dtype(), {{"self", self}, {"other", kept}});
+      ops_.op("aten.mul.Tensor", dtype(), {{"self", self}, {"other", kept}});
   const double scale = p < 1 ? 1 / (1 - p) : 0;
-  std::vector<Id> out = {finish(scalar_op("aten.mul.Scalar", masked, scale))};
+  std::vector<Id> out = {
+      finish(ops_.scalar_op("aten.mul.Scalar", masked, scale))};
   if (has_mask) {
     out.push_back(build_.value(planned_.outputs[1].name, node_.op.outputs[1],
                                planned_.outputs[1].tensor.layout));
@@ -195,13 +132,15 @@ Drawing::Id Drawing::shifted(Id value) {
     return operand_of ? inputs_[*operand_of] : Id();
   };
   const Id std = tensor("std");
-  value = std.valid()
-              ? op("aten.mul.Tensor", in, {{"self", value}, {"other", std}})
-              : scalar_op("aten.mul.Scalar", value, number("std", 1));
+  value =
+      std.valid()
+          ? ops_.op("aten.mul.Tensor", in, {{"self", value}, {"other", std}})
+          : ops_.scalar_op("aten.mul.Scalar", value, number("std", 1));
   const Id mean = tensor("mean");
   return mean.valid()
-             ? op("aten.add.Tensor", in, {{"self", value}, {"other", mean}})
-             : scalar_op("aten.add.Scalar", value, number("mean", 0));
+             ? ops_.op("aten.add.Tensor", in,
+                       {{"self", value}, {"other", mean}})
+             : ops_.scalar_op("aten.add.Scalar", value, number("mean", 0));
 }
 
 // The order of numbers of 62 bits, which no rank holds in part.
@@ -210,7 +149,8 @@ Result<std::vector<ProgramValueId>> Drawing::permutation() {
     return refuse("its result is sharded");
   }
   const Id keys = integers(0, std::int64_t{1} << 62);
-  const Id order = op("aten.argsort.default", DType::kI64, {{"self", keys}});
+  const Id order =
+      ops_.op("aten.argsort.default", DType::kI64, {{"self", keys}});
   return std::vector<Id>{finish(order)};
 }
 
@@ -223,24 +163,25 @@ Result<std::vector<ProgramValueId>> Drawing::by_name(std::string_view name) {
   };
   if (name == "native_dropout" || name == "dropout") return dropout();
   if (name == "rand" || name == "rand_like") {
-    return one(uniform(is_floating(dtype()) ? dtype() : in, 0));
+    return one(ops_.uniform(draws_, is_floating(dtype()) ? dtype() : in, 0));
   }
   if (name == "uniform") {
     const double from = number("from", 0);
-    const Id wide =
-        scalar_op("aten.mul.Scalar", uniform(in, 0), number("to", 1) - from);
-    return one(scalar_op("aten.add.Scalar", wide, from));
+    const Id wide = ops_.scalar_op(
+        "aten.mul.Scalar", ops_.uniform(draws_, in, 0), number("to", 1) - from);
+    return one(ops_.scalar_op("aten.add.Scalar", wide, from));
   }
   if (name == "randn" || name == "randn_like") return one(normal(in));
   if (name == "normal" || name == "normal_functional") {
     return one(shifted(normal(in)));
   }
   if (name == "log_normal") {
-    return one(op("aten.exp.default", in, {{"self", shifted(normal(in))}}));
+    return one(
+        ops_.op("aten.exp.default", in, {{"self", shifted(normal(in))}}));
   }
   if (name == "exponential") {
     return one(
-        scalar_op("aten.div.Scalar", exponential(in), number("lambd", 1)));
+        ops_.scalar_op("aten.div.Scalar", exponential(in), number("lambd", 1)));
   }
   if (name == "randint" || name == "randint_like") {
     const std::int64_t low = integer("low", 0);
@@ -251,13 +192,13 @@ Result<std::vector<ProgramValueId>> Drawing::by_name(std::string_view name) {
   if (name == "bernoulli") {
     const bool by_number = node_.op.function->overload() == "p";
     const bool by_tensor = node_.op.function->overload() == "Tensor";
-    ProgramArguments args = {{"self", uniform(in, 0)}};
+    ProgramArguments args = {{"self", ops_.uniform(draws_, in, 0)}};
     if (by_number) {
       args.emplace_back("other", Argument(number("p", 0.5)));
-      return one(op("aten.lt.Scalar", DType::kBool, std::move(args)));
+      return one(ops_.op("aten.lt.Scalar", DType::kBool, std::move(args)));
     }
     args.emplace_back("other", operand(by_tensor ? 1 : 0));
-    return one(op("aten.lt.Tensor", DType::kBool, std::move(args)));
+    return one(ops_.op("aten.lt.Tensor", DType::kBool, std::move(args)));
   }
   if (name == "randperm") return permutation();
   return refuse("there is no rule for it");

@@ -1,13 +1,8 @@
 // What a random operator draws, element by element: shardprop.random_bits and
-// operators on integers and floats.
-//
-//   rand f32[8] S(0):
-//     %0 i64[8] S(0) = shardprop.random_bits(seed, node=3, word=0)
-//     %1 i64[8] S(0) = aten.bitwise_right_shift.Tensor_Scalar(%0, 8)
-//     %2 f32[8] S(0) = aten._to_copy.default(%1, dtype=f32)
-//     rand = aten.mul.Scalar(%2, 2^-24)
+// operators on integers and floats (element_ops.h).
 #pragma once
 
+#include "lower/element_ops.h"
 #include "lower/program_builder.h"
 
 #include <shardprop/base/result.h>
@@ -31,15 +26,6 @@ class Drawing {
  private:
   using Id = ProgramValueId;
 
-  // A pointwise operator on values of the first output's shape and layout.
-  Id op(const char* name, DType dtype, ProgramArguments args);
-  Id scalar_op(const char* name, Id self, double other);
-  Id int_op(const char* name, Id self, std::int64_t other);
-  Id cast(Id value, DType dtype);
-  Id bits(int word);
-  // In [0, 1), with as many bits as the dtype holds; in (0, 1].
-  Id uniform(DType dtype, int word);
-  Id positive_uniform(DType dtype, int word);
   Id normal(DType dtype);
   Id exponential(DType dtype);
   Id integers(std::int64_t low, std::int64_t high);
@@ -63,7 +49,8 @@ class Drawing {
   const Node& node_;
   const PlannedNode& planned_;
   const std::vector<ProgramValueId>& inputs_;
-  ProgramValueId seed_;
+  Draws draws_;
+  ElementOps ops_;  // like the first output
 };
 
 }  // namespace shardprop::lowering

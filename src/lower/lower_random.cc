@@ -3,6 +3,7 @@
 
 #include "base/try.h"
 #include "lower/drawing.h"
+#include "lower/drawn_attention.h"
 
 #include <utility>
 
@@ -22,9 +23,42 @@ ProgramValueId Lowering::seed() {
 Result<void> Lowering::draw(const Node& node, const PlannedNode& planned,
                             const std::vector<ProgramValueId>& inputs,
                             std::vector<ProgramValueId>& outputs) {
+  if (is_attention(node)) {
+    SP_ASSIGN(const std::int64_t drawn_by, drawing_node(node));
+    DrawnAttention attention(build_, node, planned, inputs, {seed(), drawn_by});
+    SP_ASSIGN(outputs, attention.run());
+    return {};
+  }
   Drawing drawing(build_, node, planned, inputs, seed());
   SP_ASSIGN(outputs, drawing.run());
   return {};
+}
+
+// Whose numbers an attention drops weights by: its own, or for a gradient those
+// of the node that made the state it takes, seen through views and copies.
+Result<std::int64_t> Lowering::drawing_node(const Node& node) const {
+  if (!is_attention_backward(node)) {
+    return static_cast<std::int64_t>(node.id.index());
+  }
+  if (const auto state = node.op.tensor_arg("philox_seed")) {
+    const Value* value = &graph_.value(node.inputs[*state]);
+    while (!value->is_input()) {
+      const Node& maker = graph_.nodes()[value->producer.index()];
+      if (is_attention(maker)) {
+        return static_cast<std::int64_t>(maker.id.index());
+      }
+      if (maker.inputs.empty()) break;
+      value = &graph_.value(maker.inputs[0]);
+    }
+  }
+  return fail(Error{ErrorCode::kNotLowered,
+                    "`" + node.op_name() +
+                        "` drops what another program drew: its forward is "
+                        "not in this one",
+                    node.name,
+                    {},
+                    "export forward and backward as one program, or turn "
+                    "dropout off"});
 }
 
 }  // namespace shardprop::lowering

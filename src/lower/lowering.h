@@ -63,6 +63,7 @@ class Lowering {
   Result<void> draw(const Node& node, const PlannedNode& planned,
                     const std::vector<ProgramValueId>& inputs,
                     std::vector<ProgramValueId>& outputs);
+  Result<std::int64_t> drawing_node(const Node& node) const;
   ProgramValueId seed();
 
   // lower_updates.cc

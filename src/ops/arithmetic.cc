@@ -78,6 +78,11 @@ void add_linearity(const OpCall& call, IndexSpace& space,
     if (!inputs[i]) continue;
     const DType from = op.inputs[i].dtype();
     if (!is_defined(*inputs[i], from)) return;
+    // Floats of 8 bits are scaled for the values they hold: parts of a sum lie
+    // out of their range.
+    const bool is_extremum =
+        inputs[i] == ReduceOp::kMax || inputs[i] == ReduceOp::kMin;
+    if (is_floating(from) && item_size(from) == 1 && !is_extremum) return;
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (outputs[o] && !cast_keeps(*inputs[i], from, op.outputs[o].dtype())) {
         return;

@@ -5,6 +5,7 @@
 #include "ops/arithmetic.h"
 #include "ops/bound_call.h"
 #include "ops/op_call.h"
+#include "ops/overload_form.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,12 +30,9 @@ struct WrittenOperand {
 std::vector<WrittenOperand> written_operands(const OverloadForm& form,
                                              const OpSchema& op) {
   std::vector<WrittenOperand> out;
-  for (const OverloadForm::Write& write : form.writes) {
+  for (const TensorWrite& write : tensor_writes(form, op)) {
     const ArgumentSchema& argument = op.function->arguments()[write.argument];
-    const auto* tensor = std::get_if<TensorArg>(&op.args[write.argument]);
-    if (tensor == nullptr || tensor->operand == TensorArg::kNone) continue;
-    out.push_back(
-        {index(tensor->operand), write.result, !argument.keyword_only});
+    out.push_back({write.operand, write.result, !argument.keyword_only});
   }
   return out;
 }

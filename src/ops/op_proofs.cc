@@ -1,5 +1,6 @@
 #include <shardprop/ops/op_proofs.h>
 
+#include <algorithm>
 #include <map>
 
 namespace shardprop {
@@ -8,9 +9,15 @@ extern const std::string_view kOpProofs;
 
 namespace {
 
-// Lines of "name proof".
-std::map<std::string_view, std::string_view> read_proofs() {
-  std::map<std::string_view, std::string_view> proofs;
+struct Proof {
+  std::string_view against;
+  std::string_view reason;
+};
+using Proofs = std::map<std::string_view, Proof>;
+
+// Lines of "name proof", or "name none reason".
+Proofs read_proofs() {
+  Proofs proofs;
   std::string_view rest = kOpProofs;
   while (!rest.empty()) {
     const std::size_t end = rest.find('\n');
@@ -19,18 +26,28 @@ std::map<std::string_view, std::string_view> read_proofs() {
                                          : rest.substr(end + 1);
     if (const std::size_t space = line.find(' ');
         space != std::string_view::npos) {
-      proofs.emplace(line.substr(0, space), line.substr(space + 1));
+      const std::string_view said = line.substr(space + 1);
+      const std::size_t word = std::min(said.find(' '), said.size());
+      proofs.emplace(line.substr(0, space),
+                     Proof{said.substr(0, word),
+                           said.substr(std::min(word + 1, said.size()))});
     }
   }
   return proofs;
 }
 
+Proof proof_of(std::string_view op) {
+  static const Proofs kProofs = read_proofs();
+  const auto found = kProofs.find(op);
+  return found == kProofs.end() ? Proof{"none", {}} : found->second;
+}
+
 }  // namespace
 
-std::string_view op_proof(std::string_view op) {
-  static const auto kProofs = read_proofs();
-  const auto found = kProofs.find(op);
-  return found == kProofs.end() ? "none" : found->second;
+std::string_view op_proof(std::string_view op) { return proof_of(op).against; }
+
+std::string_view op_unproven_reason(std::string_view op) {
+  return proof_of(op).reason;
 }
 
 }  // namespace shardprop

@@ -1,5 +1,7 @@
 #include "ops/overload_form.h"
 
+#include "ops/foreach.h"
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -102,9 +104,10 @@ std::optional<OverloadForm> match(
     const FunctionSchema& mutating,
     std::shared_ptr<const FunctionSchema> functional) {
   if (!same_arguments(mutating, *functional)) return std::nullopt;
-  // Which element of a written list is which result no declaration says.
   for (const ArgumentSchema& argument : mutating.arguments()) {
-    if (writes(argument) && argument.is_list) return std::nullopt;
+    // What a list has to be long no declaration says.
+    const bool is_out = writes(argument) && argument.keyword_only;
+    if (is_out && argument.is_list) return std::nullopt;
   }
   OverloadForm form;
   const std::size_t returned = functional->returns().size();
@@ -128,6 +131,12 @@ std::optional<OverloadForm> match(
     form.writes.push_back({i, next++});
   }
   if (next != returned) return std::nullopt;
+  for (const OverloadForm::Write& write : form.writes) {
+    if (mutating.arguments()[write.argument].is_list !=
+        functional->returns()[write.result].is_list) {
+      return std::nullopt;
+    }
+  }
   form.functional = std::move(functional);
   return form;
 }
@@ -136,12 +145,50 @@ std::optional<OverloadForm> match(
 
 std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
                                           const OpLibrary& library) {
+  // Those on lists of one operator in place are known by that operator.
+  if (foreach_form(mutating, library)) return std::nullopt;
   for (const std::string& name : candidates(mutating, library)) {
     if (auto functional = library.find(name)) {
       if (auto form = match(mutating, std::move(functional))) return form;
     }
   }
   return std::nullopt;
+}
+
+std::vector<TensorWrite> tensor_writes(const OverloadForm& form,
+                                       const OpSchema& op) {
+  const auto operands = [&](std::size_t argument) {
+    std::vector<std::size_t> found;
+    const auto take = [&](const TensorArg& tensor) {
+      if (tensor.operand != TensorArg::kNone) {
+        found.push_back(static_cast<std::size_t>(tensor.operand));
+      }
+    };
+    if (const auto* one = std::get_if<TensorArg>(&op.args[argument]))
+      take(*one);
+    if (const auto* list =
+            std::get_if<std::vector<TensorArg>>(&op.args[argument])) {
+      for (const TensorArg& tensor : *list) take(tensor);
+    }
+    return found;
+  };
+  // A list of results is as long as what it is written to.
+  const auto& returns = form.functional->returns();
+  std::vector<std::size_t> lengths(returns.size(), 1);
+  for (const OverloadForm::Write& write : form.writes) {
+    if (returns[write.result].is_list) {
+      lengths[write.result] = operands(write.argument).size();
+    }
+  }
+  std::vector<TensorWrite> out;
+  for (const OverloadForm::Write& write : form.writes) {
+    std::size_t result = 0;
+    for (std::size_t r = 0; r < write.result; ++r) result += lengths[r];
+    for (const std::size_t operand : operands(write.argument)) {
+      out.push_back({write.argument, operand, result++});
+    }
+  }
+  return out;
 }
 
 Result<OpSchema> rebind(const OpSchema& op,

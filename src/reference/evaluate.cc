@@ -2,6 +2,7 @@
 #include <shardprop/reference/evaluate.h>
 
 #include "base/try.h"
+#include "ops/overload_form.h"
 #include "ops/program_text.h"
 #include "ops/trace/trace.h"
 #include "reference/call.h"
@@ -118,15 +119,10 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
   const auto result = [&](std::size_t r) -> const Tensor& {
     return made[static_cast<std::size_t>(functional.output_slots[r])];
   };
-  const auto written = [&](std::size_t argument) {
-    const auto* tensor = std::get_if<TensorArg>(&op.args[argument]);
-    return tensor == nullptr ? TensorArg::kNone : tensor->operand;
-  };
+  const std::vector<TensorWrite> writes = tensor_writes(form, op);
   std::vector<std::optional<Tensor>> ends(inputs.size());
-  for (const auto& write : form.writes) {
-    const std::int32_t operand = written(write.argument);
-    if (operand == TensorArg::kNone) continue;
-    const auto i = static_cast<std::size_t>(operand);
+  for (const TensorWrite& write : writes) {
+    const std::size_t i = write.operand;
     const Tensor& value = result(write.result);
     // An `out` of another shape is made anew, as PyTorch resizes it.
     if (inputs[i].shape() == value.shape()) {
@@ -144,12 +140,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
       continue;
     }
     // The written arguments in their order.
-    while (next < form.writes.size()) {
-      const std::int32_t operand = written(form.writes[next++].argument);
-      if (operand == TensorArg::kNone) continue;
-      outputs.push_back(*ends[static_cast<std::size_t>(operand)]);
-      break;
-    }
+    if (next < writes.size()) outputs.push_back(*ends[writes[next++].operand]);
   }
   if (outputs.size() != op.outputs.size()) return lacks(op, "its results");
   return outputs;

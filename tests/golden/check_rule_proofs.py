@@ -29,6 +29,8 @@ def main():
     said = PROOFS.read_text(encoding="utf-8").splitlines()
     faults = [f"{name} is not said to be proven" for name in sorted(of_the_graphs())
               if f"{name} torch" not in said]
+    faults += [f"`{line}` gives no reason" for line in said
+               if len(line.split(" ", 2)) < (3 if line.split()[1] == "none" else 2)]
     if said != sorted(set(said)):
         faults.append("the list is not sorted, or a line appears twice")
     for fault in faults:

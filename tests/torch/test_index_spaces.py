@@ -15,11 +15,13 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _REFUSED = _ROOT / "tests/golden/refused_calls.list"
 _PROVEN = {line.split()[0] for line in
            (_ROOT / "src/ops/proofs.txt").read_text().splitlines()
-           if line and not line.startswith("#")}  # fmt: skip
+           if line.endswith(" torch")}  # fmt: skip
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 import calls  # noqa: E402
 
-import cuda_attention_kernels  # noqa: E402, F401  (kernels that the CPU lacks)
+# Kernels that the CPU lacks.
+import cuda_attention_kernels  # noqa: E402, F401
+import cuda_product_kernels  # noqa: E402, F401
 from sharding.capture import TORCH_DTYPES, flat_tensors, torch_op  # noqa: E402
 from sharding.processes import run_each  # noqa: E402
 
@@ -32,7 +34,14 @@ def _given(value):
     if isinstance(value, calls.Tensor):
         dtype = TORCH_DTYPES[value.dtype]
         strides = value.strides
-        made = torch.zeros(value.shape, dtype=dtype)
+        # Indices of what there is, weights, and matrices that are not singular.
+        # (i32: rows that were exchanged, counted from 1).
+        ones = dtype.is_floating_point or dtype == torch.int32
+        fill = torch.ones if ones else torch.zeros
+        made = fill(value.shape, dtype=dtype)
+        is_square = made.dim() >= 2 and made.shape[-1] == made.shape[-2]
+        if is_square and dtype.is_floating_point and strides is None:
+            made = made + 2 * torch.eye(made.shape[-1]).to(dtype)
         return made if strides is None else made.as_strided(value.shape, strides)
     if isinstance(value, list):
         return [_given(element) for element in value]

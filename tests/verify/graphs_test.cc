@@ -139,8 +139,9 @@ const char* const kAll[] = {
     "llama3_infer_cuda",  "llama3_train", "llama3_train_cuda", "mixtral_infer",
     "mixtral_infer_cuda", "mlp_dynamic",  "resnet_train",      "t5_train",
     "t5_train_cuda",      "vit_infer",    "vit_infer_cuda"};
-const char* const kFew[] = {"block_composite", "mlp_dynamic", "llama3_train",
-                            "gpt2_train", "resnet_train"};
+const char* const kFew[] = {"block_composite", "mlp_dynamic",
+                            "llama3_train",    "gpt2_train",
+                            "gpt2_train_cuda", "resnet_train"};
 
 TEST_CASE("programs of the ranks compute what the graphs compute") {
   Counts counts;

@@ -69,16 +69,32 @@ OpDefinition rows_first(std::string_view notation, std::string_view letters) {
   return mapped(notation, side).typed(types(letters));
 }
 
-std::string solve_notation(const OpCall& call) {
+// Whether the right side is a vector for each matrix.
+bool solves_vectors(const OpCall& call) {
   const TensorMeta& a = call.tensor("A");
   const TensorMeta& b = call.tensor("B");
-  const bool left = call.boolean_or("left", true);
   Dims batch = a.shape();
   if (!batch.empty()) batch.pop_back();
-  const bool vector =
-      b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
-  const std::string x = vector ? "...[n]" : left ? "...[nr]" : "...[rn]";
-  return "...[nn]," + x + "->" + x + ",...[nn],...[n],...";
+  return b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
+}
+
+std::string solve_notation(const OpCall& call) {
+  const bool left = call.boolean_or("left", true);
+  const std::string x = solves_vectors(call) ? "...[n]"
+                        : left               ? "...[nr]"
+                                             : "...[rn]";
+  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...[nn]^,...[n],...";
+}
+
+// A right side of one dim less than the matrices is vectors where their batch
+// has its shape: a part of the batch may, where the whole has not.
+void keep_meaning(const OpCall& call, IndexSpace& space) {
+  const TensorMeta& a = call.tensor("A");
+  if (a.rank() - 1 != call.tensor("B").rank() || solves_vectors(call)) return;
+  for (Factor& factor : space.factors) {
+    factor.kind = FactorKind::kBlocked;
+    factor.reason = "a part of the batch would make the right side vectors";
+  }
 }
 
 std::string qr_notation(const OpCall& call) {
@@ -125,6 +141,15 @@ void define_factorisations(Family& f) {
   f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
         matrices("...[nn]->...[nn]", "s"));
   f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
+  f.add("linalg_lu", rows_first("...[mn]->...[mm],...[mk],...[kn]", "s"));
+  f.add({"linalg_matrix_power", "matrix_power"},
+        mapped("...[nn]->...[nn]", side)
+            .strided([](const OpCall& call, const Dims& shape, DType dtype) {
+              return call.integer("n") == -1
+                         ? column_major(call, shape, dtype)
+                         : make_meta(shape, dtype).strides();
+            }));
+  f.add("trace", einsum("[mn]->").typed(of_sum).linear_in("self"));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
   f.add({"linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"},
@@ -163,15 +188,12 @@ void define_solves(Family& f) {
         mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
   f.add("linalg_ldl_solve",
         matrices("...[nn],...[n],...[nr]->...[nr]", "s").linear_in("B"));
-  f.add("linalg_lu_solve",
-        mapped("lu_solve()",
-               [](const OpCall& call) {
-                 const std::string x =
-                     call.boolean_or("left", true) ? "...[nr]" : "...[rn]";
-                 return "...[nn],...[n]," + x + "->" + x;
-               })
-            .strided(column_major)
-            .linear_in("B"));
+  f.add("linalg_lu_solve", mapped("lu_solve()", [](const OpCall& call) {
+                             const bool left = call.boolean_or("left", true);
+                             const std::string x = left ? "...[nr]" : "...[rn]";
+                             return "...[nn],...[n]," + x + "->" + x +
+                                    (left ? "^" : "");
+                           }).linear_in("B"));
   f.add("cholesky_solve",
         matrices("...[nr],...[nn]->...[nr]", "s").linear_in("self"));
   f.add("linalg_solve_triangular",
@@ -186,10 +208,10 @@ void define_solves(Family& f) {
   f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
   f.add("_linalg_solve_ex", mapped("solve()", solve_notation)
                                 .typed(types("ssii"))
-                                .strided(column_major));
+                                .refine("", keep_meaning));
   f.add({"linalg_solve"}, mapped("solve()", solve_notation)
                               .typed(types("s"))
-                              .strided(column_major));
+                              .refine("", keep_meaning));
   f.add("linalg_cross",
         mapped("cross()", cross_notation).promoted().multilinear());
 }

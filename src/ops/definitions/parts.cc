@@ -148,7 +148,7 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
 }
 
 void define_complex(Family& f) {
-  f.add({"complex"}, pointwise().typed(into_complex).passes());
+  f.add("complex", pointwise().typed(into_complex).additive());
   f.add("polar", pointwise().typed(into_complex));
   const auto two = [](const OpCall&, char) { return std::int64_t{2}; };
   f.add("view_as_real", mapped("...->...[c]", two)
@@ -183,7 +183,9 @@ void define_parts(Family f) {
   f.add("diag_embed",
         custom("diag_embed(dim1,dim2)", bind_diag_embed).linear_in("self"));
   f.add("diagonal_scatter",
-        custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter).passes());
+        custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter)
+            .like("self")
+            .passes());
   f.add("new_empty_strided",
         factory("size")
             .typed([](const OpCall& call, std::size_t) {

@@ -56,10 +56,76 @@ std::string einsum_notation(const OpCall& call) {
   return notation + "->" + output;
 }
 
+// A permuted operand is a view of it.
+Dims einsum_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const std::string notation = einsum_notation(call);
+  const std::string from = notation.substr(0, notation.find("->"));
+  const std::string into = notation.substr(notation.find("->") + 2);
+  if (!std::is_permutation(from.begin(), from.end(), into.begin(),
+                           into.end()) ||
+      from.find_first_of(",[.") != std::string::npos) {
+    return make_meta(shape, dtype).strides();
+  }
+  Dims strides;
+  for (const char letter : into) {
+    strides.push_back(call.first().strides()[from.find(letter)]);
+  }
+  return strides;
+}
+
 // --- scaled and weight-only products ---
+
+// A factor that kernels take in whole units: it becomes two, the inner one of
+// which is held whole.
+void keep_units(IndexSpace& space, FactorId id, std::int64_t unit) {
+  const std::string reason =
+      "the kernel takes it in units of " + std::to_string(unit);
+  const std::int64_t size = space.factor(id).size;
+  if (unit == 1 || !space.factor(id).shardable()) return;
+  if (size % unit != 0) {
+    space.factor(id).kind = FactorKind::kBlocked;
+    space.factor(id).reason = reason;
+    return;
+  }
+  const auto inner = static_cast<FactorId>(space.add_factor(unit));
+  space.factor(inner).kind = FactorKind::kBlocked;
+  space.factor(inner).reason = reason;
+  space.factor(id).size = size / unit;
+  const auto split = [&](std::vector<Operand>& operands) {
+    for (Operand& operand : operands) {
+      for (DimFactors& dim : operand.dims) {
+        DimFactors now;
+        for (const FactorId factor : dim) {
+          now.push_back(factor);
+          if (factor == id) now.push_back(inner);
+        }
+        dim = std::move(now);
+      }
+    }
+  };
+  split(space.inputs);
+  split(space.outputs);
+  space.seal();
+}
+
+// The CPU's kernel reads 16 elements of a row at once, others 32.
+void keep_packs(const OpCall&, IndexSpace& space) {
+  for (const FactorId id : DimFactors(space.inputs[0].dims[1])) {
+    keep_units(space, id, 32);
+  }
+}
 
 DType of_output(const OpCall& call, std::size_t) {
   return call.dtype_or("out_dtype", call.first().dtype());
+}
+
+// Tensor cores take 16 elements of the rows of both factors.
+void keep_f8_rows(const OpCall&, IndexSpace& space) {
+  for (const std::size_t i : {0, 1}) {
+    for (const FactorId id : DimFactors(space.inputs[i].dims[1])) {
+      keep_units(space, id, 16);
+    }
+  }
 }
 
 // A scale is one number, or one for each row or column.
@@ -82,6 +148,25 @@ std::string scaled_notation(const OpCall& call) {
 
 // --- groups: rows of one factor belong to matrices of the other ---
 
+// 16 bytes of rows that lie together.
+std::int64_t aligned_elements(DType dtype) {
+  return std::max<std::int64_t>(
+      16 / static_cast<std::int64_t>(item_size(dtype)), 1);
+}
+
+// Rows of both factors start at multiples of 16 bytes.
+void keep_aligned(const OpCall& call, IndexSpace& space) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const TensorMeta& meta = call.op().inputs[i];
+    for (int d = meta.rank() - 2; d < meta.rank(); ++d) {
+      if (meta.strides()[index(d)] != 1) continue;
+      for (const FactorId id : DimFactors(space.inputs[i].dims[index(d)])) {
+        keep_units(space, id, aligned_elements(meta.dtype()));
+      }
+    }
+  }
+}
+
 // Sorted tokens by experts; where each expert's tokens end is known to all.
 constexpr char kExperts[] = "[t]k,[g]kn,[z]->[t]n";
 
@@ -98,8 +183,7 @@ std::string grouped_notation(const OpCall& call) {
 // Rows start at multiples of 16 bytes.
 Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
   Dims strides = make_meta(shape, dtype).strides();
-  const std::int64_t unit = std::max<std::int64_t>(
-      16 / static_cast<std::int64_t>(item_size(dtype)), 1);
+  const std::int64_t unit = aligned_elements(dtype);
   const std::size_t rank = shape.size();
   const std::int64_t row = (shape[rank - 1] + unit - 1) / unit * unit;
   strides[rank - 2] = row;
@@ -153,12 +237,16 @@ OpDefinition grouped(OpDefinition form, const std::string& tokens,
 }  // namespace
 
 void define_products(Family f) {
-  f.add("einsum", einsum("einsum(equation)", einsum_notation));
-  f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn"));
-  f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation).typed(of_output));
+  f.add("einsum",
+        einsum("einsum(equation)", einsum_notation).strided(einsum_strides));
+  f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn").refine("", keep_packs));
+  f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation)
+                          .typed(of_output)
+                          .refine("", keep_f8_rows));
   f.add("_grouped_mm", grouped(einsum("grouped_mm()", grouped_notation)
                                    .typed(of_output)
-                                   .strided(grouped_strides),
+                                   .strided(grouped_strides)
+                                   .refine("", keep_aligned),
                                "self", "mat2"));
   // What transformers' mixtures of experts call where there is no kernel.
   f.add("transformers.grouped_mm_fallback",

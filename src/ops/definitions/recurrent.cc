@@ -21,8 +21,9 @@ std::string network_notation(const OpCall& call, bool has_cell) {
 }
 
 std::int64_t network_size(const OpCall& call, char letter) {
-  const auto hx = call.tensors("hx");
-  require(!hx.empty() && hx[0].rank() == 3, "there is no hidden state");
+  auto hx = call.tensors("hx");
+  if (hx.empty()) hx.push_back(call.tensor("hx"));
+  require(hx[0].rank() == 3, "there is no hidden state");
   const std::int64_t hidden = hx[0].size(2);
   const std::int64_t cell = hx.back().size(2);
   const bool both = call.boolean_or("bidirectional", false);
@@ -31,13 +32,24 @@ std::int64_t network_size(const OpCall& call, char letter) {
   return hidden * (both ? 2 : 1);
 }
 
+// The sequence is computed with time first.
+Dims network_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const bool sequence = shape[2] == network_size(call, 'o') &&
+                        shape[0] == call.tensor("input").size(0) &&
+                        shape[1] == call.tensor("input").size(1);
+  Dims strides = make_meta(shape, dtype).strides();
+  if (!sequence || !call.boolean_or("batch_first", false)) return strides;
+  return {shape[2], multiply_sizes(shape[0], shape[2]), 1};
+}
+
 OpDefinition network(bool has_cell) {
   return mapped(
-      has_cell ? "lstm()" : "rnn()",
-      [has_cell](const OpCall& call) {
-        return network_notation(call, has_cell);
-      },
-      network_size);
+             has_cell ? "lstm()" : "rnn()",
+             [has_cell](const OpCall& call) {
+               return network_notation(call, has_cell);
+             },
+             network_size)
+      .strided(network_strides);
 }
 
 }  // namespace

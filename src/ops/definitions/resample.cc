@@ -102,35 +102,56 @@ std::string spatial_letters(std::string_view letters, int dims) {
 
 void define_grids(Family& f) {
   f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy"));
+  f.add("grid_sampler",
+        mapped("grid_sampler()", [](const OpCall& call) -> std::string {
+          return call.tensor("input").rank() == 5 ? "nc[dhw],nxyz[_]->ncxyz"
+                                                  : "nc[hw],nxy[_]->ncxy";
+        }));
   f.add({"grid_sampler_3d"}, mapped("nc[dhw],nxyz[_]->ncxyz"));
   const auto coordinates = [](const OpCall& call, char) {
     return call.tensor("grid").size(call.tensor("grid").rank() - 1);
   };
   f.add("grid_sampler_2d_backward",
-        mapped("n[cxy],n[chw],n[xy_]->n[chw],n[xyt]", coordinates));
+        mapped("n[cxy],n[chw],n[xy_]->n[chw],n[xyt]!", coordinates));
   f.add("grid_sampler_3d_backward",
-        mapped("n[cxyz],n[cdhw],n[xyz_]->n[cdhw],n[xyzt]", coordinates));
+        mapped("n[cxyz],n[cdhw],n[xyz_]->n[cdhw],n[xyzt]!", coordinates));
 }
 
 void define_pads(Family& f) {
   for (int dims = 1; dims <= 3; ++dims) {
     const std::string d = std::to_string(dims) + "d";
     for (const char* kind : {"reflection_pad", "replication_pad"}) {
-      f.add(kind + d, padded(dims).passes({"self"}));
-      f.add(kind + d + "_backward",
-            mapped(padded_notation(dims, true)).linear_in("grad_output"));
+      f.add(kind + d, padded(dims).nonempty().passes({"self"}));
+      f.add(kind + d + "_backward", mapped(padded_notation(dims, true))
+                                        .nonempty()
+                                        .linear_in("grad_output"));
     }
     const std::string in = "..." + spatial_letters(kSpace, dims);
     const std::string out = "..." + spatial_letters(kResult, dims);
     f.add("adaptive_max_pool" + d,
           mapped(in + "->" + out + "," + out, output_size)
               .typed(value_and_index)
-              .strided(image_strides));
+              .strided(image_strides)
+              .nonempty());
     if (dims == 1) continue;
     f.add("adaptive_max_pool" + d + "_backward",
           mapped(out + "," + in + "," + out + "->" + in)
+              .nonempty()
               .linear_in("grad_output"));
-    f.add("max_unpool" + d, mapped(in + "," + in + "->" + out, output_size));
+    f.add("max_unpool" + d,
+          mapped(in + "," + in + "->" + out, output_size).nonempty());
+  }
+}
+
+// Windows at random places; which ones the samples say, a number per dim.
+void define_fractional_pools(Family& f) {
+  for (int dims = 2; dims <= 3; ++dims) {
+    const std::string in = "nc" + spatial_letters(kSpace, dims);
+    const std::string out = "nc" + spatial_letters(kResult, dims);
+    f.add("fractional_max_pool" + std::to_string(dims) + "d",
+          mapped(in + ",nc[_]->" + out + "," + out, output_size)
+              .typed(value_and_index)
+              .nonempty());
   }
 }
 
@@ -166,6 +187,7 @@ void define_resample(Family f) {
   define_upsamples(f);
   define_pads(f);
   define_grids(f);
+  define_fractional_pools(f);
 }
 
 }  // namespace shardprop

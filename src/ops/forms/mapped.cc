@@ -2,6 +2,7 @@
 
 #include "ops/forms/space_builder.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -15,7 +16,9 @@ struct TermDim {
 };
 struct MappedTerm {
   std::vector<TermDim> dims;
-  bool any = false;  // `*`
+  bool any = false;        // `*`
+  bool always = false;     // `!`
+  bool by_column = false;  // `^`
 };
 
 std::vector<MappedTerm> terms_in(std::string_view text) {
@@ -30,6 +33,10 @@ std::vector<MappedTerm> terms_in(std::string_view text) {
       whole = c == '[';
     } else if (c == '*') {
       term.any = true;
+    } else if (c == '!') {
+      term.always = true;
+    } else if (c == '^') {
+      term.by_column = true;
     } else if (text.substr(i, 3) == "...") {
       term.dims.push_back({'.', false});
       i += 2;
@@ -56,7 +63,7 @@ class Mapping {
         call_.has("output_mask") ? call_.mask("output_mask", declared.size())
                                  : std::vector<bool>(declared.size(), true);
     for (std::size_t i = 0; i < terms.size() && i < declared.size(); ++i) {
-      if (wanted[i]) {
+      if (wanted[i] || terms[i].always) {
         output(terms[i]);
       } else {
         b_.not_produced();
@@ -158,7 +165,18 @@ class Mapping {
             dim.whole ? DimFactors{} : known->second.second);
       }
     }
-    b_.output(std::move(operand), {.shape = std::move(shape)});
+    BoundResult result{.shape = shape};
+    if (term.by_column) result.strides = by_column(shape);
+    b_.output(std::move(operand), std::move(result));
+  }
+
+  static Dims by_column(const Dims& shape) {
+    Dims strides = make_meta(shape, DType::kF32).strides();
+    const std::size_t rank = shape.size();
+    if (rank < 2) return strides;
+    strides[rank - 2] = 1;
+    strides[rank - 1] = std::max<std::int64_t>(shape[rank - 2], 1);
+    return strides;
   }
 
   const OpCall& call_;

@@ -8,7 +8,9 @@
 // of its elements. A letter is a factor, cut in all operands at once; letters
 // in square brackets are held whole, and so are `_`, a dim of any size, and
 // `*`, an operand of any rank. `...` stands for leading dims, aligned on the
-// right as in broadcasting. Nothing is summed and nothing is linear: a row says
+// right as in broadcasting. A result whose term ends in `!` is produced whatever
+// `output_mask` says; the matrices of one that ends in `^` lie column by column.
+// Nothing is summed and nothing is linear: a row says
 // so.
 #pragma once
 

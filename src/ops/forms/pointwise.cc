@@ -204,6 +204,11 @@ OpDefinition vector_of(std::string name, LengthOf length) {
                         const std::int64_t size = length(call);
                         require(size >= 0, "a size is negative");
                         SpaceBuilder b;
+                        // Bounds may be tensors of one number.
+                        for (const TensorMeta& meta : call.op().inputs) {
+                          require(meta.rank() == 0, "a bound is not a number");
+                          b.input({});
+                        }
                         b.output(b.per_dim(Dims{size}));
                         return b.bound();
                       });

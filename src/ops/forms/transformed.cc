@@ -10,7 +10,7 @@ namespace {
 
 // The dims that a transform runs over, the last one last.
 std::vector<int> dims_of_call(const OpCall& call, int rank) {
-  if (const auto dims = call.optional_integers("dim"); dims && !dims->empty()) {
+  if (const auto dims = call.optional_integers("dim")) {
     std::vector<int> out;
     for (const std::int64_t dim : *dims) {
       const int at = wrap_dim(dim, rank);
@@ -40,13 +40,76 @@ std::optional<std::int64_t> length_given(const OpCall& call, std::size_t i,
   return std::nullopt;
 }
 
+// How a pass of MKL over some dims lays out its result: those dims innermost,
+// in their order, and the others as the input has them.
+Dims pass_strides(const Dims& strides, const Dims& sizes,
+                  const std::vector<int>& dims) {
+  std::vector<int> order;
+  for (int d = 0; d < static_cast<int>(sizes.size()); ++d) {
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) {
+      order.push_back(d);
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return strides[index(a)] > strides[index(b)];
+  });
+  order.insert(order.end(), dims.begin(), dims.end());
+  Dims out(sizes.size(), 0);
+  std::int64_t step = 1;
+  for (auto dim = order.rbegin(); dim != order.rend(); ++dim) {
+    out[index(*dim)] = step;
+    step = multiply_sizes(step, std::max<std::int64_t>(sizes[index(*dim)], 1));
+  }
+  return out;
+}
+
+// The dims but for the last, outermost first.
+std::vector<int> by_stride(std::vector<int> dims, const Dims& strides,
+                           bool but_last) {
+  std::stable_sort(
+      dims.begin(), dims.end() - (but_last ? 1 : 0),
+      [&](int a, int b) { return strides[index(a)] > strides[index(b)]; });
+  return dims;
+}
+
+// `sizes` is the shape of the result.
+Dims transform_strides(const OpCall& call, Transform kind,
+                       const std::vector<int>& dims, const Dims& sizes,
+                       bool padded) {
+  const TensorMeta& self = call.tensor("self");
+  if (dims.empty()) return dense_like(self, sizes, self.dtype()).strides();
+  Dims strides =
+      padded ? make_meta(sizes, self.dtype()).strides() : self.strides();
+  if (kind == Transform::kComplex) {
+    return pass_strides(strides, sizes, by_stride(dims, strides, false));
+  }
+  const std::vector<int> last = {dims.back()};
+  std::vector<int> others(dims.begin(), dims.end() - 1);
+  if (kind == Transform::kReal) {
+    if (!others.empty()) {
+      others = by_stride(std::move(others), strides, false);
+      strides = pass_strides(strides, sizes, others);
+    }
+    return pass_strides(strides, sizes, last);
+  }
+  // ihfft: the real pass first, and then the others.
+  if (call.base_name().find("ihfft") != std::string_view::npos) {
+    strides = pass_strides(strides, sizes, last);
+    if (others.empty()) return strides;
+    return pass_strides(strides, sizes,
+                        by_stride(std::move(others), strides, false));
+  }
+  return pass_strides(strides, sizes, by_stride(dims, strides, true));
+}
+
 BoundForm bind_transform(const OpCall& call, Transform kind) {
   const TensorMeta& self = call.tensor("self");
-  require(self.rank() > 0, "a scalar has no dim to transform");
   const std::vector<int> dims = dims_of_call(call, self.rank());
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   Operand output = whole;
+  Dims sizes = self.shape();
+  bool padded = false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int dim = dims[i];
     const bool last = i + 1 == dims.size();
@@ -57,12 +120,17 @@ BoundForm bind_transform(const OpCall& call, Transform kind) {
       size = 2 * (self.size(dim) - 1);
     }
     require(size > 0, "a transform of no elements");
+    const std::int64_t needed =
+        kind == Transform::kReal && last ? size / 2 + 1 : size;
+    padded = padded || needed > self.size(dim);
     if (halves) size = size / 2 + 1;
     b.block(whole.dims[index(dim)], "it is transformed");
     output.dims[index(dim)] = b.blocked(size, "it is transformed");
+    sizes[index(dim)] = size;
   }
   b.input(whole);
-  b.output(std::move(output));
+  b.output(std::move(output),
+           {.strides = transform_strides(call, kind, dims, sizes, padded)});
   return b.bound();
 }
 

@@ -142,10 +142,24 @@ class Transformers:
 # --- torchvision, timm ---
 
 
+def _declared_operators():
+    """torchvision cannot be imported without these operators, whose kernels need the
+    CUDA libraries that its wheels are built with. None where they are there."""
+    boxes = "Tensor dets, Tensor scores, float threshold"
+    declared = torch.library.Library("torchvision", "FRAGMENT")
+    try:
+        for name in ("nms", "qnms"):
+            declared.define(f"{name}({boxes}) -> Tensor")
+    except RuntimeError:
+        return None
+    return declared
+
+
 class TorchVision:
     name = "torchvision"
 
     def names(self):
+        self.declared = _declared_operators()
         import torchvision.models
 
         return sorted(torchvision.models.list_models())
@@ -153,7 +167,13 @@ class TorchVision:
     def build(self, name):
         import torchvision.models
 
-        model = torchvision.models.get_model(name, weights=None)
+        # Detection and segmentation fetch the weights of a part otherwise.
+        try:
+            model = torchvision.models.get_model(
+                name, weights=None, weights_backbone=None
+            )
+        except TypeError:
+            model = torchvision.models.get_model(name, weights=None)
         for size in (64, 96, 224, 299):
             try:
                 video = "video" in type(model).__module__
@@ -170,6 +190,7 @@ class Timm:
     name = "timm"
 
     def names(self):
+        self.declared = _declared_operators()
         import timm
 
         # Variants of one model that differ in size are one architecture: the

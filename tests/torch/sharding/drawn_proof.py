@@ -4,6 +4,8 @@ import random
 import time
 from typing import NamedTuple
 
+import torch
+
 from . import capture
 from .ask import ask
 from .capture import Operand
@@ -127,9 +129,23 @@ def _compare_metas(result, drawn, mesh, claimed):
                 result.note("strides", drawn, mesh, None, why)
 
 
+def _is_sized_by_data(op):
+    """Whether shapes of results depend on values, so that a question tells them."""
+    namespace, base, _ = op.split(".")
+    packet = getattr(getattr(torch.ops, namespace), base)
+    return any(
+        torch.Tag.dynamic_output_shape in getattr(packet, name).tags
+        for name in packet.overloads()
+    )
+
+
 def _placed(call, mesh):
     """The question with all operands replicated: the answer tells the outputs."""
-    return capture.batch_line(call, mesh, outputs=False, placements=["R"] * len(mesh))
+    sized_by_data = _is_sized_by_data(call.op)
+    replicated = ["R"] * len(mesh)
+    return capture.batch_line(
+        call, mesh, outputs=sized_by_data, placements=replicated
+    )
 
 
 def _check_strides(result, settings, drawn):

@@ -14,8 +14,10 @@ def _dense(meta):
 
 
 def _odd_out(call):
-    out = call.arg("out") or call.arg("grad_input")
-    return out is not None and not _dense(call.inputs[out.index])
+    written = [call.arg(name) for name in ("out", "grad_input", "output")]
+    if written[0] or written[2]:
+        written.append(call.arg("indices"))
+    return any(out and not _dense(call.inputs[out.index]) for out in written)
 
 
 def _empty(call):
@@ -38,6 +40,18 @@ def _mean_of_wide_integers(call):
     return call.inputs[0].dtype in ("i32", "i64")
 
 
+def _of_integers(call):
+    return all(meta.dtype[0] in "ui" or meta.dtype == "bool" for meta in call.inputs)
+
+
+def _of_no_dims_or_integers(call):
+    return not call.arg("dims") or _of_integers(call)
+
+
+def _reduces(call):
+    return call.arg("reduction", 1) != 0
+
+
 def _two_dtypes(call):
     return len({meta.dtype for meta in call.inputs}) > 1
 
@@ -55,6 +69,14 @@ _QUIRKS = (
             "adaptive_avg_pool3d.out",
             "_softmax_backward_data.out",
             "_log_softmax_backward_data.out",
+            "adaptive_max_pool3d.out",
+            "im2col.out",
+            "col2im.out",
+            "fractional_max_pool2d.output",
+            "fractional_max_pool3d.output",
+            "adaptive_max_pool3d_backward.grad_input",
+            "avg_pool3d_backward.grad_input",
+            "upsample_bicubic2d_backward.grad_input",
         ),
         _odd_out,
         "writes to an `out` whose dims are not in order as if they were",
@@ -85,6 +107,11 @@ _QUIRKS = (
         "the mask of an empty input is a float tensor",
     ),
     (
+        ("binary_cross_entropy.out",),
+        _reduces,
+        "keeps the elements in the `out` that it then reduces them into",
+    ),
+    (
         ("huber_loss.default",),
         _two_dtypes,
         "keeps the dtype of its input, where exported programs promote",
@@ -93,6 +120,22 @@ _QUIRKS = (
         ("mean.dim", "mean.out", "mean.default"),
         _mean_of_wide_integers,
         "rounds large integers that cancel to floats first",
+    ),
+    (
+        ("prims.amax.default", "prims.amin.default"),
+        lambda call: not call.arg("dims"),
+        "reduces no dims in its meta function, which exported programs follow, and "
+        "all in its kernel",
+    ),
+    (
+        ("prims.sum.default", "prims.prod.default"),
+        _of_no_dims_or_integers,
+        "the same; and its kernel makes integers i64, where its meta function does not",
+    ),
+    (
+        ("prims.div.default",),
+        _of_integers,
+        "keeps integers in its meta function, and divides them as floats in its kernel",
     ),
 )
 

@@ -8,6 +8,7 @@ any starts the next.
 import torch
 
 import cuda_attention_kernels
+import cuda_product_kernels  # noqa: F401
 
 from . import collectives
 from .capture import TORCH_DTYPES, Operand, flat_tensors, number, torch_op
@@ -84,13 +85,18 @@ class Runner:
         self.run_dtype = run_dtype
         self.draw = draw
         self._results = {}  # of the operator alone, by what it was given
-        self.writes = torch_op(call.op)._schema.is_mutable
+        schema = torch_op(call.op)._schema
+        self.writes = schema.is_mutable
+        self.takes_device = any(
+            argument.name == "device" and not argument.has_default_value()
+            for argument in schema.arguments
+        )
 
     def _given(self, tensor):
         return tensor.clone() if self.writes else tensor
 
     def _arguments(self, tensors, local):
-        args = {}
+        args = {"device": "cpu"} if self.takes_device else {}
         for name, value in self.call.args:
             if name in _IGNORED:
                 continue

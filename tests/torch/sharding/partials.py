@@ -42,6 +42,10 @@ def _random_like(value, count, generator, exact):
     shape = (count, *value.shape)
     if value.dtype in (torch.uint8, torch.int8):
         return torch.randint(0, 256, shape, generator=generator).to(value.dtype)
+    if value.is_complex():
+        parts = torch.view_as_real(value)
+        drawn = _random_like(parts, count, generator, exact)
+        return torch.view_as_complex(drawn)
     if not value.is_floating_point():
         return torch.randint(-6, 7, shape, generator=generator).to(value.dtype)
     if exact:

@@ -18,6 +18,8 @@ from .local_run import Draw, Runner
 
 # Relative to the largest of the values or of the terms that make them up.
 _TOLERANCE = {
+    torch.complex128: 1e-9,
+    torch.complex64: 3e-5,
     torch.float64: 1e-9,
     torch.float32: 3e-5,
     torch.float16: 1e-2,
@@ -107,6 +109,10 @@ def _written(call):
 
 def _compare(found, wanted, tolerance, terms=(), *, finite_only=False):
     """None, or how far they are apart. `terms`: what `found` was made of."""
+    if wanted.is_complex():
+        found, wanted, *terms = (
+            torch.view_as_real(value.resolve_conj()) for value in (found, wanted, *terms)
+        )
     if not wanted.is_floating_point():
         unequal = int((found != wanted).sum())
         return f"{unequal} of {wanted.numel()} elements differ" if unequal else None

@@ -2,13 +2,18 @@
 
 from . import (  # noqa: F401
     attention,
+    bags,
     convolution,
     creation,
     indexing,
+    linalg,
     matmul,
     norm,
+    optimizer,
     pointwise,
     pooling,
+    recurrent,
     reduction,
+    resample,
     shapes,
 )

@@ -109,7 +109,8 @@ def draw_argument(d, argument):
     if kind == "Tensor":
         return _tensor(d, argument)
     if kind in ("List[Tensor]", "List[Optional[Tensor]]"):
-        return [_tensor(d, argument) for _ in range(d.rng.randint(1, 3))]
+        # Kernels trust that lists are of one length.
+        return [_tensor(d, argument) for _ in range(_list_length(d))]
     if kind == "ScalarType":
         return d.any_dtype()
     if kind == "MemoryFormat":
@@ -129,7 +130,11 @@ def draw_argument(d, argument):
     if kind == "number":
         return d.number()
     if kind == "List[number]":
-        return [d.number() for _ in range(_list_length(d))]
+        # All of one type: programs hold no others.
+        count = _list_length(d)
+        if d.chance(0.5):
+            return [d.rng.randint(-3, 4) for _ in range(count)]
+        return [d.rng.choice((-1.5, -0.25, 0.5, 2.0)) for _ in range(count)]
     if kind == "str":
         return d.rng.choice(_TEXTS.get(name, ("",)))
     return None

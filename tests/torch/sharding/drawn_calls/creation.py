@@ -78,11 +78,17 @@ def fill(d):
 
 @family("eye", "linspace", "logspace")
 def counted(d):
+    start, end = (_bound(d, whole=False) for _ in range(2))
+    overload = d.op.split(".")[2]
+    if overload.startswith("Tensor_"):
+        start = torch.tensor(start)
+    if overload.startswith(("Scalar_Tensor", "Tensor_Tensor")):
+        end = torch.tensor(end)
     return {
         "n": d.size(),
         "m": d.size(),
-        "start": _bound(d, whole=False),
-        "end": _bound(d, whole=False),
+        "start": start,
+        "end": end,
         "steps": d.size(),
         "dtype": None,
     }

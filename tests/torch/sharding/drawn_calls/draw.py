@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..capture import Call, call_of, torch_op
+from ..capture import Call, call_of, flat_tensors, torch_op
 from . import all_families  # noqa: F401  (registers them)
 from .arguments import draw_argument
 from .drawer import DTYPES, RELATIONS, Drawer
@@ -27,6 +27,8 @@ _OUT_DTYPES = (
     torch.int32,
     torch.uint8,
     torch.int8,
+    torch.complex128,
+    torch.complex64,
 )
 
 
@@ -74,6 +76,23 @@ def _copied(args):
     return {name: copy(value) for name, value in args.items()}
 
 
+def _result_dtypes(d, op, args):
+    """Those of what the overload without `out` returns; None where it is none."""
+    packet = getattr(torch.ops, d.op.split(".")[0])
+    packet = getattr(packet, d.base)
+    for name in packet.overloads():
+        other = getattr(packet, name)
+        declared = other._schema.arguments
+        if any(map(_is_out, declared)) or not set(args) <= {a.name for a in declared}:
+            continue
+        try:
+            results = flat_tensors(other(**_copied(args)))
+        except Exception:  # noqa: BLE001  (torch refuses by any exception)
+            continue
+        return [result.dtype for result in results]
+    return None
+
+
 def _with_outs(d, op, args, outs):
     """The arguments with results to write to, of the right shapes and of dtypes
     that torch takes."""
@@ -84,7 +103,10 @@ def _with_outs(d, op, args, outs):
     if isinstance(first, torch.Tensor):
         dtypes.insert(0, first.dtype)
     choices = [dtypes] * min(len(outs), 2) + [dtypes[:1]] * (len(outs) - 2)
-    for chosen in itertools.islice(itertools.product(*choices), 70):
+    tried = itertools.islice(itertools.product(*choices), 70)
+    if len(outs) > 2 and (same := _result_dtypes(d, op, args)):
+        tried = [same]
+    for chosen in tried:
         empty = {
             out.name: torch.empty(0, dtype=dtype)
             for out, dtype in zip(outs, chosen, strict=True)
@@ -138,8 +160,9 @@ def draw_calls(op_name, *, count, seed):
         try:
             with contextlib.redirect_stdout(None):
                 args = _draw_arguments(d, op._schema)
-                if outs:
-                    args = _with_outs(d, op, args, outs)
+                wanted = [out for out in outs if out.name not in args]
+                if wanted:
+                    args = _with_outs(d, op, args, wanted)
                 results = _run(op, args)
             call, inputs = call_of(op_name, args, results)
             key = (call, zlib.crc32(repr([t.tolist() for t in inputs]).encode()))

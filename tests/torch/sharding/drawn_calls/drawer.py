@@ -103,6 +103,9 @@ class Drawer:
     def values(self, shape, dtype):
         if dtype == torch.bool:
             return self.integers(shape, 0, 2) == 1
+        if dtype.is_complex:
+            part = torch.float64 if dtype == torch.complex128 else torch.float32
+            return torch.complex(self.values(shape, part), self.values(shape, part))
         if dtype.is_floating_point:
             drawn = self.integers(shape, -12, 13) / 4
             return torch.where(

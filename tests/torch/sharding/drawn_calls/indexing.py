@@ -36,6 +36,8 @@ def scatter(d):
     longer = [n + (d.rng.randint(1, 4) if d.chance(0.4) else 0) for n in shape]
     given = {"self": x, "dim": dim, "index": index}
     given["src"] = d.tensor(longer, x.dtype if d.chance(0.9) else None)
+    if d.base.removesuffix("_") == "scatter" and "reduce" in d.op:
+        given["reduce"] = d.rng.choice(("add", "multiply"))
     return given | {
         "value": d.tensor((), x.dtype) if d.op.endswith("value_Tensor") else d.number()
     }
@@ -149,6 +151,27 @@ def nll_loss_backward(d):
     }
 
 
+@family("nll_loss2d_forward", "nll_loss2d", "nll_loss_nd")
+def nll_loss2d(d):
+    n, c, h, w = d.size(1, 4), d.size(1, 4), d.rng.randint(1, 3), d.rng.randint(1, 3)
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    return {
+        "self": d.tensor((n, c, h, w), dtype).contiguous(),
+        "target": d.index((n, h, w), c, negative=False).long(),
+        "weight": d.tensor((c,), dtype) if d.chance(0.3) else None,
+        "reduction": d.rng.randint(0, 2),
+        "ignore_index": d.rng.choice((-100, 0)),
+    }
+
+
+@family("nll_loss2d_backward")
+def nll_loss2d_backward(d):
+    given = nll_loss2d(d)
+    result, total = torch.ops.aten.nll_loss2d_forward(**given)
+    grad = d.tensor(result.shape, result.dtype).contiguous()
+    return given | {"grad_output": grad, "total_weight": total}
+
+
 @family("one_hot")
 def one_hot(d):
     return {
@@ -167,6 +190,18 @@ def take(d):
         "source": d.tensor(shape, x.dtype),
         "accumulate": True,
     }
+
+
+@family("binary_cross_entropy", "binary_cross_entropy_backward")
+def cross_entropy_of_two(d):
+    shape, dtype = d.main_shape, d.rng.choice((torch.float64, torch.float32))
+    chances, targets = ((d.integers(shape, 1, 8) / 8).to(dtype) for _ in range(2))
+    reduction = d.rng.randint(0, 2)
+    grad = d.tensor(shape if reduction == 0 else (), dtype)
+    given = {"self": chances, "target": targets, "reduction": reduction}
+    if d.base.endswith("_backward"):
+        given |= {"grad_output": grad, "grad_input": torch.zeros(shape, dtype=dtype)}
+    return given | {"weight": d.tensor(shape, dtype) if d.chance(0.4) else None}
 
 
 @family("take_along_dim")
@@ -188,10 +223,69 @@ def masked(d):
 @family("bucketize", "searchsorted")
 def bucketize(d):
     bounds = torch.arange(d.size(1)).to(d.main_dtype)
-    return {
-        "self": d.tensor(),
-        "boundaries": bounds,
-        "sorted_sequence": bounds,
-        "sorter": None,
-        "side": None,
-    }
+    given = {"boundaries": bounds, "sorted_sequence": bounds}
+    given |= {"sorter": None, "side": None}
+    if ".Scalar" in d.op:
+        return given | {"self": d.number()}
+    x = d.tensor(None, d.main_dtype)
+    if d.base == "searchsorted" and d.chance(0.5):
+        # A row of bounds for each row of values.
+        batch = d.shape(d.rng.randint(1, 2))
+        rows = bounds.expand(*batch, len(bounds)).contiguous()
+        x = d.tensor((*batch, d.size()), d.main_dtype)
+        given["sorted_sequence"] = rows
+    return given | {"self": x.contiguous()}
+
+
+@family("isin")
+def isin(d):
+    given = {"assume_unique": False, "invert": d.chance(0.5)}
+    first, second = (d.tensor() for _ in range(2))
+    kind = d.op.split(".")[2]
+    given["elements"] = given["element"] = first
+    given["test_elements"] = given["test_element"] = second
+    if kind.startswith("Scalar"):
+        given["element"] = d.number()
+    if kind.startswith("Tensor_Scalar"):
+        given["test_element"] = d.number()
+    return given
+
+
+@family("histc")
+def histc(d):
+    x = d.tensor(None, d.rng.choice((torch.float64, torch.float32)))
+    low, high = (0, 0) if d.chance(0.2) else (-2, 2)
+    return {"self": x, "bins": d.rng.randint(1, 6), "min": low, "max": high}
+
+
+@family("bincount")
+def bincount(d):
+    x = d.integers((d.size(),), 0, 5)
+    given = {"self": x, "minlength": d.rng.randint(0, 7), "weights": None}
+    return given | ({"weights": d.tensor(x.shape, torch.float64)} if d.chance(0.4) else {})
+
+
+@family("renorm")
+def renorm(d):
+    x = d.tensor(d.shape(d.rng.randint(2, 3), 1), torch.float64)
+    return {"self": x, "p": d.rng.choice((1, 2)), "dim": d.dim(x.dim()), "maxnorm": 2}
+
+
+@family("glu", "glu_backward")
+def glu(d):
+    shape = list(d.shape(d.rng.randint(1, 3), 1))
+    dim = d.dim(len(shape))
+    grad = d.tensor(shape, torch.float64)
+    shape[dim] *= 2
+    return {"grad_output": grad, "self": d.tensor(shape, torch.float64), "dim": dim}
+
+
+@family("repeat_interleave")
+def repeat_interleave(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 2), 1))
+    dim = d.dim(x.dim()) if d.chance(0.6) else None
+    if d.op.endswith(".self_int"):
+        return {"self": x, "repeats": d.rng.randint(0, 3), "dim": dim}
+    length = x.numel() if dim is None else x.shape[dim]
+    repeats = d.integers((length,), 0, 3)
+    return {"self": x, "repeats": repeats, "dim": dim, "output_size": None}

@@ -25,7 +25,6 @@ _SHAPES = {
     "outer": {"self": "m", "vec2": "n"},
     "ger": {"self": "m", "vec2": "n"},
     "kron": {"self": "mk", "other": "bn"},
-    "_int_mm": {"self": "mk", "mat2": "kn"},
 }
 
 
@@ -43,7 +42,10 @@ def _tensors(d, notation, *, in_place):
 def _register(base, notation):
     @family(base)
     def product(d):
-        return _tensors(d, notation, in_place=d.base.endswith("_"))
+        if ".dtype" in d.op:
+            d.main_dtype, d.mixed = d.rng.choice((torch.bfloat16, torch.float16)), False
+        given = _tensors(d, notation, in_place=d.base.endswith("_"))
+        return given | {"out_dtype": torch.float32, "alpha": 1, "beta": 1}
 
 
 for _base, _notation in _SHAPES.items():
@@ -74,7 +76,7 @@ def linear(d):
 @family("einsum")
 def einsum(d):
     equation = d.rng.choice(
-        ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij,ij->i", "i,j->ij")
+        ("ij,jk->ik", "bij,bjk->bik", "ij->ji", "bij->jbi", "ij,ij->i", "i,j->ij")
     )
     sizes = {letter: d.size(1) for letter in "bijk"}
     operands = equation.split("->")[0].split(",")
@@ -122,7 +124,14 @@ def vector_norm(d):
     }
 
 
-@family("trace", "diagonal", "diag_embed", "linalg_diagonal")
+@family("diag_embed")
+def diag_embed(d):
+    dims = d.rng.choice(((-2, -1), (0, 1), (1, 0), (0, -1)))
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    return {"self": x, "offset": d.rng.randint(-2, 2), "dim1": dims[0], "dim2": dims[1]}
+
+
+@family("trace", "diagonal", "linalg_diagonal")
 def square(d):
     given = {"self": d.tensor(d.shape(2))}
     return given if d.base == "trace" else given | {"dim1": -2, "dim2": -1}
@@ -135,4 +144,64 @@ def triangle_indices(d):
         "col": d.size(),
         "offset": d.rng.randint(-2, 2),
         "dtype": d.rng.choice((torch.int64, torch.int32)),
+    }
+
+
+@family("_int_mm")
+def int_mm(d):
+    m, k, n = d.size(1), d.size(1), d.size(1)
+    a, b = (d.tensor(shape, torch.int8) for shape in ((m, k), (k, n)))
+    written = torch.zeros((m, n), dtype=torch.int32)
+    return {"self": a, "mat2": b, "out": written}
+
+
+@family("_weight_int8pack_mm")
+def int8_weights(d):
+    m, k, n = d.size(1), 16 * d.rng.randint(1, 6), d.size(1)
+    dtype = d.rng.choice((torch.bfloat16, torch.float32))
+    return {
+        "self": d.tensor((m, k), dtype).contiguous(),
+        "mat2": d.tensor((n, k), torch.int8).contiguous(),
+        "scales": d.tensor((n,), dtype).contiguous(),
+    }
+
+
+@family("_scaled_mm")
+def scaled_mm(d):
+    m, k, n = (16 * d.rng.randint(1, 4) for _ in range(3))
+    f8 = torch.float8_e4m3fn
+    by_row = d.chance(0.5)
+    scales = (m, 1), (1, n)
+    a, b = (d.integers(s, 1, 4) / 2 for s in (scales if by_row else ((), ())))
+    return {
+        "self": d.tensor((m, k), f8).contiguous(),
+        "mat2": d.tensor((n, k), f8).contiguous().t(),
+        "scale_a": a,
+        "scale_b": b,
+        "bias": None,
+        "scale_result": None,
+        "out_dtype": d.rng.choice((torch.bfloat16, torch.float32)),
+        "use_fast_accum": False,
+    }
+
+
+@family("_grouped_mm")
+def grouped_mm(d):
+    groups, m, k, n = d.rng.randint(1, 4), d.size(1), 8, 8
+    k, n = (size * d.rng.randint(1, 3) for size in (k, n))
+    of_a, of_b = (d.rng.choice((2, 3)) for _ in range(2))
+    a = (groups, m, k) if of_a == 3 else (m, k)
+    b = (groups, k, n) if of_b == 3 else (k, n)
+    cut = {(2, 3): m, (3, 2): n, (2, 2): k}.get((of_a, of_b))
+    ends = None
+    if cut is not None:
+        ends = sorted(d.rng.randint(0, cut) for _ in range(groups - 1)) + [cut]
+        ends = torch.tensor(ends, dtype=torch.int32)
+    dtype = torch.bfloat16
+    return {
+        "self": d.tensor(a, dtype).contiguous(),
+        "mat2": d.tensor(b, dtype).contiguous(),
+        "offs": ends,
+        "bias": None,
+        "out_dtype": None,
     }

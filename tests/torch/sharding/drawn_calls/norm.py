@@ -83,11 +83,31 @@ def _batch_norm(d, *, least):
 )
 def batch_norm(d):
     given = _batch_norm(d, least=2)
-    training = given["running_mean"] is None or d.chance(0.7)
+    without = given["running_mean"] is None or "no_stats" in d.op
+    training = without or d.chance(0.7)
     return given | {"training": training, "cudnn_enabled": True}
 
 
-@family("native_batch_norm_backward")
+@family("_native_batch_norm_legit_no_training")
+def batch_norm_no_training(d):
+    given = _batch_norm(d, least=1)
+    while given["running_mean"] is None:
+        given = _batch_norm(d, least=1)
+    return given
+
+
+@family("_fused_rms_norm_backward")
+def rms_norm_backward(d):
+    given = _layer_norm(d)
+    del given["bias"]
+    x = given["input"]
+    _, rstd = torch.ops.aten._fused_rms_norm(**given)
+    mask = [True, given["weight"] is not None]
+    grad = d.tensor(x.shape, x.dtype).contiguous()
+    return given | {"grad_out": grad, "rstd": rstd, "output_mask": mask}
+
+
+@family("native_batch_norm_backward", "batch_norm_backward")
 def batch_norm_backward(d):
     given = _batch_norm(d, least=2) | {"training": True}
     x = given["input"]
@@ -100,7 +120,10 @@ def batch_norm_backward(d):
         "running_var": given["running_var"],
         "save_mean": mean,
         "save_invstd": rstd,
+        "save_var": rstd,
         "train": True,
+        "update": True,
+        "reserve": torch.empty(0, dtype=torch.uint8),
         "eps": 1e-5,
         "output_mask": [True, d.chance(0.8), d.chance(0.8)],
     }

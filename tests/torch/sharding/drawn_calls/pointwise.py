@@ -14,6 +14,8 @@ def _nonzero(value):
 @family("div", "true_divide", "divide", "floor_divide", "remainder", "fmod")
 def quotient(d):
     given = {"self": d.tensor(d.related_shape(widest=True))}
+    if d.op.split(".")[2].startswith("Scalar_Tensor"):
+        return {"self": d.number(), "other": _nonzero(d.tensor())}
     if d.op.split(".")[2].startswith("Scalar") and "Tensor" not in d.op:
         return given | {"other": d.number() or 2}
     return given | {"other": _nonzero(d.tensor())}
@@ -43,6 +45,10 @@ def where(d):
 def power(d):
     kind = d.op.split(".")[2]
     exponents = (0, 1, 2, 3, 0.5, -1, 2.0, -0.5)
+    if d.base.endswith("_"):
+        x = d.tensor(d.related_shape(widest=True), torch.float64)
+        scalar = d.rng.choice(exponents)
+        return {"self": x, "exponent": scalar if kind == "Scalar" else d.tensor()}
     given = (
         {"self": d.rng.choice(exponents)}
         if kind.startswith("Scalar")
@@ -74,7 +80,50 @@ def native_dropout(d):
 
 @family("bernoulli", "dropout", "rrelu_with_noise")
 def random(d):
-    return {"self": d.tensor(), "input": d.tensor(), "p": 0.5}
+    given = {"self": d.tensor(), "input": d.tensor(), "p": 0.5}
+    if ".Tensor" in d.op:
+        given["p"] = (d.integers(given["self"].shape, 0, 5) / 4).to(torch.float64)
+    return given
+
+
+@family("poisson", "binomial", "multinomial")
+def random_of_counts(d):
+    shape = d.shape(d.rng.randint(1, 2), 1)
+    counts = d.tensor(shape, d.rng.choice((torch.float64, torch.float32))).abs()
+    if d.base == "multinomial":
+        counts = counts + 1
+    chances = (d.integers(shape, 0, 5) / 4).to(counts.dtype)
+    return {
+        "self": counts,
+        "count": counts,
+        "prob": chances,
+        "num_samples": d.rng.randint(1, shape[-1]),
+        "replacement": d.chance(0.5),
+    }
+
+
+@family("geometric", "exponential", "cauchy", "log_normal", "normal", "uniform")
+def random_by_parameters(d):
+    dtype = d.rng.choice((torch.float64, torch.float32, torch.bfloat16))
+    given = {"self": d.tensor(None, dtype), "p": 0.25, "lambd": 2.0}
+    given |= {"median": 0.5, "sigma": 2.0, "mean": 1.0, "std": 0.5}
+    kind = d.op.split(".")[2]
+    if d.base == "normal" and kind.startswith(("Tensor", "float")):
+        shape = d.related_shape(widest=True)
+        first, second = (d.tensor(shape, dtype) for _ in range(2))
+        if kind.startswith("Tensor"):
+            given["mean"] = first
+        if "_Tensor" in kind:
+            given["std"] = second.abs()
+    low = d.rng.choice((-1.0, 0.0))
+    return given | {"from": low, "to": low + 1.5, "size": list(d.shape())}
+
+
+@family("random")
+def random_of_range(d):
+    low = d.rng.randint(-4, 2)
+    dtype = d.rng.choice((torch.float64, torch.float32, torch.int64, torch.int32))
+    return {"self": d.tensor(None, dtype), "from": low, "to": max(low, 0) + 7}
 
 
 @family("_assert_tensor_metadata")

@@ -26,7 +26,7 @@ def pool_2d(d):
     return _pool(d, 2)
 
 
-@family("max_pool3d_with_indices", "avg_pool3d")
+@family("max_pool3d_with_indices", "max_pool3d", "avg_pool3d")
 def pool_3d(d):
     return _pool(d, 3)
 
@@ -36,40 +36,83 @@ def pool_1d(d):
     return _pool(d, 1)
 
 
-@family("max_pool2d_with_indices_backward")
+@family("max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward")
 def max_pool_backward(d):
-    given = _pool(d, 2)
-    result, indices = torch.ops.aten.max_pool2d_with_indices(**given)
-    grad = d.tensor(result.shape, result.dtype)
+    forward = getattr(torch.ops.aten, d.base.removesuffix("_backward"))
+    given = _pool(d, int(d.base[len("max_pool")]))
+    given["stride"] = given["stride"] or given["kernel_size"]
+    result, indices = forward(**given)
+    grad = d.tensor(result.shape, result.dtype).contiguous()
     return {"grad_output": grad, **given, "indices": indices}
 
 
-@family("avg_pool2d_backward")
+@family("avg_pool2d_backward", "avg_pool3d_backward")
 def avg_pool_backward(d):
-    given = _pool(d, 2)
+    given = _pool(d, int(d.base[len("avg_pool")]))
     del given["dilation"]
+    given["stride"] = given["stride"] or given["kernel_size"]
     given |= {"count_include_pad": d.chance(0.5), "divisor_override": None}
-    result = torch.ops.aten.avg_pool2d(**given)
-    return {"grad_output": d.tensor(result.shape, result.dtype), **given}
+    result = getattr(torch.ops.aten, d.base.removesuffix("_backward"))(**given)
+    grad = d.tensor(result.shape, result.dtype).contiguous()
+    return {"grad_output": grad, **given}
 
 
-@family("_adaptive_avg_pool2d", "adaptive_avg_pool2d", "adaptive_max_pool2d")
-def adaptive(d):
-    x = d.tensor((*d.shape(2, 1), 4, 6), torch.float64, distinct=True)
-    return {"self": x, "output_size": [d.rng.randint(1, 4), d.rng.randint(1, 4)]}
+def _adaptive(d, dims):
+    leading = d.shape(2 if d.chance(0.8) else 1, 1)
+    space = [d.rng.randint(2, 5) for _ in range(dims)]
+    x = d.tensor((*leading, *space), torch.float64, distinct=True).contiguous()
+    return {"self": x, "output_size": [d.rng.randint(1, 4) for _ in range(dims)]}
 
 
-@family("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d")
-def upsample(d):
-    x = d.tensor((*d.shape(2, 1), 3, 4), torch.float64)
-    given = {
+def _register_adaptive(dims):
+    average = f"adaptive_avg_pool{dims}d"
+
+    @family(average, "_" + average, f"adaptive_max_pool{dims}d")
+    def adaptive(d):
+        return _adaptive(d, dims)
+
+    @family(f"_{average}_backward", f"adaptive_max_pool{dims}d_backward")
+    def adaptive_backward(d):
+        given = _adaptive(d, dims)
+        forward = getattr(torch.ops.aten, d.base.removesuffix("_backward"))
+        result = forward(**given)
+        if "max" in d.base:
+            result, given["indices"] = result
+        grad = d.tensor(result.shape, result.dtype).contiguous()
+        return {"grad_output": grad} | given
+
+
+for _dims in (1, 2, 3):
+    _register_adaptive(_dims)
+
+
+@family("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(d):
+    dims = int(d.base[len("fractional_max_pool")])
+    n, c = d.size(1, 4), d.size(1, 4)
+    space = [d.rng.randint(4, 5) for _ in range(dims)]
+    x = d.tensor((n, c, *space), torch.float64, distinct=True).contiguous()
+    samples = d.integers((n, c, dims), 0, 8).double() / 8
+    sizes = [2] * dims
+    return {
         "self": x,
-        "input": x,
-        "output_size": [d.rng.randint(2, 7), d.rng.randint(2, 7)],
+        "kernel_size": sizes,
+        "output_size": sizes,
+        "random_samples": samples,
     }
-    return given | {
-        "align_corners": d.chance(0.5),
-        "scales_h": None,
-        "scales_w": None,
-        "scale_factors": None,
+
+
+@family("max_unpool2d", "max_unpool3d")
+def max_unpool(d):
+    dims = int(d.base[len("max_unpool")])
+    space = [2 * d.rng.randint(1, 2) for _ in range(dims)]
+    x = d.tensor((*d.shape(2, 1), *space), torch.float64, distinct=True).contiguous()
+    pool = getattr(torch.ops.aten, f"max_pool{dims}d_with_indices")
+    pooled, indices = pool(x, [2] * dims)
+    return {
+        "self": pooled,
+        "indices": indices,
+        "output_size": space,
+        "stride": [2] * dims,
+        "padding": [0] * dims,
     }

@@ -89,6 +89,9 @@ def split_with_sizes(d):
 def split(d):
     x = d.tensor(d.shape(d.rng.randint(1, 3)))
     dim = d.dim(x.dim())
+    if d.op.endswith(".sizes"):
+        cut = d.rng.randint(0, x.shape[dim])
+        return {"self": x, "split_size": [cut, x.shape[dim] - cut], "dim": dim}
     return {
         "self": x,
         "split_size": d.rng.randint(1, 5),
@@ -106,22 +109,6 @@ def pad(d):
         "pad": [d.rng.choice((0, 0, 1, 2, -1)) for _ in range(2 * count)],
     }
     return given | {"value": d.rng.choice((0, 0.0, 2, -1.5))}
-
-
-@family("reflection_pad1d", "replication_pad1d")
-def pad_1d(d):
-    return {
-        "self": d.tensor(d.shape(d.rng.randint(2, 3), 2)),
-        "padding": [d.rng.randint(0, 1) for _ in range(2)],
-    }
-
-
-@family("reflection_pad2d", "replication_pad2d")
-def pad_2d(d):
-    return {
-        "self": d.tensor(d.shape(d.rng.randint(3, 4), 2)),
-        "padding": [d.rng.randint(0, 1) for _ in range(4)],
-    }
 
 
 @family("cat", "concat", "concatenate", "_cat")
@@ -142,7 +129,23 @@ def stack(d):
     return {"tensors": tensors, "dim": d.dim(len(shape) + 1)}
 
 
-@family("slice_scatter", "select_scatter", "diagonal_scatter", "slice_backward")
+@family("slice_backward", "select_backward")
+def part_written(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
+    dim = d.dim(x.dim())
+    size = x.shape[dim]
+    given = {"input_sizes": list(x.shape), "dim": dim}
+    if d.base == "select_backward":
+        given["index"] = d.dim(size)
+        part = x.select(dim, given["index"])
+    else:
+        start, end = d.rng.randint(-size, size), d.rng.randint(-size, size + 1)
+        given |= {"start": start, "end": end, "step": d.rng.randint(1, 3)}
+        part = torch.ops.aten.slice.Tensor(x, dim, start, end, given["step"])
+    return {"grad_output": d.tensor(part.shape, x.dtype), **given}
+
+
+@family("slice_scatter", "select_scatter", "diagonal_scatter")
 def scatter_into_view(d):
     x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
     given = {"self": x, "dim": d.dim(x.dim())}
@@ -182,9 +185,34 @@ def unfold(d):
     }
 
 
+def _windows(d):
+    names = ("kernel_size", "dilation", "padding", "stride")
+    ranges = ((1, 2), (1, 2), (0, 1), (1, 2))
+    return {
+        name: [d.rng.randint(*range_) for _ in range(2)]
+        for name, range_ in zip(names, ranges, strict=True)
+    }
+
+
+@family("im2col", "col2im")
+def columns(d):
+    space = [d.rng.randint(3, 5) for _ in range(2)]
+    batch = (d.size(1, 4),) if d.chance(0.8) else ()
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    x = d.tensor((*batch, d.size(1, 4), *space), dtype).contiguous()
+    windows = _windows(d)
+    if d.base == "im2col":
+        return {"self": x, **windows}
+    columns = torch.ops.aten.im2col(x, **windows)
+    made = d.tensor(columns.shape, dtype).contiguous()
+    return {"self": made, "output_size": space, **windows}
+
+
 @family("movedim", "moveaxis")
 def movedim(d):
     x = d.tensor()
+    if d.op.endswith(".int"):
+        return {"self": x, "source": d.dim(x.dim()), "destination": d.dim(x.dim())}
     count = d.rng.randint(0, x.dim())
     return {
         "self": x,
@@ -212,7 +240,8 @@ def copy(d):
         "self": x,
         "src": d.tensor(src, d.any_dtype()),
         "non_blocking": False,
-        "dtype": d.any_dtype() if d.chance(0.85) else None,
+        "dtype": d.any_dtype() if d.chance(0.85) or ".device" in d.op else None,
+        **({"device": "cpu"} if ".device" in d.op else {}),
     }
 
 
@@ -225,7 +254,7 @@ def pixel_shuffle(d):
 
 
 @family(
-    "alias", "detach", "lift_fresh", "_conj", "clone", "contiguous", "lift_fresh_copy"
+    "alias", "detach", "lift_fresh", "clone", "contiguous", "lift_fresh_copy"
 )
 def as_it_is(d):
     return {"self": d.tensor()}
