@@ -16,7 +16,7 @@ jobs=$(jobs_that_fit)
 
 # Tests in which several threads of ours run. Under MPI ranks are processes, and
 # what the sanitizer reports there is Open MPI's own locks.
-threaded='^(kernels|collective|execute|nccl|solver|plan|redistribute)'
+threaded='^(kernels|collective|execute|nccl|propagate|solver|plan|redistribute)'
 
 with_preset() {
   local preset=$1

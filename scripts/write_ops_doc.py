@@ -18,16 +18,41 @@ DOC = pathlib.Path(__file__).resolve().parents[1] / "docs" / "ops.md"
 HEAD = """\
 # Operators
 
-Written by `scripts/write_ops_doc.py` from `shardprop ops`; do not edit. One line
-for each rule: the operators it serves, how many of their overloads (in-place,
-`out=` and foreach ones derive from the functional one), the rule in the notation
-of `include/shardprop/ops/op_definition.h`, and what proves it: `torch` is the
-proof against PyTorch on drawn calls (`tests/torch/prove_drawn.py`), `property` a
-test of the property that defines the operator.
+Written by `scripts/write_ops_doc.py` from `shardprop ops`; do not edit.
 
-Without a rule an operator runs replicated, with a warning, and the plan is never
-called optimal. A rule of your own: `--rule 'mylib.swiglu=pointwise()'`
-(`include/shardprop/ops/rule_text.h`).
+This is the catalogue: every overload of PyTorch that shardprop knows how to shard,
+by family. A **rule** says what an operator computes, and everything else follows
+from it: the shapes, dtypes and strides of its results, which arguments are refused,
+every way to lay its operands out over a mesh, what each rank then runs, and what that
+costs. A rule is a line in `src/ops/definitions/`, in the notation of
+`include/shardprop/ops/op_definition.h`:
+
+| rule | means |
+|---|---|
+| `mk,kn->mn` | a letter is a dim that may be sharded; one that the result lacks is summed, so that sharding it leaves a partial sum |
+| `m[k]`, `...` | dims in brackets stay whole; `...` are leading dims, aligned as in broadcasting |
+| `(gc)`, `+mn` | one dim made of two factors, the first one outermost; an operand that is added, and may broadcast |
+| `pointwise()`, `reduction()`, `along(dim)` | every element on its own; dims combined; one dim whole, the others free |
+| `.linear_in(x)`, `.additive()`, `.nondecreasing()`, `.passes()` | which partial operands it takes as they are: sums, extrema, or all |
+| `.per_rank()`, `.decomposed()` | a program of its own stands in where a rule alone would leave a dim whole: softmax, norms, top-k, embedding by rows |
+| `.random()` | draws by the place of each element, so that shards are parts of the unsharded draw |
+
+In-place, `out=` and foreach overloads have no rules: they follow from the functional
+overload (`include/shardprop/ops/overload_form.h`).
+
+**Proof** says how a rule was tried: `torch` is the proof against PyTorch
+(`tests/torch/prove_drawn.py`). Calls are drawn from PyTorch's own schema, every
+strategy found for them runs on simulated ranks with uneven and empty shards and
+asymmetric partials, and what the ranks hold is put together and compared with the
+unsharded operator, and so are shapes, dtypes and strides. Calls on which PyTorch's
+kernels contradict each other are left out and listed
+(`tests/torch/sharding/kernel_quirks.py`). `none` has not been tried; the last column
+says why.
+
+An operator without a rule runs replicated, with a warning, and a plan with such an
+operator is never called optimal; `--strict` refuses it. A rule of your own:
+`--rule 'mylib.swiglu=pointwise()'` (`include/shardprop/ops/rule_text.h`). Whether all
+operators of a model have rules: `shardprop ops --supported model.pt2`.
 """
 
 
@@ -49,7 +74,8 @@ def document(rows):
     lines = [HEAD]
     counts = collections.Counter(row["proof"] for row in rows)
     proofs = ", ".join(f"{count} {proof}" for proof, count in sorted(counts.items()))
-    lines.append(f"{len(rows)} overloads: {proofs}.\n")
+    rules = len({(row["rule"], row["family"]) for row in rows})
+    lines.append(f"{len(rows)} overloads, {rules} rules; proof: {proofs}.\n")
     for family in sorted(by_family):
         lines.append(f"## {family}\n")
         lines.append("| operators | overloads | rule | proof | |")

@@ -5,6 +5,7 @@
 #include "ops/arithmetic.h"
 #include "ops/bound_call.h"
 #include "ops/op_call.h"
+#include "ops/overload_form.h"
 
 #include <algorithm>
 #include <utility>

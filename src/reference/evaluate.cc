@@ -2,6 +2,7 @@
 #include <shardprop/reference/evaluate.h>
 
 #include "base/try.h"
+#include "ops/overload_form.h"
 #include "ops/program_text.h"
 #include "ops/trace/trace.h"
 #include "reference/call.h"

@@ -149,9 +149,24 @@ TEST_CASE("sizes that depend on data have a bound") {
 
 TEST_CASE("of operators that are not proven the file knows better") {
   Json json = program();
-  // The row takes square matrices alone; mm is not one.
-  nodes_of(json)[2]["target"] = "torch.ops.aten.cholesky.default";
+  // The row takes tensors of four dims alone; only cuDNN has a kernel for it.
+  Json& node = nodes_of(json)[2];
+  node["target"] = "torch.ops.aten._scaled_dot_product_cudnn_attention.default";
+  const Json operand = node["inputs"][0]["arg"];
+  node["inputs"] = Json::array();
+  for (const char* name : {"query", "key", "value"}) {
+    node["inputs"].push_back({{"name", name}, {"arg", operand}, {"kind", 1}});
+  }
+  node["inputs"].push_back(
+      {{"name", "attn_bias"}, {"arg", {{"as_none", true}}}, {"kind", 1}});
+  node["inputs"].push_back({{"name", "compute_log_sumexp"},
+                            {"arg", {{"as_bool", true}}},
+                            {"kind", 1}});
+  for (int unused = 1; unused < 9; ++unused) {
+    node["outputs"].push_back({{"as_none", true}});
+  }
   const auto graph = read_json(json);
+  INFO((graph ? std::string() : to_string(graph.error())));
   REQUIRE(graph);
   CHECK(has_note(*graph, "taken as it is written"));
   CHECK(find_node(*graph, "relu")->op.outputs[0].shape() == Dims{16, 4});

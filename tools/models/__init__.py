@@ -1,9 +1,10 @@
 """The models that export_model.py knows by name."""
 
-from models import gpt2, llama, mixtral, resnet, small, t5, vit
+from models import deepseek, gpt2, llama, mixtral, resnet, small, t5, vit
 
 MODELS = {
     "llama3_8b": llama.llama3_8b,
+    "llama3_128k": llama.llama3_128k,
     "llama3_tiny": llama.llama3_tiny,
     "llama3_tiny_bf16": llama.llama3_tiny_bf16,
     "gpt2_124m": gpt2.gpt2_124m,
@@ -17,6 +18,8 @@ MODELS = {
     "mixtral_8x7b": mixtral.mixtral_8x7b,
     "mixtral_tiny": mixtral.mixtral_tiny,
     "mixtral_tiny_bf16": mixtral.mixtral_tiny_bf16,
+    "deepseek_moe_64": deepseek.deepseek_moe_64,
+    "deepseek_moe_tiny": deepseek.deepseek_moe_tiny,
     "mlp_dynamic": small.mlp_dynamic,
     "block_composite": small.block_composite,
 }

@@ -33,6 +33,25 @@ def llama3_8b(training):
     )
 
 
+def llama3_128k(training):
+    """Four of its layers on one sequence of 131,072 tokens."""
+    return _llama(
+        training,
+        batch=1,
+        sequence=131072,
+        dtype=torch.bfloat16,
+        vocab_size=128256,
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=4,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        max_position_embeddings=131072,
+        rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+    )
+
+
 def llama3_tiny(training, dtype=torch.float32):
     return _llama(
         training,

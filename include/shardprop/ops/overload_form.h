@@ -2,7 +2,6 @@
 //
 //   add_.Tensor(Tensor(a!) self, ...)    add.Tensor; writes self: result 0
 //   add.out(..., *, Tensor(a!) out)      add.Tensor; writes out: result 0
-//   _fused_sgd_(Tensor(a!)[] self, ...)  _fused_sgd; writes self: its first list
 #pragma once
 
 #include <shardprop/ops/op_schema.h>
@@ -25,18 +24,6 @@ struct OverloadForm {
   // nullopt where it is a written argument.
   std::vector<std::optional<std::size_t>> results;
 };
-
-// One tensor that a call writes, and which of the tensors that the functional
-// overload returns (list elements included) it becomes.
-struct TensorWrite {
-  std::size_t argument;
-  std::size_t operand;
-  std::size_t result;
-};
-
-// The writes of one call, lists taken apart.
-std::vector<TensorWrite> tensor_writes(const OverloadForm& form,
-                                       const OpSchema& op);
 
 // The arguments of `op` for `function`, matched by name; those that it does not
 // declare are dropped with their operands. `kept` receives the operands left.

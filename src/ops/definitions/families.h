@@ -38,6 +38,7 @@ class Family {
 };
 
 void define_attention(Family family);
+void define_bags(Family family);
 void define_convolution(Family family);
 void define_factory(Family family);
 void define_fft(Family family);
@@ -61,10 +62,13 @@ void define_resample(Family family);
 void define_scan(Family family);
 void define_softmax(Family family);
 void define_view(Family family);
+// Rows that are there under other names.
+void define_synonyms(std::vector<OpRow>& rows);
 
 inline std::vector<OpRow> standard_rows() {
   std::vector<OpRow> rows;
   define_attention({rows, "attention"});
+  define_bags({rows, "index"});
   define_convolution({rows, "convolution"});
   define_factory({rows, "factory"});
   define_fft({rows, "fft"});
@@ -88,6 +92,7 @@ inline std::vector<OpRow> standard_rows() {
   define_scan({rows, "scan"});
   define_softmax({rows, "softmax"});
   define_view({rows, "view"});
+  define_synonyms(rows);
   return rows;
 }
 

@@ -312,11 +312,12 @@ void define_index(Family f) {
          "scatter_reduce"},
         scattered().writes_into("self"));
   f.add("index_select", selected_along().per_rank(kIndexSelect));
-  f.add({"index_add", "index_copy"}, written_along().writes_into("self"));
+  f.add({"index_add", "index_copy", "index_reduce"},
+        written_along().writes_into("self"));
   f.add("index_fill", written_along().like("self").writes_into("self"));
   f.add({"index", "_unsafe_index"},
         custom("index(indices)", bind_index).passes({"self"}).per_rank(kIndex));
-  f.add({"index_put", "_unsafe_index_put"},
+  f.add({"index_put", "_unsafe_index_put", "_index_put_impl"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)
             .writes_into("self")

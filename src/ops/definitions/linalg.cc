@@ -141,6 +141,15 @@ void define_factorisations(Family& f) {
   f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
         matrices("...[nn]->...[nn]", "s"));
   f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
+  f.add("linalg_lu", rows_first("...[mn]->...[mm],...[mk],...[kn]", "s"));
+  f.add({"linalg_matrix_power", "matrix_power"},
+        mapped("...[nn]->...[nn]", side)
+            .strided([](const OpCall& call, const Dims& shape, DType dtype) {
+              return call.integer("n") == -1
+                         ? column_major(call, shape, dtype)
+                         : make_meta(shape, dtype).strides();
+            }));
+  f.add("trace", einsum("[mn]->").typed(of_sum).linear_in("self"));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
   f.add({"linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"},

@@ -131,6 +131,15 @@ std::string renorm_notation(const OpCall& call) {
   return term + "->" + term;
 }
 
+// Elements of `self`, counted as if it had one dim, are replaced.
+std::string put_notation(const OpCall& call) {
+  const int rank = call.tensor("self").rank();
+  require(rank < 20, "a tensor has more dims than there are letters");
+  std::string term = "[";
+  for (int d = 0; d < rank; ++d) term += static_cast<char>('a' + d);
+  return term + "],*,*->" + term + "]";
+}
+
 // Every element `repeats` times in a row: the dim is one of two factors.
 BoundForm bind_repeated(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -167,6 +176,7 @@ void define_lookup(Family f) {
   f.add("isin.Tensor_Tensor", mapped("...,*->...").boolean());
   f.add("isin.Tensor_Scalar", mapped("...->...").boolean());
   f.add("isin.Scalar_Tensor", mapped("*->").boolean());
+  f.add("put", mapped("put()", put_notation));
   f.add("take", mapped("*,...->...").passes({"self"}));
   f.add("multinomial", mapped("...[n]->...[s]",
                               [](const OpCall& call, char) {

@@ -121,7 +121,8 @@ void define_loss(Family f) {
       {"nll_loss_backward", "nll_loss2d_backward"},
       custom("class_loss_backward()", bind_class_loss_backward).typed(of_self));
   f.add({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-         "binary_cross_entropy", "binary_cross_entropy_with_logits"},
+         "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
+         "soft_margin_loss"},
         elementwise_loss());
   f.add({"mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward",
          "binary_cross_entropy_backward"},

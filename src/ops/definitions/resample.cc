@@ -102,6 +102,11 @@ std::string spatial_letters(std::string_view letters, int dims) {
 
 void define_grids(Family& f) {
   f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy"));
+  f.add("grid_sampler",
+        mapped("grid_sampler()", [](const OpCall& call) -> std::string {
+          return call.tensor("input").rank() == 5 ? "nc[dhw],nxyz[_]->ncxyz"
+                                                  : "nc[hw],nxy[_]->ncxy";
+        }));
   f.add({"grid_sampler_3d"}, mapped("nc[dhw],nxyz[_]->ncxyz"));
   const auto coordinates = [](const OpCall& call, char) {
     return call.tensor("grid").size(call.tensor("grid").rank() - 1);
@@ -138,6 +143,18 @@ void define_pads(Family& f) {
   }
 }
 
+// Windows at random places; which ones the samples say, a number per dim.
+void define_fractional_pools(Family& f) {
+  for (int dims = 2; dims <= 3; ++dims) {
+    const std::string in = "nc" + spatial_letters(kSpace, dims);
+    const std::string out = "nc" + spatial_letters(kResult, dims);
+    f.add("fractional_max_pool" + std::to_string(dims) + "d",
+          mapped(in + ",nc[_]->" + out + "," + out, output_size)
+              .typed(value_and_index)
+              .nonempty());
+  }
+}
+
 void define_upsamples(Family& f) {
   struct Kind {
     const char* name;
@@ -170,6 +187,7 @@ void define_resample(Family f) {
   define_upsamples(f);
   define_pads(f);
   define_grids(f);
+  define_fractional_pools(f);
 }
 
 }  // namespace shardprop

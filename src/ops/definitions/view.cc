@@ -222,6 +222,11 @@ void define_view(Family f) {
         same_shape().strided(same_strides).passes().free());
   f.add({"as_strided", "_reshape_alias"},
         custom("as_strided()", bind_as_strided));
+  f.add("unfold", unfolded().passes().free());
+  f.add("im2col", columns(false).linear_in("self"));
+  f.add("col2im", columns(true).linear_in("self"));
+  f.add("pixel_shuffle", shuffled(true).nonempty().passes());
+  f.add("pixel_unshuffle", shuffled(false).nonempty().passes());
   f.add("diagonal",
         custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
 }

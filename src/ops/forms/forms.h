@@ -15,8 +15,8 @@ namespace shardprop {
 
 // The operands broadcast into the named one, which gives shape and strides.
 OpDefinition pointwise_into(std::string_view argument);
-// The row with results that lie in memory in the order of their dims, whatever
-// its form says.
+// The row with results that lie in memory in the order of their dims, where its
+// form does not say how they lie.
 OpDefinition contiguous(OpDefinition row);
 // The first operand, and a vector with an element per channel (dim 1) or one.
 OpDefinition with_channels(std::string_view argument);
@@ -91,6 +91,14 @@ OpDefinition resized_gradient(Resize resize = nullptr);
 // Channels are (groups, in) and (groups, out).
 OpDefinition convolved();
 OpDefinition convolved_gradients();
+
+// The windows of a dim, their elements in a new last one.
+OpDefinition unfolded();
+// The windows of images as columns, or (backward) the images that columns add up
+// to.
+OpDefinition columns(bool backward);
+// Blocks of channels become space, or the other way round.
+OpDefinition shuffled(bool into_space);
 
 // --- Transforms ---
 

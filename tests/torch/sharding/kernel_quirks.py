@@ -14,8 +14,8 @@ def _dense(meta):
 
 
 def _odd_out(call):
-    written = [call.arg(name) for name in ("out", "grad_input")]
-    if written[0] is not None:
+    written = [call.arg(name) for name in ("out", "grad_input", "output")]
+    if written[0] or written[2]:
         written.append(call.arg("indices"))
     return any(out and not _dense(call.inputs[out.index]) for out in written)
 
@@ -48,6 +48,10 @@ def _of_no_dims_or_integers(call):
     return not call.arg("dims") or _of_integers(call)
 
 
+def _reduces(call):
+    return call.arg("reduction", 1) != 0
+
+
 def _two_dtypes(call):
     return len({meta.dtype for meta in call.inputs}) > 1
 
@@ -66,6 +70,10 @@ _QUIRKS = (
             "_softmax_backward_data.out",
             "_log_softmax_backward_data.out",
             "adaptive_max_pool3d.out",
+            "im2col.out",
+            "col2im.out",
+            "fractional_max_pool2d.output",
+            "fractional_max_pool3d.output",
             "adaptive_max_pool3d_backward.grad_input",
             "avg_pool3d_backward.grad_input",
             "upsample_bicubic2d_backward.grad_input",
@@ -97,6 +105,11 @@ _QUIRKS = (
         ("native_dropout.default", "native_dropout.out"),
         _empty,
         "the mask of an empty input is a float tensor",
+    ),
+    (
+        ("binary_cross_entropy.out",),
+        _reduces,
+        "keeps the elements in the `out` that it then reduces them into",
     ),
     (
         ("huber_loss.default",),

@@ -23,6 +23,7 @@ def family(*bases):
 
 def family_of(base):
     """Who draws for aten.<base>.*, or None: then all is drawn from the schema."""
-    if base in _FAMILIES:
-        return _FAMILIES[base]
-    return _FAMILIES.get(base.removesuffix("_"))
+    for name in (base, base.removesuffix("_"), base.removesuffix("_copy")):
+        if name in _FAMILIES:
+            return _FAMILIES[name]
+    return None

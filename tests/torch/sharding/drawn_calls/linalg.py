@@ -47,7 +47,7 @@ def of_positive_matrices(d):
 @family("linalg_inv", "linalg_inv_ex", "inverse", "_linalg_det", "linalg_det", "det",
         "logdet", "_linalg_slogdet", "linalg_slogdet", "slogdet", "linalg_eig",
         "linalg_eigvals", "linalg_matrix_exp", "matrix_exp", "linalg_lu_factor",
-        "linalg_lu_factor_ex")  # fmt: skip
+        "linalg_lu_factor_ex", "linalg_lu")  # fmt: skip
 def of_square_matrices(d):
     dtype = d.rng.choice(_REALS)
     made = regular(d, _batch(d), d.rng.randint(1, 4), dtype)
@@ -156,7 +156,7 @@ def of_reflectors(d):
     return given | {"input2": scales, "input3": right, "left": left}
 
 
-@family("linalg_matrix_power")
+@family("linalg_matrix_power", "matrix_power")
 def matrix_power(d):
     dtype = d.rng.choice(_REALS)
     made = regular(d, _batch(d), d.rng.randint(1, 3), dtype)

@@ -86,6 +86,22 @@ for _dims in (1, 2, 3):
     _register_adaptive(_dims)
 
 
+@family("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(d):
+    dims = int(d.base[len("fractional_max_pool")])
+    n, c = d.size(1, 4), d.size(1, 4)
+    space = [d.rng.randint(4, 5) for _ in range(dims)]
+    x = d.tensor((n, c, *space), torch.float64, distinct=True).contiguous()
+    samples = d.integers((n, c, dims), 0, 8).double() / 8
+    sizes = [2] * dims
+    return {
+        "self": x,
+        "kernel_size": sizes,
+        "output_size": sizes,
+        "random_samples": samples,
+    }
+
+
 @family("max_unpool2d", "max_unpool3d")
 def max_unpool(d):
     dims = int(d.base[len("max_unpool")])

@@ -3,7 +3,8 @@
 from .families import family
 
 
-@family("_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax")
+@family("_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax",
+        "special_softmax", "special_log_softmax")  # fmt: skip
 def softmax(d):
     x = d.tensor()
     return {"self": x, "dim": d.dim(x.dim()), "half_to_float": False}

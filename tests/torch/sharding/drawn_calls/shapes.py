@@ -185,6 +185,29 @@ def unfold(d):
     }
 
 
+def _windows(d):
+    names = ("kernel_size", "dilation", "padding", "stride")
+    ranges = ((1, 2), (1, 2), (0, 1), (1, 2))
+    return {
+        name: [d.rng.randint(*range_) for _ in range(2)]
+        for name, range_ in zip(names, ranges, strict=True)
+    }
+
+
+@family("im2col", "col2im")
+def columns(d):
+    space = [d.rng.randint(3, 5) for _ in range(2)]
+    batch = (d.size(1, 4),) if d.chance(0.8) else ()
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    x = d.tensor((*batch, d.size(1, 4), *space), dtype).contiguous()
+    windows = _windows(d)
+    if d.base == "im2col":
+        return {"self": x, **windows}
+    columns = torch.ops.aten.im2col(x, **windows)
+    made = d.tensor(columns.shape, dtype).contiguous()
+    return {"self": made, "output_size": space, **windows}
+
+
 @family("movedim", "moveaxis")
 def movedim(d):
     x = d.tensor()

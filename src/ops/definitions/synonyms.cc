@@ -1,0 +1,93 @@
+// Operators that PyTorch has under a second name, and copies of views.
+
+#include "ops/definitions/families.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+struct Synonym {
+  std::string_view name;
+  std::string_view of;
+};
+
+constexpr Synonym kSynonyms[] = {
+    {"absolute", "abs"},
+    {"arccos", "acos"},
+    {"arccosh", "acosh"},
+    {"arcsin", "asin"},
+    {"arcsinh", "asinh"},
+    {"arctan", "atan"},
+    {"arctanh", "atanh"},
+    {"arctan2", "atan2"},
+    {"fix", "trunc"},
+    {"greater", "gt"},
+    {"greater_equal", "ge"},
+    {"less", "lt"},
+    {"less_equal", "le"},
+    {"not_equal", "ne"},
+    {"special_digamma", "digamma"},
+    {"special_psi", "digamma"},
+    {"special_erf", "erf"},
+    {"special_erfc", "erfc"},
+    {"special_erfinv", "erfinv"},
+    {"special_exp2", "exp2"},
+    {"special_expm1", "expm1"},
+    {"special_gammaln", "lgamma"},
+    {"special_gammainc", "igamma"},
+    {"special_gammaincc", "igammac"},
+    {"special_i0", "i0"},
+    {"special_log1p", "log1p"},
+    {"special_logit", "logit"},
+    {"special_round", "round"},
+    {"special_sinc", "sinc"},
+    {"special_xlogy", "xlogy"},
+    {"special_softmax", "softmax"},
+    {"special_log_softmax", "log_softmax"},
+    {"special_logsumexp", "logsumexp"},
+};
+
+constexpr std::string_view kCopied[] = {"expand",    "diagonal", "permute",
+                                        "transpose", "t",        "unsqueeze",
+                                        "select",    "slice",    "unfold"};
+
+// The row of a view as an operator that fills memory of its own.
+OpDefinition copied(const OpDefinition& view) {
+  OpDefinition copy(view.text(), [view](const OpCall& call) {
+    BoundForm bound = view.bind(call);
+    for (auto& result : bound.results) {
+      if (result) result->strides.reset();
+    }
+    return bound;
+  });
+  for (const OpDefinition::Refine& refine : view.refinements()) {
+    copy = std::move(copy).refine("", refine);
+  }
+  return std::move(copy).refine(
+      "", [](const OpCall&, IndexSpace& space) { space.is_free = false; });
+}
+
+}  // namespace
+
+void define_synonyms(std::vector<OpRow>& rows) {
+  const auto named = [&](std::string_view name) {
+    const std::string full = "aten." + std::string(name);
+    const auto row =
+        std::find_if(rows.begin(), rows.end(),
+                     [&](const OpRow& each) { return each.name == full; });
+    if (row == rows.end()) throw InternalError("no row is called " + full);
+    return *row;
+  };
+  for (const Synonym& synonym : kSynonyms) {
+    const OpRow row = named(synonym.of);
+    Family(rows, row.family).add(synonym.name, row.definition, row.note);
+  }
+  for (const std::string_view view : kCopied) {
+    const OpRow row = named(view);
+    Family(rows, row.family)
+        .add(std::string(view) + "_copy", copied(row.definition), row.note);
+  }
+}
+
+}  // namespace shardprop

@@ -1,0 +1,154 @@
+// Windows laid side by side as dims, and blocks of channels that become space.
+
+#include "ops/forms/forms.h"
+
+#include "ops/windows.h"
+
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr char kWindows[] = "windows run over it";
+
+// The windows of one dim, behind each other; their elements are a new last dim.
+BoundForm bind_unfold(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar has no windows");
+  const int dim = call.dim("dimension", self.rank());
+  const std::int64_t size = call.integer("size");
+  const std::int64_t step = call.integer("step");
+  require(size >= 0 && size <= self.size(dim) && step > 0,
+          "a window is larger than the dim");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.block(whole.dims[index(dim)], kWindows, FactorKind::kWindowed);
+  b.input(whole);
+  Dims shape = self.shape();
+  Dims strides = self.strides();
+  shape[index(dim)] = (self.size(dim) - size) / step + 1;
+  shape.push_back(size);
+  strides.push_back(strides[index(dim)]);
+  strides[index(dim)] = multiply_sizes(strides[index(dim)], step);
+  whole.dims[index(dim)].clear();
+  whole.dims.emplace_back();
+  b.output(std::move(whole),
+           {.shape = std::move(shape), .strides = std::move(strides)});
+  return b.bound();
+}
+
+// An image, and for each of its windows a column of the channels' elements.
+struct Columns {
+  std::int64_t elements = 1;  // of a window
+  std::int64_t windows = 1;
+};
+
+Columns columns_of(const OpCall& call, const Dims& space) {
+  Columns columns;
+  for (const char* name : {"kernel_size", "dilation", "padding", "stride"}) {
+    require_per_dim(call.integers(name), space.size(), name);
+  }
+  for (std::size_t d = 0; d < space.size(); ++d) {
+    const std::int64_t kernel = per_dim(call.integers("kernel_size"), d, 1);
+    require(kernel > 0, "a window is empty");
+    columns.elements = multiply_sizes(columns.elements, kernel);
+    columns.windows = multiply_sizes(
+        columns.windows,
+        window_count(space[d], kernel, per_dim(call.integers("stride"), d, 1),
+                     per_dim(call.integers("padding"), d, 0),
+                     per_dim(call.integers("dilation"), d, 1), false));
+  }
+  return columns;
+}
+
+BoundForm bind_columns(const OpCall& call, bool backward) {
+  const TensorMeta& self = call.tensor("self");
+  const int batched = backward ? 3 : 4;
+  require(self.rank() == batched || self.rank() == batched - 1,
+          "the operand holds no images");
+  const int leading = self.rank() - (batched - 1);
+  const Dims space = backward
+                         ? dims_of(call.integers("output_size"))
+                         : Dims{self.size(leading + 1), self.size(leading + 2)};
+  require(space.size() == 2, "an image has two dims");
+  const Columns columns = columns_of(call, space);
+  require(columns.windows > 0, "no window fits");
+  const std::int64_t held = self.size(leading);
+  require(!backward || (held % columns.elements == 0 &&
+                        self.size(leading + 1) == columns.windows),
+          "the columns are not those of the windows");
+  const std::int64_t channels = backward ? held / columns.elements : held;
+  SpaceBuilder b;
+  Operand image;
+  if (leading == 1) image.dims.push_back(b.dim(self.size(0)));
+  image.dims.push_back(b.dim(channels));
+  Operand rows = image;
+  for (const FactorId id : b.blocked(columns.elements, kWindows)) {
+    rows.dims.back().push_back(id);
+  }
+  rows.dims.push_back(b.blocked(columns.windows, kWindows));
+  for (const std::int64_t size : space) {
+    image.dims.push_back(b.blocked(size, kWindows, FactorKind::kWindowed));
+  }
+  b.input(backward ? rows : image);
+  b.output(backward ? std::move(image) : std::move(rows));
+  for (Factor& factor : b.space.factors) factor.least = 1;
+  return b.bound();
+}
+
+// (c r s), h, w <-> c, (h r), (w s)
+BoundForm bind_shuffle(const OpCall& call, bool into_space) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t factor =
+      call.integer(into_space ? "upscale_factor" : "downscale_factor");
+  require(self.rank() >= 3 && factor > 0, "the operand holds no images");
+  const int at = self.rank() - 3;
+  const std::int64_t block = multiply_sizes(factor, factor);
+  require(into_space ? self.size(at) % block == 0
+                     : self.size(at + 1) % factor == 0 &&
+                           self.size(at + 2) % factor == 0,
+          "the image has no blocks of that size");
+  SpaceBuilder b;
+  Operand deep;
+  for (int d = 0; d < at; ++d) deep.dims.push_back(b.dim(self.size(d)));
+  Operand wide = deep;
+  const DimFactors channels =
+      b.dim(into_space ? self.size(at) / block : self.size(at));
+  wide.dims.push_back(channels);
+  deep.dims.push_back(channels);
+  for (int d = at + 1; d < self.rank(); ++d) {
+    const DimFactors outer =
+        b.dim(into_space ? self.size(d) : self.size(d) / factor);
+    deep.dims.push_back(outer);
+    wide.dims.push_back(outer);
+    for (const FactorId id : b.blocked(factor, "a block stays together")) {
+      wide.dims.back().push_back(id);
+      deep.dims[index(at)].push_back(id);
+    }
+  }
+  b.input(into_space ? deep : wide);
+  b.output(into_space ? std::move(wide) : std::move(deep));
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition unfolded() {
+  return OpDefinition("unfold(dimension)", bind_unfold);
+}
+
+OpDefinition columns(bool backward) {
+  return OpDefinition(
+      backward ? "n(ck)[l]->nc[hw]" : "nc[hw]->n(ck)[l]",
+      [backward](const OpCall& call) { return bind_columns(call, backward); });
+}
+
+OpDefinition shuffled(bool into_space) {
+  return OpDefinition(
+      into_space ? "...(crs)hw->...c(hr)(ws)" : "...c(hr)(ws)->...(crs)hw",
+      [into_space](const OpCall& call) {
+        return bind_shuffle(call, into_space);
+      });
+}
+
+}  // namespace shardprop
