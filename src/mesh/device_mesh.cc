@@ -229,11 +229,13 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
   for (const std::int64_t rank : ranks) {
     if (rank < 0) {
       return fail(ErrorCode::kMeshRanks,
-                  "rank " + std::to_string(rank) + " is negative");
+                  "rank " + std::to_string(rank) + " is negative",
+                  "number ranks from 0");
     }
     if (!seen.insert(rank).second) {
       return fail(ErrorCode::kMeshRanks,
-                  "rank " + std::to_string(rank) + " appears twice");
+                  "rank " + std::to_string(rank) + " appears twice",
+                  "list every rank once");
     }
   }
 

@@ -64,7 +64,9 @@ Error mismatch(const OpSchema& op, CallError refused) {
                   std::move(refused.message),
               {},
               {},
-              {}};
+              is_taken
+                  ? "state its results, which cannot be inferred"
+                  : "give tensors that fit `" + to_string(*op.function) + "`"};
   for (std::size_t i = 0; i < op.inputs.size() && i < 8; ++i) {
     error.notes.push_back("operand " + std::to_string(i) + ": " +
                           to_string(op.inputs[i]));

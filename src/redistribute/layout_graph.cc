@@ -98,9 +98,9 @@ void StateIndex::grow() {
 }
 
 std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
-                                              const Alphabet& alphabet) {
-  constexpr std::size_t kMostStates = 1 << 12;
-  constexpr std::size_t kMostMoves = 1 << 22;
+                                              const Alphabet& alphabet,
+                                              std::size_t most_states) {
+  const std::size_t most_moves = 1024 * most_states;
   LayoutGraph graph;
   const MoveTable table(active, alphabet);
   // Every layout is reached from the replicated one.
@@ -124,8 +124,8 @@ std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
               form_of(move, group, state, to, active, alphabet));
           ++graph.runs_.back().end;
         });
-    if (graph.states().size() > kMostStates ||
-        graph.targets_.size() > kMostMoves) {
+    if (graph.states().size() > most_states ||
+        graph.targets_.size() > most_moves) {
       return std::nullopt;
     }
   }
@@ -188,10 +188,10 @@ LayoutGraphs::Entry& LayoutGraphs::entry_of(const Key& key) const {
 }
 
 void LayoutGraphs::build(Entry& entry, const ActiveDims& active,
-                         const Alphabet& alphabet) {
-  if (entry.tried) return;
-  entry.tried = true;
-  if (auto graph = LayoutGraph::build(active, alphabet)) {
+                         const Alphabet& alphabet, std::size_t most_states) {
+  if (entry.listed != nullptr || entry.tried >= most_states) return;
+  entry.tried = most_states;
+  if (auto graph = LayoutGraph::build(active, alphabet, most_states)) {
     entry.listed = std::make_shared<const ListedLayouts>(
         ListedLayouts{alphabet, *std::move(graph)});
   }
@@ -206,7 +206,9 @@ std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
   }
   const std::scoped_lock lock(mutex_);
   Entry& entry = entry_of(key);
-  if (++entry.asked >= kAskedBefore) build(entry, active, alphabet);
+  if (++entry.asked >= kAskedBefore) {
+    build(entry, active, alphabet, kMostStates);
+  }
   if (entry.listed == nullptr) return nullptr;
   return {entry.listed, &entry.listed->graph};
 }
@@ -220,7 +222,9 @@ std::shared_ptr<const ListedLayouts> LayoutGraphs::listed(
   std::sort(key.begin() + 1, key.end());
   const std::scoped_lock lock(mutex_);
   Entry& entry = entry_of(key);
-  if (entry.tried) return entry.listed;
+  if (entry.listed != nullptr || entry.tried >= kMostListed) {
+    return entry.listed;
+  }
   std::vector<Layout> endpoints;
   for (const Placement partial : partials) {
     auto all = Layout::create(
@@ -231,7 +235,7 @@ std::shared_ptr<const ListedLayouts> LayoutGraphs::listed(
   auto alphabet =
       Alphabet::create(active, meta, endpoints, SplitFactors::kEndpoints);
   if (!alphabet) return nullptr;
-  build(entry, active, *alphabet);
+  build(entry, active, *alphabet, kMostListed);
   return entry.listed;
 }
 

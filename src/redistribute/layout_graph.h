@@ -67,7 +67,8 @@ class LayoutGraph {
   // Precondition: the alphabet has no strided shards, whose written forms
   // depend on the tensor.
   static std::optional<LayoutGraph> build(const ActiveDims& active,
-                                          const Alphabet& alphabet);
+                                          const Alphabet& alphabet,
+                                          std::size_t most_states);
 
   const std::vector<State>& states() const { return index_.states(); }
   std::uint32_t number(const State& state) const { return *index_.find(state); }
@@ -135,17 +136,20 @@ class LayoutGraphs {
  private:
   struct Entry {
     int asked = 0;
-    bool tried = false;
+    std::size_t tried = 0;  // for so many layouts at most
     std::shared_ptr<const ListedLayouts> listed;
   };
   // The number of shard placements, then every partial's bits.
   using Key = InlineVector<std::uint64_t, 4>;
   static constexpr std::size_t kMostEntries = 64;
   static constexpr int kAskedBefore = 4;
+  // Of what is listed to search for one pair, and to search for all.
+  static constexpr std::size_t kMostStates = 1 << 12;
+  static constexpr std::size_t kMostListed = 1 << 13;
 
   Entry& entry_of(const Key& key) const;
   static void build(Entry& entry, const ActiveDims& active,
-                    const Alphabet& alphabet);
+                    const Alphabet& alphabet, std::size_t most_states);
 
   mutable std::mutex mutex_;
   mutable std::map<Key, Entry> entries_;

@@ -28,6 +28,7 @@ static void works_at(shardprop_error* error, int line) {
 static void fails_at(shardprop_error* error, int32_t code, int line) {
   if (error == NULL || shardprop_error_code(error) != code ||
       shardprop_error_message(error)[0] == '\0' ||
+      shardprop_error_help(error)[0] == '\0' ||
       shardprop_error_text(error)[0] == '\0') {
     fprintf(stderr, "%s:%d: code %d, not %d: %s\n", __FILE__, line,
             (int)shardprop_error_code(error), (int)code,

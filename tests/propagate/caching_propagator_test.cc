@@ -1,7 +1,7 @@
 #include <shardprop/propagate/caching_propagator.h>
 
-#include "ops/applied_op.h"
 #include "propagate/drawn_calls.h"
+#include "propagate/fixtures.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 
@@ -15,48 +15,18 @@
 namespace shardprop {
 namespace {
 
+using testing::call;
 using testing::CallDrawer;
 using testing::DrawnCall;
 using testing::full_counts;
+using testing::layouts;
+using testing::propagator_on;
+using testing::shared_library;
 using testing::value_of;
-
-std::shared_ptr<const OpLibrary> shared_library() {
-  static const auto kLibrary = OpLibrary::standard();
-  return kLibrary;
-}
-
-ShardingPropagator propagator_on(std::string_view mesh,
-                                 PropagatorOptions options = {}) {
-  return value_of(ShardingPropagator::create(
-      value_of(DeviceMesh::parse(mesh)), default_topology(), shared_library(),
-      std::move(options)));
-}
-
-// The tensors in order, then other arguments by name.
-OpSchema call(std::string_view name, const std::vector<std::string>& tensors,
-              const std::vector<GivenArgument>& others = {}) {
-  std::vector<TensorMeta> metas;
-  std::vector<GivenArgument> given;
-  for (const std::string& text : tensors) {
-    given.push_back({"", TensorArg{static_cast<std::int32_t>(metas.size())}});
-    metas.push_back(value_of(TensorMeta::parse(text)));
-  }
-  given.insert(given.end(), others.begin(), others.end());
-  return value_of(make_op_schema(shared_library()->find(name), std::move(given),
-                                 std::move(metas)));
-}
 
 OpSchema mm(std::int64_t batch) {
   return call("aten.mm.default",
               {"f32[" + std::to_string(batch) + ",8]", "f32[8,6]"});
-}
-
-std::vector<Layout> layouts(const std::vector<std::string_view>& texts) {
-  std::vector<Layout> out;
-  for (const std::string_view text : texts) {
-    out.push_back(value_of(Layout::parse(text)));
-  }
-  return out;
 }
 
 TEST_CASE("a call is a miss, then hits") {

@@ -3,7 +3,7 @@
 #include <shardprop/propagate/caching_propagator.h>
 
 #include "propagate/drawn_calls.h"
-#include "support/result_checks.h"
+#include "propagate/fixtures.h"
 
 #include <shardprop/io/load_graph.h>
 
@@ -104,15 +104,14 @@ Steps run(const Graph& graph, const ShardingPropagator& plain,
 }
 
 TEST_CASE("every step of the example programs") {
-  static const auto kLibrary = OpLibrary::standard();
   Steps all;
   for (const char* mesh : {"2", "2,2"}) {
-    const ShardingPropagator plain = value_of(ShardingPropagator::create(
-        value_of(DeviceMesh::parse(mesh)), default_topology(), kLibrary));
+    const ShardingPropagator plain = testing::propagator_on(mesh);
     const CachingPropagator cache(plain);
     for (const std::string& file : tiny_graphs()) {
       CAPTURE(file);
-      const Graph graph = value_of(load_graph(file, *kLibrary));
+      const Graph graph =
+          value_of(load_graph(file, *testing::shared_library()));
       const Steps steps = run(graph, plain, cache);
       all.propagated += steps.propagated;
       all.without_row += steps.without_row;

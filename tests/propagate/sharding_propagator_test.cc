@@ -2,6 +2,7 @@
 
 #include "ops/applied_op.h"
 #include "propagate/drawn_calls.h"
+#include "propagate/fixtures.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 
@@ -15,27 +16,10 @@ namespace {
 using testing::applied;
 using testing::applied_to;
 using testing::CallDrawer;
+using testing::layouts;
+using testing::propagator_on;
+using testing::shared_library;
 using testing::value_of;
-
-std::shared_ptr<const OpLibrary> shared_library() {
-  static const auto kLibrary = OpLibrary::standard();
-  return kLibrary;
-}
-
-ShardingPropagator propagator_on(std::string_view mesh,
-                                 PropagatorOptions options = {}) {
-  return value_of(ShardingPropagator::create(
-      value_of(DeviceMesh::parse(mesh)), default_topology(), shared_library(),
-      std::move(options)));
-}
-
-std::vector<Layout> layouts(const std::vector<std::string_view>& texts) {
-  std::vector<Layout> out;
-  for (const std::string_view text : texts) {
-    out.push_back(value_of(Layout::parse(text)));
-  }
-  return out;
-}
 
 // "S(0),S(1)->P(sum)".
 std::string in_words(const OutputSharding& sharding) {
