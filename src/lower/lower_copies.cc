@@ -14,6 +14,17 @@ std::string where_of(std::size_t copy) {
   return "copy " + std::to_string(copy);
 }
 
+// A program moves a value in its own dtype, but for reductions: what is planned
+// wider (gradients in mixed precision) sends less.
+RedistributeStep as_sent(RedistributeStep step, DType dtype) {
+  if (step.reduce_op || step.dtype == dtype) return step;
+  const std::int64_t planned = item_size(step.dtype);
+  step.message_bytes = step.message_bytes / planned * item_size(dtype);
+  step.bytes_per_rank = step.bytes_per_rank / planned * item_size(dtype);
+  step.dtype = dtype;
+  return step;
+}
+
 }  // namespace
 
 Result<void> Lowering::make_copies(std::size_t slot) {
@@ -116,6 +127,9 @@ Result<void> Lowering::make_copy(std::size_t index) {
   const auto broken = [&](const std::string& what) {
     return broken_plan(where_of(index), what);
   };
+  if (copy.freed_at < copy.made_at) {
+    return broken("it is freed before it is made");
+  }
   ProgramValueId at;
   if (copy.source) {
     if (*copy.source >= index) return broken("it is made of a later copy");
@@ -127,7 +141,7 @@ Result<void> Lowering::make_copy(std::size_t index) {
   const TensorMeta meta = build_[at].meta;
   const std::string name = copy.from + "." + std::to_string(index);
   for (std::size_t s = 0; s < copy.steps.size(); ++s) {
-    const RedistributeStep& step = copy.steps[s];
+    const RedistributeStep step = as_sent(copy.steps[s], meta.dtype());
     if (step.src != build_[at].layout) {
       return broken("step " + std::to_string(s + 1) + " starts at " +
                     to_string(step.src) + ", not at " +

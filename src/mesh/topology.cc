@@ -27,6 +27,7 @@ constexpr TopologyField kFields[] = {
     {"device.f8_tflops", "TFLOP/s", &Topology::f8_tflops, false},
     {"device.memory_gbps", "GB/s", &Topology::memory_gbps, false},
     {"device.memory_gib", "GiB", &Topology::memory_gib, false},
+    {"device.multiprocessors", "processors", &Topology::multiprocessors, true},
     {"device.efficiency", "of peak", &Topology::efficiency, false},
     {"device.launch_us", "us", &Topology::launch_us, true},
     {"overlap.discount", "of a transfer", &Topology::overlap_discount, true},

@@ -12,6 +12,8 @@ constexpr const char* kAutoparallel =
     "nccl-tests on DGX H100, published in meta-pytorch/autoparallel";
 constexpr const char* kAutoparallelRule =
     "compute model of meta-pytorch/autoparallel";
+constexpr const char* kArchitecture =
+    "NVIDIA's whitepaper of the architecture: enabled SMs of this part";
 constexpr const char* kEngineOwn = "none beyond NCCL's own constants";
 constexpr const char* kOverlap =
     "assumed: between nothing hidden (0) and all hidden (1)";
@@ -62,6 +64,7 @@ Topology dgx_h100() {
   t.f16_tflops = {989, sheet};
   t.f8_tflops = {1979, sheet};
   t.memory_gbps = {3350, sheet};
+  t.multiprocessors = {132, kArchitecture};
   t.memory_gib = {80, sheet};
   t.measured = nvlink4_lines(kAutoparallel);
   return t;
@@ -100,6 +103,7 @@ Topology dgx_a100() {
   t.f16_tflops = {312, sheet};
   t.f8_tflops = {624, sheet + " (int8)"};
   t.memory_gbps = {2040, sheet};
+  t.multiprocessors = {108, kArchitecture};
   t.memory_gib = {80, sheet};
   return t;
 }
@@ -119,6 +123,7 @@ Topology gb200_nvl72() {
   t.f16_tflops = {2250, sheet};
   t.f8_tflops = {4500, sheet};
   t.memory_gbps = {8000, sheet};
+  t.multiprocessors = {148, kArchitecture};
   t.memory_gib = {180, sheet};
   return t;
 }
@@ -145,6 +150,7 @@ Topology cpu_host() {
   t.f8_tflops = {0.112, kSameAsF16};
   t.memory_gbps = {37.6, "non-temporal copy, 18.8 GB/s read plus written"};
   t.memory_gib = {4, "assumed: 256 GiB of a host over 64 cores"};
+  t.multiprocessors = {0, "a core has no tiles to wait for"};
   t.efficiency = {0.7, kAutoparallelRule};
   t.launch_us = {0.1, "assumed: a function call and its loop"};
   t.overlap_discount = {0, "a core that sends does not compute"};

@@ -93,6 +93,14 @@ OpDefinition OpDefinition::flops(double per_point) && {
                                  });
 }
 
+OpDefinition OpDefinition::writes_into(std::string_view argument) && {
+  return std::move(*this).refine(
+      "",
+      [name = std::string(argument)](const OpCall& call, IndexSpace& space) {
+        space.writes_into = static_cast<int>(call.operand(name));
+      });
+}
+
 OpDefinition OpDefinition::local_shape(std::string_view argument,
                                        int output) && {
   return std::move(*this).refine(

@@ -1,6 +1,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include "plan/copy_list.h"
+#include "plan/count_kernels.h"
 #include "plan/describe.h"
 #include "plan/memory_at.h"
 #include "plan/storage_views.h"
@@ -54,6 +55,7 @@ class Assembler {
     add_outputs(plan);
     add_updates(plan);
     copies_.number(plan);
+    plan.kernels = count_kernels(problem_, plan_);
   }
 
  private:
@@ -75,7 +77,8 @@ class Assembler {
       PlannedValue value{name(input.value),
                          role_of(input.kind),
                          tensor(input.value, views_.layout(input.value, {})),
-                         {}};
+                         {},
+                         problem_.is_reduced_late(variable, plan_.choices[v])};
       if (const auto& states = variable.choices->state_layouts;
           !states.empty()) {
         const Layout& state = text(states[plan_.choices[v]]);
@@ -137,7 +140,7 @@ class Assembler {
     const LocalContext context{*set->op.op, *set->op.space, problem_.mesh(),
                                problem_.layouts(), strategy};
     out.kind = kind_of(node, *set->op.space);
-    out.compute_nanoseconds = compute_nanoseconds(context, problem_.topology());
+    out.compute_nanoseconds = set->compute[chosen];
     out.assignment = strategy.assignment;
     out.local = local_of(*set, chosen, context);
     out.inside = collectives_inside(context, problem_.topology());
@@ -218,8 +221,8 @@ class Assembler {
                        tensor(value, state)};
       PlannedInput after{update.result.name, text(state), {}};
       if (state != own) {
-        update.compute_nanoseconds -=
-            problem_.move_nanoseconds(value, state, own);
+        update.compute_nanoseconds -= problem_.share_of_step(
+            problem_.move_nanoseconds(value, state, own));
         update.value = {update.parameter, text(state),
                         add_slice(value, own, state, at)};
         after.layout = text(own);
@@ -249,6 +252,7 @@ class Assembler {
   std::size_t add_gather(ValueId value, LayoutId state, LayoutId own,
                          std::int64_t at, const std::string& of) {
     PlannedCopy gather = copies_.moved(value, state, own);
+    copies_.share(gather);
     gather.from = gather.of = of;
     gather.made_at = at;
     gather.freed_at = end_;
@@ -280,6 +284,9 @@ void add_options(const PlanOptions& options, Plan& plan) {
       {"memory",
        options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
       {"optimizer", std::string(to_string(options.optimizer))},
+      {"fusion", std::string(to_string(options.fusion))},
+      {"precision", keeps_f32(options) ? "mixed" : "own"},
+      {"accumulate", std::to_string(options.accumulate)},
       {"overlap", fmt::format("{}", options.overlap)},
       {"strict", options.strict ? "true" : "false"},
       {"time_limit", fmt::format("{}", options.time_limit_seconds)},

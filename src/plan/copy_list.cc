@@ -18,6 +18,7 @@ CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
     : problem_(problem), plan_(plan), views_(views), end_(end) {
   const std::vector<CopyUsers> users = users_of_copies(problem, plan);
   const AlternativeCosts alternatives(problem, plan);
+  once_a_step_ = copies_once_a_step(problem, plan);
   for (std::size_t c = 0; c < plan.copies.size(); ++c) {
     entries_[{value_of(c), c}] = c;
     copies_.push_back(assigned(c, users[c], alternatives));
@@ -75,6 +76,11 @@ PlannedCopy CopyList::assigned(std::size_t c, const CopyUsers& users,
   const ValueId of = assigned.source
                          ? value_of(*assigned.source)
                          : problem_.storage(assigned.storage).values[0];
+  if (once_a_step_[c]) share(copy);
+  const PlanStorage& storage = problem_.storage(assigned.storage);
+  copy.cut_nanoseconds = problem_.cut_nanoseconds(
+      storage, value, views_.layout(value, assigned.source),
+      views_.layout(value, c));
   copy.source = assigned.source;
   copy.of = name(of);
   lead(of, value, copy);
@@ -96,6 +102,23 @@ PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
   copy.hidden_nanoseconds =
       problem_.hidden_nanoseconds(value, moves.nanoseconds);
   return copy;
+}
+
+void CopyList::share(PlannedCopy& copy) const {
+  if (problem_.options().accumulate == 1) return;
+  const std::int64_t whole = copy.nanoseconds();
+  const std::int64_t hidden = problem_.share_of_step(copy.hidden_nanoseconds);
+  std::int64_t left =
+      hidden + problem_.share_of_step(whole - copy.hidden_nanoseconds);
+  copy.hidden_nanoseconds = hidden;
+  RedistributeStep* last = nullptr;
+  for (RedistributeStep& step : copy.steps) {
+    if (step.nanoseconds == 0) continue;
+    step.nanoseconds /= problem_.options().accumulate;
+    left -= step.nanoseconds;
+    last = &step;
+  }
+  if (last != nullptr) last->nanoseconds += left;
 }
 
 std::size_t CopyList::add(PlannedCopy copy) {

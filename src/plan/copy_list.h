@@ -31,6 +31,8 @@ class CopyList {
   PlannedInput taken(ValueId value, const std::optional<std::size_t>& copy);
   // A redistribution of `value` with neither place nor reason yet.
   PlannedCopy moved(ValueId value, LayoutId src, LayoutId dst) const;
+  // Made once a step: what a micro-batch bears of it.
+  void share(PlannedCopy& copy) const;
   std::size_t add(PlannedCopy copy);
 
   // Gives the plan its copies, in the order in which they are made, and every
@@ -51,6 +53,7 @@ class CopyList {
   const PlanAssignment& plan_;
   const StorageViews& views_;
   std::int64_t end_;
+  std::vector<bool> once_a_step_;  // by copy of the assignment
   std::vector<PlannedCopy> copies_;
   std::vector<std::size_t> copied_;  // by copy: that of the assignment
   std::map<std::pair<ValueId, std::size_t>, std::size_t> entries_;

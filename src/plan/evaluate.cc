@@ -1,6 +1,7 @@
 // Judges an assignment by the definitions in plan_assignment.h; shares nothing
 // with the network that it came from.
 #include "base/saturating.h"
+#include "plan/held_memory.h"
 
 #include <shardprop/plan/plan_assignment.h>
 
@@ -12,7 +13,9 @@ namespace {
 class Evaluator {
  public:
   Evaluator(const PlanProblem& problem, const PlanAssignment& plan)
-      : problem_(problem), plan_(plan) {}
+      : problem_(problem), plan_(plan) {
+    once_a_step_ = copies_once_a_step(problem, plan);
+  }
 
   PlanEvaluation run() {
     add_choices();
@@ -52,18 +55,9 @@ class Evaluator {
               InputKind::kParameter) {
         continue;
       }
-      const ValueId value = variable.makes[0];
-      out_.parameter_bytes = sat_add(
-          out_.parameter_bytes,
-          problem_.local_bytes(
-              value, variable.choices->layout(choice, variable.uses.size())));
-      if (!variable.choices->state_layouts.empty()) {
-        out_.optimizer_bytes = sat_add(
-            out_.optimizer_bytes,
-            sat_mul(problem_.optimizer_tensors(),
-                    problem_.local_bytes(
-                        value, variable.choices->state_layouts[choice])));
-      }
+      const KeptParameter kept = kept_parameter(problem_, variable, choice);
+      out_.parameter_bytes = sat_add(out_.parameter_bytes, kept.parameter);
+      out_.optimizer_bytes = sat_add(out_.optimizer_bytes, kept.optimizer);
     }
   }
 
@@ -94,7 +88,11 @@ class Evaluator {
     const std::int64_t cost =
         problem_.move_nanoseconds(storage.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
-    out_.objective = sat_add(out_.objective, cost);
+    out_.objective =
+        sat_add(out_.objective,
+                sat_add(once_a_step_[c] ? problem_.share_of_step(cost) : cost,
+                        problem_.cut_nanoseconds(
+                            storage, storage.values[copy.value], src, dst)));
   }
 
   void check_uses(std::size_t s) {
@@ -138,6 +136,7 @@ class Evaluator {
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
+  std::vector<bool> once_a_step_;  // by copy
   PlanEvaluation out_;
 };
 
@@ -148,59 +147,43 @@ PlanEvaluation evaluate(const PlanProblem& problem,
   return Evaluator(problem, assignment).run();
 }
 
+std::vector<bool> copies_once_a_step(const PlanProblem& problem,
+                                     const PlanAssignment& assignment) {
+  std::vector<bool> out(assignment.copies.size(), false);
+  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
+    const PlanVariable& variable = problem.variables()[v];
+    if (!problem.is_reduced_late(variable, assignment.choices[v])) continue;
+    for (std::size_t u = 0; u < variable.uses.size(); ++u) {
+      const PlanStorageId storage = problem.value(variable.uses[u]).storage;
+      for (auto copy =
+               assignment.taken[storage.index()][variable.use_places[u]];
+           copy; copy = assignment.copies[*copy].source) {
+        out[*copy] = true;
+      }
+    }
+  }
+  return out;
+}
+
 std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
                                         const PlanAssignment& assignment) {
   const std::size_t slots = problem.graph().nodes().size() + 1;
   std::vector<WideInt> change(slots + 1, 0);
-  const auto hold = [&](std::int64_t bytes, std::int64_t from,
-                        std::int64_t until) {
-    change[static_cast<std::size_t>(from)] += bytes;
-    change[static_cast<std::size_t>(until) + 1] -= bytes;
-  };
-  const auto layout_made = [&](const PlanStorage& storage) {
-    return problem.variable(storage.maker)
-        .choices->layout(assignment.choices[storage.maker.index()],
-                         storage.operand);
-  };
-  for (std::size_t s = 0; s < problem.storages().size(); ++s) {
-    const PlanStorage& storage = problem.storages()[s];
-    hold(problem.local_bytes(storage.values[0], layout_made(storage)),
-         storage.made_at, assignment.freed_at[s]);
-  }
-  std::vector<std::int64_t> buffers(slots, 0);
-  for (const AssignedCopy& copy : assignment.copies) {
-    const PlanStorage& storage = problem.storage(copy.storage);
-    const std::vector<LayoutId>& layouts = storage.kind->layouts[copy.value];
-    const ValueId value = storage.values[copy.value];
-    const LayoutId dst = layouts[copy.state];
-    LayoutId src;
-    if (copy.source) {
-      src = layouts[assignment.copies[*copy.source].state];
-    } else {
-      const ChoiceSet& maker = *problem.variable(storage.maker).choices;
-      src = layouts[storage.kind->made[maker.pick(
-          assignment.choices[storage.maker.index()], storage.operand)]];
+  std::vector<std::int64_t> moving(slots, 0);
+  for (const HeldBytes& held : held_bytes(problem, assignment)) {
+    const auto from = static_cast<std::size_t>(held.from);
+    if (held.kind == MemoryKind::kMoving) {
+      moving[from] = std::max(moving[from], held.bytes);
+      continue;
     }
-    const std::int64_t bytes = problem.local_bytes(value, dst);
-    hold(bytes, copy.made_at, copy.freed_at);
-    // Copies for one slot are made one after the other.
-    std::int64_t& most = buffers[static_cast<std::size_t>(copy.made_at)];
-    most = std::max(most, problem.redistribution_peak(value, src, dst) -
-                              problem.local_bytes(value, src) - bytes);
+    change[from] += held.bytes;
+    change[static_cast<std::size_t>(held.until) + 1] -= held.bytes;
   }
   WideInt live = 0;
-  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
-    const PlanVariable& variable = problem.variables()[v];
-    if (variable.choices->state_layouts.empty()) continue;
-    live += WideInt{problem.optimizer_tensors()} *
-            problem.local_bytes(
-                variable.makes[0],
-                variable.choices->state_layouts[assignment.choices[v]]);
-  }
   std::vector<std::int64_t> out(slots);
   for (std::size_t t = 0; t < slots; ++t) {
     live += change[t];
-    out[t] = saturated(live + buffers[t]);
+    out[t] = saturated(live + moving[t]);
   }
   return out;
 }

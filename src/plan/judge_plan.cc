@@ -83,6 +83,9 @@ class Judge {
     static constexpr std::string_view kOfTheSearch[] = {
         "time_limit", "work_limit", "threads", "seed"};
     PlanOptions options;
+    // Plans that do not say were made before there was a choice.
+    options.fusion = Fusion::kNone;
+    options.precision = Precision::kOwn;
     for (const auto& [name, text] : saved_.options) {
       if (std::find(std::begin(kOfTheSearch), std::end(kOfTheSearch), name) !=
           std::end(kOfTheSearch)) {
@@ -112,7 +115,9 @@ class Judge {
       if (variable.kind == PlanVariable::Kind::kInput) {
         const std::vector<Layout>& said = choices_.given.inputs[variable.index];
         const ChoiceSet& set = *variable.choices;
+        const bool once = saved_.values[variable.index].reduced_once;
         const auto fits = [&](std::size_t c) {
+          if (problem.is_reduced_late(variable, c) != once) return false;
           const Layout& own =
               problem.layouts()[set.layout(c, variable.uses.size())];
           const Layout& state = set.state_layouts.empty()

@@ -106,7 +106,8 @@ const RedistributePlanner& MergedMoves::planner(const DeviceMesh& mesh,
                                                 Ties ties) {
   const auto known = planners_.find(ties);
   if (known != planners_.end()) return known->second;
-  auto made = RedistributePlanner::create(merged_mesh(mesh, ties), topology_);
+  auto made =
+      RedistributePlanner::create(merged_mesh(mesh, ties), topology_, options_);
   if (!made) throw InternalError(made.error().message);
   return planners_.emplace(ties, *std::move(made)).first->second;
 }

@@ -22,7 +22,9 @@ class MergedMoves {
   // Bit i: mesh dim i moves as mesh dim i - 1 does.
   using Ties = std::uint32_t;
 
-  explicit MergedMoves(const Topology& topology) : topology_(topology) {}
+  explicit MergedMoves(const Topology& topology,
+                       const RedistributeOptions& options = {})
+      : topology_(topology), options_(options) {}
 
   // The neighbours that a layout treats alike: replicated or partial in the
   // same way, or cutting a tensor dim one right after the other. None where it
@@ -41,6 +43,7 @@ class MergedMoves {
 
  private:
   const Topology topology_;
+  const RedistributeOptions options_;
   std::map<Ties, RedistributePlanner> planners_;
 };
 

@@ -12,11 +12,17 @@ std::size_t MoveCosts::KeyHash::operator()(const Key& key) const {
   return hash_mix(hash_mix(key.tensor, key.src.index()), key.dst.index());
 }
 
-std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta) {
+std::size_t MoveCosts::TensorHash::operator()(const Tensor& tensor) const {
+  return hash_mix(std::hash<TensorMeta>{}(tensor.meta),
+                  std::size_t{tensor.in_buckets});
+}
+
+std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
   // Strides say nothing about what is moved.
   const auto plain = TensorMeta::contiguous(meta.shape(), meta.dtype());
-  const auto [it, fresh] = ids_.try_emplace(
-      plain ? *plain : meta, static_cast<std::uint32_t>(tensors_.size()));
+  const auto [it, fresh] =
+      ids_.try_emplace(Tensor{plain ? *plain : meta, in_buckets},
+                       static_cast<std::uint32_t>(tensors_.size()));
   if (fresh) tensors_.push_back(it->first);
   return it->second;
 }
@@ -43,7 +49,8 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
                               LayoutId layout) const {
   if (rows.refused) return kElsewhere;
   if (!rows.rows) {
-    auto made = RedistributeRows::create(planner(rows.ties), tensors_[tensor]);
+    auto made = RedistributeRows::create(planner(tensor, rows.ties),
+                                         tensors_[tensor].meta);
     if (!made) {
       rows.refused = std::move(made).error();
       return kElsewhere;
@@ -94,8 +101,9 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       refusal_ = rows.refused;
       return kUnreachable;
     }
-    if (auto cost = planner(ties).cost(merged(src, ties), merged(dst, ties),
-                                       tensors_[tensor])) {
+    if (auto cost = planner(tensor, ties)
+                        .cost(merged(src, ties), merged(dst, ties),
+                              tensors_[tensor].meta)) {
       it->second = std::min(*cost, kUnreachable);
     }
   }
@@ -105,12 +113,11 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
 RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
                                  LayoutId dst) const {
   const Ties ties = ties_of(src, dst);
-  RedistributePlan plan =
-      planner(ties)
-          .plan(merged(src, ties), merged(dst, ties), tensors_[tensor])
-          .value();
-  plan = MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(),
-                               tensors_[tensor]);
+  const TensorMeta& meta = tensors_[tensor].meta;
+  RedistributePlan plan = planner(tensor, ties)
+                              .plan(merged(src, ties), merged(dst, ties), meta)
+                              .value();
+  plan = MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(), meta);
   if (ties != 0 && !plan.steps.empty()) {
     plan.steps.front().src = layouts_[src];
     plan.steps.back().dst = layouts_[dst];
@@ -129,8 +136,8 @@ std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
   const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
   if (fresh) {
-    it->second =
-        max_local_bytes(layouts_[layout], planner_.mesh(), tensors_[tensor]);
+    it->second = max_local_bytes(layouts_[layout], planner_.mesh(),
+                                 tensors_[tensor].meta);
   }
   return it->second;
 }

@@ -19,16 +19,19 @@ namespace shardprop {
 class MoveCosts {
  public:
   // `merge`: neighbouring mesh dims that source and target treat alike move
-  // together (merged_moves.h).
-  MoveCosts(RedistributePlanner planner, const Topology& topology,
-            const LayoutTable& layouts, bool merge)
+  // together (merged_moves.h). `bucketed` prices what is sent in buckets.
+  MoveCosts(RedistributePlanner planner, RedistributePlanner bucketed,
+            const Topology& topology, const LayoutTable& layouts, bool merge)
       : planner_(std::move(planner)),
-        merged_(topology),
+        bucketed_(std::move(bucketed)),
+        merged_(topology, planner_.options()),
+        merged_bucketed_(topology, bucketed_.options()),
         layouts_(layouts),
         merge_(merge) {}
 
-  // The class of tensors of the same shape and dtype.
-  std::uint32_t tensor_class(const TensorMeta& meta);
+  // The class of tensors of the same shape and dtype, and whether they are sent
+  // in buckets with others.
+  std::uint32_t tensor_class(const TensorMeta& meta, bool in_buckets);
 
   // kUnreachable where there is no way. Remembered.
   std::int64_t nanoseconds(std::uint32_t tensor, LayoutId src,
@@ -46,6 +49,14 @@ class MoveCosts {
   const std::optional<Error>& refusal() const { return refusal_; }
 
  private:
+  struct Tensor {
+    TensorMeta meta;
+    bool in_buckets = false;
+    friend bool operator==(const Tensor&, const Tensor&) = default;
+  };
+  struct TensorHash {
+    std::size_t operator()(const Tensor& tensor) const;
+  };
   struct Key {
     std::uint32_t tensor;
     LayoutId src;
@@ -74,8 +85,11 @@ class MoveCosts {
 
   Ties ties_of(LayoutId src, LayoutId dst) const;
   Rows& rows_of(std::uint32_t tensor, Ties ties) const;
-  const RedistributePlanner& planner(Ties ties) const {
-    return ties == 0 ? planner_ : merged_.planner(planner_.mesh(), ties);
+  const RedistributePlanner& planner(std::uint32_t tensor, Ties ties) const {
+    const bool in_buckets = tensors_[tensor].in_buckets;
+    if (ties == 0) return in_buckets ? bucketed_ : planner_;
+    return (in_buckets ? merged_bucketed_ : merged_)
+        .planner(planner_.mesh(), ties);
   }
   Layout merged(LayoutId layout, Ties ties) const {
     return ties == 0 ? layouts_[layout]
@@ -86,11 +100,13 @@ class MoveCosts {
   static constexpr int kMostLonePairs = 16;
 
   RedistributePlanner planner_;
+  RedistributePlanner bucketed_;
   mutable MergedMoves merged_;
+  mutable MergedMoves merged_bucketed_;
   const LayoutTable& layouts_;
   bool merge_;
-  std::vector<TensorMeta> tensors_;
-  std::unordered_map<TensorMeta, std::uint32_t> ids_;
+  std::vector<Tensor> tensors_;
+  std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
   mutable std::vector<std::deque<Rows>> rows_;  // by tensor class
   mutable std::vector<Ties> alike_;             // by LayoutId
   mutable int lone_pairs_ = 0;

@@ -133,7 +133,12 @@ OperatorChoices OperatorChoiceCache::work_out(
       op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);
   fill_layouts(*set);
-  set_costs(*set);
+  const auto alone = [&](InputStorage storage) {
+    return [this, storage](const LocalContext& context) {
+      return compute_nanoseconds(context, topology_, storage);
+    };
+  };
+  set_costs(*set, alone(InputStorage::kTakenOver));
 
   OperatorChoices out;
   for (std::size_t o = 0; o < op->outputs.size(); ++o) {
@@ -143,16 +148,40 @@ OperatorChoices OperatorChoiceCache::work_out(
     }
     out.makes.push_back(made);
   }
-  out.set = std::move(set);
+  out.set = out.keeping = set;
+  if (set->op.space->writes_into != IndexSpace::kNothing) {
+    auto keeping = std::make_shared<ChoiceSet>(*set);
+    set_costs(*keeping, alone(InputStorage::kKept));
+    out.keeping = std::move(keeping);
+  }
   return out;
 }
 
-void OperatorChoiceCache::set_costs(ChoiceSet& set) const {
+std::shared_ptr<const ChoiceSet> OperatorChoiceCache::fused(
+    const std::shared_ptr<const ChoiceSet>& set, const KernelPart& part) {
+  auto& known = fused_[{set.get(), part}];
+  if (!known) {
+    auto priced = std::make_shared<ChoiceSet>(*set);
+    set_costs(*priced, [&](const LocalContext& context) {
+      return compute_nanoseconds(context, topology_, part);
+    });
+    known = std::move(priced);
+  }
+  return known;
+}
+
+template <class Compute>
+void OperatorChoiceCache::set_costs(ChoiceSet& set,
+                                    const Compute& compute) const {
+  set.costs.clear();
+  set.compute.clear();
   set.costs.reserve(set.op.strategies.size());
+  set.compute.reserve(set.op.strategies.size());
   for (const PlacementStrategy& strategy : set.op.strategies) {
     const LocalContext context{*set.op.op, *set.op.space, mesh_, layouts_,
                                strategy};
-    std::int64_t cost = compute_nanoseconds(context, topology_);
+    set.compute.push_back(compute(context));
+    std::int64_t cost = set.compute.back();
     for (const CollectiveStep& step : collectives_inside(context, topology_)) {
       cost = sat_add(cost, step.nanoseconds);
     }

@@ -7,8 +7,10 @@
 #include <shardprop/plan/plan_problem.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -20,6 +22,9 @@ PartialSet partials_of(const Layout& layout);
 
 struct OperatorChoices {
   std::shared_ptr<const ChoiceSet> set;
+  // The same where an input that is written into is needed as it was and has
+  // to be copied first; `set` itself where none is.
+  std::shared_ptr<const ChoiceSet> keeping;
   std::vector<PartialSet> makes;  // per output: partials it may come out as
 };
 
@@ -34,6 +39,9 @@ class OperatorChoiceCache {
   // reference stays valid for the life of the cache.
   const OperatorChoices& of(const OpSchema& op,
                             const std::vector<PartialSet>& meets);
+  // The same choices, priced as a part of a kernel. Remembered.
+  std::shared_ptr<const ChoiceSet> fused(
+      const std::shared_ptr<const ChoiceSet>& set, const KernelPart& part);
 
  private:
   struct Key {
@@ -49,7 +57,8 @@ class OperatorChoiceCache {
 
   OperatorChoices work_out(const std::shared_ptr<const OpSchema>& op,
                            const std::vector<PartialSet>& meets);
-  void set_costs(ChoiceSet& set) const;
+  template <class Compute>
+  void set_costs(ChoiceSet& set, const Compute& compute) const;
 
   const DeviceMesh& mesh_;
   const Topology& topology_;
@@ -57,6 +66,9 @@ class OperatorChoiceCache {
   LayoutTable& layouts_;
   PlanSpace space_;
   std::unordered_map<Key, OperatorChoices, KeyHash, KeyEqual> cache_;
+  std::map<std::pair<const ChoiceSet*, KernelPart>,
+           std::shared_ptr<const ChoiceSet>>
+      fused_;
 };
 
 }  // namespace shardprop

@@ -112,6 +112,8 @@ PlanSummary summarize(const Plan& plan) {
   };
   for (const PlannedCopy& copy : plan.copies) {
     for (const CollectiveStep& step : copy.steps) add(step);
+    sum.compute_nanoseconds =
+        sat_add(sum.compute_nanoseconds, copy.cut_nanoseconds);
     sum.hidden_nanoseconds =
         sat_add(sum.hidden_nanoseconds, copy.hidden_nanoseconds);
   }

@@ -2,6 +2,7 @@
 
 #include "base/saturating.h"
 #include "base/try.h"
+#include "plan/held_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -39,7 +40,6 @@ class NetworkBuilder {
       if (with_memory_) add_usages(storage, stretches[s]);
     }
     if (with_memory_) {
-      add_optimizer_state();
       add_reserve();
       builder_.set_limit(*options_.memory_limit);
     }
@@ -196,6 +196,17 @@ class NetworkBuilder {
     return storage.kind
         ->wanted[use][user.pick(choice, storage.uses[use].operand)];
   }
+  // What taking it costs the user's choice: a share, where a gradient is
+  // reduced once a step.
+  std::int64_t cost_of_taking(const PlanStorage& storage, HeldSet held,
+                              std::size_t use, std::size_t choice) const {
+    const std::int64_t cost =
+        taking(storage, held, wanted(storage, use, choice)).nanoseconds;
+    const PlanVariable& user = problem_.variable(storage.uses[use].variable);
+    return cost < kUnreachable && problem_.is_reduced_late(user, choice)
+               ? problem_.share_of_step(cost)
+               : cost;
+  }
   std::size_t choices(PlanVariableId id) const {
     return problem_.variable(id).choices->size();
   }
@@ -240,9 +251,8 @@ class NetworkBuilder {
     builder_.add_edge(of(storage.maker), of(user),
                       table(storage, TableKind::kDirect, last, made_ways,
                             choices(user), [&](std::size_t r, std::size_t c) {
-                              return taking(storage, made(storage, r),
-                                            wanted(storage, last, c))
-                                  .nanoseconds;
+                              return cost_of_taking(storage, made(storage, r),
+                                                    last, c);
                             }));
   }
 
@@ -253,13 +263,68 @@ class NetworkBuilder {
     builder_.add_edge(held.variable, of(user),
                       table(storage, TableKind::kTaken, use, sets.size(),
                             choices(user), [&](std::size_t r, std::size_t c) {
-                              return taking(storage, sets[r],
-                                            wanted(storage, use, c))
-                                  .nanoseconds;
+                              return cost_of_taking(storage, sets[r], use, c);
                             }));
   }
 
   // ---- memory
+
+  bool is_parameter(const PlanStorage& storage) const {
+    const PlanVariable& maker = problem_.variable(storage.maker);
+    return maker.kind == PlanVariable::Kind::kInput &&
+           problem_.graph().inputs()[maker.index].kind == InputKind::kParameter;
+  }
+
+  // With its optimizer's state.
+  void add_parameter(const PlanStorage& storage) {
+    const PlanVariable& maker = problem_.variable(storage.maker);
+    std::vector<std::int64_t> throughout;
+    std::vector<std::int64_t> casts;
+    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
+      const KeptParameter kept = kept_parameter(problem_, maker, c);
+      throughout.push_back(
+          sat_add(kept.parameter, sat_add(kept.optimizer, kept.working)));
+      casts.push_back(kept.cast);
+    }
+    builder_.add_usage(of(storage.maker), {0, end_ + 1}, throughout);
+    add_accumulated(maker, of(storage.maker));
+    if (*std::max_element(casts.begin(), casts.end()) == 0) return;
+    for (const UseSegment& segment : storage.segments) {
+      const SlotSpan span = span_of(storage, segment);
+      builder_.add_usage(of(storage.maker), {span.first, span.last + 1}, casts);
+    }
+  }
+
+  // Gradients that are added up as their state lies are there throughout.
+  void add_accumulated(const PlanVariable& parameter,
+                       solver::VariableId variable) {
+    const ChoiceSet& set = *parameter.choices;
+    if (set.reduced_late.empty()) return;
+    for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
+      const PlanStorage& gradient =
+          problem_.storage(problem_.value(parameter.uses[u]).storage);
+      if (gradient.made_at == 0) continue;
+      std::vector<std::int64_t> bytes;
+      for (std::size_t c = 0; c < set.size(); ++c) {
+        bytes.push_back(
+            set.reduced_late[c]
+                ? 0
+                : problem_.local_bytes(parameter.uses[u], set.layout(c, u)));
+      }
+      builder_.add_usage(variable, {0, gradient.made_at}, bytes);
+    }
+  }
+
+  // As it was made, from slot to slot.
+  void add_made(const PlanStorage& storage, std::int64_t until) {
+    if (is_parameter(storage)) return add_parameter(storage);
+    std::vector<std::int64_t> bytes;
+    bytes.reserve(choices(storage.maker));
+    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
+      bytes.push_back(storage.kind->bytes[made(storage, c).first]);
+    }
+    builder_.add_usage(of(storage.maker), {storage.made_at, until}, bytes);
+  }
 
   void add_usages(const PlanStorage& storage,
                   const std::vector<Stretch>& stretches) {
@@ -275,12 +340,8 @@ class NetworkBuilder {
     } else if (lone) {
       until = storage.uses.back().slot;
     }
+    add_made(storage, until);
     std::vector<std::int64_t> bytes;
-    bytes.reserve(choices(storage.maker));
-    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
-      bytes.push_back(kind.bytes[made(storage, c).first]);
-    }
-    builder_.add_usage(of(storage.maker), {storage.made_at, until}, bytes);
     for (std::size_t i = 0; i < stretches.size(); ++i) {
       const Stretch& here = stretches[i];
       bytes.clear();
@@ -306,21 +367,6 @@ class NetworkBuilder {
       bytes.push_back(kind.bytes[wanted(storage, storage.uses.size() - 1, c)]);
     }
     builder_.add_usage(of(use.variable), {use.slot, use.until + 1}, bytes);
-  }
-
-  void add_optimizer_state() {
-    if (problem_.optimizer_tensors() == 0) return;
-    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
-      const PlanVariable& variable = problem_.variables()[v];
-      if (variable.choices->state_layouts.empty()) continue;
-      std::vector<std::int64_t> bytes;
-      for (const LayoutId layout : variable.choices->state_layouts) {
-        bytes.push_back(
-            sat_mul(problem_.optimizer_tensors(),
-                    problem_.local_bytes(variable.makes[0], layout)));
-      }
-      builder_.add_usage(variable_[v], {0, end_ + 1}, bytes);
-    }
   }
 
   void add_reserve() {

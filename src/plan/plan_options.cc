@@ -10,6 +10,15 @@ namespace shardprop {
 namespace {
 
 constexpr std::string_view kOptimizers[] = {"none", "sgd", "adamw"};
+constexpr std::string_view kPrecisions[] = {"mixed", "own"};
+constexpr std::uint64_t kMostMicroBatches = 1'000'000;
+constexpr std::string_view kFusions[] = {"compiler", "none"};
+
+Precision precision_of(const PlanOptions& options) {
+  return options.precision.value_or(options.optimizer == Optimizer::kAdamW
+                                        ? Precision::kMixed
+                                        : Precision::kOwn);
+}
 
 const OptionField<PlanOptions> kFields[] = {
     {"memory", "BYTES|none", "a rank's limit, as 80GiB",
@@ -22,6 +31,29 @@ const OptionField<PlanOptions> kFields[] = {
                               [](PlanOptions& o, std::size_t i) {
                                 o.optimizer = static_cast<Optimizer>(i);
                               }}},
+    {"precision", "mixed|own",
+     "what training keeps in f32 beside 16-bit parameters; default mixed with "
+     "adamw",
+     ChoiceField<PlanOptions>{kPrecisions,
+                              [](const PlanOptions& o) {
+                                return static_cast<std::size_t>(
+                                    precision_of(o));
+                              },
+                              [](PlanOptions& o, std::size_t i) {
+                                o.precision = static_cast<Precision>(i);
+                              }}},
+    {"fusion", "compiler|none",
+     "whether operators on elements, casts and reductions share kernels",
+     ChoiceField<PlanOptions>{kFusions,
+                              [](const PlanOptions& o) {
+                                return static_cast<std::size_t>(o.fusion);
+                              },
+                              [](PlanOptions& o, std::size_t i) {
+                                o.fusion = static_cast<Fusion>(i);
+                              }}},
+    {"accumulate", "N",
+     "micro-batches a step; times are those of one, with its share of the step",
+     WholeField<PlanOptions>{&PlanOptions::accumulate, 1, kMostMicroBatches}},
     {"overlap", "none|X",
      "share of parameter gathers and gradient reductions that hides behind "
      "compute, 0 to 1",
@@ -81,6 +113,21 @@ std::optional<Optimizer> parse_optimizer(std::string_view text) {
     if (to_string(o) == text) return o;
   }
   return std::nullopt;
+}
+
+std::string_view to_string(Precision precision) {
+  const auto at = static_cast<std::size_t>(precision);
+  return at < std::size(kPrecisions) ? kPrecisions[at] : kPrecisions[0];
+}
+
+std::string_view to_string(Fusion fusion) {
+  const auto at = static_cast<std::size_t>(fusion);
+  return at < std::size(kFusions) ? kFusions[at] : kFusions[0];
+}
+
+bool keeps_f32(const PlanOptions& options) {
+  return options.optimizer != Optimizer::kNone &&
+         precision_of(options) == Precision::kMixed;
 }
 
 std::span<const OptionInfo> plan_option_table() {

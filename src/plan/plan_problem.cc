@@ -57,6 +57,12 @@ std::int64_t PlanProblem::move_nanoseconds(ValueId value, LayoutId src,
   return body_->move_nanoseconds(this->value(value), src, dst);
 }
 
+std::int64_t PlanProblem::cut_nanoseconds(const PlanStorage& storage,
+                                          ValueId value, LayoutId src,
+                                          LayoutId dst) const {
+  return body_->cut_nanoseconds(storage, this->value(value), src, dst);
+}
+
 std::int64_t PlanProblem::hidden_nanoseconds(ValueId value,
                                              std::int64_t transfer) const {
   return body_->hidden_nanoseconds(this->value(value), transfer);
@@ -72,8 +78,18 @@ std::int64_t PlanProblem::redistribution_peak(ValueId value, LayoutId src,
   return body_->moves.peak_bytes(this->value(value).tensor, src, dst);
 }
 
+std::int64_t PlanProblem::share_of_step(std::int64_t nanoseconds) const {
+  return body_->share_of_step(nanoseconds);
+}
+
 std::int64_t PlanProblem::optimizer_tensors() const {
   return body_->options.optimizer == Optimizer::kAdamW ? 2 : 0;
+}
+
+bool PlanProblem::is_kept_in_f32(ValueId parameter) const {
+  const Graph& graph = body_->graph;
+  return keeps_f32(body_->options) &&
+         item_size(graph.value(parameter).meta.dtype()) == 2;
 }
 
 std::int64_t PlanProblem::local_bytes(ValueId value, LayoutId layout) const {

@@ -3,6 +3,7 @@
 
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
+#include "plan/fusion.h"
 #include "plan/move_costs.h"
 #include "plan/pinned_values.h"
 #include "plan/stop.h"
@@ -20,14 +21,14 @@ namespace shardprop {
 struct PlanProblem::Body {
   Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
        PlanOptions the_options, const SetUp& the_set_up,
-       RedistributePlanner planner)
+       RedistributePlanner planner, RedistributePlanner bucketed)
       : graph(the_graph),
         mesh(std::move(the_mesh)),
         topology(std::move(the_topology)),
         options(std::move(the_options)),
         set_up(the_set_up),
-        moves(std::move(planner), topology, layouts, !set_up.space.is_named()) {
-  }
+        moves(std::move(planner), std::move(bucketed), topology, layouts,
+              !set_up.space.is_named()) {}
 
   // Error: kStopped.
   Result<void> check_stop() const {
@@ -47,6 +48,22 @@ struct PlanProblem::Body {
     return saturated(static_cast<double>(transfer) * options.overlap);
   }
 
+  // As PlanProblem's. Rounded down: a way of several moves is not dearer than
+  // its sum.
+  std::int64_t share_of_step(std::int64_t nanoseconds) const {
+    return nanoseconds / options.accumulate;
+  }
+  std::int64_t cut_nanoseconds(const PlanStorage& storage,
+                               const PlanValue& value, LayoutId src,
+                               LayoutId dst) const {
+    if (!storage.inside_kernel || src == dst) return 0;
+    const auto bytes =
+        static_cast<double>(moves.local_bytes(value.tensor, src)) +
+        static_cast<double>(moves.local_bytes(value.tensor, dst));
+    return sat_add(launch_nanoseconds(topology),
+                   traffic_nanoseconds(topology, bytes));
+  }
+
   const Graph& graph;
   DeviceMesh mesh;
   Topology topology;
@@ -62,6 +79,7 @@ struct PlanProblem::Body {
   std::optional<DimRoles> roles;
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
+  std::optional<FusionGroups> fusion;
   // By value, of given choices only: what copies of it lie in.
   std::vector<std::vector<LayoutId>> copied_to;
 };

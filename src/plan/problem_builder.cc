@@ -2,14 +2,15 @@
 #include "base/try.h"
 #include "plan/given_choices.h"
 #include "plan/layout_relations.h"
+#include "plan/moved_tensors.h"
 #include "plan/operator_choices.h"
+#include "plan/overwriting.h"
 #include "plan/pinned_values.h"
 #include "plan/problem_body.h"
 #include "plan/recipe_layouts.h"
 #include "plan/stop.h"
 #include "plan/storages.h"
-
-#include <shardprop/mesh/update_cost.h>
+#include "plan/trained_parameter.h"
 
 #include <algorithm>
 #include <map>
@@ -27,11 +28,20 @@ bool is_assertion(const Node& node) {
          (name.starts_with("_assert") || name.starts_with("sym_constrain"));
 }
 
-// The same values under another shape or dtype.
-bool carries_through(const Graph& graph, const Node& node) {
-  return node.inputs.size() == 1 && node.outputs.size() == 1 &&
-         (graph.value(node.outputs[0]).is_view() ||
-          node.op.function->base_name() == "_to_copy");
+// Parameters that are gathered and gradients that are reduced go in buckets of
+// this size: the default of PyTorch's DistributedDataParallel.
+constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
+
+// Smaller programs never fill one: all their parameters are a bucket.
+std::int64_t bucket_bytes(const Graph& graph) {
+  WideInt all = 1;
+  for (const GraphInput& input : graph.inputs()) {
+    const TensorMeta& meta = graph.value(input.value).meta;
+    if (input.kind == InputKind::kParameter) {
+      all += WideInt{meta.numel()} * item_size(meta.dtype());
+    }
+  }
+  return std::min(kBucketBytes, saturated(all));
 }
 
 // A set with some of the choices.
@@ -41,6 +51,7 @@ std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
   const std::size_t operands = set.layouts.size();
   out->picks.clear();
   out->costs.clear();
+  out->compute.clear();
   out->op.strategies.clear();
   for (const std::uint32_t c : kept) {
     const auto row =
@@ -48,6 +59,7 @@ std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
     out->picks.insert(out->picks.end(), row,
                       row + static_cast<std::ptrdiff_t>(operands));
     out->costs.push_back(set.costs[c]);
+    out->compute.push_back(set.compute[c]);
     out->op.strategies.push_back(set.op.strategies[c]);
   }
   return out;
@@ -124,11 +136,7 @@ class PlanProblemBuilder {
       if (is_tie(output)) ties_[output.target].push_back(output);
     }
     body_.values.resize(graph_.values().size());
-    for (const Value& value : graph_.values()) {
-      body_.values[value.id.index()].tensor =
-          body_.moves.tensor_class(value.meta);
-    }
-    mark_hideable();
+    set_moved_tensors(body_);
     add_inputs();
     SP_CHECK(add_operators());
     // What is given has been pinned before.
@@ -169,10 +177,13 @@ class PlanProblemBuilder {
     }
   }
 
-  // All the ways of every operator, before pins and recipes leave some out.
+  // All the ways of every operator, before pins and recipes leave some out, and
+  // how operators go together.
   Result<void> collect_choices() {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
+    found_.resize(graph_.nodes().size());
     body_.choices_of_node.resize(graph_.nodes().size());
+    std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kCuts);
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
       SP_CHECK(body_.check_stop());
@@ -194,7 +205,13 @@ class PlanProblemBuilder {
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         comes_as[node.outputs[o].index()] = found.makes[o];
       }
+      found_[node.id.index()] = &found;
       body_.choices_of_node[node.id.index()] = found.set;
+      fusing[node.id.index()] = fusing_of(graph_, node, *found.set->op.space,
+                                          found.set->unsupported.empty());
+    }
+    if (body_.options.fusion == Fusion::kCompiler) {
+      body_.fusion.emplace(graph_, fusing);
     }
     return {};
   }
@@ -216,12 +233,29 @@ class PlanProblemBuilder {
     return {};
   }
 
+  // Priced as it stands: with what it overwrites, or in its kernel.
+  std::shared_ptr<const ChoiceSet> priced(const Node& node,
+                                          const OperatorChoices& found,
+                                          const Overwriting& overwriting) {
+    const IndexSpace& space = *found.set->op.space;
+    if (body_.fusion && !space.is_free &&
+        body_.fusion->group(node.id) != FusionGroups::kAlone) {
+      return choices_.fused(found.set, body_.fusion->part(node));
+    }
+    const bool copies =
+        space.writes_into != IndexSpace::kNothing &&
+        !overwriting.may(node, static_cast<std::size_t>(space.writes_into));
+    return copies ? found.keeping : found.set;
+  }
+
   Result<void> add_operators() {
     body_.of_node.resize(graph_.nodes().size());
+    const Overwriting overwriting(graph_);
     for (const Node& node : graph_.nodes()) {
-      if (is_assertion(node)) continue;
+      const OperatorChoices* found = found_[node.id.index()];
+      if (found == nullptr) continue;
       SP_CHECK(body_.check_stop());
-      auto set = pinned_choices(node, body_.choices_of_node[node.id.index()]);
+      auto set = pinned_choices(node, priced(node, *found, overwriting));
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
                            pinned_->made(node.outputs[0]) == nullptr;
       if (given_ != nullptr && !is_view) {
@@ -447,12 +481,13 @@ class PlanProblemBuilder {
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
           !variable.uses.empty() && body_.options.optimizer != Optimizer::kNone;
-      auto& shared = input_choices_[{
-          layouts, kinds_of_ties(value.id),
-          trained ? 1 + body_.values[value.id.index()].tensor : 0}];
+      auto& shared =
+          input_choices_[{layouts, kinds_of_ties(value.id),
+                          trained ? class_of_trained(body_, value.id) : 0}];
       if (!shared) {
         shared = trained
-                     ? trained_parameter(value, layouts)
+                     ? trained_parameter(body_, value.id, ties_.at(value.id),
+                                         layouts)
                      : same_layout_everywhere(layouts, variable.uses.size(), 1);
       }
       variable.choices = shared;
@@ -474,50 +509,6 @@ class PlanProblemBuilder {
       for (const GraphOutput& tie : tied->second) kinds.push_back(tie.kind);
     }
     return kinds;
-  }
-
-  // The gradient and the optimizer's state lie as the parameter does, or in
-  // smaller shards; then the parameter is gathered after its update. The step
-  // reads and writes parameter, gradient and state once, fused.
-  std::shared_ptr<const ChoiceSet> trained_parameter(
-      const Value& value, const std::vector<LayoutId>& layouts) {
-    const std::vector<GraphOutput>& ties = ties_.at(value.id);
-    auto set = std::make_shared<ChoiceSet>();
-    set->num_uses = ties.size();
-    set->layouts.assign(ties.size() + 1, layouts);
-    const PlanValue& planned = body_.values[value.id.index()];
-    const UpdateCost& update = body_.options.optimizer == Optimizer::kAdamW
-                                   ? kAdamWUpdate
-                                   : kSgdUpdate;
-    for (std::size_t state = 0; state < layouts.size(); ++state) {
-      const auto bytes = static_cast<double>(
-          body_.moves.local_bytes(planned.tensor, layouts[state]));
-      const std::int64_t step = compute_nanoseconds(
-          body_.topology, MathClass::kF32,
-          update.flops * bytes /
-              static_cast<double>(item_size(value.meta.dtype())),
-          update.passes * bytes);
-      for (std::size_t own = 0; own < layouts.size(); ++own) {
-        // Smaller shards are parts of those of the parameter only where mesh
-        // dims cut in that order: then taking them sends nothing, hidden or
-        // not.
-        if (!gathers(body_.layouts[layouts[state]],
-                     body_.layouts[layouts[own]]) ||
-            body_.moves.nanoseconds(planned.tensor, layouts[own],
-                                    layouts[state]) > 0) {
-          continue;
-        }
-        for (const GraphOutput& tie : ties) {
-          set->picks.push_back(static_cast<std::uint32_t>(
-              tie.kind == OutputKind::kGradient ? state : own));
-        }
-        set->picks.push_back(static_cast<std::uint32_t>(own));
-        set->costs.push_back(step + body_.move_nanoseconds(
-                                        planned, layouts[state], layouts[own]));
-        set->state_layouts.push_back(layouts[state]);
-      }
-    }
-    return set;
   }
 
   void add_outputs() {
@@ -553,39 +544,11 @@ class PlanProblemBuilder {
     }
   }
 
-  void mark_hideable() {
-    for (const GraphInput& input : graph_.inputs()) {
-      if (input.kind == InputKind::kParameter) {
-        body_.values[input.value.index()].hideable = true;
-      }
-    }
-    for (const Node& node : graph_.nodes()) {
-      if (carries_through(graph_, node) &&
-          body_.values[node.inputs[0].index()].hideable) {
-        body_.values[node.outputs[0].index()].hideable = true;
-      }
-    }
-    for (const GraphOutput& output : graph_.outputs()) {
-      if (output.kind != OutputKind::kGradient) continue;
-      ValueId at = output.value;
-      while (true) {
-        body_.values[at.index()].hideable = true;
-        const Value& value = graph_.value(at);
-        if (value.is_input()) break;
-        const Node& node = graph_.node(value.producer);
-        if (!carries_through(graph_, node) ||
-            graph_.value(node.inputs[0]).consumers.size() != 1) {
-          break;
-        }
-        at = node.inputs[0];
-      }
-    }
-  }
-
   PlanProblem::Body& body_;
   const Graph& graph_;
   StorageForest forest_;
   OperatorChoiceCache choices_;
+  std::vector<const OperatorChoices*> found_;  // by node
   OperatorChoiceCache pinnable_;
   const GivenChoices* given_;
   std::optional<Recipe> recipe_;
@@ -603,7 +566,7 @@ class PlanProblemBuilder {
   };
   std::map<ValueId, std::vector<PinnedUse>> pinned_uses_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
-  // By layouts, ties and, of trained parameters, 1 + the tensor class.
+  // By layouts, ties and, of trained parameters, their class.
   std::map<
       std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
       std::shared_ptr<const ChoiceSet>>
@@ -627,9 +590,12 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
   return guarded([&]() -> Result<PlanProblem> {
     SP_ASSIGN(RedistributePlanner planner,
               RedistributePlanner::create(mesh, topology));
-    auto body =
-        std::make_unique<Body>(graph, std::move(mesh), std::move(topology),
-                               options, set_up, std::move(planner));
+    SP_ASSIGN(RedistributePlanner bucketed,
+              RedistributePlanner::create(
+                  mesh, topology, {.bucket_bytes = bucket_bytes(graph)}));
+    auto body = std::make_unique<Body>(graph, std::move(mesh),
+                                       std::move(topology), options, set_up,
+                                       std::move(planner), std::move(bucketed));
     SP_CHECK(PlanProblemBuilder(*body, library).build());
     return PlanProblem(std::move(body));
   });

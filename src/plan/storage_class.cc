@@ -40,7 +40,8 @@ std::vector<std::uint64_t> StorageClasses::signature(
   std::vector<std::uint64_t> out;
   const PlanVariable& maker = body_.variables[storage.maker.index()];
   out.push_back(address(maker.choices.get()));
-  out.push_back(storage.operand << 1U | (storage.persistent ? 1U : 0U));
+  out.push_back(storage.operand << 2U | (storage.persistent ? 1U : 0U) |
+                (storage.inside_kernel ? 2U : 0U));
   out.push_back(storage.values.size());
   for (const ValueId value : storage.values) {
     const PlanValue& planned = body_.values[value.index()];
@@ -151,8 +152,9 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
       SP_CHECK(body_.check_stop());
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
-        const std::int64_t cost =
-            body_.move_nanoseconds(value, layouts[from], layouts[to]);
+        const std::int64_t cost = sat_add(
+            body_.move_nanoseconds(value, layouts[from], layouts[to]),
+            body_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
         StorageClass::Move& move = out.moves[from * n + to];
         if (cost >= move.nanoseconds) continue;
         move.nanoseconds = cost;

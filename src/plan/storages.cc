@@ -44,6 +44,9 @@ class StorageCollector {
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_maker(v);
     for (std::size_t v = 0; v < body_.variables.size(); ++v) add_uses(v);
     for (PlanStorage& storage : body_.storages) finish(storage);
+    for (PlanStorage& storage : body_.storages) {
+      storage.inside_kernel = is_inside_kernel(storage);
+    }
     for (PlanVariable& variable : body_.variables) {
       variable.use_places.resize(variable.uses.size());
     }
@@ -120,6 +123,13 @@ class StorageCollector {
       use.until = end;
     }
     storage.segments = segments_of(graph_, storage.uses);
+  }
+
+  bool is_inside_kernel(const PlanStorage& storage) const {
+    const Value& value = graph_.value(storage.values[0]);
+    return body_.fusion && !value.is_input() &&
+           body_.fusion->group(value.producer) != FusionGroups::kAlone &&
+           body_.fusion->stays_inside(value.id);
   }
 
   void note_places(const PlanStorage& storage) {

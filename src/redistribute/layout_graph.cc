@@ -42,7 +42,10 @@ MoveForm exchange_form(Mask group, const State& from, const State& to,
     }
   }
   if (same_points) return kSamePoints;
-  return (left & cut) == 0 ? kOtherDims : kOverlapping;
+  constexpr std::uint64_t kOutermost = 1;
+  const MoveForm form = (left & cut) == 0 ? kOtherDims : kOverlapping;
+  const bool unpacks = left != kOutermost && cut != kOutermost;
+  return static_cast<MoveForm>(form + (unpacks ? kUnpacked : 0));
 }
 
 MoveForm form_of(Move move, Mask group, const State& from, const State& to,

@@ -41,12 +41,16 @@ class StateIndex {
 // What the price of a move between even shards depends on beside its group, its
 // partials and the size of the shard that it starts from: of a gather or a
 // reduce-scatter the tensor dim that the whole group cuts, or kManyDims; of an
-// exchange one of the last three.
+// exchange one of the others.
 using MoveForm = std::uint8_t;
 inline constexpr MoveForm kManyDims = 0xff;
 inline constexpr MoveForm kSamePoints = 0;  // every dim is cut as before
 inline constexpr MoveForm kOtherDims = 1;   // no dim is both left and cut
 inline constexpr MoveForm kOverlapping = 2;
+// Beside the last two: neither end cuts the outermost dim alone, so that what is
+// sent is packed and what comes unpacked.
+inline constexpr MoveForm kUnpacked = 2;
+inline constexpr MoveForm kExchangeForms = 5;
 
 class LayoutGraph {
  public:

@@ -25,12 +25,20 @@ std::int64_t first_part(std::int64_t size, std::int64_t pieces,
   return whole * ceil_div(full, parts) + ceil_div(size - whole * full, parts);
 }
 
+// What frameworks put into buckets.
+bool is_bucketed(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllGather ||
+         kind == CollectiveKind::kReduceScatter ||
+         kind == CollectiveKind::kAllReduce;
+}
+
 }  // namespace
 
 GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
-                       const ActiveDims& active)
+                       const ActiveDims& active, std::int64_t bucket_bytes)
     : engine_(topology.engine),
-      memory_gbps_(topology.efficiency.value * topology.memory_gbps.value) {
+      memory_gbps_(topology.efficiency.value * topology.memory_gbps.value),
+      bucket_bytes_(bucket_bytes) {
   all_ = (Mask{1} << active.count) - 1;
   const MeshPlaces all(topology, mesh);
   for (Mask group = 1; group < Mask{1} << active.count; ++group) {
@@ -47,6 +55,9 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       lines_[static_cast<std::size_t>(kind)][group] =
           collective_algorithms(topology, kind, places_[group]);
+      if (bucket_bytes_ == 0 || !is_bucketed(kind)) continue;
+      bucket_times_[static_cast<std::size_t>(kind)][group] =
+          line_nanoseconds(lines(kind, group), places_[group], bucket_bytes_);
     }
     const auto set = [&](Move move, std::int64_t value) {
       least_[static_cast<std::size_t>(move)][group] = value;
@@ -96,7 +107,15 @@ double GroupTimes::least_per_byte(Mask outer, bool reduces) const {
 std::int64_t GroupTimes::nanoseconds(CollectiveKind kind, Mask group,
                                      std::int64_t bytes) const {
   if (bytes == 0) return 0;
-  return line_nanoseconds(lines(kind, group), places_[group], bytes);
+  const std::int64_t alone =
+      line_nanoseconds(lines(kind, group), places_[group], bytes);
+  if (bytes >= bucket_bytes_ || !is_bucketed(kind)) return alone;
+  const std::int64_t bucket =
+      bucket_times_[static_cast<std::size_t>(kind)][group];
+  const double share =
+      static_cast<double>(bytes) / static_cast<double>(bucket_bytes_);
+  return std::min(
+      alone, whole_nanoseconds(std::ceil(share * static_cast<double>(bucket))));
 }
 
 std::int64_t GroupTimes::memory_pass(std::int64_t bytes) const {
@@ -279,6 +298,25 @@ bool MovePricer::permutes(Mask group, const State& from, const State& to,
   return true;
 }
 
+// Pieces for the other ranks are put one behind another, and what comes is put
+// in its place: each a pass over memory. A cut of the outermost dim needs no
+// packing, the end of one no unpacking; what is staged pays one of both at
+// least.
+std::int64_t MovePricer::packing(const State& from, const State& to, Mask group,
+                                 std::int64_t in, std::int64_t out) const {
+  const auto outermost = [&](const State& state) {
+    for (int i = 0; i < active_.count; ++i) {
+      if ((group >> i & 1U) == 0) continue;
+      const Alphabet::Symbol& symbol = alphabet_[state.symbol[i]];
+      if (symbol.dim != 0 || symbol.pieces > 1) return false;
+    }
+    return true;
+  };
+  const std::int64_t pack = times_.memory_pass(in);
+  return outermost(from) || outermost(to) ? pack
+                                          : pack + times_.memory_pass(out);
+}
+
 MovePrice MovePricer::exchange(Mask group, const State& from,
                                const LocalSize& from_size, const State& to,
                                const LocalSize& to_size) {
@@ -322,8 +360,8 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
     price.bytes_per_rank = std::max(in, out);
     price.message_bytes = ceil_div(price.bytes_per_rank * ranks, ranks - 1);
   }
-  price.nanoseconds =
-      timed(price.kind, group, price.message_bytes) + times_.memory_pass(in);
+  price.nanoseconds = timed(price.kind, group, price.message_bytes) +
+                      packing(from, to, group, in, out);
   return price;
 }
 

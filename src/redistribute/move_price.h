@@ -20,7 +20,7 @@ namespace shardprop::redistribute {
 class GroupTimes {
  public:
   GroupTimes(const Topology& topology, const DeviceMesh& mesh,
-             const ActiveDims& active);
+             const ActiveDims& active, std::int64_t bucket_bytes);
 
   std::int64_t ranks(Mask group) const { return places_[group].ranks; }
   // `bytes` as collective_cost.h has it; 0 bytes take no time.
@@ -61,6 +61,9 @@ class GroupTimes {
 
   Engine engine_;
   double memory_gbps_;
+  std::int64_t bucket_bytes_;
+  // Of a full bucket, by kind and group.
+  std::array<std::array<std::int64_t, kGroups>, kKinds> bucket_times_{};
   Mask all_ = 0;
   Mask crossing_ = 0;
   std::array<GroupPlace, kGroups> places_;
@@ -122,6 +125,8 @@ class MovePricer {
   bool strided(const State& state) const;
   bool permutes(Mask group, const State& from, const State& to,
                 bool even) const;
+  std::int64_t packing(const State& from, const State& to, Mask group,
+                       std::int64_t in, std::int64_t out) const;
   std::int64_t timed(CollectiveKind kind, Mask group, std::int64_t bytes);
 
   // The few sizes of a search recur at most of its edges.

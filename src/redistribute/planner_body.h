@@ -18,7 +18,7 @@ struct RedistributePlanner::Body {
       : mesh(std::move(the_mesh)),
         options(the_options),
         active(mesh),
-        times(topology, mesh, active) {}
+        times(topology, mesh, active, the_options.bucket_bytes) {}
 
   // The plan that takes this path; layouts canonical.
   RedistributePlan along(const redistribute::Path& path,

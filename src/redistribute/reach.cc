@@ -163,7 +163,8 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
   }
   const bool evenly = is_even(at);
   // Of the forms that moves of the run have.
-  std::array<std::int64_t, 3> by_form = {-1, -1, -1};
+  std::array<std::int64_t, kExchangeForms> by_form;
+  by_form.fill(-1);
   Label later = kUnreached;
   auto targets = graph_.targets(run);
   const auto forms = graph_.forms(run);
@@ -257,8 +258,8 @@ unsigned Reach::form_of(const LayoutGraph::Run& run, MoveForm form,
 
 std::int64_t Reach::even_price(std::uint32_t at, const LayoutGraph::Run& run,
                                unsigned form, std::uint32_t to) {
-  std::uint64_t key = static_cast<std::uint64_t>(run.move) << 10 |
-                      static_cast<std::uint64_t>(run.group) << 2 | form;
+  std::uint64_t key = static_cast<std::uint64_t>(run.move) << 11 |
+                      static_cast<std::uint64_t>(run.group) << 3 | form;
   const State& from = graph_.states()[at];
   for (int i = 0; i < active().count; ++i) {
     if ((run.group >> i & 1U) == 0) continue;

@@ -50,8 +50,14 @@ class Reader {
     if (root_.has("pins")) read_pins(root_["pins"]);
     if (root_.has("recipes")) read_recipes(root_["recipes"]);
     read_memory(root_["memory"]);
+    if (root_.has("kernels")) read_kernels(root_["kernels"]);
     for (const auto& [name, value] : root_["values"].members()) {
-      plan_.values.push_back({name, role(value["role"]), tensor(value), {}});
+      plan_.values.push_back(
+          {name,
+           role(value["role"]),
+           tensor(value),
+           {},
+           value.has("reduced_once") && value["reduced_once"].boolean()});
       if (value.has("state_placements")) {
         plan_.values.back().state_layout = layout(value["state_placements"]);
       }
@@ -205,6 +211,14 @@ class Reader {
     }
   }
 
+  void read_kernels(const JsonCursor& kernels) {
+    plan_.kernels.groups = kernels["groups"].integer(1);
+    plan_.kernels.kernels = kernels["kernels"].integer();
+    plan_.kernels.bytes = kernels["bytes_per_rank"].integer();
+    plan_.kernels.nanoseconds = kernels["us"].nanoseconds();
+    plan_.kernels.priced_nanoseconds = kernels["priced_us"].nanoseconds();
+  }
+
   void read_summary(const JsonCursor& summary) {
     plan_.optimizer_nanoseconds = summary["optimizer_us"].nanoseconds();
     plan_.summary = summarize(plan_);
@@ -328,6 +342,7 @@ class Reader {
       out.alternative_nanoseconds = std::llround(other.number() * 1000);
     }
     out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
+    if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
     for (const JsonCursor& element : at["steps"].elements()) {
       out.steps.push_back(move(element));
     }

@@ -136,7 +136,16 @@ class Writer {
       if (value.state_layout) {
         entry["state_placements"] = to_strings(*value.state_layout);
       }
+      if (value.reduced_once) entry["reduced_once"] = true;
       values[value.name] = std::move(entry);
+    }
+    const PlannedKernels& kernels = plan_.kernels;
+    if (kernels.groups > 0) {
+      out["kernels"] = {{"groups", kernels.groups},
+                        {"kernels", kernels.kernels},
+                        {"bytes_per_rank", kernels.bytes},
+                        {"us", us(kernels.nanoseconds)},
+                        {"priced_us", us(kernels.priced_nanoseconds)}};
     }
     out["values"] = std::move(values);
     Json copies = Json::array();
@@ -249,6 +258,7 @@ class Writer {
                 {"alternative_us", us_or_null(copy.alternative_nanoseconds)},
                 {"hidden_us", us(copy.hidden_nanoseconds)},
                 {"steps", steps(copy.steps)}});
+    if (copy.cut_nanoseconds > 0) out["cut_us"] = us(copy.cut_nanoseconds);
     return out;
   }
 

@@ -7,6 +7,9 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -20,6 +23,7 @@ class Totals {
   std::string text() const {
     const PlanSummary& sum = plan_.summary;
     return row("compute", time_text(sum.compute_nanoseconds), kinds_text()) +
+           kernels_row() +
            row("communication", time_text(sum.communication_nanoseconds),
                "of which " + time_text(sum.hidden_nanoseconds) +
                    " hidden behind compute") +
@@ -58,6 +62,19 @@ class Totals {
     }
     add("optimizer", plan_.optimizer_nanoseconds);
     return text;
+  }
+
+  // Of the compute, what operators do that share kernels, and what it comes to
+  // when the kernels are counted.
+  std::string kernels_row() const {
+    const PlannedKernels& kernels = plan_.kernels;
+    if (kernels.groups == 0) return "";
+    const std::int64_t more = kernels.nanoseconds - kernels.priced_nanoseconds;
+    return row("fused", time_text(kernels.priced_nanoseconds),
+               fmt::format("{} kernels of several operators; counted one by "
+                           "one {}{}",
+                           count_text(kernels.kernels), more < 0 ? "-" : "+",
+                           time_text(std::abs(more))));
   }
 
   // "; 125,300 tokens/s, MFU 41.2 %"

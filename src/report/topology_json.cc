@@ -50,6 +50,8 @@ Topology read_topology(const JsonCursor& at) {
   }
   out.node_reduces = at["node_reduces"].boolean();
   for (const TopologyField& field : topology_fields()) {
+    // Plans of earlier releases lack what came later.
+    if (field.may_be_zero && !at["figures"].has(field.key)) continue;
     const JsonCursor figure = at["figures"][field.key];
     if (figure["unit"].text() != field.unit)
       figure["unit"].fail("another unit");

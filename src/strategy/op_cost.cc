@@ -1,6 +1,7 @@
 #include <shardprop/strategy/op_cost.h>
 
 #include "base/saturating.h"
+#include "strategy/product_work.h"
 
 #include <shardprop/redistribute/collective_cost.h>
 
@@ -9,27 +10,6 @@
 
 namespace shardprop {
 namespace {
-
-// The arithmetic of a product is that of its operands, not of its result.
-MathClass math_class(const OpSchema& op) {
-  DType widest = op.inputs.empty() ? DType::kF32 : op.inputs[0].dtype();
-  for (const TensorMeta& meta : op.inputs) {
-    if (is_floating(meta.dtype()) &&
-        (!is_floating(widest) || item_size(meta.dtype()) > item_size(widest))) {
-      widest = meta.dtype();
-    }
-  }
-  switch (item_size(widest)) {
-    case 8:
-      return MathClass::kF64;
-    case 4:
-      return MathClass::kF32;
-    case 2:
-      return MathClass::kF16;
-    default:
-      return MathClass::kF8;
-  }
-}
 
 std::uint32_t mask_of(const DimIndices& mesh_dims) {
   std::uint32_t mask = 0;
@@ -71,26 +51,79 @@ std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
   return out;
 }
 
-std::int64_t compute_nanoseconds(const LocalContext& context,
-                                 const Topology& topology) {
-  if (context.space.is_free) return 0;
+namespace {
+
+double input_bytes(const LocalContext& context, std::size_t i) {
+  return static_cast<double>(
+      context.max_local_input_elements(static_cast<int>(i)) *
+      item_size(context.op.inputs[i].dtype()));
+}
+
+double output_bytes(const LocalContext& context, std::size_t o) {
+  return static_cast<double>(
+      context.max_local_output_elements(static_cast<int>(o)) *
+      item_size(context.op.outputs[o].dtype()));
+}
+
+// Of a table that is looked up in, what is found there.
+double read_bytes(const LocalContext& context, std::size_t i) {
+  const double all = input_bytes(context, i);
+  if (context.op.outputs.empty() || context.space.outputs.empty()) return all;
+  const Operand& input = context.space.inputs[i];
+  const Operand& output = context.space.outputs[0];
+  for (std::size_t f = 0; f < context.space.factors.size(); ++f) {
+    const auto factor = static_cast<int>(f);
+    if (context.space.factors[f].kind == FactorKind::kIndexed &&
+        input.holds(factor) && !output.holds(factor)) {
+      return std::min(all, output_bytes(context, 0));
+    }
+  }
+  return all;
+}
+
+// What is overwritten, and where: as much as the other inputs hold, read and
+// written.
+double overwritten_bytes(const LocalContext& context) {
+  const auto into = static_cast<std::size_t>(context.space.writes_into);
+  const auto item =
+      static_cast<double>(item_size(context.op.inputs[into].dtype()));
+  double bytes = 0;
+  double written = 0;
+  for (std::size_t i = 0; i < context.op.inputs.size(); ++i) {
+    if (i == into) continue;
+    bytes += input_bytes(context, i);
+    written = std::max(
+        written, static_cast<double>(
+                     context.max_local_input_elements(static_cast<int>(i))));
+  }
+  return bytes + written * item;
+}
+
+double touched_bytes(const LocalContext& context, InputStorage storage) {
   double bytes = 0;
   for (std::size_t i = 0; i < context.op.inputs.size(); ++i) {
-    bytes += static_cast<double>(
-        context.max_local_input_elements(static_cast<int>(i)) *
-        item_size(context.op.inputs[i].dtype()));
+    bytes += read_bytes(context, i);
   }
   for (std::size_t o = 0; o < context.op.outputs.size(); ++o) {
-    bytes += static_cast<double>(
-        context.max_local_output_elements(static_cast<int>(o)) *
-        item_size(context.op.outputs[o].dtype()));
+    bytes += output_bytes(context, o);
   }
-  const double flops =
-      context.space.flops_per_point > 0
-          ? context.space.flops_per_point * max_local_points(context)
-          : 0;
+  if (context.space.writes_into == IndexSpace::kNothing ||
+      storage == InputStorage::kKept) {
+    return bytes;
+  }
+  return std::min(bytes, overwritten_bytes(context));
+}
+
+}  // namespace
+
+std::int64_t compute_nanoseconds(const LocalContext& context,
+                                 const Topology& topology,
+                                 InputStorage storage) {
+  if (context.space.is_free) return 0;
+  const ProductCost products = product_work(context, topology);
   const std::int64_t once =
-      compute_nanoseconds(topology, math_class(context.op), flops, bytes);
+      compute_nanoseconds(topology, math_class(context.op), products.flops,
+                          touched_bytes(context, storage) + products.bytes);
   if (!needs_program(context)) return once;
   // A program of several kernels pays each one's launch.
   std::int64_t kernels = 0;
@@ -99,6 +132,31 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
   }
   return std::max(once, whole_nanoseconds(static_cast<double>(kernels) *
                                           topology.launch_us.value * 1000));
+}
+
+std::int64_t traffic_nanoseconds(const Topology& topology, double bytes) {
+  return whole_nanoseconds(
+      bytes / (topology.efficiency.value * topology.memory_gbps.value));
+}
+
+std::int64_t launch_nanoseconds(const Topology& topology) {
+  return whole_nanoseconds(topology.launch_us.value * 1000);
+}
+
+std::int64_t compute_nanoseconds(const LocalContext& context,
+                                 const Topology& topology,
+                                 const KernelPart& part) {
+  if (context.space.is_free) return 0;
+  if (needs_program(context)) return compute_nanoseconds(context, topology);
+  double bytes = 0;
+  for (std::size_t i = 0; i < part.reads.size(); ++i) {
+    bytes += part.reads[i] * read_bytes(context, i);
+  }
+  for (std::size_t o = 0; o < part.writes.size(); ++o) {
+    if (part.writes[o]) bytes += output_bytes(context, o);
+  }
+  const std::int64_t launch = part.launches ? launch_nanoseconds(topology) : 0;
+  return sat_add(launch, traffic_nanoseconds(topology, bytes));
 }
 
 }  // namespace shardprop

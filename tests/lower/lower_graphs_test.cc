@@ -161,9 +161,18 @@ TEST_CASE("programs of the example graphs send and hold what was planned") {
       check_case(one, counts);
       if (!full && std::string(mesh) == "4") continue;
       one.options.optimizer = Optimizer::kAdamW;
+      // Programs hold what they train in its own dtype.
+      one.options.precision = Precision::kOwn;
       check_case(one, counts);
     }
   }
+  Case mixed{"llama3_train_cuda", "2,2", dear_compute(), {}};
+  mixed.options.optimizer = Optimizer::kAdamW;
+  mixed.options.precision = Precision::kMixed;
+  mixed.options.work_limit = 20'000'000;
+  Counts of_mixed;
+  check_case(mixed, of_mixed);
+  CHECK(of_mixed.updates > 0);
   MESSAGE("programs " << counts.programs << ", nodes " << counts.nodes
                       << ", holding what was planned to the byte "
                       << counts.held_as_planned << ", redistribution steps "

@@ -173,7 +173,8 @@ TEST_CASE("plans that were changed are refused") {
   };
   std::size_t number = 0;
   for (const auto& change : changes) {
-    CAPTURE(number++);
+    ++number;
+    CAPTURE(number);
     Plan changed = plan;
     change(changed);
     CHECK_CODE(lower(changed, graph, library), ErrorCode::kPlanBroken);

@@ -64,6 +64,7 @@ class PlanChecker {
       check_steps(copy);
       check_alone(c);
       hidden_ += copy.hidden_nanoseconds;
+      compute_ += copy.cut_nanoseconds;
     }
   }
 

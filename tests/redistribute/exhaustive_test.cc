@@ -45,6 +45,7 @@ struct Case {
   TensorMeta meta;
   std::vector<Placement> placements;
   SplitFactors split_factors = SplitFactors::kEndpoints;
+  std::int64_t bucket_bytes = 0;
 };
 
 // Compares `pairs` pairs, or every pair when there are no more. The reference
@@ -54,9 +55,11 @@ int compare(const Case& c, int pairs, std::mt19937& random) {
   CAPTURE(to_string(c.mesh));
   CAPTURE(to_string(c.meta));
   const ReferenceSearch reference(c.mesh, c.topology, c.meta,
-                                  testing::all_layouts(c.mesh, c.placements));
+                                  testing::all_layouts(c.mesh, c.placements),
+                                  c.bucket_bytes);
   const auto planner = value_of(RedistributePlanner::create(
-      c.mesh, c.topology, {.split_factors = c.split_factors}));
+      c.mesh, c.topology,
+      {.split_factors = c.split_factors, .bucket_bytes = c.bucket_bytes}));
   const auto names_all = [&](const Layout& a, const Layout& b) {
     for (const Placement wanted : c.placements) {
       if (!wanted.is_partial() && !wanted.is_strided()) continue;
@@ -115,6 +118,26 @@ TEST_CASE("every pair of plain layouts costs what exhaustive search finds") {
   }
   MESSAGE(compared << " pairs of plain layouts");
   CHECK(compared > 10000);
+}
+
+TEST_CASE("pairs of small tensors in buckets cost what the search finds") {
+  std::mt19937 random(5);
+  int compared = 0;
+  for (const DeviceMesh& mesh : testing::meshes_up_to(3, 4)) {
+    if (!testing::full_counts() && random() % 4 != 0) continue;
+    for (const char* text : {"f32[7]", "bf16[96,48]", "f32[512,256,1024]"}) {
+      const auto meta = value_of(TensorMeta::parse(text));
+      compared +=
+          compare({.mesh = mesh,
+                   .topology = mixed_speeds(1 + random() % 4),
+                   .meta = meta,
+                   .placements = placements_of(
+                       meta.rank(), {Placement::partial(ReduceOp::kSum)}),
+                   .bucket_bytes = std::int64_t{1} << (4 * (random() % 7))},
+                  200, random);
+    }
+  }
+  CHECK(compared > 300);
 }
 
 TEST_CASE("pairs with partials cost what exhaustive search finds") {

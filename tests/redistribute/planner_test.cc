@@ -5,10 +5,12 @@
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/caching_planner.h>
+#include <shardprop/redistribute/collective_cost.h>
 #include <shardprop/redistribute/redistribute_rows.h>
 #include <shardprop/redistribute/redistribute_table.h>
 
 #include <atomic>
+#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
@@ -209,6 +211,37 @@ TEST_CASE("equal costs prefer fewer steps") {
       value_of(plan_of("2,2", "f32[0,4]", "S(0),S(0)", "S(1),S(1)"));
   CHECK(plan.nanoseconds == 0);
   CHECK(plan.steps.size() == 1);
+}
+
+TEST_CASE("what shares a bucket pays its share of the bucket's time") {
+  constexpr std::int64_t kBucket = std::int64_t{25} << 20;
+  const auto alone = [](const char* tensor) {
+    return value_of(plan_of("64", tensor, "S(0)", "R")).nanoseconds;
+  };
+  const auto shared = [](const char* tensor) {
+    return value_of(
+               plan_of("64", tensor, "S(0)", "R", {.bucket_bytes = kBucket}))
+        .nanoseconds;
+  };
+  // A norm's weight: 8 KiB of a bucket of 25 MiB.
+  const std::int64_t bucket = alone("u8[26214400]");
+  CHECK(shared("bf16[4096]") ==
+        static_cast<std::int64_t>(
+            std::ceil(8192.0 / kBucket * static_cast<double>(bucket))));
+  CHECK(100 * shared("bf16[4096]") < alone("bf16[4096]"));
+  // A bucket full and more is on its own.
+  CHECK(shared("u8[26214400]") == bucket);
+  CHECK(shared("bf16[8192,4096]") == alone("bf16[8192,4096]"));
+}
+
+TEST_CASE("an all-to-all pays for packing and for unpacking") {
+  const auto price = [](const char* src, const char* dst) {
+    return value_of(plan_of("8", "bf16[512,512,512]", src, dst)).nanoseconds;
+  };
+  // A shard of 32 MiB: to or from the outermost dim it is passed over once.
+  CHECK(price("S(0)", "S(1)") == price("S(1)", "S(0)"));
+  CHECK(price("S(1)", "S(2)") - price("S(0)", "S(1)") ==
+        memory_pass_nanoseconds(default_topology(), std::int64_t{32} << 20));
 }
 
 TEST_CASE("a plan draws its path") {

@@ -86,8 +86,13 @@ class ReferenceSearch {
   // the layouts themselves. A move starts from a canonical form and may lead
   // to any form of a layout.
   ReferenceSearch(const DeviceMesh& mesh, const Topology& topology,
-                  const TensorMeta& meta, const std::vector<Layout>& written)
-      : mesh_(mesh), topology_(topology), meta_(meta), places_(topology, mesh) {
+                  const TensorMeta& meta, const std::vector<Layout>& written,
+                  std::int64_t bucket_bytes = 0)
+      : mesh_(mesh),
+        topology_(topology),
+        meta_(meta),
+        places_(topology, mesh),
+        bucket_bytes_(bucket_bytes) {
     std::map<Layout, std::size_t> number;
     for (const Layout& layout : written) {
       if (canonical(layout, mesh, meta.shape()) != layout) continue;
@@ -227,8 +232,18 @@ class ReferenceSearch {
 
   std::int64_t timed(CollectiveKind what, const GroupPlace& place,
                      std::int64_t bytes) const {
-    return bytes == 0 ? 0
-                      : collective_nanoseconds(topology_, what, place, bytes);
+    if (bytes == 0) return 0;
+    const std::int64_t alone =
+        collective_nanoseconds(topology_, what, place, bytes);
+    const bool shares = what == CollectiveKind::kAllGather ||
+                        what == CollectiveKind::kReduceScatter ||
+                        what == CollectiveKind::kAllReduce;
+    if (!shares || bytes >= bucket_bytes_) return alone;
+    const auto bucket = static_cast<double>(
+        collective_nanoseconds(topology_, what, place, bucket_bytes_));
+    return std::min(alone, static_cast<std::int64_t>(std::ceil(
+                               static_cast<double>(bytes) /
+                               static_cast<double>(bucket_bytes_) * bucket)));
   }
 
   std::int64_t price(const Layout& from, const Layout& to,
@@ -279,7 +294,20 @@ class ReferenceSearch {
       }
     }
     if (same_cuts) return timed(CollectiveKind::kPermute, place, in_bytes);
-    const std::int64_t pass = memory_pass_nanoseconds(topology_, in_bytes);
+    // Out of the outermost dim, or into it, takes one pass; else both ends do.
+    const auto outermost = [&](const Layout& layout) {
+      for (int i = 0; i < mesh_.ndim(); ++i) {
+        if ((group >> i & 1U) != 0 &&
+            (layout[i].dim() != 0 || layout[i].split_factor() > 1)) {
+          return false;
+        }
+      }
+      return true;
+    };
+    std::int64_t pass = memory_pass_nanoseconds(topology_, in_bytes);
+    if (!outermost(from) && !outermost(to)) {
+      pass += memory_pass_nanoseconds(topology_, out_bytes);
+    }
     if (disjoint) {
       std::int64_t piece = item;
       for (std::size_t d = 0; d < in.size(); ++d) {
@@ -337,6 +365,7 @@ class ReferenceSearch {
   Topology topology_;
   TensorMeta meta_;
   MeshPlaces places_;
+  std::int64_t bucket_bytes_;
   std::vector<Layout> layouts_;
   std::vector<std::int64_t> costs_;
 };

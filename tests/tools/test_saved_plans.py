@@ -15,6 +15,7 @@ GENUINE = [
     ("mlp_dynamic", "2,2,2,2", ()),
     ("block_composite", "2,2,2", ()),
     ("gpt2_train_cuda", "2,2", ("--optimizer", "adamw")),
+    ("llama3_train_cuda", "2,2", ("--optimizer", "adamw", "--accumulate", "4")),
     ("llama3_train", "2,4", ("--memory", "400KiB", "--time-limit", "10")),
     ("llama3_infer", "dp=2,tp=2", ("--pin", "*.weight=S(0),R")),
     ("mixtral_infer", "2,2", ()),

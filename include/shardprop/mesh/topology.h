@@ -93,6 +93,9 @@ struct Topology {
   Figure f8_tflops;
   Figure memory_gbps;
   Figure memory_gib;
+  // Units that each work on one tile of a product at a time (product_cost.h);
+  // 0: products of every shape run at one rate.
+  Figure multiprocessors;
   Figure efficiency;        // share of peak that kernels reach
   Figure launch_us;         // the least a kernel takes
   Figure overlap_discount;  // share of a hideable transfer that compute hides

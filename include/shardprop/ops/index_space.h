@@ -129,6 +129,12 @@ struct IndexSpace {
   // Floating point operations per point of the iteration space; the points are
   // the product of all factor sizes. Zero: bound by memory traffic alone.
   double flops_per_point = 0;
+  // The input that the first result is, but for the elements that the other
+  // inputs name; kNothing: none. Where nobody needs that input afterwards, its
+  // storage becomes the result's, and only those elements are touched: a token
+  // in a cache.
+  static constexpr int kNothing = -1;
+  int writes_into = kNothing;
   // Moves no data and launches nothing (a view).
   bool is_free = false;
   // Draws from a stream indexed by global element: partial inputs are illegal,

@@ -108,6 +108,9 @@ class OpDefinition {
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
   OpDefinition flops(double per_point) &&;
+  // The result is that argument with some elements overwritten
+  // (IndexSpace::writes_into).
+  OpDefinition writes_into(std::string_view argument) &&;
   // `argument` is the shape of output `output`: each rank passes its own.
   OpDefinition local_shape(std::string_view argument, int output = 0) &&;
   // The factors of the dims named by that argument are blocked.

@@ -72,6 +72,9 @@ struct PlannedValue {
   // Of parameters with an optimizer: how its state and the gradient lie, where
   // that is not as the parameter does.
   std::optional<Layout> state_layout;
+  // Of those whose step takes several micro-batches: the gradient is added up as
+  // it is made and reduced once a step; else it is reduced every time.
+  bool reduced_once = false;
   friend bool operator==(const PlannedValue&, const PlannedValue&) = default;
 };
 
@@ -101,6 +104,9 @@ struct PlannedCopy {
   // alone, would cost more; empty when no user has another choice.
   std::optional<std::int64_t> alternative_nanoseconds;
   std::int64_t hidden_nanoseconds = 0;  // of its steps, behind compute
+  // Where it cuts a kernel in two: the launch, the write and the read that it
+  // adds. Part of the compute.
+  std::int64_t cut_nanoseconds = 0;
   std::vector<RedistributeStep> steps;
 
   std::int64_t nanoseconds() const;
@@ -271,6 +277,20 @@ struct PlanSummary {
   friend bool operator==(const PlanSummary&, const PlanSummary&) = default;
 };
 
+// The kernels that operators share under the plan's layouts, counted one by
+// one: a group of operators falls apart where one takes what another makes in
+// another layout. Its parts then read and write what the plan's prices, which
+// are sums over operators, may count otherwise.
+struct PlannedKernels {
+  std::int64_t groups = 0;              // of operators, as found on the graph
+  std::int64_t kernels = 0;             // what they are
+  std::int64_t bytes = 0;               // read and written by these
+  std::int64_t nanoseconds = 0;         // of these
+  std::int64_t priced_nanoseconds = 0;  // as the operators are priced
+  friend bool operator==(const PlannedKernels&,
+                         const PlannedKernels&) = default;
+};
+
 // What ended the search before anything was proven.
 enum class RanOut : std::uint8_t {
   kNothing,
@@ -314,6 +334,7 @@ struct Plan {
   std::vector<std::string> notes;  // what a user may not expect, in sentences
   PlanMemory memory;
   PlanSummary summary;
+  PlannedKernels kernels;                  // all 0 without fusion
   std::int64_t optimizer_nanoseconds = 0;  // its steps; part of the compute
   std::vector<PlannedValue> values;
   std::vector<PlannedCopy> copies;

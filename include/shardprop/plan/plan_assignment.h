@@ -3,7 +3,7 @@
 //
 // Cost, in nanoseconds
 //     sum over variables of choices.costs[choice]
-//   + sum over copies of move_nanoseconds().
+//   + sum over copies of move_nanoseconds() and cut_nanoseconds().
 //
 // The space of copies. An input is held as it was given throughout, and in at
 // most one state beside. Any other storage is held in one state, or in two
@@ -59,6 +59,11 @@ struct PlanEvaluation {
 
 PlanEvaluation evaluate(const PlanProblem& problem,
                         const PlanAssignment& assignment);
+
+// By copy: whether it is made once a step of several micro-batches, on the way
+// of an accumulated gradient to its parameter's optimizer.
+std::vector<bool> copies_once_a_step(const PlanProblem& problem,
+                                     const PlanAssignment& assignment);
 
 // Bytes that a rank holds, by slot: storages and copies while they are held,
 // optimizer state throughout, and the buffers of redistributions while they

@@ -28,6 +28,18 @@ enum class Optimizer : std::uint8_t { kNone, kSgd, kAdamW };
 std::string_view to_string(Optimizer optimizer);  // "none", "sgd", "adamw"
 std::optional<Optimizer> parse_optimizer(std::string_view text);
 
+// Whether operators on elements, casts and reductions share kernels, as a
+// compiler makes them, or each is a kernel of its own.
+enum class Fusion : std::uint8_t { kCompiler, kNone };
+std::string_view to_string(Fusion fusion);  // "compiler", "none"
+
+// In which dtypes training keeps what it keeps. Mixed: a parameter of 16 bits
+// is kept in f32 beside its optimizer's state in f32, its gradient is reduced
+// and held in f32, and the program takes a copy in 16 bits. Own: all in the
+// parameter's dtype.
+enum class Precision : std::uint8_t { kMixed, kOwn };
+std::string_view to_string(Precision precision);  // "mixed", "own"
+
 // How far the making of a plan has come.
 struct PlanProgress {
   enum class Phase : std::uint8_t {
@@ -46,6 +58,12 @@ struct PlanProgress {
 struct PlanOptions {
   std::optional<std::int64_t> memory_limit;  // bytes a rank; none when empty
   Optimizer optimizer = Optimizer::kNone;
+  // Empty: mixed with adamw, own with others.
+  std::optional<Precision> precision;
+  Fusion fusion = Fusion::kNone;
+  // Micro-batches whose gradients a step of the optimizer adds up. Costs are
+  // those of one of them, with its share of what is done once a step.
+  int accumulate = 1;
   // Share of a hideable transfer that compute hides, 0 to 1: gathers of
   // parameters, reductions of gradients.
   double overlap = 0;
@@ -77,6 +95,9 @@ struct PlanOptions {
   // during the search and once as each phase begins.
   std::function<void(const PlanProgress&)> progress;
 };
+
+// Whether parameters of 16 bits are kept in f32; without an optimizer none are.
+bool keeps_f32(const PlanOptions& options);
 
 // The options that have a text form: all but `start`, `stop` and `progress`.
 // Flags of the command line are these names, with `-` for `_`.

@@ -59,6 +59,12 @@ struct ChoiceSet {
   // [choice * layouts.size() + operand]: index into layouts[operand].
   std::vector<std::uint32_t> picks;
   std::vector<std::int64_t> costs;  // by choice
+  // Operators only, by choice: the part of its cost that is not collectives.
+  std::vector<std::int64_t> compute;
+  // Parameters whose gradient is accumulated only, by choice: whether it is
+  // added up as it is made and reduced once a step; else it is reduced for each
+  // micro-batch and added up as its state lies.
+  std::vector<bool> reduced_late;
   // Parameters with an optimizer only, by choice: how its state lies.
   std::vector<LayoutId> state_layouts;
   // Operators only: choice i is op.strategies[i].
@@ -89,10 +95,12 @@ struct PlanVariable {
 // A value of the graph, by ValueId.
 struct PlanValue {
   PlanStorageId storage;
-  std::uint32_t place = 0;   // among the values of its storage
-  std::uint32_t tensor = 0;  // equal for equal shapes and dtypes
-  // Moving it can hide behind compute: a parameter, or a gradient on its way
-  // out.
+  std::uint32_t place = 0;  // among the values of its storage
+  // Equal for equal shapes, dtypes and `hideable`. The dtype is that in which
+  // the value is kept and moved: f32 for a gradient in mixed precision.
+  std::uint32_t tensor = 0;
+  // Moving it can hide behind compute, in buckets with others: a parameter, or
+  // a gradient on its way out.
   bool hideable = false;
 };
 
@@ -140,6 +148,10 @@ class PlanProblem {
                                 LayoutId dst) const;
   // The part of a transfer of the value that compute hides.
   std::int64_t hidden_nanoseconds(ValueId value, std::int64_t transfer) const;
+  // What carrying a value of the storage costs beside the transfer, because it
+  // cuts a kernel in two: a launch, writing and reading. Mostly 0.
+  std::int64_t cut_nanoseconds(const PlanStorage& storage, ValueId value,
+                               LayoutId src, LayoutId dst) const;
   // The collectives themselves. Precondition: reachable.
   RedistributePlan redistribution(ValueId value, LayoutId src,
                                   LayoutId dst) const;
@@ -149,10 +161,21 @@ class PlanProblem {
                                    LayoutId dst) const;
   // Bytes of the largest local part.
   std::int64_t local_bytes(ValueId value, LayoutId layout) const;
+  // What one micro-batch has to bear of what takes so long once a step.
+  std::int64_t share_of_step(std::int64_t nanoseconds) const;
+  // Whether the gradient that a parameter takes is reduced once a step.
+  bool is_reduced_late(const PlanVariable& variable, std::size_t choice) const {
+    return !variable.choices->reduced_late.empty() &&
+           variable.choices->reduced_late[choice];
+  }
   // Tensors of optimizer state beside a parameter that is trained.
   std::int64_t optimizer_tensors() const;
+  // Whether a parameter is trained in 16 bits and kept in f32 between steps, in
+  // the layout of its optimizer's state. Its gradient is in f32, too.
+  bool is_kept_in_f32(ValueId parameter) const;
 
   struct Body;  // private to src/plan
+  const Body& body() const { return *body_; }
 
  private:
   explicit PlanProblem(std::unique_ptr<Body> body);

@@ -74,9 +74,12 @@ struct UseSegment {
 
 struct PlanStorage {
   PlanVariableId maker;
-  std::uint32_t operand = 0;     // among the operands of its maker's choices
-  std::int64_t made_at = 0;      // slot of its maker; 0 for inputs
-  bool persistent = false;       // an input: lives throughout as it was given
+  std::uint32_t operand = 0;  // among the operands of its maker's choices
+  std::int64_t made_at = 0;   // slot of its maker; 0 for inputs
+  bool persistent = false;    // an input: lives throughout as it was given
+  // Made and taken inside one kernel: to be redistributed, it has to be written
+  // first, and another kernel has to read it.
+  bool inside_kernel = false;
   std::vector<ValueId> values;   // the one that was made, then its views
   std::vector<StorageUse> uses;  // by slot
   std::vector<UseSegment> segments;

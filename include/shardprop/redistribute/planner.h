@@ -65,6 +65,10 @@ struct RedistributeOptions {
   // Whether a cut into more parts than there are elements, which leaves ranks
   // with nothing, is planned for or refused (kRedistributeMeshTooLarge).
   bool allow_empty_shards = true;
+  // Gathers and reductions of less than this many bytes share one launch with
+  // others that add up to it, as frameworks bucket parameters and gradients:
+  // they pay their share of the bucket's time. 0: each is a launch of its own.
+  std::int64_t bucket_bytes = 0;
 
   friend bool operator==(const RedistributeOptions&,
                          const RedistributeOptions&) = default;

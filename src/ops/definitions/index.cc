@@ -302,20 +302,25 @@ void define_index(Family f) {
       "embedding_dense_backward",
       custom("...e,...->ve", bind_embedding_backward).refine("", sum_of_table));
   f.add("gather", gathered().per_rank(kGather));
-  f.add({"scatter", "scatter.src"},
-        scattered().passes({"self", "src"}).per_rank(kScatterSource));
-  f.add("scatter.value", scattered().per_rank(kScatterValue));
+  f.add({"scatter", "scatter.src"}, scattered()
+                                        .passes({"self", "src"})
+                                        .writes_into("self")
+                                        .per_rank(kScatterSource));
+  f.add("scatter.value",
+        scattered().writes_into("self").per_rank(kScatterValue));
   f.add({"scatter.reduce", "scatter.value_reduce", "scatter_add",
          "scatter_reduce"},
-        scattered());
+        scattered().writes_into("self"));
   f.add("index_select", selected_along().per_rank(kIndexSelect));
-  f.add({"index_add", "index_copy", "index_reduce"}, written_along());
-  f.add("index_fill", written_along().like("self"));
+  f.add({"index_add", "index_copy", "index_reduce"},
+        written_along().writes_into("self"));
+  f.add("index_fill", written_along().like("self").writes_into("self"));
   f.add({"index", "_unsafe_index"},
         custom("index(indices)", bind_index).passes({"self"}).per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put", "_index_put_impl"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)
+            .writes_into("self")
             .per_rank(kIndexPut));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
   f.add("masked_scatter",

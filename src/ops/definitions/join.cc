@@ -136,8 +136,8 @@ void define_join(Family f) {
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
   f.add({"cat", "concat", "concatenate"}, joined().typed(promoted_list));
   f.add("stack", stacked().typed(promoted_list));
-  f.add("slice_scatter", slice_written());
-  f.add("select_scatter", selection_written());
+  f.add("slice_scatter", slice_written().writes_into("self"));
+  f.add("select_scatter", selection_written().writes_into("self"));
   f.add("constant_pad_nd", custom("pad(pad)", bind_pad)
                                .strided(strides_of_pad)
                                .refine("", pad_linearities));

@@ -251,8 +251,9 @@ BoundForm bind_gradients(const OpCall& call) {
           {"bias_sizes", true, {RankScalar::output_size(o, 0)}});
     }
   }
-  // Each gradient is a convolution of its own.
-  b.space.flops_per_point = 2.0 * outputs;
+  // Those of the image and the weight are convolutions of their own; that of
+  // the bias is a sum.
+  b.space.flops_per_point = 2.0 * (int{mask[0]} + int{mask[1]});
   return b.bound();
 }
 

@@ -1,0 +1,192 @@
+#include "plan/held_memory.h"
+
+#include "base/saturating.h"
+
+#include <algorithm>
+#include <set>
+
+namespace shardprop {
+namespace {
+
+class Holdings {
+ public:
+  Holdings(const PlanProblem& problem, const PlanAssignment& plan)
+      : problem_(problem),
+        plan_(plan),
+        end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {
+    for (const GraphOutput& output : problem.graph().outputs()) {
+      if (output.kind == OutputKind::kGradient) {
+        gradients_.insert(problem.value(output.value).storage);
+      }
+    }
+    if (problem.options().accumulate > 1) find_accumulated();
+  }
+
+  std::vector<HeldBytes> run() {
+    for (std::size_t s = 0; s < problem_.storages().size(); ++s) {
+      add_storage(PlanStorageId(s));
+    }
+    for (std::size_t c = 0; c < plan_.copies.size(); ++c) add_copy(c);
+    return std::move(out_);
+  }
+
+ private:
+  // What micro-batches add their gradients to is there throughout: the gradient
+  // as it is made, or what is made of it at last.
+  void find_accumulated() {
+    accumulated_copies_.resize(plan_.copies.size(), false);
+    accumulated_.resize(problem_.storages().size(), false);
+    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
+      const PlanVariable& variable = problem_.variables()[v];
+      if (variable.choices->state_layouts.empty()) continue;
+      for (std::size_t u = 0; u < variable.uses.size(); ++u) {
+        const PlanStorageId id = problem_.value(variable.uses[u]).storage;
+        const auto& copy = plan_.taken[id.index()][variable.use_places[u]];
+        if (copy && !problem_.is_reduced_late(variable, plan_.choices[v])) {
+          accumulated_copies_[*copy] = true;
+        } else {
+          accumulated_[id.index()] = true;
+        }
+      }
+    }
+  }
+
+  void hold(MemoryKind kind, std::int64_t bytes, std::int64_t from,
+            std::int64_t until) {
+    if (bytes > 0 && from <= until) out_.push_back({kind, bytes, from, until});
+  }
+
+  std::size_t choice(PlanVariableId variable) const {
+    return plan_.choices[variable.index()];
+  }
+
+  LayoutId layout_made(const PlanStorage& storage) const {
+    return problem_.variable(storage.maker)
+        .choices->layout(choice(storage.maker), storage.operand);
+  }
+
+  StorageState state_made(const PlanStorage& storage) const {
+    return storage.kind
+        ->made[problem_.variable(storage.maker)
+                   .choices->pick(choice(storage.maker), storage.operand)];
+  }
+
+  void add_storage(PlanStorageId id) {
+    const PlanStorage& storage = problem_.storage(id);
+    const PlanVariable& maker = problem_.variable(storage.maker);
+    if (maker.kind == PlanVariable::Kind::kInput &&
+        problem_.graph().inputs()[maker.index].kind == InputKind::kParameter) {
+      return add_parameter(storage, maker);
+    }
+    const std::int64_t bytes =
+        problem_.local_bytes(storage.values[0], layout_made(storage));
+    if (!accumulated_.empty() && accumulated_[id.index()]) {
+      return hold(kind_of(id, maker), bytes, 0, end_);
+    }
+    hold(kind_of(id, maker), bytes, storage.made_at,
+         plan_.freed_at[id.index()]);
+  }
+
+  void add_parameter(const PlanStorage& storage, const PlanVariable& maker) {
+    const KeptParameter kept =
+        kept_parameter(problem_, maker, choice(storage.maker));
+    hold(MemoryKind::kParameter, kept.parameter, 0, end_);
+    hold(MemoryKind::kOptimizer, kept.optimizer, 0, end_);
+    hold(MemoryKind::kGathered, kept.working, 0, end_);
+    for (const UseSegment& segment : storage.segments) {
+      const SlotSpan span = span_of(storage, segment);
+      hold(MemoryKind::kGathered, kept.cast, span.first, span.last);
+    }
+  }
+
+  MemoryKind kind_of(PlanStorageId id, const PlanVariable& maker) const {
+    if (maker.kind == PlanVariable::Kind::kInput) {
+      switch (problem_.graph().inputs()[maker.index].kind) {
+        case InputKind::kParameter:
+          return MemoryKind::kParameter;
+        case InputKind::kBuffer:
+        case InputKind::kConstant:
+          return MemoryKind::kBuffer;
+        case InputKind::kUser:
+          return MemoryKind::kActivation;
+      }
+    }
+    return gradients_.contains(id) ? MemoryKind::kGradient
+                                   : MemoryKind::kActivation;
+  }
+
+  // A copy of a gradient is the gradient, as it is handed back.
+  void add_copy(std::size_t c) {
+    const AssignedCopy& copy = plan_.copies[c];
+    const bool accumulated =
+        !accumulated_copies_.empty() && accumulated_copies_[c];
+    const PlanStorage& storage = problem_.storage(copy.storage);
+    const std::vector<LayoutId>& layouts = storage.kind->layouts[copy.value];
+    const ValueId value = storage.values[copy.value];
+    const LayoutId src = layouts[copy.source ? plan_.copies[*copy.source].state
+                                             : state_made(storage)];
+    const LayoutId dst = layouts[copy.state];
+    const std::int64_t bytes = problem_.local_bytes(value, dst);
+    hold(gradients_.contains(copy.storage) ? MemoryKind::kGradient
+                                           : MemoryKind::kGathered,
+         bytes, accumulated ? 0 : copy.made_at,
+         accumulated ? end_ : copy.freed_at);
+    hold(MemoryKind::kMoving,
+         problem_.redistribution_peak(value, src, dst) -
+             problem_.local_bytes(value, src) - bytes,
+         copy.made_at, copy.made_at);
+  }
+
+  const PlanProblem& problem_;
+  const PlanAssignment& plan_;
+  std::int64_t end_;
+  std::set<PlanStorageId> gradients_;
+  // By storage and by copy; empty without accumulation.
+  std::vector<bool> accumulated_;
+  std::vector<bool> accumulated_copies_;
+  std::vector<HeldBytes> out_;
+};
+
+}  // namespace
+
+std::vector<HeldBytes> held_bytes(const PlanProblem& problem,
+                                  const PlanAssignment& assignment) {
+  return Holdings(problem, assignment).run();
+}
+
+KeptParameter kept_parameter(const PlanProblem& problem,
+                             const PlanVariable& parameter,
+                             std::size_t choice) {
+  const ValueId value = parameter.makes[0];
+  const ChoiceSet& choices = *parameter.choices;
+  const LayoutId own = choices.layout(choice, parameter.uses.size());
+  KeptParameter kept;
+  if (choices.state_layouts.empty()) {
+    kept.parameter = problem.local_bytes(value, own);
+    return kept;
+  }
+  const LayoutId state = choices.state_layouts[choice];
+  const std::int64_t part = problem.local_bytes(value, state);
+  if (!problem.is_kept_in_f32(value)) {
+    kept.parameter = problem.local_bytes(value, own);
+    kept.optimizer = sat_mul(problem.optimizer_tensors(), part);
+    return kept;
+  }
+  const std::int64_t widened =
+      item_size(DType::kF32) /
+      item_size(problem.graph().value(value).meta.dtype());
+  kept.parameter = sat_mul(widened, part);
+  kept.optimizer = sat_mul(problem.optimizer_tensors(), kept.parameter);
+  (state == own ? kept.cast : kept.working) = problem.local_bytes(value, own);
+  return kept;
+}
+
+SlotSpan span_of(const PlanStorage& storage, const UseSegment& segment) {
+  SlotSpan span{storage.uses[segment.first].slot, 0};
+  for (std::size_t u = 0; u < segment.count; ++u) {
+    span.last = std::max(span.last, storage.uses[segment.first + u].until);
+  }
+  return span;
+}
+
+}  // namespace shardprop

@@ -1,0 +1,101 @@
+#include "plan/moved_tensors.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// The same values under another shape or dtype.
+bool carries_through(const Graph& graph, const Node& node) {
+  return node.inputs.size() == 1 && node.outputs.size() == 1 &&
+         (graph.value(node.outputs[0]).is_view() ||
+          node.op.function->base_name() == "_to_copy");
+}
+
+void mark_parameters(const Graph& graph, std::vector<PlanValue>& values) {
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kParameter) {
+      values[input.value.index()].hideable = true;
+    }
+  }
+  for (const Node& node : graph.nodes()) {
+    if (carries_through(graph, node) &&
+        values[node.inputs[0].index()].hideable) {
+      values[node.outputs[0].index()].hideable = true;
+    }
+  }
+}
+
+void mark_gradients(const Graph& graph, std::vector<PlanValue>& values) {
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind != OutputKind::kGradient) continue;
+    ValueId at = output.value;
+    while (true) {
+      values[at.index()].hideable = true;
+      const Value& value = graph.value(at);
+      if (value.is_input()) break;
+      const Node& node = graph.node(value.producer);
+      if (!carries_through(graph, node) ||
+          graph.value(node.inputs[0]).consumers.size() != 1) {
+        break;
+      }
+      at = node.inputs[0];
+    }
+  }
+}
+
+bool has_16_bits(const Value& value) {
+  return item_size(value.meta.dtype()) == 2;
+}
+
+// Values that are nothing but the gradient of a parameter kept in f32, on its
+// way out, their whole storage with them.
+std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
+  std::set<ValueId> found;
+  if (!keeps_f32(body.options)) return found;
+  const Graph& graph = body.graph;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind != OutputKind::kGradient || !output.target.valid() ||
+        !graph.value(output.target).roles.has(ValueRole::kParameter) ||
+        !has_16_bits(graph.value(output.target))) {
+      continue;
+    }
+    for (ValueId at = output.value; body.values[at.index()].hideable;) {
+      const Value& value = graph.value(at);
+      if (!has_16_bits(value)) break;
+      found.insert(at);
+      if (value.is_input()) break;
+      const Node& node = graph.node(value.producer);
+      if (!carries_through(graph, node)) break;
+      at = node.inputs[0];
+    }
+  }
+  std::erase_if(found, [&](ValueId value) {
+    const Storage& storage = graph.storage(graph.value(value).storage);
+    return !std::all_of(storage.values.begin(), storage.values.end(),
+                        [&](ValueId other) { return found.contains(other); });
+  });
+  return found;
+}
+
+}  // namespace
+
+void set_moved_tensors(PlanProblem::Body& body) {
+  mark_parameters(body.graph, body.values);
+  mark_gradients(body.graph, body.values);
+  const std::set<ValueId> wide = f32_gradients(body);
+  for (const Value& value : body.graph.values()) {
+    PlanValue& planned = body.values[value.id.index()];
+    TensorMeta meta = value.meta;
+    if (wide.contains(value.id)) {
+      if (auto widened = TensorMeta::contiguous(meta.shape(), DType::kF32)) {
+        meta = *std::move(widened);
+      }
+    }
+    planned.tensor = body.moves.tensor_class(meta, planned.hideable);
+  }
+}
+
+}  // namespace shardprop

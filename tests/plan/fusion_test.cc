@@ -1,0 +1,136 @@
+// Chains that a compiler makes one kernel of.
+#include "plan/invariants.h"
+#include "plan/small_graphs.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/plan/solve_plan.h>
+
+#include <string>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+constexpr std::int64_t kBytes = std::int64_t{4} * 8192 * 8192;
+const std::vector<GivenArgument> kOne = {{"", TensorArg{0}}};
+const std::vector<GivenArgument> kTwo = {{"", TensorArg{0}},
+                                         {"", TensorArg{1}}};
+const std::vector<GivenArgument> kTurn = {
+    {"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}};
+
+std::int64_t passes(double count) {
+  return traffic_nanoseconds(default_topology(),
+                             count * static_cast<double>(kBytes));
+}
+
+Plan plan_of(const Graph& graph, const char* mesh, Fusion fusion,
+             std::vector<const char*> pins = {}) {
+  PlanOptions options;
+  options.fusion = fusion;
+  for (const char* pin : pins) {
+    options.pins.push_back(value_of(Pin::parse(pin)));
+  }
+  Plan plan = value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                                 default_topology(),
+                                 testing::standard_library(), options));
+  test::check_plan(plan);
+  return plan;
+}
+
+// relu(exp(x)) turned, times y; its product with w is handed back, `named` of
+// the chain too.
+Graph chain(const char* named = nullptr) {
+  GraphBuilder b("chain", testing::standard_library());
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
+  const ValueId y = test::add_input(b, InputKind::kUser, "y", "f32[8192,8192]");
+  const ValueId w =
+      test::add_input(b, InputKind::kParameter, "w", "f32[8192,8192]");
+  const ValueId e = test::add_op(b, "aten.exp.default", kOne, {x}, "e");
+  const ValueId r = test::add_op(b, "aten.relu.default", kOne, {e}, "r");
+  const ValueId t = test::add_op(b, "aten.permute.default", kTurn, {r}, "t");
+  const ValueId m = test::add_op(b, "aten.mul.Tensor", kTwo, {t, y}, "m");
+  const ValueId p = test::add_op(b, "aten.mm.default", kTwo, {m, w}, "p");
+  b.add_output({.value = p});
+  if (named != nullptr)
+    b.add_output({.value = std::string(named) == "e" ? e : r});
+  return value_of(std::move(b).build());
+}
+
+std::int64_t time_of(const Plan& plan,
+                     std::initializer_list<const char*> names) {
+  std::int64_t sum = 0;
+  for (const PlannedNode& node : plan.nodes) {
+    for (const char* name : names) {
+      if (node.name == name) sum += node.compute_nanoseconds;
+    }
+  }
+  return sum;
+}
+
+TEST_CASE("a chain costs a launch, what enters it and what leaves it") {
+  const Plan apart = plan_of(chain(), "1", Fusion::kNone);
+  const std::int64_t unfused = time_of(apart, {"e", "r", "t", "m"});
+  CHECK(std::abs(unfused - passes(7)) <= 4);  // 2 + 2 + 3 tensors
+  const Plan fused = plan_of(chain(), "1", Fusion::kCompiler);
+  const std::int64_t together = time_of(fused, {"e", "r", "t", "m"});
+  CHECK(std::abs(together - (7000 + passes(3))) <= 4);  // x, y and m
+  // The product is as it was.
+  CHECK(time_of(fused, {"p"}) == time_of(apart, {"p"}));
+}
+
+TEST_CASE("what is taken outside a kernel is written once") {
+  const Plan fused = plan_of(chain("e"), "1", Fusion::kCompiler);
+  CHECK(std::abs(time_of(fused, {"e", "r", "t", "m"}) - (7000 + passes(4))) <=
+        4);
+}
+
+TEST_CASE("an operator alone between products stays as it was") {
+  GraphBuilder b("alone", testing::standard_library());
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[8192,8192]");
+  const ValueId p = test::add_op(b, "aten.mm.default", kTwo, {x, x}, "p");
+  const ValueId r = test::add_op(b, "aten.relu.default", kOne, {p}, "r");
+  const ValueId q = test::add_op(b, "aten.mm.default", kTwo, {r, r}, "q");
+  b.add_output({.value = q});
+  const Graph graph = value_of(std::move(b).build());
+  CHECK(*plan_of(graph, "1", Fusion::kCompiler).objective_nanoseconds ==
+        *plan_of(graph, "1", Fusion::kNone).objective_nanoseconds);
+}
+
+TEST_CASE("a redistribution inside a chain cuts it and pays") {
+  // Pinned so that the chain changes its layout between e and r.
+  const Plan plan =
+      plan_of(chain(), "8", Fusion::kCompiler, {"x=S(0)", "e=S(0)", "r=S(1)"});
+  std::int64_t cuts = 0;
+  for (const PlannedCopy& copy : plan.copies) {
+    if (copy.from != "e") continue;
+    CHECK(copy.cut_nanoseconds ==
+          7000 + traffic_nanoseconds(default_topology(),
+                                     2 * static_cast<double>(kBytes) / 8));
+    ++cuts;
+  }
+  CHECK(cuts == 1);
+  // A copy of what is written anyway cuts nothing.
+  const Plan written = plan_of(chain("e"), "8", Fusion::kCompiler,
+                               {"x=S(0)", "e=S(0)", "r=S(1)"});
+  for (const PlannedCopy& copy : written.copies) {
+    CHECK(copy.cut_nanoseconds == 0);
+  }
+}
+
+TEST_CASE("fusion never makes a plan dearer by more than its launches") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph =
+      test::residual_training(library, 2, "4096", "1024", "4096");
+  for (const char* mesh : {"1", "8", "2,4"}) {
+    const Plan fused = plan_of(graph, mesh, Fusion::kCompiler);
+    const Plan apart = plan_of(graph, mesh, Fusion::kNone);
+    CHECK(*fused.objective_nanoseconds <=
+          *apart.objective_nanoseconds + 7000 * 8);
+  }
+}
+
+}  // namespace
+}  // namespace shardprop
