@@ -4,9 +4,9 @@ namespace shardprop::cli {
 
 int run(int argc, const char* const* argv) {
   const Command commands[] = {
-      emit_command(),       explain_command(),      ops_command(),
-      propagate_command(),  redistribute_command(), solve_command(),
-      topologies_command(),
+      diff_command(),   emit_command(),       explain_command(),
+      ops_command(),    propagate_command(),  redistribute_command(),
+      solve_command(),  topologies_command(),
 #ifdef SHARDPROP_WITH_VERIFY
       verify_command(),
 #endif

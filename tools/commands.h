@@ -5,6 +5,7 @@
 
 namespace shardprop::cli {
 
+Command diff_command();
 Command emit_command();
 Command explain_command();
 Command ops_command();

@@ -3,13 +3,12 @@
 #include "base/try.h"
 #include "cli/graph_options.h"
 #include "cli/interruption.h"
+#include "cli/plan_file.h"
 #include "cli/plan_options.h"
-#include "io/input_file.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
-#include <shardprop/report/plan_json.h>
 
 #include <fmt/format.h>
 
@@ -27,22 +26,12 @@ Error other(const std::string& path, const char* what,
           "--plan " + path, std::move(notes), help};
 }
 
-Result<std::string> read_plan(const std::string& path, std::int64_t most) {
-  auto text = read_file(path, most);
-  if (text) return text;
-  Error error = std::move(text).error();
-  error.code = ErrorCode::kPlanFile;
-  error.location = "--plan " + error.location;
-  return fail(std::move(error));
-}
-
 // A saved plan, if it is one of this graph (and mesh, where one is given).
 Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
                         std::int64_t max_input) {
   const std::string path = arguments.get("--plan");
-  SP_ASSIGN(const std::string text, read_plan(path, max_input));
-  Result<Plan> plan = parse_plan_json(text);
-  if (!plan) return fail(std::move(plan).error().at("--plan " + path));
+  Result<Plan> plan = read_plan_file(path, "--plan " + path, max_input);
+  if (!plan) return plan;
   const std::string hash = hash_text(graph.hash());
   if (plan->graph_hash != hash) {
     return fail(other(path, "graph",

@@ -22,8 +22,13 @@ bool notes_no_bags(const OpCall& call) {
   const TensorMeta& weight = call.tensor("weight");
   const DType dtype = weight.dtype();
   const bool is_short = dtype == DType::kF32 || dtype == DType::kF16;
+  // embedding_bag counts from the end; the kernels do not.
+  const auto padding =
+      call.has("padding_idx") ? call.op().int_arg("padding_idx") : std::nullopt;
+  const bool is_padded =
+      padding && (*padding >= 0 || call.base_name() == "embedding_bag");
   return call.integer("mode") == kSum && is_short && weight.strides()[1] == 1 &&
-         call.integer_or("padding_idx", -1) < 0;
+         !is_padded;
 }
 
 std::string bag_notation(const OpCall& call) {

@@ -101,7 +101,8 @@ std::vector<int> two_swapped(const OpCall& call) {
 
 std::vector<int> last_two_swapped(const OpCall& call) {
   std::vector<int> dims = all_dims(call);
-  const bool is_t = call.base_name() == "t" || call.base_name() == "t_";
+  const bool is_t = call.base_name() == "t" || call.base_name() == "t_" ||
+                    call.base_name() == "t_copy";
   require(is_t ? dims.size() <= 2 : dims.size() != 1,
           "a tensor of this rank has no transpose");
   if (dims.size() >= 2) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);

@@ -112,7 +112,7 @@ _QUIRKS = (
         "keeps the elements in the `out` that it then reduces them into",
     ),
     (
-        ("huber_loss.default",),
+        ("huber_loss.default", "soft_margin_loss.default", "soft_margin_loss.out"),
         _two_dtypes,
         "keeps the dtype of its input, where exported programs promote",
     ),
