@@ -3,9 +3,9 @@
 
     compare.py build/release/bench/propagate/bench_propagate [ROUNDS]
 
-Of torch: the whole dispatch of `add` and `mm` on DTensors (a fake process group,
-meta tensors, so that neither kernels nor transfers are part of it; the same op
-on plain meta tensors is subtracted), a dispatch that misses, and
+Of torch: the whole dispatch of `add` and `mm` on DTensors (a fake process group
+and a few elements a rank; the same op on plain tensors of that size is
+subtracted), a dispatch that misses, and
 ShardingPropagator.propagate_op_sharding, its cached propagation in Python, and
 ShardingPropagator.propagate_op_sharding_non_cached, what a miss of it takes, each
 less an empty call. Every figure is a median over batches in each round, and the
@@ -54,7 +54,7 @@ class Torch:
                 local[placement.dim] //= size
         stride = torch.empty(shape, device="meta").stride()
         return DTensor.from_local(
-            torch.empty(local, device="meta", dtype=torch.bfloat16),
+            torch.zeros(local),
             self.mesh,
             placements,
             run_check=False,
@@ -64,9 +64,9 @@ class Torch:
 
     def round(self):
         out = {}
-        a = self.tensor((1024, 2048), self.rows)
-        b = self.tensor((1024, 2048), self.rows)
-        w = self.tensor((2048, 1024), self.columns)
+        a = self.tensor((32, 16), self.rows)
+        b = self.tensor((32, 16), self.rows)
+        w = self.tensor((16, 32), self.columns)
         plain = a.to_local()
         plain_w = w.to_local()
         empty = per_call(lambda: None, 20000)
@@ -89,11 +89,11 @@ class Torch:
 
         def miss():
             m = 32 * next(sizes)
-            torch.mm(self.tensor((m, 2048), self.rows), w)
+            torch.mm(self.tensor((m, 16), self.rows), w)
 
         def made():
             m = 32 * next(sizes)
-            self.tensor((m, 2048), self.rows)
+            self.tensor((m, 16), self.rows)
 
         out["dispatch_new_batch_mm"] = per_call(miss, 10) - per_call(made, 10)
         return out
