@@ -47,7 +47,7 @@ std::string did_you_mean(std::string_view wrong,
     }
   }
   if (!nearest.empty()) return "did you mean `" + std::string(nearest) + "`?";
-  constexpr std::size_t kMostListed = 12;
+  constexpr std::size_t kMostListed = 8;
   std::string list;
   for (std::size_t i = 0; i < known.size() && i < kMostListed; ++i) {
     list += (i == 0 ? "known: " : ", ") + std::string(known[i]);
