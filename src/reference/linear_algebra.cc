@@ -5,6 +5,8 @@
 #include <Eigen/Cholesky>
 #include <Eigen/LU>
 
+#include <algorithm>
+
 namespace shardprop::reference {
 namespace {
 
@@ -32,7 +34,8 @@ std::vector<Matrix> matrices_of(const Tensor& tensor) {
   return out;
 }
 
-Kernel of_matrices(Matrix (*f)(const Matrix&)) {
+template <class F>
+Kernel of_matrices(F f) {
   return [f](const Call& call) -> std::vector<Tensor> {
     std::vector<double> out;
     for (const Matrix& a : matrices_of(call.first_value())) {
@@ -54,16 +57,32 @@ Matrix determinant(const Matrix& a) {
   return Matrix::Constant(1, 1, a.determinant());
 }
 
-Matrix cholesky(const Matrix& a) {
-  const Eigen::LLT<Matrix> factors(a);
+// Of the triangle that is asked for; the other is not read.
+Matrix cholesky(const Matrix& a, bool upper) {
+  const Eigen::LLT<Matrix> factors(upper ? Matrix(a.transpose()) : a);
   require(factors.info() == Eigen::Success,
           "a matrix is not positive definite");
-  return factors.matrixL();
+  return upper ? Matrix(factors.matrixU()) : Matrix(factors.matrixL());
+}
+
+// One for each matrix on the left: a vector where the shape says so.
+std::vector<Matrix> right_sides(const Tensor& left, const Tensor& right) {
+  const Dims& of_left = left.shape();
+  const bool is_vector =
+      right.rank() == 1 ||
+      (right.rank() == left.rank() - 1 &&
+       std::equal(right.shape().begin(), right.shape().end(), of_left.begin()));
+  if (!is_vector) return matrices_of(right);
+  Dims columns = right.shape();
+  columns.push_back(1);
+  const Tensor dense = contiguous(right);
+  return matrices_of(dense.seen_as(columns, contiguous_strides(columns)));
 }
 
 std::vector<Tensor> solve(const Call& call) {
   const std::vector<Matrix> left = matrices_of(call.value("A"));
-  const std::vector<Matrix> right = matrices_of(call.value("B"));
+  const std::vector<Matrix> right =
+      right_sides(call.value("A"), call.value("B"));
   if (left.size() != right.size() || !call.boolean_or("left", true)) {
     throw NoKernel{"matrices that broadcast, or stand on the right"};
   }
@@ -80,8 +99,11 @@ std::vector<Tensor> solve(const Call& call) {
 void add_linear_algebra(Kernels& k) {
   k["inverse"] = k["linalg_inv"] = of_matrices(inverse);
   k["det"] = k["linalg_det"] = of_matrices(determinant);
-  k["linalg_cholesky"] =
-      of_matrices([](const Matrix& a) { return cholesky(a); });
+  k["linalg_cholesky"] = [](const Call& call) {
+    const bool upper = call.boolean_or("upper", false);
+    return of_matrices([upper](const Matrix& a) { return cholesky(a, upper); })(
+        call);
+  };
   k["linalg_solve"] = solve;
 }
 
