@@ -39,6 +39,8 @@ std::vector<Option> planning_options() {
       option.help += text;
       option.fallback.clear();
     }
+    // It follows the optimizer.
+    if (info.name == "precision") option.fallback.clear();
     options.push_back(std::move(option));
   }
   for (Option& option : graph_options()) options.push_back(std::move(option));
