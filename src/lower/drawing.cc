@@ -65,16 +65,9 @@ double Drawing::number(const char* name, double fallback) const {
 
 // The last value under the name and meta of the first output.
 Drawing::Id Drawing::finish(Id value) {
-  const TensorMeta& meta = node_.op.outputs[0];
-  const Id made = build_.value(planned_.outputs[0].name, meta,
-                               planned_.outputs[0].tensor.layout);
-  if (build_[value].meta.dtype() == meta.dtype()) {
-    build_.op("aten.alias.default", {{"self", value}}, {made});
-  } else {
-    build_.op("aten._to_copy.default",
-              {{"self", value}, {"dtype", Argument(meta.dtype())}}, {made});
-  }
-  return made;
+  const PlannedResult& planned = planned_.outputs[0];
+  return build_.renamed(value, planned.name, node_.op.outputs[0],
+                        planned.tensor.layout);
 }
 
 Result<std::vector<ProgramValueId>> Drawing::refuse(

@@ -269,16 +269,9 @@ ProgramValueId DrawnAttention::summed_to_bias(Id gradient, std::size_t output) {
 }
 
 ProgramValueId DrawnAttention::finish(Id value, std::size_t output) {
-  const TensorMeta& meta = node_.op.outputs[output];
   const PlannedResult& planned = planned_.outputs[output];
-  const Id made = build_.value(planned.name, meta, planned.tensor.layout);
-  if (build_[value].meta.dtype() == meta.dtype()) {
-    build_.op("aten.alias.default", {{"self", value}}, {made});
-  } else {
-    build_.op("aten._to_copy.default",
-              {{"self", value}, {"dtype", Argument(meta.dtype())}}, {made});
-  }
-  return made;
+  return build_.renamed(value, planned.name, node_.op.outputs[output],
+                        planned.tensor.layout);
 }
 
 // Lengths may be padded.

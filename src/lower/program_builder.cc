@@ -37,6 +37,20 @@ ProgramValueId ProgramBuilder::input(ProgramInput made, std::string name,
   return program_.inputs.back().value;
 }
 
+ProgramValueId ProgramBuilder::renamed(ProgramValueId value, std::string name,
+                                       const TensorMeta& meta,
+                                       const Layout& layout) {
+  const bool is_cast = program_.value(value).meta.dtype() != meta.dtype();
+  const ProgramValueId made = this->value(std::move(name), meta, layout);
+  if (is_cast) {
+    op("aten._to_copy.default",
+       {{"self", value}, {"dtype", Argument(meta.dtype())}}, {made});
+  } else {
+    op("aten.alias.default", {{"self", value}}, {made});
+  }
+  return made;
+}
+
 void ProgramBuilder::op(std::string name, ProgramArguments args,
                         std::vector<ProgramValueId> outputs) {
   program_.steps.push_back(

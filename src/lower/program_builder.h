@@ -33,6 +33,10 @@ class ProgramBuilder {
   ProgramValueId input(ProgramInput made, std::string name, TensorMeta meta,
                        Layout layout);
 
+  // `value` under a name and meta of its own, cast where its dtype is another.
+  ProgramValueId renamed(ProgramValueId value, std::string name,
+                         const TensorMeta& meta, const Layout& layout);
+
   void op(std::string name, ProgramArguments args,
           std::vector<ProgramValueId> outputs);
   void collective(RedistributeStep step, ProgramValueId input,

@@ -3,6 +3,7 @@
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
 #include "plan/plan_notes.h"
+#include "strategy/product_work.h"
 
 #include <algorithm>
 #include <array>
@@ -106,7 +107,7 @@ class Describer {
       if (set == nullptr || set->op.space->flops_per_point <= 0) continue;
       const double own =
           set->op.space->flops_per_point * points(*set->op.space);
-      flops[rate_of(node)] += own;
+      flops[math_class(node.op)] += own;
       all += own;
     }
     plan_.work.flops = saturated(all);
@@ -127,20 +128,6 @@ class Describer {
       if (!is_floating(value.meta.dtype()) && value.meta.rank() == 2) {
         plan_.work.tokens = std::max(plan_.work.tokens, value.meta.numel());
       }
-    }
-  }
-
-  // Of what is multiplied: its first operand.
-  static MathClass rate_of(const Node& node) {
-    switch (item_size(node.op.inputs[0].dtype())) {
-      case 8:
-        return MathClass::kF64;
-      case 4:
-        return MathClass::kF32;
-      case 2:
-        return MathClass::kF16;
-      default:
-        return MathClass::kF8;
     }
   }
 
