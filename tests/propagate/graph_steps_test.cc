@@ -4,13 +4,12 @@
 
 #include "propagate/drawn_calls.h"
 #include "propagate/fixtures.h"
+#include "support/eager_graphs.h"
 
 #include <shardprop/io/load_graph.h>
 
-#include <filesystem>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,28 +17,6 @@ namespace shardprop {
 namespace {
 
 using testing::value_of;
-
-std::vector<std::string> tiny_graphs() {
-  std::set<std::string> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("examples/graphs/tiny")) {
-    if (entry.path().extension() == ".gz") files.insert(entry.path().string());
-  }
-  return {files.begin(), files.end()};
-}
-
-// Sharded at random, as often as not.
-Layout some_layout(const DeviceMesh& mesh, const TensorMeta& meta,
-                   std::mt19937_64& random) {
-  Layout out = Layout::replicated(mesh.ndim());
-  for (int m = 0; m < mesh.ndim(); ++m) {
-    if (meta.rank() == 0 || random() % 2 == 0) continue;
-    const int dim =
-        static_cast<int>(random() % static_cast<unsigned>(meta.rank()));
-    out = value_of(out.with(m, Placement::shard(dim)));
-  }
-  return out;
-}
 
 struct Steps {
   int propagated = 0;
@@ -56,7 +33,8 @@ Steps run(const Graph& graph, const ShardingPropagator& plain,
   std::map<std::size_t, Layout> held;  // by value
   for (const Value& value : graph.values()) {
     if (!value.is_input()) continue;
-    held.emplace(value.id.index(), some_layout(mesh, value.meta, random));
+    held.emplace(value.id.index(),
+                 testing::some_layout(mesh, value.meta, random));
   }
   Steps steps;
   for (const Node& node : graph.nodes()) {
@@ -108,7 +86,7 @@ TEST_CASE("every step of the example programs") {
   for (const char* mesh : {"2", "2,2"}) {
     const ShardingPropagator plain = testing::propagator_on(mesh);
     const CachingPropagator cache(plain);
-    for (const std::string& file : tiny_graphs()) {
+    for (const std::string& file : testing::tiny_graph_files()) {
       CAPTURE(file);
       const Graph graph =
           value_of(load_graph(file, *testing::shared_library()));

@@ -3,16 +3,15 @@
 // The whole of it is a plan that nobody planned, which is lowered and compared
 // with the unsharded run, every value and every moved input of it.
 
+#include "support/eager_graphs.h"
 #include "support/property.h"
 #include "verify/verified.h"
 
 #include <shardprop/propagate/caching_propagator.h>
 #include <shardprop/redistribute/planner.h>
 
-#include <filesystem>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,30 +20,6 @@ namespace shardprop {
 namespace {
 
 using namespace testing;
-
-std::vector<std::string> tiny_graphs() {
-  std::set<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("examples/graphs/tiny")) {
-    const std::string file = entry.path().filename().string();
-    const std::size_t end = file.find(".json.gz");
-    if (end != std::string::npos) names.insert(file.substr(0, end));
-  }
-  return {names.begin(), names.end()};
-}
-
-// Sharded at random, as often as not.
-Layout some_layout(const DeviceMesh& mesh, const TensorMeta& meta,
-                   std::mt19937_64& random) {
-  Layout out = Layout::replicated(mesh.ndim());
-  for (int m = 0; m < mesh.ndim(); ++m) {
-    if (meta.rank() == 0 || random() % 2 == 0) continue;
-    const int dim =
-        static_cast<int>(random() % static_cast<unsigned>(meta.rank()));
-    out = value_of(out.with(m, Placement::shard(dim)));
-  }
-  return canonical(out, mesh, meta.shape());
-}
 
 // Where every byte is dear, collectives inside an operator are worth it.
 Topology dear_bytes() {
@@ -76,7 +51,8 @@ class EagerRun {
   Plan run() {
     for (const GraphInput& input : graph_.inputs()) {
       const TensorMeta& meta = graph_.value(input.value).meta;
-      hold(input.value, some_layout(plan_.mesh, meta, random_));
+      hold(input.value, canonical(some_layout(plan_.mesh, meta, random_),
+                                  plan_.mesh, meta.shape()));
       plan_.values.push_back({name(input.value), {}, tensor(input.value), {}});
     }
     for (const Node& node : graph_.nodes()) step(node);
@@ -207,9 +183,9 @@ TEST_CASE("training steps, operator by operator, equal the unsharded run") {
   int moves = 0;
   int steps = 0;
   int inside = 0;
-  for (const std::string& file : tiny_graphs()) {
+  for (const std::string& file : tiny_graph_files()) {
     CAPTURE(file);
-    const Graph graph = tiny_graph(file);
+    const Graph graph = value_of(load_graph(file, *shared_library()));
     const auto expected = value_of(
         Expected::create(graph, shared_library(), Optimizer::kNone, {}));
     for (const auto& [mesh, topology] : machines) {
