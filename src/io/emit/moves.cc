@@ -1,7 +1,10 @@
 #include "io/emit/moves.h"
 
 #include "base/try.h"
-#include "io/emit/even_cuts.h"
+#include "io/emit/group_cuts.h"
+#include "io/emit/regions.h"
+#include "io/emit/runs.h"
+#include "io/emit/tensor_ops.h"
 #include "program/rank_step.h"
 
 #include <algorithm>
@@ -111,14 +114,14 @@ TorchId Moves::all_gather(const CollectiveStep& step, TorchId x) {
 
 namespace {
 
-// [n1, .., nk, L0, L1, ..] -> the chunks of each dim behind one another.
-TorchId join_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
+// [n1, .., nk, L0, L1, ..] -> the parts of each dim in their places.
+TorchId join_chunks(TorchGraph& graph, TorchId x, const GroupCuts& cuts) {
   if (!cuts.is_rows()) {
     Dims split(cuts.ranks.begin(), cuts.ranks.end());
     std::vector<std::int64_t> order;
     Dims joined;
     for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
-      const EvenCuts::Dim& dim = cuts.dims[d];
+      const GroupCuts::Dim& dim = cuts.dims[d];
       split.push_back(dim.chunk);
       for (const std::size_t axis : dim.axes) {
         order.push_back(static_cast<std::int64_t>(axis));
@@ -130,22 +133,24 @@ TorchId join_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
     x = reshape(graph, permute(graph, x, order), std::move(joined));
   }
   for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
-    x = slice(graph, x, static_cast<int>(d), 0, cuts.dims[d].size);
+    x = rearranged(graph, x, static_cast<int>(d), cuts.dims[d].joined());
   }
   return x;
 }
 
 // The other way: what goes to the ranks of the group, one after the other.
-TorchId part_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
+TorchId part_chunks(TorchGraph& graph, TorchId x, const GroupCuts& cuts) {
   for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
-    x = padded(graph, x, static_cast<int>(d), cuts.dims[d].padded());
+    const auto at = static_cast<int>(d);
+    x = padded(graph, x, at, cuts.dims[d].padded());
+    x = rearranged(graph, x, at, cuts.dims[d].parted());
   }
   if (cuts.is_rows()) return x;
   Dims split;
   std::vector<std::int64_t> order(cuts.ranks.size());
   std::vector<std::int64_t> rest;
   Dims rows;
-  for (const EvenCuts::Dim& dim : cuts.dims) {
+  for (const GroupCuts::Dim& dim : cuts.dims) {
     for (const std::size_t axis : dim.axes) {
       order[axis] = static_cast<std::int64_t>(split.size());
       split.push_back(cuts.ranks[axis]);
@@ -160,60 +165,22 @@ TorchId part_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
   return reshape(graph, x, std::move(rows));
 }
 
-TorchId padded_to_chunks(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
-  for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
-    x = padded(graph, x, static_cast<int>(d), cuts.dims[d].chunk);
-  }
-  return x;
-}
-
-TorchId without_padding(TorchGraph& graph, TorchId x, const EvenCuts& cuts) {
-  for (std::size_t d = 0; d < cuts.dims.size(); ++d) {
-    x = slice(graph, x, static_cast<int>(d), 0, cuts.dims[d].own);
-  }
-  return x;
+tl::unexpected<Error> not_in_parts(const RedistributeStep& step) {
+  return broken_step(
+      to_string(step.src) + " -> " + to_string(step.dst),
+      "its ranks do not hold a part each of what it gathers or scatters");
 }
 
 }  // namespace
 
 Result<TorchId> Moves::gather(const RedistributeStep& step, TorchId x) {
   const auto cuts =
-      even_cuts(step.src, step.dst, step.mesh_dims, mesh_, *whole_, at_);
-  if (!cuts) return gather_pieces(step, x);
-  x = contiguous(graph_, padded_to_chunks(graph_, x, *cuts));
-  Dims shape = graph_.shape(x);
-  shape[0] *= cuts->group_size();
-  x = communicate("all_gather_into_tensor",
-                  {{"input", x}, {"group_size", integer(cuts->group_size())}},
-                  step.mesh_dims, dense(std::move(shape), graph_.dtype(x)));
-  return join_chunks(graph_, x, *cuts);
-}
-
-// Shards that are uneven in several cuts of a dim, or lie in pieces: flat, as
-// long as the largest.
-TorchId Moves::gather_pieces(const RedistributeStep& step, TorchId x) {
-  const StepGroup group = step_group(step, mesh_, at_);
-  std::int64_t largest = 0;
-  std::vector<LocalRegion> shards;
-  for (const Coordinate& at : group.members) {
-    shards.push_back(region(step.src, at));
-    largest = std::max(largest, shards.back().numel());
+      group_cuts(step.src, step.dst, step.mesh_dims, mesh_, *whole_, at_);
+  if (!cuts) return not_in_parts(step);
+  for (std::size_t d = 0; d < cuts->dims.size(); ++d) {
+    x = padded(graph_, x, static_cast<int>(d), cuts->dims[d].chunk);
   }
-  const auto ranks = static_cast<std::int64_t>(group.members.size());
-  x = padded(graph_, flat(x), 0, largest);
-  x = communicate(
-      "all_gather_into_tensor",
-      {{"input", contiguous(graph_, x)}, {"group_size", integer(ranks)}},
-      step.mesh_dims, dense(Dims{largest * ranks}, graph_.dtype(x)));
-  std::vector<Piece> pieces;
-  for (std::size_t r = 0; r < shards.size(); ++r) {
-    if (shards[r].empty()) continue;
-    const std::int64_t begin = static_cast<std::int64_t>(r) * largest;
-    const TorchId part =
-        emit::slice(graph_, x, 0, begin, begin + shards[r].numel());
-    pieces.push_back({reshape(graph_, part, shards[r].shape()), shards[r]});
-  }
-  return assemble(graph_, pieces, region(step.dst, at_));
+  return join_chunks(graph_, all_gather(step, x), *cuts);
 }
 
 Result<TorchId> Moves::reduce_scatter(const RedistributeStep& step, TorchId x) {
@@ -221,74 +188,27 @@ Result<TorchId> Moves::reduce_scatter(const RedistributeStep& step, TorchId x) {
             step_reduction(step, mesh_,
                            to_string(step.src) + " -> " + to_string(step.dst)));
   const auto cuts =
-      even_cuts(step.dst, step.src, step.mesh_dims, mesh_, *whole_, at_);
-  if (cuts) {
-    x = part_chunks(graph_, x, *cuts);
-    Dims shape;
-    for (const EvenCuts::Dim& dim : cuts->dims) shape.push_back(dim.chunk);
-    x = reduced("reduce_scatter_tensor", step, x, by.op, std::move(shape),
-                cuts->group_size());
-    return scaled(graph_, without_padding(graph_, x, *cuts), by.scale);
+      group_cuts(step.dst, step.src, step.mesh_dims, mesh_, *whole_, at_);
+  if (!cuts) return not_in_parts(step);
+  x = part_chunks(graph_, x, *cuts);
+  Dims shape;
+  for (const GroupCuts::Dim& dim : cuts->dims) shape.push_back(dim.chunk);
+  x = reduced("reduce_scatter_tensor", step, x, by.op, std::move(shape),
+              cuts->group_size());
+  for (std::size_t d = 0; d < cuts->dims.size(); ++d) {
+    x = emit::slice(graph_, x, static_cast<int>(d), 0, cuts->dims[d].own);
   }
-  const StepGroup group = step_group(step, mesh_, at_);
-  const LocalRegion held = region(step.src, at_);
-  std::int64_t largest = 0;
-  std::vector<LocalRegion> parts;
-  for (const Coordinate& at : group.members) {
-    parts.push_back(region(step.dst, at));
-    largest = std::max(largest, parts.back().numel());
-  }
-  std::vector<TorchId> sent;
-  for (const LocalRegion& part : parts) {
-    sent.push_back(
-        padded(graph_, flat(select(graph_, x, held, part)), 0, largest));
-  }
-  const auto own = static_cast<std::size_t>(group.index);
-  x = reduced("reduce_scatter_tensor", step, cat(graph_, std::move(sent), 0),
-              by.op, Dims{largest},
-              static_cast<std::int64_t>(group.members.size()));
-  x = emit::slice(graph_, x, 0, 0, parts[own].numel());
-  return scaled(graph_, reshape(graph_, x, parts[own].shape()), by.scale);
+  return scaled(graph_, x, by.scale);
 }
 
-namespace {
-
-// The tensor dim that a mesh dim shards, whole shards only.
-std::optional<int> sharded_dim(const Layout& layout, std::int32_t mesh_dim) {
-  const Placement placement = layout[mesh_dim];
-  if (!placement.is_shard() || placement.split_factor() != 1) {
-    return std::nullopt;
-  }
-  return placement.dim();
-}
-
-}  // namespace
-
-// S(i) -> S(j) over one mesh dim, in equal messages: one split, one join.
+// In messages of one size: one split, one join.
 Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
-  if (step.kind != CollectiveKind::kAllToAll || step.mesh_dims.size() != 1) {
-    return exchange_pieces(step, x);
-  }
-  const std::int32_t m = step.mesh_dims[0];
-  const auto from = sharded_dim(step.src, m);
-  const auto to = sharded_dim(step.dst, m);
-  const auto between = step.src.with(m, Placement::replicate());
-  if (!from || !to || *from == *to || !between) return exchange_pieces(step, x);
-  const auto joined =
-      even_cuts(step.src, *between, step.mesh_dims, mesh_, *whole_, at_);
-  const auto parted =
-      even_cuts(step.dst, *between, step.mesh_dims, mesh_, *whole_, at_);
-  if (!joined || !parted) return exchange_pieces(step, x);
-  // What each rank gets: the chunk of `to`, of the chunk of `from` held here.
-  EvenCuts sent = *parted;
-  EvenCuts got = *joined;
-  const auto f = static_cast<std::size_t>(*from);
-  const auto t = static_cast<std::size_t>(*to);
-  sent.dims[f].size = sent.dims[f].chunk = joined->dims[f].chunk;
-  got.dims[t].size = got.dims[t].chunk = parted->dims[t].chunk;
-  x = part_chunks(graph_, padded(graph_, x, *from, joined->dims[f].chunk),
-                  sent);
-  const std::int64_t ranks = mesh_.size(m);
+  if (step.kind != CollectiveKind::kAllToAll) return exchange_pieces(step, x);
+  const auto cuts =
+      group_exchange(step.src, step.dst, step.mesh_dims, mesh_, *whole_, at_);
+  if (!cuts) return exchange_pieces(step, x);
+  x = part_chunks(graph_, x, cuts->sent);
+  const std::int64_t ranks = cuts->sent.group_size();
   const std::vector<std::int64_t> splits(static_cast<std::size_t>(ranks),
                                          graph_.shape(x)[0] / ranks);
   const TensorMeta meta = dense(graph_.shape(x), graph_.dtype(x));
@@ -297,11 +217,13 @@ Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
                    {"output_split_sizes", Argument(splits)},
                    {"input_split_sizes", Argument(splits)}},
                   step.mesh_dims, meta);
-  x = join_chunks(graph_, x, got);
-  return emit::slice(graph_, x, *to, 0, parted->dims[t].own);
+  return join_chunks(graph_, x, cuts->received);
 }
 
-TorchId Moves::exchange_pieces(const RedistributeStep& step, TorchId x) {
+// Flat, to each rank just what it gets: permutations, and layouts that cut the
+// same dims.
+Result<TorchId> Moves::exchange_pieces(const RedistributeStep& step,
+                                       TorchId x) {
   const StepGroup group = step_group(step, mesh_, at_);
   const LocalRegion held = region(step.src, at_);
   const LocalRegion wanted = region(step.dst, at_);

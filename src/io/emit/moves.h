@@ -6,10 +6,10 @@
 //   slice to [8,5]
 #pragma once
 
-#include "io/emit/regions.h"
 #include "io/emit/torch_graph.h"
 
 #include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/redistribute_plan.h>
 
 #include <string>
@@ -38,8 +38,6 @@ class Moves {
   TorchId all_gather(const CollectiveStep& step, TorchId x);
 
  private:
-  struct Cuts;
-
   TorchId communicate(const std::string& op, TorchArguments args,
                       const DimIndices& mesh_dims, TensorMeta meta);
   TorchId reduced(const std::string& op, const CollectiveStep& step, TorchId x,
@@ -50,8 +48,7 @@ class Moves {
   Result<TorchId> reduce_scatter(const RedistributeStep& step, TorchId x);
   Result<TorchId> exchange(const RedistributeStep& step, TorchId x);
   Result<TorchId> slice(const RedistributeStep& step, TorchId x);
-  TorchId gather_pieces(const RedistributeStep& step, TorchId x);
-  TorchId exchange_pieces(const RedistributeStep& step, TorchId x);
+  Result<TorchId> exchange_pieces(const RedistributeStep& step, TorchId x);
   TorchId flat(TorchId x);
 
   TorchGraph& graph_;

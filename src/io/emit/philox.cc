@@ -1,6 +1,6 @@
 #include "io/emit/philox.h"
 
-#include "io/emit/regions.h"
+#include "io/emit/tensor_ops.h"
 
 #include <array>
 #include <optional>

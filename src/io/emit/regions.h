@@ -12,6 +12,12 @@
 
 namespace shardprop::emit {
 
+// What both hold, in the order of `b`.
+Intervals common(const Intervals& a, const Intervals& b);
+// Where the elements of `part` stand among those of `held`; neighbours joined.
+// Precondition: `held` contains `part`.
+Intervals places(const Intervals& held, const Intervals& part);
+
 // What both regions hold.
 LocalRegion common_part(const LocalRegion& a, const LocalRegion& b);
 
@@ -28,20 +34,5 @@ struct Piece {
 // The tensor that holds `wanted`, of which the pieces are a partition.
 TorchId assemble(TorchGraph& graph, const std::vector<Piece>& pieces,
                  const LocalRegion& wanted);
-
-// Operators that this and others share.
-TorchId slice(TorchGraph& graph, TorchId x, int dim, std::int64_t start,
-              std::int64_t end);
-TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim);
-TorchId reshape(TorchGraph& graph, TorchId x, Dims shape);
-TorchId permute(TorchGraph& graph, TorchId x,
-                const std::vector<std::int64_t>& order);
-TorchId contiguous(TorchGraph& graph, TorchId x);
-TorchId cast(TorchGraph& graph, TorchId x, DType dtype);
-TorchId scaled(TorchGraph& graph, TorchId x, double factor);
-// Zeros behind the last element of a dim, up to `size`.
-TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size);
-TorchId filled(TorchGraph& graph, const Dims& shape, DType dtype,
-               std::int64_t value, const Argument& device);
 
 }  // namespace shardprop::emit

@@ -1,0 +1,68 @@
+// How a group cuts a tensor that all its ranks hold, into as many parts as it
+// has ranks: messages of one size, each dim padded to its largest part.
+//
+//   f32[8,5], S(1) cuts R, over tp=2: dim 1 of 5 into [0,3) [3,5), padded to 3
+//   f32[7], S(0),S(0) cuts R, over dp=2,tp=2: [0,2) [2,4) [4,6) [6,7), to 2
+#pragma once
+
+#include <shardprop/mesh/device_mesh.h>
+#include <shardprop/placement/layout.h>
+#include <shardprop/placement/local_region.h>
+#include <shardprop/placement/tensor_meta.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop::emit {
+
+struct GroupCuts {
+  std::vector<std::int64_t> ranks;  // of each mesh dim of the group, ascending
+  struct Dim {
+    std::vector<std::size_t>
+        axes;                      // the mesh dims that cut it, first cut first
+    std::vector<Intervals> parts;  // by rank along the axes: their places
+    std::int64_t size = 0;         // of what is cut
+    std::int64_t chunk = 0;        // of a part, with padding
+    std::int64_t own = 0;          // of this rank's part
+
+    // All parts, padded.
+    std::int64_t padded() const {
+      return chunk * static_cast<std::int64_t>(parts.size());
+    }
+    // The padded parts, one behind another, as runs of what is cut with
+    // padding behind it.
+    std::vector<Interval> parted() const;
+    // What is cut as runs of the padded parts, one behind another.
+    std::vector<Interval> joined() const;
+  };
+  std::vector<Dim> dims;  // by tensor dim
+
+  std::int64_t group_size() const;
+  // Whether the parts in the order of the group lie one behind another in dim
+  // 0 already.
+  bool is_rows() const;
+};
+
+// What `cut` gives each rank of the group of what the rank `at` holds under
+// `uncut`. Nothing where some mesh dim of the group cuts no dim, or the ranks
+// share elements.
+std::optional<GroupCuts> group_cuts(const Layout& cut, const Layout& uncut,
+                                    const DimIndices& mesh_dims,
+                                    const DeviceMesh& mesh,
+                                    const TensorMeta& whole,
+                                    const Coordinate& at);
+
+// S(i) -> S(j) and the like: each rank sends to each a part of what it holds.
+struct GroupExchange {
+  GroupCuts sent;
+  GroupCuts received;  // with the same chunks
+};
+// Nothing as above, and where messages of one size are more than twice what has
+// to be sent, as where layouts cut the same dims.
+std::optional<GroupExchange> group_exchange(
+    const Layout& src, const Layout& dst, const DimIndices& mesh_dims,
+    const DeviceMesh& mesh, const TensorMeta& whole, const Coordinate& at);
+
+}  // namespace shardprop::emit

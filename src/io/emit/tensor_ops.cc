@@ -1,0 +1,149 @@
+#include "io/emit/tensor_ops.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop::emit {
+namespace {
+
+Argument ints(const Dims& dims) {
+  return std::vector<std::int64_t>(dims.begin(), dims.end());
+}
+
+Argument integer(std::int64_t value) { return value; }
+
+}  // namespace
+
+TorchId slice(TorchGraph& graph, TorchId x, int dim, std::int64_t start,
+              std::int64_t end) {
+  const TensorMeta& meta = graph.meta(x);
+  Dims shape = meta.shape();
+  if (start == 0 && end == shape[static_cast<std::size_t>(dim)]) return x;
+  shape[static_cast<std::size_t>(dim)] = end - start;
+  return graph.op(
+      "aten.slice.Tensor",
+      {{"self", x},
+       {"dim", integer(dim)},
+       {"start", integer(start)},
+       {"end", integer(end)}},
+      *TensorMeta::create(std::move(shape), meta.strides(), meta.dtype()));
+}
+
+TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim) {
+  Dims shape = graph.shape(parts[0]);
+  const DType dtype = graph.dtype(parts[0]);
+  std::int64_t& size = shape[static_cast<std::size_t>(dim)];
+  size = 0;
+  for (const TorchId part : parts) {
+    size += graph.shape(part)[static_cast<std::size_t>(dim)];
+  }
+  return graph.op("aten.cat.default",
+                  {{"tensors", std::move(parts)}, {"dim", integer(dim)}},
+                  dense(std::move(shape), dtype));
+}
+
+TorchId reshape(TorchGraph& graph, TorchId x, Dims shape) {
+  if (graph.shape(x) == shape) return x;
+  return graph.op("aten.reshape.default", {{"self", x}, {"shape", ints(shape)}},
+                  dense(shape, graph.dtype(x)));
+}
+
+TorchId permute(TorchGraph& graph, TorchId x,
+                const std::vector<std::int64_t>& order) {
+  if (std::is_sorted(order.begin(), order.end())) return x;
+  const TensorMeta& meta = graph.meta(x);
+  Dims shape;
+  Dims strides;
+  for (const std::int64_t dim : order) {
+    shape.push_back(meta.shape()[static_cast<std::size_t>(dim)]);
+    strides.push_back(meta.strides()[static_cast<std::size_t>(dim)]);
+  }
+  return graph.op(
+      "aten.permute.default", {{"self", x}, {"dims", Argument(order)}},
+      *TensorMeta::create(std::move(shape), std::move(strides), meta.dtype()));
+}
+
+TorchId contiguous(TorchGraph& graph, TorchId x) {
+  return graph.op("aten.contiguous.default", {{"self", x}},
+                  dense(graph.shape(x), graph.dtype(x)));
+}
+
+TorchId cast(TorchGraph& graph, TorchId x, DType dtype) {
+  if (graph.dtype(x) == dtype) return x;
+  return graph.op("aten._to_copy.default",
+                  {{"self", x}, {"dtype", Argument(dtype)}},
+                  dense(graph.shape(x), dtype));
+}
+
+TorchId scaled(TorchGraph& graph, TorchId x, double factor) {
+  if (factor == 1) return x;
+  return graph.op("aten.mul.Scalar", {{"self", x}, {"other", Argument(factor)}},
+                  dense(graph.shape(x), graph.dtype(x)));
+}
+
+TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size) {
+  Dims shape = graph.shape(x);
+  const auto d = static_cast<std::size_t>(dim);
+  const std::int64_t missing = size - shape[d];
+  if (missing == 0) return x;
+  // Pairs from the last dim on.
+  std::vector<std::int64_t> pad(2 * (shape.size() - d), 0);
+  pad.back() = missing;
+  shape[d] = size;
+  return graph.op("aten.constant_pad_nd.default",
+                  {{"self", x}, {"pad", Argument(std::move(pad))}},
+                  dense(std::move(shape), graph.dtype(x)));
+}
+
+TorchId filled(TorchGraph& graph, const Dims& shape, DType dtype,
+               std::int64_t value, const Argument& device) {
+  return graph.op("aten.full.default",
+                  {{"size", ints(shape)},
+                   {"fill_value", integer(value)},
+                   {"dtype", Argument(dtype)},
+                   {"device", device}},
+                  dense(shape, dtype));
+}
+
+TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
+                std::int64_t size, std::int64_t step) {
+  const auto d = static_cast<std::size_t>(dim);
+  const TensorMeta& meta = graph.meta(x);
+  Dims shape = meta.shape();
+  shape.insert(shape.begin() + dim, count);
+  shape[d + 1] = size;
+  if (step == size) return reshape(graph, x, std::move(shape));
+  Dims strides = meta.strides();
+  if (step == 0) {
+    // Repeated: a dim of one that is seen `count` times.
+    Dims one = shape;
+    one[d] = 1;
+    strides.insert(strides.begin() + dim, 0);
+    return graph.op(
+        "aten.expand.default",
+        {{"self", reshape(graph, x, std::move(one))}, {"size", ints(shape)}},
+        *TensorMeta::create(shape, std::move(strides), meta.dtype()));
+  }
+  // It puts the elements of a window behind all dims.
+  Dims behind = meta.shape();
+  behind[d] = count;
+  behind.push_back(size);
+  strides.push_back(strides[d]);
+  strides[d] *= step;
+  const DType dtype = meta.dtype();
+  x = graph.op(
+      "aten.unfold.default",
+      {{"self", x},
+       {"dimension", integer(dim)},
+       {"size", integer(size)},
+       {"step", integer(step)}},
+      *TensorMeta::create(std::move(behind), std::move(strides), dtype));
+  std::vector<std::int64_t> order;
+  for (std::size_t at = 0; at + 1 < shape.size(); ++at) {
+    order.push_back(static_cast<std::int64_t>(at));
+    if (at == d) order.push_back(static_cast<std::int64_t>(shape.size()) - 1);
+  }
+  return permute(graph, x, order);
+}
+
+}  // namespace shardprop::emit

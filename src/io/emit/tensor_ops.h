@@ -1,0 +1,30 @@
+// Operators of PyTorch that move, pad and cast what a rank holds; none is
+// written where it would change nothing.
+#pragma once
+
+#include "io/emit/torch_graph.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::emit {
+
+TorchId slice(TorchGraph& graph, TorchId x, int dim, std::int64_t start,
+              std::int64_t end);
+TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim);
+TorchId reshape(TorchGraph& graph, TorchId x, Dims shape);
+TorchId permute(TorchGraph& graph, TorchId x,
+                const std::vector<std::int64_t>& order);
+TorchId contiguous(TorchGraph& graph, TorchId x);
+TorchId cast(TorchGraph& graph, TorchId x, DType dtype);
+TorchId scaled(TorchGraph& graph, TorchId x, double factor);
+// Zeros behind the last element of a dim, up to `size`.
+TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size);
+TorchId filled(TorchGraph& graph, const Dims& shape, DType dtype,
+               std::int64_t value, const Argument& device);
+// `count` windows of a dim, each of `size` elements and `step` (>= 0) behind the
+// one before: the dim becomes two, [count, size]. Precondition: they fill it.
+TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
+                std::int64_t size, std::int64_t step);
+
+}  // namespace shardprop::emit
