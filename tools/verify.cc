@@ -71,6 +71,7 @@ Json report_json(const VerifyReport& report, bool trace) {
         {{"name", output.name}, {"max_error", number(output.max_error)}});
   }
   if (report.mismatch) out["mismatch"] = mismatch_json(*report.mismatch);
+  out["findings"] = report.findings;
   if (!trace) return out;
   out["trace"] = Json::array();
   for (const VerifiedCollective& one : report.collectives) {
@@ -122,6 +123,9 @@ void print_report(const VerifyReport& report, bool trace, Console& console) {
       "held, {} planned\n",
       report.counted_bytes, report.planned_bytes, report.peak_bytes,
       report.planned_peak_bytes);
+  for (const std::string& finding : report.findings) {
+    console.data << "not as planned: " << printable(finding) << '\n';
+  }
   if (!trace) return;
   for (const VerifiedCollective& one : report.collectives) {
     console.data << fmt::format("  {:<15} {:>12} of {:>12} bytes  {}\n",

@@ -41,6 +41,7 @@ class RankRun {
         held_(program) {
     report_ = {};
     report_.step_payload_bytes.resize(program.steps.size(), 0);
+    report_.step_calls.resize(program.steps.size(), 0);
   }
 
   Result<std::vector<LocalTensor>> operator()(
@@ -272,16 +273,18 @@ class RankRun {
 
   Result<void> move(const ProgramCollective& collective) {
     SP_ASSIGN(const LocalTensor source, held_.value(collective.input));
-    const std::int64_t before = communicator_.stats().payload_bytes;
+    const CommunicatorStats before = communicator_.stats();
     ProgramCollective as_run = collective;
     const DType sent = collective.step.dtype;
     as_run.step.dtype = run_dtype(sent, options_.widen);
     const bool inside = collective.step.src.mesh_ndim() == 0;
     SP_ASSIGN(LocalTensor made, inside ? combined(as_run, source)
                                        : redistributed(as_run, source));
-    const std::int64_t counted = communicator_.stats().payload_bytes - before;
+    const CommunicatorStats after = communicator_.stats();
     report_.step_payload_bytes[step_] =
-        counted / item_size(as_run.step.dtype) * item_size(sent);
+        (after.payload_bytes - before.payload_bytes) /
+        item_size(as_run.step.dtype) * item_size(sent);
+    report_.step_calls[step_] = after.calls - before.calls;
     return make(collective.output, std::move(made));
   }
 

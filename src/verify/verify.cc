@@ -13,6 +13,21 @@ namespace {
 
 std::size_t at(CollectiveKind kind) { return static_cast<std::size_t>(kind); }
 
+// Nothing is said of a program that came to an early end.
+void note_prediction(const VerifiedCollective& one, bool ran,
+                     VerifyReport& report) {
+  const std::string kind(to_string(one.kind));
+  if (!ran) {
+    report.findings.push_back("the " + kind + " that makes `" + one.value +
+                              "` did not run as one");
+  } else if (one.counted_bytes != one.planned_bytes) {
+    report.findings.push_back("the " + kind + " that makes `" + one.value +
+                              "` sends " + std::to_string(one.counted_bytes) +
+                              " bytes where the plan says " +
+                              std::to_string(one.planned_bytes));
+  }
+}
+
 void add_traffic(const SpmdProgram& program,
                  const std::vector<RankFindings>& ranks, VerifyReport& report) {
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
@@ -25,12 +40,16 @@ void add_traffic(const SpmdProgram& program,
       one.node = program.nodes[step.node].name;
     one.kind = moved->step.kind;
     one.planned_bytes = moved->step.bytes_per_rank;
+    std::int64_t calls = 0;
     for (const RankFindings& rank : ranks) {
       one.counted_bytes =
           std::max(one.counted_bytes, rank.step_payload_bytes[s]);
+      calls = std::max(calls, rank.step_calls[s]);
     }
+    const bool ran = (calls > 0) != (one.kind == CollectiveKind::kSlice);
     ++report.planned[at(one.kind)];
-    ++report.counted[at(one.kind)];
+    report.counted[at(one.kind)] += ran ? 1 : 0;
+    note_prediction(one, ran, report);
     report.planned_bytes += one.planned_bytes;
     report.counted_bytes += one.counted_bytes;
     report.collectives.push_back(std::move(one));
@@ -69,7 +88,23 @@ VerifyReport verify_report(const SpmdProgram& program,
   }
   add_traffic(program, ranks, report);
   add_first_mismatch(ranks, report);
-  report.ok = !report.mismatch && report.planned_bytes == report.counted_bytes;
+  if (report.mismatch) report.findings.clear();
+  report.ok = !report.mismatch && report.findings.empty();
+  return report;
+}
+
+VerifyReport verify_report(const SpmdProgram& program,
+                           const std::vector<RankFindings>& ranks,
+                           const Plan& plan) {
+  VerifyReport report = verify_report(program, ranks);
+  report.planned_peak_bytes = plan.memory.peak_bytes;
+  if (!report.mismatch && report.peak_bytes > report.planned_peak_bytes) {
+    report.findings.push_back("a rank holds " +
+                              std::to_string(report.peak_bytes) +
+                              " bytes where the plan says at most " +
+                              std::to_string(report.planned_peak_bytes));
+  }
+  report.ok = !report.mismatch && report.findings.empty();
   return report;
 }
 
@@ -80,8 +115,10 @@ Optimizer optimizer_of(const Plan& plan) {
       .value_or(Optimizer::kNone);
 }
 
-Result<VerifyReport> verify(const SpmdProgram& program,
-                            const Expected& expected) {
+namespace {
+
+Result<std::vector<RankFindings>> on_threads(const SpmdProgram& program,
+                                             const Expected& expected) {
   std::vector<RankFindings> findings(
       static_cast<std::size_t>(program.mesh.size()));
   const auto ends = run_ranks(
@@ -93,6 +130,14 @@ Result<VerifyReport> verify(const SpmdProgram& program,
   for (const Result<void>& end : ends) {
     if (!end) return fail(end.error());
   }
+  return findings;
+}
+
+}  // namespace
+
+Result<VerifyReport> verify(const SpmdProgram& program,
+                            const Expected& expected) {
+  SP_ASSIGN(const auto findings, on_threads(program, expected));
   return verify_report(program, findings);
 }
 
@@ -103,9 +148,8 @@ Result<VerifyReport> verify(const Plan& plan, const Graph& graph,
   SP_ASSIGN(
       const Expected expected,
       Expected::create(graph, std::move(library), optimizer_of(plan), options));
-  SP_ASSIGN(VerifyReport report, verify(program, expected));
-  report.planned_peak_bytes = plan.memory.peak_bytes;
-  return report;
+  SP_ASSIGN(const auto findings, on_threads(program, expected));
+  return verify_report(program, findings, plan);
 }
 
 }  // namespace shardprop

@@ -34,6 +34,7 @@ std::vector<std::int64_t> numbers_of(const RankFindings& found) {
   }
   out.insert(out.end(), found.step_payload_bytes.begin(),
              found.step_payload_bytes.end());
+  out.insert(out.end(), found.step_calls.begin(), found.step_calls.end());
   return out;
 }
 
@@ -80,6 +81,8 @@ RankFindings findings_of(const SpmdProgram& program,
     out.output_errors.push_back(std::bit_cast<double>(*next++));
   }
   out.step_payload_bytes.assign(next, next + program.steps.size());
+  next += program.steps.size();
+  out.step_calls.assign(next, next + program.steps.size());
   return out;
 }
 
@@ -131,9 +134,7 @@ Result<std::optional<VerifyReport>> verify_on(
         std::string(all_texts.data_as<char>() + at * kTextBytes, kTextBytes),
         r));
   }
-  VerifyReport report = verify_report(program, findings);
-  report.planned_peak_bytes = plan.memory.peak_bytes;
-  return report;
+  return verify_report(program, findings, plan);
 }
 
 }  // namespace shardprop

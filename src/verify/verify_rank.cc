@@ -79,6 +79,8 @@ class RankCheck {
     }
     findings_.step_payload_bytes = std::move(report.step_payload_bytes);
     findings_.step_payload_bytes.resize(program_.steps.size(), 0);
+    findings_.step_calls = std::move(report.step_calls);
+    findings_.step_calls.resize(program_.steps.size(), 0);
     findings_.peak_bytes = report.peak_bytes;
     findings_.output_errors.resize(program_.outputs.size(), 0);
     return std::move(findings_);

@@ -18,15 +18,17 @@ struct Subject {
   SpmdProgram program;
 };
 
+Subject subject_of(const std::string& name) {
+  Graph graph = tiny_graph(name);
+  Plan plan = planned(graph, "2,2");
+  Expected expected = expected_of(graph, plan);
+  SpmdProgram program = value_of(lower(plan, graph, *shared_library()));
+  return Subject{std::move(graph), std::move(plan), std::move(expected),
+                 std::move(program)};
+}
+
 const Subject& subject() {
-  static const Subject kSubject = [] {
-    Graph graph = tiny_graph("gpt2_train");
-    Plan plan = planned(graph, "2,2");
-    Expected expected = expected_of(graph, plan);
-    SpmdProgram program = value_of(lower(plan, graph, *shared_library()));
-    return Subject{std::move(graph), std::move(plan), std::move(expected),
-                   std::move(program)};
-  }();
+  static const Subject kSubject = subject_of("gpt2_train");
   return kSubject;
 }
 
@@ -34,14 +36,14 @@ const Subject& subject() {
 using Fault = std::function<bool(SpmdProgram&, std::size_t step)>;
 
 // The fault at the first step of the program that takes it must be found there.
-void check_fault(const Fault& fault) {
-  SpmdProgram program = subject().program;
+void check_fault(const Fault& fault, const Subject& of = subject()) {
+  SpmdProgram program = of.program;
   std::size_t step = 0;
   while (step < program.steps.size() && !fault(program, step)) ++step;
   REQUIRE(step < program.steps.size());
   const std::string node = program.nodes[program.steps[step].node].name;
   CAPTURE(node);
-  const VerifyReport report = value_of(verify(program, subject().expected));
+  const VerifyReport report = value_of(verify(program, of.expected));
   CHECK_FALSE(report.ok);
   REQUIRE(report.mismatch);
   CAPTURE(report.mismatch->error);
@@ -194,6 +196,19 @@ TEST_CASE("faults of redistributions") {
       program.steps[step].action = std::move(kept);
       return true;
     });
+  }
+  SUBCASE("a reduction inside an operator left out") {
+    const auto left_out = [](SpmdProgram& program, std::size_t step) {
+      const ProgramCollective* moved = move_at(program, step);
+      if (moved == nullptr || moved->step.src.mesh_ndim() > 0) return false;
+      ProgramOp kept;
+      kept.op = "aten.clone.default";
+      kept.args = {{"self", moved->input}};
+      kept.outputs = {moved->output};
+      program.steps[step].action = std::move(kept);
+      return true;
+    };
+    check_fault(left_out, subject_of("resnet_train"));
   }
   SUBCASE("the terms of partials taken for sums of others") {
     check_fault([](SpmdProgram& program, std::size_t step) {

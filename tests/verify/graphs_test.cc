@@ -85,6 +85,7 @@ void check(const Graph& graph, const Plan& plan, const Expected& expected,
     CAPTURE(to_string(one.kind));
     CHECK(one.counted_bytes == one.planned_bytes);
   }
+  CHECK(report.findings.empty());
   CHECK(report.counted_bytes == plan.summary.bytes_per_rank);
   CHECK(report.counted == plan.summary.collectives);
   CHECK(report.peak_bytes <= plan.memory.peak_bytes);

@@ -20,6 +20,32 @@ TEST_CASE("a report names outputs, collectives and bytes") {
   }
   CHECK(report.planned_peak_bytes == plan.memory.peak_bytes);
   CHECK(report.planned == report.counted);
+  CHECK(report.findings.empty());
+}
+
+TEST_CASE("a plan that predicts otherwise what is sent or held is a finding") {
+  const Graph graph = tiny_graph("llama3_infer");
+  const Plan plan = planned(graph, "2,2");
+  Plan holds = plan;
+  holds.memory.peak_bytes = 100;
+  const VerifyReport held = value_of(verify(holds, graph, shared_library()));
+  CHECK_FALSE(held.ok);
+  CHECK_FALSE(held.mismatch);
+  REQUIRE(held.findings.size() == 1);
+  CHECK(held.findings[0].find("at most 100") != std::string::npos);
+  Plan sends = plan;
+  REQUIRE(!sends.copies.empty());
+  for (PlannedCopy& copy : sends.copies) {
+    if (copy.steps.empty() || copy.steps[0].bytes_per_rank == 0) continue;
+    copy.steps[0].bytes_per_rank += 8;
+    sends.summary.bytes_per_rank += 8;
+    break;
+  }
+  const VerifyReport sent = value_of(verify(sends, graph, shared_library()));
+  CHECK_FALSE(sent.ok);
+  CHECK(sent.counted == sent.planned);
+  REQUIRE(sent.findings.size() == 1);
+  CHECK(sent.findings[0].find("where the plan says") != std::string::npos);
 }
 
 TEST_CASE("floats in their own dtypes agree within their rounding") {

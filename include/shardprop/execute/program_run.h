@@ -47,6 +47,7 @@ struct ProgramRunReport {
   // By step of the program: what this rank's communicator counted as payload,
   // in the dtypes of the program; 0 where it is not a collective.
   std::vector<std::int64_t> step_payload_bytes;
+  std::vector<std::int64_t> step_calls;  // likewise: collectives that it ran
   // The most that values with layouts took at once on this rank, in the dtypes
   // of the program; views count once.
   std::int64_t peak_bytes = 0;

@@ -76,13 +76,16 @@ struct VerifyReport {
   std::optional<VerifyMismatch> mismatch;
   std::vector<VerifiedOutput> outputs;
   std::vector<VerifiedCollective> collectives;  // in the order of the program
-  // Steps by CollectiveKind, planned and run.
+  // Steps by CollectiveKind, as the program has them and as communicators
+  // counted them: a step ran if some rank made calls for it, a slice if none did.
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> planned{};
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> counted{};
   std::int64_t planned_bytes = 0;
   std::int64_t counted_bytes = 0;
   std::int64_t peak_bytes = 0;  // values held at once, on the busiest rank
   std::int64_t planned_peak_bytes = 0;
+  // Where the plan predicted otherwise what was sent or held, in sentences.
+  std::vector<std::string> findings;
 };
 
 // What all ranks compare with: the unsharded program, run once.
@@ -109,14 +112,20 @@ struct RankFindings {
   std::size_t mismatch_step = 0;
   std::vector<double> output_errors;             // by program.outputs
   std::vector<std::int64_t> step_payload_bytes;  // by step
+  std::vector<std::int64_t> step_calls;          // likewise
   std::int64_t peak_bytes = 0;
 };
 RankFindings verify_rank(const SpmdProgram& program, const Expected& expected,
                          Communicator& communicator);
 
-// The findings of all ranks together.
+// The findings of all ranks together; `ok` says whether there is a mismatch or
+// any other finding.
 VerifyReport verify_report(const SpmdProgram& program,
                            const std::vector<RankFindings>& ranks);
+// The same beside what the plan predicts that a rank holds at most.
+VerifyReport verify_report(const SpmdProgram& program,
+                           const std::vector<RankFindings>& ranks,
+                           const Plan& plan);
 
 // The optimizer whose step is part of a plan.
 Optimizer optimizer_of(const Plan& plan);

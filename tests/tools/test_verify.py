@@ -1,0 +1,118 @@
+"""What `shardprop verify` answers, finds and refuses. That plans of the example
+graphs agree is tested in tests/verify."""
+
+import gzip
+import json
+import unittest
+
+import command_line
+from command_line import MLP, TINY, Case, shardprop
+
+LLAMA = str(TINY / "llama3_infer.json.gz")
+DEAR = TINY.parents[1] / "topologies/dear-compute.toml"
+
+
+class Verify(Case):
+    def verify(self, *arguments, graph=LLAMA, **options):
+        return shardprop("verify", graph, *arguments, **options)
+
+    def plan(self):
+        """A plan that moves things, as data."""
+        done = shardprop("explain", LLAMA, "--mesh", "2,2", "--topology", DEAR,
+                         "--work-limit", "20000000", "--format", "json")
+        self.answered(done)
+        return json.loads(done.stdout)
+
+    def saved(self, plan):
+        return self.file("plan.json", json.dumps(plan))
+
+    def test_a_plan_agrees_with_the_graph(self):
+        plan = self.plan()
+        done = self.verify("--plan", self.saved(plan), "--format", "json",
+                           "--trace")
+        self.answered(done)
+        report = json.loads(done.stdout)
+        self.assertTrue(report["ok"])
+        self.assertEqual(report["findings"], [])
+        self.assertEqual(report["collectives"], plan["summary"]["collectives"])
+        self.assertGreater(sum(report["collectives"].values()), 0)
+        self.assertEqual(report["bytes_per_rank"],
+                         plan["summary"]["bytes_per_rank"])
+        self.assertLessEqual(report["peak_bytes_per_rank"],
+                             plan["memory"]["peak_bytes_per_rank"])
+        for one in report["trace"]:
+            self.assertEqual(one["bytes_per_rank"],
+                             one["planned_bytes_per_rank"])
+
+    def test_a_plan_for_another_graph_or_mesh_is_refused(self):
+        plan = self.saved(self.plan())
+        self.refused(self.verify("--plan", plan, graph=MLP), 3, "SP0708")
+        self.refused(self.verify("--plan", plan, "--mesh", "4"), 3, "SP0708")
+
+    def test_changed_plans_are_refused_or_found_out(self):
+        def layout(plan):
+            for node in plan["nodes"]:
+                for output in node["outputs"]:
+                    if any("S" in p for p in output["placements"]):
+                        output["placements"] = ["R", "R"]
+                        return
+
+        def dropped(plan):
+            del plan["copies"][-1]
+
+        def freed(plan):
+            for copy in plan["copies"]:
+                copy["freed_at"] = copy["made_at"]
+
+        def other_copy(plan):
+            for node in plan["nodes"]:
+                for taken in node["inputs"]:
+                    if "copy" in taken:
+                        taken["copy"] = (taken["copy"] + 1) % len(plan["copies"])
+                        return
+
+        for change in (layout, dropped, freed, other_copy):
+            plan = self.plan()
+            change(plan)
+            with self.subTest(change.__name__):
+                done = self.verify("--plan", self.saved(plan))
+                self.refused(done, 3, "error[SP07")
+
+        def sends_less(plan):
+            step = next(copy["steps"][0] for copy in plan["copies"]
+                        if copy["steps"] and copy["steps"][0]["bytes_per_rank"])
+            step["bytes_per_rank"] -= 1
+            plan["summary"]["bytes_per_rank"] -= 1
+
+        def holds_less(plan):
+            plan["memory"]["peak_bytes_per_rank"] //= 2
+
+        for change in (sends_less, holds_less):
+            plan = self.plan()
+            change(plan)
+            with self.subTest(change.__name__):
+                done = self.verify("--plan", self.saved(plan))
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("not as planned: ", done.stdout)
+
+    def test_an_operator_that_the_reference_lacks_is_named(self):
+        with gzip.open(MLP, "rt") as file:
+            graph = json.load(file)
+        for node in graph["graph_module"]["graph"]["nodes"]:
+            if node["target"] == "torch.ops.aten.relu.default":
+                node["target"] = "torch.ops.aten.special_airy_ai.default"
+                node["inputs"][0]["name"] = "x"
+        graph = self.file("airy.json", json.dumps(graph))
+        self.refused(self.verify("--mesh", "2", graph=graph), 4, "SP1001",
+                     "special_airy_ai")
+
+    def test_a_full_disk_is_told(self):
+        self.refused(self.verify("--mesh", "2", "-o", "/dev/full", graph=MLP), 2,
+                     "SP0002")
+        with open("/dev/full", "w") as full:
+            done = self.verify("--mesh", "2", graph=MLP, stdout=full)
+        self.refused(done, 2, "SP0002")
+
+
+if __name__ == "__main__":
+    command_line.main()
