@@ -292,7 +292,7 @@ def work(rank, size, store, jobs, results):
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", store=dist.FileStore(store, size), rank=rank, world_size=size,
-        timeout=datetime.timedelta(seconds=120))
+        timeout=datetime.timedelta(seconds=600))
     found = {}
     for name, folder, ranks in jobs:
         if rank < ranks:
@@ -304,7 +304,10 @@ def work(rank, size, store, jobs, results):
             shardings = json.loads(
                 (pathlib.Path(folder) / "shardings.json").read_text())
             register_groups(shardings, rank)  # every process makes every group
-        dist.barrier()
+        try:
+            dist.barrier()
+        except RuntimeError as error:
+            raise RuntimeError(f"{name}: {found.get(name)}: {error}") from error
     torch.save(found, f"{results}{rank}")
 
 

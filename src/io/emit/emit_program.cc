@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "io/emit/archive_writer.h"
 #include "io/emit/exported_program.h"
+#include "io/emit/placeholder_weights.h"
 #include "io/emit/rank_emitter.h"
 
 #include <utility>

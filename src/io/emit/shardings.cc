@@ -1,7 +1,8 @@
 // The layouts of a program's inputs and outputs, and its groups, as JSON.
-#include "io/emit/exported_program.h"
 #include "io/emit/json_text.h"
 #include "io/emit/moves.h"
+#include "io/emit/rank_emitter.h"
+#include "io/emit/signature_order.h"
 
 #include "base/try.h"
 

@@ -1,0 +1,64 @@
+#include "io/emit/signature_order.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardprop::emit {
+namespace {
+
+int place_of(const SpmdProgram& program, const ProgramOutput& output) {
+  switch (output.kind) {
+    case ProgramOutputKind::kUpdate: {
+      const InputPlace written = place_of(program.inputs[*output.target].kind);
+      return written == InputPlace::kBuffer      ? 0
+             : written == InputPlace::kParameter ? 1
+                                                 : 2;
+    }
+    case ProgramOutputKind::kUser:
+    case ProgramOutputKind::kLoss:
+      return 3;
+    case ProgramOutputKind::kGradient:
+      return 4;
+  }
+  return 4;
+}
+
+template <class Place>
+std::vector<std::size_t> ordered(std::size_t count, const Place& place) {
+  std::vector<std::size_t> out(count);
+  std::iota(out.begin(), out.end(), std::size_t{0});
+  std::stable_sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) {
+    return place(a) < place(b);
+  });
+  return out;
+}
+
+}  // namespace
+
+InputPlace place_of(ProgramInputKind kind) {
+  switch (kind) {
+    case ProgramInputKind::kParameter:
+      return InputPlace::kParameter;
+    case ProgramInputKind::kBuffer:
+    case ProgramInputKind::kOptimizerState:
+      return InputPlace::kBuffer;
+    case ProgramInputKind::kConstant:
+      return InputPlace::kConstant;
+    default:
+      return InputPlace::kUser;
+  }
+}
+
+std::vector<std::size_t> input_order(const SpmdProgram& program) {
+  return ordered(program.inputs.size(), [&](std::size_t i) {
+    return place_of(program.inputs[i].kind);
+  });
+}
+
+std::vector<std::size_t> output_order(const SpmdProgram& program) {
+  return ordered(program.outputs.size(), [&](std::size_t o) {
+    return place_of(program, program.outputs[o]);
+  });
+}
+
+}  // namespace shardprop::emit
