@@ -311,13 +311,27 @@ def work(rank, size, store, jobs, results):
     torch.save(found, f"{results}{rank}")
 
 
-def emit(case, folder, mesh):
+def emit_file(path, folder, mesh, *options):
     subprocess.run(
-        [os.environ["SHARDPROP_BIN"], "emit",
-         str(GRAPHS / f"{case.graph}.json.gz"), "--mesh", mesh, "--topology",
-         TOPOLOGY, "--optimizer", case.optimizer, "--work-limit", "20000000",
-         "-o", str(folder)],
+        [os.environ["SHARDPROP_BIN"], "emit", str(path), "--mesh", mesh,
+         "--topology", TOPOLOGY, "--work-limit", "20000000", "-o", str(folder),
+         *options],
         check=True, stdout=subprocess.DEVNULL)
+
+
+def emit(case, folder, mesh):
+    emit_file(GRAPHS / f"{case.graph}.json.gz", folder, mesh, "--optimizer",
+              case.optimizer)
+
+
+class Scans(torch.nn.Module):
+    """Operators whose ranks tell each other what they found: places of the
+    largest, totals, products, sums of exponentials."""
+
+    def forward(self, x):
+        values, places = torch.topk(x, 3, dim=0)
+        return (torch.cumsum(x, 0), torch.cumprod(x, 0), values, places,
+                torch.argmax(x, 0), torch.logsumexp(x, 0))
 
 
 def keyed(shardings, results):
@@ -376,6 +390,44 @@ class EmittedPrograms(unittest.TestCase):
             compared += 1
         self.assertGreater(compared, 0)
 
+    def found_by_ranks(self, root, jobs):
+        """What each process found of its jobs, by rank."""
+        size = max(ranks for _, _, ranks in jobs)
+        mp.spawn(work, nprocs=size,
+                 args=(size, str(root / "store"), jobs, str(root / "found")))
+        return [torch.load(root / f"found{rank}") for rank in range(size)]
+
+    def test_operators_that_gather_inside(self):
+        root = pathlib.Path(self.folder.name) / "scans"
+        root.mkdir()
+        graph = root / "scans.pt2"
+        torch.export.save(
+            torch.export.export(Scans(), (torch.randn(37, 10),)), str(graph))
+        jobs = []
+        for mesh in ("tp=2", "tp=3", "dp=2,tp=2"):
+            folder = root / mesh
+            rows = ",".join("S(0)" for _ in mesh.split(","))
+            emit_file(graph, folder, mesh, "--pin", f"x={rows}", "--pin",
+                      f"op:aten.cumsum.default={rows}", "--pin",
+                      f"op:aten.cumprod.default={rows}")
+            plan = json.loads((folder / "plan.json").read_text())
+            inside = [step["collective"] for node in plan["nodes"]
+                      for step in node["inside"]]
+            self.assertEqual(inside.count("all_gather"), 6)
+            self.assertEqual(inside.count("all_reduce"), 4)
+            shardings = json.loads((folder / "shardings.json").read_text())
+            x = drawn(shardings["inputs"][0], 0)
+            torch.save(keyed(shardings, Scans()(x)), folder / "unsharded.pt")
+            jobs.append((mesh, str(folder), ranks_of(mesh)))
+        found = self.found_by_ranks(root, jobs)
+        for name, _, ranks in jobs:
+            for rank in range(ranks):
+                wrong, counted, sharded, _ = found[rank][name]
+                with self.subTest(mesh=name, rank=rank):
+                    self.assertEqual(wrong, [])
+                    self.assertEqual(counted, 10)
+                    self.assertEqual(sharded, 2)
+
     def test_ranks_hand_back_their_parts(self):
         root = pathlib.Path(self.folder.name)
         cases = EVERY if FULL else SLICE
@@ -386,16 +438,14 @@ class EmittedPrograms(unittest.TestCase):
             self.unsharded(case, folder)
             emit(case, folder, case.mesh)
             jobs.append((str(case), str(folder), ranks_of(case.mesh)))
-        size = max(ranks for _, _, ranks in jobs)
-        mp.spawn(work, nprocs=size,
-                 args=(size, str(root / "store"), jobs, str(root / "found")))
-        found = [torch.load(root / f"found{rank}") for rank in range(size)]
+        found = self.found_by_ranks(root, jobs)
         collectives = sharded = outputs = 0
         for name, _, ranks in jobs:
             for rank in range(ranks):
                 wrong, counted, parts, total = found[rank][name]
                 with self.subTest(case=name, rank=rank):
                     self.assertEqual(wrong, [])
+                    self.assertGreater(counted, 0)
                 collectives += counted
                 sharded += parts
                 outputs += total

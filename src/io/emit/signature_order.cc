@@ -9,7 +9,8 @@ namespace {
 int place_of(const SpmdProgram& program, const ProgramOutput& output) {
   switch (output.kind) {
     case ProgramOutputKind::kUpdate: {
-      const InputPlace written = place_of(program.inputs[*output.target].kind);
+      const InputPlace written =
+          emit::place_of(program.inputs[*output.target].kind);
       return written == InputPlace::kBuffer      ? 0
              : written == InputPlace::kParameter ? 1
                                                  : 2;
