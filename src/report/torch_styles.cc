@@ -17,6 +17,12 @@ std::string module_of(const std::string& parameter) {
   return dot == std::string::npos ? std::string() : parameter.substr(0, dot);
 }
 
+bool is_number(std::string_view part) {
+  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+    return std::isdigit(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
 // layers.3.q_proj -> layers.*.q_proj
 std::string folded_name(const std::string& module) {
   std::string out;
@@ -24,14 +30,23 @@ std::string folded_name(const std::string& module) {
   while (begin <= module.size()) {
     const std::size_t end = std::min(module.find('.', begin), module.size());
     const std::string part = module.substr(begin, end - begin);
-    const bool number =
-        !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-          return std::isdigit(static_cast<unsigned char>(c)) != 0;
-        });
-    out += (begin == 0 ? "" : ".") + (number ? "*" : part);
+    out += (begin == 0 ? "" : ".") + (is_number(part) ? "*" : part);
     begin = end + 1;
   }
   return out;
+}
+
+// model.layers.3.mlp.up_proj -> model.layers.3; empty outside of any layer.
+std::string block_of(const std::string& module) {
+  std::size_t begin = 0;
+  while (begin < module.size()) {
+    const std::size_t end = std::min(module.find('.', begin), module.size());
+    if (is_number(std::string_view(module).substr(begin, end - begin))) {
+      return module.substr(0, end);
+    }
+    begin = end + 1;
+  }
+  return {};
 }
 
 // Layers of one name that are alike as one; those that are not, each.
@@ -100,7 +115,9 @@ class Styling {
       if (value.role != ValueRole::kParameter) continue;
       say(value, tensor_parallel_style(value));
     }
-    return finish();
+    gather_outputs();
+    out_.folded = fold(out_.modules);
+    return std::move(out_);
   }
 
   TorchStyles fully_shard() {
@@ -110,8 +127,10 @@ class Styling {
       const bool sharded = placement.is_shard() && placement.dim() == 0 &&
                            placement.split_factor() == 1;
       say(value, sharded ? std::optional<std::string>("shard") : std::nullopt);
+      ++of_block_[block_of(module_of(value.name))].all;
     }
-    return finish();
+    fold_blocks();
+    return std::move(out_);
   }
 
  private:
@@ -124,7 +143,9 @@ class Styling {
     const auto id = graph_.find_value(value.name);
     if (!id) return std::nullopt;
     // A bias is cut with the outputs of its layer.
-    if (value.tensor.shape.size() == 1) return "colwise";
+    if (value.tensor.shape.size() == 1 && value.name.ends_with(".bias")) {
+      return "colwise";
+    }
     if (value.tensor.shape.size() != 2) return std::nullopt;
     switch (taker_of(graph_, *id)) {
       case Taker::kLinear:
@@ -132,7 +153,7 @@ class Styling {
       case Taker::kLinearTransposed:
         return placement.dim() == 1 ? "colwise" : "rowwise";
       case Taker::kEmbedding:
-        return placement.dim() == 0 ? "rowwise" : "colwise";
+        return placement.dim() == 0 ? "embedding_rowwise" : "embedding_colwise";
       case Taker::kOther:
         return std::nullopt;
     }
@@ -143,19 +164,24 @@ class Styling {
     const Layout& layout = value.tensor.layout;
     Placements said(static_cast<std::size_t>(layout.mesh_ndim()));
     const std::string module = module_of(value.name);
-    const auto known = styles_.find(module);
-    if (style && known != styles_.end() && known->second != *style) {
-      unsaid(value, "its module is " + known->second + " already");
+    const auto known = std::find_if(
+        out_.modules.begin(), out_.modules.end(),
+        [&](const ModuleStyle& one) { return one.module == module; });
+    const bool fresh = known == out_.modules.end();
+    if (style && !fresh && known->style != *style) {
+      unsaid(value, "its module is " + known->style + " already");
       style.reset();
     } else if (style) {
-      styles_[module] = *style;
+      if (fresh) out_.modules.push_back({module, *style});
+      ++of_block_[block_of(module)].said;
       said[static_cast<std::size_t>(out_.mesh_dim)] = layout[out_.mesh_dim];
     } else if (!layout[out_.mesh_dim].is_replicate()) {
       unsaid(value, "no style cuts it so");
     }
     for (std::int32_t m = 0; m < layout.mesh_ndim(); ++m) {
       if (m == out_.mesh_dim || layout[m].is_replicate()) continue;
-      unsaid(value, "it lies over " + plan_.mesh.name(m) + " too");
+      unsaid(value, "it lies over " + plan_.mesh.name(m) +
+                        (style ? " too" : ", of which they do not know"));
       break;
     }
     if (value.state_layout) {
@@ -164,27 +190,80 @@ class Styling {
     }
     const auto where = Layout::create(std::move(said));
     if (!where) return;
-    if (auto pin = Pin::parse(value.name + "=" + to_string(*where))) {
-      out_.pins.push_back(*std::move(pin));
+    const std::string lies = value.name + "=" + to_string(*where);
+    if (style == "shard") {
+      // Gathered before use.
+      pin("stored:" + lies);
+      pin("used:" + value.name + "=" +
+          to_string(Layout::replicated(layout.mesh_ndim())));
+    } else {
+      pin(lies);
     }
+  }
+
+  void pin(const std::string& text) {
+    if (auto made = Pin::parse(text)) out_.pins.push_back(*std::move(made));
   }
 
   void unsaid(const PlannedValue& value, std::string why) {
-    out_.unsaid.push_back({value.name, value.tensor.layout, std::move(why)});
+    const std::string name = folded_name(value.name);
+    for (UnsaidLayout& known : out_.unsaid) {
+      if (folded_name(known.value) != name || known.why != why ||
+          known.layout != value.tensor.layout) {
+        continue;
+      }
+      known.value = name;
+      ++known.values;
+      return;
+    }
+    out_.unsaid.push_back({value.name, 1, value.tensor.layout, std::move(why)});
   }
 
-  TorchStyles finish() {
-    for (auto& [module, style] : styles_) {
-      out_.modules.push_back({module, style});
+  void gather_outputs() {
+    std::set<std::string> reduced;  // blocks with a rowwise layer
+    for (const ModuleStyle& one : out_.modules) {
+      const std::string block = block_of(one.module);
+      if (one.style == "rowwise" && !block.empty()) reduced.insert(block);
     }
-    out_.folded = fold(out_.modules);
-    return std::move(out_);
+    for (ModuleStyle& one : out_.modules) {
+      if (one.style == "colwise" && !reduced.contains(block_of(one.module))) {
+        one.style = "colwise_gather_output";
+      }
+    }
+  }
+
+  void fold_blocks() {
+    bool all = true;
+    for (const auto& [block, counts] : of_block_) {
+      all = all && counts.said == counts.all;
+    }
+    const auto add = [&](const std::string& module) {
+      const ModuleStyle said{module, "shard"};
+      const bool known = std::find(out_.folded.begin(), out_.folded.end(),
+                                   said) != out_.folded.end();
+      if (!known) out_.folded.push_back(said);
+    };
+    for (const ModuleStyle& one : out_.modules) {
+      const std::string block = block_of(one.module);
+      const Counts& counts = of_block_[block];
+      if (!block.empty() && counts.said == counts.all) {
+        add(block);
+      } else if (!all) {
+        add(one.module);
+      }
+    }
+    if (all && !out_.modules.empty()) add("");
   }
 
   const Plan& plan_;
   const Graph& graph_;
   TorchStyles out_;
-  std::map<std::string, std::string> styles_;  // by module
+  // Parameters by block, and how many of them are sharded.
+  struct Counts {
+    std::int64_t all = 0;
+    std::int64_t said = 0;
+  };
+  std::map<std::string, Counts> of_block_;
 };
 
 }  // namespace

@@ -113,7 +113,9 @@ class Emit(Case):
                                 mesh="dp=2,tp=2"))
         said = json.loads((out / "tp_plan.json").read_text())
         self.assertEqual(said["mesh_dim"], "tp")
-        self.assertTrue(set(said["tp_plan"].values()) <= {"colwise", "rowwise"})
+        self.assertTrue(set(said["tp_plan"].values()) <= {
+            "colwise", "rowwise", "colwise_gather_output", "embedding_rowwise",
+            "embedding_colwise"})
         self.assertAlmostEqual(said["price_us"],
                                said["said_objective_us"] - said["objective_us"],
                                places=2)
@@ -122,6 +124,49 @@ class Emit(Case):
         said = json.loads((out / "fully_shard.json").read_text())
         self.assertEqual(said["mesh_dim"], "dp")
         self.assertIn("unsaid", said)
+
+    def styles(self, how, recipe):
+        out = self.folder / "out"
+        self.answered(self.emit("--as", how, "--recipe", recipe, "-o", out,
+                                graph=LLAMA, mesh="dp=2,tp=2"))
+        name = how.replace("-", "_") + ".json"
+        return json.loads((out / name).read_text())
+
+    def test_megatron_is_hugging_faces_own_plan(self):
+        said = self.styles("tp-plan", "megatron=tp")
+        layer = {name.split(".*.")[1]: style
+                 for name, style in said["tp_plan"].items() if ".*." in name}
+        self.assertEqual(layer, {
+            "self_attn.q_proj": "colwise", "self_attn.k_proj": "colwise",
+            "self_attn.v_proj": "colwise", "self_attn.o_proj": "rowwise",
+            "mlp.gate_proj": "colwise", "mlp.up_proj": "colwise",
+            "mlp.down_proj": "rowwise"})
+        self.assertEqual(said["tp_plan"]["lm_head"], "colwise_gather_output")
+        self.assertEqual(said["tp_plan"]["model.embed_tokens"],
+                         "embedding_rowwise")
+        self.assertEqual(said["unsaid"], [])
+        self.assertEqual(said["price_us"], 0)
+        # The data dim is beyond these words: each layer says so once.
+        said = self.styles("tp-plan", "fsdp=dp,megatron=tp")
+        unsaid = {one["value"]: one for one in said["unsaid"]}
+        self.assertEqual(len(unsaid), len(said["unsaid"]))
+        gate = unsaid["model.layers.*.mlp.gate_proj.weight"]
+        self.assertEqual(gate["why"], "it lies over dp too")
+        self.assertGreater(gate["values"], 1)
+
+    def test_fully_shard_names_layers_and_the_root_last(self):
+        said = self.styles("fully-shard", "fsdp=dp")
+        self.assertEqual(said["unsaid"], [])
+        self.assertEqual(said["price_us"], 0)
+        *layers, root = said["fully_shard"]
+        self.assertEqual(root, "")
+        self.assertEqual(layers,
+                         [f"model.layers.{i}" for i in range(len(layers))])
+        self.assertGreater(len(layers), 1)
+        # Where nothing lies over the data dim there is nothing to shard.
+        said = self.styles("fully-shard", "megatron=tp")
+        self.assertEqual(said["fully_shard"], [])
+        self.assertTrue(said["unsaid"])
 
 
 if __name__ == "__main__":

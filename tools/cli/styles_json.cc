@@ -21,16 +21,20 @@ Json microseconds(const std::optional<std::int64_t>& nanoseconds) {
   return static_cast<double>(*nanoseconds) / 1e3;
 }
 
-// The class of torch.distributed.tensor.parallel.
+// Of torch.distributed.tensor.parallel, as it is called.
 std::string parallel_style(const std::string& style) {
-  return style == "colwise" ? "ColwiseParallel" : "RowwiseParallel";
+  if (style == "colwise") return "ColwiseParallel()";
+  if (style == "rowwise") return "RowwiseParallel()";
+  return style == "embedding_rowwise"
+             ? "RowwiseParallel(input_layouts=Replicate())"
+             : "ColwiseParallel(output_layouts=Replicate())";
 }
 
 Json words(std::string_view as, const TorchStyles& styles) {
   Json out = Json::object();
   if (as == "fully-shard") {
     out["fully_shard"] = Json::array();
-    for (const ModuleStyle& one : styles.modules) {
+    for (const ModuleStyle& one : styles.folded) {
       out["fully_shard"].push_back(one.module);
     }
     return out;
@@ -71,10 +75,12 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   out["unsaid"] = Json::array();
   for (const UnsaidLayout& one : styles.unsaid) {
     out["unsaid"].push_back({{"value", one.value},
+                             {"values", one.values},
                              {"placements", to_strings(one.layout)},
                              {"why", one.why}});
   }
   out["objective_us"] = microseconds(given.plan.objective_nanoseconds);
+  out["said_status"] = solver::to_string(said.status);
   out["said_objective_us"] = microseconds(said.objective_nanoseconds);
   out["price_us"] = nullptr;
   if (given.plan.objective_nanoseconds && said.objective_nanoseconds) {

@@ -19,15 +19,21 @@
 
 namespace shardprop {
 
-// Of a module: colwise, rowwise or replicated; for fully_shard: "shard".
+// Of a module, as Hugging Face's tp_plan calls it: colwise, rowwise,
+// embedding_colwise, embedding_rowwise, and colwise_gather_output where no
+// rowwise layer of the same block takes what a colwise one leaves in shards; for
+// fully_shard: "shard".
 struct ModuleStyle {
   std::string module;
   std::string style;
   friend bool operator==(const ModuleStyle&, const ModuleStyle&) = default;
 };
 
+// What the words leave unsaid of a value, or of values that are alike but for
+// the number of their layer: model.layers.*.mlp.up_proj.weight.
 struct UnsaidLayout {
   std::string value;
+  std::int64_t values = 1;
   Layout layout;
   std::string why;
 };
@@ -35,7 +41,9 @@ struct UnsaidLayout {
 struct TorchStyles {
   std::int32_t mesh_dim = 0;
   std::vector<ModuleStyle> modules;
-  // The same with layers that are alike as one: layers.*.q_proj.
+  // The same with layers that are alike as one: layers.*.q_proj. For
+  // fully_shard in the order in which it is called: layers as a whole where all
+  // their parameters are sharded, and the root, "", last where all of them are.
   std::vector<ModuleStyle> folded;
   std::vector<UnsaidLayout> unsaid;
   std::vector<Pin> pins;  // of every parameter
@@ -47,7 +55,8 @@ struct TorchStyles {
 TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph);
 
 // The mesh dim is the one named dp or fsdp, else the first. Modules all of
-// whose parameters can be said to be sharded on dim 0 over it.
+// whose parameters lie sharded on dim 0 over it between steps; it gathers them
+// before they are used.
 TorchStyles fully_shard_styles(const Plan& plan, const Graph& graph);
 
 }  // namespace shardprop
