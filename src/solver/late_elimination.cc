@@ -25,7 +25,7 @@ double bytes_of_entry(double ceiling) {
 }  // namespace
 
 bool eliminate_rest(SearchState& state, const PrunedRoot& root,
-                    double most_touched) {
+                    double most_touched, Int128 target) {
   if (!state.options.passes.enabled(Pass::kElimination)) return false;
   for (const NetVariable& v : root.network.variables) {
     if (!v.segments.empty()) return false;
@@ -52,7 +52,7 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
     }
     if (least < below) state.offer(rest.expand(solved->choices), root.variable);
   }
-  state.best.close(std::min(least, below));
+  state.best.close(std::min(least, target));
   return true;
 }
 
@@ -73,10 +73,11 @@ bool LateElimination::is_due() const {
 }
 
 void LateElimination::run() {
-  const PrunedRoot root(state_);
+  const PrunedRoot root(state_, state_.core_target());
+  const Int128 below = state_.best.cost_in_units();
   if (root.network.infeasible) {
-    state_.best.close(state_.best.cost_in_units());
-  } else if (!eliminate_rest(state_, root, touches_)) {
+    state_.best.close(below);
+  } else if (!eliminate_rest(state_, root, touches_, below)) {
     // What is pruned may be ordered less well; later there is more to spend.
     touches_ *= 2;
   }
