@@ -16,6 +16,8 @@ namespace {
 constexpr double kShare = 4;
 constexpr double kMostTouched = 0x1p38;
 constexpr double kMostTableBytes = 0x1p31;
+// Pruning leaves this share of an estimate's tables or less, it is hoped.
+constexpr double kHopedFor = 0.25;
 
 // Elimination counts small costs in 32 bits.
 double bytes_of_entry(double ceiling) {
@@ -58,7 +60,8 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
 
 void LateElimination::estimate() {
   const auto order = order_elimination(
-      state_.network, {kMostTouched, kMostTableBytes / 4}, state_.stop);
+      state_.network, {kMostTouched, kMostTableBytes / 4 / kHopedFor},
+      state_.stop);
   if (order) touches_ = order->touched;
 }
 

@@ -33,7 +33,7 @@ constexpr int kWorkersUnderWorkLimit = 2;
 // Once the dual has settled it gets one round in so many.
 constexpr int kDualTurn = 4;
 // Share of the cost within which the bound is worth more than the search.
-constexpr double kClose = 0.002;
+constexpr double kClose = 0.05;
 
 // More than any assignment can cost, or as much as doubles count exactly.
 double safe_ceiling(Network& network) {
