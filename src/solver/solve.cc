@@ -75,6 +75,17 @@ class Solver {
                                          options_.start)
         .count();
   }
+  // Whether what is known is as good as the caller wants.
+  bool is_enough() const {
+    const Incumbent& best = state_.best;
+    if (best.proven()) return true;
+    if (options_.enough_gap <= 0 || !best.known() || !best.bound()) {
+      return false;
+    }
+    const auto gap = static_cast<double>(best.cost() - *best.bound());
+    return gap <=
+           options_.enough_gap * std::abs(static_cast<double>(best.cost()));
+  }
   bool out_of_work() const {
     return options_.work_limit && state_.work >= *options_.work_limit;
   }
@@ -198,7 +209,7 @@ void Solver::search() {
   make_workers();
   const Incumbent& best = state_.best;
   std::uint64_t work = kFirstRound;
-  while (!best.proven() && !state_.stop.raised() && !out_of_work()) {
+  while (!is_enough() && !state_.stop.raised() && !out_of_work()) {
     if (dual_.is_due(rounds_)) dual_.start();
     if (elimination_.is_due()) elimination_.run();
     if (!bytes_matter(state_.network) && probing_.is_due()) probing_.run();
