@@ -481,7 +481,7 @@ Result<Plan> parse(std::string_view text) {
     return fail(std::move(error));
   }
   JsonCursor::Reading reading;
-  const JsonCursor root(*json, reading);
+  const JsonCursor root(**json, reading);
   const std::string schema = root["schema"].text();
   if (!reading.problem && schema != kPlanSchema && schema != kFirstPlanSchema) {
     return fail(ErrorCode::kPlanSchemaVersion,
