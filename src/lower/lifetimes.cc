@@ -3,15 +3,14 @@
 #include "lower/broken_plan.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 namespace shardprop::lowering {
 namespace {
 
-// Calls visit(id) for every value that a step takes or makes.
+// Calls visit(id) for every value that a step takes.
 template <class Visit>
-void for_each_value(const ProgramStep& step, const Visit& visit) {
+void for_each_taken(const ProgramStep& step, const Visit& visit) {
   if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
     for (const auto& [name, value] : op->args) {
       if (const auto* id = std::get_if<ProgramValueId>(&value)) {
@@ -23,26 +22,80 @@ void for_each_value(const ProgramStep& step, const Visit& visit) {
         }
       }
     }
+  } else if (const auto* collective =
+                 std::get_if<ProgramCollective>(&step.action)) {
+    visit(collective->input);
+  }
+}
+
+// Calls visit(id) for every value that a step makes.
+template <class Visit>
+void for_each_made(const ProgramStep& step, const Visit& visit) {
+  if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
     for (const ProgramValueId id : op->outputs) {
       if (id.valid()) visit(id);
     }
   } else if (const auto* collective =
                  std::get_if<ProgramCollective>(&step.action)) {
-    visit(collective->input);
     visit(collective->output);
   }
+}
+
+// Whether the step only shows memory that another value has.
+bool is_view(const SpmdProgram& program, const ProgramStep& step) {
+  if (!std::holds_alternative<ProgramOp>(step.action)) return false;
+  bool views = false;
+  bool makes = false;
+  for_each_made(step, [&](ProgramValueId id) {
+    const ProgramValueId storage = program.value(id).storage;
+    const bool own = !storage.valid() || storage == id;
+    (own ? makes : views) = true;
+  });
+  return views && !makes;
 }
 
 constexpr std::size_t kNever = ~std::size_t{0};
 
 }  // namespace
 
+void drop_unused_views(SpmdProgram& program) {
+  std::vector<bool> taken(program.values.size(), false);
+  const auto take = [&](ProgramValueId id) {
+    if (id.valid()) taken[id.index()] = true;
+  };
+  for (const ProgramOutput& output : program.outputs) take(output.value);
+  for (const ProgramCopy& copy : program.copies) take(copy.value);
+  std::vector<bool> dropped(program.values.size(), false);
+  std::vector<ProgramStep> kept;
+  for (std::size_t s = program.steps.size(); s-- > 0;) {
+    ProgramStep& step = program.steps[s];
+    bool used = !is_view(program, step);
+    for_each_made(step,
+                  [&](ProgramValueId id) { used = used || taken[id.index()]; });
+    if (used) {
+      for_each_taken(step, take);
+      kept.push_back(std::move(step));
+    } else {
+      for_each_made(step,
+                    [&](ProgramValueId id) { dropped[id.index()] = true; });
+    }
+  }
+  std::reverse(kept.begin(), kept.end());
+  program.steps = std::move(kept);
+  for (ProgramNode& node : program.nodes) {
+    for (ProgramValueId& id : node.outputs) {
+      if (id.valid() && dropped[id.index()]) id = {};
+    }
+  }
+}
+
 Result<void> add_frees(SpmdProgram& program) {
   const std::size_t values = program.values.size();
   std::vector<std::size_t> last(values, kNever);  // step
   for (std::size_t s = 0; s < program.steps.size(); ++s) {
-    for_each_value(program.steps[s],
-                   [&](ProgramValueId id) { last[id.index()] = s; });
+    const auto visit = [&](ProgramValueId id) { last[id.index()] = s; };
+    for_each_taken(program.steps[s], visit);
+    for_each_made(program.steps[s], visit);
   }
   std::vector<std::size_t> until(values, kNever);  // node
   for (std::size_t c = 0; c < program.copies.size(); ++c) {

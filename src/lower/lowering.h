@@ -34,9 +34,8 @@ class Lowering {
                                const std::string& where) const;
   Result<ProgramValueId> made(const std::string& name,
                               const std::string& where) const;
-  ProgramValueId result(const Node& node, const PlannedNode& planned,
-                        std::size_t output);
 
+  // lower_call.cc
   // Runs a call on `inputs` and makes `results` of its outputs.
   struct Target {
     std::string name;

@@ -19,9 +19,11 @@ namespace {
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 8;
-// Table entries to touch for each round of preferences, beyond those of the
-// search.
-constexpr std::uint64_t kTieWork = 20'000'000;
+// Table entries to touch for each round of preferences: so many, and this share
+// of those of the search. Good preferences are found early; proving that there
+// are none better would take as long as the search.
+constexpr std::uint64_t kTieWork = 1'000'000'000;
+constexpr std::uint64_t kTieShare = 4;
 constexpr double kSecondsBetweenReports = 0.2;
 
 class PlanSolver {
@@ -85,7 +87,7 @@ class PlanSolver {
       return;
     }
     solver::SolveOptions how = solver_options(left);
-    const std::uint64_t most = kTieWork + out_.work;
+    const std::uint64_t most = kTieWork + out_.work / kTieShare;
     how.work_limit = std::min(how.work_limit.value_or(most), most);
     how.progress = nullptr;
     break_ties(problem_, how, out_);

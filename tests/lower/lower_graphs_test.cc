@@ -1,5 +1,6 @@
 // Lowered programs of the example graphs: what the plan predicts is read off
 // the program.
+#include "plan/random_plans.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -113,18 +114,15 @@ void count(const SpmdProgram& program, Counts& counts) {
   }
 }
 
-void check_case(const Case& given, Counts& counts) {
-  CAPTURE(given.graph);
-  CAPTURE(given.mesh);
+Graph tiny_graph(const std::string& name) {
+  return value_of(load_graph("examples/graphs/tiny/" + name + ".json.gz",
+                             standard_library()));
+}
+
+void check_solution(const PlanProblem& problem, const PlanSolution& solution,
+                    Counts& counts) {
   const OpLibrary& library = standard_library();
-  const Graph graph = value_of(load_graph(
-      "examples/graphs/tiny/" + std::string(given.graph) + ".json.gz",
-      library));
-  const PlanProblem problem = value_of(
-      PlanProblem::create(graph, value_of(DeviceMesh::parse(given.mesh)),
-                          given.topology, library, given.options));
-  const PlanSolution solution = solve_plan(problem);
-  if (!solution.assignment) return;
+  const Graph& graph = problem.graph();
   const Plan plan = assemble_plan(problem, solution);
   const Result<SpmdProgram> lowered = lower(plan, graph, library);
   if (!lowered) FAIL_CHECK(to_string(lowered.error()));
@@ -143,6 +141,29 @@ void check_case(const Case& given, Counts& counts) {
     counts.held_as_planned += held[n] == planned[n] ? 1 : 0;
   }
   count(*lowered, counts);
+}
+
+void check_case(const Case& given, Counts& counts) {
+  CAPTURE(given.graph);
+  CAPTURE(given.mesh);
+  const Graph graph = tiny_graph(given.graph);
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse(given.mesh)),
+                          given.topology, standard_library(), given.options));
+  const PlanSolution solution = solve_plan(problem);
+  if (!solution.assignment) return;
+  check_solution(problem, solution, counts);
+}
+
+// Of those that nobody would choose, some hold copies only of what their views
+// are made of.
+void check_random(const std::string& name, const char* mesh, Counts& counts) {
+  const Graph graph = tiny_graph(name);
+  const PlanProblem problem =
+      value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
+                                   dear_compute(), standard_library(), {}));
+  testing::RandomPlans random(problem, 7);
+  for (int i = 0; i < 6; ++i) check_solution(problem, random.next(), counts);
 }
 
 const char* const kGraphs[] = {
@@ -170,6 +191,11 @@ TEST_CASE("programs of the example graphs send and hold what was planned") {
   mixed.options.optimizer = Optimizer::kAdamW;
   mixed.options.precision = Precision::kMixed;
   mixed.options.work_limit = 20'000'000;
+  Counts of_random;
+  for (const char* mesh : {"2,2", "3"}) {
+    check_random("gpt2_train", mesh, of_random);
+  }
+  CHECK(of_random.programs == 12);
   Counts of_mixed;
   check_case(mixed, of_mixed);
   CHECK(of_mixed.updates > 0);

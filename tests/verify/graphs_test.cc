@@ -1,10 +1,10 @@
 // The example graphs, sharded every which way, against themselves unsharded.
 
+#include "plan/random_plans.h"
 #include "verify/verified.h"
 
 #include <array>
 #include <cstdlib>
-#include <random>
 #include <span>
 
 namespace shardprop {
@@ -24,6 +24,7 @@ struct Counts {
   std::int64_t strided = 0;
   std::int64_t uneven = 0;
   std::int64_t draws = 0;
+  std::int64_t infeasible = 0;  // no plan within the memory given
   std::array<std::int64_t, std::size(kAllCollectiveKinds)> kinds{};
 };
 
@@ -66,7 +67,10 @@ void check(const Graph& graph, const Plan& plan, const Expected& expected,
            Counts& counts) {
   CAPTURE(graph.name());
   CAPTURE(to_string(plan.mesh));
-  if (!plan.has_plan()) return;
+  if (!plan.has_plan()) {
+    ++counts.infeasible;
+    return;
+  }
   const SpmdProgram program = value_of(lower(plan, graph, *shared_library()));
   const VerifyReport report = value_of(verify(program, expected));
   if (report.mismatch) {
@@ -87,34 +91,15 @@ void check(const Graph& graph, const Plan& plan, const Expected& expected,
   count(program, report, counts);
 }
 
-// A plan that nobody would choose: some nodes pinned to layouts at random.
-Plan random_plan(const Graph& graph, const std::string& mesh,
-                 std::mt19937& draw) {
-  const DeviceMesh devices = value_of(DeviceMesh::parse(mesh));
-  const auto below = [&](std::size_t n) { return draw() % n; };
-  PlanOptions options = quick_options();
-  options.work_limit = 1'000'000;
-  for (int tries = 0; tries < 8; ++tries) {
-    const Node& node = graph.nodes()[below(graph.nodes().size())];
-    if (node.outputs.empty()) continue;
-    const TensorMeta& meta = graph.value(node.outputs[0]).meta;
-    if (meta.rank() == 0) continue;
-    std::string text = node.name + "=";
-    for (int d = 0; d < devices.ndim(); ++d) {
-      text += d > 0 ? "," : "";
-      const auto dim = below(static_cast<std::size_t>(meta.rank()));
-      text += below(4) == 0 ? "R" : "S(" + std::to_string(dim) + ")";
-    }
-    auto pin = Pin::parse(text);
-    if (!pin) continue;
-    PlanOptions with = options;
-    with.pins.push_back(*pin);
-    // Pins that no strategy makes, or that clash, are left out.
-    const auto plan =
-        make_plan(graph, devices, dear_compute(), *shared_library(), with);
-    if (plan && plan->has_plan()) options = with;
+void check_random(const Graph& graph, const char* mesh, int plans,
+                  const Expected& expected, Counts& counts) {
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
+                          dear_compute(), *shared_library(), quick_options()));
+  RandomPlans random(problem, 7);
+  for (int i = 0; i < plans; ++i) {
+    check(graph, assemble_plan(problem, random.next()), expected, counts);
   }
-  return planned(graph, mesh, options);
 }
 
 void print(const Counts& counts) {
@@ -129,7 +114,8 @@ void print(const Counts& counts) {
                       << ", views of copies " << counts.views << ", formulas "
                       << counts.formulas << ", strided " << counts.strided
                       << ", uneven " << counts.uneven << ", draws "
-                      << counts.draws);
+                      << counts.draws << ", without a plan "
+                      << counts.infeasible);
 }
 
 bool full() { return std::getenv("SHARDPROP_FULL") != nullptr; }
@@ -159,10 +145,9 @@ TEST_CASE("programs of the ranks compute what the graphs compute") {
       PlanOptions tight = quick_options();
       tight.memory_limit = plan.memory.peak_bytes * 9 / 10;
       check(graph, planned(graph, mesh, tight), expected, counts);
-      std::mt19937 draw(7);
-      for (int i = 0; i < 20; ++i) {
-        check(graph, random_plan(graph, mesh, draw), expected, counts);
-      }
+      check_random(graph, mesh, 20, expected, counts);
+      MESSAGE(std::string(name) << " on " << std::string(mesh) << ", so far:");
+      print(counts);
     }
   }
   print(counts);
@@ -173,19 +158,32 @@ TEST_CASE("programs of the ranks compute what the graphs compute") {
   CHECK(counts.formulas > 100);
   CHECK(counts.uneven > 0);
   CHECK(counts.draws > 0);
+  if (!full()) return;
+  CHECK(counts.nodes > 100'000);
+  CHECK(counts.strided > 100);
+  // Neither a broadcast nor a send to one rank is part of a plan on one mesh.
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
+        CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
+        CollectiveKind::kSlice, CollectiveKind::kPermute}) {
+    CAPTURE(to_string(kind));
+    CHECK(counts.kinds[static_cast<std::size_t>(kind)] > 100);
+  }
 }
 
 TEST_CASE("plans that nobody would choose compute the same") {
   Counts counts;
-  std::mt19937 draw(11);
-  const Graph graph = tiny_graph("mlp_dynamic");
-  const Plan plan = planned(graph, "2,2");
-  const Expected expected = expected_of(graph, plan);
-  for (int i = 0; i < 5; ++i) {
-    check(graph, random_plan(graph, "2,2", draw), expected, counts);
+  for (const char* name : {"mlp_dynamic", "gpt2_train"}) {
+    const Graph graph = tiny_graph(name);
+    for (const char* mesh : {"2,2", "3"}) {
+      const Expected expected = expected_of(graph, planned(graph, mesh));
+      check_random(graph, mesh, 4, expected, counts);
+    }
   }
   print(counts);
   CHECK(counts.wrong == 0);
+  CHECK(counts.runs == 16);
+  CHECK(counts.strided > 0);
 }
 
 TEST_CASE("the optimizer's step is part of what is compared") {

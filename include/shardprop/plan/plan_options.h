@@ -60,7 +60,7 @@ struct PlanOptions {
   Optimizer optimizer = Optimizer::kNone;
   // Empty: mixed with adamw, own with others.
   std::optional<Precision> precision;
-  Fusion fusion = Fusion::kNone;
+  Fusion fusion = Fusion::kCompiler;
   // Micro-batches whose gradients a step of the optimizer adds up. Costs are
   // those of one of them, with its share of what is done once a step.
   int accumulate = 1;

@@ -110,7 +110,8 @@ struct ProgramNode {
   std::string module_path;
   bool is_backward = false;
   std::vector<ProgramValueId> inputs;   // as it takes them
-  std::vector<ProgramValueId> outputs;  // its results, in order
+  // Its results, in order; invalid: not made, as all that takes it is a copy.
+  std::vector<ProgramValueId> outputs;
 };
 
 // A copy of the plan: `from` in a second layout. Its value is invalid where

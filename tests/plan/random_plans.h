@@ -1,0 +1,33 @@
+// Plans that nobody would choose: the plan problem of a graph with the costs of
+// some of its choices drawn at random, solved again and again.
+#pragma once
+
+#include "plan/plan_network.h"
+
+#include <shardprop/plan/plan_problem.h>
+#include <shardprop/plan/solve_plan.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+
+namespace shardprop::testing {
+
+class RandomPlans {
+ public:
+  // `problem` must outlive it.
+  RandomPlans(const PlanProblem& problem, std::uint32_t seed);
+
+  // For assemble_plan(); of any memory. Some operators take whatever strategy
+  // they drew, and every value the copies that follow from it.
+  PlanSolution next();
+
+ private:
+  solver::Problem drawn();
+
+  const PlanProblem& problem_;
+  PlanNetwork network_;
+  std::mt19937 draw_;
+};
+
+}  // namespace shardprop::testing
