@@ -1,5 +1,6 @@
 #include <shardprop/verify/verify.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <shardprop/collective/thread_world.h>
@@ -80,8 +81,10 @@ Optimizer optimizer_of(const Plan& plan) {
       .value_or(Optimizer::kNone);
 }
 
-Result<VerifyReport> verify(const SpmdProgram& program,
-                            const Expected& expected) {
+namespace {
+
+Result<VerifyReport> run_and_compare(const SpmdProgram& program,
+                                     const Expected& expected) {
   std::vector<RankFindings> findings(
       static_cast<std::size_t>(program.mesh.size()));
   const auto ends = run_ranks(
@@ -93,19 +96,37 @@ Result<VerifyReport> verify(const SpmdProgram& program,
   for (const Result<void>& end : ends) {
     if (!end) return fail(end.error());
   }
+  for (const RankFindings& found : findings) {
+    if (found.refused) return fail(*found.refused);
+  }
   return verify_report(program, findings);
+}
+
+Result<VerifyReport> lower_and_compare(const Plan& plan, const Graph& graph,
+                                       std::shared_ptr<const OpLibrary> library,
+                                       const VerifyOptions& options) {
+  SP_ASSIGN(const SpmdProgram program, lower(plan, graph, *library));
+  SP_ASSIGN(
+      const Expected expected,
+      Expected::create(graph, std::move(library), optimizer_of(plan), options));
+  SP_ASSIGN(VerifyReport report, run_and_compare(program, expected));
+  report.planned_peak_bytes = plan.memory.peak_bytes;
+  return report;
+}
+
+}  // namespace
+
+Result<VerifyReport> verify(const SpmdProgram& program,
+                            const Expected& expected) {
+  return guarded([&] { return run_and_compare(program, expected); });
 }
 
 Result<VerifyReport> verify(const Plan& plan, const Graph& graph,
                             std::shared_ptr<const OpLibrary> library,
                             const VerifyOptions& options) {
-  SP_ASSIGN(const SpmdProgram program, lower(plan, graph, *library));
-  SP_ASSIGN(
-      const Expected expected,
-      Expected::create(graph, std::move(library), optimizer_of(plan), options));
-  SP_ASSIGN(VerifyReport report, verify(program, expected));
-  report.planned_peak_bytes = plan.memory.peak_bytes;
-  return report;
+  return guarded([&] {
+    return lower_and_compare(plan, graph, std::move(library), options);
+  });
 }
 
 }  // namespace shardprop
