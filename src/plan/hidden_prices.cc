@@ -17,7 +17,7 @@ constexpr std::int64_t kHigher = 2;
 // Prices that are nearer than this to one that was tried promise nothing new.
 constexpr std::int64_t kNear = 4;
 // How far the next prices go from the best at first, and least.
-constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 16;
+constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 64;
 constexpr std::int64_t kLeastReach = 8;
 
 }  // namespace

@@ -90,7 +90,6 @@ std::vector<std::int64_t> HiddenTime::run() {
       search_.best().evaluation.exposed() == 0) {
     return {};
   }
-  work_of_one_ = search_.best().work;
   network_.hidden_prices =
       by_slot(std::vector<std::int64_t>(search_.problem().num_windows(), 0));
   note_side();
@@ -98,6 +97,11 @@ std::vector<std::int64_t> HiddenTime::run() {
   blend();
   if (!search_.is_done()) branch();
   return network_.hidden_prices;
+}
+
+// What takes long once takes too long a hundred times.
+bool HiddenTime::takes_long() const {
+  return search_.first_work() > kBranchWork / 10;
 }
 
 // Raises the bound. Leaves the best prices with the network.
@@ -108,6 +112,7 @@ void HiddenTime::price() {
   Tried met = search_.tried();
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
     if (!prices.learn(met.evaluation, met.bound)) break;
+    if (!prices.all_alike() && takes_long()) break;
     network_.hidden_prices = by_slot(prices.prices());
     if (!search_.solve(network_, {.share_of_time = kShareOfTime,
                                   .enough_gap = kEnoughGap})) {
@@ -128,8 +133,17 @@ void HiddenTime::note_side() {
   const Tried& tried = search_.tried();
   std::optional<Side>& side = excess(tried.evaluation) > 0 ? exposed_ : hidden_;
   if (side && side->bound >= tried.bound) return;
-  side = Side{tried.assignment, tried.bound};
+  side = Side{search_.last(), tried.evaluation.objective, tried.assignment,
+              tried.bound};
   slots_ = tried.slots;
+}
+
+std::vector<HiddenTime::Side> HiddenTime::sides() const {
+  std::vector<Side> out;
+  for (const std::optional<Side>& side : {exposed_, hidden_}) {
+    if (side) out.push_back(*side);
+  }
+  return out;
 }
 
 // The first layers as on one side, and the others as on the other: as many as
@@ -203,8 +217,7 @@ void split(Branch with, std::uint32_t variable, std::uint32_t choice,
 // on one side and forbidden on the other: in the end the loads of all windows
 // are fixed, and prices of 0 and 1 are exact.
 void HiddenTime::branch() {
-  // What takes long once takes too long a hundred times.
-  if (work_of_one_ > kBranchWork / 10) return;
+  if (takes_long()) return;
   const PlanSolution& best = search_.best();
   const std::uint64_t before = best.work;
   OpenBranches open;

@@ -28,13 +28,17 @@ class HiddenTime {
   // The prices that gave the best bound, by slot; none where all could hide.
   std::vector<std::int64_t> run();
 
- private:
   // A plan that was met, and the bound that its prices gave.
   struct Side {
+    PlanAssignment plan;
+    std::int64_t objective = 0;
     solver::Assignment assignment;
     std::int64_t bound = 0;
   };
+  // The plans between which a better one was looked for, if any.
+  std::vector<Side> sides() const;
 
+ private:
   void price();
   void note_side();
   void blend();
@@ -44,6 +48,7 @@ class HiddenTime {
   std::vector<std::int64_t> by_slot(
       const std::vector<std::int64_t>& by_window) const;
   bool is_close() const;
+  bool takes_long() const;
 
   NetworkSearch& search_;
   NetworkOptions network_;
@@ -53,7 +58,6 @@ class HiddenTime {
   std::optional<Side> hidden_;
   std::vector<std::int64_t> slots_;  // by variable of the network
   bool blended_ = false;
-  std::uint64_t work_of_one_ = 0;  // network
 };
 
 }  // namespace shardprop

@@ -94,6 +94,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   }
   const solver::Solution solution = solver::solve(network.network(), how);
   out_.work += solution.work;
+  if (first) first_work_ = solution.work;
   if (solution.failure) out_.failure = solution.failure;
   if (solution.status == solver::Status::kInfeasible) {
     if (attempt.bounds && !found()) take_clash(solution);

@@ -65,6 +65,8 @@ class NetworkSearch {
   bool out_of_work() const {
     return limits_.work && out_.work >= *limits_.work;
   }
+  // Of the first network.
+  std::uint64_t first_work() const { return first_work_; }
   double seconds_left() const { return limits_.seconds - seconds(); }
 
   // The best plan, or why there is none.
@@ -81,6 +83,7 @@ class NetworkSearch {
   SolveLimits limits_;
   std::chrono::steady_clock::time_point start_;
   bool first_ = true;  // nothing has been tried yet
+  std::uint64_t first_work_ = 0;
   bool stopped_ = false;
   double next_report_ = 0;
   PlanSolution out_;

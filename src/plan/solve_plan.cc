@@ -11,6 +11,7 @@
 #include <exception>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -36,6 +37,7 @@ class PlanSolver {
     try {
       search();
       prefer();
+      price_alike();
     } catch (...) {
       search_.out().failure = refusal(std::current_exception());
       if (!search_.out().failure) throw;
@@ -53,7 +55,9 @@ class PlanSolver {
       network_.memory_limit = options_.memory_limit;
     }
     if (!search_.found() || search_.is_done()) return;
-    network_.hidden_prices = HiddenTime(search_, network_).run();
+    HiddenTime hidden(search_, network_);
+    network_.hidden_prices = hidden.run();
+    sides_ = hidden.sides();
   }
 
   void fit() {
@@ -117,10 +121,26 @@ class PlanSolver {
     break_ties(problem_, network_.hidden_prices, how, search_.out());
   }
 
+  // What was met on the way, where nothing better lays out equal layers alike.
+  void price_alike() {
+    PlanSolution& best = search_.out();
+    if (!limits_.break_ties || !search_.found() || sides_.empty() ||
+        lies_alike(problem_, *best.assignment)) {
+      return;
+    }
+    for (const HiddenTime::Side& side : sides_) {
+      if (!lies_alike(problem_, side.plan)) continue;
+      const std::int64_t more = side.objective - best.evaluation.objective;
+      best.alike_costs_more =
+          std::min(best.alike_costs_more.value_or(more), more);
+    }
+  }
+
   const PlanProblem& problem_;
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
+  std::vector<HiddenTime::Side> sides_;
   NetworkOptions network_;  // in which the best plan was found
 };
 

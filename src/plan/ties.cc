@@ -317,6 +317,15 @@ std::vector<std::vector<PlanVariableId>> like_parameters(
   return out;
 }
 
+bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan) {
+  const auto groups = like_parameters(problem);
+  return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
+    return std::all_of(group.begin(), group.end(), [&](PlanVariableId v) {
+      return plan.choices[v.index()] == plan.choices[group[0].index()];
+    });
+  });
+}
+
 void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& hidden_prices,
                 const solver::SolveOptions& how, PlanSolution& solution) {

@@ -16,6 +16,9 @@ namespace shardprop {
 std::vector<std::vector<PlanVariableId>> like_parameters(
     const PlanProblem& problem);
 
+// Whether they lie alike.
+bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan);
+
 // Replaces the assignment by one that costs no more where one is found. Solves
 // the problem again, costs first and preferences second, under `how` each time,
 // with hidden time at the prices given (NetworkOptions::hidden_prices).
