@@ -16,7 +16,9 @@ jobs=$(jobs_that_fit)
 
 # Tests in which several threads of ours run. Under MPI ranks are processes, and
 # what the sanitizer reports there is Open MPI's own locks.
-threaded='^(kernels|collective|execute|nccl|propagate|solver|plan|redistribute)'
+threaded='^(base|kernels|collective|execute|nccl|propagate|solver|plan|redistribute)'
+threaded+='|^(verify|c_api_c|c_api_cc|cli_run_nccl|interruption)$'
+threaded+='|^tools_(same_answer|emit|odd_calls|reproducers)$'
 
 with_preset() {
   local preset=$1

@@ -3,7 +3,8 @@
 #include "base/printable.h"
 #include "base/try.h"
 #include "cli/graph_plan.h"
-#include "cli/output.h"
+#include "cli/interruption.h"
+#include "cli/output_folder.h"
 #include "cli/styles_json.h"
 #include "commands.h"
 
@@ -13,10 +14,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <csignal>
 #include <optional>
+#include <stop_token>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,46 +26,13 @@ namespace {
 
 constexpr std::string_view kDirectory = "-o,--directory";
 
-// Files of one folder: when one of them cannot be written, none is left.
-class Folder {
- public:
-  explicit Folder(std::filesystem::path path) : path_(std::move(path)) {}
-
-  Result<void> make() const {
-    std::error_code failed;
-    std::filesystem::create_directories(path_, failed);
-    if (!failed) return {};
-    return fail(cannot_write("-o " + path_.string(), failed.value()));
-  }
-
-  Result<void> write(const std::string& name, std::string_view data) {
-    const std::string path = (path_ / name).string();
-    auto written = write_whole(path, data);
-    if (written) {
-      written_.push_back(path);
-      return {};
-    }
-    for (const std::string& other : written_) {
-      std::error_code ignored;
-      std::filesystem::remove(other, ignored);
-    }
-    written_.clear();
-    return fail(std::move(written).error());
-  }
-
-  const std::vector<std::string>& written() const { return written_; }
-
- private:
-  std::filesystem::path path_;
-  std::vector<std::string> written_;
-};
-
 struct Emission {
   const SpmdProgram& program;
   const OpLibrary& library;
   EmitFormat format;
   std::string suffix;  // ".pt2"
-  Folder& folder;
+  OutputFolder& folder;
+  std::stop_token stop;
 };
 
 std::string file_of(const Emission& emission, std::int64_t rank) {
@@ -89,12 +57,13 @@ Result<void> write_all(const Emission& emission) {
     SP_ASSIGN(const std::string next,
               emit_program(emission.program, emission.library,
                            mesh.rank_at_index(i), emission.format));
-    if (next != first) break;
+    if (next != first || emission.stop.stop_requested()) break;
   }
   if (i == mesh.size()) {
     return emission.folder.write("program" + emission.suffix, first);
   }
   for (std::int64_t r = 0; r < mesh.size(); ++r) {
+    if (emission.stop.stop_requested()) break;
     const std::int64_t rank = mesh.rank_at_index(r);
     if (r < i) {
       SP_CHECK(emission.folder.write(file_of(emission, rank), first));
@@ -107,9 +76,8 @@ Result<void> write_all(const Emission& emission) {
 
 // Words for layouts in place of a program.
 Result<void> write_styles(const std::string& as, const GraphPlan& given,
-                          const Arguments& arguments, Folder& folder) {
+                          const Arguments& arguments, OutputFolder& folder) {
   SP_ASSIGN(const std::string styles, styles_json(as, given, arguments));
-  SP_CHECK(folder.make());
   SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
   return folder.write(as == "tp-plan" ? "tp_plan.json" : "fully_shard.json",
                       styles);
@@ -117,7 +85,8 @@ Result<void> write_styles(const std::string& as, const GraphPlan& given,
 
 Result<void> write_programs(const GraphPlan& given,
                             const std::optional<std::int64_t>& rank,
-                            bool archive, Folder& folder) {
+                            bool archive, const std::stop_token& stop,
+                            OutputFolder& folder) {
   if (rank && !given.plan.mesh.contains(*rank)) {
     return fail(Error{ErrorCode::kMeshCoordinate,
                       fmt::format("rank {} is not on mesh {}", *rank,
@@ -129,21 +98,54 @@ Result<void> write_programs(const GraphPlan& given,
   }
   SP_ASSIGN(const SpmdProgram program,
             lower(given.plan, given.graph, *given.library));
-  const Emission emission{program, *given.library,
+  const Emission emission{program,
+                          *given.library,
                           archive ? EmitFormat::kPt2 : EmitFormat::kJsonGz,
-                          archive ? ".pt2" : ".json.gz", folder};
+                          archive ? ".pt2" : ".json.gz",
+                          folder,
+                          stop};
   SP_ASSIGN(const std::string shardings,
             shardings_json(program, *given.library));
-  SP_CHECK(folder.make());
   SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
   SP_CHECK(folder.write("shardings.json", shardings));
   return rank ? write_rank(emission, *rank) : write_all(emission);
 }
 
+// False where a signal came before all was there: nothing is, then.
+Result<bool> write_files(const GraphPlan& given,
+                         const std::optional<std::int64_t>& rank,
+                         const Arguments& arguments, Console& console) {
+  OutputFolder folder(arguments.get(kDirectory));
+  const std::string as = arguments.get("--as");
+  if (as == "program") {
+    const Interruption interruption;
+    SP_CHECK(write_programs(given, rank, arguments.get("--format") == "pt2",
+                            interruption.token(), folder));
+    if (interruption.came()) return false;
+  } else {
+    SP_CHECK(write_styles(as, given, arguments, folder));
+  }
+  SP_CHECK(folder.put());
+  for (const std::string& path : folder.written()) {
+    console.data << printable(path) << '\n';
+  }
+  return true;
+}
+
 Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
-  SP_ASSIGN(const GraphPlan given,
-            graph_plan(arguments, SavedPlan::kAsWritten, console));
+  const std::string as = arguments.get("--as");
+  if (rank && as != "program") {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "--as " + as + " says the same of all ranks",
+                      "--rank " + std::to_string(*rank),
+                      {},
+                      "leave out --rank"});
+  }
+  // Programs are checked as they are made; prices are only worked out here.
+  const SavedPlan saved =
+      as == "program" ? SavedPlan::kAsWritten : SavedPlan::kJudged;
+  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, saved, console));
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
@@ -154,14 +156,10 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
                                     solver::to_string(given.plan.status));
     return kFinding;
   }
-  Folder folder(arguments.get(kDirectory));
-  const std::string as = arguments.get("--as");
-  SP_CHECK(as == "program"
-               ? write_programs(given, rank, arguments.get("--format") == "pt2",
-                                folder)
-               : write_styles(as, given, arguments, folder));
-  for (const std::string& path : folder.written()) {
-    console.data << printable(path) << '\n';
+  SP_ASSIGN(const bool whole, write_files(given, rank, arguments, console));
+  if (!whole) {
+    console.messages << "interrupted: nothing is written\n";
+    std::raise(Interruption::last_signal());
   }
   return kDone;
 }

@@ -3,10 +3,10 @@
 #include "base/try.h"
 #include "cli/json_ops.h"
 #include "cli/op_line.h"
+#include "cli/plan_options.h"
 #include "commands.h"
 #include "io/input_file.h"
 
-#include <shardprop/io/topology_file.h>
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include <nlohmann/json.hpp>
@@ -179,7 +179,7 @@ class LineSource {
 };
 
 Result<int> run_propagate(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(Topology topology, load_topology(arguments.get("--topology")));
+  SP_ASSIGN(Topology topology, topology_option(arguments));
   SP_ASSIGN(const auto limit,
             arguments.integer("--limit", 1, std::int64_t{1} << 32));
   SP_ASSIGN(InputFile file, InputFile::open(arguments.get("--batch")));

@@ -3,10 +3,10 @@
 #include "base/parse_int.h"
 #include "base/printable.h"
 #include "base/try.h"
+#include "cli/plan_options.h"
 #include "cli/trial.h"
 #include "commands.h"
 
-#include <shardprop/io/topology_file.h>
 #include <shardprop/redistribute/cross_mesh.h>
 #include <shardprop/redistribute/planner.h>
 
@@ -35,7 +35,7 @@ Result<Dims> parse_shape(const std::string& text) {
     if (!size || *size < 0 || comma + 1 == rest.size()) {
       return fail(Error{ErrorCode::kInvalidArgument,
                         "`" + text + "` is not a shape",
-                        "--shape",
+                        "--shape " + text,
                         {},
                         "write sizes with commas between: 8,16"});
     }
@@ -183,9 +183,16 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
   const std::string engine = arguments.get("--run");
   std::optional<Trial> trial;
   if (!engine.empty()) {
-    SP_ASSIGN(trial, try_out(engine, src, dst, [&](std::int64_t rank) {
-                return RedistributeProgram::create(plan, src, dst, rank);
-              }));
+    const auto program_of = [&](std::int64_t rank) {
+      return RedistributeProgram::create(plan, src, dst, rank);
+    };
+    Result<Trial> tried = try_out(engine, src, dst, program_of);
+    if (!tried) {
+      Error error = std::move(tried).error();
+      if (error.location.empty()) error.location = "--run " + engine;
+      return fail(std::move(error));
+    }
+    trial = *std::move(tried);
     if (!trial->prints) return trial->ok ? kDone : kFinding;
   }
   if (arguments.get("--format") == "json") {
@@ -205,7 +212,14 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
 // The mesh of --dst-mesh, on ranks from --dst-first-rank on.
 Result<DeviceMesh> target_mesh(const Arguments& arguments,
                                const DeviceMesh& source) {
-  if (!arguments.has("--dst-mesh")) return source;
+  if (!arguments.has("--dst-mesh")) {
+    if (arguments.get("--dst-first-rank") == "0") return source;
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "--dst-first-rank says where another mesh begins",
+                      "--dst-first-rank " + arguments.get("--dst-first-rank"),
+                      {},
+                      "name that mesh with --dst-mesh"});
+  }
   const std::string text = arguments.get("--dst-mesh");
   SP_ASSIGN(const DeviceMesh parsed,
             placed(DeviceMesh::parse(text), "--dst-mesh " + text));
@@ -220,9 +234,9 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const DeviceMesh mesh,
             placed(DeviceMesh::parse(mesh_text), "--mesh " + mesh_text));
   SP_ASSIGN(const DeviceMesh dst_mesh, target_mesh(arguments, mesh));
-  SP_ASSIGN(const Topology topology,
-            load_topology(arguments.get("--topology")));
-  SP_ASSIGN(Dims shape, parse_shape(arguments.get("--shape")));
+  SP_ASSIGN(const Topology topology, topology_option(arguments));
+  const std::string shape_text = arguments.get("--shape");
+  SP_ASSIGN(Dims shape, parse_shape(shape_text));
   const std::string dtype_text = arguments.get("--dtype");
   SP_ASSIGN(const DType dtype,
             placed(parse_dtype(dtype_text), "--dtype " + dtype_text));
@@ -230,9 +244,9 @@ Result<int> run_redistribute(const Arguments& arguments, Console& console) {
   if (!meta) {
     return fail(Error{ErrorCode::kInvalidArgument,
                       meta.error().message,
-                      "--shape",
+                      "--shape " + shape_text,
                       {},
-                      meta.error().help});
+                      "give a shape of fewer than 2^60 elements"});
   }
   RedistributeOptions options;
   if (arguments.get("--memory") != "none") {

@@ -1,6 +1,7 @@
 #include "base/parse_int.h"
 #include "base/printable.h"
 #include "base/try.h"
+#include "cli/plan_options.h"
 #include "commands.h"
 #include "io/input_file.h"
 #include "report/topology_json.h"
@@ -11,39 +12,44 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace shardprop::cli {
 namespace {
 
-void print_text(Console& console) {
-  for (const Topology& topology : topology_presets()) {
+constexpr std::string_view kTopology = "--topology";
+
+void print_text(std::span<const Topology> topologies, Console& console) {
+  for (const Topology& topology : topologies) {
     console.data << fmt::format(
-        "{}{}\n  {}\n", topology.name,
-        &topology == topology_presets().data() ? " (default)" : "",
-        topology.description);
+        "{}{}\n  {}\n", printable(topology.name),
+        topology.name == default_topology().name ? " (default)" : "",
+        printable(topology.description));
     for (const TopologyField& field : topology_fields()) {
       const Figure& figure = topology.*field.figure;
       console.data << fmt::format("  {:<30} {:>10g} {:<8} {}\n", field.key,
-                                  figure.value, field.unit, figure.source);
+                                  figure.value, field.unit,
+                                  printable(figure.source));
     }
     for (const MeasuredLine& line : topology.measured) {
       console.data << fmt::format(
           "  measured {} on {} nodes x {}: {:g} us + bytes / {:g} GB/s   {}\n",
           to_string(line.collective), line.nodes, line.ranks_per_node,
-          line.latency_us, line.bandwidth_gbps, line.source);
+          line.latency_us, line.bandwidth_gbps, printable(line.source));
     }
     console.data << '\n';
   }
 }
 
-void print_json(Console& console) {
+void print_json(std::span<const Topology> topologies, Console& console) {
   LinearJson list = LinearJson::array();
-  for (const Topology& topology : topology_presets()) {
+  for (const Topology& topology : topologies) {
     list.push_back(topology_json(topology));
   }
-  console.data << list.dump(1) << '\n';
+  console.data << list.dump(1, ' ', false, LinearJson::error_handler_t::replace)
+               << '\n';
 }
 
 // Far longer than any table of measurements.
@@ -72,7 +78,7 @@ Result<FitRequest> parse_fit(const std::string& text) {
   }
   return fail(Error{ErrorCode::kInvalidArgument,
                     "`" + text + "` does not say which table measures what",
-                    "--fit",
+                    "--fit " + text,
                     {},
                     "write all_gather:8x2=table.txt: collective, ranks a "
                     "node, nodes (at most " +
@@ -82,7 +88,10 @@ Result<FitRequest> parse_fit(const std::string& text) {
 
 // The base with fitted lines for every place that was measured.
 Result<int> run_fit(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(Topology topology, load_topology(arguments.get("--topology")));
+  Topology topology = default_topology();
+  if (arguments.has(kTopology)) {
+    SP_ASSIGN(topology, topology_option(arguments));
+  }
   topology.name = "fitted-" + topology.name;
   for (const std::string& text : arguments.all("--fit")) {
     SP_ASSIGN(const FitRequest request, parse_fit(text));
@@ -110,10 +119,16 @@ Result<int> run_fit(const Arguments& arguments, Console& console) {
 
 Result<int> run_topologies(const Arguments& arguments, Console& console) {
   if (arguments.has("--fit")) return run_fit(arguments, console);
+  std::span<const Topology> listed = topology_presets();
+  Topology one;
+  if (arguments.has(kTopology)) {
+    SP_ASSIGN(one, topology_option(arguments));
+    listed = std::span(&one, 1);
+  }
   if (arguments.get("--format") == "json") {
-    print_json(console);
+    print_json(listed, console);
   } else {
-    print_text(console);
+    print_text(listed, console);
   }
   return kDone;
 }
@@ -129,10 +144,10 @@ Command topologies_command() {
                        .help = "write a topology file fitted to measurements "
                                "(rows of nccl-tests, or bytes and us)",
                        .repeatable = true},
-                      {.name = "--topology",
+                      {.name = std::string(kTopology),
                        .value = "NAME|FILE.toml",
-                       .help = "what --fit starts from",
-                       .fallback = "dgx-h100"},
+                       .help = "this one alone; with --fit, what it starts "
+                               "from, by default dgx-h100"},
                       format_option(),
                       output_option()},
           .run = run_topologies};

@@ -160,7 +160,13 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
                 "leave out --backend, or build where MPI is found");
 #endif
   } else {
-    SP_ASSIGN(report, verify(given.plan, given.graph, given.library, options));
+    auto ran = verify(given.plan, given.graph, given.library, options);
+    if (!ran) {
+      Error error = std::move(ran).error();
+      if (error.location.empty()) error.location = arguments.get("GRAPH");
+      return fail(std::move(error));
+    }
+    report = *std::move(ran);
   }
   const bool trace = arguments.has("--trace");
   if (arguments.get("--format") == "json") {

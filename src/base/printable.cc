@@ -12,6 +12,25 @@ void append_hex(std::string& out, unsigned char byte) {
   out += kDigits[byte % 16];
 }
 
+// Characters that turn the direction of what follows, or begin a new line
+// where terminals know Unicode: "\\u202e", else empty.
+std::string_view escaped(std::string_view character) {
+  struct Row {
+    std::string_view character;
+    std::string_view escape;
+  };
+  static constexpr Row kRows[] = {
+      {"\u061c", "\\u061c"}, {"\u200e", "\\u200e"}, {"\u200f", "\\u200f"},
+      {"\u2028", "\\u2028"}, {"\u2029", "\\u2029"}, {"\u202a", "\\u202a"},
+      {"\u202b", "\\u202b"}, {"\u202c", "\\u202c"}, {"\u202d", "\\u202d"},
+      {"\u202e", "\\u202e"}, {"\u2066", "\\u2066"}, {"\u2067", "\\u2067"},
+      {"\u2068", "\\u2068"}, {"\u2069", "\\u2069"}};
+  for (const Row& row : kRows) {
+    if (character == row.character) return row.escape;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -40,7 +59,9 @@ std::string printable(std::string_view text) {
       append_hex(out, static_cast<unsigned char>(text[at + 1]));
       at += 2;
     } else {
-      out.append(text, at, length);
+      const std::string_view character = text.substr(at, length);
+      const std::string_view escape = escaped(character);
+      out += escape.empty() ? character : escape;
       at += length;
     }
   }

@@ -1,6 +1,6 @@
 // Text of a file or of the command line as it may be shown on a terminal:
-// control characters, which move the cursor, colour or forge lines, and bytes
-// that are not UTF-8 are written as escapes.
+// control characters, which move the cursor, colour, forge lines or turn the
+// direction of text, and bytes that are not UTF-8 are written as escapes.
 //
 //   printable("a\x1b[31m\nb")   "a\\x1b[31m\\nb"
 #pragma once

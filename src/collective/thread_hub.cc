@@ -11,9 +11,8 @@ namespace shardprop::collective {
 ThreadHub::ThreadHub(std::int64_t size, const CommunicatorOptions& options)
     : size_(size),
       options_(options),
-      may_spin_(size <=
-                static_cast<std::int64_t>(std::thread::hardware_concurrency())),
-      left_(static_cast<std::size_t>(size)) {}
+      may_spin_(size <= static_cast<std::int64_t>(
+                            std::thread::hardware_concurrency())) {}
 
 std::shared_ptr<ThreadChannel> ThreadHub::channel(const Group& group,
                                                   std::int64_t list) {

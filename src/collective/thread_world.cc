@@ -17,6 +17,9 @@ namespace shardprop {
 namespace {
 
 Result<void> threw(std::size_t rank, const std::exception_ptr& thrown) {
+  if (auto error = refusal(thrown)) {
+    return fail((*std::move(error)).at("rank " + std::to_string(rank)));
+  }
   std::string what = "rank " + std::to_string(rank) + " threw";
   try {
     std::rethrow_exception(thrown);

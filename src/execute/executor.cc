@@ -1,5 +1,6 @@
 #include <shardprop/execute/executor.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "execute/local_ops.h"
 #include "execute/program_body.h"
@@ -334,7 +335,8 @@ Result<LocalTensor> run(const RedistributeProgram& program,
                     std::to_string(communicator.rank()),
                 "make a program for each rank");
   }
-  return Run(program, communicator, source, options, report)();
+  return guarded(
+      [&] { return Run(program, communicator, source, options, report)(); });
 }
 
 }  // namespace shardprop

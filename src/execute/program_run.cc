@@ -1,5 +1,6 @@
 #include <shardprop/execute/program_run.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "execute/held_values.h"
 #include "execute/region_elements.h"
@@ -363,8 +364,10 @@ Result<std::vector<LocalTensor>> run(const SpmdProgram& program,
                                      const ProgramRunOptions& options,
                                      ProgramRunReport* report) {
   ProgramRunReport unread;
-  return RankRun(program, communicator, options,
-                 report != nullptr ? *report : unread)(inputs);
+  return guarded([&] {
+    return RankRun(program, communicator, options,
+                   report != nullptr ? *report : unread)(inputs);
+  });
 }
 
 }  // namespace shardprop

@@ -1,5 +1,6 @@
 #include <shardprop/execute/redistribute_program.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "execute/compile.h"
 #include "execute/program_body.h"
@@ -7,6 +8,7 @@
 
 #include <shardprop/placement/local_region.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -75,14 +77,10 @@ std::optional<Dims> shape_on(const TensorSpec& spec, std::int64_t rank) {
   return local_shape(spec.layout(), spec.mesh(), spec.meta().shape(), *at);
 }
 
-}  // namespace
+using BodyResult = Result<std::shared_ptr<const RedistributeProgram::Body>>;
 
-RedistributeProgram::RedistributeProgram(std::shared_ptr<const Body> body)
-    : body_(std::move(body)) {}
-
-Result<RedistributeProgram> RedistributeProgram::create(
-    const RedistributePlan& plan, const TensorSpec& src, const TensorSpec& dst,
-    std::int64_t rank) {
+BodyResult body_of(const RedistributePlan& plan, const TensorSpec& src,
+                   const TensorSpec& dst, std::int64_t rank) {
   SP_CHECK(redistribute::check_same_tensor(src, dst));
   if (src.mesh() != dst.mesh()) {
     return fail(ErrorCode::kRedistributeMeshes,
@@ -91,21 +89,20 @@ Result<RedistributeProgram> RedistributeProgram::create(
   }
   const auto at = src.mesh().coordinate_of(rank);
   if (!at) return outside(rank, "mesh " + to_string(src.mesh()));
-  auto body = std::make_shared<Body>();
+  auto body = std::make_shared<RedistributeProgram::Body>();
   body->rank = rank;
   body->dtype = src.meta().dtype();
   body->source_shape = shape_on(src, rank);
   body->result_shape = shape_on(dst, rank);
   SP_CHECK(append_steps(plan, src, dst.layout(), at, plan.steps.size(),
                         body->steps));
-  return RedistributeProgram(std::move(body));
+  return body;
 }
 
-Result<RedistributeProgram> RedistributeProgram::create(
-    const CrossMeshPlan& plan, const TensorSpec& src, const TensorSpec& dst,
-    std::int64_t rank) {
+BodyResult body_of(const CrossMeshPlan& plan, const TensorSpec& src,
+                   const TensorSpec& dst, std::int64_t rank) {
   SP_CHECK(redistribute::check_same_tensor(src, dst));
-  auto body = std::make_shared<Body>();
+  auto body = std::make_shared<RedistributeProgram::Body>();
   body->rank = rank;
   body->dtype = src.meta().dtype();
   body->source_shape = shape_on(src, rank);
@@ -122,7 +119,30 @@ Result<RedistributeProgram> RedistributeProgram::create(
                                    where_of(steps - 1, steps, src.meta(),
                                             plan.sent_layout, dst.layout())));
   body->steps.push_back(std::move(sends));
-  return RedistributeProgram(std::move(body));
+  return body;
+}
+
+}  // namespace
+
+RedistributeProgram::RedistributeProgram(std::shared_ptr<const Body> body)
+    : body_(std::move(body)) {}
+
+Result<RedistributeProgram> RedistributeProgram::create(
+    const RedistributePlan& plan, const TensorSpec& src, const TensorSpec& dst,
+    std::int64_t rank) {
+  return guarded([&]() -> Result<RedistributeProgram> {
+    SP_ASSIGN(auto body, body_of(plan, src, dst, rank));
+    return RedistributeProgram(std::move(body));
+  });
+}
+
+Result<RedistributeProgram> RedistributeProgram::create(
+    const CrossMeshPlan& plan, const TensorSpec& src, const TensorSpec& dst,
+    std::int64_t rank) {
+  return guarded([&]() -> Result<RedistributeProgram> {
+    SP_ASSIGN(auto body, body_of(plan, src, dst, rank));
+    return RedistributeProgram(std::move(body));
+  });
 }
 
 std::int64_t RedistributeProgram::rank() const { return body_->rank; }
@@ -141,6 +161,14 @@ const Dims& RedistributeProgram::result_shape() const {
 }
 std::size_t RedistributeProgram::step_count() const {
   return body_->steps.size();
+}
+std::size_t RedistributeProgram::widest_call() const {
+  std::size_t widest = 0;
+  for (const ProgramStep& step : body_->steps) {
+    widest = std::max({widest, step.sends.size(), step.receives.size(),
+                       step.parts.size(), step.chunks.size()});
+  }
+  return widest;
 }
 
 }  // namespace shardprop

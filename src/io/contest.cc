@@ -3,6 +3,7 @@
 #include "base/edit_distance.h"
 #include "base/guard.h"
 #include "base/try.h"
+#include "io/emit/json_text.h"
 #include "io/inflate.h"
 #include "io/input_file.h"
 #include "io/json_numbers.h"
@@ -189,9 +190,7 @@ void append_list(std::string& out, const Range& values) {
   out += ']';
 }
 
-}  // namespace
-
-Result<ContestProblem> parse_contest(std::string_view text) {
+Result<ContestProblem> parse(std::string_view text) {
   JsonNumberReader json(text);
   Parts parts;
   const Member problem_member{"problem",
@@ -202,8 +201,6 @@ Result<ContestProblem> parse_contest(std::string_view text) {
   SP_ASSIGN(Problem problem, build(parts));
   return ContestProblem{std::move(parts.name), std::move(problem)};
 }
-
-namespace {
 
 Result<ContestProblem> read_file_of_contest(const std::string& path,
                                             std::uint64_t max_bytes) {
@@ -219,21 +216,14 @@ Result<ContestProblem> read_file_of_contest(const std::string& path,
     text = inflate_gzip(*text, limit);
     if (!text) return as_contest(std::move(text).error().at(path));
   }
-  auto contest = parse_contest(*text);
+  auto contest = parse(*text);
   if (contest) return contest;
   Error error = std::move(contest).error().at(path);
   if (error.help.empty()) error.help = kFormat;
   return fail(std::move(error));
 }
 
-}  // namespace
-
-Result<ContestProblem> read_contest(const std::string& path,
-                                    std::uint64_t max_bytes) {
-  return guarded([&] { return read_file_of_contest(path, max_bytes); });
-}
-
-Result<std::string> write_contest(const ContestProblem& contest) {
+Result<std::string> write(const ContestProblem& contest) {
   const Problem& problem = contest.problem;
   std::string intervals;
   std::string costs;
@@ -282,10 +272,26 @@ Result<std::string> write_contest(const ContestProblem& contest) {
           ? fmt::format(",\"usage_limit\":{}", *problem.limit())
           : "";
   return fmt::format(
-      "{{\"problem\":{{\"name\":\"{}\",\"nodes\":{{\"intervals\":[{}],"
+      "{{\"problem\":{{\"name\":{},\"nodes\":{{\"intervals\":[{}],"
       "\"costs\":[{}],\"usages\":[{}]}},\"edges\":{{\"nodes\":[{}],"
       "\"costs\":[{}]}}{}}}}}\n",
-      contest.name, intervals, costs, usages, edge_nodes, edge_costs, limit);
+      emit::JsonText().text(contest.name).take(), intervals, costs, usages,
+      edge_nodes, edge_costs, limit);
+}
+
+}  // namespace
+
+Result<ContestProblem> parse_contest(std::string_view json) {
+  return guarded([&] { return parse(json); });
+}
+
+Result<ContestProblem> read_contest(const std::string& path,
+                                    std::uint64_t max_bytes) {
+  return guarded([&] { return read_file_of_contest(path, max_bytes); });
+}
+
+Result<std::string> write_contest(const ContestProblem& contest) {
+  return guarded([&] { return write(contest); });
 }
 
 }  // namespace shardprop::io

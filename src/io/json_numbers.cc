@@ -131,11 +131,9 @@ bool JsonNumberReader::read_string(std::string& value) {
   }
   StringArena arena;
   JsonReader reader({at_, static_cast<std::size_t>(close + 1 - at_)}, arena);
-  reader.string();
+  const std::string_view text = reader.string();
   if (reader.error()) return fail(reader.error()->message);
-  // Names are the only strings here: an escape is kept as it is written, which
-  // also is what the writer needs.
-  value.assign(at_ + 1, close);
+  value = text;
   at_ = close + 1;
   return true;
 }

@@ -3,6 +3,7 @@
 #include "io/json_reader.h"
 
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 
@@ -11,26 +12,55 @@ namespace {
 
 using Json = LinearJson;
 
+// Takes a tree or its children apart, unless they have moved on.
+template <class Tree>
+class Safely {
+ public:
+  explicit Safely(Tree& tree) : tree_(tree) {}
+  ~Safely() {
+    if constexpr (std::is_same_v<Tree, Json>) {
+      JsonTree::take_apart(tree_);
+    } else if constexpr (std::is_same_v<Tree, Json::array_t>) {
+      for (Json& child : tree_) JsonTree::take_apart(child);
+    } else {
+      for (auto& member : tree_) JsonTree::take_apart(member.second);
+    }
+  }
+  Safely(const Safely&) = delete;
+  Safely& operator=(const Safely&) = delete;
+
+ private:
+  Tree& tree_;
+};
+
 // Recursion is as deep as JsonReader lets a text be.
 Json value(JsonReader& json);  // NOLINT(misc-no-recursion)
 
 Json list(JsonReader& json) {  // NOLINT(misc-no-recursion)
   Json::array_t elements;
-  json.array([&] { elements.push_back(value(json)); });
-  return elements;
+  const Safely safely(elements);
+  json.array([&] {
+    Json element = value(json);
+    const Safely held(element);
+    elements.push_back(std::move(element));
+  });
+  return Json(std::move(elements));
 }
 
 Json object(JsonReader& json) {  // NOLINT(misc-no-recursion)
   Json::object_t members;
+  const Safely safely(members);
   std::unordered_set<std::string_view> seen;
   json.members([&](std::string_view key) {
     if (!seen.insert(key).second) {
       return json.fail(ErrorCode::kRepeatedKey,
                        "a key stands twice in one object");
     }
-    members.emplace(std::string(key), value(json));
+    Json member = value(json);
+    const Safely held(member);
+    members.emplace(std::string(key), std::move(member));
   });
-  return members;
+  return Json(std::move(members));
 }
 
 Json value(JsonReader& json) {  // NOLINT(misc-no-recursion)
@@ -58,10 +88,21 @@ Json value(JsonReader& json) {  // NOLINT(misc-no-recursion)
 
 }  // namespace
 
-Result<Json> parse_json_tree(std::string_view text) {
+void JsonTree::take_apart(
+    LinearJson& tree) noexcept {  // NOLINT(misc-no-recursion)
+  if (auto* elements = tree.get_ptr<Json::array_t*>()) {
+    for (Json& child : *elements) take_apart(child);
+    elements->clear();
+  } else if (auto* members = tree.get_ptr<Json::object_t*>()) {
+    for (auto& member : *members) take_apart(member.second);
+    members->clear();
+  }
+}
+
+Result<JsonTree> parse_json_tree(std::string_view text) {
   StringArena arena;
   JsonReader json(text, arena);
-  Json tree = value(json);
+  JsonTree tree(value(json));
   json.end();
   if (json.error()) return fail(*json.error());
   return tree;

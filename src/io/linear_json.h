@@ -25,13 +25,28 @@ struct AppendedMap : nlohmann::ordered_map<Key, T, IgnoredLess, Allocator> {
 
   template <class Name, class Value>
   std::pair<iterator, bool> emplace(Name&& key, Value&& value) {
+    if (this->size() == this->capacity()) grow();
+    // Made in place: a value that is still on its way would have to be taken
+    // apart if there were no memory for it.
     Container::emplace_back(std::forward<Name>(key),
-                            T(std::forward<Value>(value)));
+                            std::forward<Value>(value));
     return {std::prev(this->end()), true};
   }
   template <class Name>
   T& operator[](Name&& key) {
     return emplace(std::forward<Name>(key), nullptr).first->second;
+  }
+
+ private:
+  // Left to itself, a vector of pairs with a constant key would copy the values
+  // and all that is below them. Nothing has moved while anything can fail.
+  void grow() {
+    Container larger;
+    larger.reserve(2 * this->size() + 4);
+    for (const auto& member : *this) larger.emplace_back(member.first, nullptr);
+    auto to = larger.begin();
+    for (auto& member : *this) (to++)->second = std::move(member.second);
+    Container::swap(larger);
   }
 };
 

@@ -1,5 +1,6 @@
 #include <shardprop/io/load_graph.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "io/inflate.h"
 #include "io/input_file.h"
@@ -36,8 +37,34 @@ std::string graph_name(const std::string& path) {
   return name;
 }
 
-Result<Graph> load(InputFile file, const std::string& path,
+Result<Graph> read(std::string_view bytes, std::string name,
                    const OpLibrary& library, const LoadOptions& options) {
+  if (pt2::is_zip(bytes)) {
+    SP_ASSIGN(
+        const pt2::ArchivedProgram archived,
+        pt2::read_archive(bytes, options.program, options.max_input_bytes));
+    return import(archived.json, archived.stored, std::move(name), library,
+                  options);
+  }
+  if (!options.program.empty()) {
+    return fail(ErrorCode::kNoProgram,
+                "the file is no archive: it holds one program, without a name",
+                "leave out the name `" + options.program + "`");
+  }
+  if (is_gzip(bytes)) {
+    SP_ASSIGN(const std::string json,
+              inflate_gzip(bytes, options.max_input_bytes));
+    return import(json, {}, std::move(name), library, options);
+  }
+  if (static_cast<std::int64_t>(bytes.size()) > options.max_input_bytes) {
+    return fail(too_large(options.max_input_bytes));
+  }
+  return import(bytes, {}, std::move(name), library, options);
+}
+
+Result<Graph> load(const std::string& path, const OpLibrary& library,
+                   const LoadOptions& options) {
+  SP_ASSIGN(InputFile file, InputFile::open(path));
   const std::string name = graph_name(path);
   // Of an archive only the program is read, for which it is opened anew;
   // unless it comes through a pipe.
@@ -54,35 +81,20 @@ Result<Graph> load(InputFile file, const std::string& path,
   }
   // Neither JSON nor its gzip is ever larger than the limit on the JSON.
   SP_ASSIGN(const std::string bytes, file.read_all(options.max_input_bytes));
-  return read_graph(bytes, name, library, options);
+  return read(bytes, name, library, options);
 }
 
 }  // namespace
 
 Result<Graph> read_graph(std::string_view bytes, std::string name,
                          const OpLibrary& library, const LoadOptions& options) {
-  if (pt2::is_zip(bytes)) {
-    SP_ASSIGN(
-        const pt2::ArchivedProgram archived,
-        pt2::read_archive(bytes, options.program, options.max_input_bytes));
-    return import(archived.json, archived.stored, std::move(name), library,
-                  options);
-  }
-  if (is_gzip(bytes)) {
-    SP_ASSIGN(const std::string json,
-              inflate_gzip(bytes, options.max_input_bytes));
-    return import(json, {}, std::move(name), library, options);
-  }
-  if (static_cast<std::int64_t>(bytes.size()) > options.max_input_bytes) {
-    return fail(too_large(options.max_input_bytes));
-  }
-  return import(bytes, {}, std::move(name), library, options);
+  return guarded(
+      [&] { return read(bytes, std::move(name), library, options); });
 }
 
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options) {
-  SP_ASSIGN(InputFile file, InputFile::open(path));
-  auto graph = load(std::move(file), path, library, options);
+  auto graph = guarded([&] { return load(path, library, options); });
   if (graph) return graph;
   // What stopped the reading has its place already.
   Error error = std::move(graph).error();

@@ -1,6 +1,7 @@
 #include <shardprop/io/topology_file.h>
 
 #include "base/edit_distance.h"
+#include "base/guard.h"
 #include "base/try.h"
 #include "io/input_file.h"
 
@@ -239,10 +240,7 @@ std::string quoted(const std::string& text) {
   return out.str();
 }
 
-}  // namespace
-
-Result<Topology> parse_topology_toml(std::string_view text,
-                                     const std::string& origin) {
+Result<Topology> parse(std::string_view text, const std::string& origin) {
   if (std::count(text.begin(), text.end(), '.') > kMostDots) {
     return refuse(origin,
                   fmt::format("the file has more than {} dots, as in "
@@ -259,20 +257,30 @@ Result<Topology> parse_topology_toml(std::string_view text,
   }
 }
 
+Result<Topology> load(const std::string& path) {
+  auto text = read_file(path, kMostBytes);
+  if (text) return parse(*text, path);
+  Error error = std::move(text).error();
+  error.code = ErrorCode::kTopologyFile;
+  return fail(std::move(error));
+}
+
+}  // namespace
+
+Result<Topology> parse_topology_toml(std::string_view text,
+                                     const std::string& origin) {
+  return guarded([&] { return parse(text, origin); });
+}
+
 Result<Topology> load_topology(const std::string& name_or_path) {
   constexpr std::string_view kSuffix = ".toml";
   const bool is_file =
       name_or_path.size() > kSuffix.size() &&
       std::string_view(name_or_path)
               .substr(name_or_path.size() - kSuffix.size()) == kSuffix;
-  if (!is_file) return find_topology(name_or_path);
-  auto text = read_file(name_or_path, kMostBytes);
-  if (!text) {
-    Error error = std::move(text).error();
-    error.code = ErrorCode::kTopologyFile;
-    return fail(std::move(error));
-  }
-  return parse_topology_toml(*text, name_or_path);
+  return guarded([&] {
+    return is_file ? load(name_or_path) : find_topology(name_or_path);
+  });
 }
 
 std::string topology_to_toml(const Topology& topology) {

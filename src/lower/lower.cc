@@ -1,5 +1,6 @@
 #include <shardprop/lower/lower.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "lower/broken_plan.h"
 #include "lower/lifetimes.h"
@@ -242,13 +243,15 @@ Result<void> Lowering::add_outputs() {
 
 Result<SpmdProgram> lower(const Plan& plan, const Graph& graph,
                           const OpLibrary& library) {
-  return lowering::Lowering(plan, graph, library).run();
+  return guarded(
+      [&] { return lowering::Lowering(plan, graph, library).run(); });
 }
 
 Result<SpmdProgram> lower_unsharded(const Graph& graph,
                                     const OpLibrary& library,
                                     Optimizer optimizer) {
-  return lower(unsharded_plan(graph, optimizer), graph, library);
+  return guarded(
+      [&] { return lower(unsharded_plan(graph, optimizer), graph, library); });
 }
 
 }  // namespace shardprop

@@ -43,7 +43,24 @@ AlternativeCosts::AlternativeCosts(const PlanProblem& problem,
     : problem_(problem),
       plan_(plan),
       users_(users_of_copies(problem, plan)),
-      copies_(problem, plan) {}
+      copies_(problem, plan) {
+  for (const WindowLoad& load : evaluate(problem, plan).windows) {
+    exposed_.push_back(load.exposed() > 0);
+  }
+}
+
+std::int64_t AlternativeCosts::price(const PlanVariable& user,
+                                     std::uint32_t choice) const {
+  const ChoiceSet& set = *user.choices;
+  std::int64_t cost = set.costs[choice];
+  if (user.kind == PlanVariable::Kind::kOperator) {
+    const auto slot = static_cast<std::int64_t>(user.index);
+    if (is_exposed(slot)) cost -= set.compute[choice];
+  } else if (!set.hidden.empty() && is_exposed(0)) {
+    cost += set.hidden[choice];
+  }
+  return cost;
+}
 
 StorageState AlternativeCosts::made(const PlanStorage& storage,
                                     std::uint32_t choice) const {
@@ -70,9 +87,9 @@ std::int64_t AlternativeCosts::taking_now(PlanVariableId user,
   const auto& copy = plan_.taken[at.storage.index()][at.use];
   if (!copy || !only_for(*copy, user)) return 0;
   const AssignedCopy& taken = plan_.copies[*copy];
-  return problem_.storage(at.storage)
-      .kind->move(state(taken, taken.source), taken.state)
-      .nanoseconds;
+  return price(problem_.storage(at.storage)
+                   .kind->move(state(taken, taken.source), taken.state),
+               taken.made_at);
 }
 
 std::int64_t AlternativeCosts::taking(PlanVariableId user, std::size_t operand,
@@ -87,7 +104,7 @@ std::int64_t AlternativeCosts::taking(PlanVariableId user, std::size_t operand,
   std::int64_t least = kUnreachable;
   const auto from = [&](StorageState held) {
     least = std::min(least,
-                     held == wanted ? 0 : kind.move(held, wanted).nanoseconds);
+                     held == wanted ? 0 : price(kind.move(held, wanted), slot));
   };
   if (plan_.freed_at[at.storage.index()] >= slot) {
     from(made(storage, plan_.choices[storage.maker.index()]));
@@ -109,12 +126,12 @@ std::int64_t AlternativeCosts::making(PlanStorageId id,
   if (now != then &&
       std::any_of(taken.begin(), taken.end(),
                   [](const auto& copy) { return !copy.has_value(); })) {
-    sum += kind.move(then, now).nanoseconds;
+    sum += price(kind.move(then, now), storage.made_at);
   }
   for (const std::size_t c : copies_.of(id)) {
     const AssignedCopy& copy = plan_.copies[c];
     if (copy.source || copy.state == then) continue;
-    sum += kind.move(then, copy.state).nanoseconds;
+    sum += price(kind.move(then, copy.state), copy.made_at);
   }
   return sum;
 }
@@ -127,7 +144,7 @@ const std::vector<std::int64_t>& AlternativeCosts::prices_of(
   priced_ = id;
   prices_.clear();
   for (std::uint32_t choice = 0; choice < user.choices->size(); ++choice) {
-    std::int64_t sum = user.choices->costs[choice];
+    std::int64_t sum = price(user, choice);
     for (std::size_t u = 0; u < user.uses.size(); ++u) {
       sum += choice == now ? taking_now(id, u) : taking(id, u, choice);
     }

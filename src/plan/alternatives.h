@@ -39,6 +39,14 @@ class AlternativeCosts {
 
  private:
   StorageState made(const PlanStorage& storage, std::uint32_t choice) const;
+  // Whether more to hide, or less compute, in the window makes the plan longer.
+  bool is_exposed(std::int64_t slot) const {
+    return exposed_[problem_.window_of(slot)];
+  }
+  std::int64_t price(const StorageClass::Move& move, std::int64_t slot) const {
+    return is_exposed(slot) ? move.transfer() : move.nanoseconds;
+  }
+  std::int64_t price(const PlanVariable& user, std::uint32_t choice) const;
   StorageState state(const AssignedCopy& copy,
                      const std::optional<std::size_t>& at) const;
   bool only_for(std::size_t copy, PlanVariableId user) const;
@@ -53,6 +61,7 @@ class AlternativeCosts {
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
   HeldCopies copies_;
+  std::vector<bool> exposed_;  // by window
   // Copies of one user follow each other: those of the last one are kept.
   mutable PlanVariableId priced_;
   mutable std::vector<std::int64_t> prices_;

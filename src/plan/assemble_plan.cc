@@ -47,7 +47,8 @@ class Assembler {
         end_(static_cast<std::int64_t>(graph_.nodes().size()) +
              count_updates(problem)),
         views_(problem, plan_),
-        copies_(problem, plan_, views_, end_) {}
+        copies_(problem, plan_, views_, end_),
+        windows_(solution.evaluation.windows) {}
 
   void fill(Plan& plan) {
     add_values(plan);
@@ -55,6 +56,7 @@ class Assembler {
     add_outputs(plan);
     add_updates(plan);
     copies_.number(plan);
+    expose(plan);
     plan.kernels = count_kernels(problem_, plan_);
   }
 
@@ -235,6 +237,25 @@ class Assembler {
     }
   }
 
+  // What is moved in a window beyond its compute hides nothing: that of the
+  // last copies there, say.
+  void expose(Plan& plan) const {
+    const auto nodes = static_cast<std::int64_t>(graph_.nodes().size());
+    std::vector<std::int64_t> exposed;
+    for (const WindowLoad& load : windows_) exposed.push_back(load.exposed());
+    for (std::size_t c = plan.copies.size(); c-- > 0;) {
+      PlannedCopy& copy = plan.copies[c];
+      // Gathers behind updates, counted on behind the nodes, hide behind the
+      // first operators of the next step.
+      const std::size_t window =
+          problem_.window_of(copy.made_at > nodes ? 0 : copy.made_at);
+      const std::int64_t part =
+          std::min(exposed[window], copy.hidden_nanoseconds);
+      exposed[window] -= part;
+      copy.hidden_nanoseconds -= part;
+    }
+  }
+
   std::size_t add_slice(ValueId value, LayoutId own, LayoutId state,
                         std::int64_t at) {
     PlannedCopy slice = copies_.moved(value, own, state);
@@ -276,6 +297,7 @@ class Assembler {
   std::int64_t end_;
   StorageViews views_;
   CopyList copies_;
+  std::vector<WindowLoad> windows_;
   std::map<std::pair<const ChoiceSet*, std::size_t>, LocalRun> local_;
 };
 

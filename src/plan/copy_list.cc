@@ -99,8 +99,7 @@ PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
   copy.dst = problem_.layouts()[dst];
   RedistributePlan moves = problem_.redistribution(value, src, dst);
   copy.steps = std::move(moves.steps);
-  copy.hidden_nanoseconds =
-      problem_.hidden_nanoseconds(value, moves.nanoseconds);
+  copy.hidden_nanoseconds = problem_.hideable_nanoseconds(value, src, dst);
   return copy;
 }
 

@@ -14,6 +14,7 @@ class Evaluator {
  public:
   Evaluator(const PlanProblem& problem, const PlanAssignment& plan)
       : problem_(problem), plan_(plan) {
+    out_.windows.resize(problem.num_windows());
     once_a_step_ = copies_once_a_step(problem, plan);
   }
 
@@ -21,6 +22,7 @@ class Evaluator {
     add_choices();
     for (std::size_t c = 0; c < plan_.copies.size(); ++c) add_copy(c);
     for (std::size_t s = 0; s < problem_.storages().size(); ++s) check_uses(s);
+    out_.objective = sat_add(out_.objective, out_.exposed());
     if (out_.broken.empty()) add_memory();
     return out_;
   }
@@ -50,6 +52,15 @@ class Evaluator {
       const PlanVariable& variable = problem_.variables()[v];
       const std::uint32_t choice = plan_.choices[v];
       out_.objective = sat_add(out_.objective, variable.choices->costs[choice]);
+      if (variable.kind == PlanVariable::Kind::kOperator) {
+        std::int64_t& compute =
+            window_at(static_cast<std::int64_t>(variable.index)).compute;
+        compute = sat_add(compute, variable.choices->compute[choice]);
+      } else if (!variable.choices->hidden.empty()) {
+        // Behind the next step's first window.
+        std::int64_t& hideable = window_at(0).hideable;
+        hideable = sat_add(hideable, variable.choices->hidden[choice]);
+      }
       if (variable.kind != PlanVariable::Kind::kInput ||
           problem_.graph().inputs()[variable.index].kind !=
               InputKind::kParameter) {
@@ -59,6 +70,10 @@ class Evaluator {
       out_.parameter_bytes = sat_add(out_.parameter_bytes, kept.parameter);
       out_.optimizer_bytes = sat_add(out_.optimizer_bytes, kept.optimizer);
     }
+  }
+
+  WindowLoad& window_at(std::int64_t slot) {
+    return out_.windows[problem_.window_of(slot)];
   }
 
   void add_copy(std::size_t c) {
@@ -88,6 +103,12 @@ class Evaluator {
     const std::int64_t cost =
         problem_.move_nanoseconds(storage.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
+    const std::int64_t may_hide =
+        problem_.hideable_nanoseconds(storage.values[copy.value], src, dst);
+    std::int64_t& hideable = window_at(copy.made_at).hideable;
+    hideable =
+        sat_add(hideable,
+                once_a_step_[c] ? problem_.share_of_step(may_hide) : may_hide);
     out_.objective =
         sat_add(out_.objective,
                 sat_add(once_a_step_[c] ? problem_.share_of_step(cost) : cost,
@@ -141,6 +162,14 @@ class Evaluator {
 };
 
 }  // namespace
+
+std::int64_t PlanEvaluation::exposed() const {
+  std::int64_t sum = 0;
+  for (const WindowLoad& window : windows) {
+    sum = sat_add(sum, window.exposed());
+  }
+  return sum;
+}
 
 PlanEvaluation evaluate(const PlanProblem& problem,
                         const PlanAssignment& assignment) {

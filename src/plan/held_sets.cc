@@ -90,39 +90,47 @@ std::vector<HeldSet> held_sets(const PlanProblem& problem,
 
 Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
   const StorageClass& kind = *storage.kind;
-  if (storage.persistent && from.first != to.first) return {kUnreachable, {}};
+  if (storage.persistent && from.first != to.first) {
+    return {kUnreachable, 0, {}};
+  }
   const bool first_is_new = !from.has(to.first);
   const bool second_is_new = !from.has(to.second);
-  const auto make = [&](StorageState state, HeldSet available) {
-    const Taking best = taking(storage, available, state);
-    return std::pair{best.nanoseconds, Making{state, best.from}};
-  };
-  if (!first_is_new && !second_is_new) return {0, {}};
+  if (!first_is_new && !second_is_new) return {};
   if (to.first == to.second || !first_is_new || !second_is_new) {
-    const auto [cost, making] = make(first_is_new ? to.first : to.second, from);
-    return {cost, {making}};
+    const StorageState made = first_is_new ? to.first : to.second;
+    const Taking best = taking(storage, from, made);
+    return {best.nanoseconds, best.hidden, {{made, best.from}}};
   }
   // Either may be made first, and the other from it.
-  Transition best{2 * kUnreachable, {}};
+  Transition best;
+  std::int64_t least = 2 * kUnreachable;
   for (const auto& [one, other] :
        {std::pair{to.first, to.second}, std::pair{to.second, to.first}}) {
-    const auto [cost, making] = make(one, from);
-    auto [rest, after] = make(other, from);
-    if (kind.move(one, other).nanoseconds < rest) {
-      rest = kind.move(one, other).nanoseconds;
-      after = {other, one};
+    const Taking first = taking(storage, from, one);
+    Taking then = taking(storage, from, other);
+    const StorageClass::Move& between = kind.move(one, other);
+    if (between.transfer() < then.nanoseconds + then.hidden) {
+      then = {between.nanoseconds, between.hidden, one};
     }
-    if (cost + rest < best.nanoseconds) best = {cost + rest, {making, after}};
+    const std::int64_t transfer =
+        first.nanoseconds + first.hidden + then.nanoseconds + then.hidden;
+    if (transfer >= least) continue;
+    least = transfer;
+    best = {first.nanoseconds + then.nanoseconds,
+            first.hidden + then.hidden,
+            {{one, first.from}, {other, then.from}}};
   }
   return best;
 }
 
 Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted) {
-  if (held.has(wanted)) return {0, wanted};
+  if (held.has(wanted)) return {0, 0, wanted};
   const StorageClass& kind = *storage.kind;
-  const std::int64_t one = kind.move(held.first, wanted).nanoseconds;
-  const std::int64_t two = kind.move(held.second, wanted).nanoseconds;
-  return one <= two ? Taking{one, held.first} : Taking{two, held.second};
+  const StorageClass::Move& one = kind.move(held.first, wanted);
+  const StorageClass::Move& two = kind.move(held.second, wanted);
+  return one.transfer() <= two.transfer()
+             ? Taking{one.nanoseconds, one.hidden, held.first}
+             : Taking{two.nanoseconds, two.hidden, held.second};
 }
 
 }  // namespace shardprop

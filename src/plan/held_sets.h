@@ -31,13 +31,15 @@ struct Making {
 // What is made, in order, to hold `to` where `from` is held.
 struct Transition {
   std::int64_t nanoseconds = 0;  // kUnreachable and more: cannot be
+  std::int64_t hidden = 0;       // as StorageClass::Move's
   std::vector<Making> makings;
 };
 Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to);
 
-// The cheapest way to take `wanted` where `held` is held.
+// The way of least transfer to take `wanted` where `held` is held.
 struct Taking {
   std::int64_t nanoseconds = 0;
+  std::int64_t hidden = 0;
   StorageState from = 0;
 };
 Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted);

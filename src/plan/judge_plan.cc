@@ -32,7 +32,7 @@ class Judge {
       return JudgedPlan{given_proof(saved_), {}};
     }
     SP_ASSIGN(choices_, choices_of(saved_, graph_));
-    SP_ASSIGN(const PlanOptions options, options_of());
+    SP_ASSIGN(const PlanOptions options, options_of(saved_));
     SetUp set_up;
     set_up.given = &choices_.given;
     SP_ASSIGN(const PlanProblem problem,
@@ -76,26 +76,6 @@ class Judge {
   static Plan given_proof(Plan plan) {
     plan.is_proof_given = true;
     return plan;
-  }
-
-  Result<PlanOptions> options_of() const {
-    // How long it was searched for says nothing of a plan.
-    static constexpr std::string_view kOfTheSearch[] = {
-        "time_limit", "work_limit", "threads", "seed"};
-    PlanOptions options;
-    // Plans that do not say were made before there was a choice.
-    options.fusion = Fusion::kNone;
-    options.precision = Precision::kOwn;
-    for (const auto& [name, text] : saved_.options) {
-      if (std::find(std::begin(kOfTheSearch), std::end(kOfTheSearch), name) !=
-          std::end(kOfTheSearch)) {
-        continue;
-      }
-      if (auto set = set_option(options, name, text); !set) {
-        return fail(broken_plan(set.error().message, "$.options." + name));
-      }
-    }
-    return options;
   }
 
   // ---- the assignment
@@ -311,6 +291,26 @@ class Judge {
 };
 
 }  // namespace
+
+Result<PlanOptions> options_of(const Plan& saved) {
+  // How long it was searched for says nothing of a plan.
+  static constexpr std::string_view kOfTheSearch[] = {
+      "time_limit", "work_limit", "threads", "seed"};
+  PlanOptions options;
+  // Plans that do not say were made before there was a choice.
+  options.fusion = Fusion::kNone;
+  options.precision = Precision::kOwn;
+  for (const auto& [name, text] : saved.options) {
+    if (std::find(std::begin(kOfTheSearch), std::end(kOfTheSearch), name) !=
+        std::end(kOfTheSearch)) {
+      continue;
+    }
+    if (auto set = set_option(options, name, text); !set) {
+      return fail(broken_plan(set.error().message, "$.options." + name));
+    }
+  }
+  return options;
+}
 
 Result<JudgedPlan> judge_plan(const Plan& saved, const Graph& graph,
                               const OpLibrary& library) {

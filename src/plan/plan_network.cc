@@ -15,8 +15,14 @@ namespace {
 // A pause behind the making of a storage in which it may be held otherwise.
 constexpr std::int64_t kLongPause = 128;
 
-std::int64_t as_cost(std::int64_t nanoseconds) {
-  return nanoseconds >= kUnreachable ? solver::kForbidden : nanoseconds;
+// A share of a time, in parts of kHiddenPriceUnit, rounded down.
+std::int64_t share_of(std::int64_t nanoseconds, std::int64_t price) {
+  return saturated(WideInt{nanoseconds} * price / kHiddenPriceUnit);
+}
+
+std::int64_t share_rounded_up(std::int64_t nanoseconds, std::int64_t price) {
+  return saturated((WideInt{nanoseconds} * price + kHiddenPriceUnit - 1) /
+                   kHiddenPriceUnit);
 }
 
 class NetworkBuilder {
@@ -45,6 +51,8 @@ class NetworkBuilder {
     }
     return std::move(builder_).build();
   }
+
+  std::vector<std::int64_t> slots() && { return std::move(slots_); }
 
  private:
   enum class TableKind : std::uint8_t { kMaker, kNext, kTaken, kDirect };
@@ -95,14 +103,53 @@ class NetworkBuilder {
     variable_.resize(problem_.variables().size());
     for (const Entry& entry : entries) {
       if (entry.stretch == kNone) {
-        variable_[entry.variable] = builder_.add_variable(
-            problem_.variables()[entry.variable].choices->costs);
+        variable_[entry.variable] = add_variable(
+            costs_of(problem_.variables()[entry.variable]), entry.slot);
       } else {
         Stretch& stretch = stretches[entry.variable][entry.stretch];
-        const std::vector<std::int64_t> free(stretch.sets->size(), 0);
-        stretch.variable = builder_.add_variable(free);
+        stretch.variable = add_variable(
+            std::vector<std::int64_t>(stretch.sets->size(), 0), entry.slot);
       }
     }
+  }
+
+  solver::VariableId add_variable(std::vector<std::int64_t> costs,
+                                  std::int64_t slot) {
+    const auto left =
+        options_.left.find(static_cast<std::uint32_t>(slots_.size()));
+    slots_.push_back(slot);
+    if (left != options_.left.end()) {
+      std::vector<std::int64_t> kept(costs.size(), solver::kForbidden);
+      for (const std::uint32_t choice : left->second) {
+        kept[choice] = costs[choice];
+      }
+      costs = std::move(kept);
+    }
+    return builder_.add_variable(costs);
+  }
+
+  // What hides behind its compute is worth its price; a gather behind an update
+  // hides in the first window.
+  std::vector<std::int64_t> costs_of(const PlanVariable& variable) const {
+    std::vector<std::int64_t> costs = variable.choices->costs;
+    if (options_.hidden_prices.empty()) return costs;
+    const auto slot = static_cast<std::int64_t>(variable.index);
+    for (std::size_t c = 0; c < costs.size(); ++c) {
+      if (variable.kind == PlanVariable::Kind::kOperator) {
+        costs[c] -=
+            share_rounded_up(variable.choices->compute[c], price_at(slot));
+      } else if (!variable.choices->hidden.empty()) {
+        costs[c] = sat_add(costs[c],
+                           share_of(variable.choices->hidden[c], price_at(0)));
+      }
+    }
+    return costs;
+  }
+
+  std::int64_t price_at(std::int64_t slot) const {
+    return options_.hidden_prices.empty()
+               ? 0
+               : options_.hidden_prices[static_cast<std::size_t>(slot)];
   }
 
   std::int64_t first_use(const PlanVariable& input) const {
@@ -162,9 +209,10 @@ class NetworkBuilder {
 
   template <class Cost>
   solver::TableId table(const PlanStorage& storage, TableKind what,
-                        std::size_t use, std::size_t rows, std::size_t columns,
-                        const Cost& cost) {
-    const auto key = std::tuple{storage.kind.get(), what, use};
+                        std::size_t use, std::int64_t slot, std::size_t rows,
+                        std::size_t columns, const Cost& cost) {
+    const std::int64_t price = price_at(slot);
+    const auto key = std::tuple{storage.kind.get(), what, use, price};
     if (const auto known = tables_.find(key); known != tables_.end()) {
       return known->second;
     }
@@ -172,7 +220,11 @@ class NetworkBuilder {
     costs.reserve(rows * columns);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t c = 0; c < columns; ++c) {
-        costs.push_back(as_cost(cost(r, c)));
+        const auto way = cost(r, c);
+        costs.push_back(
+            way.nanoseconds >= kUnreachable
+                ? solver::kForbidden
+                : sat_add(way.nanoseconds, share_of(way.hidden, price)));
       }
     }
     return tables_.emplace(key, builder_.add_table(rows, columns, costs))
@@ -196,16 +248,18 @@ class NetworkBuilder {
     return storage.kind
         ->wanted[use][user.pick(choice, storage.uses[use].operand)];
   }
-  // What taking it costs the user's choice: a share, where a gradient is
-  // reduced once a step.
-  std::int64_t cost_of_taking(const PlanStorage& storage, HeldSet held,
-                              std::size_t use, std::size_t choice) const {
-    const std::int64_t cost =
-        taking(storage, held, wanted(storage, use, choice)).nanoseconds;
+  // How the user's choice takes it: a share, where a gradient is reduced once a
+  // step.
+  Taking taken_by(const PlanStorage& storage, HeldSet held, std::size_t use,
+                  std::size_t choice) const {
+    Taking way = taking(storage, held, wanted(storage, use, choice));
     const PlanVariable& user = problem_.variable(storage.uses[use].variable);
-    return cost < kUnreachable && problem_.is_reduced_late(user, choice)
-               ? problem_.share_of_step(cost)
-               : cost;
+    if (way.nanoseconds < kUnreachable &&
+        problem_.is_reduced_late(user, choice)) {
+      way.nanoseconds = problem_.share_of_step(way.nanoseconds);
+      way.hidden = problem_.share_of_step(way.hidden);
+    }
+    return way;
   }
   std::size_t choices(PlanVariableId id) const {
     return problem_.variable(id).choices->size();
@@ -218,19 +272,18 @@ class NetworkBuilder {
       const Stretch& here = stretches[i];
       const std::vector<HeldSet>& sets = *here.sets;
       if (i == 0) {
-        builder_.add_edge(of(storage.maker), here.variable,
-                          table(storage, TableKind::kMaker, 0, made_ways,
-                                sets.size(), [&](std::size_t r, std::size_t c) {
-                                  return transition(storage, made(storage, r),
-                                                    sets[c])
-                                      .nanoseconds;
-                                }));
+        builder_.add_edge(
+            of(storage.maker), here.variable,
+            table(storage, TableKind::kMaker, 0, here.begin, made_ways,
+                  sets.size(), [&](std::size_t r, std::size_t c) {
+                    return transition(storage, made(storage, r), sets[c]);
+                  }));
       } else {
         builder_.add_edge(
             stretches[i - 1].variable, here.variable,
-            table(storage, TableKind::kNext, 0, sets.size(), sets.size(),
-                  [&](std::size_t r, std::size_t c) {
-                    return transition(storage, sets[r], sets[c]).nanoseconds;
+            table(storage, TableKind::kNext, 0, here.begin, sets.size(),
+                  sets.size(), [&](std::size_t r, std::size_t c) {
+                    return transition(storage, sets[r], sets[c]);
                   }));
       }
       for (std::size_t u = here.first_use; u < here.first_use + here.num_uses;
@@ -248,23 +301,24 @@ class NetworkBuilder {
       return;
     }
     const PlanVariableId user = storage.uses[last].variable;
-    builder_.add_edge(of(storage.maker), of(user),
-                      table(storage, TableKind::kDirect, last, made_ways,
-                            choices(user), [&](std::size_t r, std::size_t c) {
-                              return cost_of_taking(storage, made(storage, r),
-                                                    last, c);
-                            }));
+    builder_.add_edge(
+        of(storage.maker), of(user),
+        table(storage, TableKind::kDirect, last, storage.uses[last].slot,
+              made_ways, choices(user), [&](std::size_t r, std::size_t c) {
+                return taken_by(storage, made(storage, r), last, c);
+              }));
   }
 
   void add_taking(const PlanStorage& storage, const Stretch& held,
                   std::size_t use) {
     const PlanVariableId user = storage.uses[use].variable;
     const std::vector<HeldSet>& sets = *held.sets;
-    builder_.add_edge(held.variable, of(user),
-                      table(storage, TableKind::kTaken, use, sets.size(),
-                            choices(user), [&](std::size_t r, std::size_t c) {
-                              return cost_of_taking(storage, sets[r], use, c);
-                            }));
+    builder_.add_edge(
+        held.variable, of(user),
+        table(storage, TableKind::kTaken, use, storage.uses[use].slot,
+              sets.size(), choices(user), [&](std::size_t r, std::size_t c) {
+                return taken_by(storage, sets[r], use, c);
+              }));
   }
 
   // ---- memory
@@ -389,9 +443,11 @@ class NetworkBuilder {
   std::vector<solver::VariableId> variable_;
   std::map<const StorageClass*, std::shared_ptr<const std::vector<HeldSet>>>
       sets_;
-  std::map<std::tuple<const StorageClass*, TableKind, std::size_t>,
-           solver::TableId>
+  std::map<
+      std::tuple<const StorageClass*, TableKind, std::size_t, std::int64_t>,
+      solver::TableId>
       tables_;
+  std::vector<std::int64_t> slots_;  // by variable of the network
 };
 
 }  // namespace
@@ -399,9 +455,9 @@ class NetworkBuilder {
 Result<PlanNetwork> PlanNetwork::create(const PlanProblem& problem,
                                         const NetworkOptions& options) {
   PlanNetwork out(problem);
-  SP_ASSIGN(
-      out.network_,
-      NetworkBuilder(problem, options).build(out.stretches_, out.variable_));
+  NetworkBuilder builder(problem, options);
+  SP_ASSIGN(out.network_, builder.build(out.stretches_, out.variable_));
+  out.slots_ = std::move(builder).slots();
   return out;
 }
 

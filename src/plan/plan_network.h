@@ -17,6 +17,7 @@
 #include <shardprop/solver/problem.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +30,16 @@ struct NetworkOptions {
   std::optional<std::int64_t> memory_limit;
   // By slot: bytes to keep free beyond what the network counts; may be empty.
   std::vector<std::int64_t> reserved;
+  // By slot: what each nanosecond costs that may hide there, and that each
+  // nanosecond of compute there is worth, in parts of kHiddenPriceUnit, from
+  // none to all of it. With one price for each window no assignment costs less
+  // than the cheapest of the network. May be empty: nothing.
+  std::vector<std::int64_t> hidden_prices;
+  // Choices of variables of the network that are left: all where a variable is
+  // not named.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> left;
 };
+inline constexpr std::int64_t kHiddenPriceUnit = 1024;
 
 // A part of a storage's life.
 struct Stretch {
@@ -55,6 +65,8 @@ class PlanNetwork {
   solver::VariableId variable(PlanVariableId id) const {
     return variable_[id.index()];
   }
+  // Where in the schedule each variable of the network stands.
+  std::span<const std::int64_t> slots() const { return slots_; }
   PlanAssignment decode(std::span<const std::uint32_t> assignment) const;
 
  private:
@@ -63,6 +75,7 @@ class PlanNetwork {
   const PlanProblem& problem_;
   std::vector<std::vector<Stretch>> stretches_;
   std::vector<solver::VariableId> variable_;  // by PlanVariableId
+  std::vector<std::int64_t> slots_;
   std::optional<solver::Problem> network_;
 };
 

@@ -31,7 +31,6 @@ class Notes {
     add_heads();
     add_unsupported();
     add_unlike();
-    add_overlap();
     return std::move(out_);
   }
 
@@ -156,17 +155,6 @@ class Notes {
         "parameters of equal layers do not all lie alike: the best plan found "
         "in which they do costs {} more",
         time_text(*solution_.alike_costs_more)));
-  }
-
-  // The share that hides is given, not what there is to hide behind.
-  void add_overlap() {
-    const std::int64_t hidden = plan_.summary.hidden_nanoseconds;
-    const std::int64_t compute = plan_.summary.compute_nanoseconds;
-    if (hidden <= compute) return;
-    out_.push_back(fmt::format(
-        "{} of communication hide behind {} of compute: the plan takes {} "
-        "longer at least; a smaller --overlap keeps to what there is",
-        time_text(hidden), time_text(compute), time_text(hidden - compute)));
   }
 
   const PlanProblem& problem_;

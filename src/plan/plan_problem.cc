@@ -63,9 +63,15 @@ std::int64_t PlanProblem::cut_nanoseconds(const PlanStorage& storage,
   return body_->cut_nanoseconds(storage, this->value(value), src, dst);
 }
 
-std::int64_t PlanProblem::hidden_nanoseconds(ValueId value,
-                                             std::int64_t transfer) const {
-  return body_->hidden_nanoseconds(this->value(value), transfer);
+std::int64_t PlanProblem::hideable_nanoseconds(ValueId value, LayoutId src,
+                                               LayoutId dst) const {
+  return body_->hideable_nanoseconds(this->value(value), src, dst);
+}
+
+std::size_t PlanProblem::num_windows() const { return body_->windows.size(); }
+
+std::size_t PlanProblem::window_of(std::int64_t slot) const {
+  return body_->windows.at(slot);
 }
 
 RedistributePlan PlanProblem::redistribution(ValueId value, LayoutId src,

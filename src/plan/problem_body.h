@@ -7,6 +7,7 @@
 #include "plan/move_costs.h"
 #include "plan/pinned_values.h"
 #include "plan/stop.h"
+#include "plan/windows.h"
 
 #include <shardprop/plan/plan_problem.h>
 
@@ -27,6 +28,7 @@ struct PlanProblem::Body {
         topology(std::move(the_topology)),
         options(std::move(the_options)),
         set_up(the_set_up),
+        windows(the_graph),
         moves(std::move(planner), std::move(bucketed), topology, layouts,
               !set_up.space.is_named()) {}
 
@@ -40,10 +42,15 @@ struct PlanProblem::Body {
                                 LayoutId dst) const {
     const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
     if (transfer >= kUnreachable) return kUnreachable;
-    return transfer - hidden_nanoseconds(value, transfer);
+    return transfer - share_that_hides(value, transfer);
   }
-  std::int64_t hidden_nanoseconds(const PlanValue& value,
-                                  std::int64_t transfer) const {
+  std::int64_t hideable_nanoseconds(const PlanValue& value, LayoutId src,
+                                    LayoutId dst) const {
+    const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
+    return transfer >= kUnreachable ? 0 : share_that_hides(value, transfer);
+  }
+  std::int64_t share_that_hides(const PlanValue& value,
+                                std::int64_t transfer) const {
     if (!value.hideable) return 0;
     return saturated(static_cast<double>(transfer) * options.overlap);
   }
@@ -69,6 +76,7 @@ struct PlanProblem::Body {
   Topology topology;
   PlanOptions options;
   SetUp set_up;
+  Windows windows;
   LayoutTable layouts;
   MoveCosts moves;
   std::vector<PlanVariable> variables;

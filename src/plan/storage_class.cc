@@ -152,13 +152,15 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
       SP_CHECK(body_.check_stop());
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
-        const std::int64_t cost = sat_add(
+        StorageClass::Move found;
+        found.nanoseconds = sat_add(
             body_.move_nanoseconds(value, layouts[from], layouts[to]),
             body_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
+        found.hidden =
+            body_.hideable_nanoseconds(value, layouts[from], layouts[to]);
+        found.value = static_cast<std::uint32_t>(v);
         StorageClass::Move& move = out.moves[from * n + to];
-        if (cost >= move.nanoseconds) continue;
-        move.nanoseconds = cost;
-        move.value = static_cast<std::uint32_t>(v);
+        if (found.transfer() < move.transfer()) move = found;
       }
     }
   }
@@ -170,10 +172,11 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
       StorageClass::Move& move = out.moves[from * n + to];
       if (move.nanoseconds < kUnreachable) continue;
       for (std::size_t via = 0; via < n; ++via) {
-        const std::int64_t cost = direct[from * n + via].nanoseconds +
-                                  direct[via * n + to].nanoseconds;
-        if (cost >= move.nanoseconds) continue;
-        move.nanoseconds = cost;
+        const StorageClass::Move& there = direct[from * n + via];
+        const StorageClass::Move& on = direct[via * n + to];
+        if (there.transfer() + on.transfer() >= move.transfer()) continue;
+        move.nanoseconds = there.nanoseconds + on.nanoseconds;
+        move.hidden = there.hidden + on.hidden;
         move.via = static_cast<std::int32_t>(via);
       }
     }

@@ -167,15 +167,18 @@ Result<solver::Problem> scaled(const PlanProblem& problem,
 
 class TieBreaker {
  public:
-  TieBreaker(const PlanProblem& problem, const solver::SolveOptions& how,
-             PlanSolution& solution)
+  TieBreaker(const PlanProblem& problem,
+             const std::vector<std::int64_t>& hidden_prices,
+             const solver::SolveOptions& how, PlanSolution& solution)
       : problem_(problem),
+        hidden_prices_(hidden_prices),
         how_(how),
         solution_(solution),
         like_(like_parameters(problem)) {}
 
   void run() {
-    Result<PlanNetwork> network = PlanNetwork::create(problem_, {});
+    Result<PlanNetwork> network =
+        PlanNetwork::create(problem_, {.hidden_prices = hidden_prices_});
     if (!network) return;
     network_ = &*network;
     Preferences small(problem_);
@@ -281,6 +284,7 @@ class TieBreaker {
   }
 
   const PlanProblem& problem_;
+  const std::vector<std::int64_t>& hidden_prices_;
   const solver::SolveOptions& how_;
   PlanSolution& solution_;
   std::vector<std::vector<PlanVariableId>> like_;
@@ -313,9 +317,19 @@ std::vector<std::vector<PlanVariableId>> like_parameters(
   return out;
 }
 
-void break_ties(const PlanProblem& problem, const solver::SolveOptions& how,
-                PlanSolution& solution) {
-  TieBreaker(problem, how, solution).run();
+bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan) {
+  const auto groups = like_parameters(problem);
+  return std::all_of(groups.begin(), groups.end(), [&](const auto& group) {
+    return std::all_of(group.begin(), group.end(), [&](PlanVariableId v) {
+      return plan.choices[v.index()] == plan.choices[group[0].index()];
+    });
+  });
+}
+
+void break_ties(const PlanProblem& problem,
+                const std::vector<std::int64_t>& hidden_prices,
+                const solver::SolveOptions& how, PlanSolution& solution) {
+  TieBreaker(problem, hidden_prices, how, solution).run();
 }
 
 }  // namespace shardprop

@@ -16,13 +16,18 @@ namespace shardprop {
 std::vector<std::vector<PlanVariableId>> like_parameters(
     const PlanProblem& problem);
 
+// Whether they lie alike.
+bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan);
+
 // Replaces the assignment by one that costs no more where one is found. Solves
-// the problem again, costs first and preferences second, under `how` each time.
+// the problem again, costs first and preferences second, under `how` each time,
+// with hidden time at the prices given (NetworkOptions::hidden_prices).
 // Where parameters of equal layers still lie differently, sets
 // solution.alike_costs_more: what the best plan that lays them out alike costs
 // beyond this one, if it was found.
 // Precondition: there is an assignment.
-void break_ties(const PlanProblem& problem, const solver::SolveOptions& how,
-                PlanSolution& solution);
+void break_ties(const PlanProblem& problem,
+                const std::vector<std::int64_t>& hidden_prices,
+                const solver::SolveOptions& how, PlanSolution& solution);
 
 }  // namespace shardprop

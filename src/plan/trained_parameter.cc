@@ -70,6 +70,8 @@ class TrainedParameter {
     set_->costs.push_back(body_.share_of_step(step_nanoseconds(state, own)) +
                           body_.share_of_step(body_.move_nanoseconds(
                               value_, layouts_[state], layouts_[own])));
+    set_->hidden.push_back(body_.share_of_step(
+        body_.hideable_nanoseconds(value_, layouts_[state], layouts_[own])));
     set_->state_layouts.push_back(layouts_[state]);
     if (body_.options.accumulate > 1) {
       set_->reduced_late.push_back(reduced_late);

@@ -1,5 +1,6 @@
 #include <shardprop/redistribute/caching_planner.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <atomic>
@@ -116,17 +117,24 @@ const RedistributePlanner& CachingPlanner::planner() const {
 
 Result<std::shared_ptr<const RedistributePlan>> CachingPlanner::plan(
     const Layout& src, const Layout& dst, const TensorMeta& meta) {
-  return body_->with_plan(
-      src, dst, meta,
-      [](const std::shared_ptr<const RedistributePlan>& plan) { return plan; });
+  return guarded([&] {
+    return body_->with_plan(
+        src, dst, meta,
+        [](const std::shared_ptr<const RedistributePlan>& plan) {
+          return plan;
+        });
+  });
 }
 
 Result<std::int64_t> CachingPlanner::cost(const Layout& src, const Layout& dst,
                                           const TensorMeta& meta) {
-  return body_->with_plan(
-      src, dst, meta, [](const std::shared_ptr<const RedistributePlan>& plan) {
-        return plan->nanoseconds;
-      });
+  return guarded([&] {
+    return body_->with_plan(
+        src, dst, meta,
+        [](const std::shared_ptr<const RedistributePlan>& plan) {
+          return plan->nanoseconds;
+        });
+  });
 }
 
 CachingPlanner::Statistics CachingPlanner::statistics() const {

@@ -77,17 +77,19 @@ RedistributePlanner::RedistributePlanner(std::shared_ptr<const Body> body)
 Result<RedistributePlanner> RedistributePlanner::create(
     DeviceMesh mesh, const Topology& topology,
     const RedistributeOptions& options) {
-  const ActiveDims active(mesh);
-  if (active.count > kMaxPlannedDims) {
-    return fail(ErrorCode::kRedistributeMeshTooLarge,
-                "mesh " + to_string(mesh) + " has " +
-                    std::to_string(active.count) +
-                    " dims larger than 1, more than the " +
-                    std::to_string(kMaxPlannedDims) + " planned for",
-                "merge mesh dims that always act together");
-  }
-  return RedistributePlanner(
-      std::make_shared<const Body>(std::move(mesh), topology, options));
+  return guarded([&]() -> Result<RedistributePlanner> {
+    const ActiveDims active(mesh);
+    if (active.count > kMaxPlannedDims) {
+      return fail(ErrorCode::kRedistributeMeshTooLarge,
+                  "mesh " + to_string(mesh) + " has " +
+                      std::to_string(active.count) +
+                      " dims larger than 1, more than the " +
+                      std::to_string(kMaxPlannedDims) + " planned for",
+                  "merge mesh dims that always act together");
+    }
+    return RedistributePlanner(
+        std::make_shared<const Body>(std::move(mesh), topology, options));
+  });
 }
 
 const DeviceMesh& RedistributePlanner::mesh() const { return body_->mesh; }
@@ -148,18 +150,22 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
 Result<std::int64_t> RedistributePlanner::cost(const Layout& src,
                                                const Layout& dst,
                                                const TensorMeta& meta) const {
-  const Layout from = canonical(src, body_->mesh, meta.shape());
-  const Layout to = canonical(dst, body_->mesh, meta.shape());
-  SP_ASSIGN(const Found found, find_path(*body_, from, to, meta));
-  return found.path.nanoseconds;
+  return guarded([&]() -> Result<std::int64_t> {
+    const Layout from = canonical(src, body_->mesh, meta.shape());
+    const Layout to = canonical(dst, body_->mesh, meta.shape());
+    SP_ASSIGN(const Found found, find_path(*body_, from, to, meta));
+    return found.path.nanoseconds;
+  });
 }
 
 Result<RedistributePlan> RedistributePlanner::plan(
     const Layout& src, const Layout& dst, const TensorMeta& meta) const {
-  const Layout from = canonical(src, body_->mesh, meta.shape());
-  const Layout to = canonical(dst, body_->mesh, meta.shape());
-  SP_ASSIGN(const Found found, find_path(*body_, from, to, meta));
-  return body_->along(found.path, found.alphabet, from, to, meta);
+  return guarded([&]() -> Result<RedistributePlan> {
+    const Layout from = canonical(src, body_->mesh, meta.shape());
+    const Layout to = canonical(dst, body_->mesh, meta.shape());
+    SP_ASSIGN(const Found found, find_path(*body_, from, to, meta));
+    return body_->along(found.path, found.alphabet, from, to, meta);
+  });
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include <shardprop/redistribute/redistribute_rows.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "redistribute/planner_body.h"
 #include "redistribute/search.h"
@@ -160,35 +161,40 @@ RedistributeRows::RedistributeRows(std::shared_ptr<const Body> body)
 Result<RedistributeRows> RedistributeRows::create(
     const RedistributePlanner& planner, const TensorMeta& meta,
     std::span<const Layout> wanted) {
-  const auto& shared = *planner.body_;
-  std::vector<Layout> named;
-  for (const Layout& layout : wanted) {
-    SP_CHECK(check_layout(layout, shared.mesh, meta));
-    named.push_back(canonical(layout, shared.mesh, meta.shape()));
-  }
-  const Placement sum = Placement::partial(ReduceOp::kSum);
-  if (is_defined(ReduceOp::kSum, meta.dtype())) {
-    Placements sums(static_cast<std::size_t>(shared.mesh.ndim()), sum);
-    SP_ASSIGN(Layout layout, Layout::create(std::move(sums)));
-    named.push_back(std::move(layout));
-  }
-  SP_ASSIGN(Alphabet alphabet, Alphabet::create(shared.active, meta, named,
-                                                shared.options.split_factors));
-  auto body = std::make_shared<Body>(planner.body_, std::move(alphabet), meta);
-  if (body->graph.is_too_large()) {
-    return fail(ErrorCode::kRedistributeMeshTooLarge,
-                to_string(meta) + " can be laid out on " +
-                    to_string(shared.mesh) + " in more ways than can be listed",
-                "merge mesh dims that always act together");
-  }
-  const Layout others = Layout::replicated(shared.mesh.ndim());
-  for (const State& state : body->graph.states()) {
-    Layout layout =
-        to_layout(state, shared.active, body->graph.alphabet(), others);
-    body->index.emplace(layout, body->layouts.size());
-    body->layouts.push_back(std::move(layout));
-  }
-  return RedistributeRows(std::move(body));
+  return guarded([&]() -> Result<RedistributeRows> {
+    const auto& shared = *planner.body_;
+    std::vector<Layout> named;
+    for (const Layout& layout : wanted) {
+      SP_CHECK(check_layout(layout, shared.mesh, meta));
+      named.push_back(canonical(layout, shared.mesh, meta.shape()));
+    }
+    const Placement sum = Placement::partial(ReduceOp::kSum);
+    if (is_defined(ReduceOp::kSum, meta.dtype())) {
+      Placements sums(static_cast<std::size_t>(shared.mesh.ndim()), sum);
+      SP_ASSIGN(Layout layout, Layout::create(std::move(sums)));
+      named.push_back(std::move(layout));
+    }
+    SP_ASSIGN(Alphabet alphabet,
+              Alphabet::create(shared.active, meta, named,
+                               shared.options.split_factors));
+    auto body =
+        std::make_shared<Body>(planner.body_, std::move(alphabet), meta);
+    if (body->graph.is_too_large()) {
+      return fail(ErrorCode::kRedistributeMeshTooLarge,
+                  to_string(meta) + " can be laid out on " +
+                      to_string(shared.mesh) +
+                      " in more ways than can be listed",
+                  "merge mesh dims that always act together");
+    }
+    const Layout others = Layout::replicated(shared.mesh.ndim());
+    for (const State& state : body->graph.states()) {
+      Layout layout =
+          to_layout(state, shared.active, body->graph.alphabet(), others);
+      body->index.emplace(layout, body->layouts.size());
+      body->layouts.push_back(std::move(layout));
+    }
+    return RedistributeRows(std::move(body));
+  });
 }
 
 const std::vector<Layout>& RedistributeRows::layouts() const {

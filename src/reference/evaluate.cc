@@ -1,6 +1,7 @@
 #include <shardprop/base/error.h>
 #include <shardprop/reference/evaluate.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "ops/overload_form.h"
 #include "ops/program_text.h"
@@ -164,18 +165,8 @@ Result<std::vector<Tensor>> run_kernel(const Kernel& kernel, const Call& call) {
   return outputs;
 }
 
-}  // namespace
-
-bool evaluates(const OpLibrary& library, const FunctionSchema& function) {
-  if (kernel_of(function) != nullptr && !function.is_mutating()) return true;
-  if (program_of(library, function) != nullptr) return true;
-  const auto form = library.form(function);
-  return form != nullptr && evaluates(library, *form->functional);
-}
-
-Result<std::vector<Tensor>> evaluate(const OpLibrary& library,
-                                     const OpSchema& op,
-                                     std::span<const Tensor> inputs) {
+Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
+                                std::span<const Tensor> inputs) {
   try {
     const FunctionSchema& function = *op.function;
     if (function.is_mutating()) {
@@ -200,6 +191,21 @@ Result<std::vector<Tensor>> evaluate(const OpLibrary& library,
   } catch (const NoKernel& missing) {
     return lacks(op, missing.what);
   }
+}
+
+}  // namespace
+
+bool evaluates(const OpLibrary& library, const FunctionSchema& function) {
+  if (kernel_of(function) != nullptr && !function.is_mutating()) return true;
+  if (program_of(library, function) != nullptr) return true;
+  const auto form = library.form(function);
+  return form != nullptr && evaluates(library, *form->functional);
+}
+
+Result<std::vector<Tensor>> evaluate(const OpLibrary& library,
+                                     const OpSchema& op,
+                                     std::span<const Tensor> inputs) {
+  return guarded([&] { return run(library, op, inputs); });
 }
 
 }  // namespace shardprop::reference

@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
+#include "base/guard.h"
 #include "io/json_tree.h"
 #include "report/json_cursor.h"
 #include "report/local_run_read.h"
@@ -465,9 +466,7 @@ class Reader {
   Plan plan_;
 };
 
-}  // namespace
-
-Result<Plan> parse_plan_json(std::string_view text) {
+Result<Plan> parse(std::string_view text) {
   const auto malformed = [](std::string why, std::string path) {
     return Error{ErrorCode::kPlanFile,
                  "the plan is malformed: " + std::move(why),
@@ -482,7 +481,7 @@ Result<Plan> parse_plan_json(std::string_view text) {
     return fail(std::move(error));
   }
   JsonCursor::Reading reading;
-  const JsonCursor root(*json, reading);
+  const JsonCursor root(**json, reading);
   const std::string schema = root["schema"].text();
   if (!reading.problem && schema != kPlanSchema && schema != kFirstPlanSchema) {
     return fail(ErrorCode::kPlanSchemaVersion,
@@ -496,6 +495,12 @@ Result<Plan> parse_plan_json(std::string_view text) {
     return fail(malformed(problem->message, "$" + problem->path));
   }
   return plan;
+}
+
+}  // namespace
+
+Result<Plan> parse_plan_json(std::string_view text) {
+  return guarded([&] { return parse(text); });
 }
 
 }  // namespace shardprop

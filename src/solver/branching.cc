@@ -43,12 +43,12 @@ void Branching::start() {
   tried_ = true;
   tried_below_ = below;
   tried_gap_ = state_.dual_gap();
-  PrunedRoot root(state_);
+  PrunedRoot root(state_, state_.core_target());
   const std::size_t choices = root.num_choices();
   const bool few = static_cast<double>(choices) <=
                    kFewChoices * static_cast<double>(state_.core->unary.size());
   if (!root.network.infeasible && few &&
-      eliminate_rest(state_, root, kEliminationCap)) {
+      eliminate_rest(state_, root, kEliminationCap, below)) {
     return;
   }
   if (root.network.infeasible) {

@@ -16,6 +16,8 @@ namespace {
 constexpr double kShare = 4;
 constexpr double kMostTouched = 0x1p38;
 constexpr double kMostTableBytes = 0x1p31;
+// Pruning leaves this share of an estimate's tables or less, it is hoped.
+constexpr double kHopedFor = 0.25;
 
 // Elimination counts small costs in 32 bits.
 double bytes_of_entry(double ceiling) {
@@ -25,7 +27,7 @@ double bytes_of_entry(double ceiling) {
 }  // namespace
 
 bool eliminate_rest(SearchState& state, const PrunedRoot& root,
-                    double most_touched) {
+                    double most_touched, Int128 target) {
   if (!state.options.passes.enabled(Pass::kElimination)) return false;
   for (const NetVariable& v : root.network.variables) {
     if (!v.segments.empty()) return false;
@@ -52,13 +54,14 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
     }
     if (least < below) state.offer(rest.expand(solved->choices), root.variable);
   }
-  state.best.close(std::min(least, below));
+  state.best.close(std::min(least, target));
   return true;
 }
 
 void LateElimination::estimate() {
   const auto order = order_elimination(
-      state_.network, {kMostTouched, kMostTableBytes / 4}, state_.stop);
+      state_.network, {kMostTouched, kMostTableBytes / 4 / kHopedFor},
+      state_.stop);
   if (order) touches_ = order->touched;
 }
 
@@ -73,10 +76,11 @@ bool LateElimination::is_due() const {
 }
 
 void LateElimination::run() {
-  const PrunedRoot root(state_);
+  const PrunedRoot root(state_, state_.core_target());
+  const Int128 below = state_.best.cost_in_units();
   if (root.network.infeasible) {
-    state_.best.close(state_.best.cost_in_units());
-  } else if (!eliminate_rest(state_, root, touches_)) {
+    state_.best.close(below);
+  } else if (!eliminate_rest(state_, root, touches_, below)) {
     // What is pruned may be ordered less well; later there is more to spend.
     touches_ *= 2;
   }

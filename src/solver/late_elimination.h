@@ -9,9 +9,11 @@
 namespace shardprop::solver {
 
 // Solves what pruning has left without a search, where bytes do not matter and
-// tables stay small. True when nothing is left to find out.
+// tables stay small: what it finds is the best known then, and nothing costs
+// less than that or `target`, below which pruning has kept all there is. False
+// when tables would be too large.
 bool eliminate_rest(SearchState& state, const PrunedRoot& root,
-                    double most_touched);
+                    double most_touched, Int128 below);
 
 class LateElimination {
  public:

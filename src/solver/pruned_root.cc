@@ -4,21 +4,20 @@
 
 namespace shardprop::solver {
 
-PrunedRoot::PrunedRoot(SearchState& state)
+PrunedRoot::PrunedRoot(SearchState& state, double target)
     : network(state.network.extract(variable)) {
   if (!state.dual_has_bound()) return;
   DualBound& dual = *state.dual;
   const Core& core = *state.dual_core;
   dual.restore_best();
   const std::vector<double> extra = dual.choice_bounds();
-  const double room = state.core_target();
   for (std::size_t v = 0; v < variable.size() && !network.infeasible; ++v) {
     std::vector<int> kept;
     for (int c = 0; c < core.choices(static_cast<int>(v)); ++c) {
       const double bound =
           dual.best_bound() + extra[static_cast<std::size_t>(core.at[v]) +
                                     static_cast<std::size_t>(c)];
-      if (std::ceil(bound) < room) kept.push_back(c);
+      if (std::ceil(bound) < target) kept.push_back(c);
     }
     network.keep_choices(static_cast<int>(v), kept);
   }

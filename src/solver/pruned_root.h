@@ -1,5 +1,5 @@
 // PrunedRoot: what is left of the network without the choices that cannot be
-// part of anything better than the best known.
+// part of anything below a target.
 #pragma once
 
 #include "solver/network.h"
@@ -12,7 +12,7 @@ namespace shardprop::solver {
 
 struct PrunedRoot {
   // Of the network's living variables, in their order.
-  explicit PrunedRoot(SearchState& state);
+  PrunedRoot(SearchState& state, double target);
 
   std::size_t num_choices() const;
 

@@ -8,6 +8,7 @@
 #include "solver/dual_ascent.h"
 #include "solver/forest_search.h"
 #include "solver/late_elimination.h"
+#include "solver/probing.h"
 #include "solver/reduce.h"
 #include "solver/search_state.h"
 #include "solver/search_worker.h"
@@ -31,6 +32,8 @@ constexpr std::uint64_t kLongestRound = 40'000'000;
 constexpr int kWorkersUnderWorkLimit = 2;
 // Once the dual has settled it gets one round in so many.
 constexpr int kDualTurn = 4;
+// Share of the cost within which the bound is worth more than the search.
+constexpr double kClose = 0.05;
 
 // More than any assignment can cost, or as much as doubles count exactly.
 double safe_ceiling(Network& network) {
@@ -72,6 +75,17 @@ class Solver {
                                          options_.start)
         .count();
   }
+  // Whether what is known is as good as the caller wants.
+  bool is_enough() const {
+    const Incumbent& best = state_.best;
+    if (best.proven()) return true;
+    if (options_.enough_gap <= 0 || !best.known() || !best.bound()) {
+      return false;
+    }
+    const auto gap = static_cast<double>(best.cost() - *best.bound());
+    return gap <=
+           options_.enough_gap * std::abs(static_cast<double>(best.cost()));
+  }
   bool out_of_work() const {
     return options_.work_limit && state_.work >= *options_.work_limit;
   }
@@ -79,6 +93,12 @@ class Solver {
     return static_cast<std::size_t>(std::max(1, options_.threads));
   }
   bool enabled(Pass pass) const { return options_.passes.enabled(pass); }
+  // Whether a better bound lets elimination prove the rest.
+  bool is_close() const {
+    return !bytes_matter(state_.network) && state_.best.known() &&
+           state_.dual_gap() <= kClose * state_.core_target() &&
+           !state_.dual->stalled();
+  }
   bool is_small() const { return state_.core->unary.size() <= kSmallChoices; }
 
   // Until it is proven, stopped or out of time or work.
@@ -105,6 +125,7 @@ class Solver {
   SearchState state_;
   LateElimination elimination_{state_};
   DualAscent dual_{state_};
+  Probing probing_{state_};
   Branching branching_{state_};
   std::vector<int> core_best_;  // the best, if it came from the core
   double core_best_cost_ = kInfinity;
@@ -188,9 +209,10 @@ void Solver::search() {
   make_workers();
   const Incumbent& best = state_.best;
   std::uint64_t work = kFirstRound;
-  while (!best.proven() && !state_.stop.raised() && !out_of_work()) {
+  while (!is_enough() && !state_.stop.raised() && !out_of_work()) {
     if (dual_.is_due(rounds_)) dual_.start();
     if (elimination_.is_due()) elimination_.run();
+    if (!bytes_matter(state_.network) && probing_.is_due()) probing_.run();
     if (best.proven()) break;
     if (branching_.is_due(rounds_)) branching_.start();
     if (best.proven()) break;
@@ -228,7 +250,7 @@ Solver::Task Solver::first_task() const {
   const bool branch_on = enabled(Pass::kBranchAndBound) && branching_.is_open();
   const int turn = rounds_ % kDualTurn;
   // With one worker, search keeps every other round.
-  if (dual_on && dual_.settling() &&
+  if (dual_on && (dual_.settling() || is_close()) &&
       (workers_.size() > 1 || rounds_ % 2 == 1)) {
     return Task::kDual;
   }

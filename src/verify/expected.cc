@@ -1,5 +1,8 @@
 #include "verify/expected.h"
 
+#include "base/guard.h"
+#include "base/memory_at_hand.h"
+#include "base/saturating.h"
 #include "base/try.h"
 #include "reference/elements.h"
 #include "verify/host_values.h"
@@ -103,6 +106,17 @@ std::unordered_map<std::string, InputDomain> domains_by_name(
   return out;
 }
 
+// Of all values, which are kept.
+std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
+  std::int64_t bytes = 0;
+  for (const ProgramValue& value : program.values) {
+    if (value.is_local()) continue;
+    const DType dtype = run_dtype(value.meta.dtype(), !own_dtypes);
+    bytes = sat_add(bytes, sat_mul(value.meta.numel(), item_size(dtype)));
+  }
+  return bytes;
+}
+
 Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
                            std::vector<LocalTensor> inputs) {
   ProgramRunOptions options;
@@ -122,17 +136,14 @@ Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
   return std::move(ends.front());
 }
 
-}  // namespace
-
-Expected::Expected(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
-
-Result<Expected> Expected::create(const Graph& graph,
-                                  std::shared_ptr<const OpLibrary> library,
-                                  Optimizer optimizer,
-                                  const VerifyOptions& options) {
+Result<std::shared_ptr<Expected::Body>> run_once(
+    const Graph& graph, std::shared_ptr<const OpLibrary> library,
+    Optimizer optimizer, const VerifyOptions& options) {
   SP_ASSIGN(const SpmdProgram program,
             lower_unsharded(graph, *library, optimizer));
-  auto body = std::make_shared<Body>();
+  SP_CHECK(check_fits(bytes_of(program, options.own_dtypes),
+                      "the values of the unsharded program"));
+  auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;
   const auto domains = domains_by_name(graph);
@@ -151,7 +162,22 @@ Result<Expected> Expected::create(const Graph& graph,
     inputs.push_back(std::move(tensor));
   }
   SP_CHECK(run_unsharded(program, *body, std::move(inputs)));
-  return Expected(std::move(body));
+  return body;
+}
+
+}  // namespace
+
+Expected::Expected(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
+
+Result<Expected> Expected::create(const Graph& graph,
+                                  std::shared_ptr<const OpLibrary> library,
+                                  Optimizer optimizer,
+                                  const VerifyOptions& options) {
+  return guarded([&]() -> Result<Expected> {
+    SP_ASSIGN(auto body,
+              run_once(graph, std::move(library), optimizer, options));
+    return Expected(std::move(body));
+  });
 }
 
 }  // namespace shardprop

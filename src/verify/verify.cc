@@ -1,5 +1,6 @@
 #include <shardprop/verify/verify.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <shardprop/collective/thread_world.h>
@@ -130,26 +131,42 @@ Result<std::vector<RankFindings>> on_threads(const SpmdProgram& program,
   for (const Result<void>& end : ends) {
     if (!end) return fail(end.error());
   }
+  for (const RankFindings& found : findings) {
+    if (found.refused) return fail(*found.refused);
+  }
   return findings;
 }
 
-}  // namespace
-
-Result<VerifyReport> verify(const SpmdProgram& program,
-                            const Expected& expected) {
+Result<VerifyReport> run_and_compare(const SpmdProgram& program,
+                                     const Expected& expected) {
   SP_ASSIGN(const auto findings, on_threads(program, expected));
   return verify_report(program, findings);
 }
 
-Result<VerifyReport> verify(const Plan& plan, const Graph& graph,
-                            std::shared_ptr<const OpLibrary> library,
-                            const VerifyOptions& options) {
+Result<VerifyReport> lower_and_compare(const Plan& plan, const Graph& graph,
+                                       std::shared_ptr<const OpLibrary> library,
+                                       const VerifyOptions& options) {
   SP_ASSIGN(const SpmdProgram program, lower(plan, graph, *library));
   SP_ASSIGN(
       const Expected expected,
       Expected::create(graph, std::move(library), optimizer_of(plan), options));
   SP_ASSIGN(const auto findings, on_threads(program, expected));
   return verify_report(program, findings, plan);
+}
+
+}  // namespace
+
+Result<VerifyReport> verify(const SpmdProgram& program,
+                            const Expected& expected) {
+  return guarded([&] { return run_and_compare(program, expected); });
+}
+
+Result<VerifyReport> verify(const Plan& plan, const Graph& graph,
+                            std::shared_ptr<const OpLibrary> library,
+                            const VerifyOptions& options) {
+  return guarded([&] {
+    return lower_and_compare(plan, graph, std::move(library), options);
+  });
 }
 
 }  // namespace shardprop

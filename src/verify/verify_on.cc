@@ -1,6 +1,7 @@
 // verify() over ranks that share no memory: findings travel as numbers and one
 // text of fixed length.
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <shardprop/collective/functional.h>
@@ -98,9 +99,7 @@ Result<LocalTensor> gathered(Communicator& communicator, const Group& group,
   return all.wait();
 }
 
-}  // namespace
-
-Result<std::optional<VerifyReport>> verify_on(
+Result<std::optional<VerifyReport>> compared_on(
     Communicator& communicator, const Plan& plan, const Graph& graph,
     std::shared_ptr<const OpLibrary> library, const VerifyOptions& options) {
   SP_ASSIGN(const SpmdProgram program, lower(plan, graph, *library));
@@ -135,6 +134,16 @@ Result<std::optional<VerifyReport>> verify_on(
         r));
   }
   return verify_report(program, findings, plan);
+}
+
+}  // namespace
+
+Result<std::optional<VerifyReport>> verify_on(
+    Communicator& communicator, const Plan& plan, const Graph& graph,
+    std::shared_ptr<const OpLibrary> library, const VerifyOptions& options) {
+  return guarded([&] {
+    return compared_on(communicator, plan, graph, std::move(library), options);
+  });
 }
 
 }  // namespace shardprop

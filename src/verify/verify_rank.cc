@@ -182,6 +182,7 @@ class RankCheck {
 
   // What ended the run; a rank that another one failed tells nothing new.
   void note(const Error& error) {
+    if (error.code == ErrorCode::kOutOfMemory) findings_.refused = error;
     if (findings_.mismatch) return;
     const bool follows = error.code == ErrorCode::kRankFailed ||
                          error.code == ErrorCode::kTimeout;

@@ -26,6 +26,12 @@ TEST_CASE("control characters are escaped") {
   CHECK(printable("\xc2\xa0") == "\xc2\xa0");
 }
 
+TEST_CASE("characters that turn the direction of text are escaped") {
+  CHECK(printable("a\u202eb\u2066c") == "a\\u202eb\\u2066c");
+  CHECK(printable("\u2028\u200f\u061c") == "\\u2028\\u200f\\u061c");
+  CHECK(printable("\u05d0\u200b\u2026") == "\u05d0\u200b\u2026");
+}
+
 TEST_CASE("bytes that are not UTF-8 are escaped") {
   CHECK(printable("\xff\xfe") == "\\xff\\xfe");
   CHECK(printable("a\xc3") == "a\\xc3");

@@ -84,12 +84,14 @@ TEST_CASE("keys that are unknown, missing or stand twice are refused") {
 }
 
 TEST_CASE("what is written reads back as the same problem") {
-  const auto contest = parse_contest(kExample);
+  auto contest = parse_contest(kExample);
+  contest->name = "a \"name\"\n\x1b of any text";
   const auto text = write_contest(*contest);
   REQUIRE(text.has_value());
   const auto again = parse_contest(*text);
   REQUIRE(again.has_value());
   CHECK(*write_contest(*again) == *text);
+  CHECK(again->name == contest->name);
   CHECK(again->problem.limit() == contest->problem.limit());
   for (std::uint32_t a = 0; a < 2; ++a) {
     for (std::uint32_t b = 0; b < 3; ++b) {

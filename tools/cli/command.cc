@@ -4,7 +4,9 @@
 #include "base/guard.h"
 #include "base/parse_int.h"
 #include "base/parse_number.h"
+#include "base/try.h"
 #include "cli/output.h"
+#include "cli/usage_error.h"
 #include "cli/version.h"
 
 #include <CLI/CLI.hpp>
@@ -100,7 +102,7 @@ void fill_fallbacks(const Command& command,
 
 Result<int> run_command(const Command& command, const Arguments& arguments) {
   const std::string path = arguments.get(kOutput);
-  if (path.empty() || path == "/dev/stdout") {
+  if (!arguments.has(kOutput) || path == "/dev/stdout") {
     DescriptorBuffer buffer(STDOUT_FILENO);
     std::ostream data(&buffer);
     Console console{data, std::cerr, wants_colour(STDOUT_FILENO),
@@ -110,6 +112,7 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
     if (buffer.error() == 0) return code;
     return fail(cannot_write("standard output", buffer.error()));
   }
+  SP_CHECK(check_target(path));
   // A failed run leaves an older file alone.
   std::ostringstream data;
   Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0};
@@ -293,13 +296,7 @@ int run(std::span<const Command> commands, int argc, const char* const* argv) {
   } catch (const CLI::Success& request) {  // --help, --version
     return print_help(app, request);
   } catch (const CLI::ParseError& wrong) {
-    std::string message = wrong.what();
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    print_error({ErrorCode::kInvalidArgument,
-                 message,
-                 {},
-                 {},
-                 "shardprop --help, or shardprop COMMAND --help"});
+    print_error(usage_error(wrong, app, commands));
     return kUsage;
   }
   const std::string name = app.get_subcommands().front()->get_name();

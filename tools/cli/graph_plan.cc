@@ -6,13 +6,14 @@
 #include "cli/plan_file.h"
 #include "cli/plan_options.h"
 
-#include <shardprop/io/topology_file.h>
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,44 @@ Error other(const std::string& path, const char* what,
   return {ErrorCode::kPlanOtherGraph,
           std::string("the plan was made for another ") + what,
           "--plan " + path, std::move(notes), help};
+}
+
+// A saved plan is what it is: what would make another one is refused beside it,
+// not passed over. Limits and threads of a search change no plan that is there.
+Result<void> check_nothing_to_plan(const Arguments& arguments) {
+  constexpr std::string_view kHarmless[] = {
+      "GRAPH",     "--mesh",    "--time-limit", "--work-limit",
+      "--threads", "--seed",    "--strict",     "--bound",
+      "--rule",    "--program", "--max-input"};
+  for (const Option& option : planning_options()) {
+    if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
+            0 ||
+        !arguments.has(option.name) ||
+        arguments.get(option.name) == option.fallback) {
+      continue;
+    }
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      option.name + " says how to make a plan, and --plan "
+                                    "gives one that is made",
+                      option.value.empty()
+                          ? option.name
+                          : option.name + " " + arguments.get(option.name),
+                      {},
+                      "leave one of them out"});
+  }
+  return {};
+}
+
+// --strict of a plan that is there already.
+Result<void> check_supported(const Plan& plan, const Arguments& arguments) {
+  if (!arguments.has("--strict") || plan.unsupported.empty()) return {};
+  const UnsupportedOp& first = plan.unsupported.front();
+  return fail(
+      Error{ErrorCode::kNoStrategy,
+            "`" + first.op + "` runs replicated in this plan: " + first.reason,
+            "--plan " + arguments.get("--plan"),
+            {},
+            "make a plan with a rule for it, or leave out --strict"});
 }
 
 // A saved plan, if it is one of this graph (and mesh, where one is given).
@@ -121,8 +160,10 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   if (!arguments.has("--plan")) {
     SP_CHECK(mesh_option(arguments));
-    SP_ASSIGN(topology, load_topology(arguments.get("--topology")));
+    SP_ASSIGN(topology, topology_option(arguments));
     SP_CHECK(plan_options(arguments, topology));
+  } else {
+    SP_CHECK(check_nothing_to_plan(arguments));
   }
   SP_ASSIGN(auto library, library_of(arguments));
   SP_ASSIGN(Graph graph,
@@ -133,7 +174,10 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
               new_plan(arguments, graph, topology, *library, start, console));
   } else {
     SP_ASSIGN(found.plan, saved_plan(arguments, graph, *max_input));
-    if (saved == SavedPlan::kJudged) {
+    SP_CHECK(check_supported(found.plan, arguments));
+    if (saved == SavedPlan::kAsWritten) {
+      found.plan.is_proof_given = true;
+    } else {
       SP_ASSIGN(found, judged(std::move(found.plan), arguments.get("--plan"),
                               graph, *library));
     }

@@ -7,15 +7,19 @@ namespace shardprop::cli {
 namespace {
 
 sem_t signalled;
+volatile std::sig_atomic_t last = SIGINT;
 
 extern "C" void on_signal(int signal) {
   const int before = errno;
+  last = signal;
   sem_post(&signalled);
   std::signal(signal, SIG_DFL);
   errno = before;
 }
 
 }  // namespace
+
+int Interruption::last_signal() { return last; }
 
 Interruption::Interruption() {
   sem_init(&signalled, 0, 0);

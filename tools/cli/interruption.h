@@ -25,6 +25,8 @@ class Interruption {
 
   std::stop_token token() const { return source_.get_token(); }
   bool came() const { return source_.stop_requested(); }
+  // Which one the last to come was, for who wants to end by it after all.
+  static int last_signal();
 
  private:
   std::stop_source source_;

@@ -299,7 +299,7 @@ Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
     return fail(std::move(error));
   }
   JsonCursor::Reading reading;
-  const JsonCursor root(*json, reading);
+  const JsonCursor root(**json, reading);
   if (root.json().is_object() && root.has("op") &&
       root["op"].json().is_string()) {
     name = root["op"].text();

@@ -147,6 +147,25 @@ Error cannot_write(const std::string& where, int number) {
           std::move(help)};
 }
 
+Result<void> check_target(const std::string& path) {
+  struct stat status = {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  int number = 0;
+  if (path.empty()) {
+    number = ENOENT;
+  } else if (exists && S_ISDIR(status.st_mode)) {
+    number = EISDIR;
+  } else if (exists && !S_ISREG(status.st_mode)) {
+    if (::access(path.c_str(), W_OK) != 0) number = errno;
+  } else {
+    const std::filesystem::path folder = behind_links(path).parent_path();
+    const std::string name = folder.empty() ? "." : folder.string();
+    if (::access(name.c_str(), W_OK | X_OK) != 0) number = errno;
+  }
+  if (number != 0) return fail(cannot_write("-o " + path, number));
+  return {};
+}
+
 Result<void> write_whole(const std::string& path, std::string_view data) {
   struct stat status = {};
   const bool exists = ::stat(path.c_str(), &status) == 0;

@@ -38,6 +38,10 @@ class DescriptorBuffer : public std::streambuf {
 // kCannotWriteOutput, with the reason as errno has it.
 Error cannot_write(const std::string& where, int number);
 
+// Whether there is a place for the file, asked before long work whose answer it
+// gets. Errors: kCannotWriteOutput, at the flag.
+Result<void> check_target(const std::string& path);
+
 // Written beside the file, which is then replaced: an older one stays as it was
 // until all of the new one is there. What is no plain file (a device, a fifo)
 // is written as it is. Errors: kCannotWriteOutput, at the flag.

@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "cli/graph_options.h"
 
+#include <shardprop/io/topology_file.h>
 #include <shardprop/redistribute/planner.h>
 
 #include <algorithm>
@@ -69,6 +70,13 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
               "plan for at most " + std::to_string(kMaxPlannedDims)});
   }
   return mesh;
+}
+
+Result<Topology> topology_option(const Arguments& arguments) {
+  const std::string text = arguments.get("--topology");
+  Result<Topology> topology = load_topology(text);
+  if (topology || !topology.error().location.empty()) return topology;
+  return fail(std::move(topology).error().at("--topology " + text));
 }
 
 Result<PlanOptions> plan_options(const Arguments& arguments,

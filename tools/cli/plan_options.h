@@ -19,6 +19,10 @@ std::vector<Option> planning_options();
 // DeviceMesh::parse(), at the flag.
 Result<DeviceMesh> mesh_option(const Arguments& arguments);
 
+// That of --topology. Errors: those of load_topology(), at the flag or in the
+// file.
+Result<Topology> topology_option(const Arguments& arguments);
+
 // Errors: kInvalidArgument, those of Pin::parse().
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology);

@@ -4,6 +4,7 @@
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
 
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/torch_styles.h>
 
@@ -50,6 +51,18 @@ Json words(std::string_view as, const TorchStyles& styles) {
   return out;
 }
 
+// Those of the command; of a saved plan its own, searched as the command says.
+Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
+  SP_ASSIGN(PlanOptions given, plan_options(arguments, plan.topology));
+  if (!arguments.has("--plan")) return given;
+  SP_ASSIGN(PlanOptions options, options_of(plan));
+  options.time_limit_seconds = given.time_limit_seconds;
+  options.work_limit = given.work_limit;
+  options.threads = given.threads;
+  options.seed = given.seed;
+  return options;
+}
+
 }  // namespace
 
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
@@ -57,7 +70,7 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   const TorchStyles styles =
       as == "fully-shard" ? fully_shard_styles(given.plan, given.graph)
                           : tensor_parallel_styles(given.plan, given.graph);
-  SP_ASSIGN(PlanOptions options, plan_options(arguments, given.plan.topology));
+  SP_ASSIGN(PlanOptions options, options_for(given.plan, arguments));
   options.pins.insert(options.pins.end(), styles.pins.begin(),
                       styles.pins.end());
   const Interruption interruption;

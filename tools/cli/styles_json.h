@@ -11,7 +11,8 @@
 namespace shardprop::cli {
 
 // `as`: tp-plan or fully-shard. The price is of the best plan with the
-// parameters where the words put them, made with the options of the command.
+// parameters where the words put them, made with the options of the command, or
+// with those of --plan.
 // Errors: those of make_plan().
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments);

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "cli/made_up_data.h"
+#include "cli/trial_memory.h"
 
 #include <shardprop/collective/thread_world.h>
 #include <shardprop/execute/executor.h>
@@ -189,15 +190,21 @@ class RankTrial {
 using RankRun =
     std::function<Result<Trial>(std::int64_t rank, Communicator& host)>;
 
-// Every rank a thread, with a communicator of the host's.
+// Every rank that takes part a thread, with a communicator of the host's.
 Result<Trial> on_threads(const Group::Ranks& ranks, const RankRun& run_rank) {
-  std::vector<std::optional<Trial>> trials(
-      static_cast<std::size_t>(ranks.back() + 1));
+  std::vector<std::optional<Trial>> trials(ranks.size());
+  ThreadWorld world(ranks.back() + 1);
+  std::vector<std::unique_ptr<Communicator>> hosts;
+  hosts.reserve(ranks.size());
+  for (const std::int64_t rank : ranks) {
+    hosts.push_back(world.communicator(rank));
+  }
   const auto ends =
-      run_ranks(ranks.back() + 1, {}, [&](Communicator& host) -> Result<void> {
-        const std::int64_t rank = host.rank();
-        if (!std::binary_search(ranks.begin(), ranks.end(), rank)) return {};
-        SP_ASSIGN(trials[static_cast<std::size_t>(rank)], run_rank(rank, host));
+      run_ranks(std::move(hosts), [&](Communicator& host) -> Result<void> {
+        const auto at =
+            std::lower_bound(ranks.begin(), ranks.end(), host.rank());
+        SP_ASSIGN(trials[static_cast<std::size_t>(at - ranks.begin())],
+                  run_rank(host.rank(), host));
         return {};
       });
   // A rank's own error says more than what others make of it.
@@ -279,6 +286,9 @@ Result<Trial> try_out(std::string_view engine, const TensorSpec& src,
   SP_ASSIGN(const Group group, Group::ranks(ranks));
   if (engine == "mpi") {
     return on_mpi({src, dst, data, program_of, group, nullptr}, ranks);
+  }
+  if (engine == "local") {
+    SP_CHECK(check_trial_memory(src, dst, ranks.size(), program_of));
   }
   Results results(static_cast<std::size_t>(dst.mesh().size()));
   const RankTrial rank_trial(src, dst, data, program_of, group, &results);

@@ -44,8 +44,9 @@ class ThreadWorld {
 
 // Runs `body` on `ranks` threads, one a rank, and returns how each ended, by
 // rank. A body that throws or returns an error fails its rank for the others;
-// an exception comes back as kRankFailed with what it said. A rank whose thread
-// cannot be started ends with kThreadStart, and fails the others.
+// an exception comes back as kRankFailed with what it said, of memory that ran
+// out as kOutOfMemory. A rank whose thread cannot be started ends with
+// kThreadStart, and fails the others.
 std::vector<Result<void>> run_ranks(
     std::int64_t ranks, const CommunicatorOptions& options,
     const std::function<Result<void>(Communicator&)>& body);

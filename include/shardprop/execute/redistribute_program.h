@@ -55,6 +55,9 @@ class RedistributeProgram {
   const Dims& result_shape() const;
   // Steps in all, those that only other ranks take part in included.
   std::size_t step_count() const;
+  // Tensors that the widest of its calls lists: who gathers from every rank of
+  // a group holds a view for each.
+  std::size_t widest_call() const;
 
   struct Body;
   const Body& body() const { return *body_; }

@@ -15,6 +15,7 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan.h>
+#include <shardprop/plan/plan_options.h>
 
 #include <string>
 #include <vector>
@@ -32,5 +33,9 @@ struct JudgedPlan {
 // topology of the file.
 Result<JudgedPlan> judge_plan(const Plan& saved, const Graph& graph,
                               const OpLibrary& library);
+
+// What a saved plan was made for; limits and threads of its search are left at
+// their defaults. Error: kPlanFile.
+Result<PlanOptions> options_of(const Plan& saved);
 
 }  // namespace shardprop

@@ -3,7 +3,9 @@
 //
 // Cost, in nanoseconds
 //     sum over variables of choices.costs[choice]
-//   + sum over copies of move_nanoseconds() and cut_nanoseconds().
+//   + sum over copies of move_nanoseconds() and cut_nanoseconds()
+//   + sum over windows of what may hide there (the copies made in the window;
+//     gathers behind an update in the first) and has no compute beside it.
 //
 // The space of copies. An input is held as it was given throughout, and in at
 // most one state beside. Any other storage is held in one state, or in two
@@ -46,15 +48,31 @@ struct PlanAssignment {
   std::vector<std::vector<std::optional<std::size_t>>> taken;
 };
 
+// What is moved in one window of the schedule and may hide, and the compute of
+// its operators.
+struct WindowLoad {
+  std::int64_t hideable = 0;
+  std::int64_t compute = 0;
+  // What has to be waited for after all.
+  std::int64_t exposed() const {
+    return hideable > compute ? hideable - compute : 0;
+  }
+  friend bool operator==(const WindowLoad&, const WindowLoad&) = default;
+};
+
 struct PlanEvaluation {
   std::int64_t objective = 0;
   std::int64_t peak_bytes = 0;
   std::int64_t peak_at = 0;  // slot of the peak
   std::int64_t parameter_bytes = 0;
   std::int64_t optimizer_bytes = 0;
+  std::vector<WindowLoad> windows;
   // What does not hold together, empty if all does: a use of a copy that is
   // not there or lies otherwise, a move that is impossible.
   std::string broken;
+
+  // What has to be waited for after all, in all windows; in `objective`.
+  std::int64_t exposed() const;
 };
 
 PlanEvaluation evaluate(const PlanProblem& problem,

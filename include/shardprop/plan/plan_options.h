@@ -60,11 +60,12 @@ struct PlanOptions {
   Optimizer optimizer = Optimizer::kNone;
   // Empty: mixed with adamw, own with others.
   std::optional<Precision> precision;
-  Fusion fusion = Fusion::kNone;
+  Fusion fusion = Fusion::kCompiler;
   // Micro-batches whose gradients a step of the optimizer adds up. Costs are
   // those of one of them, with its share of what is done once a step.
   int accumulate = 1;
-  // Share of a hideable transfer that compute hides, 0 to 1: gathers of
+  // Share of a hideable transfer that may hide behind the compute of its window
+  // (plan_problem.h), 0 to 1: gathers of
   // parameters, reductions of gradients.
   double overlap = 0;
   std::vector<Pin> pins;

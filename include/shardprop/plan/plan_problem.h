@@ -61,6 +61,9 @@ struct ChoiceSet {
   std::vector<std::int64_t> costs;  // by choice
   // Operators only, by choice: the part of its cost that is not collectives.
   std::vector<std::int64_t> compute;
+  // Parameters with an optimizer only, by choice: the part of the gather behind
+  // the update that compute may hide; not in `costs`.
+  std::vector<std::int64_t> hidden;
   // Parameters whose gradient is accumulated only, by choice: whether it is
   // added up as it is made and reduced once a step; else it is reduced for each
   // micro-batch and added up as its state lies.
@@ -142,16 +145,22 @@ class PlanProblem {
   // The strategies of a node; nullptr for mere assertions.
   const ChoiceSet* choices_of(NodeId node) const;
 
-  // What carrying the value from one layout to the other takes, after overlap;
-  // kUnreachable where nothing does. 0 for equal layouts.
+  // What carrying the value from one layout to the other takes, without what
+  // compute may hide; kUnreachable where nothing does. 0 for equal layouts.
   std::int64_t move_nanoseconds(ValueId value, LayoutId src,
                                 LayoutId dst) const;
-  // The part of a transfer of the value that compute hides.
-  std::int64_t hidden_nanoseconds(ValueId value, std::int64_t transfer) const;
+  // The rest of it: what compute may hide. 0 where nothing leads there.
+  std::int64_t hideable_nanoseconds(ValueId value, LayoutId src,
+                                    LayoutId dst) const;
   // What carrying a value of the storage costs beside the transfer, because it
   // cuts a kernel in two: a launch, writing and reading. Mostly 0.
   std::int64_t cut_nanoseconds(const PlanStorage& storage, ValueId value,
                                LayoutId src, LayoutId dst) const;
+  // The schedule falls into windows, those of its phases: what may hide hides
+  // behind the compute of the window in which it is moved. `slot` as in
+  // plan_storage.h.
+  std::size_t num_windows() const;
+  std::size_t window_of(std::int64_t slot) const;
   // The collectives themselves. Precondition: reachable.
   RedistributePlan redistribution(ValueId value, LayoutId src,
                                   LayoutId dst) const;

@@ -31,11 +31,15 @@ using StorageState = std::uint16_t;
 // What storages with the same values, maker and users have in common: repeated
 // layers are worked out once.
 struct StorageClass {
-  // The cheapest way from one state to another is one redistribution of one of
-  // the values, or two, with state `via` between.
+  // The way of least transfer from one state to another is one redistribution
+  // of one of the values, or two, with state `via` between.
   struct Move {
+    std::int64_t transfer() const { return nanoseconds + hidden; }
     static constexpr std::int32_t kDirect = -1;
     std::int64_t nanoseconds = 0;  // kUnreachable where there is no way
+    // The part of the transfer that compute may hide, if there is enough of it
+    // in the window; not in `nanoseconds`.
+    std::int64_t hidden = 0;
     std::int32_t via = kDirect;
     std::uint32_t value = 0;  // which value is redistributed, if direct
   };

@@ -94,6 +94,8 @@ struct SolveOptions {
   // empty. It is looked at when workers meet, so a run may exceed it by one
   // round; with 0 there is no search behind the passes that come before it.
   std::optional<std::uint64_t> work_limit;
+  // Ends once the best known cost is within this share of the bound.
+  double enough_gap = 0;
   // Threads to search with. A thread that cannot be started is done without:
   // the answer is the same, later.
   int threads = 1;

@@ -107,6 +107,9 @@ class Expected {
 
 // What one rank found. Every rank of the program's mesh makes the call.
 struct RankFindings {
+  // Why the rank could not go on, where that says nothing of the plan: memory
+  // that ran out.
+  std::optional<Error> refused;
   std::int64_t compared = 0;
   std::optional<VerifyMismatch> mismatch;
   std::size_t mismatch_step = 0;

@@ -1,5 +1,6 @@
 #include <shardprop/io/emit_program.h>
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "io/emit/archive_writer.h"
 #include "io/emit/exported_program.h"
@@ -25,19 +26,16 @@ Result<emit::TorchProgram> torch_program(const SpmdProgram& program,
   return emit::RankEmitter(program, library, *at).run();
 }
 
-}  // namespace
-
-Result<std::string> exported_program_json(const SpmdProgram& program,
-                                          const OpLibrary& library,
-                                          std::int64_t rank) {
+Result<std::string> json_of(const SpmdProgram& program,
+                            const OpLibrary& library, std::int64_t rank) {
   SP_ASSIGN(const emit::TorchProgram torch,
             torch_program(program, library, rank));
   return emit::exported_json(program, torch);
 }
 
-Result<std::string> emit_program(const SpmdProgram& program,
-                                 const OpLibrary& library, std::int64_t rank,
-                                 EmitFormat format) {
+Result<std::string> file_of(const SpmdProgram& program,
+                            const OpLibrary& library, std::int64_t rank,
+                            EmitFormat format) {
   SP_ASSIGN(const emit::TorchProgram torch,
             torch_program(program, library, rank));
   std::string json = emit::exported_json(program, torch);
@@ -56,6 +54,20 @@ Result<std::string> emit_program(const SpmdProgram& program,
       {"data/sample_inputs/model.pt", ""}};
   for (auto& file : weights.files) records.push_back(std::move(file));
   return emit::zip_archive(records, "archive");
+}
+
+}  // namespace
+
+Result<std::string> exported_program_json(const SpmdProgram& program,
+                                          const OpLibrary& library,
+                                          std::int64_t rank) {
+  return guarded([&] { return json_of(program, library, rank); });
+}
+
+Result<std::string> emit_program(const SpmdProgram& program,
+                                 const OpLibrary& library, std::int64_t rank,
+                                 EmitFormat format) {
+  return guarded([&] { return file_of(program, library, rank, format); });
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "io/emit/rank_emitter.h"
 #include "io/emit/signature_order.h"
 
+#include "base/guard.h"
 #include "base/try.h"
 
 #include <shardprop/io/emit_program.h>
@@ -173,10 +174,12 @@ class Shardings {
 
 Result<std::string> shardings_json(const SpmdProgram& program,
                                    const OpLibrary& library) {
-  emit::RankEmitter emitter(program, library,
-                            program.mesh.coordinate_at_index(0));
-  SP_ASSIGN(const emit::TorchProgram torch, emitter.run());
-  return Shardings(program, torch).run();
+  return guarded([&]() -> Result<std::string> {
+    emit::RankEmitter emitter(program, library,
+                              program.mesh.coordinate_at_index(0));
+    SP_ASSIGN(const emit::TorchProgram torch, emitter.run());
+    return Shardings(program, torch).run();
+  });
 }
 
 }  // namespace shardprop

@@ -1,0 +1,149 @@
+#include "plan/hidden_prices.h"
+
+#include "plan/plan_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+namespace shardprop {
+namespace {
+
+constexpr int kSteps = 4000;
+// The first price for all windows, and by how much the next may be higher.
+constexpr std::int64_t kFirstPrice = kHiddenPriceUnit / 4;
+constexpr std::int64_t kHigher = 2;
+// Prices that are nearer than this to one that was tried promise nothing new.
+constexpr std::int64_t kNear = 4;
+// How far the next prices go from the best at first, and least.
+constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 64;
+constexpr std::int64_t kLeastReach = 8;
+
+}  // namespace
+
+double HiddenPrices::promise(const std::vector<double>& prices,
+                             std::size_t& at) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t c = 0; c < cuts_.size(); ++c) {
+    double value = cuts_[c].base;
+    for (std::size_t w = 0; w < prices.size(); ++w) {
+      value += prices[w] * cuts_[c].excess[w];
+    }
+    if (value >= least) continue;
+    least = value;
+    at = c;
+  }
+  return least;
+}
+
+// Concave and piecewise linear in a few prices: steps along the cut that
+// binds, ever shorter.
+std::vector<double> HiddenPrices::most_promising() const {
+  std::vector<double> at(best_.size());
+  for (std::size_t w = 0; w < at.size(); ++w) {
+    at[w] = static_cast<double>(best_[w]) / kHiddenPriceUnit;
+  }
+  std::vector<double> found = at;
+  double most = -std::numeric_limits<double>::infinity();
+  for (int step = 1; step <= kSteps; ++step) {
+    std::size_t cut = 0;
+    const double value = promise(at, cut);
+    if (value > most) {
+      most = value;
+      found = at;
+    }
+    double length = 0;
+    for (const double e : cuts_[cut].excess) length += e * e;
+    if (length == 0) break;
+    const double stride = 0.5 / std::sqrt(static_cast<double>(step) * length);
+    for (std::size_t w = 0; w < at.size(); ++w) {
+      at[w] = std::clamp(at[w] + stride * cuts_[cut].excess[w], 0.0, 1.0);
+    }
+  }
+  return found;
+}
+
+bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
+  Cut cut{static_cast<double>(plan.objective - plan.exposed()), {}, 0};
+  for (const WindowLoad& load : plan.windows) {
+    cut.excess.push_back(static_cast<double>(load.hideable) -
+                         static_cast<double>(load.compute));
+    cut.total += cut.excess.back();
+  }
+  cuts_.push_back(std::move(cut));
+  const bool better = bound > bound_;
+  if (better) {
+    bound_ = bound;
+    best_ = prices_;
+  }
+  if (all_alike_ && move_all()) return true;
+  if (prices_.size() == 1) return false;
+  if (all_alike_) {
+    all_alike_ = false;
+    reach_ = kFirstReach;
+  } else if (!better) {
+    reach_ /= 2;
+  }
+  return move_each();
+}
+
+// Where the least of the cuts is highest, along one price for all windows.
+bool HiddenPrices::move_all() {
+  const auto least_at = [&](double price) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Cut& cut : cuts_) {
+      least = std::min(least, cut.base + price * cut.total);
+    }
+    return least;
+  };
+  const double most =
+      static_cast<double>(std::min(kHiddenPriceUnit,
+                                   std::max(kFirstPrice, kHigher * highest_))) /
+      kHiddenPriceUnit;
+  double next = least_at(most) > least_at(0) ? most : 0;
+  for (const Cut& rising : cuts_) {
+    for (const Cut& falling : cuts_) {
+      if (rising.total <= 0 || falling.total >= 0) continue;
+      const double meet =
+          (falling.base - rising.base) / (rising.total - falling.total);
+      if (meet >= 0 && meet <= most && least_at(meet) > least_at(next)) {
+        next = meet;
+      }
+    }
+  }
+  const auto price =
+      static_cast<std::int64_t>(std::llround(next * kHiddenPriceUnit));
+  const bool tried = std::abs(price - prices_[0]) < kNear ||
+                     std::abs(price - best_[0]) < kNear;
+  if (tried) return false;
+  highest_ = std::max(highest_, price);
+  prices_.assign(prices_.size(), price);
+  return true;
+}
+
+bool HiddenPrices::move_each() {
+  const std::vector<double> next = most_promising();
+  bool moved = false;
+  for (std::size_t w = 0; w < prices_.size(); ++w) {
+    const auto there =
+        static_cast<std::int64_t>(std::llround(next[w] * kHiddenPriceUnit));
+    const std::int64_t price =
+        std::clamp(there, best_[w] - reach_, best_[w] + reach_);
+    moved = moved || price != prices_[w];
+    prices_[w] = price;
+  }
+  return moved && prices_ != best_ && reach_ >= kLeastReach;
+}
+
+std::vector<std::int64_t> HiddenPrices::extreme(
+    const std::vector<WindowLoad>& loads) {
+  std::vector<std::int64_t> out;
+  out.reserve(loads.size());
+  for (const WindowLoad& load : loads) {
+    out.push_back(load.exposed() > 0 ? kHiddenPriceUnit : 0);
+  }
+  return out;
+}
+
+}  // namespace shardprop

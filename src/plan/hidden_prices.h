@@ -1,0 +1,63 @@
+// HiddenPrices: what time that may hide is worth, window by window.
+//
+// In a window, hidden time is no more than compute: a plan pays
+// max(0, hideable - compute), which is the largest of price * (hideable -
+// compute) over prices from 0 to 1. With any prices, then, the cheapest plan of
+// the priced problem bounds the cheapest of the true one from below.
+//
+// What a plan costs is linear in the prices, so that every plan met bounds what
+// any prices can give: the next ones are those of which the plans met so far
+// promise most (Kelley's cutting planes). At first one price stands for all
+// windows; then each moves by itself, near the best ones so far.
+#pragma once
+
+#include <shardprop/plan/plan_assignment.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+class HiddenPrices {
+ public:
+  // All 0. In parts of kHiddenPriceUnit.
+  explicit HiddenPrices(std::size_t windows)
+      : prices_(windows, 0), best_(windows, 0) {}
+
+  const std::vector<std::int64_t>& prices() const { return prices_; }
+
+  // Takes the cheapest plan at these prices, and the bound that they gave, and
+  // moves to others; false when there are none that promise more.
+  bool learn(const PlanEvaluation& plan, std::int64_t bound);
+
+  // Whether one price still stands for all windows.
+  bool all_alike() const { return all_alike_; }
+
+  // Where more would hide than there is compute, all of it; elsewhere nothing.
+  static std::vector<std::int64_t> extreme(
+      const std::vector<WindowLoad>& loads);
+
+ private:
+  // What a plan costs: base + the sum of prices * excess.
+  struct Cut {
+    double base = 0;
+    std::vector<double> excess;
+    double total = 0;  // excess of all windows
+  };
+  bool move_all();
+  bool move_each();
+  // The least of the cuts; `at` is the cut.
+  double promise(const std::vector<double>& prices, std::size_t& at) const;
+  std::vector<double> most_promising() const;
+
+  std::vector<Cut> cuts_;
+  std::vector<std::int64_t> prices_;
+  std::vector<std::int64_t> best_;
+  std::int64_t bound_ = 0;
+  bool all_alike_ = true;
+  std::int64_t highest_ = 0;  // that was tried for all windows
+  std::int64_t reach_ = 0;    // how far to go from the best prices
+};
+
+}  // namespace shardprop

@@ -1,0 +1,161 @@
+#include "plan/network_search.h"
+
+#include "base/saturating.h"
+
+#include <shardprop/base/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+constexpr double kSecondsBetweenReports = 0.2;
+
+std::vector<std::uint32_t> choices_of(const solver::Problem& network) {
+  std::vector<std::uint32_t> out;
+  out.reserve(network.num_variables());
+  for (std::size_t v = 0; v < network.num_variables(); ++v) {
+    out.push_back(
+        static_cast<std::uint32_t>(network.num_choices(solver::VariableId(v))));
+  }
+  return out;
+}
+
+}  // namespace
+
+NetworkSearch::NetworkSearch(const PlanProblem& problem,
+                             const SolveLimits& limits)
+    : problem_(problem),
+      options_(problem.options()),
+      limits_(limits),
+      start_(std::chrono::steady_clock::now()) {}
+
+double NetworkSearch::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                       start_)
+      .count();
+}
+
+solver::SolveOptions NetworkSearch::solver_options(double seconds_left) const {
+  solver::SolveOptions how;
+  how.time_limit_seconds = seconds_left;
+  how.threads = options_.threads;
+  how.seed = options_.seed;
+  how.stop = options_.stop;
+  if (limits_.work) {
+    how.work_limit = out_of_work() ? 0 : *limits_.work - out_.work;
+  }
+  return how;
+}
+
+void NetworkSearch::tell(const solver::Progress& now, bool bounds) {
+  if (seconds() < next_report_) return;
+  next_report_ = seconds() + kSecondsBetweenReports;
+  PlanProgress progress{PlanProgress::Phase::kSearch, seconds(), {}, {}};
+  if (found()) {
+    progress.objective = out_.evaluation.objective;
+  } else if (now.cost) {
+    progress.objective = saturated(*now.cost);
+  }
+  std::int64_t bound = out_.lower_bound;
+  if (bounds && now.lower_bound) {
+    bound = std::max(bound, saturated(*now.lower_bound));
+  }
+  progress.lower_bound = bound;
+  options_.progress(progress);
+}
+
+bool NetworkSearch::solve(const NetworkOptions& options,
+                          const Attempt& attempt) {
+  const double left = seconds_left();
+  const bool first = std::exchange(first_, false);
+  stopped_ =
+      left <= 0 || options_.stop.stop_requested() || (!first && out_of_work());
+  if (stopped_) return false;
+  Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
+  if (!built) {
+    out_.failure = std::move(built).error();
+    return false;
+  }
+  const PlanNetwork& network = *built;
+  solver::SolveOptions how = solver_options(left * attempt.share_of_time);
+  how.enough_gap = attempt.enough_gap;
+  if (options_.progress) {
+    how.progress = [&](const solver::Progress& now) {
+      tell(now, attempt.bounds);
+    };
+  }
+  if (attempt.gives_up) {
+    how.go_on = [&](const solver::Assignment& assignment) {
+      take(network.decode(assignment));
+      return found();
+    };
+  }
+  const solver::Solution solution = solver::solve(network.network(), how);
+  out_.work += solution.work;
+  if (first) first_work_ = solution.work;
+  if (solution.failure) out_.failure = solution.failure;
+  if (solution.status == solver::Status::kInfeasible) {
+    if (attempt.bounds && !found()) take_clash(solution);
+    return false;
+  }
+  const std::int64_t bound =
+      solution.lower_bound ? saturated(*solution.lower_bound) : 0;
+  if (attempt.bounds) raise_bound(bound);
+  stopped_ = !solution.cost.has_value();
+  if (stopped_) return false;
+  tried_ = {take(network.decode(solution.assignment)),
+            solution.assignment,
+            bound,
+            choices_of(network.network()),
+            {network.slots().begin(), network.slots().end()}};
+  const std::int64_t counted =
+      tried_.evaluation.objective - tried_.evaluation.exposed();
+  if (options.hidden_prices.empty() && counted > *solution.cost) {
+    throw InternalError("a plan costs more than the solver says");
+  }
+  return true;
+}
+
+// Keeps the plan if it is the best so far.
+PlanEvaluation NetworkSearch::take(PlanAssignment plan) {
+  PlanEvaluation judged = evaluate(problem_, plan);
+  if (!judged.broken.empty()) throw InternalError(judged.broken);
+  const bool fits =
+      !options_.memory_limit || judged.peak_bytes <= *options_.memory_limit;
+  last_ = std::move(plan);
+  if (fits) {
+    if (!found() || judged.objective < out_.evaluation.objective) {
+      out_.assignment = last_;
+      out_.evaluation = judged;
+    }
+  } else if (!found() && (out_.evaluation.peak_bytes == 0 ||
+                          judged.peak_bytes < out_.evaluation.peak_bytes)) {
+    out_.evaluation = judged;
+  }
+  return judged;
+}
+
+void NetworkSearch::take_clash(const solver::Solution& solution) {
+  out_.status = PlanStatus::kInfeasible;
+  if (!solution.clash) return;
+  for (const solver::Clash::MemoryStep& step : solution.clash->memory) {
+    out_.clash.push_back({step.time, saturated(step.bytes_short)});
+  }
+  out_.clash_irreducible = solution.clash->irreducible;
+}
+
+PlanSolution NetworkSearch::finish() && {
+  if (found()) {
+    // Times that are cut off where they end say nothing of each other.
+    out_.lower_bound = std::min(
+        {out_.lower_bound, out_.evaluation.objective, kMostNanoseconds - 1});
+    out_.status = out_.lower_bound == out_.evaluation.objective
+                      ? PlanStatus::kOptimal
+                      : PlanStatus::kFeasible;
+  }
+  return std::move(out_);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,94 @@
+// NetworkSearch: solves networks of one plan problem, one behind another within
+// its limits, and keeps the best plan that was met and the best bound.
+#pragma once
+
+#include "plan/plan_network.h"
+
+#include <shardprop/plan/solve_plan.h>
+#include <shardprop/solver/solve.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+// How a network is solved.
+struct Attempt {
+  // Its bound is one of the whole problem, too.
+  bool bounds = true;
+  // Given up at half of the time where what was found by then does not fit.
+  bool gives_up = false;
+  double share_of_time = 1;  // of what is left
+  double enough_gap = 0;     // as SolveOptions'
+};
+
+// The last network that was solved.
+struct Tried {
+  PlanEvaluation evaluation;
+  solver::Assignment assignment;
+  std::int64_t bound = 0;  // of the network
+  // By its variables.
+  std::vector<std::uint32_t> num_choices;
+  std::vector<std::int64_t> slots;
+};
+
+class NetworkSearch {
+ public:
+  // `problem` must outlive the search.
+  NetworkSearch(const PlanProblem& problem, const SolveLimits& limits);
+
+  // Whether there is a solution; tried() tells it then, and stopped() whether
+  // it was for want of time or work where there is none.
+  bool solve(const NetworkOptions& options, const Attempt& attempt = {});
+  const Tried& tried() const { return tried_; }
+  bool stopped() const { return stopped_; }
+
+  const PlanProblem& problem() const { return problem_; }
+  // Of the last solution, whether it fits or not.
+  const PlanAssignment& last() const { return last_; }
+  // What is known: the best plan within the memory limit, the bound.
+  const PlanSolution& best() const { return out_; }
+  bool found() const { return out_.assignment.has_value(); }
+  // Proven.
+  bool is_done() const {
+    return found() && out_.lower_bound >= out_.evaluation.objective;
+  }
+  void raise_bound(std::int64_t bound) {
+    out_.lower_bound = std::max(out_.lower_bound, bound);
+  }
+
+  double seconds() const;
+  // For `seconds_left`, with what is left of the work.
+  solver::SolveOptions solver_options(double seconds_left) const;
+  bool out_of_work() const {
+    return limits_.work && out_.work >= *limits_.work;
+  }
+  // Of the first network.
+  std::uint64_t first_work() const { return first_work_; }
+  double seconds_left() const { return limits_.seconds - seconds(); }
+
+  // The best plan, or why there is none.
+  PlanSolution finish() &&;
+  PlanSolution& out() { return out_; }
+
+ private:
+  PlanEvaluation take(PlanAssignment plan);
+  void take_clash(const solver::Solution& solution);
+  void tell(const solver::Progress& now, bool bounds);
+
+  const PlanProblem& problem_;
+  const PlanOptions& options_;
+  SolveLimits limits_;
+  std::chrono::steady_clock::time_point start_;
+  bool first_ = true;  // nothing has been tried yet
+  std::uint64_t first_work_ = 0;
+  bool stopped_ = false;
+  double next_report_ = 0;
+  PlanSolution out_;
+  PlanAssignment last_;
+  Tried tried_;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,83 @@
+#include "faults/failing_machine.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/contest.h>
+#include <shardprop/io/emit_program.h>
+#include <shardprop/io/load_graph.h>
+#include <shardprop/lower/lower.h>
+#include <shardprop/plan/judge_plan.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_json.h>
+#include <shardprop/verify/verify.h>
+
+#include <algorithm>
+#include <string>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+const std::string kGraph = "examples/graphs/tiny/mlp_dynamic.json.gz";
+
+// Does the work while one allocation after another fails, at most `tries` of
+// them: it is done, or there is an error that says what was lacking.
+template <class Work>
+void check_refusals(const Work& work, std::int64_t tries) {
+  REQUIRE(work().has_value());  // what the process makes once
+  failing_machine::heal();
+  REQUIRE(work().has_value());
+  const std::int64_t needed = failing_machine::allocations();
+  tries = std::min(tries, needed);
+  std::int64_t refused = 0;
+  for (std::int64_t i = 0; i < tries; ++i) {
+    failing_machine::memory_after(needed * i / tries);
+    const auto done = work();
+    failing_machine::heal();
+    if (done) continue;
+    CAPTURE(i);
+    ++refused;
+    CHECK(done.error().code == ErrorCode::kOutOfMemory);
+    CHECK(!done.error().help.empty());
+  }
+  CHECK(refused > tries / 2);
+}
+
+TEST_CASE("readers without memory") {
+  const OpLibrary& library = testing::standard_library();
+  for (const std::string& path :
+       {kGraph, std::string("tests/fuzz/pt2/flat.pt2")}) {
+    CAPTURE(path);
+    check_refusals([&] { return load_graph(path, library); }, 300);
+  }
+  const std::string problem = "tests/fuzz/contest/two_nodes.json";
+  const auto read_contest = [&] { return io::read_contest(problem, 1 << 20); };
+  check_refusals(read_contest, 300);
+  const auto contest = value_of(read_contest());
+  check_refusals([&] { return io::write_contest(contest); }, 300);
+  // Topology files are left out: toml++ ends the process.
+}
+
+TEST_CASE("a saved plan without memory to read, judge and run it") {
+  const auto library = OpLibrary::standard();
+  const Graph graph = value_of(load_graph(kGraph, *library));
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("dp=2,tp=2"));
+  const Plan plan =
+      value_of(make_plan(graph, mesh, default_topology(), *library, {}));
+  const std::string text = plan_to_json(plan);
+  check_refusals([&] { return parse_plan_json(text); }, 300);
+  check_refusals([&] { return judge_plan(plan, graph, *library); }, 100);
+  check_refusals([&] { return lower(plan, graph, *library); }, 300);
+
+  const SpmdProgram program = value_of(lower(plan, graph, *library));
+  for (const EmitFormat format : {EmitFormat::kPt2, EmitFormat::kJsonGz}) {
+    check_refusals([&] { return emit_program(program, *library, 1, format); },
+                   200);
+  }
+  check_refusals([&] { return shardings_json(program, *library); }, 200);
+  check_refusals([&] { return verify(plan, graph, library, {}); }, 300);
+}
+
+}  // namespace
+}  // namespace shardprop

@@ -1,0 +1,142 @@
+// What hides is no more than the compute beside it.
+#include "plan/exhaustive.h"
+#include "plan/exhaustive_windows.h"
+#include "plan/invariants.h"
+#include "plan/random_graph.h"
+#include "plan/small_graphs.h"
+#include "support/property.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/io/load_graph.h>
+#include <shardprop/plan/make_plan.h>
+#include <shardprop/plan/solve_plan.h>
+
+#include <random>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+PlanProblem problem_of(const Graph& graph, const char* mesh,
+                       const PlanOptions& options,
+                       const Topology& topology = default_topology()) {
+  return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
+                                      topology, testing::standard_library(),
+                                      options));
+}
+
+// Links that are `times` as slow as a DGX H100's, and nothing that is paid
+// whatever the size: then what is sent and what is computed are of a kind.
+Topology slow_links(double times) {
+  Topology topology = default_topology();
+  topology.measured.clear();
+  topology.node_reduces = false;
+  topology.launch_us.value = 0;
+  topology.node_latency_us.value = 0;
+  topology.network_latency_us.value = 0;
+  topology.node_bandwidth_gbps.value /= times;
+  topology.network_bandwidth_gbps.value /= times;
+  topology.all_to_all_gbps.value /= times;
+  return topology;
+}
+
+void check_windows(const PlanEvaluation& judged, const Plan& plan) {
+  std::int64_t hidden = 0;
+  for (const WindowLoad& window : judged.windows) {
+    const std::int64_t here = window.hideable - window.exposed();
+    CHECK(here <= window.compute);
+    hidden += here;
+  }
+  CHECK(plan.summary.hidden_nanoseconds == hidden);
+  CHECK(*plan.objective_nanoseconds >= plan.summary.communication_nanoseconds);
+  CHECK(*plan.objective_nanoseconds >= plan.summary.compute_nanoseconds);
+}
+
+TEST_CASE("what hides in a window is bounded by the compute there") {
+  const OpLibrary& library = testing::standard_library();
+  for (const double times : {1.0, 8.0, 64.0}) {
+    CAPTURE(times);
+    const Graph graph =
+        test::residual_training(library, 2, "4096", "1024", "4096");
+    PlanOptions options;
+    options.overlap = 1;
+    options.optimizer = Optimizer::kAdamW;
+    options.work_limit = 2'000'000'000;
+    const PlanProblem problem =
+        problem_of(graph, "dp=8", options, slow_links(times));
+    CHECK(problem.num_windows() >= 1);
+    const PlanSolution solution = solve_plan(problem);
+    REQUIRE(solution.assignment);
+    const Plan plan = assemble_plan(problem, solution);
+    test::check_plan(plan);
+    check_windows(solution.evaluation, plan);
+    CHECK(static_cast<double>(solution.lower_bound) >=
+          0.8 * static_cast<double>(solution.evaluation.objective));
+  }
+}
+
+TEST_CASE("the example graphs hide no more than there is compute") {
+  const OpLibrary& library = testing::standard_library();
+  for (const char* name : {"llama3_train_cuda", "gpt2_train", "t5_train",
+                           "resnet_train", "mixtral_infer"}) {
+    const Graph graph = value_of(load_graph(
+        "examples/graphs/tiny/" + std::string(name) + ".json.gz", library));
+    for (const double times : {1.0, 20.0}) {
+      CAPTURE(name);
+      CAPTURE(times);
+      PlanOptions options;
+      options.overlap = 1;
+      options.optimizer = Optimizer::kAdamW;
+      options.work_limit = 200'000'000;
+      const PlanProblem problem =
+          problem_of(graph, "2,2", options, slow_links(times));
+      const PlanSolution solution = solve_plan(problem);
+      REQUIRE(solution.assignment);
+      check_windows(solution.evaluation, assemble_plan(problem, solution));
+    }
+  }
+}
+
+TEST_CASE("small graphs with overlap cost what counting through them says") {
+  const OpLibrary& library = testing::standard_library();
+  std::mt19937 draw(19);
+  constexpr double kMostCombinations = 4'000;
+  const int wanted = testing::full_counts() ? 1000 : 200;
+  int counted = 0;
+  int exposed = 0;
+  int dearer = 0;  // than with hidden time that knows no bound
+  for (int i = 0; counted < wanted && i < 20 * wanted; ++i) {
+    CAPTURE(i);
+    const Graph graph = test::random_graph(library, draw, 2 + i % 3);
+    PlanOptions options;
+    options.overlap = i % 4 == 0 ? 0.5 : 1;
+    options.fusion = i % 5 == 0 ? Fusion::kCompiler : Fusion::kNone;
+    if (i % 3 != 0) options.optimizer = Optimizer::kAdamW;
+    const double times = std::array{0.5, 1.0, 2.0, 8.0}[draw() % 4];
+    const PlanProblem problem =
+        problem_of(graph, i % 2 == 0 ? "2" : "4", options, slow_links(times));
+    test::Exhaustive unbounded(problem);
+    if (unbounded.size() > kMostCombinations) continue;
+    ++counted;
+    const PlanSolution solution = solve_plan(problem);
+    REQUIRE(solution.assignment);
+    const std::int64_t least = test::ExhaustiveWindows(problem).least();
+    dearer += unbounded.least() < least ? 1 : 0;
+    CHECK(solution.evaluation.objective == least);
+    CHECK(solution.lower_bound == least);
+    CHECK(solution.status == PlanStatus::kOptimal);
+    for (const WindowLoad& window : solution.evaluation.windows) {
+      exposed += window.exposed() > 0 ? 1 : 0;
+    }
+  }
+  CHECK(counted == wanted);
+  MESSAGE(counted << " graphs, " << dearer << " dearer for it, " << exposed
+                  << " windows with more to hide");
+  CHECK(exposed > 0);
+  CHECK(dearer > 5);
+}
+
+}  // namespace
+}  // namespace shardprop

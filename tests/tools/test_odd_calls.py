@@ -1,0 +1,202 @@
+"""Flags that do not go together, outputs that have no place, sizes that no machine
+has: said before any work is begun, and nothing is passed over in silence."""
+
+import hashlib
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import time
+import unittest
+
+import command_line
+from command_line import BINARY, MLP, ROOT, TINY, Case, shardprop
+
+LLAMA = str(TINY / "llama3_infer.json.gz")
+BIG = str(ROOT / "examples/graphs/llama3_8b_infer.json.gz")
+SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
+
+
+def _within(mebibytes):
+    """Runs with so many addresses; sanitizers need them all."""
+    limit = mebibytes << 20
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+class Plans(Case):
+    def setUp(self):
+        super().setUp()
+        self.plan = self.folder / "plan.json"
+        self.answered(shardprop("explain", MLP, "--mesh", "dp=2,tp=2", "--optimizer",
+                                "adamw", "--format", "json", "-o", self.plan))
+
+    def explain(self, *more):
+        return shardprop("explain", MLP, "--plan", self.plan, *more)
+
+    def test_what_makes_another_plan_is_refused_beside_one(self):
+        for more in (["--pin", "*=R,R"], ["--topology", "nope"], ["--compare"],
+                     ["--recipe", "fsdp"], ["--memory", "1"], ["--overlap", "0.5"],
+                     ["--accumulate", "2"], ["--optimizer", "sgd"]):
+            self.refused(self.explain(*more), 2, "SP0001", "--> " + " ".join(more))
+        for more in ([], ["--mesh", "dp=2,tp=2"], ["--time-limit", "1"],
+                     ["--threads", "2"], ["--strict"], ["--optimizer", "none"]):
+            self.answered(self.explain(*more))
+
+    def test_an_emitted_plan_is_no_better_proven_than_it_was(self):
+        out = self.folder / "out"
+        self.answered(shardprop("emit", MLP, "--plan", self.plan, "-o", out))
+        self.assertEqual(json.loads((out / "plan.json").read_text())["proof"],
+                         "as the file says")
+
+    def test_words_are_priced_with_the_options_of_the_plan(self):
+        priced = {}
+        for name, more in (("new", ["--mesh", "dp=2,tp=2", "--optimizer", "adamw"]),
+                           ("saved", ["--plan", self.plan])):
+            out = self.folder / name
+            self.answered(shardprop("emit", MLP, *more, "--as", "tp-plan", "-o", out))
+            said = json.loads((out / "tp_plan.json").read_text())
+            priced[name] = said["said_objective_us"], said["price_us"]
+        self.assertEqual(priced["new"], priced["saved"])
+        self.refused(shardprop("emit", MLP, "--plan", self.plan, "--as", "tp-plan",
+                               "--rank", "1", "-o", self.folder / "x"), 2, "--rank 1")
+
+
+class Outputs(Case):
+    def test_a_place_for_the_output_is_looked_for_first(self):
+        for path, why in ((self.folder / "no" / "file", "No such file"),
+                          (self.folder, "Is a directory"), ("", "No such file")):
+            self.refused(shardprop("explain", "missing.json", "--mesh", "2", "-o", path),
+                         2, "SP0002", why, f"-o {path}".strip())
+
+    def emitted(self, out, **options):
+        return shardprop("emit", LLAMA, "--mesh", "3", "-o", out, **options)
+
+    def test_a_failed_emission_leaves_the_older_one(self):
+        out = self.folder / "out"
+
+        def files():
+            return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+                    for path in out.iterdir() if path.is_file()}
+
+        done = self.emitted(out)
+        self.answered(done)
+        names = [pathlib.Path(line).name for line in done.stdout.splitlines()]
+        self.assertEqual(sorted(files()), sorted(names))
+        for path in out.iterdir():
+            path.write_bytes(b"older")
+        older = files()
+        limit = (1 << 16, 1 << 16)
+        done = self.emitted(
+            out, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+        self.refused(done, 2, "SP0002", f"-o {out}/")
+        self.assertEqual(files(), older)
+        # The last of the files has no place.
+        last = out / names[-1]
+        last.unlink()
+        last.mkdir()
+        del older[last.name]
+        self.refused(self.emitted(out), 2, "SP0002", last.name, "Is a directory")
+        self.assertEqual(files(), older)
+        last.rmdir()
+        self.answered(self.emitted(out))
+        self.assertEqual(sorted(files()), sorted(names))
+        self.assertFalse(set(files().values()) & set(older.values()))
+
+    def test_an_interrupted_emission_leaves_nothing(self):
+        out = self.folder / "made" / "here"
+        running = subprocess.Popen(
+            [BINARY, "emit", MLP, "--mesh", "1000000", "-o", out],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
+        while not out.exists() and running.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=command_line.TIMEOUT_S)
+        self.assertEqual(running.returncode, -signal.SIGINT, err)
+        self.assertIn("nothing is written", err)
+        self.assertFalse(out.parent.exists())
+
+
+class Sizes(Case):
+    def lacking(self, done, *words):
+        """The run ended for want of memory, before it was begun."""
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr.splitlines(keepends=True)[0], r"^error\[SP0910\]: ")
+        self.assertRegex(done.stderr, command_line.ERROR)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def redistribute(self, *more, **options):
+        return shardprop("redistribute", *more, **options)
+
+    def test_trials_that_no_machine_has_memory_for(self):
+        for mesh, shape in (("2", "1000000000000000"), ("1000000", "64")):
+            began = time.monotonic()
+            done = self.redistribute("--mesh", mesh, "--shape", shape, "--run", "local",
+                                     "S(0)", "R")
+            self.lacking(done, "--run local", "iB of memory")
+            self.assertLess(time.monotonic() - began, 10)
+
+    @unittest.skipIf(SANITIZED, "sanitizers need more addresses than that")
+    def test_trials_beyond_what_is_left(self):
+        within = {"preexec_fn": _within(2048)}
+        for mesh, shape in (("2", "1000000000"), ("8000", "64")):
+            done = self.redistribute("--mesh", mesh, "--shape", shape, "--run", "local",
+                                     "S(0)", "R", **within)
+            self.lacking(done, "--run local", "GiB of memory")
+
+    @unittest.skipIf(SANITIZED, "sanitizers need more addresses than that")
+    def test_a_model_too_large_to_run(self):
+        done = shardprop("verify", BIG, "--mesh", "2", "--time-limit", "20",
+                         preexec_fn=_within(3072))
+        self.lacking(done, "values of the unsharded program", "GiB")
+
+    def test_ranks_far_away_cost_nothing(self):
+        done = self.redistribute("--mesh", "2", "--shape", "8", "--dst-mesh", "3",
+                                 "--dst-first-rank", "16777213", "--run", "local",
+                                 "S(0)", "R")
+        self.answered(done)
+        self.assertIn("every byte is right", done.stdout)
+        self.refused(self.redistribute("--mesh", "2", "--shape", "8",
+                                       "--dst-first-rank", "3", "S(0)", "R"),
+                     2, "--dst-first-rank 3", "--dst-mesh")
+
+    def test_shapes(self):
+        for shape in ("9223372036854775807", "4611686018427387904,4", "8,", "-1"):
+            self.refused(self.redistribute("--mesh", "2", f"--shape={shape}", "S(0)", "R"),
+                         2, "SP0001", f"--shape {shape}", "= help: ")
+
+
+class Usage(Case):
+    def test_the_wrong_word_is_named(self):
+        explain = ["explain", MLP, "--mesh", "2"]
+        for more, words in (
+                (["--tresads", "2"], ["has no option `--tresads`", "`--threads`"]),
+                (["--nope=3"], ["has no option `--nope`", "--> --nope=3"]),
+                ([MLP], ["one argument too many"]),
+                (["--mesh", "4"], ["--mesh is given more than once"]),
+                (["--seed"], ["--seed needs a value", "--seed N"]),
+                (["--format", "xml"], ["`xml`", "--> --format xml", "text, json"]),
+                (["--topology", "dgx-h10"], ["--> --topology dgx-h10", "`dgx-h100`"])):
+            self.refused(shardprop(*explain, *more), 2, "-->", "= help: ", *words)
+        self.refused(shardprop("explain"), 2, "GRAPH is required", "--> explain")
+
+    def test_one_topology(self):
+        done = shardprop("topologies", "--topology", "dgx-h100", "--format", "json")
+        self.answered(done)
+        self.assertEqual([one["name"] for one in json.loads(done.stdout)], ["dgx-h100"])
+        self.refused(shardprop("topologies", "--topology", "nope"), 2, "SP0109")
+        raw = self.file("raw.toml", 'description = "\\u001b[31m red"\n')
+        done = shardprop("topologies", "--topology", raw)
+        self.answered(done)
+        self.assertNotIn("\x1b", done.stdout)
+
+    def test_a_program_of_one(self):
+        self.refused(shardprop("explain", MLP, "--mesh", "2", "--program", "x"), 3,
+                     "SP0404", "`x`", MLP)
+
+
+if __name__ == "__main__":
+    command_line.main()

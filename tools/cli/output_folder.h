@@ -1,0 +1,46 @@
+// A folder that gets several files, all of them or none.
+//
+//   OutputFolder folder("out");
+//   SP_CHECK(folder.write("plan.json", plan));
+//   SP_CHECK(folder.write("program.pt2", program));
+//   SP_CHECK(folder.put());   // now they are there
+#pragma once
+
+#include <shardprop/base/result.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop::cli {
+
+class OutputFolder {
+ public:
+  explicit OutputFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  // Takes away what was written and not put.
+  ~OutputFolder();
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+  // Into a folder beside the others' sight; the folder is made if it is not
+  // there. Errors: kCannotWriteOutput.
+  Result<void> write(const std::string& name, std::string_view data);
+  // Where they belong; older files of their names are replaced. Errors:
+  // kCannotWriteOutput.
+  Result<void> put();
+
+  // Where the files are, in the order in which they were written.
+  std::vector<std::string> written() const;
+
+ private:
+  Result<void> make();
+
+  std::filesystem::path path_;
+  std::filesystem::path made_;    // the outermost folder that was not there
+  std::filesystem::path staged_;  // in path_; empty before the first file
+  std::vector<std::string> names_;
+  bool is_put_ = false;
+};
+
+}  // namespace shardprop::cli
