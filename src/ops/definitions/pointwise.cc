@@ -354,7 +354,7 @@ void define_functions(Family& f) {
 void define_comparisons(Family& f) {
   f.add({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
          "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "isposinf",
-         "isneginf", "signbit", "isclose"},
+         "isneginf", "isreal", "signbit", "isclose"},
         pointwise().boolean());
 }
 
