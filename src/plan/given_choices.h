@@ -4,7 +4,12 @@
 #pragma once
 
 #include <shardprop/placement/layout.h>
+#include <shardprop/plan/plan_problem.h>
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace shardprop {
@@ -18,6 +23,28 @@ struct GivenChoices {
   std::vector<Layout> outputs;  // by output of the graph
   // By value: what copies of it lie in.
   std::vector<std::vector<Layout>> copies;
+};
+
+std::vector<LayoutId> interned(LayoutTable& table,
+                               const std::vector<Layout>& layouts);
+
+// The strategies that given choices name.
+class GivenStrategies {
+ public:
+  // All must outlive the object.
+  GivenStrategies(const GivenChoices& given, LayoutTable& layouts)
+      : given_(given), layouts_(layouts) {}
+
+  // The one with the layouts that are given. Error: kPlanFile, at `place`.
+  Result<std::shared_ptr<const ChoiceSet>> of(const Node& node,
+                                              const ChoiceSet& set,
+                                              const std::string& place);
+
+ private:
+  const GivenChoices& given_;
+  LayoutTable& layouts_;
+  // By all choices, and the layouts of the one that is given.
+  std::map<std::vector<std::uint64_t>, std::shared_ptr<const ChoiceSet>> kept_;
 };
 
 }  // namespace shardprop

@@ -1,11 +1,12 @@
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/choice_subsets.h"
 #include "plan/given_choices.h"
 #include "plan/layout_relations.h"
 #include "plan/moved_tensors.h"
 #include "plan/operator_choices.h"
 #include "plan/overwriting.h"
-#include "plan/pinned_values.h"
+#include "plan/pinned_choices.h"
 #include "plan/problem_body.h"
 #include "plan/recipe_layouts.h"
 #include "plan/stop.h"
@@ -44,69 +45,6 @@ std::int64_t bucket_bytes(const Graph& graph) {
   return std::min(kBucketBytes, saturated(all));
 }
 
-// A set with some of the choices.
-std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
-                                        std::span<const std::uint32_t> kept) {
-  auto out = std::make_shared<ChoiceSet>(set);
-  const std::size_t operands = set.layouts.size();
-  out->picks.clear();
-  out->costs.clear();
-  out->compute.clear();
-  out->op.strategies.clear();
-  for (const std::uint32_t c : kept) {
-    const auto row =
-        set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
-    out->picks.insert(out->picks.end(), row,
-                      row + static_cast<std::ptrdiff_t>(operands));
-    out->costs.push_back(set.costs[c]);
-    out->compute.push_back(set.compute[c]);
-    out->op.strategies.push_back(set.op.strategies[c]);
-  }
-  return out;
-}
-
-// With no layouts but those that its choices have.
-std::shared_ptr<ChoiceSet> without_spare_layouts(
-    std::shared_ptr<ChoiceSet> set) {
-  const std::size_t operands = set->layouts.size();
-  for (std::size_t o = 0; o < operands; ++o) {
-    std::vector<LayoutId> used;
-    for (std::size_t c = 0; c < set->size(); ++c) {
-      const LayoutId id = set->layout(c, o);
-      const auto found = std::find(used.begin(), used.end(), id);
-      set->picks[c * operands + o] =
-          static_cast<std::uint32_t>(found - used.begin());
-      if (found == used.end()) used.push_back(id);
-    }
-    set->layouts[o] = std::move(used);
-  }
-  return set;
-}
-
-// A set with the operand's layout fixed; empty when no choice has it.
-std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
-                                      LayoutId wanted) {
-  std::vector<std::uint32_t> kept;
-  for (std::uint32_t c = 0; c < set.size(); ++c) {
-    if (set.layout(c, operand) == wanted) kept.push_back(c);
-  }
-  return with_choices(set, kept);
-}
-
-// A choice a layout, the same for every operand.
-std::shared_ptr<ChoiceSet> same_layout_everywhere(
-    const std::vector<LayoutId>& layouts, std::size_t uses, std::size_t makes) {
-  auto set = std::make_shared<ChoiceSet>();
-  set->num_uses = uses;
-  set->layouts.assign(uses + makes, layouts);
-  for (std::size_t c = 0; c < layouts.size(); ++c) {
-    set->picks.insert(set->picks.end(), uses + makes,
-                      static_cast<std::uint32_t>(c));
-  }
-  set->costs.assign(layouts.size(), 0);
-  return set;
-}
-
 }  // namespace
 
 class PlanProblemBuilder {
@@ -118,16 +56,17 @@ class PlanProblemBuilder {
         choices_(body.mesh, body.topology, library, body.layouts,
                  body.set_up.space),
         pinnable_(body.mesh, body.topology, library, body.layouts, {}),
-        given_(body.set_up.given) {}
+        given_(body.set_up.given) {
+    if (given_ != nullptr) strategies_.emplace(*given_, body.layouts);
+  }
 
   Result<void> build() {
     SP_ASSIGN(PinnedValues pinned,
               PinnedValues::create(graph_, body_.mesh, body_.options.pins));
-    pinned_.emplace(std::move(pinned));
-    pin_uses();
+    pinned_.emplace(body_, std::move(pinned));
     if (given_ != nullptr) {
       for (const std::vector<Layout>& layouts : given_->copies) {
-        body_.copied_to.push_back(interned(layouts));
+        body_.copied_to.push_back(interned(body_.layouts, layouts));
       }
     }
     SP_CHECK(collect_choices());
@@ -255,18 +194,18 @@ class PlanProblemBuilder {
       const OperatorChoices* found = found_[node.id.index()];
       if (found == nullptr) continue;
       SP_CHECK(body_.check_stop());
-      auto set = pinned_choices(node, priced(node, *found, overwriting));
+      auto set = pinned_->that_make(node, priced(node, *found, overwriting));
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
                            pinned_->made(node.outputs[0]) == nullptr;
       if (given_ != nullptr && !is_view) {
-        SP_ASSIGN(set, given_choice(node, *set));
+        SP_ASSIGN(set, strategies_->of(node, *set, located(node)));
       } else if (!is_view) {
-        set = with_pinned_uses(node, std::move(set));
+        set = pinned_->that_take(node, std::move(set));
         set = with_recipe(node, std::move(set));
       }
       body_.choices_of_node[node.id.index()] = set;
       if (is_view) {
-        pin_uses_of_view(node, *set);
+        pinned_->see_view(node, *set);
         forest_.add_view(node.outputs[0], node.inputs[0], std::move(set));
         continue;
       }
@@ -281,89 +220,15 @@ class PlanProblemBuilder {
     return {};
   }
 
-  std::vector<LayoutId> interned(const std::vector<Layout>& layouts) {
-    std::vector<LayoutId> ids;
-    for (const Layout& layout : layouts) {
-      const LayoutId id = body_.layouts.intern(layout);
-      if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-    }
-    return ids;
-  }
-
-  // The one strategy with the layouts that are given.
-  Result<std::shared_ptr<const ChoiceSet>> given_choice(const Node& node,
-                                                        const ChoiceSet& set) {
-    const std::vector<Layout>& wanted = given_->nodes[node.id.index()];
-    std::vector<std::uint64_t> key{
-        reinterpret_cast<std::uintptr_t>(&set)};  // NOLINT: an identity
-    std::vector<LayoutId> ids;
-    for (const Layout& layout : wanted) {
-      ids.push_back(body_.layouts.intern(layout));
-      key.push_back(ids.back().index());
-    }
-    auto& kept = given_choices_[key];
-    if (!kept) {
-      std::vector<std::uint32_t> fitting;
-      for (std::uint32_t c = 0; c < set.size() && fitting.empty(); ++c) {
-        bool fits = true;
-        for (std::size_t o = 0; o < ids.size() && fits; ++o) {
-          fits = set.layout(c, o) == ids[o];
-        }
-        if (fits) fitting.push_back(c);
-      }
-      kept = without_spare_layouts(with_choices(set, fitting));
-    }
-    if (kept->size() == 0) {
-      return fail(Error{ErrorCode::kPlanFile,
-                        "no strategy of `" + node.op_name() +
-                            "` takes and makes what the plan says of `" +
-                            node.name + "`",
-                        located(node),
-                        {},
-                        "plan anew without --plan"});
-    }
-    return std::shared_ptr<const ChoiceSet>(kept);
-  }
-
   // What is pinned, or to follow a recipe, may be laid out in any way of the
   // named space.
   bool is_pinned(const Node& node) const {
-    return body_.options.recipe ||
-           std::any_of(node.outputs.begin(), node.outputs.end(),
-                       [&](ValueId output) {
-                         return pinned_->made(output) != nullptr;
-                       });
+    return body_.options.recipe || pinned_->makes_pinned(node);
   }
 
   static std::string located(const Node& node) {
     if (node.source.empty()) return node.module_path;
     return node.module_path + " (" + to_string(node.source) + ")";
-  }
-
-  // A pin that no strategy honours is passed over.
-  std::shared_ptr<const ChoiceSet> pinned_choices(
-      const Node& node, std::shared_ptr<const ChoiceSet> set) {
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      const PinnedLayout* pinned = pinned_->made(node.outputs[o]);
-      if (pinned == nullptr) continue;
-      auto kept = with_layout(set, set->num_uses + o,
-                              body_.layouts.intern(pinned->layout));
-      if (kept->size() > 0) {
-        set = std::move(kept);
-      } else {
-        pinned_->pass_over(node.outputs[o],
-                           no_strategy(node, o, *set, *pinned));
-      }
-    }
-    return set;
-  }
-
-  std::shared_ptr<const ChoiceSet> with_layout(
-      const std::shared_ptr<const ChoiceSet>& set, std::size_t operand,
-      LayoutId wanted) {
-    auto& kept = pinned_choices_[{set, operand, wanted}];
-    if (!kept) kept = restricted(*set, operand, wanted);
-    return kept;
   }
 
   std::shared_ptr<const ChoiceSet> with_recipe(
@@ -399,66 +264,6 @@ class PlanProblemBuilder {
     }
   }
 
-  // ---- how inputs are taken
-
-  void pin_uses() {
-    for (const GraphInput& input : graph_.inputs()) {
-      for (const PinnedLayout& pinned : pinned_->used(input.value)) {
-        pinned_uses_[input.value].push_back(
-            {input.value, &pinned, body_.layouts.intern(pinned.layout)});
-      }
-    }
-  }
-
-  // A view is taken as what it views would be.
-  void pin_uses_of_view(const Node& view, const ChoiceSet& set) {
-    const auto found = pinned_uses_.find(view.inputs[0]);
-    if (found == pinned_uses_.end()) return;
-    std::vector<PinnedUse> seen;
-    for (PinnedUse use : found->second) {
-      for (std::size_t c = 0; c < set.size(); ++c) {
-        if (set.layout(c, 0) != use.layout) continue;
-        use.layout = set.layout(c, 1);
-        seen.push_back(use);
-        break;
-      }
-    }
-    pinned_uses_[view.outputs[0]] = std::move(seen);
-  }
-
-  std::shared_ptr<const ChoiceSet> with_pinned_uses(
-      const Node& node, std::shared_ptr<const ChoiceSet> set) {
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const auto found = pinned_uses_.find(node.inputs[i]);
-      if (found == pinned_uses_.end()) continue;
-      for (const PinnedUse& use : found->second) {
-        if (!pinned_->is_for(*use.pinned, use.input, node)) continue;
-        auto kept = with_layout(set, i, use.layout);
-        if (kept->size() == 0) continue;
-        set = std::move(kept);
-        pinned_->note_used(use.input, *use.pinned);
-      }
-    }
-    return set;
-  }
-
-  Error no_strategy(const Node& node, std::size_t output, const ChoiceSet& set,
-                    const PinnedLayout& wanted) const {
-    std::string made;
-    constexpr std::size_t kMostListed = 8;
-    const auto& layouts = set.layouts[set.num_uses + output];
-    for (std::size_t i = 0; i < std::min(layouts.size(), kMostListed); ++i) {
-      made += (i == 0 ? "" : "  ") + to_string(body_.layouts[layouts[i]]);
-    }
-    if (layouts.size() > kMostListed) made += "  ...";
-    return Error{ErrorCode::kPinNoStrategy,
-                 "no strategy of `" + node.op_name() + "` makes `" + node.name +
-                     "` as " + to_string(wanted.layout),
-                 "--pin '" + to_string(body_.options.pins[wanted.pin]) + "'",
-                 {"it can be made as " + made},
-                 "pin it to one of these, or pin what takes it instead"};
-  }
-
   // Inputs come in any whole layout that a consumer takes them in, or R.
   void choose_input_layouts() {
     const LayoutId replicated =
@@ -476,7 +281,7 @@ class PlanProblemBuilder {
         add_recipe_layouts(graph_.inputs()[variable.index], layouts);
       }
       if (given_ != nullptr) {
-        layouts = interned(given_->inputs[variable.index]);
+        layouts = interned(body_.layouts, given_->inputs[variable.index]);
       }
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
@@ -534,7 +339,8 @@ class PlanProblemBuilder {
         layouts.assign(1, body_.layouts.intern(pinned->layout));
         if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
-      if (given_ != nullptr) layouts = interned({given_->outputs[i]});
+      if (given_ != nullptr)
+        layouts = interned(body_.layouts, {given_->outputs[i]});
       PlanVariable variable;
       variable.kind = PlanVariable::Kind::kOutput;
       variable.index = i;
@@ -551,33 +357,20 @@ class PlanProblemBuilder {
   std::vector<const OperatorChoices*> found_;  // by node
   OperatorChoiceCache pinnable_;
   const GivenChoices* given_;
+  std::optional<GivenStrategies> strategies_;  // of what is given
   std::optional<Recipe> recipe_;
   std::optional<RecipeLayouts> layouts_of_recipe_;
   // By choices before, and what was asked of them.
   std::map<std::pair<std::shared_ptr<const ChoiceSet>, NodeWish>,
            std::shared_ptr<const ChoiceSet>>
       recipe_choices_;
-  std::optional<PinnedValues> pinned_;
-  // How a value is to be taken: an input, or a view of one.
-  struct PinnedUse {
-    ValueId input;
-    const PinnedLayout* pinned = nullptr;
-    LayoutId layout;  // of the value itself
-  };
-  std::map<ValueId, std::vector<PinnedUse>> pinned_uses_;
+  std::optional<PinnedChoices> pinned_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
   // By layouts, ties and, of trained parameters, their class.
   std::map<
       std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
       std::shared_ptr<const ChoiceSet>>
       input_choices_;
-  // By choices, operand and layout.
-  std::map<std::tuple<std::shared_ptr<const ChoiceSet>, std::size_t, LayoutId>,
-           std::shared_ptr<const ChoiceSet>>
-      pinned_choices_;
-  // By all choices, and the layouts of the one that is given.
-  std::map<std::vector<std::uint64_t>, std::shared_ptr<const ChoiceSet>>
-      given_choices_;
 };
 
 Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,

@@ -9,9 +9,8 @@
 #pragma once
 
 #include "propagate/bound_op.h"
-#include "propagate/move_bound.h"
+#include "propagate/strategy_price.h"
 
-#include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/strategy/op_strategy.h>
 
 #include <cstdint>
@@ -20,14 +19,6 @@
 #include <vector>
 
 namespace shardprop {
-
-// What a search stands on.
-struct SearchContext {
-  const DeviceMesh& mesh;
-  const Topology& topology;
-  CachingPlanner& planner;
-  const MoveBound& bound;
-};
 
 // Mesh dims of one rank lay nothing out: any placement there is as good as R.
 Layout without_single_ranks(const Layout& layout, const DeviceMesh& mesh);
@@ -57,17 +48,5 @@ struct NoChoice {
 tl::expected<ChosenStrategy, NoChoice> choose_strategy(
     const SearchContext& context, const BoundOp& call,
     std::span<const Layout> given);
-
-// Prices that only a strategy as a whole has.
-struct LocalPrice {
-  std::vector<CollectiveStep> inside;
-  std::int64_t inside_nanoseconds = 0;
-};
-LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
-                        const Assignment& assignment,
-                        std::span<const Layout> operands);
-std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
-                           const Assignment& assignment,
-                           std::span<const Layout> operands);
 
 }  // namespace shardprop

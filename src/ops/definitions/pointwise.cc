@@ -354,7 +354,7 @@ void define_functions(Family& f) {
 void define_comparisons(Family& f) {
   f.add({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
          "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "isposinf",
-         "isneginf", "signbit", "isclose"},
+         "isneginf", "isreal", "signbit", "isclose"},
         pointwise().boolean());
 }
 
@@ -366,6 +366,11 @@ void define_backwards(Family& f) {
          "log_sigmoid_backward", "hardshrink_backward", "softshrink_backward"},
         pointwise().typed(of_gradient).linear_in("grad_output"));
   f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
+  f.add("infinitely_differentiable_gelu_backward",
+        pointwise()
+            .typed(of_floats)
+            .strided(in_order({"self", "grad"}))
+            .linear_in("grad"));
   for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
     f.add(name, pointwise()
                     .typed(of_gradient)

@@ -1,0 +1,67 @@
+#include "plan/choice_subsets.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+
+std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
+                                        std::span<const std::uint32_t> kept) {
+  auto out = std::make_shared<ChoiceSet>(set);
+  const std::size_t operands = set.layouts.size();
+  out->picks.clear();
+  out->costs.clear();
+  out->compute.clear();
+  out->op.strategies.clear();
+  for (const std::uint32_t c : kept) {
+    const auto row =
+        set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
+    out->picks.insert(out->picks.end(), row,
+                      row + static_cast<std::ptrdiff_t>(operands));
+    out->costs.push_back(set.costs[c]);
+    out->compute.push_back(set.compute[c]);
+    out->op.strategies.push_back(set.op.strategies[c]);
+  }
+  return out;
+}
+
+std::shared_ptr<ChoiceSet> without_spare_layouts(
+    std::shared_ptr<ChoiceSet> set) {
+  const std::size_t operands = set->layouts.size();
+  for (std::size_t o = 0; o < operands; ++o) {
+    std::vector<LayoutId> used;
+    for (std::size_t c = 0; c < set->size(); ++c) {
+      const LayoutId id = set->layout(c, o);
+      const auto found = std::find(used.begin(), used.end(), id);
+      set->picks[c * operands + o] =
+          static_cast<std::uint32_t>(found - used.begin());
+      if (found == used.end()) used.push_back(id);
+    }
+    set->layouts[o] = std::move(used);
+  }
+  return set;
+}
+
+std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
+                                      LayoutId wanted) {
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t c = 0; c < set.size(); ++c) {
+    if (set.layout(c, operand) == wanted) kept.push_back(c);
+  }
+  return with_choices(set, kept);
+}
+
+std::shared_ptr<ChoiceSet> same_layout_everywhere(
+    const std::vector<LayoutId>& layouts, std::size_t uses, std::size_t makes) {
+  auto set = std::make_shared<ChoiceSet>();
+  set->num_uses = uses;
+  set->layouts.assign(uses + makes, layouts);
+  for (std::size_t c = 0; c < layouts.size(); ++c) {
+    set->picks.insert(set->picks.end(), uses + makes,
+                      static_cast<std::uint32_t>(c));
+  }
+  set->costs.assign(layouts.size(), 0);
+  return set;
+}
+
+}  // namespace shardprop

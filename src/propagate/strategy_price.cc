@@ -1,0 +1,51 @@
+#include "propagate/strategy_price.h"
+
+#include "base/saturating.h"
+
+#include <shardprop/strategy/op_cost.h>
+
+namespace shardprop {
+namespace {
+
+// A strategy as pricing takes it.
+struct Interned {
+  Interned(const BoundOp& call, const Assignment& assignment,
+           std::span<const Layout> operands) {
+    strategy.assignment = assignment;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      (i < call.op->inputs.size() ? strategy.inputs : strategy.outputs)
+          .push_back(layouts.intern(operands[i]));
+    }
+  }
+  LayoutTable layouts;
+  PlacementStrategy strategy;
+};
+
+}  // namespace
+
+LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
+                        const Assignment& assignment,
+                        std::span<const Layout> operands) {
+  LocalPrice price;
+  if (call.space->program == nullptr) return price;
+  const Interned interned(call, assignment, operands);
+  price.inside = collectives_inside({*call.op, *call.space, context.mesh,
+                                     interned.layouts, interned.strategy},
+                                    context.topology);
+  for (const CollectiveStep& step : price.inside) {
+    price.inside_nanoseconds =
+        sat_add(price.inside_nanoseconds, step.nanoseconds);
+  }
+  return price;
+}
+
+std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
+                           const Assignment& assignment,
+                           std::span<const Layout> operands) {
+  const Interned interned(call, assignment, operands);
+  return compute_nanoseconds({*call.op, *call.space, context.mesh,
+                              interned.layouts, interned.strategy},
+                             context.topology);
+}
+
+}  // namespace shardprop

@@ -1,0 +1,36 @@
+// Prices that only a strategy as a whole has: its collectives inside, and its
+// compute.
+#pragma once
+
+#include "propagate/bound_op.h"
+#include "propagate/move_bound.h"
+
+#include <shardprop/redistribute/caching_planner.h>
+#include <shardprop/strategy/op_strategy.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace shardprop {
+
+// What a search stands on.
+struct SearchContext {
+  const DeviceMesh& mesh;
+  const Topology& topology;
+  CachingPlanner& planner;
+  const MoveBound& bound;
+};
+
+struct LocalPrice {
+  std::vector<CollectiveStep> inside;
+  std::int64_t inside_nanoseconds = 0;
+};
+LocalPrice price_inside(const SearchContext& context, const BoundOp& call,
+                        const Assignment& assignment,
+                        std::span<const Layout> operands);
+std::int64_t price_compute(const SearchContext& context, const BoundOp& call,
+                           const Assignment& assignment,
+                           std::span<const Layout> operands);
+
+}  // namespace shardprop
