@@ -14,6 +14,7 @@
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/plan.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
