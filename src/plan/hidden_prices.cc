@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSteps = 4000;
 // The first price for all windows, and by how much the next may be higher.
-constexpr std::int64_t kFirstPrice = kHiddenPriceUnit / 4;
+constexpr std::int64_t kFirstPrice = kHiddenPriceUnit / 2;
 constexpr std::int64_t kHigher = 2;
 // Prices that are nearer than this to one that was tried promise nothing new.
 constexpr std::int64_t kNear = 4;

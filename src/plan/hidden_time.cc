@@ -18,7 +18,7 @@ namespace {
 // left that one of them may take.
 constexpr int kMostPrices = 16;
 constexpr double kSmallGap = 1e-5;
-constexpr double kShareOfTime = 1.0 / 6;
+constexpr double kShareOfTime = 0.5;
 constexpr double kEnoughGap = 2e-4;
 // What is spent on what no prices can tell apart.
 constexpr int kMostBranches = 1000;
