@@ -14,6 +14,7 @@ namespace {
 // What is left of the choices at first, and how much more or less is asked for
 // when it could be eliminated or could not.
 constexpr double kFirstShare = 0.25;
+constexpr double kFewest = 2;  // of a variable
 constexpr double kMore = 1.5;
 constexpr double kLess = 0.75;
 // Looked at again at this share of the gap.
@@ -37,7 +38,10 @@ void Probing::run() {
   seen_gap_ = state_.dual_gap();
   dual.restore_best();
   std::vector<double> extra = dual.choice_bounds();
-  if (wanted_ == 0) wanted_ = kFirstShare * static_cast<double>(extra.size());
+  if (wanted_ == 0) {
+    wanted_ = std::max(kFirstShare * static_cast<double>(extra.size()),
+                       kFewest * state_.dual_core->size());
+  }
   // The least bound of what is left out.
   double target = best;
   if (wanted_ < static_cast<double>(extra.size())) {

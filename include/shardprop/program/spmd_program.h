@@ -109,7 +109,7 @@ struct ProgramNode {
   std::string op;
   std::string module_path;
   bool is_backward = false;
-  std::vector<ProgramValueId> inputs;   // as it takes them
+  std::vector<ProgramValueId> inputs;  // as it takes them
   // Its results, in order; invalid: not made, as all that takes it is a copy.
   std::vector<ProgramValueId> outputs;
 };

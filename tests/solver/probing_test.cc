@@ -1,0 +1,79 @@
+// Probing finds optima and proves bounds of networks that are not reduced at
+// all before.
+#include "solver/random_problem.h"
+
+#include <solver/dual_ascent.h>
+#include <solver/probing.h>
+#include <solver/search_state.h>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace shardprop::solver {
+namespace {
+
+constexpr int kVariables = 6;
+constexpr int kChoices = 4;
+
+// Every variable beside every other: no bound of messages is tight.
+Problem complete_graph(Rng& rng) {
+  ProblemBuilder builder;
+  const auto costs = [&](std::size_t n) {
+    std::vector<std::int64_t> out(n);
+    for (auto& cost : out) cost = rng.below(50);
+    return out;
+  };
+  for (int v = 0; v < kVariables; ++v) builder.add_variable(costs(kChoices));
+  for (std::size_t a = 0; a < kVariables; ++a) {
+    for (std::size_t b = a + 1; b < kVariables; ++b) {
+      const TableId table = builder.add_table(
+          kChoices, kChoices, costs(std::size_t{kChoices} * kChoices));
+      builder.add_edge(VariableId(a), VariableId(b), table);
+    }
+  }
+  return *std::move(builder).build();
+}
+
+TEST_CASE("probing: the bound stays below the optimum, what is found above") {
+  Rng rng(7);
+  int optima = 0;
+  int risen = 0;
+  for (int i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    const Problem problem = complete_graph(rng);
+    const Int128 least = *testing::brute_force(problem);
+    SolveOptions options;
+    SearchState state(problem, options);
+    state.core = std::make_unique<Core>(state.network, 1e6);
+    state.best.offer(std::vector<int>(kVariables, 0));
+    state.best.raise_bound(0);
+    // As much as a search would have worked by then.
+    state.work = 1'000'000;
+    DualAscent dual(state);
+    REQUIRE(dual.is_due(0));
+    dual.start();
+    Probing probing(state);
+    bool has_risen = false;
+    for (int round = 0; round < 10 && !state.best.proven(); ++round) {
+      dual.run(5'000);
+      dual.gather();
+      if (!probing.is_due()) continue;
+      const Int128 before = *state.best.bound();
+      probing.run();
+      has_risen = has_risen || *state.best.bound() > before;
+      CHECK(*state.best.bound() <= least);
+      CHECK(state.best.cost() >= least);
+    }
+    optima += state.best.cost() == least ? 1 : 0;
+    risen += has_risen ? 1 : 0;
+  }
+  MESSAGE(optima << " optima of 200, " << risen << " bounds risen");
+  CHECK(optima > 100);
+  CHECK(risen > 50);
+}
+
+}  // namespace
+}  // namespace shardprop::solver
