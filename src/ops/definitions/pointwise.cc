@@ -366,11 +366,6 @@ void define_backwards(Family& f) {
          "log_sigmoid_backward", "hardshrink_backward", "softshrink_backward"},
         pointwise().typed(of_gradient).linear_in("grad_output"));
   f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
-  f.add("infinitely_differentiable_gelu_backward",
-        pointwise()
-            .typed(of_floats)
-            .strided(in_order({"self", "grad"}))
-            .linear_in("grad"));
   for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
     f.add(name, pointwise()
                     .typed(of_gradient)
