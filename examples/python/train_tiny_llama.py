@@ -92,6 +92,8 @@ def run_rank(rank, options, program, plan_json, rendezvous):
     }
     if rank == 0:
         compare(losses, weights, options)
+    # A group that one leaves while another still runs may end with an abort.
+    dist.barrier()
     dist.destroy_process_group()
 
 
