@@ -66,10 +66,16 @@ std::vector<double> HiddenPrices::most_promising() const {
 
 bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
   Cut cut{static_cast<double>(plan.objective - plan.exposed()), {}, 0};
-  for (const WindowLoad& load : plan.windows) {
+  if (cuts_.empty()) {
+    for (const WindowLoad& load : plan.windows) {
+      exposed_.push_back(load.exposed() > 0);
+    }
+  }
+  for (std::size_t w = 0; w < plan.windows.size(); ++w) {
+    const WindowLoad& load = plan.windows[w];
     cut.excess.push_back(static_cast<double>(load.hideable) -
                          static_cast<double>(load.compute));
-    cut.total += cut.excess.back();
+    if (exposed_[w]) cut.total += cut.excess.back();
   }
   cuts_.push_back(std::move(cut));
   const bool better = bound > bound_;
@@ -88,7 +94,8 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
   return move_each();
 }
 
-// Where the least of the cuts is highest, along one price for all windows.
+// Where the least of the cuts is highest, along one price for all windows that
+// were exposed at first.
 bool HiddenPrices::move_all() {
   const auto least_at = [&](double price) {
     double least = std::numeric_limits<double>::infinity();
@@ -114,11 +121,15 @@ bool HiddenPrices::move_all() {
   }
   const auto price =
       static_cast<std::int64_t>(std::llround(next * kHiddenPriceUnit));
-  const bool tried = std::abs(price - prices_[0]) < kNear ||
-                     std::abs(price - best_[0]) < kNear;
-  if (tried) return false;
+  const auto is_near = [&](const std::vector<std::int64_t>& prices) {
+    return std::abs(price - *std::max_element(prices.begin(), prices.end())) <
+           kNear;
+  };
+  if (is_near(prices_) || is_near(best_)) return false;
   highest_ = std::max(highest_, price);
-  prices_.assign(prices_.size(), price);
+  for (std::size_t w = 0; w < prices_.size(); ++w) {
+    prices_[w] = exposed_[w] ? price : 0;
+  }
   return true;
 }
 

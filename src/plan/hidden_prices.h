@@ -8,7 +8,8 @@
 // What a plan costs is linear in the prices, so that every plan met bounds what
 // any prices can give: the next ones are those of which the plans met so far
 // promise most (Kelley's cutting planes). At first one price stands for all
-// windows; then each moves by itself, near the best ones so far.
+// windows in which the first plan had to wait, and the others are free; then
+// each moves by itself, near the best ones so far.
 #pragma once
 
 #include <shardprop/plan/plan_assignment.h>
@@ -31,7 +32,7 @@ class HiddenPrices {
   // moves to others; false when there are none that promise more.
   bool learn(const PlanEvaluation& plan, std::int64_t bound);
 
-  // Whether one price still stands for all windows.
+  // Whether one price still stands for all of them.
   bool all_alike() const { return all_alike_; }
 
   // Where more would hide than there is compute, all of it; elsewhere nothing.
@@ -43,7 +44,7 @@ class HiddenPrices {
   struct Cut {
     double base = 0;
     std::vector<double> excess;
-    double total = 0;  // excess of all windows
+    double total = 0;  // excess of the windows that were exposed at first
   };
   bool move_all();
   bool move_each();
@@ -55,6 +56,7 @@ class HiddenPrices {
   std::vector<std::int64_t> prices_;
   std::vector<std::int64_t> best_;
   std::int64_t bound_ = 0;
+  std::vector<bool> exposed_;  // in the first plan, by window
   bool all_alike_ = true;
   std::int64_t highest_ = 0;  // that was tried for all windows
   std::int64_t reach_ = 0;    // how far to go from the best prices
