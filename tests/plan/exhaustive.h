@@ -14,6 +14,25 @@
 
 namespace shardprop::test {
 
+// The least of `cost()` over all combinations of choices, which are put into
+// `choices` one after the other.
+template <class Cost>
+std::int64_t least_of_all(const PlanProblem& problem,
+                          std::vector<std::uint32_t>& choices,
+                          const Cost& cost) {
+  choices.assign(problem.variables().size(), 0);
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  while (true) {
+    best = std::min(best, cost());
+    std::size_t v = 0;
+    while (v < choices.size() &&
+           ++choices[v] == problem.variables()[v].choices->size()) {
+      choices[v++] = 0;
+    }
+    if (v == choices.size()) return best;
+  }
+}
+
 class Exhaustive {
  public:
   explicit Exhaustive(const PlanProblem& problem) : problem_(problem) {}
@@ -28,17 +47,7 @@ class Exhaustive {
   }
 
   std::int64_t least() {
-    choices_.assign(problem_.variables().size(), 0);
-    std::int64_t best = std::numeric_limits<std::int64_t>::max();
-    while (true) {
-      best = std::min(best, cost());
-      std::size_t v = 0;
-      while (v < choices_.size() &&
-             ++choices_[v] == problem_.variables()[v].choices->size()) {
-        choices_[v++] = 0;
-      }
-      if (v == choices_.size()) return best;
-    }
+    return least_of_all(problem_, choices_, [&] { return cost(); });
   }
 
  private:

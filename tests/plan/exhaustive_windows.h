@@ -4,6 +4,8 @@
 // other has both less cost and less to hide in every window.
 #pragma once
 
+#include "plan/exhaustive.h"
+
 #include <shardprop/plan/plan_assignment.h>
 #include <shardprop/plan/plan_problem.h>
 
@@ -20,17 +22,7 @@ class ExhaustiveWindows {
   explicit ExhaustiveWindows(const PlanProblem& problem) : problem_(problem) {}
 
   std::int64_t least() {
-    choices_.assign(problem_.variables().size(), 0);
-    std::int64_t best = std::numeric_limits<std::int64_t>::max();
-    while (true) {
-      best = std::min(best, least_of_choices());
-      std::size_t v = 0;
-      while (v < choices_.size() &&
-             ++choices_[v] == problem_.variables()[v].choices->size()) {
-        choices_[v++] = 0;
-      }
-      if (v == choices_.size()) return best;
-    }
+    return least_of_all(problem_, choices_, [&] { return least_of_choices(); });
   }
 
  private:
