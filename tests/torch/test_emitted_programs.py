@@ -320,8 +320,16 @@ def emit_file(path, folder, mesh, *options):
 
 
 def emit(case, folder, mesh):
-    emit_file(GRAPHS / f"{case.graph}.json.gz", folder, mesh, "--optimizer",
-              case.optimizer)
+    graph = GRAPHS / f"{case.graph}.json.gz"
+    optimizer = ("--optimizer", case.optimizer)
+    emit_file(graph, folder, mesh, *optimizer)
+    plan = json.loads((folder / "plan.json").read_text())
+    if ranks_of(mesh) == 1 or planned_counts(plan):
+        return
+    # Nothing is sent in the best plan: one with weights in parts says more.
+    parts = ",".join("R" for _ in mesh.split(",")[1:]) + ",S(0)"
+    emit_file(graph, folder, mesh, *optimizer, "--pin",
+              "*weight=" + parts.removeprefix(","))
 
 
 class Scans(torch.nn.Module):
