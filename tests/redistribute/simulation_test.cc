@@ -6,6 +6,7 @@
 #include "support/property.h"
 #include "support/result_checks.h"
 
+#include <shardprop/placement/tensor_spec.h>
 #include <shardprop/redistribute/collective_cost.h>
 #include <shardprop/redistribute/planner.h>
 
@@ -107,9 +108,12 @@ TEST_CASE("redistributions that were reported as wrong elsewhere") {
     const auto mesh = value_of(DeviceMesh::parse(report.mesh));
     const auto planner = value_of(RedistributePlanner::create(
         mesh, default_topology(), {.split_factors = SplitFactors::kAll}));
-    simulate(planner, value_of(Layout::parse(report.from)),
-             value_of(Layout::parse(report.to)),
-             value_of(TensorMeta::parse(report.tensor)), random, kinds);
+    const auto meta = value_of(TensorMeta::parse(report.tensor));
+    const auto layout = [&](const char* text) {
+      return canonical(value_of(Layout::parse(text)), mesh, meta.shape());
+    };
+    simulate(planner, layout(report.from), layout(report.to), meta, random,
+             kinds);
   }
 }
 

@@ -275,10 +275,8 @@ void define_norm(Family f) {
          "_native_batch_norm_legit_no_training"},
         batch_norm(false, false));
   f.add("_native_batch_norm_legit_functional", batch_norm(true, false));
-  constexpr std::string_view kDies =
-      "not proven: PyTorch's kernel ends the process on some calls";
-  f.add("_batch_norm_with_update", batch_norm(false, true), kDies);
-  f.add("_batch_norm_with_update_functional", batch_norm(true, true), kDies);
+  f.add("_batch_norm_with_update", batch_norm(false, true));
+  f.add("_batch_norm_with_update_functional", batch_norm(true, true));
   f.add({"native_batch_norm_backward", "batch_norm_backward"},
         custom("batch_norm_backward()", bind_batch_norm_backward));
   f.add("native_group_norm", custom("group_norm()", bind_native_group_norm));
