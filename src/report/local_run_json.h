@@ -13,9 +13,9 @@
 
 namespace shardprop {
 
-// The values of all ranks, in mesh order.
-template <class Json>
-Json rank_values_json(const RankValues& values, const DeviceMesh& mesh) {
+// The values of all ranks, in mesh order, of RankValues or a RankArgument.
+template <class Json, class Values>
+Json rank_values_json(const Values& values, const DeviceMesh& mesh) {
   Json out = Json::array();
   for (std::int64_t i = 0; i < mesh.size(); ++i) {
     const auto& row = values.at(mesh.coordinate_at_index(i));

@@ -11,49 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json names_of(const DimIndices& mesh_dims, const DeviceMesh& mesh) {
-  Json names = Json::array();
-  for (const std::int32_t dim : mesh_dims) names.push_back(mesh.name(dim));
-  return names;
-}
-
-DimIndices all_dims(const DeviceMesh& mesh) {
-  DimIndices all;
-  for (std::int32_t m = 0; m < mesh.ndim(); ++m) all.push_back(m);
-  return all;
-}
-
-// The values of an argument on the ranks that differ in `dims` only.
-Json values_json(const RankArgument& argument, const DimIndices& dims) {
-  const DeviceMesh& mesh = argument.mesh();
-  Coordinate at(static_cast<std::size_t>(mesh.ndim()));
-  Json values = Json::array();
-  while (true) {
-    const std::vector<std::int64_t> row = argument.at(at);
-    values.push_back(argument.is_list() ? Json(row) : Json(row.front()));
-    std::size_t d = dims.size();
-    while (d > 0) {
-      std::int64_t& index = at[static_cast<std::size_t>(dims[d - 1])];
-      if (++index < mesh.size(dims[d - 1])) break;
-      index = 0;
-      --d;
-    }
-    if (d == 0) return values;
-  }
-}
-
-// A value a rank, or on larger meshes one for each rank of the mesh dims that
-// it depends on.
-Json short_values_json(const RankArgument& argument) {
-  constexpr std::int64_t kMostListed = 4096;
-  if (argument.mesh().size() <= kMostListed) {
-    return values_json(argument, all_dims(argument.mesh()));
-  }
-  const DimIndices dims = argument.mesh_dims();
-  return {{"mesh_dims", names_of(dims, argument.mesh())},
-          {"values", values_json(argument, dims)}};
-}
-
 }  // namespace
 
 double microseconds(std::int64_t nanoseconds) {
@@ -76,7 +33,7 @@ Json outputs_json(std::span<const TensorMeta> metas,
 Json rank_arguments_json(std::span<const RankArgument> arguments) {
   Json out = Json::object();
   for (const RankArgument& argument : arguments) {
-    out[argument.name()] = values_json(argument, all_dims(argument.mesh()));
+    out[argument.name()] = rank_values_json<Json>(argument, argument.mesh());
   }
   return out;
 }

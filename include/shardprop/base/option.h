@@ -2,11 +2,11 @@
 // command line, its help, other languages and the docs are driven by; the
 // library checks what it is given against the same table.
 //
-//   for (const OptionInfo& option : plan_option_table()) ...   // "overlap", "X", ...
-//   SP_CHECK(set_option(options, "overlap", "0.5"));
-//   get_option(options, "overlap").value() == "0.5"
+//   plan_option_table().front().name;                     // "memory", say
+//   Result<void> set = set_option(options, "overlap", "0.5");
+//   get_option(options, "overlap").value();               // "0.5"
 //   options.overlap = -1;
-//   validate(options);   // error[SP0001]: `overlap` is -1
+//   validate(options).error();   // error[SP0001]: `overlap` is -1
 #pragma once
 
 #include <string>

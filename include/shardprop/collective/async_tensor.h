@@ -4,9 +4,10 @@
 // all views together. Dropping it without a wait blocks nobody: the
 // communicator holds on to the buffers until the collective is over.
 //
-//   AsyncTensor sum = all_reduce(communicator, x, ReduceOp::kSum,
-//   group).value(); AsyncTensor head = sum.narrow(0, 0, 1);          // does
-//   not wait Result<LocalTensor> data = head.wait();          // does
+//   AsyncTensor sum =
+//       all_reduce(communicator, x, ReduceOp::kSum, group).value();
+//   AsyncTensor head = sum.narrow(0, 0, 1);      // does not wait
+//   Result<LocalTensor> data = head.wait();      // does
 #pragma once
 
 #include <shardprop/collective/communicator.h>

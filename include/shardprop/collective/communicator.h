@@ -7,9 +7,8 @@
 // Contract
 //   * A communicator is used by one thread at a time.
 //   * start() does not wait for other ranks. It co-owns the call's buffers
-//   until
-//     the collective is over; dropping the Work parks them, later calls reap
-//     them, nobody is held up.
+//     until the collective is over; dropping the Work parks them, later calls
+//     reap them, nobody is held up.
 //   * Collectives of one group match by order: the k-th call of every member.
 //     Members of one group make their calls in one order; on MPI and NCCL the
 //     first calls of new groups too come in one order on all ranks.

@@ -7,7 +7,7 @@
 //   // a capsule's pointer from PyTorch, NumPy, JAX or CuPy in ...
 //   LocalTensor held = import_dlpack(managed).value();
 //   LocalTensor out = run(program, communicator, held).value();
-//   return export_dlpack(out).value().release();   // ... and one out
+//   managed = export_dlpack(out).value().release();   // ... and one out
 #pragma once
 
 #include <shardprop/base/result.h>

@@ -2,7 +2,7 @@
 // _c10d_functional operators on the tensors of one rank.
 //
 //   std::string bytes = *emit_program(program, *library, 3, EmitFormat::kPt2);
-//   torch.export.load("rank3.pt2")        # in Python
+//   // written to rank3.pt2, torch.export.load("rank3.pt2") in Python
 //
 // Collectives name their groups by mesh dims (shardprop_dp_tp), which whoever
 // runs the program registers; `wait_tensor` stands behind each. Every node has

@@ -3,8 +3,8 @@
 // say, not its name.
 //
 //   const auto library = OpLibrary::standard();
-//   Result<Graph> graph = load_graph("llama3_8b_train.json.gz", library);
-//   graph->name()   "llama3_8b_train"
+//   Result<Graph> graph = load_graph("llama3_8b_train.json.gz", *library);
+//   graph->name();   // "llama3_8b_train"
 //
 // Weights are not read. Memory stays below 64 MiB plus ten times the JSON.
 #pragma once

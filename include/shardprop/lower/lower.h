@@ -1,8 +1,8 @@
 // lower(): from a plan and its graph to the program that the ranks run.
 //
-//   Plan plan = *make_plan(graph, *DeviceMesh::parse("dp=2"), ...);
+//   Plan plan = *make_plan(graph, mesh, topology, *library, {});
 //   SpmdProgram program = *lower(plan, graph, *library);
-//   to_string(program)      // mm f32[8,4] S(0) = aten.mm.default(...) ...
+//   to_string(program);      // mm f32[8,4] S(0) = aten.mm.default(...) ...
 //
 // Copies are made and dropped as the plan says; local programs stand in line;
 // the optimizer's step, where one is planned, is part of the program.

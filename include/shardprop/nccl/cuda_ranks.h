@@ -5,7 +5,7 @@
 //   if (!ends) return fail(ends.error());        // says what is missing
 //   run_ranks(*std::move(ends), [](Communicator& communicator) {
 //     auto x = communicator.allocate({1024}, DType::kBF16);   // on the GPU
-//     ...
+//     return x.map([](const LocalTensor&) {});
 //   });
 //
 // A rank's tensors are ready for others when its own stream has got to its

@@ -1,9 +1,10 @@
 // Ranks that each drive a GPU, over NCCL 2.19 or later.
 //
 //   // Over what the ranks find each other by: MPI, or threads of one process.
-//   auto world = nccl_communicator(*mpi_communicator(), {.device =
-//   local_rank}); if (!world) return fail(world.error());   // says what is
-//   missing LocalTensor x = (*world)->allocate({1024}, DType::kBF16).value();
+//   auto world =
+//       nccl_communicator(*mpi_communicator(), {.device = local_rank});
+//   if (!world) return fail(world.error());   // says what is missing
+//   LocalTensor x = (*world)->allocate({1024}, DType::kBF16).value();
 //
 // NCCL is opened at run time, so that one build serves machines with and
 // without it. The bootstrap communicator carries what NCCL does not: the ids of

@@ -2,7 +2,7 @@
 //
 //   R          every rank of the mesh dim holds the same values
 //   S(d)       tensor dim d is cut over the mesh dim, as torch.chunk does
-//   SS(d,k)    tensor dim d is chunked into k pieces and each piece is cut;
+//   SS(d,k)    tensor dim d is chunked into k pieces and each piece is cut,
 //              a rank holds its part of every piece, one after the other
 //   P(op)      every rank holds a term; combined by op they give the values.
 //              P(op,dtype) combines in `dtype` and rounds once at the end

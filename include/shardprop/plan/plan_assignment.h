@@ -4,7 +4,7 @@
 // Cost, in nanoseconds
 //     sum over variables of choices.costs[choice]
 //   + sum over copies of move_nanoseconds() and cut_nanoseconds()
-//   + sum over windows of what may hide there (the copies made in the window;
+//   + sum over windows of what may hide there (the copies made in the window,
 //     gathers behind an update in the first) and has no compute beside it.
 //
 // The space of copies. An input is held as it was given throughout, and in at

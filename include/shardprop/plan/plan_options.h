@@ -1,7 +1,7 @@
 // PlanOptions: what a user may ask of a plan besides graph, mesh and topology.
 //
 //   PlanOptions options;
-//   SP_CHECK(set_option(options, "memory", "80GiB"));
+//   Result<void> set = set_option(options, "memory", "80GiB");
 //   options.stop = source.get_token();   // another thread may end the search
 #pragma once
 

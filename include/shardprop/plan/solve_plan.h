@@ -1,10 +1,11 @@
 // solve_plan(): the cheapest assignment of a plan problem, and how far from the
 // best it can be at most.
 //
-//   PlanProblem problem = *PlanProblem::create(...);
+//   PlanProblem problem =
+//       *PlanProblem::create(graph, mesh, topology, *library, {});
 //   PlanSolution solution = solve_plan(problem);
 //   evaluate(problem, *solution.assignment).objective
-//       == solution.evaluation.objective
+//       == solution.evaluation.objective;
 #pragma once
 
 #include <shardprop/plan/plan.h>

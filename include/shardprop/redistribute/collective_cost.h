@@ -20,8 +20,7 @@
 //
 //   const Topology h100 = default_topology();
 //   collective_nanoseconds(h100, CollectiveKind::kAllGather, {8, 8, 1},
-//                          394'000'000);          // 1030000: 30 us + S/394
-//                          GB/s
+//                          394'000'000);   // 1030000: 30 us + S/394 GB/s
 #pragma once
 
 #include <shardprop/mesh/topology.h>

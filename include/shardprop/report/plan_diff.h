@@ -1,9 +1,9 @@
 // PlanDiff: what differs between two plans, and what it costs or saves.
 //
 //   PlanDiff diff = diff_plans(fsdp, best);
-//   diff_to_text(diff)
-//     objective   21.4 ms -> 18.2 ms   -3.2 ms (-15.0 %)
-//     layers.0..31.wq.weight (x32)   S(0),R -> R,S(0)
+//   diff_to_text(diff);
+//   // objective   21.4 ms -> 18.2 ms   -3.2 ms (-15.0 %)
+//   // layers.0..31.wq.weight (x32)   S(0),R -> R,S(0)
 //
 // Plans are compared as they stand, by names: of one graph on one mesh or of
 // others.

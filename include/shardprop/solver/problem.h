@@ -12,9 +12,11 @@
 //   VariableId x = builder.add_variable(std::array<std::int64_t, 2>{5, 1});
 //   VariableId y = builder.add_variable(std::array<std::int64_t, 2>{0, 2});
 //   builder.add_usage(x, {0, 10}, std::array<std::int64_t, 2>{64, 128});
-//   TableId t = builder.add_table(2, 2, std::array<std::int64_t, 4>{0, 3, 4,
-//   0}); builder.add_edge(x, y, t); builder.set_limit(100); Result<Problem>
-//   problem = std::move(builder).build();
+//   TableId t =
+//       builder.add_table(2, 2, std::array<std::int64_t, 4>{0, 3, 4, 0});
+//   builder.add_edge(x, y, t);
+//   builder.set_limit(100);
+//   Result<Problem> problem = std::move(builder).build();
 //   // choice 1 of x needs 128 > 100 bytes: the optimum is x=0, y=0, cost 5
 #pragma once
 

@@ -2,7 +2,7 @@
 // store a number.
 //
 //   LayoutTable table;
-//   table.intern(a) == table.intern(b)   // exactly when a == b
+//   table.intern(a) == table.intern(b);   // exactly when a == b
 //
 // Ids are dense, in order of first appearance, and never change. Not
 // synchronised: one table per thread or under the caller's lock.

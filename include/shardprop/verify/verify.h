@@ -2,9 +2,9 @@
 // redistributions, against the unsharded program, value by value.
 //
 //   VerifyReport report = *verify(plan, graph, library, {});
-//   report.ok                      true
-//   report.compared                values that were compared, on every rank
-//   report.mismatch->node          the first node that comes out otherwise
+//   report.ok;               // true
+//   report.compared;         // values that were compared, on every rank
+//   report.mismatch->node;   // the first node that comes out otherwise
 //
 // Both programs are evaluated by the reference (shardprop/reference). Inputs
 // are drawn in range: indices below what they look up, positive where a

@@ -3,7 +3,6 @@
 #include "io/emit/regions.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace shardprop::emit {
@@ -38,12 +37,6 @@ Coordinate along(Coordinate at, const DeviceMesh& mesh,
     index /= ranks;
   }
   return at;
-}
-
-std::int64_t size_of(const Intervals& runs) {
-  return std::accumulate(
-      runs.begin(), runs.end(), std::int64_t{0},
-      [](std::int64_t size, const Interval& run) { return size + run.size(); });
 }
 
 GroupCuts::Dim dim_cuts(const Layout& cut, const Layout& uncut,

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "io/emit/group_cuts.h"
+#include "io/emit/message_grids.h"
 #include "io/emit/regions.h"
 #include "io/emit/runs.h"
 #include "io/emit/tensor_ops.h"
@@ -221,27 +222,33 @@ Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
 }
 
 // Flat, to each rank just what it gets: permutations, and layouts that cut the
-// same dims.
+// same dims. A message has its elements in the order of who gets them.
 Result<TorchId> Moves::exchange_pieces(const RedistributeStep& step,
                                        TorchId x) {
   const StepGroup group = step_group(step, mesh_, at_);
   const LocalRegion held = region(step.src, at_);
   const LocalRegion wanted = region(step.dst, at_);
-  std::vector<TorchId> sent;
   std::vector<std::int64_t> send_sizes;
   std::vector<std::int64_t> receive_sizes;
-  std::vector<LocalRegion> received;
+  std::vector<Message> sent;
+  std::vector<Message> received;
   for (const Coordinate& at : group.members) {
     const LocalRegion out = common_part(held, region(step.dst, at));
     send_sizes.push_back(out.numel());
-    if (!out.empty()) sent.push_back(flat(select(graph_, x, held, out)));
-    received.push_back(common_part(region(step.src, at), wanted));
-    receive_sizes.push_back(received.back().numel());
+    if (!out.empty()) sent.push_back(message(held, out));
+    const LocalRegion in = common_part(region(step.src, at), wanted);
+    receive_sizes.push_back(in.numel());
+    if (!in.empty()) received.push_back(message(wanted, in));
+  }
+  std::vector<TorchId> packed;
+  for (const MessageGrid& grid : message_grids(sent)) {
+    packed.push_back(pack(graph_, x, grid));
   }
   const DType dtype = graph_.dtype(x);
-  const TorchId buffer = sent.empty() ? emit::slice(graph_, flat(x), 0, 0, 0)
-                         : sent.size() == 1 ? sent[0]
-                                            : cat(graph_, std::move(sent), 0);
+  const TorchId buffer = packed.empty() ? emit::slice(graph_, flat(x), 0, 0, 0)
+                         : packed.size() == 1
+                             ? packed[0]
+                             : cat(graph_, std::move(packed), 0);
   const std::int64_t all = std::accumulate(
       receive_sizes.begin(), receive_sizes.end(), std::int64_t{0});
   const TorchId got =
@@ -250,17 +257,7 @@ Result<TorchId> Moves::exchange_pieces(const RedistributeStep& step,
                    {"output_split_sizes", Argument(receive_sizes)},
                    {"input_split_sizes", Argument(send_sizes)}},
                   step.mesh_dims, dense(Dims{all}, dtype));
-  std::vector<Piece> pieces;
-  std::int64_t begin = 0;
-  for (std::size_t r = 0; r < received.size(); ++r) {
-    if (receive_sizes[r] == 0) continue;
-    const TorchId part =
-        emit::slice(graph_, got, 0, begin, begin + receive_sizes[r]);
-    begin += receive_sizes[r];
-    pieces.push_back({reshape(graph_, part, received[r].shape()), received[r]});
-  }
-  if (pieces.empty()) return reshape(graph_, got, wanted.shape());
-  return assemble(graph_, pieces, wanted);
+  return unpack(graph_, got, message_grids(received), wanted.shape());
 }
 
 Result<TorchId> Moves::slice(const RedistributeStep& step, TorchId x) {

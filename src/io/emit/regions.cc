@@ -4,6 +4,7 @@
 #include "io/emit/tensor_ops.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -78,6 +79,12 @@ class Assembly {
 };
 
 }  // namespace
+
+std::int64_t size_of(const Intervals& runs) {
+  return std::accumulate(
+      runs.begin(), runs.end(), std::int64_t{0},
+      [](std::int64_t size, const Interval& run) { return size + run.size(); });
+}
 
 Intervals common(const Intervals& a, const Intervals& b) {
   Intervals out;

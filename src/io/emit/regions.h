@@ -8,10 +8,13 @@
 
 #include <shardprop/placement/local_region.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace shardprop::emit {
 
+// Elements of one dim.
+std::int64_t size_of(const Intervals& runs);
 // What both hold, in the order of `b`.
 Intervals common(const Intervals& a, const Intervals& b);
 // Where the elements of `part` stand among those of `held`; neighbours joined.

@@ -1,0 +1,64 @@
+"""Writes the code samples of the public headers into one source to compile.
+
+  write_samples.py ROOT OUTPUT
+
+A sample is a stretch of comment lines indented by three spaces of which one ends
+in a semicolon; lists, which begin with `*`, are none. Each becomes a function
+in a namespace named as its header (`mesh/topology.h` is mesh_topology_h), where
+names.h declares what the sample takes as given. (Kernels, reference and solver
+have namespaces of their own.)
+"""
+
+import pathlib
+import re
+import sys
+
+LINE = re.compile(r"\s*//   (.*)$")
+OWN_NAMESPACES = ("kernels", "reference", "solver")
+STATEMENT = re.compile(r";\s*(//.*)?$")
+
+
+def stretches(lines):
+    """(number of its first line, its lines) of each indented stretch."""
+    found = []
+    for number, line in enumerate(lines, 1):
+        match = LINE.match(line)
+        if not match:
+            found.append(None)
+        elif found and found[-1]:
+            found[-1][1].append(match[1])
+        else:
+            found.append((number, [match[1]]))
+    return [one for one in found if one]
+
+
+def is_code(lines):
+    return not lines[0].startswith("*") and any(map(STATEMENT.search, lines))
+
+
+def main():
+    root, output = map(pathlib.Path, sys.argv[1:])
+    text = ['#include "headers/names.h"\n\n']
+    for folder in ("include/shardprop", "kernels/include/shardprop"):
+        for header in sorted((root / folder).rglob("*.h")):
+            name = header.relative_to(root / folder).as_posix()
+            scope = re.sub(r"\W", "_", name)
+            for number, lines in stretches(header.read_text().splitlines()):
+                if not is_code(lines):
+                    continue
+                module = "kernels" if folder.startswith("kernels") else (
+                    name.split("/")[0])
+                inner = module if module in OWN_NAMESPACES else "samples"
+                text.append(
+                    f"namespace shardprop::{inner} {{\n"
+                    f"namespace {scope} {{\n"
+                    f"[[maybe_unused]] Result<void> sample_{number}() {{\n"
+                    f'#line {number} "{header}"\n'
+                    + "\n".join(lines)
+                    + f"\nreturn {{}};\n}}\n}}  // namespace {scope}\n"
+                    f"}}  // namespace shardprop::{inner}\n\n")
+    output.write_text("".join(text))
+
+
+if __name__ == "__main__":
+    main()
