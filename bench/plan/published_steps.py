@@ -2,13 +2,14 @@
 """Training steps that others have published beside what shardprop predicts for them.
 
   python3 bench/plan/published_steps.py build/release/tools/shardprop --graphs DIR
-      [--fit-on ampere] > bench/results/published_steps.md
+      > bench/results/published_steps.md
 
 Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
 that are not in DIR yet. published_steps.tsv has the runs. Each is planned as its
 recipe says on graphs of two and of four layers; what a layer takes is half the
 difference. Shares of the devices' measured rates are fitted on the runs on one
-generation of devices and judged by those on the other.
+generation of devices and judged by those on the other; what is fitted on A100 is then
+planned again.
 """
 
 import argparse
@@ -34,8 +35,8 @@ SHALLOW, DEEP = 2, 4
 MADE_AT = 100_003, 100_019
 LAYERS = {
     "llama3-8b": 32, "llama3-70b": 80, "llama3-405b": 126, "llama2-13b": 40, "llama2-70b": 80,
-    "mpt-760m": 24, "mpt-1b": 24, "mpt-3b": 32, "mpt-7b": 32, "mpt-13b": 40, "mpt-30b": 48,
-    "mpt-70b": 80, "gpt-22b": 48,
+    "mpt-125m": 12, "mpt-350m": 24, "mpt-760m": 24, "mpt-1b": 24, "mpt-3b": 32, "mpt-7b": 32,
+    "mpt-13b": 40, "mpt-30b": 48, "mpt-70b": 80, "gpt-22b": 48,
 }
 
 
@@ -98,7 +99,7 @@ class Run(NamedTuple):
     batch: int  # sequences of a group of `tensor` ranks, in one micro-batch
     accumulate: int
     recompute: str
-    fusion: str
+    kernels: str
     attention: str
     float8: bool
     ms: float  # of a micro-batch, with its share of the optimizer's step
@@ -111,7 +112,7 @@ def read_runs():
             numbers = {k: int(row[k])
                        for k in ("gpus", "tensor", "sequence", "batch", "accumulate")}
             tokens = numbers["batch"] * numbers["sequence"] / numbers["tensor"]
-            words = {k: row[k] for k in ("source", "model", "hardware", "recompute", "fusion",
+            words = {k: row[k] for k in ("source", "model", "hardware", "recompute", "kernels",
                                          "attention")}
             runs.append(Run(**numbers, **words, float8=row["float8"] == "yes",
                             ms=tokens * 1e3 / float(row["tokens/s/GPU"])))
@@ -152,6 +153,12 @@ def resized(text, batch, sequence):
     return re.sub(r"(?<![\w.])\d{6,18}(?![\w.])", size, text)
 
 
+# How operators on elements share kernels: as a compiler makes them; not at all; or by
+# module, as eager PyTorch's LayerNorm and GELU. Their gradients are a dozen operators in
+# the graph and one kernel there: twice their forward pass, as those of Llama are.
+FUSION = {"compiler": "compiler", "eager": "none", "modules": "none"}
+
+
 def plan(binary, run, layers, rates, folder):
     """The plan of a run's recipe, as JSON."""
     data = run.gpus // run.tensor
@@ -169,7 +176,7 @@ def plan(binary, run, layers, rates, folder):
         done = subprocess.run(
             [binary, "explain", graph, "--mesh", ",".join(f"{n}={s}" for n, s, _ in dims),
              "--recipe", ",".join(f"{r}={n}" for n, _, r in dims), "--topology", topology,
-             "--memory", "none", "--optimizer", "adamw", "--fusion", run.fusion,
+             "--memory", "none", "--optimizer", "adamw", "--fusion", FUSION[run.kernels],
              "--format", "json"], capture_output=True, text=True)
     if not done.stdout:
         raise SystemExit(f"{run}: {done.stderr}")
@@ -215,7 +222,7 @@ def parts_of(plan):
 
 def parts_of_run(binary, run, rates, folder):
     """Of the whole model, and of all its layers alone. Kept beside the graphs."""
-    key = (run.model, run.hardware, run.gpus, run.tensor, run.sequence, run.batch, run.fusion,
+    key = (run.model, run.hardware, run.gpus, run.tensor, run.sequence, run.batch, run.kernels,
            tuple(rates))
     path = folder / f"parts-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.json"
     if not path.exists():
@@ -229,6 +236,8 @@ def parts_of_run(binary, run, rates, folder):
         layer = (deep[key] - shallow[key]) / (DEEP - SHALLOW)
         layers[key] = LAYERS[run.model] * layer
         whole[key] = shallow[key] - SHALLOW * layer + layers[key]
+    if run.kernels == "modules":
+        whole["backward", "pass"] = 2 * whole["forward", "pass"]
     return whole, layers
 
 
@@ -338,7 +347,7 @@ def table(rows, presets):
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for (run, ms), (_, preset_ms) in zip(rows, presets):
         print(f"| {run.source} | {run.model} | {run.hardware} | {run.gpus} | {run.tensor} |"
-              f" {run.sequence} x {run.batch} | {run.recompute} | {run.fusion} |"
+              f" {run.sequence} x {run.batch} | {run.recompute} | {run.kernels} |"
               f" {'yes' if run.float8 else ''} | {run.ms:.0f} | {ms:.0f} |"
               f" {100 * (ms / run.ms - 1):+.0f} % | {100 * (preset_ms / run.ms - 1):+.0f} % |")
 
@@ -348,29 +357,33 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--graphs", type=pathlib.Path, required=True, metavar="DIR")
-    parser.add_argument("--fit-on", choices=GENERATIONS, default="ampere")
     options = parser.parse_args()
     options.graphs.mkdir(parents=True, exist_ok=True)
     runs = read_runs()
-    fitted_on = GENERATIONS[options.fit_on]
+    rates = [preset_rates(DEVICES[run.hardware]) for run in runs]
+    parts = [parts_of_run(options.binary, run, rate, options.graphs)
+             for run, rate in zip(runs, rates)]
+    presets = [(run, step_ms(run, part, rate, rate))
+               for run, part, rate in zip(runs, parts, rates)]
 
-    def predict(rates_of):
-        rows = []
-        for run in runs:
-            rates = rates_of(run)
-            parts = parts_of_run(options.binary, run, rates, options.graphs)
-            rows.append((run, step_ms(run, parts, rates, rates)))
-        return rows
-
-    presets = predict(lambda run: preset_rates(DEVICES[run.hardware]))
-    fitting = [run for run in runs if run.hardware in fitted_on]
-    shares = fit(fitting, [
-        parts_of_run(options.binary, run, preset_rates(DEVICES[run.hardware]), options.graphs)
-        for run in fitting])
-    rows = predict(lambda run: fitted_rates(DEVICES[run.hardware], shares, run.attention))
-    said = ", ".join(f"{name} {value}" for name, value in shares.items())
-    tell(f"Shares fitted on {options.fit_on}: {said}.", rows, fitted_on)
-    tell("With shardprop's presets as they are:", presets, fitted_on)
+    for generation, fitted_on in GENERATIONS.items():
+        fitting = [i for i, run in enumerate(runs) if run.hardware in fitted_on]
+        shares = fit([runs[i] for i in fitting], [parts[i] for i in fitting])
+        fitted = [fitted_rates(DEVICES[run.hardware], shares, run.attention) for run in runs]
+        said = ", ".join(f"{name} {value}" for name, value in shares.items())
+        said = f"Fitted on {generation}: {said}."
+        if generation == "ampere":
+            # Planned again with these rates; else the presets' plans are scaled.
+            parts_again = [parts_of_run(options.binary, run, rate, options.graphs)
+                           for run, rate in zip(runs, fitted)]
+            rows = [(run, step_ms(run, part, rate, rate))
+                    for run, part, rate in zip(runs, parts_again, fitted)]
+            tell(said, rows, fitted_on)
+        else:
+            tell(said + " (Plans as above, scaled.)",
+                 [(run, step_ms(run, part, rate, priced))
+                  for run, part, rate, priced in zip(runs, parts, fitted, rates)], fitted_on)
+    tell("shardprop's presets as they are, nothing fitted:", presets, ())
     table(rows, presets)
 
 
