@@ -17,7 +17,7 @@ constexpr std::int64_t kHigher = 2;
 // Prices that are nearer than this to one that was tried promise nothing new.
 constexpr std::int64_t kNear = 4;
 // How far the next prices go from the best at first, and least.
-constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 64;
+constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 8;
 constexpr std::int64_t kLeastReach = 8;
 
 }  // namespace
@@ -65,17 +65,15 @@ std::vector<double> HiddenPrices::most_promising() const {
 }
 
 bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
-  Cut cut{static_cast<double>(plan.objective - plan.exposed()), {}, 0};
-  if (cuts_.empty()) {
-    for (const WindowLoad& load : plan.windows) {
-      exposed_.push_back(load.exposed() > 0);
-    }
-  }
+  Cut cut{static_cast<double>(plan.objective - plan.exposed()), {}};
   for (std::size_t w = 0; w < plan.windows.size(); ++w) {
     const WindowLoad& load = plan.windows[w];
     cut.excess.push_back(static_cast<double>(load.hideable) -
                          static_cast<double>(load.compute));
-    if (exposed_[w]) cut.total += cut.excess.back();
+    if (load.exposed() == 0 || exposed_[w]) continue;
+    exposed_[w] = true;
+    // What the windows have in common ends here.
+    if (!cuts_.empty()) all_alike_ = false;
   }
   cuts_.push_back(std::move(cut));
   const bool better = bound > bound_;
@@ -85,8 +83,8 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
   }
   if (all_alike_ && move_all()) return true;
   if (prices_.size() == 1) return false;
-  if (all_alike_) {
-    all_alike_ = false;
+  all_alike_ = false;
+  if (reach_ == 0) {
     reach_ = kFirstReach;
   } else if (!better) {
     reach_ /= 2;
@@ -95,12 +93,19 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
 }
 
 // Where the least of the cuts is highest, along one price for all windows that
-// were exposed at first.
+// were exposed.
 bool HiddenPrices::move_all() {
+  std::vector<double> totals;
+  for (const Cut& cut : cuts_) {
+    totals.push_back(0);
+    for (std::size_t w = 0; w < exposed_.size(); ++w) {
+      if (exposed_[w]) totals.back() += cut.excess[w];
+    }
+  }
   const auto least_at = [&](double price) {
     double least = std::numeric_limits<double>::infinity();
-    for (const Cut& cut : cuts_) {
-      least = std::min(least, cut.base + price * cut.total);
+    for (std::size_t c = 0; c < cuts_.size(); ++c) {
+      least = std::min(least, cuts_[c].base + price * totals[c]);
     }
     return least;
   };
@@ -109,11 +114,11 @@ bool HiddenPrices::move_all() {
                                    std::max(kFirstPrice, kHigher * highest_))) /
       kHiddenPriceUnit;
   double next = least_at(most) > least_at(0) ? most : 0;
-  for (const Cut& rising : cuts_) {
-    for (const Cut& falling : cuts_) {
-      if (rising.total <= 0 || falling.total >= 0) continue;
+  for (std::size_t up = 0; up < cuts_.size(); ++up) {
+    for (std::size_t down = 0; down < cuts_.size(); ++down) {
+      if (totals[up] <= 0 || totals[down] >= 0) continue;
       const double meet =
-          (falling.base - rising.base) / (rising.total - falling.total);
+          (cuts_[down].base - cuts_[up].base) / (totals[up] - totals[down]);
       if (meet >= 0 && meet <= most && least_at(meet) > least_at(next)) {
         next = meet;
       }

@@ -8,8 +8,9 @@
 // What a plan costs is linear in the prices, so that every plan met bounds what
 // any prices can give: the next ones are those of which the plans met so far
 // promise most (Kelley's cutting planes). At first one price stands for all
-// windows in which the first plan had to wait, and the others are free; then
-// each moves by itself, near the best ones so far.
+// windows in which the first plan had to wait, and the others are free; then,
+// or as soon as a plan has to wait in another, each moves by itself, near the
+// best ones so far.
 #pragma once
 
 #include <shardprop/plan/plan_assignment.h>
@@ -24,7 +25,7 @@ class HiddenPrices {
  public:
   // All 0. In parts of kHiddenPriceUnit.
   explicit HiddenPrices(std::size_t windows)
-      : prices_(windows, 0), best_(windows, 0) {}
+      : prices_(windows, 0), best_(windows, 0), exposed_(windows, false) {}
 
   const std::vector<std::int64_t>& prices() const { return prices_; }
 
@@ -33,8 +34,6 @@ class HiddenPrices {
   bool learn(const PlanEvaluation& plan, std::int64_t bound);
 
   // Whether one price still stands for all of them.
-  bool all_alike() const { return all_alike_; }
-
   // Where more would hide than there is compute, all of it; elsewhere nothing.
   static std::vector<std::int64_t> extreme(
       const std::vector<WindowLoad>& loads);
@@ -44,7 +43,6 @@ class HiddenPrices {
   struct Cut {
     double base = 0;
     std::vector<double> excess;
-    double total = 0;  // excess of the windows that were exposed at first
   };
   bool move_all();
   bool move_each();
@@ -56,7 +54,7 @@ class HiddenPrices {
   std::vector<std::int64_t> prices_;
   std::vector<std::int64_t> best_;
   std::int64_t bound_ = 0;
-  std::vector<bool> exposed_;  // in the first plan, by window
+  std::vector<bool> exposed_;  // in some plan, by window
   bool all_alike_ = true;
   std::int64_t highest_ = 0;  // that was tried for all windows
   std::int64_t reach_ = 0;    // how far to go from the best prices

@@ -1,6 +1,7 @@
 #include "plan/hidden_time.h"
 
 #include "plan/hidden_prices.h"
+#include "plan/ties.h"
 
 #include <algorithm>
 #include <functional>
@@ -18,53 +19,12 @@ namespace {
 // left that one of them may take.
 constexpr int kMostPrices = 16;
 constexpr double kSmallGap = 1e-5;
-constexpr double kShareOfTime = 0.5;
+constexpr double kShareOfTime = 0.25;
 constexpr double kEnoughGap = 2e-4;
+constexpr double kEnoughWhereLong = 2e-3;
 // What is spent on what no prices can tell apart.
 constexpr int kMostBranches = 1000;
 constexpr std::uint64_t kBranchWork = 500'000'000;
-
-std::int64_t excess(const PlanEvaluation& plan) {
-  std::int64_t sum = 0;
-  for (const WindowLoad& load : plan.windows) {
-    sum += load.hideable - load.compute;
-  }
-  return sum;
-}
-
-// "model.layers.3" of "model.layers.3.mlp.up_proj"; "" without a number.
-std::string layer_of(const std::string& module_path) {
-  std::size_t begin = 0;
-  while (begin < module_path.size()) {
-    const std::size_t end =
-        std::min(module_path.find('.', begin), module_path.size());
-    const std::string_view part(module_path.data() + begin, end - begin);
-    if (!part.empty() &&
-        part.find_first_not_of("0123456789") == std::string_view::npos) {
-      return module_path.substr(0, end);
-    }
-    begin = end + 1;
-  }
-  return "";
-}
-
-// By slot: which of the repeated layers it belongs to, in the order in which
-// they are first run; what stands between two goes with the one before.
-std::vector<std::size_t> layers_of(const Graph& graph, std::size_t& count) {
-  std::map<std::string, std::size_t> numbers;
-  std::vector<std::size_t> out;
-  std::size_t now = 0;
-  for (const Node& node : graph.nodes()) {
-    const std::string layer = layer_of(node.module_path);
-    if (!layer.empty()) {
-      now = numbers.try_emplace(layer, numbers.size()).first->second;
-    }
-    out.push_back(now);
-  }
-  out.push_back(now);
-  count = numbers.size();
-  return out;
-}
 
 }  // namespace
 
@@ -92,9 +52,8 @@ std::vector<std::int64_t> HiddenTime::run() {
   }
   network_.hidden_prices =
       by_slot(std::vector<std::int64_t>(search_.problem().num_windows(), 0));
-  note_side();
+  note();
   price();
-  blend();
   if (!search_.is_done()) branch();
   return network_.hidden_prices;
 }
@@ -110,76 +69,40 @@ void HiddenTime::price() {
   std::vector<std::int64_t> best = network_.hidden_prices;
   std::int64_t bound = search_.best().lower_bound;
   Tried met = search_.tried();
+  bool blended = false;
+  const double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughGap;
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
     if (!prices.learn(met.evaluation, met.bound)) break;
-    if (!prices.all_alike() && takes_long()) break;
     network_.hidden_prices = by_slot(prices.prices());
     if (!search_.solve(network_, {.share_of_time = kShareOfTime,
-                                  .enough_gap = kEnoughGap})) {
+                                  .enough_gap = enough_gap,
+                                  .enough_cost = search_.best().lower_bound})) {
       break;
     }
     met = search_.tried();
-    note_side();
-    if (exposed_ && hidden_ && !blended_) blend();
+    note();
+    if (!blended && blend_.has_both_sides()) {
+      blended = true;
+      blend_.run(network_);
+    }
     if (search_.best().lower_bound > bound) {
       bound = search_.best().lower_bound;
       best = network_.hidden_prices;
     }
   }
   network_.hidden_prices = std::move(best);
-}
-
-void HiddenTime::note_side() {
-  const Tried& tried = search_.tried();
-  std::optional<Side>& side = excess(tried.evaluation) > 0 ? exposed_ : hidden_;
-  if (side && side->bound >= tried.bound) return;
-  side = Side{search_.last(), tried.evaluation.objective, tried.assignment,
-              tried.bound};
-  slots_ = tried.slots;
-}
-
-std::vector<HiddenTime::Side> HiddenTime::sides() const {
-  std::vector<Side> out;
-  for (const std::optional<Side>& side : {exposed_, hidden_}) {
-    if (side) out.push_back(*side);
-  }
-  return out;
-}
-
-// The first layers as on one side, and the others as on the other: as many as
-// leave as much to hide as there is compute.
-void HiddenTime::blend() {
-  if (!exposed_ || !hidden_) return;
-  blended_ = true;
-  std::size_t count = 0;
-  const std::vector<std::size_t> layers =
-      layers_of(search_.problem().graph(), count);
-  for (const bool first_exposed : {true, false}) {
-    std::size_t from = 0;
-    std::size_t to = count;
-    while (to - from > 1 && !is_close()) {
-      const std::size_t seam = std::midpoint(from, to);
-      if (!blend_at(layers, seam, first_exposed)) break;
-      const bool too_much = excess(search_.tried().evaluation) > 0;
-      (too_much == first_exposed ? to : from) = seam;
-    }
+  blend_.run(network_);
+  if (takes_long() && !search_.is_done()) {
+    search_.solve(network_, {.enough_gap = kEnoughGap});
   }
 }
 
-// The layers on both sides of the seam are free.
-bool HiddenTime::blend_at(const std::vector<std::size_t>& layers,
-                          std::size_t seam, bool first_exposed) {
-  const Side& first = first_exposed ? *exposed_ : *hidden_;
-  const Side& second = first_exposed ? *hidden_ : *exposed_;
-  NetworkOptions options = network_;
-  for (std::size_t v = 0; v < slots_.size(); ++v) {
-    const std::size_t layer = layers[static_cast<std::size_t>(slots_[v])];
-    if (layer == seam || layer + 1 == seam) continue;
-    options.left[static_cast<std::uint32_t>(v)] = {
-        (layer < seam ? first : second).assignment[v]};
-  }
-  return search_.solve(options,
-                       {.bounds = false, .share_of_time = kShareOfTime});
+// Keeps what the search met.
+void HiddenTime::note() {
+  blend_.add(search_.tried());
+  const std::int64_t objective = search_.tried().evaluation.objective;
+  if (alike_ && *alike_ <= objective) return;
+  if (lies_alike(search_.problem(), search_.last())) alike_ = objective;
 }
 
 namespace {

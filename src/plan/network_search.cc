@@ -81,6 +81,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   const PlanNetwork& network = *built;
   solver::SolveOptions how = solver_options(left * attempt.share_of_time);
   how.enough_gap = attempt.enough_gap;
+  how.enough_cost = attempt.enough_cost;
   if (options_.progress) {
     how.progress = [&](const solver::Progress& now) {
       tell(now, attempt.bounds);

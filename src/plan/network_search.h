@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -22,6 +23,7 @@ struct Attempt {
   bool gives_up = false;
   double share_of_time = 1;  // of what is left
   double enough_gap = 0;     // as SolveOptions'
+  std::optional<std::int64_t> enough_cost;
 };
 
 // The last network that was solved.

@@ -57,7 +57,7 @@ class PlanSolver {
     if (!search_.found() || search_.is_done()) return;
     HiddenTime hidden(search_, network_);
     network_.hidden_prices = hidden.run();
-    sides_ = hidden.sides();
+    alike_ = hidden.alike();
   }
 
   void fit() {
@@ -124,24 +124,21 @@ class PlanSolver {
   // What was met on the way, where nothing better lays out equal layers alike.
   void price_alike() {
     PlanSolution& best = search_.out();
-    if (!limits_.break_ties || !search_.found() || sides_.empty() ||
+    if (!limits_.break_ties || !search_.found() || !alike_ ||
         lies_alike(problem_, *best.assignment)) {
       return;
     }
-    for (const HiddenTime::Side& side : sides_) {
-      if (!lies_alike(problem_, side.plan)) continue;
-      const std::int64_t more = side.objective - best.evaluation.objective;
-      best.alike_costs_more =
-          std::min(best.alike_costs_more.value_or(more), more);
-    }
+    const std::int64_t more = *alike_ - best.evaluation.objective;
+    best.alike_costs_more =
+        std::min(best.alike_costs_more.value_or(more), more);
   }
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
-  std::vector<HiddenTime::Side> sides_;
-  NetworkOptions network_;  // in which the best plan was found
+  std::optional<std::int64_t> alike_;  // met while hidden time was priced
+  NetworkOptions network_;             // in which the best plan was found
 };
 
 }  // namespace

@@ -79,6 +79,10 @@ class Solver {
   bool is_enough() const {
     const Incumbent& best = state_.best;
     if (best.proven()) return true;
+    if (options_.enough_cost && best.known() &&
+        best.cost() <= *options_.enough_cost) {
+      return true;
+    }
     if (options_.enough_gap <= 0 || !best.known() || !best.bound()) {
       return false;
     }

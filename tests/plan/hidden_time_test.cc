@@ -99,6 +99,30 @@ TEST_CASE("the example graphs hide no more than there is compute") {
   }
 }
 
+TEST_CASE(
+    "some layers hide more and others compute more where that is cheaper") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph =
+      value_of(load_graph("examples/graphs/llama3_8b_train.json.gz", library));
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  options.precision = Precision::kMixed;
+  options.overlap = default_topology().overlap_discount.value;
+  options.work_limit = 8'000'000'000;
+  const PlanSolution solution =
+      solve_plan(problem_of(graph, "dp=8,tp=8", options));
+  REQUIRE(solution.assignment);
+  // What was met with all layers alike costs 17 % more.
+  REQUIRE(solution.alike_costs_more);
+  CHECK(static_cast<double>(*solution.alike_costs_more) >
+        0.1 * static_cast<double>(solution.evaluation.objective));
+  CHECK(static_cast<double>(solution.lower_bound) >
+        0.97 * static_cast<double>(solution.evaluation.objective));
+  MESSAGE(solution.evaluation.objective
+          << " ns, at least " << solution.lower_bound << ", alike "
+          << *solution.alike_costs_more << " more, work " << solution.work);
+}
+
 TEST_CASE("small graphs with overlap cost what counting through them says") {
   const OpLibrary& library = testing::standard_library();
   std::mt19937 draw(19);

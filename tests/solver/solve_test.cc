@@ -120,6 +120,24 @@ TEST_CASE("half way the caller is asked whether to go on") {
   }
 }
 
+TEST_CASE("what is good enough ends the search") {
+  const Problem problem = grid(20, 4);
+  SolveOptions options;
+  options.time_limit_seconds = 1e12;
+  options.work_limit = 80'000'000;
+  const Solution all = solve(problem, options);
+  REQUIRE(all.cost.has_value());
+  options.enough_cost = *all.cost + *all.cost / 50;
+  const Solution cheap = solve(problem, options);
+  CHECK(*cheap.cost <= *options.enough_cost);
+  CHECK(cheap.work < all.work / 2);
+  options.enough_cost.reset();
+  options.enough_gap = 4 * *all.gap();
+  const Solution near = solve(problem, options);
+  CHECK(*near.gap() <= options.enough_gap);
+  CHECK(near.work < all.work);
+}
+
 TEST_CASE("what neither bound nor search closes is eliminated at length") {
   constexpr std::size_t kWidth = 5;
   constexpr std::size_t kLength = 24;

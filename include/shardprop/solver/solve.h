@@ -96,6 +96,8 @@ struct SolveOptions {
   std::optional<std::uint64_t> work_limit;
   // Ends once the best known cost is within this share of the bound.
   double enough_gap = 0;
+  // Ends once some assignment costs no more than this.
+  std::optional<Int128> enough_cost;
   // Threads to search with. A thread that cannot be started is done without:
   // the answer is the same, later.
   int threads = 1;

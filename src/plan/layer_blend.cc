@@ -1,0 +1,212 @@
+#include "plan/layer_blend.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Blends of one run, those in a row that may be no better, and the share of the
+// time left that one may take.
+constexpr int kMostBlends = 16;
+constexpr int kMostFailures = 4;
+constexpr double kShareOfTime = 0.25;
+// A blend must promise to be cheaper by this share.
+constexpr double kWorthIt = 1e-5;
+
+// "model.layers.3" of "model.layers.3.mlp.up_proj"; "" without a number.
+std::string layer_of(const std::string& module_path) {
+  std::size_t begin = 0;
+  while (begin < module_path.size()) {
+    const std::size_t end =
+        std::min(module_path.find('.', begin), module_path.size());
+    const std::string_view part(module_path.data() + begin, end - begin);
+    if (!part.empty() &&
+        part.find_first_not_of("0123456789") == std::string_view::npos) {
+      return module_path.substr(0, end);
+    }
+    begin = end + 1;
+  }
+  return "";
+}
+
+// By slot: which of the repeated layers it belongs to, in the order in which
+// they are first run; what stands between two goes with the one before.
+std::vector<std::size_t> layers_of(const Graph& graph, std::int64_t& count) {
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> out;
+  std::size_t now = 0;
+  for (const Node& node : graph.nodes()) {
+    const std::string layer = layer_of(node.module_path);
+    if (!layer.empty()) {
+      now = numbers.try_emplace(layer, numbers.size()).first->second;
+    }
+    out.push_back(now);
+  }
+  out.push_back(now);
+  count = static_cast<std::int64_t>(numbers.size());
+  return out;
+}
+
+double excess(const WindowLoad& load) {
+  return static_cast<double>(load.hideable - load.compute);
+}
+
+double base(const PlanEvaluation& plan) {
+  return static_cast<double>(plan.objective - plan.exposed());
+}
+
+}  // namespace
+
+LayerBlend::LayerBlend(NetworkSearch& search)
+    : search_(search),
+      layers_(layers_of(search.problem().graph(), num_layers_)) {}
+
+void LayerBlend::add(const Tried& tried) {
+  for (const Known& known : known_) {
+    if (known.evaluation.windows == tried.evaluation.windows &&
+        known.evaluation.objective == tried.evaluation.objective) {
+      return;
+    }
+  }
+  known_.push_back({tried.assignment, tried.evaluation});
+  slots_ = tried.slots;
+  std::set<Counts> tried_now;
+  for (Counts counts : tried_) {
+    counts.push_back(0);
+    tried_now.insert(std::move(counts));
+  }
+  tried_ = std::move(tried_now);
+}
+
+bool LayerBlend::has_both_sides() const {
+  const auto waits = [](const Known& known) {
+    return known.evaluation.exposed() > 0;
+  };
+  return std::any_of(known_.begin(), known_.end(), waits) &&
+         !std::all_of(known_.begin(), known_.end(), waits);
+}
+
+double LayerBlend::predicted(const Counts& counts, const Guess& at,
+                             const PlanEvaluation& there) const {
+  std::vector<double> over;
+  double cost = base(there);
+  for (const WindowLoad& load : there.windows) over.push_back(excess(load));
+  for (std::size_t k = 0; k < known_.size(); ++k) {
+    const auto more = static_cast<double>(counts[k] - at.counts[k]) /
+                      static_cast<double>(num_layers_);
+    if (more == 0) continue;
+    const PlanEvaluation& plan = known_[k].evaluation;
+    cost += more * base(plan);
+    for (std::size_t w = 0; w < over.size(); ++w) {
+      over[w] += more * excess(plan.windows[w]);
+    }
+  }
+  for (const double exposed : over) cost += std::max(0.0, exposed);
+  return cost;
+}
+
+LayerBlend::Guess LayerBlend::most_promising(
+    const Guess& at, const PlanEvaluation& there) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Guess best{{}, kInfinity};
+  Guess now{at.counts, kInfinity};
+  for (bool moved = true; moved;) {
+    moved = false;
+    Guess next = now;
+    const auto look = [&](const Counts& counts) {
+      const double cost = predicted(counts, at, there);
+      if (cost < best.cost && !tried_.contains(counts)) best = {counts, cost};
+      if (cost < next.cost) next = {counts, cost};
+    };
+    // One plan gives layers to another; or two do.
+    const std::size_t n = known_.size();
+    Counts counts = now.counts;
+    for (std::size_t pair = 0; pair < n * n; ++pair) {
+      const std::size_t from = pair / n;
+      const std::size_t to = pair % n;
+      if (from == to) continue;
+      for (std::int64_t few = 1; few <= now.counts[from]; few *= 2) {
+        counts[from] -= few;
+        counts[to] += few;
+        look(counts);
+        for (std::size_t third = 0; third < n; ++third) {
+          if (counts[third] == 0 || third == to) continue;
+          for (std::size_t fourth = 0; fourth < n; ++fourth) {
+            if (fourth == third || fourth == from) continue;
+            --counts[third];
+            ++counts[fourth];
+            look(counts);
+            ++counts[third];
+            --counts[fourth];
+          }
+        }
+        counts[from] += few;
+        counts[to] -= few;
+      }
+    }
+    moved = next.cost < now.cost;
+    now = std::move(next);
+  }
+  return best;
+}
+
+// Layer by layer in the order of the plans; those on both sides of a seam are
+// free.
+bool LayerBlend::solve(const Counts& counts, const NetworkOptions& network) {
+  std::vector<std::size_t> plan_of;
+  for (std::size_t k = 0; k < known_.size(); ++k) {
+    plan_of.insert(plan_of.end(), static_cast<std::size_t>(counts[k]), k);
+  }
+  const auto at_seam = [&](std::size_t layer) {
+    return (layer > 0 && plan_of[layer - 1] != plan_of[layer]) ||
+           (layer + 1 < plan_of.size() && plan_of[layer + 1] != plan_of[layer]);
+  };
+  NetworkOptions options = network;
+  for (std::size_t v = 0; v < slots_.size(); ++v) {
+    const std::size_t layer = layers_[static_cast<std::size_t>(slots_[v])];
+    if (at_seam(layer)) continue;
+    options.left[static_cast<std::uint32_t>(v)] = {
+        known_[plan_of[layer]].assignment[v]};
+  }
+  return search_.solve(options,
+                       {.bounds = false, .share_of_time = kShareOfTime});
+}
+
+void LayerBlend::run(const NetworkOptions& network) {
+  if (num_layers_ < 2) return;
+  const auto cheapest = std::min_element(
+      known_.begin(), known_.end(), [](const Known& a, const Known& b) {
+        return a.evaluation.objective < b.evaluation.objective;
+      });
+  Guess at{Counts(known_.size(), 0), 0};
+  at.counts[static_cast<std::size_t>(cheapest - known_.begin())] = num_layers_;
+  at.cost = static_cast<double>(cheapest->evaluation.objective);
+  tried_.insert(at.counts);
+  PlanEvaluation there = cheapest->evaluation;
+  int failures = 0;
+  for (int i = 0; i < kMostBlends && failures < kMostFailures; ++i) {
+    if (search_.is_done()) return;
+    Guess next = most_promising(at, there);
+    if (next.cost >= at.cost * (1 - kWorthIt)) return;
+    tried_.insert(next.counts);
+    if (!solve(next.counts, network)) {
+      if (search_.stopped()) return;
+      ++failures;
+      continue;
+    }
+    const PlanEvaluation& found = search_.tried().evaluation;
+    ++failures;
+    if (static_cast<double>(found.objective) >= at.cost) continue;
+    failures = 0;
+    at = {std::move(next.counts), static_cast<double>(found.objective)};
+    there = found;
+  }
+}
+
+}  // namespace shardprop

@@ -1,0 +1,59 @@
+// LayerBlend: plans that follow one known plan in some of a model's repeated
+// layers, and others in the rest.
+//
+// Prices for hidden time (hidden_prices.h) lead to plans in which all layers
+// are alike, with more to hide than there is compute or with less. What is best
+// lies between: so many layers as in this one, so many as in that. How many is
+// guessed from the known plans, as if each layer had its share of what a plan
+// costs and hides, and corrected by what the plans that were tried really are.
+#pragma once
+
+#include "plan/network_search.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace shardprop {
+
+class LayerBlend {
+ public:
+  explicit LayerBlend(NetworkSearch& search);
+
+  // A solution of the network, if it is a new one.
+  void add(const Tried& tried);
+  // Whether one of them has more to hide than compute, and one less.
+  bool has_both_sides() const;
+
+  // Tries blends on the network until none promises to be cheaper.
+  void run(const NetworkOptions& network);
+
+ private:
+  struct Known {
+    solver::Assignment assignment;
+    PlanEvaluation evaluation;
+  };
+  // Layers that follow each of the known plans.
+  using Counts = std::vector<std::int64_t>;
+  struct Guess {
+    Counts counts;
+    double cost = 0;
+  };
+
+  // What so many layers cost, by what `at` really costs.
+  double predicted(const Counts& counts, const Guess& at,
+                   const PlanEvaluation& there) const;
+  // The cheapest that was not tried yet, by steps from `at`.
+  Guess most_promising(const Guess& at, const PlanEvaluation& there) const;
+  bool solve(const Counts& counts, const NetworkOptions& network);
+
+  NetworkSearch& search_;
+  std::vector<Known> known_;
+  std::vector<std::int64_t> slots_;  // by variable of the network
+  std::int64_t num_layers_ = 0;
+  std::vector<std::size_t> layers_;  // by slot
+  std::set<Counts> tried_;
+};
+
+}  // namespace shardprop
