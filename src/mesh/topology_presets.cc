@@ -6,6 +6,8 @@ namespace shardprop {
 namespace {
 
 constexpr const char* kNcclGraph = "NCCL graph search on this machine";
+constexpr const char* kNcclLinks =
+    "12 NVLinks at the 20 GB/s that NCCL's graph search takes each for";
 constexpr const char* kNcclTuned =
     "NCCL 2.27.5 tuned tables, published in meta-pytorch/autoparallel";
 constexpr const char* kAutoparallel =
@@ -94,9 +96,9 @@ Topology dgx_a100() {
   const std::string sheet = "NVIDIA A100 datasheet, dense";
   t.generation = Generation::kAmpere;
   t.devices_per_node = {8, "NVIDIA DGX A100 datasheet"};
-  t.node_bandwidth_gbps = {87.7, kNcclGraph};
+  t.node_bandwidth_gbps = {240, kNcclLinks};
   t.network_bandwidth_gbps = {25, "datasheet: 200 Gb/s a device"};
-  t.all_to_all_gbps = {87.7, kNcclGraph};
+  t.all_to_all_gbps = {240, kNcclLinks};
   t.f64_tflops = {19.5, sheet + ", tensor cores"};
   t.f32_tflops = {19.5, sheet};
   t.tf32_tflops = {156, sheet};

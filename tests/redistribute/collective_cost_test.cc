@@ -91,6 +91,16 @@ TEST_CASE("large messages in a DGX H100 take what nccl-tests measured") {
         15'100);
 }
 
+TEST_CASE("large messages in a DGX A100 go at the rate of its NVLinks") {
+  // Each device's 12 links at 20 GB/s; an all-reduce of n ranks passes
+  // 2 (n - 1) / n of the message.
+  const Topology a100 = value_of(find_topology("dgx-a100"));
+  const double bytes = 1 << 30;
+  const auto took = collective_nanoseconds(a100, CollectiveKind::kAllReduce,
+                                           {8, 8, 1}, 1 << 30);
+  check_near(bytes * 2 * 7 / 8 / static_cast<double>(took), 240, 0.05);
+}
+
 TEST_CASE("payloads follow the formulas of nccl-tests") {
   const auto bytes = [](CollectiveKind kind, std::int64_t n, std::int64_t s) {
     return collective_bytes_per_rank(kind, n, s);
