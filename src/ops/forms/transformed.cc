@@ -12,6 +12,7 @@ namespace {
 std::vector<int> dims_of_call(const OpCall& call, int rank) {
   if (const auto dims = call.optional_integers("dim")) {
     std::vector<int> out;
+    require(rank > 0 || dims->empty(), "a tensor without dims is transformed");
     for (const std::int64_t dim : *dims) {
       const int at = wrap_dim(dim, rank);
       require(std::find(out.begin(), out.end(), at) == out.end(),
