@@ -40,6 +40,14 @@ def _line(call, **changes):
     return {**line, **changes}
 
 
+def _without_dims(value):
+    if isinstance(value, list):
+        return [_without_dims(element) for element in value]
+    if isinstance(value, dict) and "placements" in value:
+        return {"shape": [], "dtype": value["dtype"], "placements": ["R"]}
+    return value
+
+
 def _damaged(call, rng):
     """(line, whether it is certainly no call)"""
     whole = _line(call)
@@ -71,6 +79,14 @@ def _damaged(call, rng):
     yield other(shape=[*tensor["shape"], 5, 7, 9]), False
     yield other(shape=[size + 1 for size in tensor["shape"]]), False
     yield other(dtype=rng.choice(["bool", "i64", "c64"])), False
+    yield other(shape=[]), False
+    yield other(shape=tensor["shape"][1:]), False
+    yield other(shape=[0 for _ in tensor["shape"]]), False
+    yield {**whole, "args": [_without_dims(value) for value in args]}, False
+    for i, value in enumerate(call.args):
+        if isinstance(value, int) and not isinstance(value, bool):
+            for odd in (-1, 0, 7, -(2**63), 2**62):
+                yield {**whole, "args": [*args[:i], odd, *args[i + 1 :]]}, False
 
 
 class BadCalls(Case):
