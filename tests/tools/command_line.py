@@ -58,6 +58,10 @@ def complaints(done, allowed=(0, 1, 3)):
     return wrong
 
 
+# Sanitizers take memory, and addresses, of their own.
+SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own."""
 
@@ -76,6 +80,11 @@ class Case(unittest.TestCase):
         self.assertEqual(complaints(done, (status,)), [], done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
+
+    def took_memory(self, mib, most):
+        """The run took less than `most`, as far as that can be told."""
+        if not SANITIZED:
+            self.assertLess(mib, most)
 
     def answered(self, done):
         self.assertEqual(complaints(done, (0,)), [], done.stderr)

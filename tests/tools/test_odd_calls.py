@@ -12,12 +12,10 @@ import time
 import unittest
 
 import command_line
-from command_line import BINARY, MLP, ROOT, TINY, Case, shardprop
+from command_line import BINARY, MLP, ROOT, SANITIZED, TINY, Case, shardprop
 
 LLAMA = str(TINY / "llama3_infer.json.gz")
 BIG = str(ROOT / "examples/graphs/llama3_8b_infer.json.gz")
-SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
-
 
 def _within(mebibytes):
     """Runs with so many addresses; sanitizers need them all."""
