@@ -36,9 +36,8 @@ std::string take_along_notation(const OpCall& call) {
     const char letter = static_cast<char>('a' + d);
     require(d < 26, "more dims than letters");
     const bool along = d == dim;
-    from += along || self.size(d) != indices.size(d) && self.size(d) == 1
-                ? '_'
-                : letter;
+    const bool repeats = self.size(d) == 1 && indices.size(d) != 1;
+    from += along || repeats ? '_' : letter;
     where += !along && indices.size(d) == 1 && self.size(d) != 1 ? '_' : letter;
     result += letter;
   }

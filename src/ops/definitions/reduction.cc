@@ -246,9 +246,9 @@ void define_reduction(Family f) {
                                             .typed(of_norm)
                                             .decomposed(kLength)
                                             .refine("", of_two_only));
-  f.add(
-      "linalg__powsum",
-      reduction(ReduceOp::kSum).typed(of_norm).refine("", finite_powers_only));
+  f.add("linalg__powsum", reduction(ReduceOp::kSum)
+                              .typed(of_powers)
+                              .refine("", finite_powers_only));
   f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
          "nuclear_norm.dim"},
         reduction(std::nullopt).typed(of_norm));
