@@ -53,6 +53,72 @@ ProgramValueId bias_correction(Update& scalar, ProgramValueId step,
                    {{"self", power}, {"other", Argument(1.0)}});
 }
 
+// before - rate * change is the parameter after the step.
+struct Step {
+  ProgramValueId before;
+  ProgramValueId change;
+};
+
+struct AdamW {
+  ProgramBuilder& build;
+  SpmdProgram& program;
+  const PlannedUpdate& update;
+  ProgramValueId rate;
+  ProgramValueId step;
+
+  // A moment of the parameter, which the program updates by `next`.
+  template <class Next>
+  ProgramValueId moment(const std::string& kind, const ProgramValue& like,
+                        const Next& next) const {
+    const ProgramValueId before = build.input(
+        {ProgramInputKind::kOptimizerState, {}, update.parameter, true},
+        "adamw." + kind + "." + update.parameter, like.meta, like.layout);
+    const ProgramValueId after = next(before);
+    for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+      if (program.inputs[i].value != before) continue;
+      program.outputs.push_back({ProgramOutputKind::kUpdate, after, i});
+    }
+    return after;
+  }
+
+  Step of(ProgramValueId parameter, ProgramValueId gradient) const {
+    const ProgramValue like = build[parameter];
+    Update make(build, update.result.name, like);
+    Update scalar(build, update.result.name, build[step]);
+    const auto mean = [&](ProgramValueId before, double beta,
+                          ProgramValueId added) {
+      return make.binary("aten.add.Tensor", make.scaled(before, beta),
+                         make.scaled(added, 1 - beta));
+    };
+    const ProgramValueId m = moment(
+        "exp_avg", like,
+        [&](ProgramValueId before) { return mean(before, kBeta1, gradient); });
+    const ProgramValueId square =
+        make.binary("aten.mul.Tensor", gradient, gradient);
+    const ProgramValueId v = moment(
+        "exp_avg_sq", like,
+        [&](ProgramValueId before) { return mean(before, kBeta2, square); });
+    const ProgramValueId root = scalar.op(
+        "aten.sqrt.default", {{"self", bias_correction(scalar, step, kBeta2)}});
+    const ProgramValueId denominator = make.op(
+        "aten.add.Scalar",
+        {{"self",
+          make.binary("aten.div.Tensor",
+                      make.op("aten.sqrt.default", {{"self", v}}), root)},
+         {"other", Argument(kEpsilon)}});
+    const ProgramValueId change =
+        make.binary("aten.div.Tensor",
+                    make.binary("aten.div.Tensor", m,
+                                bias_correction(scalar, step, kBeta1)),
+                    denominator);
+    // 1 - lr * decay
+    const ProgramValueId decay = scalar.op(
+        "aten.rsub.Scalar", {{"self", scalar.scaled(rate, kWeightDecay)},
+                             {"other", Argument(1.0)}});
+    return {make.binary("aten.mul.Tensor", parameter, decay), change};
+  }
+};
+
 }  // namespace
 
 ProgramValueId Lowering::scalar_input(ProgramInputKind kind, std::string name) {
@@ -89,61 +155,18 @@ Result<void> Lowering::add_update(const PlannedUpdate& update) {
   const ProgramValueId rate =
       scalar_input(ProgramInputKind::kLearningRate, "optimizer.learning_rate");
   Update make(build_, update.result.name, like);
-  ProgramValueId change;
-  ProgramValueId before = parameter;
+  Step step{parameter, gradient};
   if (is_adamw) {
-    const ProgramValueId step =
-        scalar_input(ProgramInputKind::kOptimizerStep, "optimizer.step");
-    const auto state = [&](const std::string& kind) {
-      return build_.input(
-          {ProgramInputKind::kOptimizerState, {}, update.parameter, true},
-          "adamw." + kind + "." + update.parameter, like.meta, like.layout);
-    };
-    const auto after = [&](ProgramValueId value, ProgramValueId state_before) {
-      for (std::size_t i = 0; i < program_.inputs.size(); ++i) {
-        if (program_.inputs[i].value != state_before) continue;
-        program_.outputs.push_back({ProgramOutputKind::kUpdate, value, i});
-      }
-      return value;
-    };
-    const ProgramValueId m_before = state("exp_avg");
-    const ProgramValueId v_before = state("exp_avg_sq");
-    const ProgramValueId m =
-        after(make.binary("aten.add.Tensor", make.scaled(m_before, kBeta1),
-                          make.scaled(gradient, 1 - kBeta1)),
-              m_before);
-    const ProgramValueId square =
-        make.binary("aten.mul.Tensor", gradient, gradient);
-    const ProgramValueId v =
-        after(make.binary("aten.add.Tensor", make.scaled(v_before, kBeta2),
-                          make.scaled(square, 1 - kBeta2)),
-              v_before);
-    Update scalar(build_, update.result.name, build_[step]);
-    const ProgramValueId root = scalar.op(
-        "aten.sqrt.default", {{"self", bias_correction(scalar, step, kBeta2)}});
-    const ProgramValueId denominator = make.op(
-        "aten.add.Scalar",
-        {{"self",
-          make.binary("aten.div.Tensor",
-                      make.op("aten.sqrt.default", {{"self", v}}), root)},
-         {"other", Argument(kEpsilon)}});
-    change = make.binary("aten.div.Tensor",
-                         make.binary("aten.div.Tensor", m,
-                                     bias_correction(scalar, step, kBeta1)),
-                         denominator);
-    // 1 - lr * decay
-    const ProgramValueId decay = scalar.op(
-        "aten.rsub.Scalar", {{"self", scalar.scaled(rate, kWeightDecay)},
-                             {"other", Argument(1.0)}});
-    before = make.binary("aten.mul.Tensor", parameter, decay);
-  } else {
-    change = gradient;
+    const AdamW adamw{
+        build_, program_, update, rate,
+        scalar_input(ProgramInputKind::kOptimizerStep, "optimizer.step")};
+    step = adamw.of(parameter, gradient);
   }
   const ProgramValueId result = build_.value(
       update.result.name, like.meta, update.result.tensor.layout, parameter);
   build_.op("aten.sub.Tensor",
-            {{"self", before},
-             {"other", make.binary("aten.mul.Tensor", change, rate)}},
+            {{"self", step.before},
+             {"other", make.binary("aten.mul.Tensor", step.change, rate)}},
             {result});
   made_[update.result.name] = result;
   program_.nodes.push_back({update.result.name,

@@ -15,6 +15,29 @@ namespace {
 
 constexpr std::string_view kPrefix = "_foreach_";
 
+// What an element is made of where no operator has the list's name, or none
+// takes its arguments.
+struct Named {
+  std::string_view list;
+  std::string_view element;
+};
+constexpr Named kOtherwise[] = {{"norm", "linalg_vector_norm"},
+                                {"powsum", "linalg__powsum"},
+                                {"maximum", "clamp_min"},
+                                {"minimum", "clamp_max"}};
+
+std::vector<std::string> packets_of(std::string_view ns,
+                                    std::string_view base) {
+  const std::string prefix = std::string(ns) + '.';
+  std::vector<std::string> packets = {prefix + std::string(base)};
+  for (const Named& known : kOtherwise) {
+    if (known.list == base) {
+      packets.push_back(prefix + std::string(known.element));
+    }
+  }
+  return packets;
+}
+
 // Whether an element of the one argument can be the other.
 bool fits(const ArgumentSchema& listed, const ArgumentSchema& plain) {
   if (plain.is_list || (listed.is_optional && !plain.is_optional)) return false;
@@ -232,17 +255,17 @@ std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
   base.remove_prefix(kPrefix.size());
   const bool in_place = base.ends_with('_');
   if (in_place) base.remove_suffix(1);
-  const std::string packet =
-      std::string(function.ns()) + '.' + std::string(base);
-  for (const std::string& name : library.overloads(packet)) {
-    auto each = library.find(name);
-    if (each->returns().size() != 1) continue;
-    if (in_place) {
-      each = library.find(packet + "_." + std::string(each->overload()));
-      if (each == nullptr) continue;
-    }
-    if (auto arguments = matched(function, *each)) {
-      return ForeachForm{std::move(each), *std::move(arguments)};
+  for (const std::string& packet : packets_of(function.ns(), base)) {
+    for (const std::string& name : library.overloads(packet)) {
+      auto each = library.find(name);
+      if (each->returns().size() != 1) continue;
+      if (in_place) {
+        each = library.find(packet + "_." + std::string(each->overload()));
+        if (each == nullptr) continue;
+      }
+      if (auto arguments = matched(function, *each)) {
+        return ForeachForm{std::move(each), *std::move(arguments)};
+      }
     }
   }
   return std::nullopt;

@@ -28,6 +28,8 @@ constexpr Irregular kIrregular[] = {
     {"aten._batch_norm_with_update.default",
      "aten._batch_norm_with_update_functional.default"},
     {"aten.normal_.default", "aten.normal_functional.default"},
+    {"aten.rrelu_with_noise.default",
+     "aten.rrelu_with_noise_functional.default"},
 };
 
 // Overloads that may be the functional one, the likeliest first.

@@ -57,6 +57,37 @@ class Writer {
   Json document() const {
     Json out;
     out["schema"] = kPlanSchema;
+    add_subject(out);
+    add_answer(out);
+    add_remarks(out);
+    out["memory"] = memory();
+    out["summary"] = summary();
+    add_kernels(out);
+    out["values"] = values();
+    Json copies = Json::array();
+    for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
+      copies.push_back(copy(i));
+    }
+    out["copies"] = std::move(copies);
+    Json nodes =
+        list_of(plan_.nodes, [&](const PlannedNode& n) { return node(n); });
+    for (const PlannedUpdate& update : plan_.updates) {
+      nodes.push_back(node(update));
+    }
+    out["nodes"] = std::move(nodes);
+    out["outputs"] =
+        list_of(plan_.outputs, [](const PlannedOutput& output) -> Json {
+          Json entry = {{"kind", to_string(output.kind)}};
+          if (!output.target.empty()) entry["target"] = output.target;
+          entry.update(input_json(output.value));
+          return entry;
+        });
+    return out;
+  }
+
+ private:
+  // What was planned, for which machine, and how.
+  void add_subject(Json& out) const {
     out["graph"] = {{"name", plan_.graph_name},
                     {"hash", plan_.graph_hash},
                     {"ops", plan_.graph_ops}};
@@ -71,6 +102,10 @@ class Writer {
       out["topology_figures"] = topology_json(plan_.topology);
     }
     out["options"] = options();
+  }
+
+  // How good it is, and how that is known.
+  void add_answer(Json& out) const {
     out["status"] = to_string(plan_.status);
     out["objective_us"] = us_or_null(plan_.objective_nanoseconds);
     out["lower_bound_us"] = us(plan_.lower_bound_nanoseconds);
@@ -84,6 +119,9 @@ class Writer {
     }
     out["solve_seconds"] = plan_.solve_seconds;
     if (plan_.status == PlanStatus::kInfeasible) out["clash"] = clash();
+  }
+
+  void add_remarks(Json& out) const {
     out["unsupported"] =
         list_of(plan_.unsupported, [](const UnsupportedOp& op) -> Json {
           return {{"op", op.op}, {"count", op.count}, {"reason", op.reason}};
@@ -119,17 +157,33 @@ class Writer {
                      {"peak_flops", plan_.work.peak_flops}};
     }
     if (!plan_.notes.empty()) out["notes"] = plan_.notes;
-    out["memory"] = {{"peak_bytes_per_rank", plan_.memory.peak_bytes},
-                     {"limit_bytes", or_null(plan_.memory.limit_bytes)},
-                     {"peak_at", plan_.memory.peak_at},
-                     {"parameter_bytes", plan_.memory.parameter_bytes},
-                     {"gradient_bytes", plan_.memory.gradient_bytes},
-                     {"optimizer_bytes", plan_.memory.optimizer_bytes},
-                     {"activation_bytes", plan_.memory.activation_bytes},
-                     {"gathered_bytes", plan_.memory.gathered_bytes},
-                     {"buffer_bytes", plan_.memory.buffer_bytes}};
-    out["summary"] = summary();
-    Json values = Json::object();
+  }
+
+  Json memory() const {
+    const PlanMemory& memory = plan_.memory;
+    return {{"peak_bytes_per_rank", memory.peak_bytes},
+            {"limit_bytes", or_null(memory.limit_bytes)},
+            {"peak_at", memory.peak_at},
+            {"parameter_bytes", memory.parameter_bytes},
+            {"gradient_bytes", memory.gradient_bytes},
+            {"optimizer_bytes", memory.optimizer_bytes},
+            {"activation_bytes", memory.activation_bytes},
+            {"gathered_bytes", memory.gathered_bytes},
+            {"buffer_bytes", memory.buffer_bytes}};
+  }
+
+  void add_kernels(Json& out) const {
+    const PlannedKernels& kernels = plan_.kernels;
+    if (kernels.groups == 0) return;
+    out["kernels"] = {{"groups", kernels.groups},
+                      {"kernels", kernels.kernels},
+                      {"bytes_per_rank", kernels.bytes},
+                      {"us", us(kernels.nanoseconds)},
+                      {"priced_us", us(kernels.priced_nanoseconds)}};
+  }
+
+  Json values() const {
+    Json out = Json::object();
     for (const PlannedValue& value : plan_.values) {
       Json entry = {{"role", to_string(value.role)}};
       entry.update(tensor_json(value.tensor));
@@ -137,39 +191,11 @@ class Writer {
         entry["state_placements"] = to_strings(*value.state_layout);
       }
       if (value.reduced_once) entry["reduced_once"] = true;
-      values[value.name] = std::move(entry);
+      out[value.name] = std::move(entry);
     }
-    const PlannedKernels& kernels = plan_.kernels;
-    if (kernels.groups > 0) {
-      out["kernels"] = {{"groups", kernels.groups},
-                        {"kernels", kernels.kernels},
-                        {"bytes_per_rank", kernels.bytes},
-                        {"us", us(kernels.nanoseconds)},
-                        {"priced_us", us(kernels.priced_nanoseconds)}};
-    }
-    out["values"] = std::move(values);
-    Json copies = Json::array();
-    for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
-      copies.push_back(copy(i));
-    }
-    out["copies"] = std::move(copies);
-    Json nodes =
-        list_of(plan_.nodes, [&](const PlannedNode& n) { return node(n); });
-    for (const PlannedUpdate& update : plan_.updates) {
-      nodes.push_back(node(update));
-    }
-    out["nodes"] = std::move(nodes);
-    out["outputs"] =
-        list_of(plan_.outputs, [](const PlannedOutput& output) -> Json {
-          Json entry = {{"kind", to_string(output.kind)}};
-          if (!output.target.empty()) entry["target"] = output.target;
-          entry.update(input_json(output.value));
-          return entry;
-        });
     return out;
   }
 
- private:
   // An option given several times becomes a list.
   Json options() const {
     Json out = Json::object();

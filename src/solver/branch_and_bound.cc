@@ -74,176 +74,206 @@ void BranchAndBound::run(std::uint64_t work, const StopSignal& stop,
   }
 }
 
+// A node's core, a bound of it, and what each choice costs at least beyond.
+struct BranchAndBound::Bounded {
+  Bounded(Network& network, double ceiling)
+      : core(network, ceiling), dual(core) {}
+
+  const Core core;
+  DualBound dual;
+  std::vector<int> decoded;  // a choice for each variable of the core
+  double base = 0;
+  std::vector<double> extra;  // by choice, as Core::unary
+
+  std::size_t at(int variable) const {
+    return static_cast<std::size_t>(
+        core.at[static_cast<std::size_t>(variable)]);
+  }
+  int network_variable(int variable) const {
+    return core.network_variable[static_cast<std::size_t>(variable)];
+  }
+};
+
 void BranchAndBound::process(Node node, const StopSignal& stop,
                              PassClock& clock) {
   Network& network = node.network;
   for (int round = 0;; ++round) {
-    // Small enough to be done before a limit would matter.
-    reduce(network, passes_, clock, StopSignal{});
-    if (network.infeasible || network.offset >= below_) return;
-    std::vector<int> none(network.variables.size(), 0);
-    if (network.num_alive() == 0) {
-      offer(network, none, network.offset);
-      return;
-    }
-    const bool memory = std::any_of(
-        network.variables.begin(), network.variables.end(),
-        [](const NetVariable& v) { return v.alive && !v.segments.empty(); });
-    if (!memory && passes_.enabled(Pass::kElimination)) {
-      const auto solved = clock.time(Pass::kElimination, [&] {
-        return eliminate_all(network, kTableCap, work_);
-      });
-      if (solved.has_value()) {
-        if (std::isfinite(solved->cost)) {
-          offer(network, solved->choices,
-                network.offset + static_cast<Int128>(solved->cost));
-        }
-        return;
-      }
-    }
-    const double room = static_cast<double>(below_ - network.offset);
+    if (settle(network, clock)) return;
+    const auto room = static_cast<double>(below_ - network.offset);
     const double top = most_of_all(network);
-    const Core core(network, std::min(room, top));
-    work_ += 64 + 4 * core.unary.size();
-    const int n = core.size();
-    DualBound dual(core);
-    std::vector<int> decoded;
-    clock.time(Pass::kDualBound, [&] {
-      // Rows come and go; a price stays with the time of its row.
-      std::vector<double> price(network.row_time.size(), 0.0);
-      for (std::size_t r = 0; r < price.size() && !node.price.empty(); ++r) {
-        const auto it =
-            std::lower_bound(node.price_time.begin(), node.price_time.end(),
-                             network.row_time[r]);
-        if (it != node.price_time.end() && *it == network.row_time[r]) {
-          price[r] = node.price[static_cast<std::size_t>(
-              it - node.price_time.begin())];
-        }
-      }
-      dual.set_prices(price);
-      if (!passes_.enabled(Pass::kDualBound)) return;
-      const double target = room < top ? room : kInfinity;
-      double judged = -kInfinity;
-      for (int i = 0; i < kMaxSweeps && (i == 0 || !stop.raised()); ++i) {
-        dual.advance(target);
-        if (std::ceil(dual.best_bound()) >= room) break;
-        if ((i + 1) % kSweepsBetween != 0) continue;
-        if (dual.best_bound() < judged + 0.02 * (room - judged)) break;
-        judged = dual.best_bound();
-      }
-      dual.restore_best();
-      decoded = dual.decode();
-      node.price_time = network.row_time;
-      node.price = dual.best_prices();
-    });
-    work_ += dual.work();
-    if (passes_.enabled(Pass::kDualBound)) {
-      const double bound = std::ceil(dual.best_bound());
-      if (bound >= room) return;
-      node.bound =
-          std::max(node.bound, network.offset + static_cast<Int128>(bound));
-    } else {
-      decoded.assign(static_cast<std::size_t>(n), 0);
-    }
+    Bounded here(network, std::min(room, top));
+    work_ += 64 + 4 * here.core.unary.size();
+    raise_bound(node, here, room, room < top ? room : kInfinity, stop, clock);
+    if (std::ceil(here.base) >= room) return;
     if (passes_.enabled(Pass::kLocalSearch)) {
-      clock.time(Pass::kLocalSearch, [&] {
-        ForestSearch search(core, seed_ + work_);
-        search.assign(decoded);
-        search.run(64 * static_cast<std::uint64_t>(n) + 8 * core.unary.size(),
-                   stop);
-        work_ += search.work();
-        if (search.best().empty() || search.best_cost() >= room) return;
-        std::vector<int> choices = none;
-        for (int v = 0; v < n; ++v) {
-          choices[static_cast<std::size_t>(
-              core.network_variable[static_cast<std::size_t>(v)])] =
-              search.best()[static_cast<std::size_t>(v)];
-        }
-        offer(network, std::move(choices),
-              network.offset + static_cast<Int128>(search.best_cost()));
-      });
+      clock.time(Pass::kLocalSearch,
+                 [&] { look_around(network, here, room, stop); });
     }
-    // What cannot be part of anything better goes.
-    const double now_room = static_cast<double>(below_ - network.offset);
-    std::vector<double> extra = dual.choice_bounds();
-    const double base =
-        passes_.enabled(Pass::kDualBound) ? dual.best_bound() : 0.0;
-    if (!passes_.enabled(Pass::kDualBound)) extra = core.unary;
-    bool pruned = false;
-    for (int v = 0; v < n && !network.infeasible; ++v) {
-      std::vector<int> kept;
-      for (int c = 0; c < core.choices(v); ++c) {
-        const auto at =
-            static_cast<std::size_t>(core.at[static_cast<std::size_t>(v)]) +
-            static_cast<std::size_t>(c);
-        if (std::ceil(base + extra[at]) < now_room) kept.push_back(c);
-      }
-      pruned = pruned || static_cast<int>(kept.size()) < core.choices(v);
-      network.keep_choices(core.network_variable[static_cast<std::size_t>(v)],
-                           kept);
-    }
+    const bool pruned = prune(network, here);
     if (network.infeasible) return;
     if (pruned && round < kMaxRounds) continue;
-    if (stop.raised()) {
+    // Choices are renumbered where some were dropped: the next visit splits.
+    if (pruned || stop.raised()) {
       open_.push_back(std::move(node));
-      return;
+    } else {
+      split(std::move(node), here);
     }
-    // Splits where leaving the best choice costs most, or where there is most
-    // to decide.
-    int branch = -1;
-    int best_choice = 0;
-    double most = -1;
-    for (int v = 0; v < n; ++v) {
-      const int mine = core.network_variable[static_cast<std::size_t>(v)];
-      if (pruned && !network.variables[static_cast<std::size_t>(mine)].alive)
-        continue;
-      const double* e = &extra[static_cast<std::size_t>(
-          core.at[static_cast<std::size_t>(v)])];
-      double second = kInfinity;
-      int first = 0;
-      const int k = core.choices(v);
-      if (k < 2) continue;
-      for (int c = 1; c < k; ++c) first = e[c] < e[first] ? c : first;
-      for (int c = 0; c < k; ++c)
-        second = c == first ? second : std::min(second, e[c]);
-      const double score =
-          second + 1e-6 * (static_cast<double>(core.arcs(v).size()) + k +
-                           static_cast<double>(core.segments(v).size()));
-      if (score > most) {
-        most = score;
-        branch = v;
-        best_choice = first;
-      }
-    }
-    if (branch < 0) {
-      // Passes that would have finished the node are switched off: there is
-      // one assignment left to try.
-      ForestSearch only(core, seed_);
-      only.assign(std::vector<int>(static_cast<std::size_t>(n), 0));
-      if (only.feasible()) {
-        offer(network, none, network.offset + static_cast<Int128>(only.cost()));
-      }
-      return;
-    }
-    const int mine = core.network_variable[static_cast<std::size_t>(branch)];
-    if (pruned) {
-      // The choices were renumbered when some were dropped just now.
-      reduce(network, passes_, clock, StopSignal{});
-      node.bound = std::max(node.bound, network.offset);
-      open_.push_back(std::move(node));
-      return;
-    }
-    std::vector<int> rest;
-    for (int c = 0; c < core.choices(branch); ++c) {
-      if (c != best_choice) rest.push_back(c);
-    }
-    Node without{network, node.bound, node.price_time, node.price};
-    without.network.keep_choices(mine, rest);
-    network.keep_choices(mine, {best_choice});
-    open_.push_back(std::move(without));
-    open_.push_back(std::move(node));
     return;
   }
+}
+
+// Whether nothing is left to decide.
+bool BranchAndBound::settle(Network& network, PassClock& clock) {
+  // Small enough to be done before a limit would matter.
+  reduce(network, passes_, clock, StopSignal{});
+  if (network.infeasible || network.offset >= below_) return true;
+  if (network.num_alive() == 0) {
+    offer(network, std::vector<int>(network.variables.size(), 0),
+          network.offset);
+    return true;
+  }
+  const bool memory = std::any_of(
+      network.variables.begin(), network.variables.end(),
+      [](const NetVariable& v) { return v.alive && !v.segments.empty(); });
+  if (memory || !passes_.enabled(Pass::kElimination)) return false;
+  const auto solved = clock.time(Pass::kElimination, [&] {
+    return eliminate_all(network, kTableCap, work_);
+  });
+  if (!solved.has_value()) return false;
+  if (std::isfinite(solved->cost)) {
+    offer(network, solved->choices,
+          network.offset + static_cast<Int128>(solved->cost));
+  }
+  return true;
+}
+
+// From the prices of the node it was split off. Rows come and go: a price
+// stays with the time of its row.
+void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
+                                 double target, const StopSignal& stop,
+                                 PassClock& clock) {
+  const std::vector<std::int64_t>& row_time = node.network.row_time;
+  DualBound& dual = here.dual;
+  std::vector<double> price(row_time.size(), 0.0);
+  for (std::size_t r = 0; r < price.size() && !node.price.empty(); ++r) {
+    const auto it = std::lower_bound(node.price_time.begin(),
+                                     node.price_time.end(), row_time[r]);
+    if (it != node.price_time.end() && *it == row_time[r]) {
+      price[r] =
+          node.price[static_cast<std::size_t>(it - node.price_time.begin())];
+    }
+  }
+  dual.set_prices(price);
+  if (!passes_.enabled(Pass::kDualBound)) {
+    here.decoded.assign(static_cast<std::size_t>(here.core.size()), 0);
+    here.extra = here.core.unary;
+    return;
+  }
+  clock.time(Pass::kDualBound, [&] {
+    double judged = -kInfinity;
+    for (int i = 0; i < kMaxSweeps && (i == 0 || !stop.raised()); ++i) {
+      dual.advance(target);
+      if (std::ceil(dual.best_bound()) >= room) break;
+      if ((i + 1) % kSweepsBetween != 0) continue;
+      if (dual.best_bound() < judged + 0.02 * (room - judged)) break;
+      judged = dual.best_bound();
+    }
+    dual.restore_best();
+  });
+  work_ += dual.work();
+  here.decoded = dual.decode();
+  here.extra = dual.choice_bounds();
+  here.base = dual.best_bound();
+  node.price_time = row_time;
+  node.price = dual.best_prices();
+  if (std::ceil(here.base) < room) {
+    node.bound =
+        std::max(node.bound, node.network.offset +
+                                 static_cast<Int128>(std::ceil(here.base)));
+  }
+}
+
+// From what the bound suggests.
+void BranchAndBound::look_around(const Network& network, const Bounded& here,
+                                 double room, const StopSignal& stop) {
+  const Core& core = here.core;
+  ForestSearch search(core, seed_ + work_);
+  search.assign(here.decoded);
+  search.run(
+      64 * static_cast<std::uint64_t>(core.size()) + 8 * core.unary.size(),
+      stop);
+  work_ += search.work();
+  if (search.best().empty() || search.best_cost() >= room) return;
+  std::vector<int> choices(network.variables.size(), 0);
+  for (int v = 0; v < core.size(); ++v) {
+    choices[static_cast<std::size_t>(here.network_variable(v))] =
+        search.best()[static_cast<std::size_t>(v)];
+  }
+  offer(network, std::move(choices),
+        network.offset + static_cast<Int128>(search.best_cost()));
+}
+
+// What cannot be part of anything better goes.
+bool BranchAndBound::prune(Network& network, const Bounded& here) const {
+  const auto room = static_cast<double>(below_ - network.offset);
+  bool pruned = false;
+  for (int v = 0; v < here.core.size() && !network.infeasible; ++v) {
+    std::vector<int> kept;
+    for (int c = 0; c < here.core.choices(v); ++c) {
+      const double extra = here.extra[here.at(v) + static_cast<std::size_t>(c)];
+      if (std::ceil(here.base + extra) < room) kept.push_back(c);
+    }
+    pruned = pruned || static_cast<int>(kept.size()) < here.core.choices(v);
+    network.keep_choices(here.network_variable(v), kept);
+  }
+  return pruned;
+}
+
+// Where leaving the best choice costs most, or where there is most to decide.
+void BranchAndBound::split(Node node, const Bounded& here) {
+  const Core& core = here.core;
+  int branch = -1;
+  int best_choice = 0;
+  double most = -1;
+  for (int v = 0; v < core.size(); ++v) {
+    const int k = core.choices(v);
+    if (k < 2) continue;
+    const double* e = &here.extra[here.at(v)];
+    double second = kInfinity;
+    int first = 0;
+    for (int c = 1; c < k; ++c) first = e[c] < e[first] ? c : first;
+    for (int c = 0; c < k; ++c) {
+      second = c == first ? second : std::min(second, e[c]);
+    }
+    const double score =
+        second + 1e-6 * (static_cast<double>(core.arcs(v).size()) + k +
+                         static_cast<double>(core.segments(v).size()));
+    if (score <= most) continue;
+    most = score;
+    branch = v;
+    best_choice = first;
+  }
+  Network& network = node.network;
+  if (branch < 0) {
+    // Passes that would have finished the node are switched off: there is one
+    // assignment left to try.
+    ForestSearch only(core, seed_);
+    only.assign(std::vector<int>(static_cast<std::size_t>(core.size()), 0));
+    if (!only.feasible()) return;
+    offer(network, std::vector<int>(network.variables.size(), 0),
+          network.offset + static_cast<Int128>(only.cost()));
+    return;
+  }
+  std::vector<int> rest;
+  for (int c = 0; c < core.choices(branch); ++c) {
+    if (c != best_choice) rest.push_back(c);
+  }
+  const int mine = here.network_variable(branch);
+  Node without{network, node.bound, node.price_time, node.price};
+  without.network.keep_choices(mine, rest);
+  network.keep_choices(mine, {best_choice});
+  open_.push_back(std::move(without));
+  open_.push_back(std::move(node));
 }
 
 }  // namespace shardprop::solver

@@ -41,7 +41,16 @@ class BranchAndBound {
     std::vector<double> price;
   };
 
+  struct Bounded;
+
   void process(Node node, const StopSignal& stop, PassClock& clock);
+  bool settle(Network& network, PassClock& clock);
+  void raise_bound(Node& node, Bounded& here, double room, double target,
+                   const StopSignal& stop, PassClock& clock);
+  void look_around(const Network& network, const Bounded& here, double room,
+                   const StopSignal& stop);
+  bool prune(Network& network, const Bounded& here) const;
+  void split(Node node, const Bounded& here);
   void offer(const Network& network, std::vector<int> choices, Int128 cost);
 
   PassSet passes_;

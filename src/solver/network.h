@@ -172,6 +172,9 @@ class Network {
   Network() : pool_(std::make_shared<TablePool>()) {}
   void build_memory(const Problem& problem);
   void reserve_bytes(int lo, int hi, std::int64_t bytes);
+  std::vector<char> tight_rows();
+  std::vector<char> telling_rows() const;
+  void keep_rows(const std::vector<char>& kept);
 
   std::shared_ptr<TablePool> pool_;
   std::vector<std::int64_t> reserved_;  // differences; taken by tidy_rows

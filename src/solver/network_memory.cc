@@ -119,17 +119,24 @@ void Network::tidy_segments(int v) {
 }
 
 void Network::tidy_rows() {
-  const std::size_t rows = capacity.size();
-  if (rows == 0) return;
+  if (capacity.empty()) return;
   std::int64_t reserved = 0;
-  for (std::size_t r = 0; r < reserved_.size() && r < rows; ++r) {
+  for (std::size_t r = 0; r < reserved_.size() && r < capacity.size(); ++r) {
     reserved += reserved_[r];
     capacity[r] -= reserved;
   }
   reserved_.clear();
+  const std::vector<char> tight = tight_rows();
+  if (infeasible) return;
+  // Segments shrink to the rows that are kept before neighbours are compared.
+  keep_rows(tight);
+  keep_rows(telling_rows());
+}
+
+// Those that could be exceeded.
+std::vector<char> Network::tight_rows() {
+  const std::size_t rows = capacity.size();
   std::vector<std::int64_t> most(rows + 1, 0);
-  std::vector<char> starts(rows + 1, 0);
-  std::vector<char> ends(rows + 1, 0);
   for (const NetVariable& variable : variables) {
     if (!variable.alive) continue;
     for (const Segment& s : variable.segments) {
@@ -139,7 +146,7 @@ void Network::tidy_rows() {
       most[static_cast<std::size_t>(s.hi)] -= bytes;
     }
   }
-  std::vector<char> keep(rows, 0);
+  std::vector<char> tight(rows, 0);
   std::int64_t sum = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     sum += most[r];
@@ -147,83 +154,78 @@ void Network::tidy_rows() {
       infeasible = true;
       short_row = static_cast<int>(r);
     }
-    keep[r] = sum > capacity[r] ? 1 : 0;
+    tight[r] = sum > capacity[r] ? 1 : 0;
   }
-  // Segments shrink to the rows that are kept before neighbours are compared.
-  const auto compress = [&](const std::vector<char>& kept) {
-    std::vector<int> before(kept.size() + 1, 0);
-    for (std::size_t r = 0; r < kept.size(); ++r)
-      before[r + 1] = before[r] + kept[r];
-    for (NetVariable& variable : variables) {
-      if (!variable.alive) continue;
-      for (Segment& s : variable.segments) {
-        s.lo = before[static_cast<std::size_t>(s.lo)];
-        s.hi = before[static_cast<std::size_t>(s.hi)];
-      }
-      std::erase_if(variable.segments,
-                    [](const Segment& s) { return s.lo >= s.hi; });
-    }
-    std::size_t to = 0;
-    for (std::size_t r = 0; r < kept.size(); ++r) {
-      if (kept[r] == 0) continue;
-      capacity[to] = capacity[r];
-      row_time[to++] = row_time[r];
-    }
-    capacity.resize(to);
-    row_time.resize(to);
-  };
-  if (infeasible) return;
-  compress(keep);
-  const std::size_t left = capacity.size();
+  return tight;
+}
+
+// Those that no neighbour implies. Between two starts-or-ends the live set only
+// grows or only shrinks along a run, so a row implied by a kept neighbour is
+// implied for good: scan with a stack of kept rows.
+std::vector<char> Network::telling_rows() const {
+  const std::size_t rows = capacity.size();
+  std::vector<char> starts(rows + 1, 0);
+  std::vector<char> ends(rows + 1, 0);
   for (const NetVariable& variable : variables) {
     if (!variable.alive) continue;
-    for (std::size_t i = 0; i < variable.segments.size(); ++i) {
-      starts[static_cast<std::size_t>(variable.segments[i].lo)] = 1;
-      ends[static_cast<std::size_t>(variable.segments[i].hi)] = 1;
+    for (const Segment& segment : variable.segments) {
+      starts[static_cast<std::size_t>(segment.lo)] = 1;
+      ends[static_cast<std::size_t>(segment.hi)] = 1;
     }
   }
-  // Between two starts-or-ends the live set only grows or only shrinks along a
-  // run, so a row implied by a kept neighbour is implied for good: scan with a
-  // stack of kept rows.
-  keep.assign(left, 1);
-  std::vector<std::size_t> stack;
-  std::vector<char> grew;    // something starts between stack[i-1] and stack[i]
-  std::vector<char> shrank;  // something ends there
-  for (std::size_t r = 0; r < left; ++r) {
+  std::vector<char> keep(rows, 1);
+  struct Kept {
+    std::size_t row;
+    char grew;    // something starts between it and the one before
+    char shrank;  // something ends there
+  };
+  std::vector<Kept> stack;
+  for (std::size_t r = 0; r < rows; ++r) {
     char grows = starts[r];
     char shrinks = ends[r];
-    bool dropped = false;
-    while (!stack.empty()) {
-      const std::size_t last = stack.back();
-      if (shrinks == 0 && capacity[r] <= capacity[last]) {
-        // live(last) is part of live(r): last is implied by r.
-        keep[last] = 0;
-        grows = static_cast<char>(grows | grew.back());
-        shrinks = static_cast<char>(shrinks | shrank.back());
-        stack.pop_back();
-        grew.pop_back();
-        shrank.pop_back();
-        continue;
-      }
-      if (grows == 0 && capacity[last] <= capacity[r]) {
-        keep[r] = 0;
-        dropped = true;
-      }
-      break;
+    while (!stack.empty() && shrinks == 0 &&
+           capacity[r] <= capacity[stack.back().row]) {
+      // What is live in the last is part of what is in r, which implies it.
+      keep[stack.back().row] = 0;
+      grows = static_cast<char>(grows | stack.back().grew);
+      shrinks = static_cast<char>(shrinks | stack.back().shrank);
+      stack.pop_back();
     }
-    if (dropped) {
-      // What ended before r also ended before whatever follows r.
-      if (r + 1 < left) {
-        ends[r + 1] = static_cast<char>(ends[r + 1] | shrinks);
-        starts[r + 1] = static_cast<char>(starts[r + 1] | grows);
-      }
+    if (stack.empty() || grows != 0 ||
+        capacity[stack.back().row] > capacity[r]) {
+      stack.push_back({r, grows, shrinks});
       continue;
     }
-    stack.push_back(r);
-    grew.push_back(grows);
-    shrank.push_back(shrinks);
+    keep[r] = 0;
+    // What ended before r also ended before whatever follows r.
+    ends[r + 1] = static_cast<char>(ends[r + 1] | shrinks);
+    starts[r + 1] = static_cast<char>(starts[r + 1] | grows);
   }
-  compress(keep);
+  return keep;
+}
+
+void Network::keep_rows(const std::vector<char>& kept) {
+  std::vector<int> before(kept.size() + 1, 0);
+  for (std::size_t r = 0; r < kept.size(); ++r) {
+    before[r + 1] = before[r] + kept[r];
+  }
+  for (NetVariable& variable : variables) {
+    if (!variable.alive) continue;
+    for (Segment& s : variable.segments) {
+      s.lo = before[static_cast<std::size_t>(s.lo)];
+      s.hi = before[static_cast<std::size_t>(s.hi)];
+    }
+    std::erase_if(variable.segments,
+                  [](const Segment& s) { return s.lo >= s.hi; });
+  }
+  std::size_t to = 0;
+  for (std::size_t r = 0; r < kept.size(); ++r) {
+    if (kept[r] == 0) continue;
+    capacity[to] = capacity[r];
+    row_time[to++] = row_time[r];
+  }
+  capacity.resize(to);
+  row_time.resize(to);
 }
 
 }  // namespace shardprop::solver

@@ -1,5 +1,7 @@
 #include <shardprop/solver/problem.h>
 
+#include "base/try.h"
+
 #include <shardprop/base/hash.h>
 
 #include <fmt/format.h>
@@ -92,11 +94,9 @@ void ProblemBuilder::add_edge(VariableId a, VariableId b, TableId table) {
   edges_.push_back({a, b, table});
 }
 
-Result<Problem> ProblemBuilder::build() && {
+// Whether tables, edges and pins fit the variables.
+Result<void> ProblemBuilder::check_shapes() const {
   const std::size_t n = cost_begin_.size() - 1;
-  const auto choices = [&](std::size_t v) {
-    return cost_begin_[v + 1] - cost_begin_[v];
-  };
   for (std::size_t v = 0; v < n; ++v) {
     if (choices(v) == 0) {
       return fail(ErrorCode::kProblemShape,
@@ -141,8 +141,13 @@ Result<Problem> ProblemBuilder::build() && {
   if (limit_.has_value() && *limit_ < 0) {
     return fail(ErrorCode::kProblemValue, "the memory limit is negative");
   }
+  return {};
+}
 
-  Problem problem;
+// Whether usages fit the variables, and how many there are: of variable v at
+// v + 1.
+Result<std::vector<std::size_t>> ProblemBuilder::count_usages() const {
+  const std::size_t n = cost_begin_.size() - 1;
   Int128 total_bytes = 0;
   std::vector<std::size_t> count(n + 1, 0);
   for (const PendingUsage& usage : usages_) {
@@ -167,6 +172,14 @@ Result<Problem> ProblemBuilder::build() && {
   if (total_bytes >= kMaxTotal) {
     return fail(ErrorCode::kProblemTooLarge, "the bytes sum to 2^62 or more");
   }
+  return count;
+}
+
+Result<Problem> ProblemBuilder::build() && {
+  SP_CHECK(check_shapes());
+  SP_ASSIGN(std::vector<std::size_t> count, count_usages());
+  const std::size_t n = cost_begin_.size() - 1;
+  Problem problem;
   for (std::size_t v = 0; v < n; ++v) count[v + 1] += count[v];
   problem.usage_begin_ = count;
   problem.usage_interval_.resize(usages_.size());

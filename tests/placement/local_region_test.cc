@@ -195,6 +195,17 @@ TEST_CASE("a smaller part can hold more of its pieces") {
   CHECK(max_local_shape(layout, mesh, shape) == Dims{4});
 }
 
+// Reported against PyTorch's DTensor (by number), and right here.
+TEST_CASE("local tensors that were reported as wrong elsewhere") {
+  // 103306: three ranks hold 2, 2 and 1 of five rows, not 5 / 3 each; of four
+  // rows the last rank holds none.
+  const DeviceMesh three = value_of(DeviceMesh::parse("3"));
+  const Layout rows = value_of(Layout::parse("S(0)"));
+  CHECK(local_shape(rows, three, Dims{5, 4}, {0}) == Dims{2, 4});
+  CHECK(local_shape(rows, three, Dims{5, 4}, {2}) == Dims{1, 4});
+  CHECK(local_shape(rows, three, Dims{4, 4}, {2}) == Dims{0, 4});
+}
+
 TEST_CASE("bytes of the largest shard") {
   const DeviceMesh mesh = value_of(DeviceMesh::parse("dp=4,tp=2"));
   const auto bytes = [&](std::string_view text) {

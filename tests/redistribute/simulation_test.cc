@@ -6,6 +6,7 @@
 #include "support/property.h"
 #include "support/result_checks.h"
 
+#include <shardprop/placement/tensor_spec.h>
 #include <shardprop/redistribute/collective_cost.h>
 #include <shardprop/redistribute/planner.h>
 
@@ -74,6 +75,46 @@ void simulate(const RedistributePlanner& planner, const Layout& from,
   CHECK(ranks.holds(to));
   CHECK(nanoseconds == plan.nanoseconds);
   CHECK(bytes == plan.bytes_per_rank);
+}
+
+// Reported against PyTorch's DTensor (by number), and right here.
+struct Reported {
+  const char* number;
+  const char* mesh;
+  const char* tensor;
+  const char* from;
+  const char* to;
+};
+
+TEST_CASE("redistributions that were reported as wrong elsewhere") {
+  const std::vector<Reported> reports = {
+      // Uneven shards gathered, the last rank's empty.
+      {"144109", "4", "f32[5,3]", "S(0)", "R"},
+      {"144109", "4", "f32[9]", "S(0)", "R"},
+      // Strided shards of what does not divide, without gaps.
+      {"168134", "2,2", "f32[7]", "SS(0,2),S(0)", "R,R"},
+      {"168134", "2,3", "f32[11,2]", "SS(0,3),S(0)", "R,S(1)"},
+      {"168134", "3,2", "f32[11]", "S(0),SS(0,4)", "S(0),R"},
+      // Both mesh dims gathered at once, in the order in which they cut.
+      {"194457", "2,2", "f32[8,3]", "S(0),S(0)", "R,R"},
+      {"194457", "2,3", "f32[7,2]", "S(0),S(0)", "R,R"},
+      {"194457", "2,2", "f32[8,3]", "SS(0,2),S(0)", "R,R"},
+      {"194457", "2,2,2", "f32[13]", "S(0),S(0),S(0)", "R,R,R"},
+  };
+  std::mt19937 random(7);
+  std::map<CollectiveKind, int> kinds;
+  for (const Reported& report : reports) {
+    INFO(report.number);
+    const auto mesh = value_of(DeviceMesh::parse(report.mesh));
+    const auto planner = value_of(RedistributePlanner::create(
+        mesh, default_topology(), {.split_factors = SplitFactors::kAll}));
+    const auto meta = value_of(TensorMeta::parse(report.tensor));
+    const auto layout = [&](const char* text) {
+      return canonical(value_of(Layout::parse(text)), mesh, meta.shape());
+    };
+    simulate(planner, layout(report.from), layout(report.to), meta, random,
+             kinds);
+  }
 }
 
 TEST_CASE("plans give every rank exactly the wanted shard") {

@@ -175,6 +175,7 @@ def print_summary(results, seconds):
             calls=result.calls,
             answers=result.answers,
             pairs=result.pairs,
+            skipped=result.skipped,
             quirks=result.quirks,
             strides=result.strides_compared,
             we_refuse=len(result.we_refuse),
@@ -183,7 +184,8 @@ def print_summary(results, seconds):
     print(
         f"{total['operators']} of {len(results)} operators, {total['calls']} calls "
         f"({total['quirks']} left out for their kernels), {total['answers']} answers, "
-        f"{total['pairs']} strategies run in {seconds:.0f} s"
+        f"{total['pairs']} strategies run, {total['skipped']} skipped, in "
+        f"{seconds:.0f} s"
     )
     print(
         f"refused by us: {total['we_refuse']} calls; refused by PyTorch and answered: "

@@ -148,6 +148,12 @@ class ProblemBuilder {
     std::size_t count = 0;
   };
 
+  std::size_t choices(std::size_t v) const {
+    return cost_begin_[v + 1] - cost_begin_[v];
+  }
+  Result<void> check_shapes() const;
+  Result<std::vector<std::size_t>> count_usages() const;
+
   std::vector<std::size_t> cost_begin_{0};
   std::vector<std::int64_t> costs_;
   std::vector<PendingUsage> usages_;

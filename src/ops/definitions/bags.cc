@@ -64,6 +64,26 @@ void sums_of_rows(const OpCall& call, IndexSpace& space) {
   }
 }
 
+std::int64_t table_rows(const OpCall& call, char) {
+  return call.integer("num_weights");
+}
+
+// Where the greatest element of each bag lies matters for maxima alone.
+std::string bag_gradient_notation(const OpCall& call) {
+  const std::string places =
+      call.integer("mode") == kMax ? "[b]e" : std::string("[_]");
+  const std::string offsets =
+      call.base_name() == "_embedding_bag_backward" ? "[_]," : "";
+  return "[b]e,[i]," + offsets + "[_],[_]," + places + ",[i]->[v]e";
+}
+
+// The gradient of a weight is the product of a row with its bag's gradient.
+void product_of_rows(const OpCall& call, IndexSpace& space) {
+  space.linearities.clear();
+  add_single_linearity(call, space, 0, ReduceOp::kSum, ReduceOp::kSum);
+  add_single_linearity(call, space, 1, ReduceOp::kSum, ReduceOp::kSum);
+}
+
 }  // namespace
 
 void define_bags(Family f) {
@@ -71,6 +91,11 @@ void define_bags(Family f) {
         mapped("embedding_bag()", bag_notation, bag_size)
             .typed(of_bag)
             .refine("", sums_of_rows));
+  f.add({"_embedding_bag_backward", "_embedding_bag_dense_backward"},
+        mapped("embedding_bag_backward()", bag_gradient_notation, table_rows)
+            .linear_in("grad"));
+  f.add("_embedding_bag_per_sample_weights_backward",
+        einsum("[b]e,[v]e,[i],[o],[w]->[i]").refine("", product_of_rows));
 }
 
 }  // namespace shardprop

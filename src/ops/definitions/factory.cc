@@ -140,6 +140,64 @@ constexpr std::string_view kArange = R"(
 i = arange(local_size(out, 0), dtype=dtype(out))
 return i * default(step, 1) + (offset(out, 0) * default(step, 1) + default(start, 0)))";
 
+void blocked_by_place(const OpCall&, IndexSpace& space) {
+  for (Factor& factor : space.factors) {
+    factor.kind = FactorKind::kBlocked;
+    factor.reason = "its elements depend on their place";
+  }
+}
+
+std::int64_t window_length(const OpCall& call) {
+  return call.integer("window_length");
+}
+
+// As PyTorch counts: both ends included.
+std::int64_t range_length(const OpCall& call) {
+  constexpr double kMost = 9e15;  // integers that a double holds exactly
+  const double start = number(call, "start", 0);
+  const double end = number(call, "end", 0);
+  const double step = number(call, "step", 1);
+  require(std::isfinite(start) && std::isfinite(end) && step != 0 &&
+              std::isfinite(step),
+          "the range is not finite");
+  const double length = std::floor((end - start) / step) + 1;
+  require(length >= 1 && length < kMost, "the range is empty or endless");
+  return static_cast<std::int64_t>(length);
+}
+
+std::int64_t frequencies(const OpCall& call) {
+  const std::int64_t n = call.integer("n");
+  require(n >= 0, "a size is negative");
+  return call.base_name() == "fft_rfftfreq" ? n / 2 + 1 : n;
+}
+
+// Rows and columns of the places on and below (above) a diagonal.
+BoundForm bind_triangle(const OpCall& call) {
+  const std::int64_t rows = call.integer("row");
+  const std::int64_t columns = call.integer("col");
+  const std::int64_t offset = call.integer_or("offset", 0);
+  constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  require(rows >= 0 && columns >= 0 && rows < kFar && columns < kFar &&
+              offset > -kFar && offset < kFar,
+          "a size is out of range");
+  // Row i has min(columns, max(0, i + 1 + offset)) places up to the diagonal.
+  const auto below = [&](std::int64_t diagonal) {
+    const std::int64_t empty = std::clamp<std::int64_t>(-diagonal - 1, 0, rows);
+    const std::int64_t full_from =
+        std::clamp<std::int64_t>(columns - diagonal - 1, empty, rows);
+    const std::int64_t slanted = full_from - empty;
+    const std::int64_t first = empty + 1 + diagonal;
+    return slanted * first + slanted * (slanted - 1) / 2 +
+           (rows - full_from) * columns;
+  };
+  const std::int64_t count = call.base_name() == "tril_indices"
+                                 ? below(offset)
+                                 : rows * columns - below(offset - 1);
+  SpaceBuilder b;
+  b.output(SpaceBuilder::whole(2), {.shape = Dims{2, count}});
+  return b.bound();
+}
+
 BoundForm bind_eye(const OpCall& call) {
   const std::int64_t n = call.integer("n");
   const std::int64_t m = call.has("m") ? call.integer("m") : n;
@@ -184,15 +242,22 @@ void define_factory(Family f) {
                       .typed(of_arange)
                       .refine("", arange_by_program)
                       .per_rank(kArange));
-  f.add({"linspace", "logspace"},
-        vector_of("vector(steps)", steps)
+  f.add({"linspace", "logspace"}, vector_of("vector(steps)", steps)
+                                      .typed(given_or_f32)
+                                      .refine("", blocked_by_place));
+  f.add({"hann_window", "hamming_window", "blackman_window", "bartlett_window",
+         "kaiser_window"},
+        vector_of("vector(window_length)", window_length)
             .typed(given_or_f32)
-            .refine("", [](const OpCall&, IndexSpace& space) {
-              for (Factor& factor : space.factors) {
-                factor.kind = FactorKind::kBlocked;
-                factor.reason = "its elements depend on their place";
-              }
-            }));
+            .refine("", blocked_by_place));
+  f.add({"fft_fftfreq", "fft_rfftfreq"}, vector_of("vector(n)", frequencies)
+                                             .typed(given_or_f32)
+                                             .refine("", blocked_by_place));
+  f.add("range", vector_of("range()", range_length)
+                     .typed(given_or_f32)
+                     .refine("", blocked_by_place));
+  f.add({"tril_indices", "triu_indices"},
+        OpDefinition("triangle()", bind_triangle).typed(given_or_i64));
   f.add("randperm", vector_of("vector(n)", count)
                         .typed(given_or_i64)
                         .random()
@@ -203,6 +268,8 @@ void define_factory(Family f) {
                           }
                         }));
   f.add("eye", custom("eye()", bind_eye).typed(given_or_f32));
+  // Each rank checks what it holds.
+  f.add({"_linalg_check_errors", "_assert_async"}, pointwise(0));
   // Checks of dtype and device, which shardings leave alone.
   f.add("_assert_tensor_metadata",
         custom("pointwise()",

@@ -39,7 +39,9 @@ class Family {
 
 void define_attention(Family family);
 void define_bags(Family family);
+void define_contractions(Family family);
 void define_convolution(Family family);
+void define_encoder(Family family);
 void define_factory(Family family);
 void define_fft(Family family);
 void define_index(Family family);
@@ -55,13 +57,17 @@ void define_parts(Family family);
 void define_pool(Family family);
 void define_prims(Family family);
 void define_products(Family family);
+void define_quantise(Family family);
 void define_random(Family family);
 void define_recurrent(Family family);
 void define_reduction(Family family);
 void define_resample(Family family);
 void define_scan(Family family);
+void define_signal(Family family);
+void define_similarity(Family family);
 void define_softmax(Family family);
 void define_view(Family family);
+void define_weight_norm(Family family);
 // Rows that are there under other names.
 void define_synonyms(std::vector<OpRow>& rows);
 
@@ -69,7 +75,9 @@ inline std::vector<OpRow> standard_rows() {
   std::vector<OpRow> rows;
   define_attention({rows, "attention"});
   define_bags({rows, "index"});
+  define_contractions({rows, "matmul"});
   define_convolution({rows, "convolution"});
+  define_encoder({rows, "attention"});
   define_factory({rows, "factory"});
   define_fft({rows, "fft"});
   define_index({rows, "index"});
@@ -85,13 +93,17 @@ inline std::vector<OpRow> standard_rows() {
   define_pool({rows, "pool"});
   define_prims({rows, "prims"});
   define_products({rows, "matmul"});
+  define_quantise({rows, "pointwise"});
   define_random({rows, "random"});
   define_recurrent({rows, "recurrent"});
   define_reduction({rows, "reduction"});
   define_resample({rows, "resample"});
   define_scan({rows, "scan"});
+  define_signal({rows, "fft"});
+  define_similarity({rows, "loss"});
   define_softmax({rows, "softmax"});
   define_view({rows, "view"});
+  define_weight_norm({rows, "norm"});
   define_synonyms(rows);
   return rows;
 }

@@ -4,6 +4,8 @@
 #include "ops/windows.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 
 namespace shardprop {
 namespace {
@@ -89,10 +91,97 @@ void pad_linearities(const OpCall& call, IndexSpace& space) {
   }
 }
 
+// As many pieces, of which the first ones are longer by one.
+std::vector<std::int64_t> nearly_equal(std::int64_t size, std::int64_t count) {
+  require(count > 0, "no pieces");
+  require(count <= 65536, "too many pieces");
+  std::vector<std::int64_t> sizes(index(count), size / count);
+  for (std::int64_t i = 0; i < size % count; ++i) ++sizes[index(i)];
+  return sizes;
+}
+
+// What lies before, between and behind these places, as slices count them.
+std::vector<std::int64_t> cut_at(const std::vector<std::int64_t>& places,
+                                 std::int64_t size) {
+  std::vector<std::int64_t> sizes;
+  std::int64_t last = 0;
+  for (const std::int64_t place : places) {
+    const std::int64_t from_front = place < 0 ? place + size : place;
+    const std::int64_t at = std::clamp<std::int64_t>(from_front, 0, size);
+    if (at < last) call_not_stated("pieces that overlap are not stated");
+    sizes.push_back(at - last);
+    last = at;
+  }
+  sizes.push_back(size - last);
+  return sizes;
+}
+
+std::vector<std::int64_t> tensor_split_sizes(const OpCall& call,
+                                             std::int64_t size) {
+  if (call.has("indices")) return cut_at(call.integers("indices"), size);
+  const std::int64_t sections = call.integer("sections");
+  require(call.base_name() == "tensor_split" ||
+              (sections > 0 && size % sections == 0),
+          "the pieces are not of one size");
+  return nearly_equal(size, sections);
+}
+
+// hsplit cuts the second dim, and the only one of a vector.
+OpDefinition split_along(int dim, int least_rank) {
+  return cut_up(
+             "split(" + std::to_string(dim) + ")",
+             [=](const OpCall&, int rank) {
+               require(rank >= least_rank, "the tensor has too few dims");
+               return std::min(dim, rank - 1);
+             },
+             tensor_split_sizes)
+      .free();
+}
+
+// --- Joins of tensors that get dims of size 1 first ---
+
+// Missing dims in front, as vstack and row_stack put them.
+std::vector<int> as_rows(int rank) {
+  if (rank == 0) return {kNewDim, kNewDim};
+  if (rank == 1) return {kNewDim, 0};
+  std::vector<int> dims(index(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+std::vector<int> as_columns(int rank) {
+  return rank == 1 ? std::vector<int>{0, kNewDim} : as_rows(rank);
+}
+std::vector<int> at_least_one(int rank) {
+  return rank == 0   ? std::vector<int>{kNewDim}
+         : rank == 1 ? std::vector<int>{0}
+                     : as_rows(rank);
+}
+std::vector<int> in_depth(int rank) {
+  if (rank == 0) return {kNewDim, kNewDim, kNewDim};
+  if (rank == 1) return {kNewDim, 0, kNewDim};
+  return rank == 2 ? std::vector<int>{0, 1, kNewDim} : as_rows(rank);
+}
+
+OpDefinition joined_along(std::string name, LiftOf lift, int dim) {
+  return joined(std::move(name), std::move(lift),
+                [dim](const OpCall& call, int rank) {
+                  // Of vectors hstack has one dim to join.
+                  const bool of_vectors =
+                      call.base_name() == "hstack" && call.first().rank() <= 1;
+                  require(of_vectors || dim < rank, "the ranks differ");
+                  return of_vectors ? 0 : dim;
+                })
+      .typed(promoted_list);
+}
+
 // Every dim is repeated: element i of the result is i modulo the size.
 BoundForm bind_repeat(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  const auto times = call.integers("repeats");
+  auto times = call.integers(call.has("repeats") ? "repeats" : "dims");
+  // tile takes fewer.
+  while (call.has("dims") && times.size() < self.shape().size()) {
+    times.insert(times.begin(), 1);
+  }
   require(times.size() >= self.shape().size(), "fewer repeats than dims");
   const std::size_t added = times.size() - self.shape().size();
   SpaceBuilder b;
@@ -136,6 +225,15 @@ void define_join(Family f) {
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
   f.add({"cat", "concat", "concatenate"}, joined().typed(promoted_list));
   f.add("stack", stacked().typed(promoted_list));
+  f.add("hstack", joined_along("hstack()", at_least_one, 1));
+  f.add({"vstack", "row_stack"}, joined_along("vstack()", as_rows, 0));
+  f.add("dstack", joined_along("dstack()", in_depth, 2));
+  f.add("column_stack", joined_along("column_stack()", as_columns, 1));
+  f.add({"tensor_split.sections", "tensor_split.indices"},
+        cut_up("split(dim)", tensor_split_sizes).free());
+  f.add("hsplit", split_along(1, 1));
+  f.add("vsplit", split_along(0, 2));
+  f.add("dsplit", split_along(2, 3));
   f.add("slice_scatter", slice_written().writes_into("self"));
   f.add("select_scatter", selection_written().writes_into("self"));
   f.add("constant_pad_nd", custom("pad(pad)", bind_pad)
@@ -143,6 +241,7 @@ void define_join(Family f) {
                                .refine("", pad_linearities));
   f.add("pad", custom("pad(pad)", bind_pad).strided(strides_of_pad));
   f.add("repeat", custom("repeat(repeats)", bind_repeat).passes());
+  f.add("tile", custom("repeat(dims)", bind_repeat).passes());
 }
 
 }  // namespace shardprop

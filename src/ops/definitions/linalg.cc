@@ -113,6 +113,45 @@ std::string svd_notation(const OpCall& call) {
                                              : "...[mn]->[z],...[k],[z]";
 }
 
+// As numpy once had it: V and not its transpose.
+std::string old_svd_notation(const OpCall& call) {
+  return call.boolean_or("compute_uv", true)
+             ? "...[mn]->...[mu]^,...[k],...[nv]"
+             : "...[mn]->...[mu],...[k],...[nv]^";
+}
+std::int64_t old_svd_side(const OpCall& call, char letter) {
+  const std::int64_t rows = from_end(call, 2);
+  const std::int64_t columns = from_end(call, 1);
+  const bool some =
+      call.boolean_or("some", true) && call.boolean_or("compute_uv", true);
+  if (!some && letter == 'u') return rows;
+  if (!some && letter == 'v') return columns;
+  return std::min(rows, columns);
+}
+
+// Factors and pivots apart; of what is not asked for, vectors of nothing.
+std::string lu_unpack_notation(const OpCall& call) {
+  const bool data = call.boolean_or("unpack_data", true);
+  const bool pivots = call.boolean_or("unpack_pivots", true);
+  return std::string("...[mn],...[p]->") + (pivots ? "...[mm]" : "[z]") +
+         (data ? ",...[mk],...[kn]" : ",[z],[z]");
+}
+
+std::string solve_ex_notation(const OpCall& call) {
+  const Dims& a = call.tensor("A").shape();
+  const Dims& b = call.tensor("B").shape();
+  const bool alike = a.size() == b.size() && a.size() >= 2 &&
+                     std::equal(a.begin(), a.end() - 2, b.begin());
+  if (!alike && !solves_vectors(call)) {
+    call_not_stated("of batches that broadcast the info is not stated");
+  }
+  const bool left = call.boolean_or("left", true);
+  const std::string x = solves_vectors(call) ? "...[n]"
+                        : left               ? "...[nr]"
+                                             : "...[rn]";
+  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...";
+}
+
 std::string eigh_notation(const OpCall& call) {
   return call.boolean_or("compute_v", true) ? "...[nn]->...[n],...[nn]"
                                             : "...[nn]->...[n],[z]";
@@ -122,7 +161,12 @@ std::string eigh_notation(const OpCall& call) {
 std::string cross_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const int rank = self.rank();
-  const int dim = call.dim("dim", rank);
+  int dim = 0;
+  if (call.base_name() == "linalg_cross" || call.op().int_arg("dim")) {
+    dim = call.dim("dim", rank);
+  } else {
+    while (dim + 1 < rank && self.size(dim) != 3) ++dim;
+  }
   require(rank > 0 && self.size(dim) == 3 && rank <= 26,
           "a cross product has three components");
   require(call.tensor("other").shape() == self.shape(),
@@ -133,6 +177,11 @@ std::string cross_notation(const OpCall& call) {
     term += d == dim ? std::string{'[', letter, ']'} : std::string(1, letter);
   }
   return term + ',' + term + "->" + term;
+}
+
+// Without a number of powers there are as many as a rank has elements.
+std::string vander_notation(const OpCall& call) {
+  return call.op().int_arg("N") ? "...n->...n[c]" : "...[n]->...[n][c]";
 }
 
 void define_factorisations(Family& f) {
@@ -152,8 +201,23 @@ void define_factorisations(Family& f) {
   f.add("trace", einsum("[mn]->").typed(of_sum).linear_in("self"));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
-  f.add({"linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float"},
-        mapped("...[mn],...,...->...[nm]"));
+  f.add({"linalg_pinv", "pinverse"}, mapped("...[mn],...,...->...[nm]"));
+  f.add("linalg_matrix_rank",
+        mapped("...[mn],...,...->...").typed(DType::kI64));
+  f.add("nuclear_norm.default",
+        mapped(
+            "nuclear_norm()",
+            [](const OpCall& call) -> std::string {
+              return call.boolean("keepdim") ? "...[mn]->...[__]"
+                                             : "...[mn]->...";
+            },
+            [](const OpCall&, char) { return std::int64_t{1}; })
+            .typed(types("r")));
+  f.add("linalg_cond", rows_first("...[mn]->...", "r"));
+  f.add({"linalg_vander", "vander"},
+        mapped("vander()", vander_notation, [](const OpCall& call, char) {
+          return call.op().int_arg("N").value_or(from_end(call, 1));
+        }));
   f.add("_linalg_det", matrices("...[nn]->...,...[nn],...[n]", "ssi"));
   f.add({"linalg_det", "det", "logdet"}, rows_first("...[nn]->...", "s"));
   f.add("_linalg_slogdet", matrices("...[nn]->...,...,...[nn],...[n]", "srsi"));
@@ -178,6 +242,13 @@ void define_factorisations(Family& f) {
   f.add("geqrf", matrices("...[mn]->...[mn],...[k]", "ss"));
   f.add("linalg_lu_factor_ex", matrices("...[mn]->...[mn],...[k],...", "sii"));
   f.add("linalg_lu_factor", matrices("...[mn]->...[mn],...[k]", "si"));
+  f.add("lu_unpack",
+        mapped("lu_unpack()", lu_unpack_notation, qr_side).typed(types("sss")));
+  f.add("svd",
+        mapped("svd()", old_svd_notation, old_svd_side).typed(types("srs")));
+  f.add("qr",
+        mapped("...[mn]->...[mu]^,...[un]^", old_svd_side).typed(types("ss")));
+  f.add("linalg_ldl_factor", matrices("...[nn]->...[nn],...[n]", "si"));
   f.add("linalg_ldl_factor_ex", matrices("...[nn]->...[nn],...[n],...", "sii"));
 }
 
@@ -212,7 +283,12 @@ void define_solves(Family& f) {
   f.add({"linalg_solve"}, mapped("solve()", solve_notation)
                               .typed(types("s"))
                               .refine("", keep_meaning));
-  f.add("linalg_cross",
+  f.add("linalg_solve_ex", mapped("solve()", solve_ex_notation)
+                               .typed(types("si"))
+                               .refine("", keep_meaning));
+  f.add("lu_solve",
+        mapped("...[nr],...[nn],...[n]->...[nr]^").linear_in("self"));
+  f.add({"linalg_cross", "cross"},
         mapped("cross()", cross_notation).promoted().multilinear());
 }
 

@@ -20,6 +20,35 @@ std::string searchsorted_notation(const OpCall& call) {
              : "...[s],...v,...[s]->...v";
 }
 
+// Self and indices broadcast in all dims but `dim`, in which self is whole;
+// without `dim` both are one row.
+std::string take_along_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& indices = call.tensor("indices");
+  if (!call.op().int_arg("dim")) return "*,*->[s]";
+  require(self.rank() == indices.rank() && self.rank() > 0,
+          "self and indices have different ranks");
+  const int dim = call.dim("dim", self.rank());
+  std::string from;
+  std::string where;
+  std::string result;
+  for (int d = 0; d < self.rank(); ++d) {
+    const char letter = static_cast<char>('a' + d);
+    require(d < 26, "more dims than letters");
+    const bool along = d == dim;
+    from += along || self.size(d) != indices.size(d) && self.size(d) == 1
+                ? '_'
+                : letter;
+    where += !along && indices.size(d) == 1 && self.size(d) != 1 ? '_' : letter;
+    result += letter;
+  }
+  return from + ',' + where + "->" + result;
+}
+
+std::int64_t all_indices(const OpCall& call, char) {
+  return call.tensor("indices").numel();
+}
+
 // Counts between two bounds add up; without bounds they depend on all values.
 BoundForm bind_histogram(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -169,6 +198,8 @@ BoundForm bind_repeated(const OpCall& call) {
 }  // namespace
 
 void define_lookup(Family f) {
+  f.add("take_along_dim",
+        mapped("take_along(dim)", take_along_notation, all_indices));
   f.add("searchsorted",
         mapped("searchsorted()", searchsorted_notation).typed(of_position));
   f.add("bucketize.Tensor", mapped("...,[s]->...").typed(of_position));

@@ -106,6 +106,12 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
   return b.bound();
 }
 
+// Unreduced, these are sums and products of their operands.
+Dims strides_of_elements(const OpCall& call, const Dims& shape, DType dtype) {
+  return shape.empty() ? Dims{}
+                       : elementwise(call.op().inputs, dtype).strides();
+}
+
 }  // namespace
 
 void define_loss(Family f) {
@@ -124,6 +130,8 @@ void define_loss(Family f) {
          "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
          "soft_margin_loss"},
         elementwise_loss());
+  f.add({"hinge_embedding_loss", "margin_ranking_loss", "poisson_nll_loss"},
+        elementwise_loss().strided(strides_of_elements));
   f.add({"mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward",
          "binary_cross_entropy_backward"},
         elementwise_loss_gradient());

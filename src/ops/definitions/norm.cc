@@ -59,7 +59,8 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   check_running(call, training);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
-  const bool has_program = functional;
+  // The program knows of no reserve.
+  const bool has_program = functional && !reserve;
   for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
     for (const FactorId id : whole.dims[dim]) {
       Factor& factor = b.space.factor(id);
@@ -97,13 +98,13 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
                {.shape = Dims{0}, .dtype = dtype, .or_dtype = input.dtype()});
     }
   }
+  if (reserve) {
+    b.output(SpaceBuilder::whole(1), {.shape = Dims{0}, .dtype = DType::kU8});
+  }
   if (functional) {
     for (const char* running : {"running_mean", "running_var"}) {
       b.output(channels, {.dtype = call.tensor(running).dtype()});
     }
-  }
-  if (reserve) {
-    b.output(SpaceBuilder::whole(1), {.shape = Dims{0}, .dtype = DType::kU8});
   }
   const auto outputs = static_cast<int>(b.space.outputs.size());
   for (int o = 1; o < outputs; ++o) {
@@ -257,7 +258,7 @@ OpDefinition batch_norm(bool functional, bool reserve) {
       custom("batch_norm()", [functional, reserve](const OpCall& call) {
         return bind_batch_norm(call, functional, reserve);
       });
-  return functional ? std::move(row).decomposed(kBatchNorm) : row;
+  return functional && !reserve ? std::move(row).decomposed(kBatchNorm) : row;
 }
 
 }  // namespace
@@ -275,6 +276,7 @@ void define_norm(Family f) {
         batch_norm(false, false));
   f.add("_native_batch_norm_legit_functional", batch_norm(true, false));
   f.add("_batch_norm_with_update", batch_norm(false, true));
+  f.add("_batch_norm_with_update_functional", batch_norm(true, true));
   f.add({"native_batch_norm_backward", "batch_norm_backward"},
         custom("batch_norm_backward()", bind_batch_norm_backward));
   f.add("native_group_norm", custom("group_norm()", bind_native_group_norm));

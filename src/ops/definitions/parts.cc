@@ -4,8 +4,10 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
+#include "ops/windows.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace shardprop {
 namespace {
@@ -147,6 +149,44 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
   return b.bound();
 }
 
+// A vector on the diagonal of a matrix, or the diagonal of a matrix.
+std::string diag_notation(const OpCall& call) {
+  const int rank = call.first().rank();
+  require(rank == 1 || rank == 2, "the operand is neither vector nor matrix");
+  return rank == 1 ? "[_]->[nn]" : "[__]->[n]";
+}
+
+std::int64_t diag_size(const OpCall& call, char) {
+  const TensorMeta& self = call.first();
+  const std::int64_t offset =
+      call.integer(call.has("diagonal") ? "diagonal" : "offset");
+  constexpr std::int64_t kFar = std::int64_t{1} << 40;
+  require(offset > -kFar && offset < kFar, "an offset is out of range");
+  if (call.base_name() == "diagflat" || self.rank() == 1) {
+    return add_sizes(self.numel(), offset < 0 ? -offset : offset);
+  }
+  const std::int64_t length =
+      offset >= 0 ? std::min(self.size(0), self.size(1) - offset)
+                  : std::min(self.size(0) + offset, self.size(1));
+  return std::max<std::int64_t>(length, 0);
+}
+
+std::string channels_whole(const OpCall& call) {
+  const int rank = call.first().rank();
+  require(rank >= 3, "the input has no channels of images");
+  const std::int64_t groups = call.integer("groups");
+  require(groups > 0 && call.first().size(1) % groups == 0,
+          "the groups do not divide the channels");
+  const std::string dims = dims_notation(rank, {1});
+  return dims + "->" + dims;
+}
+
+Dims shuffled_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  return call.base_name() == "channel_shuffle" && is_channels_last(call.first())
+             ? channels_last_strides(shape)
+             : make_meta(shape, dtype).strides();
+}
+
 void define_complex(Family& f) {
   f.add("complex", pointwise().typed(into_complex).additive());
   f.add("polar", pointwise().typed(into_complex));
@@ -182,6 +222,23 @@ void define_parts(Family f) {
             .local_shape("input_sizes"));
   f.add("diag_embed",
         custom("diag_embed(dim1,dim2)", bind_diag_embed).linear_in("self"));
+  f.add("diag", mapped("diag()", diag_notation, diag_size).linear_in("self"));
+  f.add("diagflat", mapped("*->[nn]", diag_size).linear_in("self"));
+  f.add("fill_diagonal_",
+        mapped("diagonal_written()", [](const OpCall& call) {
+          const int rank = call.first().rank();
+          require(rank >= 2, "a vector has no diagonal");
+          std::vector<int> every(index(rank));
+          std::iota(every.begin(), every.end(), 0);
+          const std::string dims = dims_notation(rank, every);
+          return dims + "->" + dims;
+        }).strided([](const OpCall& call, const Dims&, DType) {
+          return call.first().strides();
+        }));
+  f.add({"channel_shuffle", "native_channel_shuffle"},
+        mapped("channels_shuffled()", channels_whole)
+            .strided(shuffled_strides)
+            .passes());
   f.add("diagonal_scatter",
         custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter)
             .like("self")

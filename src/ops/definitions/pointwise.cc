@@ -144,6 +144,17 @@ DType of_all(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
+// One dtype and one shape.
+DType of_alike(const OpCall& call, std::size_t result) {
+  for (const TensorMeta& meta : call.op().inputs) {
+    if (meta.shape() != call.first().shape() ||
+        meta.dtype() != call.first().dtype()) {
+      call_not_stated("operands of several shapes or dtypes are not stated");
+    }
+  }
+  return of_all(call, result);
+}
+
 // A gradient through a function that was computed in place, of which the sign
 // is lost where the slope is negative.
 DType of_gradient(const OpCall& call, std::size_t) {
@@ -286,12 +297,13 @@ void define_functions(Family& f) {
   f.add({"exp", "exp2", "expm1", "sigmoid", "tanh", "erf", "atan", "asinh",
          "sinh", "special_expit"},
         pointwise().floating().nondecreasing());
-  f.add({"log",    "log2",       "log10",     "log1p",    "sqrt",
-         "rsqrt",  "sin",        "cos",       "tan",      "asin",
-         "acos",   "cosh",       "acosh",     "atanh",    "erfc",
-         "erfinv", "reciprocal", "lgamma",    "digamma",  "logit",
-         "sinc",   "i0",         "polygamma", "mvlgamma", "polygamma_"},
+  f.add({"log",     "log2",  "log10", "log1p",  "sqrt",       "rsqrt",
+         "sin",     "cos",   "tan",   "asin",   "acos",       "cosh",
+         "acosh",   "atanh", "erfc",  "erfinv", "reciprocal", "lgamma",
+         "digamma", "logit", "sinc",  "i0",     "polygamma",  "polygamma_"},
         pointwise().floating());
+  // A sum over a dim of its own.
+  f.add("mvlgamma", contiguous(pointwise()).floating());
   f.add({"deg2rad", "rad2deg"},
         pointwise().floating().linear_in("self").nondecreasing());
   f.add({"special_airy_ai",
@@ -344,6 +356,8 @@ void define_functions(Family& f) {
           return call.base_name() == "angle" ? to_floating(dtype) : dtype;
         }));
   f.add("prelu", with_channels("weight").typed(of_prelu));
+  f.add("_prelu_kernel", pointwise().typed(of_all));
+  f.add("log_sigmoid_forward", same_shape(2));
   f.add("threshold", pointwise());
   f.add("celu", pointwise().typed(of_celu));
   f.add("rrelu", pointwise().typed(of_rrelu));
@@ -365,6 +379,13 @@ void define_backwards(Family& f) {
          "softplus_backward", "mish_backward", "logit_backward",
          "log_sigmoid_backward", "hardshrink_backward", "softshrink_backward"},
         pointwise().typed(of_gradient).linear_in("grad_output"));
+  f.add("rrelu_with_noise_backward",
+        pointwise().typed(of_alike).linear_in("grad_output"));
+  f.add("_prelu_kernel_backward",
+        pointwise(2)
+            .typed(of_all)
+            .strided(in_order({"self", "weight", "grad_output"}))
+            .linear_in("grad_output"));
   f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
   for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
     f.add(name, pointwise()
@@ -382,6 +403,12 @@ void define_copies(Family& f) {
   f.add("contiguous", same_shape().passes());
   f.add("_to_copy", cast());
   f.add({"to", "type_as"}, cast());
+  constexpr std::pair<std::string_view, DType> kCasts[] = {
+      {"_cast_Byte", DType::kU8},   {"_cast_Char", DType::kI8},
+      {"_cast_Short", DType::kI16}, {"_cast_Int", DType::kI32},
+      {"_cast_Long", DType::kI64},  {"_cast_Half", DType::kF16},
+      {"_cast_Float", DType::kF32}, {"_cast_Double", DType::kF64}};
+  for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
   f.add("prims.convert_element_type",
         pointwise().typed(of_copy).refine("cast()", cast_linearities));
   f.add("copy", pointwise_into("self").passes({"src"}));
@@ -414,8 +441,9 @@ void define_pointwise(Family f) {
   define_copies(f);
   f.add("native_dropout",
         same_shape(2).typed(of_dropout).like("input").random());
-  f.add({"dropout", "feature_dropout", "alpha_dropout"},
-        same_shape().typed(of_dropout).like("input").random());
+  f.add(
+      {"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"},
+      same_shape().typed(of_dropout).like("input").random());
   f.add("bernoulli", same_shape().typed(of_bernoulli).like("self").random());
   f.add("bernoulli.p", same_shape().typed(of_bernoulli).random());
   for (const char* name :

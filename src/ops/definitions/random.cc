@@ -5,11 +5,34 @@
 
 namespace shardprop {
 
+namespace {
+
+// The function, and the noise that it drew, each laid out as it was.
+BoundForm bind_rrelu(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& noise = call.tensor("noise");
+  require(noise.shape() == self.shape(), "the noise has another shape");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  b.input(whole);
+  for (const TensorMeta* like : {&self, &noise}) {
+    b.output(
+        whole,
+        {.strides = dense_like(*like, like->shape(), like->dtype()).strides()});
+  }
+  return b.bound();
+}
+
+}  // namespace
+
 void define_random(Family f) {
   f.add({"uniform", "normal_functional", "exponential", "geometric",
          "log_normal", "cauchy", "random", "poisson"},
         same_shape().like("self").random());
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor"}, pointwise().random());
+  f.add("rrelu_with_noise_functional",
+        OpDefinition("pointwise()", bind_rrelu).random());
   f.add("binomial",
         pointwise()
             .strided([](const OpCall&, const Dims& shape, DType dtype) {

@@ -4,6 +4,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
+#include <cmath>
 #include <string>
 
 namespace shardprop {
@@ -35,6 +36,13 @@ DType of_norm(const OpCall& call, std::size_t) {
   const DType own = call.first().dtype();
   const DType dtype = call.dtype_or("dtype", own);
   require(!counts(own) && !counts(dtype), "a norm of integers");
+  return real_dtype(dtype);
+}
+
+// Of integers too, where floats are asked for.
+DType of_powers(const OpCall& call, std::size_t) {
+  const DType dtype = call.dtype_or("dtype", call.first().dtype());
+  require(!counts(dtype), "powers of integers need a dtype");
   return real_dtype(dtype);
 }
 
@@ -97,6 +105,30 @@ constexpr std::string_view kVar = "return cast(var, dtype(out))";
 constexpr std::string_view kStd = "return cast(sqrt(var), dtype(out))";
 constexpr std::string_view kMeanToo =
     ", cast(unkept(mean, dims, keep), dtype(out, 1))";
+
+// Of two, the length of vectors: squares add up.
+constexpr std::string_view kLength = R"(
+x = upcast(cast(self, dtype(out)))
+dims = reduced_dims(self, default(dim, None))
+r = sqrt(sum(x * x, dims, True))
+return cast(unkept(r, dims, default(keepdim, False)), dtype(out)))";
+
+void of_two_only(const OpCall& call, IndexSpace& space) {
+  const char* order = call.has("ord") ? "ord" : "p";
+  const bool is_two = call.op().float_arg(order).value_or(2) == 2;
+  if (is_two && !is_complex(call.first().dtype())) return;
+  for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
+}
+
+// Powers of absolute values add up, but for infinite ones.
+void finite_powers_only(const OpCall& call, IndexSpace& space) {
+  space.linearities.clear();
+  if (std::isfinite(call.op().float_arg("ord").value_or(2))) return;
+  for (Factor& factor : space.factors) {
+    factor.kind = FactorKind::kBlocked;
+    factor.reason = "an infinite power does not add up";
+  }
+}
 
 // The moments of complex numbers are not made of such sums, nor are those of
 // fewer elements than are taken off.
@@ -210,7 +242,17 @@ void define_reduction(Family f) {
         of_something(reduction(std::nullopt, 2)).refine("", min_and_max));
   f.add("logsumexp",
         reduction(std::nullopt).typed(of_floating).decomposed(kLogSumExp));
-  f.add({"linalg_vector_norm", "norm"}, reduction(std::nullopt).typed(of_norm));
+  f.add({"linalg_vector_norm", "norm"}, reduction(std::nullopt)
+                                            .typed(of_norm)
+                                            .decomposed(kLength)
+                                            .refine("", of_two_only));
+  f.add(
+      "linalg__powsum",
+      reduction(ReduceOp::kSum).typed(of_norm).refine("", finite_powers_only));
+  f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
+         "nuclear_norm.dim"},
+        reduction(std::nullopt).typed(of_norm));
+  f.add("nanmean", reduction(std::nullopt).typed(of_mean));
   // Whether a sum is zero its terms do not tell.
   f.add("count_nonzero", reduction(ReduceOp::kSum)
                              .typed(DType::kI64)

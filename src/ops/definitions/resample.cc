@@ -100,7 +100,42 @@ std::string spatial_letters(std::string_view letters, int dims) {
   return "[" + std::string(letters.substr(0, index(dims))) + "]";
 }
 
+// Letters of space, of which affine_grid_generator is told the sizes.
+std::string affine_notation(const OpCall& call) {
+  const std::size_t rank = call.integers("size").size();
+  require(rank == 4 || rank == 5, "`size` is that of no batch of images");
+  require(call.integers("size")[0] == call.tensor("theta").size(0),
+          "there is not one matrix for each image");
+  const TensorMeta& theta = call.tensor("theta");
+  require(theta.rank() == 3 &&
+              theta.size(1) == static_cast<std::int64_t>(rank) - 2 &&
+              theta.size(2) == static_cast<std::int64_t>(rank) - 1,
+          "the matrices do not map places of such images");
+  return rank == 5 ? "n[__]->n[xyzc]" : "n[__]->n[xyc]";
+}
+
+std::int64_t affine_size(const OpCall& call, char letter) {
+  const auto size = call.integers("size");
+  if (letter == 'c') return static_cast<std::int64_t>(size.size()) - 2;
+  return size[index(2 + (letter - 'x'))];
+}
+
+// Each rank makes the grids of its own images.
+void local_images(const OpCall& call, IndexSpace& space) {
+  LocalArgument local{"size", true, {RankScalar::output_size(0, 0)}};
+  const auto size = call.integers("size");
+  for (std::size_t i = 1; i < size.size(); ++i) {
+    local.values.push_back(RankScalar::value(size[i]));
+  }
+  space.local_arguments.push_back(std::move(local));
+}
+
 void define_grids(Family& f) {
+  f.add("affine_grid_generator",
+        mapped("affine_grid(size)", affine_notation, affine_size)
+            .nonempty()
+            .linear_in("theta")
+            .refine("", local_images));
   f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy"));
   f.add("grid_sampler",
         mapped("grid_sampler()", [](const OpCall& call) -> std::string {

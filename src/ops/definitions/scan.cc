@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 
 namespace shardprop {
 namespace {
@@ -66,6 +67,63 @@ BoundForm bind_topk(const OpCall& call) {
   return b.bound();
 }
 
+// The dims named, or all.
+std::vector<int> dims_or_all(const OpCall& call) {
+  const int rank = call.first().rank();
+  return rank == 0 ? std::vector<int>{} : call.dims("dim", rank);
+}
+
+OpDefinition flipped(int dim) {
+  return moved("moved(" + std::to_string(dim) + ")",
+               [dim](const OpCall& call) {
+                 require(call.first().rank() > dim, "there is no such dim");
+                 return std::vector<int>{dim};
+               })
+      .like("self");
+}
+
+// Quarter turns in the plane of two dims, which trade places in every other.
+struct Turn {
+  std::int64_t quarters;
+  std::vector<int> plane;
+};
+Turn turn_of(const OpCall& call) {
+  const int rank = call.first().rank();
+  require(rank >= 2 && call.integers("dims").size() == 2,
+          "a plane has two dims");
+  const std::vector<int> plane = call.dims("dims", rank);
+  return {(call.integer("k") % 4 + 4) % 4, plane};
+}
+
+std::string turn_notation(const OpCall& call) {
+  const Turn turn = turn_of(call);
+  const int rank = call.first().rank();
+  const std::string in =
+      dims_notation(rank, turn.quarters == 0 ? std::vector<int>{} : turn.plane);
+  std::string out = in;
+  if (turn.quarters % 2 == 1) {
+    std::swap(out[in.find(static_cast<char>('a' + turn.plane[0]))],
+              out[in.find(static_cast<char>('a' + turn.plane[1]))]);
+  }
+  return in + "->" + out;
+}
+
+Dims turned_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const Turn turn = turn_of(call);
+  if (turn.quarters == 0) return make_meta(shape, dtype).strides();
+  const TensorMeta& self = call.first();
+  Dims strides = dense_like(self, self.shape(), dtype).strides();
+  if (turn.quarters % 2 == 1) {
+    std::swap(strides[index(turn.plane[0])], strides[index(turn.plane[1])]);
+  }
+  return strides;
+}
+
+std::string first_dim_notation(const OpCall& call) {
+  const std::string dims = dims_notation(call.first().rank(), {0});
+  return dims + "->" + dims;
+}
+
 }  // namespace
 
 void define_scan(Family f) {
@@ -88,6 +146,12 @@ void define_scan(Family f) {
                     .refine("", in_order_only));
   f.add("flip", moved("dims").like("self"));
   f.add("roll", moved("dims"));
+  f.add("flipud", flipped(0));
+  f.add("fliplr", flipped(1));
+  f.add({"fft_fftshift", "fft_ifftshift"}, moved("moved(dim)", dims_or_all));
+  f.add("rot90",
+        mapped("turned(dims)", turn_notation).strided(turned_strides).passes());
+  f.add("msort", mapped("along(0)", first_dim_notation).like("self"));
   f.add({"tril", "triu"}, of_matrices().refine("linear()", linear));
 }
 

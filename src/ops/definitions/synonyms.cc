@@ -46,6 +46,11 @@ constexpr Synonym kSynonyms[] = {
     {"special_softmax", "softmax"},
     {"special_log_softmax", "log_softmax"},
     {"special_logsumexp", "logsumexp"},
+    {"special_multigammaln", "mvlgamma"},
+    {"linalg_matmul", "matmul"},
+    {"matrix_H", "mH"},
+    {"resolve_conj", "conj"},
+    {"resolve_neg", "conj"},
 };
 
 constexpr std::string_view kCopied[] = {"expand",    "diagonal", "permute",

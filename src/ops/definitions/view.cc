@@ -63,6 +63,18 @@ Dims unflattened(const OpCall& call) {
   return shape;
 }
 
+// atleast_2d puts dims of size 1 in front, atleast_3d behind as well.
+Dims at_least(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const auto least = static_cast<std::size_t>(call.base_name().at(8) - '0');
+  Dims shape = self.shape();
+  while (shape.size() < least) {
+    const bool behind = shape.size() == 2;
+    shape.insert(behind ? shape.end() : shape.begin(), 1);
+  }
+  return shape;
+}
+
 // Each rank unflattens its own dim.
 void local_sizes(const OpCall& call, IndexSpace& space) {
   const int dim = call.dim("dim", call.first().rank());
@@ -159,7 +171,7 @@ BoundForm bind_as_strided(const OpCall& call) {
 }
 
 BoundForm bind_diagonal(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& self = call.first();
   require(call.overload() == "default" && self.rank() >= 2,
           "a diagonal needs two dims");
   const int a = call.dim("dim1", self.rank());
@@ -228,8 +240,13 @@ void define_view(Family f) {
   f.add("col2im", columns(true).linear_in("self"));
   f.add("pixel_shuffle", shuffled(true).nonempty().passes());
   f.add("pixel_unshuffle", shuffled(false).nonempty().passes());
-  f.add("diagonal",
+  f.add({"diagonal", "linalg_diagonal"},
         custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
+  f.add({"atleast_1d.default", "atleast_2d.default", "atleast_3d.default"},
+        reshaped("atleast()", at_least));
+  f.add("broadcast_tensors", expanded_together());
+  f.add("meshgrid", grid_of_vectors());
+  f.add("cartesian_prod", rows_of_vectors());
 }
 
 }  // namespace shardprop

@@ -27,10 +27,11 @@ BoundForm bind_along(const OpCall& call, const std::string& argument,
   return b.bound();
 }
 
-BoundForm bind_cut(const OpCall& call, const SizesOf& sizes, bool copies) {
+BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
+                   bool copies) {
   const TensorMeta& self = call.tensor("self");
   require(self.rank() > 0, "a scalar cannot be cut");
-  const int dim = call.dim("dim", self.rank());
+  const int dim = along(call, self.rank());
   const std::vector<std::int64_t> pieces = sizes(call, self.size(dim));
   // More pieces than any program has; each costs memory.
   require(pieces.size() <= 65536, "too many pieces");
@@ -55,22 +56,9 @@ BoundForm bind_cut(const OpCall& call, const SizesOf& sizes, bool copies) {
 }
 
 // Every element of the result is one of the input, along those dims.
-BoundForm bind_moved(const OpCall& call, const std::string& argument) {
-  const TensorMeta& self = call.tensor("self");
+BoundForm bind_moved(const OpCall& call, const std::vector<int>& dims) {
   SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  const bool flattens =
-      call.base_name() == "roll" && call.op()
-                                        .ints_arg(argument)
-                                        .value_or(std::vector<std::int64_t>{})
-                                        .empty();
-  std::vector<int> dims;
-  if (flattens || !call.op()
-                       .ints_arg(argument)
-                       .value_or(std::vector<std::int64_t>{})
-                       .empty()) {
-    dims = call.dims(argument, self.rank());
-  }
+  const Operand whole = b.per_dim(call.tensor("self").shape());
   for (const int dim : dims) {
     b.block(whole.dims[index(dim)], "elements move along it",
             FactorKind::kWindowed);
@@ -78,6 +66,16 @@ BoundForm bind_moved(const OpCall& call, const std::string& argument) {
   b.input(whole);
   b.output(whole);
   return b.bound();
+}
+
+// The dims of a list; an empty one is all of them for a roll, which flattens.
+std::vector<int> dims_listed(const OpCall& call, const std::string& argument) {
+  const bool none = call.op()
+                        .ints_arg(argument)
+                        .value_or(std::vector<std::int64_t>{})
+                        .empty();
+  if (none && call.base_name() != "roll") return {};
+  return call.dims(argument, call.tensor("self").rank());
 }
 
 // The last two dims are matrices.
@@ -107,11 +105,17 @@ OpDefinition along(std::string_view dim_argument, int results,
 }
 
 OpDefinition moved(std::string_view dims_argument) {
-  return OpDefinition(
-             "moved(" + std::string(dims_argument) + ")",
-             [argument = std::string(dims_argument)](const OpCall& call) {
-               return bind_moved(call, argument);
-             })
+  return moved("moved(" + std::string(dims_argument) + ")",
+               [argument = std::string(dims_argument)](const OpCall& call) {
+                 return dims_listed(call, argument);
+               });
+}
+
+OpDefinition moved(std::string name, DimsOf dims) {
+  return OpDefinition(std::move(name),
+                      [dims = std::move(dims)](const OpCall& call) {
+                        return bind_moved(call, dims(call));
+                      })
       .passes();
 }
 
@@ -120,7 +124,19 @@ OpDefinition of_matrices() { return OpDefinition("matrices()", bind_matrices); }
 OpDefinition cut_up(std::string name, SizesOf sizes, bool copies) {
   return OpDefinition(std::move(name),
                       [sizes = std::move(sizes), copies](const OpCall& call) {
-                        return bind_cut(call, sizes, copies);
+                        const auto named = [](const OpCall& c, int rank) {
+                          return c.dim("dim", rank);
+                        };
+                        return bind_cut(call, named, sizes, copies);
+                      })
+      .passes();
+}
+
+OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes) {
+  return OpDefinition(std::move(name),
+                      [along = std::move(along),
+                       sizes = std::move(sizes)](const OpCall& call) {
+                        return bind_cut(call, along, sizes, false);
                       })
       .passes();
 }

@@ -26,6 +26,8 @@ OpDefinition same_shape(int results = 1);
 
 using ShapeOf = std::function<Dims(const OpCall&)>;
 using DimsOf = std::function<std::vector<int>(const OpCall&)>;
+// The dim that a call means of a tensor of that rank.
+using DimOf = std::function<int(const OpCall&, int rank)>;
 
 // The same elements in the same order in another shape: dims flatten and
 // split. `argument`, if any, is the new shape.
@@ -35,11 +37,19 @@ OpDefinition reshaped(std::string name, ShapeOf shape,
 OpDefinition permuted(std::string name, DimsOf order);
 // Dims of size 1 repeated without a copy.
 OpDefinition expanded(std::string_view argument);
+// Each tensor of a list, expanded to the shape that all broadcast to.
+OpDefinition expanded_together();
+// The product of vectors: a result for each vector, which runs along its dim
+// (meshgrid), or a row for each point (cartesian_prod).
+OpDefinition grid_of_vectors();
+OpDefinition rows_of_vectors();
 
 // Cuts of one dim into results: `sizes` of the pieces.
 using SizesOf =
     std::function<std::vector<std::int64_t>(const OpCall&, std::int64_t size)>;
 OpDefinition cut_up(std::string name, SizesOf sizes, bool copies = false);
+// Along another dim than the one that `dim` names.
+OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes);
 
 // The sizes with a lone -1 made what the element count leaves for it.
 Dims resolve_sizes(const TensorMeta& self, std::span<const std::int64_t> sizes);
@@ -55,6 +65,7 @@ OpDefinition vector_of(std::string name, LengthOf length);
 
 // Elements move along the named dims: flip, roll.
 OpDefinition moved(std::string_view dims_argument);
+OpDefinition moved(std::string name, DimsOf dims);
 // The last two dims are matrices, of which places count.
 OpDefinition of_matrices();
 OpDefinition unsqueezed();
@@ -67,6 +78,11 @@ OpDefinition narrowed();
 OpDefinition selected();
 OpDefinition unbound();
 OpDefinition joined();
+// Tensors that get dims of size 1 first: of each dim of what is joined, the
+// tensor's own or kNewDim.
+inline constexpr int kNewDim = -1;
+using LiftOf = std::function<std::vector<int>(int rank)>;
+OpDefinition joined(std::string name, LiftOf lift, DimOf along);
 OpDefinition stacked();
 // self with a slice, or one place, of a dim written.
 OpDefinition slice_written();

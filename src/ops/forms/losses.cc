@@ -27,13 +27,11 @@ void check_width(const OpCall& call) {
   }
 }
 
-// A pointwise function of self and target, reduced over everything.
+// A pointwise function of its operands, reduced over everything.
 BoundForm bind_elementwise_loss(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const TensorMeta& target = call.tensor("target");
   const LossReduction reduction = reduction_of(call);
   check_width(call);
-  Dims shape = broadcast(self.shape(), target.shape());
+  Dims shape;
   for (const TensorMeta& meta : call.op().inputs) {
     shape = broadcast(shape, meta.shape());
   }

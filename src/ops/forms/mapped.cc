@@ -19,6 +19,7 @@ struct MappedTerm {
   bool any = false;        // `*`
   bool always = false;     // `!`
   bool by_column = false;  // `^`
+  bool absent = false;     // `-`
 };
 
 std::vector<MappedTerm> terms_in(std::string_view text) {
@@ -37,6 +38,8 @@ std::vector<MappedTerm> terms_in(std::string_view text) {
       term.always = true;
     } else if (c == '^') {
       term.by_column = true;
+    } else if (c == '-') {
+      term.absent = true;
     } else if (text.substr(i, 3) == "...") {
       term.dims.push_back({'.', false});
       i += 2;
@@ -63,7 +66,7 @@ class Mapping {
         call_.has("output_mask") ? call_.mask("output_mask", declared.size())
                                  : std::vector<bool>(declared.size(), true);
     for (std::size_t i = 0; i < terms.size() && i < declared.size(); ++i) {
-      if (wanted[i] || terms[i].always) {
+      if (!terms[i].absent && (wanted[i] || terms[i].always)) {
         output(terms[i]);
       } else {
         b_.not_produced();
@@ -187,7 +190,54 @@ class Mapping {
       leading_;  // from the right
 };
 
+// The letter of a dim; few tensors have as many dims as there are letters.
+char letter_of(int dim) {
+  if (dim >= 26) call_not_stated("the operands have more than 26 dims");
+  return static_cast<char>('a' + dim);
+}
+
+bool names(const std::vector<int>& dims, int dim) {
+  return std::find(dims.begin(), dims.end(), dim) != dims.end();
+}
+
 }  // namespace
+
+std::string dims_notation(int rank, const std::vector<int>& whole) {
+  std::string text;
+  for (int dim = 0; dim < rank; ++dim) {
+    const char letter = letter_of(dim);
+    text += names(whole, dim) ? std::string{'[', letter, ']'}
+                              : std::string(1, letter);
+  }
+  return text;
+}
+
+std::vector<std::string> broadcast_terms(
+    const std::vector<const TensorMeta*>& operands,
+    const std::vector<int>& whole) {
+  Dims shape;
+  for (const TensorMeta* operand : operands) {
+    shape = broadcast(shape, operand->shape());
+  }
+  const int rank = static_cast<int>(shape.size());
+  std::vector<std::string> terms;
+  for (const TensorMeta* operand : operands) {
+    std::string term;
+    for (int dim = rank - operand->rank(); dim < rank; ++dim) {
+      const bool repeats =
+          operand->size(dim - rank + operand->rank()) != shape[index(dim)];
+      if (repeats) {
+        term += '_';
+      } else if (names(whole, dim)) {
+        term += std::string{'[', letter_of(dim), ']'};
+      } else {
+        term += letter_of(dim);
+      }
+    }
+    terms.push_back(std::move(term));
+  }
+  return terms;
+}
 
 OpDefinition mapped(std::string_view notation, SizeOf size) {
   return OpDefinition(

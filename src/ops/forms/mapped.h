@@ -9,7 +9,8 @@
 // in square brackets are held whole, and so are `_`, a dim of any size, and
 // `*`, an operand of any rank. `...` stands for leading dims, aligned on the
 // right as in broadcasting. A result whose term ends in `!` is produced whatever
-// `output_mask` says; the matrices of one that ends in `^` lie column by column.
+// `output_mask` says; the matrices of one that ends in `^` lie column by column;
+// one that is `-` is not produced.
 // Nothing is summed and nothing is linear: a row says
 // so.
 #pragma once
@@ -19,6 +20,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardprop {
 
@@ -31,5 +33,13 @@ OpDefinition mapped(std::string_view notation, SizeOf size = {});
 OpDefinition mapped(std::string name,
                     std::function<std::string(const OpCall&)> notation,
                     SizeOf size = {});
+
+// A letter for each dim, those of `whole` held whole: "a[b]c".
+std::string dims_notation(int rank, const std::vector<int>& whole);
+// Terms of operands that broadcast, the dims of `whole` (of the shape that they
+// broadcast to) held whole.
+std::vector<std::string> broadcast_terms(
+    const std::vector<const TensorMeta*>& operands,
+    const std::vector<int>& whole);
 
 }  // namespace shardprop

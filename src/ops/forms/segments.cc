@@ -5,6 +5,7 @@
 #include "ops/view_strides.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace shardprop {
@@ -95,52 +96,89 @@ BoundForm bind_unbind(const OpCall& call) {
 }
 
 // An empty vector joins with anything, for old times' sake.
-bool is_skipped(const TensorMeta& tensor) {
-  return tensor.rank() == 1 && tensor.size(0) == 0;
+bool is_skipped(const Dims& shape) {
+  return shape.size() == 1 && shape[0] == 0;
 }
 
-BoundForm bind_cat(const OpCall& call) {
+// A tensor as a join sees it.
+struct Piece {
+  Dims shape;
+  std::vector<int> own;  // of each dim the tensor's own; kNewDim: put in
+};
+
+std::vector<Piece> pieces_of(const std::vector<TensorMeta>& tensors,
+                             const LiftOf& lift) {
+  std::vector<Piece> pieces;
+  for (const TensorMeta& tensor : tensors) {
+    Piece piece;
+    piece.own = lift(tensor.rank());
+    for (const int dim : piece.own) {
+      piece.shape.push_back(dim == kNewDim ? 1 : tensor.size(dim));
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+// The dims of the tensor itself.
+Operand own_dims(const Operand& lifted, const Piece& piece, int rank) {
+  Operand own = SpaceBuilder::whole(rank);
+  for (std::size_t d = 0; d < piece.own.size(); ++d) {
+    if (piece.own[d] != kNewDim) {
+      own.dims[index(piece.own[d])] = lifted.dims[d];
+    }
+  }
+  return own;
+}
+
+BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
   require(!tensors.empty(), "nothing to join");
-  const auto first =
-      std::find_if_not(tensors.begin(), tensors.end(), is_skipped);
+  const std::vector<Piece> pieces = pieces_of(tensors, lift);
+  const auto first = std::find_if_not(
+      pieces.begin(), pieces.end(),
+      [](const Piece& each) { return is_skipped(each.shape); });
   SpaceBuilder b;
-  if (first == tensors.end()) {
+  if (first == pieces.end()) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       b.input(SpaceBuilder::whole(1));
     }
     b.output(SpaceBuilder::whole(1), {.shape = Dims{0}});
     return b.bound();
   }
-  require(first->rank() > 0, "scalars cannot be joined");
-  const int dim = call.dim("dim", first->rank());
-  Dims rest = first->shape();
+  const Dims& like = first->shape;
+  require(!like.empty(), "scalars cannot be joined");
+  const int dim = along(call, static_cast<int>(like.size()));
+  Dims rest = like;
   rest[index(dim)] = 1;
   const Operand whole = b.per_dim(rest);
   std::int64_t total = 0;
   const bool lone = tensors.size() == 1;
-  for (const TensorMeta& tensor : tensors) {
-    if (is_skipped(tensor) && first->rank() != 1) {
+  Operand joined = whole;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (is_skipped(piece.shape) && like.size() != 1) {
       b.input(SpaceBuilder::whole(1));
       continue;
     }
-    require(tensor.rank() == first->rank(), "the ranks differ");
-    for (int i = 0; i < tensor.rank(); ++i) {
-      require(i == dim || tensor.size(i) == first->size(i),
+    require(piece.shape.size() == like.size(), "the ranks differ");
+    for (std::size_t d = 0; d < like.size(); ++d) {
+      require(static_cast<int>(d) == dim || piece.shape[d] == like[d],
               "sizes differ outside the dim that is joined");
     }
-    total = add_sizes(total, tensor.size(dim));
+    const std::int64_t size = piece.shape[index(dim)];
+    total = add_sizes(total, size);
     Operand operand = whole;
-    operand.dims[index(dim)] = lone
-                                   ? b.dim(tensor.size(dim))
-                                   : b.blocked(tensor.size(dim), "it is joined",
-                                               FactorKind::kSegmented);
-    b.input(std::move(operand));
+    operand.dims[index(dim)] =
+        lone ? b.dim(size)
+             : b.blocked(size, "it is joined", FactorKind::kSegmented);
+    if (lone) joined.dims[index(dim)] = operand.dims[index(dim)];
+    b.input(own_dims(operand, piece, tensors[i].rank()));
   }
-  Operand joined = whole;
-  joined.dims[index(dim)] =
-      lone ? b.space.inputs[0].dims[index(dim)]
-           : b.blocked(total, "it is joined", FactorKind::kSegmented);
+  if (!lone) {
+    joined.dims[index(dim)] =
+        b.blocked(total, "it is joined", FactorKind::kSegmented);
+  }
   b.output(std::move(joined));
   return b.bound();
 }
@@ -225,7 +263,21 @@ OpDefinition narrowed() { return part("slice(dim)", bind_narrow); }
 OpDefinition selected() { return part("select(dim)", bind_select); }
 OpDefinition unbound() { return part("unbind(dim)", bind_unbind); }
 OpDefinition joined() {
-  return OpDefinition("cat(dim)", bind_cat).passes({"tensors"});
+  const auto as_it_is = [](int rank) {
+    std::vector<int> dims(index(rank));
+    std::iota(dims.begin(), dims.end(), 0);
+    return dims;
+  };
+  return joined("cat(dim)", as_it_is, [](const OpCall& call, int rank) {
+    return call.dim("dim", rank);
+  });
+}
+OpDefinition joined(std::string name, LiftOf lift, DimOf along) {
+  return OpDefinition(
+             std::move(name),
+             [lift = std::move(lift), along = std::move(along)](
+                 const OpCall& call) { return bind_cat(call, lift, along); })
+      .passes({"tensors"});
 }
 OpDefinition stacked() {
   return OpDefinition("stack(dim)", bind_stack).passes({"tensors"});

@@ -37,12 +37,17 @@ class Failure(NamedTuple):
     line: dict  # what to ask for it again, and the values
 
 
+# Every strategy of a call is run on these; on others a sample.
+EXHAUSTIVE = ((2,), (3,))
+
+
 class Result:
     """Of one operator."""
 
     def __init__(self, op):
         self.op = op
         self.calls = self.answers = self.pairs = self.quirks = 0
+        self.skipped = 0  # strategies that were not chosen
         self.strides_compared = 0
         self.seconds = 0.0
         self.failures = []
@@ -155,7 +160,35 @@ def _check_strides(result, settings, drawn):
             _compare_metas(result, one, None, answer["outputs"])
 
 
-def check_calls(result, command, asked, *, choose=list, seeds=(0,)):
+def _stratum(strategy):
+    """What each mesh dim does to any operand: holds terms of it, cuts it, neither."""
+    layouts = [*strategy["inputs"], *strategy["outputs"]]
+    return tuple(
+        "P" if any(p.startswith("P") for p in dim)
+        else "S" if any(p.startswith("S") for p in dim) else "R"
+        for dim in zip(*layouts, strict=True)
+    )  # fmt: skip
+
+
+def stratified(strategies, count, rng):
+    """That many, of every stratum in turn."""
+    strata = {}
+    for strategy in rng.sample(strategies, len(strategies)):
+        strata.setdefault(_stratum(strategy), []).append(strategy)
+    turns = [strata[key] for key in sorted(strata)]
+    chosen = []
+    while len(chosen) < count:
+        turns = [stratum for stratum in turns if stratum]
+        for stratum in turns[: count - len(chosen)]:
+            chosen.append(stratum.pop())
+    return chosen
+
+
+def _all(strategies, _mesh):
+    return strategies
+
+
+def check_calls(result, command, asked, *, choose=_all, seeds=(0,)):
     """Asks for every call on its mesh and runs what is answered: all strategies, or
     those that are chosen of the list."""
     questions = [_placed(one.call, mesh) for one, mesh in asked]
@@ -173,8 +206,10 @@ def check_calls(result, command, asked, *, choose=list, seeds=(0,)):
             continue
         result.answers += 1
         _compare_metas(result, one, mesh, answer["outputs"])
-        chosen = [(mesh, strategy) for strategy in choose(answer["strategies"])]
+        offered = answer["strategies"]
+        chosen = [(mesh, strategy) for strategy in choose(offered, mesh)]
         result.pairs += len(chosen)
+        result.skipped += len(offered) - len(chosen)
         wrong = {}
         for seed in seeds:
             for where, strategy, why in prove(one.call, chosen, seed, list(one.inputs)):
@@ -221,9 +256,10 @@ def prove_operator(op, settings):
         for mesh in rng.sample(settings.meshes, settings.meshes_per_call)
     ]
 
-    def choose(strategies):
-        few = len(strategies) <= settings.sample
-        return strategies if few else rng.sample(strategies, settings.sample)
+    def choose(strategies, mesh):
+        if mesh in EXHAUSTIVE or len(strategies) <= settings.sample:
+            return strategies
+        return stratified(strategies, settings.sample, rng)
 
     check_calls(result, propagate_command(settings.binary), asked, choose=choose)
     if settings.metas:

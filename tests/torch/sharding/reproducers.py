@@ -4,7 +4,8 @@
      "values": {"1": [0, -1]}}
 
 `call` is what `shardprop propagate` reads; `values` are those of some operands, the
-others are drawn. `class` is a letter of failure_classes.
+others are drawn. `class` is a letter of failure_classes; `report` names what was
+reported against PyTorch's own sharding, and is right here.
 """
 
 import json

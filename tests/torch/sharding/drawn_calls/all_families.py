@@ -3,6 +3,7 @@
 from . import (  # noqa: F401
     attention,
     bags,
+    composites,
     convolution,
     creation,
     indexing,

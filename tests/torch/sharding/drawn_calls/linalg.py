@@ -79,7 +79,8 @@ def pseudo_inverse(d):
         atol, rtol = 1e-6, 1e-6
     else:
         atol, rtol = (torch.full(s, 1e-6, dtype=dtype) for s in (batch, batch[1:]))
-    return {"self": made, "atol": atol, "rtol": rtol, "hermitian": hermitian}
+    given = {"self": made, "atol": atol, "rtol": rtol, "hermitian": hermitian}
+    return given | {"rcond": rtol if "rcond_tensor" in d.op else 1e-6}
 
 
 @family("cholesky_inverse", "cholesky_solve")

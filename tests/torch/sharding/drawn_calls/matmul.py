@@ -21,10 +21,8 @@ _SHAPES = {
     "mv": {"self": "mk", "vec": "k"},
     "dot": {"self": "k", "tensor": "k"},
     "vdot": {"self": "k", "other": "k"},
-    "inner": {"self": "mk", "other": "nk"},
     "outer": {"self": "m", "vec2": "n"},
     "ger": {"self": "m", "vec2": "n"},
-    "kron": {"self": "mk", "other": "bn"},
 }
 
 

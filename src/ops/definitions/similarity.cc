@@ -1,0 +1,202 @@
+// How far rows lie from each other, and losses of that.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/forms/losses.h"
+#include "ops/forms/mapped.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardprop {
+namespace {
+
+int widest_rank(const std::vector<const TensorMeta*>& operands) {
+  int rank = 0;
+  for (const TensorMeta* operand : operands) {
+    rank = std::max(rank, operand->rank());
+  }
+  return rank;
+}
+
+std::string joined_terms(const std::vector<std::string>& terms) {
+  std::string text;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    text += (i == 0 ? "" : ",") + terms[i];
+  }
+  return text;
+}
+
+// The dims that rows of two operands share, but for `dim`.
+std::string without_dim(int rank, int dim, bool keepdim) {
+  std::string text;
+  for (int d = 0; d < rank; ++d) {
+    if (d != dim) text += static_cast<char>('a' + d);
+    if (d == dim && keepdim) text += '_';
+  }
+  return text;
+}
+
+std::int64_t one(const OpCall&, char) { return 1; }
+
+std::string between_rows(const OpCall& call) {
+  const std::vector<const TensorMeta*> operands = {&call.tensor("x1"),
+                                                   &call.tensor("x2")};
+  const int rank = widest_rank(operands);
+  require(rank > 0, "scalars are no rows");
+  const int dim = call.has("dim") ? call.dim("dim", rank) : rank - 1;
+  return joined_terms(broadcast_terms(operands, {dim})) + "->" +
+         without_dim(rank, dim, call.boolean_or("keepdim", false));
+}
+
+std::string quantile_notation(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const int rank = self.rank();
+  const bool of_all = !call.op().int_arg("dim") || rank == 0;
+  std::vector<int> every(index(rank));
+  for (int d = 0; d < rank; ++d) every[index(d)] = d;
+  const bool keepdim = call.boolean_or("keepdim", false);
+  const int dim = of_all ? 0 : call.dim("dim", rank);
+  const std::string in =
+      dims_notation(rank, of_all ? every : std::vector<int>{dim});
+  std::string out;
+  if (of_all) {
+    out = keepdim ? std::string(index(rank), '_') : "";
+  } else {
+    out = without_dim(rank, dim, keepdim);
+  }
+  const TensorMeta* q = call.has("q") ? call.optional_tensor("q") : nullptr;
+  if (q == nullptr || q->rank() == 0) return in + ",->" + out;
+  return in + ",[Q]->[Q]" + out;
+}
+
+// What is asked for lies last while it is computed.
+Dims quantile_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const TensorMeta* q = call.has("q") ? call.optional_tensor("q") : nullptr;
+  if (q == nullptr || q->rank() == 0 || shape.size() < 2) {
+    return make_meta(shape, dtype).strides();
+  }
+  Dims moved(shape.begin() + 1, shape.end());
+  moved.push_back(shape[0]);
+  Dims strides = make_meta(moved, dtype).strides();
+  std::rotate(strides.begin(), strides.end() - 1, strides.end());
+  return strides;
+}
+
+// --- Trapezoids between neighbours along a dim ---
+
+std::string trapezoid_notation(const OpCall& call, bool cumulative) {
+  const TensorMeta& y = call.tensor("y");
+  require(y.rank() > 0, "a scalar has no neighbours");
+  const int dim = call.dim("dim", y.rank());
+  const std::string in = dims_notation(y.rank(), {dim});
+  std::string out = without_dim(y.rank(), dim, cumulative);
+  std::replace(out.begin(), out.end(), '_', 'Z');
+  if (cumulative) out.replace(out.find('Z'), 1, "[Z]");
+  if (!call.has("x")) return in + "->" + out;
+  const TensorMeta& x = call.tensor("x");
+  // A vector belongs to the dim.
+  const bool is_vector = x.rank() == 1;
+  require(is_vector || x.shape() == y.shape(),
+          "places that broadcast are not stated");
+  return in + ',' +
+         (is_vector ? std::string{'[', static_cast<char>('a' + dim), ']'}
+                    : in) +
+         "->" + out;
+}
+
+std::int64_t gaps(const OpCall& call, char) {
+  const TensorMeta& y = call.tensor("y");
+  return std::max<std::int64_t>(y.size(call.dim("dim", y.rank())) - 1, 0);
+}
+
+// --- Losses: one number for each sample, then reduced ---
+
+// Samples that no result has: their losses are added up or averaged.
+void reduced_samples(const OpCall& call, IndexSpace& space) {
+  const LossReduction reduction = reduction_of(call);
+  if (reduction == LossReduction::kNone) return;
+  const bool is_mean = reduction == LossReduction::kMean;
+  space.seal();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    // A mean over unequal shards is not the mean of their means.
+    space.factors[f].even = is_mean;
+    space.outputs_without[0][f] =
+        Without::partial(is_mean ? ReduceOp::kAvg : ReduceOp::kSum);
+  }
+}
+
+std::string reduced(const OpCall& call, const std::string& samples) {
+  return reduction_of(call) == LossReduction::kNone ? "->" + samples : "->";
+}
+
+std::string triplet_notation(const OpCall& call) {
+  const std::vector<const TensorMeta*> operands = {&call.tensor("anchor"),
+                                                   &call.tensor("positive"),
+                                                   &call.tensor("negative")};
+  const int rank = operands[0]->rank();
+  require(
+      rank > 0 && operands[1]->rank() == rank && operands[2]->rank() == rank,
+      "anchor, positive and negative have different ranks");
+  return joined_terms(broadcast_terms(operands, {rank - 1})) +
+         reduced(call, without_dim(rank, rank - 1, false));
+}
+
+std::string cosine_loss_notation(const OpCall& call) {
+  const int rank = call.tensor("target").rank() + 1;
+  const std::vector<const TensorMeta*> rows = {&call.tensor("input1"),
+                                               &call.tensor("input2")};
+  require(rank <= 2 && rows[0]->rank() == rank && rows[1]->rank() == rank,
+          "there is not one target for each pair of rows");
+  std::vector<std::string> terms = broadcast_terms(rows, {rank - 1});
+  terms.emplace_back(rank == 2 ? "a" : "");
+  return joined_terms(terms) + reduced(call, rank == 2 ? "a" : "");
+}
+
+// Lengths in a list are told all ranks alike.
+std::string ctc_notation(const OpCall& call) {
+  const bool batched = call.tensor("log_probs").rank() == 3 &&
+                       call.tensor("targets").rank() == 2 &&
+                       call.overload() == "Tensor" &&
+                       call.tensor("input_lengths").rank() == 1 &&
+                       call.tensor("target_lengths").rank() == 1;
+  if (batched) return "[t]n[c],n[s],n,n" + reduced(call, "n");
+  const bool lone = call.tensor("log_probs").rank() == 2;
+  return std::string(lone ? "[tc]" : "[tnc]") + ",*,*,*" +
+         reduced(call, lone ? "" : "[n]");
+}
+
+}  // namespace
+
+void define_similarity(Family f) {
+  f.add("cosine_similarity",
+        mapped("cosine_similarity(dim)", between_rows, one).promoted());
+  f.add("pairwise_distance",
+        mapped("pairwise_distance()", between_rows, one).promoted());
+  f.add("triplet_margin_loss", mapped("triplet_loss()", triplet_notation)
+                                   .promoted()
+                                   .refine("", reduced_samples));
+  f.add("cosine_embedding_loss", mapped("cosine_loss()", cosine_loss_notation)
+                                     .promoted()
+                                     .refine("", reduced_samples));
+  f.add("ctc_loss", mapped("ctc_loss()", ctc_notation)
+                        .nonempty()
+                        .refine("", reduced_samples));
+  f.add("dist", mapped("*,*->").promoted());
+  f.add({"quantile", "nanquantile"},
+        mapped("quantile(dim)", quantile_notation, one)
+            .strided(quantile_strides)
+            .nonempty());
+  f.add({"trapezoid", "trapz"},
+        mapped("trapezoid(dim)", [](const OpCall& call) {
+          return trapezoid_notation(call, false);
+        }).promoted());
+  f.add("cumulative_trapezoid",
+        mapped(
+            "trapezoids(dim)",
+            [](const OpCall& call) { return trapezoid_notation(call, true); },
+            gaps)
+            .promoted());
+}
+
+}  // namespace shardprop

@@ -1,0 +1,86 @@
+// Weights as a direction and a length: the norm runs over every dim but one.
+
+#include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
+
+#include <algorithm>
+
+namespace shardprop {
+namespace {
+
+// Terms of the weight and of what has one element for each place of `dim`.
+struct WeightTerms {
+  std::string weight;
+  std::string lengths;
+};
+
+WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
+  const int rank = weight.rank();
+  require(rank > 0, "the weight is a scalar");
+  std::vector<int> others;
+  const std::int64_t named = call.integer_or("dim", 0);
+  // -1 stands for none: one length for all of the weight.
+  const int dim = named == -1 ? -1 : wrap_dim(named, rank);
+  for (int d = 0; d < rank; ++d) {
+    if (d != dim) others.push_back(d);
+  }
+  WeightTerms terms{dims_notation(rank, others), ""};
+  for (int d = 0; d < rank; ++d) {
+    terms.lengths += d == dim ? static_cast<char>('a' + d) : '_';
+  }
+  return terms;
+}
+
+std::int64_t one(const OpCall&, char) { return 1; }
+
+// The lengths that are given: with the weight's rank, or one for all.
+std::string given_lengths(const TensorMeta& given, const TensorMeta& weight,
+                          const WeightTerms& terms) {
+  if (given.numel() == 1) return std::string(index(given.rank()), '_');
+  require(given.rank() == weight.rank(), "the lengths are of another rank");
+  for (int d = 0; d < given.rank(); ++d) {
+    require(given.size(d) == 1 || terms.lengths[index(d)] != '_',
+            "the lengths run along another dim");
+  }
+  return terms.lengths;
+}
+
+std::string forward_notation(const OpCall& call) {
+  const TensorMeta& weight = call.tensor("v");
+  const WeightTerms terms = weight_terms(call, weight);
+  const std::string lengths = given_lengths(call.tensor("g"), weight, terms);
+  return terms.weight + ',' + lengths + "->" + terms.weight + ',' + lengths;
+}
+
+std::string backward_notation(const OpCall& call) {
+  const TensorMeta& weight = call.tensor("saved_v");
+  const WeightTerms terms = weight_terms(call, weight);
+  const std::string lengths =
+      given_lengths(call.tensor("saved_g"), weight, terms);
+  return terms.weight + ',' + terms.weight + ',' + lengths + ',' + lengths +
+         "->" + terms.weight + ',' + lengths;
+}
+
+std::string length_notation(const OpCall& call) {
+  const WeightTerms terms = weight_terms(call, call.tensor("v"));
+  const bool of_all = call.integer("dim") == -1;
+  return terms.weight + "->" + (of_all ? "" : terms.lengths);
+}
+
+}  // namespace
+
+void define_weight_norm(Family f) {
+  const auto forward =
+      mapped("weight_norm(dim)", forward_notation, one).nonempty();
+  f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
+  // The norm that it returns as well is that of the direction.
+  f.add("_weight_norm_interface", forward);
+  f.add("_weight_norm_interface_backward",
+        mapped("weight_norm_backward(dim)", backward_notation, one)
+            .nonempty()
+            .linear_in("grad_w"));
+  f.add("norm_except_dim",
+        mapped("norm_except(dim)", length_notation, one).nonempty());
+}
+
+}  // namespace shardprop

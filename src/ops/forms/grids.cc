@@ -1,0 +1,128 @@
+// Lists of tensors that are broadcast or multiplied out together.
+
+#include "ops/forms/forms.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+BoundForm bind_expanded_together(const OpCall& call) {
+  const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  Dims shape;
+  for (const TensorMeta& tensor : tensors) {
+    shape = broadcast(shape, tensor.shape());
+  }
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(shape);
+  for (const TensorMeta& tensor : tensors) {
+    b.input(b.aligned(whole, tensor.shape()));
+  }
+  for (const TensorMeta& tensor : tensors) {
+    const std::size_t added = shape.size() - tensor.shape().size();
+    Dims strides(shape.size());
+    for (std::size_t d = added; d < shape.size(); ++d) {
+      if (tensor.shape()[d - added] == shape[d]) {
+        strides[d] = tensor.strides()[d - added];
+      }
+    }
+    b.output(whole, {.strides = std::move(strides), .dtype = tensor.dtype()});
+  }
+  return b.bound();
+}
+
+// The dim of each vector; a scalar is a vector of one.
+std::vector<DimFactors> dims_of_vectors(SpaceBuilder& b,
+                                        const std::vector<TensorMeta>& list) {
+  std::vector<DimFactors> dims;
+  for (const TensorMeta& vector : list) {
+    require(vector.rank() <= 1, "an operand is no vector");
+    require(vector.dtype() == list.front().dtype(),
+            "the vectors are of two dtypes");
+    dims.push_back(b.dim(vector.numel()));
+    Operand own;
+    if (vector.rank() == 1) own.dims.push_back(dims.back());
+    b.input(std::move(own));
+  }
+  return dims;
+}
+
+BoundForm bind_grid(const OpCall& call) {
+  const std::vector<TensorMeta> vectors = call.tensors("tensors");
+  require(!vectors.empty(), "there are no vectors");
+  const auto indexing = call.has("indexing")
+                            ? call.op().string_arg("indexing").value_or("ij")
+                            : "ij";
+  require(indexing == "ij" || indexing == "xy", "there is no such indexing");
+  SpaceBuilder b;
+  std::vector<DimFactors> dims = dims_of_vectors(b, vectors);
+  Dims shape;
+  for (const TensorMeta& vector : vectors) shape.push_back(vector.numel());
+  std::vector<std::size_t> place(vectors.size());
+  for (std::size_t i = 0; i < place.size(); ++i) place[i] = i;
+  // As in a plot: the first vector runs along columns.
+  if (indexing == "xy" && place.size() >= 2) {
+    std::swap(place[0], place[1]);
+    std::swap(dims[0], dims[1]);
+    std::swap(shape[0], shape[1]);
+  }
+  Operand all;
+  for (const DimFactors& dim : dims) all.dims.push_back(dim);
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    // A view of the vector with dims of 1, expanded.
+    const TensorMeta& vector = vectors[i];
+    Dims strides(shape.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t step =
+          vector.rank() == 1 ? vector.strides()[0] : std::int64_t{1};
+      if (d == place[i]) {
+        strides[d] = step;
+      } else if (shape[d] == 1) {
+        strides[d] = d < place[i] ? multiply_sizes(step, vector.numel()) : 1;
+      }
+    }
+    b.output(all, {.shape = shape, .strides = std::move(strides)});
+  }
+  return b.bound();
+}
+
+BoundForm bind_rows(const OpCall& call) {
+  const std::vector<TensorMeta> vectors = call.tensors("tensors");
+  require(!vectors.empty(), "there are no vectors");
+  SpaceBuilder b;
+  const std::vector<DimFactors> dims = dims_of_vectors(b, vectors);
+  for (const TensorMeta& vector : vectors) {
+    require(vector.rank() == 1, "an operand is no vector");
+  }
+  DimFactors points;
+  for (const DimFactors& dim : dims) {
+    for (const FactorId id : dim) points.push_back(id);
+  }
+  Operand rows{{points}};
+  // A lone vector is its own product.
+  if (vectors.size() > 1) {
+    rows.dims.push_back(b.blocked(static_cast<std::int64_t>(vectors.size()),
+                                  "a row holds one element of each vector"));
+  }
+  b.output(std::move(rows));
+  return b.bound();
+}
+
+}  // namespace
+
+OpDefinition expanded_together() {
+  return OpDefinition("expanded_together()", bind_expanded_together)
+      .passes()
+      .free();
+}
+
+OpDefinition grid_of_vectors() {
+  return OpDefinition("grid()", bind_grid).passes().free();
+}
+
+OpDefinition rows_of_vectors() {
+  return OpDefinition("rows_of_vectors()", bind_rows).passes();
+}
+
+}  // namespace shardprop
