@@ -2,9 +2,8 @@
 """Training steps that others have published beside what shardprop predicts for them.
 
   python3 bench/plan/published_steps.py build/release/tools/shardprop --graphs DIR
-      > bench/results/published_steps.md
 
-Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
+Prints the tables of bench/results/published_steps.md, which says what is assumed. Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
 that are not in DIR yet. published_steps.tsv has the runs. Each is planned as its
 recipe says on graphs of two and of four layers; what a layer takes is half the
 difference. Shares of the devices' measured rates are fitted on the runs on one
@@ -334,7 +333,8 @@ def summarize(name, rows):
 def tell(title, rows, fitted_on):
     print(f"\n{title}\n\n| | runs | median error | mean error | within 20 % |"
           " pairs in order | of those 5 % apart |\n|---|---|---|---|---|---|---|")
-    summarize("**judged**" if fitted_on else "**all**", [row for row in rows if row[0].hardware not in fitted_on])
+    judged = [row for row in rows if row[0].hardware not in fitted_on]
+    summarize("**judged**" if fitted_on else "**all**", judged)
     for device in DEVICES:
         of_device = [row for row in rows if row[0].hardware == device]
         summarize(device + (", fitted on" if device in fitted_on else ""), of_device)
