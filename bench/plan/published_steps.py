@@ -3,7 +3,8 @@
 
   python3 bench/plan/published_steps.py build/release/tools/shardprop --graphs DIR
 
-Prints the tables of bench/results/published_steps.md, which says what is assumed. Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
+Prints the tables of bench/results/published_steps.md, which says what is assumed.
+Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
 that are not in DIR yet. published_steps.tsv has the runs. Each is planned as its
 recipe says on graphs of two and of four layers; what a layer takes is half the
 difference. Shares of the devices' measured rates are fitted on the runs on one
