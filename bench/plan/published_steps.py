@@ -2,14 +2,13 @@
 """Training steps that others have published beside what shardprop predicts for them.
 
   python3 bench/plan/published_steps.py build/release/tools/shardprop --graphs DIR
-      > bench/results/published_steps.md
 
+Prints the tables of bench/results/published_steps.md, which says what is assumed.
 Needs torch and transformers, as scripts/export_graphs.sh does, to make the graphs
 that are not in DIR yet. published_steps.tsv has the runs. Each is planned as its
 recipe says on graphs of two and of four layers; what a layer takes is half the
 difference. Shares of the devices' measured rates are fitted on the runs on one
-generation of devices and judged by those on the other; what is fitted on A100 is then
-planned again.
+generation of devices and judged by those on the other.
 """
 
 import argparse
@@ -335,7 +334,8 @@ def summarize(name, rows):
 def tell(title, rows, fitted_on):
     print(f"\n{title}\n\n| | runs | median error | mean error | within 20 % |"
           " pairs in order | of those 5 % apart |\n|---|---|---|---|---|---|---|")
-    summarize("**judged**", [row for row in rows if row[0].hardware not in fitted_on])
+    judged = [row for row in rows if row[0].hardware not in fitted_on]
+    summarize("**judged**" if fitted_on else "**all**", judged)
     for device in DEVICES:
         of_device = [row for row in rows if row[0].hardware == device]
         summarize(device + (", fitted on" if device in fitted_on else ""), of_device)
@@ -360,31 +360,29 @@ def main():
     options = parser.parse_args()
     options.graphs.mkdir(parents=True, exist_ok=True)
     runs = read_runs()
-    rates = [preset_rates(DEVICES[run.hardware]) for run in runs]
-    parts = [parts_of_run(options.binary, run, rate, options.graphs)
-             for run, rate in zip(runs, rates)]
-    presets = [(run, step_ms(run, part, rate, rate))
-               for run, part, rate in zip(runs, parts, rates)]
+    priced = [preset_rates(DEVICES[run.hardware]) for run in runs]
+    parts = [parts_of_run(options.binary, run, rates, options.graphs)
+             for run, rates in zip(runs, priced)]
 
+    def predicted(rates_of):
+        return [(run, step_ms(run, part, rates_of(run), rates))
+                for run, part, rates in zip(runs, parts, priced)]
+
+    tables = []
     for generation, fitted_on in GENERATIONS.items():
         fitting = [i for i, run in enumerate(runs) if run.hardware in fitted_on]
         shares = fit([runs[i] for i in fitting], [parts[i] for i in fitting])
-        fitted = [fitted_rates(DEVICES[run.hardware], shares, run.attention) for run in runs]
+        tables.append(predicted(
+            lambda run: fitted_rates(DEVICES[run.hardware], shares, run.attention)))
         said = ", ".join(f"{name} {value}" for name, value in shares.items())
-        said = f"Fitted on {generation}: {said}."
-        if generation == "ampere":
-            # Planned again with these rates; else the presets' plans are scaled.
-            parts_again = [parts_of_run(options.binary, run, rate, options.graphs)
-                           for run, rate in zip(runs, fitted)]
-            rows = [(run, step_ms(run, part, rate, rate))
-                    for run, part, rate in zip(runs, parts_again, fitted)]
-            tell(said, rows, fitted_on)
-        else:
-            tell(said + " (Plans as above, scaled.)",
-                 [(run, step_ms(run, part, rate, priced))
-                  for run, part, rate, priced in zip(runs, parts, fitted, rates)], fitted_on)
-    tell("shardprop's presets as they are, nothing fitted:", presets, ())
-    table(rows, presets)
+        tell(f"Shares fitted on {generation}: {said}.", tables[-1], fitted_on)
+    presets = predicted(lambda run: preset_rates(DEVICES[run.hardware]))
+    tell("The presets as they are, nothing fitted:", presets, ())
+    tell("The presets, attention at the published rates, nothing fitted:",
+         predicted(lambda run: preset_rates(DEVICES[run.hardware])._replace(
+             attention=DEVICES[run.hardware].attention)), ())
+    print("\nEach run, as predicted by what was fitted on ampere:")
+    table(tables[0], presets)
 
 
 if __name__ == "__main__":
