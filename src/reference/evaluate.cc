@@ -121,6 +121,12 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
     return made[static_cast<std::size_t>(functional.output_slots[r])];
   };
   const std::vector<TensorWrite> writes = tensor_writes(form, op);
+  for (const TensorWrite& write : writes) {
+    // A gradient, say, that is not asked for.
+    if (functional.output_slots[write.result] < 0) {
+      return lacks(op, "what becomes of an out= for a result that is not made");
+    }
+  }
   std::vector<std::optional<Tensor>> ends(inputs.size());
   for (const TensorWrite& write : writes) {
     const std::size_t i = write.operand;

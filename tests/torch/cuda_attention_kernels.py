@@ -103,8 +103,8 @@ def _flash(
     query, key, value, dropout_p=0.0, is_causal=False, debug=False, *, scale=None
 ):
     out, lse = _forward(query, key, value, None, dropout_p, is_causal, scale)
-    state = torch.empty(2, dtype=torch.uint64)
-    unused = torch.empty((), dtype=torch.uint64)
+    state = torch.zeros(2, dtype=torch.uint64)
+    unused = torch.zeros((), dtype=torch.uint64)
     lengths = query.size(2), key.size(2)
     return out, lse, None, None, *lengths, state, unused, query.new_empty(0)
 

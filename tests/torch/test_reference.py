@@ -195,12 +195,15 @@ def wraps(call, inputs):
 
 def misread(call):
     """Whether PyTorch's kernel mistakes its `out`: floats are cut to u8 before they are
-    judged, 0.3 does not hold; a gradient is not written where `grad_input` is of another
-    shape."""
+    judged, 0.3 does not hold; a loss or gradient is not written where `out` or
+    `grad_input` is of another shape."""
     base, overload = call.op.split(".")[1:]
     if base in ("all", "any") and call.arg("out") is not None:
         out = call.inputs[call.arg("out").index]
         return out.dtype == "u8" and call.inputs[0].dtype[0] in "fb" and call.inputs[0].dtype != "bool"
+    if (base, overload) == ("binary_cross_entropy", "out"):
+        *given, out = (meta.shape for meta in call.inputs)
+        return out != torch.broadcast_shapes(*given)
     if (base, overload) == ("binary_cross_entropy_backward", "grad_input"):
         *given, out = (meta.shape for meta in call.inputs)
         return out != torch.broadcast_shapes(*given)

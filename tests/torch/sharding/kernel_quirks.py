@@ -122,7 +122,7 @@ _QUIRKS = (
         "rounds large integers that cancel to floats first",
     ),
     (
-        ("prims.amax.default", "prims.amin.default"),
+        ("prims.amax.default", "prims.amin.default", "prims.var.default"),
         lambda call: not call.arg("dims"),
         "reduces no dims in its meta function, which exported programs follow, and "
         "all in its kernel",
