@@ -18,6 +18,7 @@ GRAPHS = ["llama3_8b_train", "gpt2_124m_train", "resnet50_train", "t5_small_trai
 ITEM = {"f64": 8, "f32": 4, "i64": 8, "i32": 4, "f16": 2, "bf16": 2, "i16": 2}
 PEAK = {"f64": 67e12, "f32": 67e12, "f16": 989e12, "bf16": 989e12}
 SHARE = 0.7
+ATTENTION_SHARE = 0.35
 MEMORY = 3350e9
 LAUNCH = 7e-6
 # Graphs whose attention is causal: which calls mask is not in the plan.
@@ -66,7 +67,8 @@ def counted(node, inputs, causal):
     tensors = inputs + node["outputs"]
     traffic = sum(bytes_of(t) for t in tensors) / (SHARE * MEMORY)
     flops = flops_of(node, inputs, causal)
-    rate = SHARE * PEAK.get(inputs[0]["dtype"], 67e12) if inputs else 1
+    share = ATTENTION_SHARE if "attention" in node["op"] else SHARE
+    rate = share * PEAK.get(inputs[0]["dtype"], 67e12) if inputs else 1
     return max(flops / rate, traffic, LAUNCH)
 
 

@@ -29,9 +29,15 @@ constexpr TopologyField kFields[] = {
     {"device.memory_gib", "GiB", &Topology::memory_gib, false},
     {"device.multiprocessors", "processors", &Topology::multiprocessors, true},
     {"device.efficiency", "of peak", &Topology::efficiency, false},
+    {"device.attention_efficiency", "of peak", &Topology::attention_efficiency,
+     true},
     {"device.launch_us", "us", &Topology::launch_us, true},
     {"overlap.discount", "of a transfer", &Topology::overlap_discount, true},
 };
+
+bool is_share(const TopologyField& field) {
+  return field.unit.substr(0, 3) == "of ";
+}
 
 }  // namespace
 
@@ -120,13 +126,11 @@ Result<void> check_topology(const Topology& topology) {
     return refuse("device.memory_gib", topology.memory_gib.value,
                   "count in GiB, so that it makes one byte at least");
   }
-  if (topology.efficiency.value > 1) {
-    return refuse("device.efficiency", topology.efficiency.value,
-                  "it is a share: at most 1");
-  }
-  if (topology.overlap_discount.value > 1) {
-    return refuse("overlap.discount", topology.overlap_discount.value,
-                  "it is a share: at most 1");
+  for (const TopologyField& field : kFields) {
+    const double value = (topology.*field.figure).value;
+    if (is_share(field) && value > 1) {
+      return refuse(field.key, value, "it is a share: at most 1");
+    }
   }
   for (const MeasuredLine& line : topology.measured) {
     if (!std::isfinite(line.latency_us) || line.latency_us < 0) {

@@ -95,8 +95,10 @@ struct CachingPropagator::ReaderBody {
 
   std::shared_ptr<Body> body;
   ReaderSlot* slot;
-  Shared own;              // the last answer, where the table does not hold it
-  OutputSharding resized;  // or where it is made from one of other sizes
+  Shared own;  // the last answer, where the table does not hold it
+  // or where it is made from one of other sizes, those of a family,
+  OutputSharding resized;
+  std::shared_ptr<const SharedShapes> family;
   // Calls that a family served once: the second time they get an entry.
   std::array<std::uint64_t, 1024> served{};
   std::uint32_t served_count = 0;
@@ -132,10 +134,12 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   write_version(key, generation, &use);
   if (!write_family(key, sizes, op, layouts, use.looks)) return nullptr;
   const Entry* entry = body->table.find(key.hash(), key.words(), *slot);
-  if (entry == nullptr || !serves(*entry->shapes, sizes) ||
-      !fill_in(*entry->sharding, *entry->shapes, sizes, op, resized)) {
-    return nullptr;
+  if (entry == nullptr || !serves(*entry->shapes, sizes)) return nullptr;
+  if (family != entry->shapes) {
+    resized = *entry->sharding;
+    family = entry->shapes;
   }
+  if (!fill_in(*entry->shapes, sizes, op, resized)) return nullptr;
   ReaderSlot::count(slot->shared_hits);
   std::uint64_t& before = served[exact % served.size()];
   // Now and then at once: two calls may be after the same place.

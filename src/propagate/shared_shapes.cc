@@ -105,8 +105,8 @@ std::shared_ptr<const SharedShapes> shared_shapes(const BoundOp& call,
   const IndexSpace& space = *call.space;
   const OpSchema& op = *call.op;
   if (!answer.moves.empty() || !answer.rank_arguments.empty() ||
-      answer.assignments.size() != 1 || !is_plain(space) ||
-      !call.writes.empty() || !looks_at_no_size(call)) {
+      !answer.inside.empty() || answer.assignments.size() != 1 ||
+      !is_plain(space) || !call.writes.empty() || !looks_at_no_size(call)) {
     return nullptr;
   }
   auto out = std::make_shared<SharedShapes>();
@@ -159,48 +159,23 @@ bool serves(const SharedShapes& shapes, const SizeClasses& sizes) {
   return true;
 }
 
-namespace {
-
-TensorSpec resized(const TensorSpec& like, TensorMeta meta) {
-  auto spec = TensorSpec::create(like.mesh(), like.layout(), std::move(meta));
-  if (!spec) throw InternalError("a layout does not fit another size");
-  return *std::move(spec);
-}
-
-}  // namespace
-
-bool fill_in(const OutputSharding& answer, const SharedShapes& shapes,
-             const SizeClasses& sizes, const OpSchema& op,
-             OutputSharding& out) {
+bool fill_in(const SharedShapes& shapes, const SizeClasses& sizes,
+             const OpSchema& op, OutputSharding& out) {
   // Calls of one operator one after the other differ in few inputs.
-  out.inputs.resize(op.inputs.size());
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     TensorSpec& spec = out.inputs[i];
-    if (spec.meta() == op.inputs[i] &&
-        spec.layout() == answer.inputs[i].layout() &&
-        spec.mesh() == answer.inputs[i].mesh()) {
-      continue;
-    }
-    spec = resized(answer.inputs[i], op.inputs[i]);
+    if (!(spec.meta() == op.inputs[i])) spec.resize(op.inputs[i]);
   }
-  out.outputs.clear();
   for (std::size_t o = 0; o < shapes.outputs.size(); ++o) {
+    TensorSpec& spec = out.outputs[o];
     Dims shape;
     for (const std::uint8_t size_class : shapes.outputs[o]) {
       shape.push_back(sizes[size_class]);
     }
-    auto meta = TensorMeta::contiguous(std::move(shape),
-                                       answer.outputs[o].meta().dtype());
+    auto meta = TensorMeta::contiguous(std::move(shape), spec.meta().dtype());
     if (!meta) return false;
-    out.outputs.push_back(resized(answer.outputs[o], *std::move(meta)));
+    spec.resize(*std::move(meta));
   }
-  out.output_slots = answer.output_slots;
-  out.moves.clear();
-  out.rank_arguments.clear();
-  out.inside.clear();
-  out.assignments = answer.assignments;
-  out.redistribute_nanoseconds = 0;
-  out.inside_nanoseconds = 0;
   return true;
 }
 

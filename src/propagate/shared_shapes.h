@@ -75,9 +75,9 @@ std::shared_ptr<const SharedShapes> shared_shapes(const BoundOp& call,
 // Whether these sizes are served.
 bool serves(const SharedShapes& shapes, const SizeClasses& sizes);
 
-// The answer for a call of the family, written over `out`; false where an
-// output is larger than a tensor may be.
-bool fill_in(const OutputSharding& answer, const SharedShapes& shapes,
-             const SizeClasses& sizes, const OpSchema& op, OutputSharding& out);
+// Makes `out`, an answer for one call of the family, that of another; false
+// where an output is larger than a tensor may be.
+bool fill_in(const SharedShapes& shapes, const SizeClasses& sizes,
+             const OpSchema& op, OutputSharding& out);
 
 }  // namespace shardprop

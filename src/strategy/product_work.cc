@@ -95,6 +95,11 @@ ProductCost product_work(const LocalContext& context,
   ProductCost work;
   if (space.flops_per_point <= 0) return work;
   const double plain = space.flops_per_point * max_local_points(context);
+  if (space.fuses_products && topology.attention_efficiency.value > 0) {
+    return {
+        plain * topology.efficiency.value / topology.attention_efficiency.value,
+        0};
+  }
   // Every point is a product and a sum, once for each output.
   constexpr double kFlopsPerProduct = 2;
   double left = space.flops_per_point;

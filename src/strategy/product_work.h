@@ -8,7 +8,8 @@ namespace shardprop {
 
 // What the device is busy for: the products' tiles where the index space says
 // what is a row, a column and summed over (einsums, convolutions), the
-// operations themselves where a kernel tiles differently (attention).
+// operations themselves where a kernel tiles differently; those of attention as
+// many as others are done meanwhile.
 // In the dtype that is multiplied: that of the first operand, which is one of
 // the factors or a bias of their dtype, not a statistic or the result.
 MathClass math_class(const OpSchema& op);

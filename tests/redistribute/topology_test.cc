@@ -35,6 +35,13 @@ TEST_CASE("impossible figures are refused") {
       CHECK_CODE(check_topology(topology), ErrorCode::kTopologyFigure);
     }
   }
+  for (Figure Topology::* share :
+       {&Topology::efficiency, &Topology::attention_efficiency,
+        &Topology::overlap_discount}) {
+    Topology topology = default_topology();
+    (topology.*share).value = 1.01;
+    CHECK_CODE(check_topology(topology), ErrorCode::kTopologyFigure);
+  }
   Topology topology = default_topology();
   topology.measured.front().bandwidth_gbps = 0;
   CHECK_CODE(check_topology(topology), ErrorCode::kTopologyFigure);

@@ -96,7 +96,10 @@ struct Topology {
   // Units that each work on one tile of a product at a time (product_cost.h);
   // 0: products of every shape run at one rate.
   Figure multiprocessors;
-  Figure efficiency;        // share of peak that kernels reach
+  Figure efficiency;  // share of peak that kernels reach
+  // The same of attention, whose kernels multiply twice and more without
+  // leaving the chip; 0: as other kernels.
+  Figure attention_efficiency;
   Figure launch_us;         // the least a kernel takes
   Figure overlap_discount;  // share of a hideable transfer that compute hides
 

@@ -129,6 +129,9 @@ struct IndexSpace {
   // Floating point operations per point of the iteration space; the points are
   // the product of all factor sizes. Zero: bound by memory traffic alone.
   double flops_per_point = 0;
+  // Products that one kernel makes one of the other, without leaving the chip
+  // between them: attention. Such kernels have a rate of their own.
+  bool fuses_products = false;
   // The input that the first result is, but for the elements that the other
   // inputs name; kNothing: none. Where nobody needs that input afterwards, its
   // storage becomes the result's, and only those elements are touched: a token

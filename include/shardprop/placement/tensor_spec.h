@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace shardprop {
 
@@ -56,6 +57,11 @@ class TensorSpec {
   const Layout& layout() const { return layout_; }
   const TensorMeta& meta() const { return meta_; }
   Placement placement(int mesh_dim) const { return layout_[mesh_dim]; }
+
+  // Puts a tensor of other sizes in its place, laid out alike. Precondition: as
+  // many dims, the same dtype, and a layout without strided shards and in
+  // default order, which is canonical of any sizes.
+  void resize(TensorMeta meta) { meta_ = std::move(meta); }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 

@@ -79,6 +79,7 @@ void say_what_it_costs(const OpCall& call, IndexSpace& space, double products) {
       call.has("dropout_p") && call.op().float_arg("dropout_p").value_or(0) > 0;
   // Two flops a product and point; a causal mask skips half of each.
   space.flops_per_point = 2 * products * (causal ? 0.5 : 1.0);
+  space.fuses_products = true;
 }
 
 // Each rank may take a block of keys: with a log-sum-exp of its own in the
