@@ -100,7 +100,7 @@ def main():
     print(__doc__.split("\n\n")[0] + "\n")
     print("`scripts/count_prices.py`, topology dgx-h100, one rank, without fusion; in ms."
           "\nThe count leaves out what tiles and rounds of tiles lose: what products and"
-          "\nconvolutions cost more is that.\n")
+          "\nconvolutions cost more is that. Attention runs at 0.35 of the\npeak, all else at 0.7.\n")
     print("| graph | kind | operators | priced | by hand | ratio |\n|---|---|---|---|---|---|")
     for graph in GRAPHS:
         for kind, (count, priced, hand) in sorted(table(sys.argv[1], graph).items()):
