@@ -12,7 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "examples/graphs/tiny"
 MLP = str(TINY / "mlp_dynamic.json.gz")
 BINARY = str(pathlib.Path(sys.argv[1]).resolve()) if len(sys.argv) > 1 else ""
-TIMEOUT_S = 60
+# Sanitizers take time, memory and addresses of their own.
+SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
+TIMEOUT_S = 1200 if SANITIZED else 60
 
 # One error, with its code; behind it place, notes and help, each on its line.
 ERROR = re.compile(
@@ -58,10 +60,6 @@ def complaints(done, allowed=(0, 1, 3)):
     return wrong
 
 
-# Sanitizers take memory, and addresses, of their own.
-SANITIZED = os.environ.get("SHARDPROP_SANITIZED") == "1"
-
-
 class Case(unittest.TestCase):
     """A test with a folder of its own."""
 
@@ -85,6 +83,11 @@ class Case(unittest.TestCase):
         """The run took less than `most`, as far as that can be told."""
         if not SANITIZED:
             self.assertLess(mib, most)
+
+    def took_time(self, seconds, most):
+        """The same of time."""
+        if not SANITIZED:
+            self.assertLess(seconds, most)
 
     def answered(self, done):
         self.assertEqual(complaints(done, (0,)), [], done.stderr)
