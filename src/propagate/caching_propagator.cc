@@ -143,7 +143,7 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   ReaderSlot::count(slot->shared_hits);
   std::uint64_t& before = served[exact % served.size()];
   // Now and then at once: two calls may be after the same place.
-  if (before == exact || ++served_count % 64 == 0) {
+  if (before == exact || ++served_count % served.size() == 0) {
     body->keep_as_its_own(op, layouts, use, resized);
   } else {
     before = exact;

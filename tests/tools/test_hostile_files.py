@@ -159,7 +159,7 @@ class Plans(Case):
         began = time.monotonic()
         text = self.text.replace("{", "{" + wide + ",", 1)
         self.refused(self.explain(text), 3, "no key `k0`")
-        self.assertLess(time.monotonic() - began, SECONDS)
+        self.took_time(time.monotonic() - began, SECONDS)
 
     def test_doubled_and_unknown_keys(self):
         status = '"status": "optimal"'
@@ -282,7 +282,7 @@ class Topologies(Case):
         began = time.monotonic()
         wide = "".join(f"k{i} = 1\n" for i in range(80_000))
         self.refused(self.load(wide), 3, "no key `k0`")
-        self.assertLess(time.monotonic() - began, SECONDS)
+        self.took_time(time.monotonic() - began, SECONDS)
         self.refused(self.load("#" * (2 << 20)), 3, "more than 1048576 bytes")
 
     def test_faults_inside_are_malformed_input(self):
