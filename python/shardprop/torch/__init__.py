@@ -7,13 +7,18 @@
     loss = module(ids, labels)
 """
 
+from ._count import Collective, Count, Match, count
 from ._export import ExportError, export
 from ._parallel import ParallelModule, load_weights, parallelize
 from ._serialize import to_json
 
 __all__ = [
+    "Collective",
+    "Count",
     "ExportError",
+    "Match",
     "ParallelModule",
+    "count",
     "export",
     "load_weights",
     "parallelize",

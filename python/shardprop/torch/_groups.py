@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .._error import Error
 
@@ -9,13 +10,19 @@ _register = torch._C._distributed_c10d._register_process_group
 _registered: dict = {}
 
 
+def mesh_ranks(device_mesh) -> "list[int]":
+    """The global ranks of a DeviceMesh, row by row; under FakeTensorMode, too."""
+    with unset_fake_temporarily():
+        return device_mesh.mesh.flatten().tolist()
+
+
 def check_mesh(mesh: dict, device_mesh) -> None:
     """Whether a DeviceMesh is the one that a plan was made for."""
     planned = {dim["name"]: dim["size"] for dim in mesh["dims"]}
     names = device_mesh.mesh_dim_names or [
-        f"d{i}" for i in range(device_mesh.mesh.ndim)
+        f"d{i}" for i in range(device_mesh.ndim)
     ]
-    given = dict(zip(names, device_mesh.mesh.shape))
+    given = dict(zip(names, device_mesh.shape))
     if planned != given or list(planned) != list(given):
         raise Error(
             "SP0709",
@@ -25,7 +32,7 @@ def check_mesh(mesh: dict, device_mesh) -> None:
             "make the mesh with the plan's dims, in order: init_device_mesh("
             "..., mesh_dim_names=(...))",
         )
-    ranks = device_mesh.mesh.flatten().tolist()
+    ranks = mesh_ranks(device_mesh)
     if ranks != sorted(ranks):
         raise Error(
             "SP0709",
@@ -43,25 +50,29 @@ def register_groups(groups: "list[dict]", device_mesh) -> None:
     The mesh itself is never flattened: DTensor would then merge collectives of
     uneven shards, which corrupts them.
     """
-    ranks = device_mesh.mesh.flatten().tolist()
-    rank = dist.get_rank()
+    ranks = mesh_ranks(device_mesh)
     for group in groups:
-        key = (group["name"], tuple(ranks))
-        if _registered.get(group["name"]) == key[1]:
+        # Groups end with the process group that they are parts of.
+        wanted = (dist.group.WORLD, tuple(ranks))
+        known = _registered.get(group["name"])
+        if known == wanted:
             continue
-        if group["name"] in _registered:
+        if known is not None and known[0] is dist.group.WORLD:
             torch._C._distributed_c10d._unregister_process_group(group["name"])
-        if len(group["mesh_dims"]) == 1:
-            names = device_mesh.mesh_dim_names
-            dim = names.index(group["mesh_dims"][0]) if names else int(
-                group["mesh_dims"][0][1:]
-            )
-            mine = device_mesh.get_group(dim)
-        else:
-            mine = None
-            for members in group["ranks"]:
-                made = dist.new_group([ranks[member] for member in members])
-                if rank in [ranks[member] for member in members]:
-                    mine = made
-        _register(group["name"], mine)
-        _registered[group["name"]] = key[1]
+        _register(group["name"], _made(group, ranks, device_mesh))
+        _registered[group["name"]] = wanted
+
+
+def _made(group: dict, ranks: "list[int]", device_mesh):
+    """This rank's group over the mesh dims of `group`."""
+    if len(group["mesh_dims"]) == 1:
+        name = group["mesh_dims"][0]
+        names = device_mesh.mesh_dim_names
+        return device_mesh.get_group(names.index(name) if names else int(name[1:]))
+    mine = None
+    for members in group["ranks"]:
+        in_world = [ranks[member] for member in members]
+        made = dist.new_group(in_world)
+        if dist.get_rank() in in_world:
+            mine = made
+    return mine

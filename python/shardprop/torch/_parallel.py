@@ -7,6 +7,7 @@ from typing import Any, Optional, Union
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.tensor import DTensor
 
 from .. import _core
@@ -14,7 +15,7 @@ from .._error import Error
 from .._graph import load_graph
 from .._mesh import mesh_text
 from .._plan import Plan
-from . import _groups, _layout
+from . import _count, _groups, _layout
 
 
 class ParallelModule(nn.Module):
@@ -43,8 +44,9 @@ class ParallelModule(nn.Module):
         self._sizes = {
             dim["name"]: dim["size"] for dim in shardings["mesh"]["dims"]
         }
-        ranks = device_mesh.mesh.flatten().tolist()
+        ranks = _groups.mesh_ranks(device_mesh)
         self._index = ranks.index(torch.distributed.get_rank())
+        _place_on(program.graph_module, torch.device(device))
         self._runner = program.graph_module
         self._users = []
         for entry in shardings["inputs"]:
@@ -61,6 +63,20 @@ class ParallelModule(nn.Module):
                     "plan with optimizer='none': any optimizer of PyTorch takes "
                     "the gradients",
                 )
+
+    @property
+    def program(self) -> torch.export.ExportedProgram:
+        """What this rank runs; each node's meta["custom"]["shardprop"] says the
+        node of the graph that it runs for, and the copy that it makes."""
+        return self._program
+
+    @property
+    def input_metas(self) -> "list[tuple[torch.Size, torch.dtype]]":
+        """Of the whole inputs, in the order in which forward() takes them."""
+        return [
+            (torch.Size(entry["shape"]), _layout.DTYPES[entry["dtype"]])
+            for entry in self._users
+        ]
 
     def _local_shape(self, entry):
         shapes = entry["local_shapes"]
@@ -154,7 +170,9 @@ class ParallelModule(nn.Module):
     def forward(self, *args, **kwargs):
         locals_ = self._arguments(args, kwargs)
         with torch.no_grad():
-            results = self._runner(*locals_)
+            results = _count.run_counted(
+                self._program.graph_module, self._runner, locals_
+            )
         self.seed += 1
         loss = None
         users = []
@@ -181,6 +199,14 @@ class ParallelModule(nn.Module):
             target.grad = gradient
         else:
             target.grad += gradient
+
+
+def _place_on(graph_module, device):
+    """Has what the program makes made on a device, whichever it was exported for."""
+    for node in graph_module.graph.nodes:
+        if node.kwargs.get("device") is not None:
+            node.update_kwarg("device", device)
+    graph_module.recompile()
 
 
 def load_weights(
@@ -279,10 +305,11 @@ def parallelize(
     shardings = json.loads(lowered.shardings())
     _groups.check_mesh(shardings["mesh"], device_mesh)
     _groups.register_groups(shardings["groups"], device_mesh)
-    ranks = device_mesh.mesh.flatten().tolist()
+    ranks = _groups.mesh_ranks(device_mesh)
     index = ranks.index(torch.distributed.get_rank())
     archive = lowered.rank_program(shardings["mesh"]["ranks"][index])
-    program = torch.export.load(io.BytesIO(archive))
+    with unset_fake_temporarily():
+        program = torch.export.load(io.BytesIO(archive))
     module = ParallelModule(
         program, shardings, plan, device_mesh, device or device_mesh.device_type
     )

@@ -95,7 +95,13 @@ class Writer {
       torch_json_.tensors(call.outputs);
       return;
     }
-    for (const TorchId id : call.outputs) torch_json_.tensor(id);
+    // Numbers that it returns beside tensors keep their places: nothing takes
+    // them, as calls hold their sizes themselves.
+    std::size_t next = 0;
+    for (const ArgumentSchema& returned : returns) {
+      const bool tensor = returned.is_tensor() && next < call.outputs.size();
+      torch_json_.tensor(tensor ? call.outputs[next++] : TorchId());
+    }
   }
 
   void metadata(const TorchCall& call) {

@@ -1,0 +1,274 @@
+"""count(): what a plan predicts its ranks to send, against what they send."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Optional
+
+import torch
+from torch.distributed.distributed_c10d import _resolve_process_group
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._plan import Plan
+
+# What the operators are to a plan. A permutation is an exchange in which every
+# rank sends to one other.
+_KINDS = {
+    "all_gather_into_tensor": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "all_reduce": "all_reduce",
+    "all_to_all_single": "all_to_all",
+}
+_NAMESPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d", "_dtensor")
+_SILENT = ("wait_tensor", "barrier", "monitored_barrier_")
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective: of a copy of the plan, or inside an operator (`copy` is
+    None); outside the program if it has no node either.
+    """
+
+    copy: Optional[int]
+    node: Optional[str]
+    kind: str  # all_gather, reduce_scatter, all_reduce, all_to_all, ...
+    group: str  # as the program names it: shardprop_dp_tp
+    # Predicted: of the rank that sends most. Executed: what this rank sends.
+    bytes: int
+
+    def __str__(self) -> str:
+        if self.copy is not None:
+            where = f"copy {self.copy}"
+        else:
+            where = f"inside {self.node}" if self.node else "outside the program"
+        return f"{self.kind} on {self.group} of {self.bytes} B, {where}"
+
+
+@dataclass(frozen=True)
+class Match:
+    predicted: Collective
+    executed: Collective
+
+
+class Count:
+    """Predicted against executed, of every call of a planned module inside the
+    `with` block; each list in the order in which it was found.
+    """
+
+    def __init__(self, predicted: "list[Collective]"):
+        self.predicted = predicted
+        self.executed: "list[Collective]" = []
+        self.calls = 0
+        self.matched: "list[Match]" = []
+        self.missing: "list[Collective]" = []
+        self.extra: "list[Collective]" = []
+
+    @property
+    def ok(self) -> bool:
+        """Every predicted collective ran, with its bytes, and no other did."""
+        return self.calls > 0 and not self.missing and not self.extra
+
+    @property
+    def bytes(self) -> int:
+        """What this rank sent."""
+        return sum(collective.bytes for collective in self.executed)
+
+    @property
+    def predicted_bytes(self) -> int:
+        """Of all calls; each collective's by the rank that sends most."""
+        return self.calls * sum(collective.bytes for collective in self.predicted)
+
+    @property
+    def kinds(self) -> "dict[str, int]":
+        """How many ran, by kind; what matched, by the plan's word for it."""
+        counts: "dict[str, int]" = defaultdict(int)
+        for match in self.matched:
+            counts[match.predicted.kind] += 1
+        for collective in self.extra:
+            counts[collective.kind] += 1
+        return dict(counts)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.calls} calls: {len(self.matched)} collectives matched, "
+            f"{len(self.missing)} missing, {len(self.extra)} extra; "
+            f"{self.bytes} B sent of {self.predicted_bytes} B predicted"
+        ]
+        lines += [f"  missing  {collective}" for collective in self.missing]
+        lines += [f"  extra    {collective}" for collective in self.extra]
+        return "\n".join(lines)
+
+    def _compare(self, executed: "list[Collective]") -> None:
+        """Adds one call: of each copy or node, in the order of its collectives."""
+        self.calls += 1
+        waiting: "dict[tuple, list[Collective]]" = defaultdict(list)
+        for collective in executed:
+            waiting[_place(collective)].append(collective)
+        for predicted in self.predicted:
+            found = next(
+                (one for one in waiting[_place(predicted)] if _fits(one, predicted)),
+                None,
+            )
+            if found is None:
+                self.missing.append(predicted)
+            else:
+                waiting[_place(predicted)].remove(found)
+                self.matched.append(Match(predicted, found))
+        for rest in waiting.values():
+            self.extra += rest
+
+
+def _place(collective: Collective) -> tuple:
+    return (collective.copy, None if collective.copy is not None else collective.node)
+
+
+def _fits(executed: Collective, predicted: Collective) -> bool:
+    kind = "all_to_all" if predicted.kind == "permute" else predicted.kind
+    if (executed.kind, executed.group) != (kind, predicted.group):
+        return False
+    # In an exchange ranks send differently much.
+    if kind == "all_to_all":
+        return executed.bytes <= predicted.bytes
+    return executed.bytes == predicted.bytes
+
+
+def _predicted(plan: Plan) -> "list[Collective]":
+    def of(steps, copy, node):
+        for step in steps:
+            if step["collective"] != "slice":
+                group = "_".join(["shardprop", *step["mesh_dims"]])
+                yield Collective(
+                    copy, node, step["collective"], group, step["bytes_per_rank"]
+                )
+
+    found = []
+    for copy in plan.copies:
+        found += of(copy["steps"], copy["id"], None)
+    for node in plan.nodes:
+        found += of(node["inside"], None, node["id"])
+    return found
+
+
+def _nbytes(value) -> int:
+    return math.prod(value.shape) * value.element_size()
+
+
+def _sent(name: str, args: tuple, group) -> int:
+    """Bytes that this rank sends, by the formulas that plans are priced with."""
+    ranks = group.size()
+    size = _nbytes(args[0])
+    if name == "all_gather_into_tensor":
+        return size * (ranks - 1)
+    if name == "reduce_scatter_tensor":
+        return size // ranks * (ranks - 1)
+    if name == "all_reduce":
+        item = args[0].element_size()
+        return 2 * (ranks - 1) * -(-(size // item) // ranks) * item
+    if name == "all_to_all_single":
+        splits = list(args[2])
+        own = splits[group.rank()]
+        row = size // sum(splits) if sum(splits) else 0
+        return (sum(splits) - own) * row
+    return size
+
+
+class _Mode(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.at: "tuple[Optional[int], Optional[str]]" = (None, None)
+        self.call: "list[Collective]" = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace in _NAMESPACES:
+            name = func._schema.name.split("::")[1]
+            if name not in _SILENT:
+                self.call.append(self._collective(name, args, kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+    def _collective(self, name, args, kwargs):
+        tensors = [
+            value
+            for value in torch.utils._pytree.tree_leaves((args, kwargs))
+            if isinstance(value, torch.Tensor)
+        ]
+        group = args[-1] if isinstance(args[-1], str) else ""
+        if name in _KINDS:
+            sent = _sent(name, args, _resolve_process_group(group))
+        else:
+            sent = sum(map(_nbytes, tensors))
+        return Collective(*self.at, _KINDS.get(name, name), group, sent)
+
+
+class _Announcing(torch.fx.Interpreter):
+    """Runs a program node by node and says for which copy or node each is."""
+
+    def __init__(self, graph_module, mode):
+        super().__init__(graph_module)
+        self._mode = mode
+
+    def run_node(self, node):
+        custom = node.meta.get("custom", {}).get("shardprop", {})
+        self._mode.at = (custom.get("copy"), custom.get("node"))
+        try:
+            return super().run_node(node)
+        finally:
+            self._mode.at = (None, None)
+
+
+_active: "list[count]" = []
+
+
+class count:
+    """Counts what planned modules send inside a `with` block.
+
+        with sp.torch.count(plan) as counted:
+            module(ids, labels)
+        print(counted)           # 92 collectives matched, 0 missing, 0 extra; ...
+        assert counted.ok
+
+    Every collective that runs is looked up in the plan by the copy that it
+    makes, or the operator inside which it runs, and matches if kind, group and
+    bytes do. In an exchange ranks may send differently much; a rank that sends
+    no more than the plan says of the busiest one matches. Collectives that
+    others start (DTensor, an optimizer) are extra.
+
+    One process does for a mesh of any size: the fake process group runs
+    nothing, and under FakeTensorMode nothing is allocated. While it counts, a
+    module that was compiled runs as it was before.
+    """
+
+    def __init__(self, plan: Plan):
+        self._count = Count(_predicted(plan))
+        self._mode = _Mode()
+
+    def __enter__(self) -> Count:
+        self._mode.__enter__()
+        _active.append(self)
+        return self._count
+
+    def __exit__(self, *failure):
+        _active.remove(self)
+        self._mode.__exit__(*failure)
+        self._note_outside()
+        if self._count.calls == 0:
+            self._count.missing += self._count.predicted
+
+    def _note_outside(self):
+        self._count.executed += self._mode.call
+        self._count.extra += self._mode.call
+        self._mode.call = []
+
+    def _run(self, graph_module, arguments):
+        self._note_outside()
+        results = _Announcing(graph_module, self._mode).run(*arguments)
+        executed, self._mode.call = self._mode.call, []
+        self._count.executed += executed
+        self._count._compare(executed)
+        return results
+
+
+def run_counted(graph_module, runner, arguments):
+    """Runs a rank's program, under the innermost count() if there is one."""
+    if not _active:
+        return runner(*arguments)
+    return _active[-1]._run(graph_module, arguments)

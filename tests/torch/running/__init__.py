@@ -1,0 +1,1 @@
+"""Planned models on processes of gloo."""

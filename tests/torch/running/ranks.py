@@ -1,0 +1,39 @@
+"""Runs a function on every rank of a world of gloo, each a process of its own."""
+
+import datetime
+import os
+import pathlib
+import tempfile
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+SECONDS = 900
+
+
+def _work(rank, ranks, folder, function, args):
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo",
+        store=dist.FileStore(os.path.join(folder, "store"), ranks),
+        rank=rank,
+        world_size=ranks,
+        timeout=datetime.timedelta(seconds=SECONDS),
+    )
+    result = function(*args)
+    torch.save(result, os.path.join(folder, f"result{rank}"))
+    # A group that one leaves while another still runs may end with an abort.
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def run_ranks(ranks, function, *args):
+    """What function(*args) returns on each rank. It must be importable; what a
+    rank raises ends all of them and is raised here."""
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_work, nprocs=ranks, args=(ranks, folder, function, args))
+        return [
+            torch.load(pathlib.Path(folder) / f"result{rank}", weights_only=False)
+            for rank in range(ranks)
+        ]
