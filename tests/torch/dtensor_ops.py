@@ -132,13 +132,14 @@ def run_placement(op, args, kwargs, expected):
     return said or None, cut, kinds
 
 
-def run_op(op, mesh, most):
+def run_op(op, mesh, options):
     from torch.testing._internal.distributed._tensor.common_dtensor import (
         DTensorConverter,
     )
 
     row = {"ran": 0, "failed": 0, "cut": 0, "quiet": 0, "why": [], "where": ""}
-    for number, sample in enumerate(op.sample_inputs("cpu", torch.float)):
+    samples = op.sample_inputs("cpu", torch.float)
+    for number, sample in enumerate(itertools.islice(samples, options.samples)):
         args, kwargs = (sample.input, *sample.args), sample.kwargs
         try:
             whole_args = pytree.tree_map_only(LocalTensor, whole, copied(args))
@@ -148,7 +149,7 @@ def run_op(op, mesh, most):
             row["reference"] = str(error)[:200]
             continue
         converter = DTensorConverter(mesh, copied(args), copied(kwargs))
-        for d_args, d_kwargs in itertools.islice(converter, most):
+        for d_args, d_kwargs in itertools.islice(converter, options.placements):
             if not converter.successful():
                 continue
             leaves = pytree.tree_leaves((d_args, d_kwargs))
@@ -198,7 +199,7 @@ def run(options):
             began = time.monotonic()
             signal.alarm(options.seconds)
             try:
-                row = run_op(op, mesh, options.placements)
+                row = run_op(op, mesh, options)
             except TooLong:
                 row = {"ran": 1, "failed": 1, "cut": 0, "quiet": 0, "why": ["endless"]}
             except Exception as error:
@@ -210,7 +211,7 @@ def run(options):
             row["seconds"] = round(time.monotonic() - began, 2)
             rows[label(op)] = row
             if options.verbose and row["failed"]:
-                print(label(op), row["failed"], "of", row["ran"], row["why"][0])
+                print(label(op), row["failed"], "of", row["ran"], row["why"], flush=True)
     if options.which == "ours":
         print(
             f"{propagator.statistics.ours} answered by ours, "
@@ -261,6 +262,7 @@ def main():
     parser.add_argument("--op", nargs="*", default=[])
     parser.add_argument("--slice", default="1/1")
     parser.add_argument("--placements", type=int, default=32)
+    parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--uneven", action="store_true")
     parser.add_argument("--verbose", action="store_true")

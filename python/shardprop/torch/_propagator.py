@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Optional
 
 import torch
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import (
     OpSchema,
@@ -82,7 +82,9 @@ class Propagator(ShardingPropagator):
         except (Error, NotOurs) as reason:
             try:
                 sharding = self._answer_in_place(op_schema)
-            except (Error, NotOurs):
+            except (Error, NotOurs) as in_place:
+                if isinstance(in_place, Error):
+                    reason = in_place
                 return self._ask_stock(op_schema, reason)
         self.statistics.ours += 1
         return sharding
@@ -140,8 +142,14 @@ class Propagator(ShardingPropagator):
             raise NotOurs("its result is of another shape")
         made = DTensorSpec(made.mesh, made.placements, tensor_meta=meta)
         specs = self.specs_of(target.mesh)
-        steps = specs.core.redistribute(specs.ours(made), specs.ours(target))
-        back = _redistribution.path_of(specs, made, steps)
+        # No shard becomes a term: whole first.
+        between = DTensorSpec(
+            made.mesh,
+            tuple(Replicate() if p.is_partial() else p for p in target.placements),
+            tensor_meta=meta,
+        )
+        steps = specs.core.redistribute(specs.ours(made), specs.ours(between))
+        back = [*_redistribution.path_of(specs, made, steps), target]
         writer = _local_call.WrittenBack(op_schema.op, call, back)
         return _through(writer, op_schema, target)
 

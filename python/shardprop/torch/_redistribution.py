@@ -48,7 +48,7 @@ def _local_steps(local, src, dst):
             local = local / mesh.size(dim)
         elif kinds == ("R", "sum") and before.is_replicate():
             local = tensor_map(local, _first_keeps(mesh, dim))
-        else:
+        elif not before.is_replicate() or kinds[1] not in ("avg", "max", "min"):
             continue
         now[dim] = after
     if tuple(now) == src.placements:
