@@ -8,6 +8,7 @@
 #include "call_of.h"
 #include "raise.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -15,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -106,7 +108,7 @@ class Sharding {
     return values;
   }
 
-  // Steps and results of what the rank runs; see _local_program.py.
+  // Steps and results of what the rank runs; see torch/_local_call.py.
   nb::tuple program(std::int64_t index) const {
     const Coordinate at = coordinate(index);
     const LocalProgram program = local_->program();
@@ -195,10 +197,24 @@ class Propagator {
                                     value_of(parse_dtype(dtype))))));
   }
 
-  Sharding propagate(const std::string& name, const nb::sequence& args,
-                     const nb::dict& kwargs) const {
+  TensorSpec parse(const std::string& text) const {
+    return value_of(TensorSpec::parse(text, cache_.mesh()));
+  }
+
+  // `results` states what the library cannot infer.
+  Sharding propagate(
+      const std::string& name, const nb::sequence& args, const nb::dict& kwargs,
+      const std::optional<std::vector<std::optional<TensorSpec>>>& results)
+      const {
     const ShardingPropagator propagator = cache_.propagator();
     Call call = call_of(*propagator.library(), name, args, kwargs);
+    if (results) {
+      std::vector<std::optional<TensorMeta>> metas;
+      for (const auto& result : *results) {
+        metas.push_back(result ? std::optional(result->meta()) : std::nullopt);
+      }
+      set_results(call.op, std::move(metas));
+    }
     auto found = value_of(cache_.propagate(call.op, call.operands));
     return Sharding(propagator, std::move(call.op), std::move(found));
   }
@@ -272,8 +288,9 @@ void bind_propagator(nb::module_& module) {
            nb::arg("dims"), nb::arg("ranks"), nb::arg("topology"))
       .def("spec", &Propagator::spec, nb::arg("shape"), nb::arg("strides"),
            nb::arg("dtype"), nb::arg("layout"))
+      .def("parse", &Propagator::parse, nb::arg("text"))
       .def("propagate", &Propagator::propagate, nb::arg("op"), nb::arg("args"),
-           nb::arg("kwargs"))
+           nb::arg("kwargs"), nb::arg("results").none() = nb::none())
       .def("redistribute", &Propagator::redistribute, nb::arg("src"),
            nb::arg("dst"))
       .def("operators", &Propagator::operators)

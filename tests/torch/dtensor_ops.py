@@ -181,6 +181,11 @@ def give_up(signum, frame):
     raise TooLong()
 
 
+def save(rows, options):
+    with open(options.results, "w") as file:
+        json.dump(rows, file, indent=1)
+
+
 def run(options):
     dist.init_process_group("fake", rank=0, world_size=WORLD)
     if options.which == "ours":
@@ -210,6 +215,8 @@ def run(options):
             row["judged"] = judged(op)
             row["seconds"] = round(time.monotonic() - began, 2)
             rows[label(op)] = row
+            if len(rows) % 16 == 0:
+                save(rows, options)
             if options.verbose and row["failed"]:
                 print(label(op), row["failed"], "of", row["ran"], row["why"], flush=True)
     if options.which == "ours":
@@ -218,8 +225,7 @@ def run(options):
             f"{propagator.statistics.stock} by stock"
         )
         rows["reasons"] = propagator.statistics.reasons
-    with open(options.results, "w") as file:
-        json.dump(rows, file, indent=1)
+    save(rows, options)
     counts = collections.Counter(verdict(r) for k, r in rows.items() if k != "reasons")
     print(dict(counts))
 

@@ -117,21 +117,60 @@ def run_program(program, operands: list, mesh) -> list:
     return [_plain(ref, results) for ref in outputs]
 
 
-class LocalCall:
-    """Stands as the operator of an OutputSharding's redistribute_schema."""
+class MovedCall:
+    """An operator on operands that are moved first; stands as the operator of an
+    OutputSharding's redistribute_schema."""
 
-    def __init__(self, op, sharding, specs, moves, slots):
+    def __init__(self, op, moves, slots):
         self._op = op
-        self._sharding = sharding
-        self._specs = specs
         self._moves = moves  # operand -> specs of the path
         # Where each operand stands: (position or name, index in a list).
         self._slots = slots
-        self._programs = {}
         self.__name__ = f"shardprop.{op}"
 
     def __repr__(self):
         return self.__name__
+
+    def _moved(self, operands):
+        for index, path in self._moves.items():
+            ExplicitRedistributionContext.observe_redistribution(
+                path[0], path[-1], f"Implicit redistribution for {self._op}"
+            )
+            operands[index] = _redistribution.walk(operands[index], path)
+        return operands
+
+    def _operands(self, args, kwargs):
+        operands = []
+        for where, index in self._slots:
+            value = kwargs[where] if isinstance(where, str) else args[where]
+            operands.append(value if index is None else value[index])
+        return operands
+
+    def _placed(self, operands, args, kwargs):
+        args, kwargs = list(args), dict(kwargs)
+        for (where, index), operand in zip(self._slots, operands):
+            holder = kwargs if isinstance(where, str) else args
+            if index is None:
+                holder[where] = operand
+            else:
+                holder[where] = list(holder[where])
+                holder[where][index] = operand
+        return args, kwargs
+
+    def __call__(self, *args, **kwargs):
+        operands = self._moved(self._operands(args, kwargs))
+        args, kwargs = self._placed(operands, args, kwargs)
+        return self._op(*args, **kwargs)
+
+
+class LocalCall(MovedCall):
+    """The operator, or its local program, with each rank's own arguments."""
+
+    def __init__(self, op, sharding, specs, moves, slots):
+        super().__init__(op, moves, slots)
+        self._sharding = sharding
+        self._specs = specs
+        self._programs = {}
 
     def is_plain(self) -> bool:
         """Whether it is the operator itself on the local tensors as they are."""
@@ -164,32 +203,6 @@ class LocalCall:
                     }
             self._programs[key] = found
         return self._programs[key]
-
-    def _moved(self, operands):
-        for index, path in self._moves.items():
-            ExplicitRedistributionContext.observe_redistribution(
-                path[0], path[-1], f"Implicit redistribution for {self._op}"
-            )
-            operands[index] = _redistribution.walk(operands[index], path)
-        return operands
-
-    def _operands(self, args, kwargs):
-        operands = []
-        for where, index in self._slots:
-            value = kwargs[where] if isinstance(where, str) else args[where]
-            operands.append(value if index is None else value[index])
-        return operands
-
-    def _placed(self, operands, args, kwargs):
-        args, kwargs = list(args), dict(kwargs)
-        for (where, index), operand in zip(self._slots, operands):
-            holder = kwargs if isinstance(where, str) else args
-            if index is None:
-                holder[where] = operand
-            else:
-                holder[where] = list(holder[where])
-                holder[where][index] = operand
-        return args, kwargs
 
     def __call__(self, *args, **kwargs):
         operands = self._moved(self._operands(args, kwargs))

@@ -28,6 +28,7 @@ _STOCK = {
     aten.is_same_size.default,
     aten.is_pinned.default,
 }
+_RESULTS_UNKNOWN = "SP0506"
 # Handlers that stand in the way of ours.
 _HANDLED = (
     aten.convolution.default,
@@ -92,6 +93,8 @@ class Propagator(ShardingPropagator):
     def _ask_stock(self, op_schema, reason):
         self.statistics.stock += 1
         self.statistics.reasons[str(op_schema.op)] = str(reason)
+        if op_schema.op in _handlers:
+            return self._replicated(op_schema)
         try:
             return super().propagate_op_sharding_non_cached(op_schema)
         except NotImplementedError as error:
@@ -103,6 +106,23 @@ class Propagator(ShardingPropagator):
             raise RuntimeError(
                 f"{error}\n\nshardprop could not answer either: {reason}"
             ) from error
+
+    def _replicated(self, op_schema: OpSchema) -> OutputSharding:
+        """Every input gathered: of operators whose stock handler is taken away."""
+        made = self._propagate_tensor_meta_non_cached(op_schema)
+        operands = _Operands(op_schema)
+        moves = {}
+        for index, spec in enumerate(operands.specs):
+            if any(not p.is_replicate() for p in spec.placements):
+                moves[index] = [spec, _whole(spec.mesh, spec.tensor_meta)]
+        mesh = operands.specs[0].mesh
+        output_spec = (
+            _whole(mesh, made)
+            if isinstance(made, TensorMeta)
+            else tuple(meta and _whole(mesh, meta) for meta in made)
+        )
+        call = _local_call.MovedCall(op_schema.op, moves, operands.slots)
+        return _through(call, op_schema, output_spec)
 
     def _answer(self, op_schema: OpSchema) -> OutputSharding:
         op = op_schema.op
@@ -120,7 +140,13 @@ class Propagator(ShardingPropagator):
             raise NotOurs("no argument is a tensor")
         specs = self.specs_of(operands.specs[0].mesh)
         args, kwargs = operands.ours(specs)
-        found = specs.core.propagate(str(op), args, kwargs)
+        try:
+            found = specs.core.propagate(str(op), args, kwargs)
+        except Error as error:
+            if error.code != _RESULTS_UNKNOWN:
+                raise
+            results = self._results(OpSchema(op, *_arguments(op_schema)), specs)
+            found = specs.core.propagate(str(op), args, kwargs, results)
         output_spec = _output_spec(op, found, specs)
         moves = {
             index: _redistribution.path_of(specs, operands.specs[index], steps)
@@ -128,6 +154,17 @@ class Propagator(ShardingPropagator):
         }
         call = _local_call.LocalCall(op, found, specs, moves, operands.slots)
         return call, output_spec
+
+    def _results(self, op_schema: OpSchema, specs: MeshSpecs) -> list:
+        """What fake tensors say that the operator returns."""
+        try:
+            made = self._propagate_tensor_meta_non_cached(op_schema)
+        except Exception as error:
+            raise NotOurs(f"its results are not known: {error}") from error
+        if made is None:
+            raise NotOurs("it returns no tensor")
+        metas = [made] if isinstance(made, TensorMeta) else made
+        return [meta and specs.ours(_whole(specs.mesh, meta)) for meta in metas]
 
     def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
         """Where an operator cannot write its tensor as it lies: the operator
@@ -152,6 +189,14 @@ class Propagator(ShardingPropagator):
         back = [*_redistribution.path_of(specs, made, steps), target]
         writer = _local_call.WrittenBack(op_schema.op, call, back)
         return _through(writer, op_schema, target)
+
+
+def _arguments(op_schema: OpSchema):
+    return op_schema.args_schema, op_schema.kwargs_schema
+
+
+def _whole(mesh, meta) -> DTensorSpec:
+    return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, tensor_meta=meta)
 
 
 def _through(call, op_schema: OpSchema, output_spec) -> OutputSharding:
