@@ -13,12 +13,14 @@ from ._error import Error
 from ._graph import Graph, load_graph
 from ._mesh import MeshLike
 from ._plan import Plan, plan, plan_options
+from ._propagate import OpSharding, propagate
 from ._redistribute import RedistributePlan, RedistributeStep, redistribute
 
 __all__ = [
     "Error",
     "Graph",
     "MeshLike",
+    "OpSharding",
     "Plan",
     "RedistributePlan",
     "RedistributeStep",
@@ -26,6 +28,7 @@ __all__ = [
     "load_graph",
     "plan",
     "plan_options",
+    "propagate",
     "redistribute",
     "topologies",
 ]

@@ -8,6 +8,7 @@ namespace shardprop::python {
 void bind_cli(nanobind::module_& module);
 void bind_graph(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
+void bind_propagator(nanobind::module_& module);
 void bind_program(nanobind::module_& module);
 void bind_redistribute(nanobind::module_& module);
 

@@ -7,5 +7,6 @@ NB_MODULE(_core, module) {
   shardprop::python::bind_redistribute(module);
   shardprop::python::bind_plan(module);
   shardprop::python::bind_program(module);
+  shardprop::python::bind_propagator(module);
   shardprop::python::bind_cli(module);
 }

@@ -1,15 +1,18 @@
-"""What needs PyTorch: export a model, run a plan.
+"""What needs PyTorch: export a model, run a plan, serve eager DTensor.
 
     import shardprop as sp, shardprop.torch
     exported = sp.torch.export(model, (ids, labels), mode="train")
     plan = sp.plan(exported, "dp=2,tp=2")
     module = sp.torch.parallelize(exported, plan, device_mesh)   # on every rank
     loss = module(ids, labels)
+
+    sp.torch.install_propagator()                # DTensor asks us from here on
 """
 
 from ._count import Collective, Count, Match, count
 from ._export import ExportError, export
 from ._parallel import ParallelModule, load_weights, parallelize
+from ._propagator import install_propagator, uninstall_propagator
 from ._serialize import to_json
 
 __all__ = [
@@ -20,7 +23,9 @@ __all__ = [
     "ParallelModule",
     "count",
     "export",
+    "install_propagator",
     "load_weights",
     "parallelize",
     "to_json",
+    "uninstall_propagator",
 ]

@@ -1,0 +1,92 @@
+"""propagate(): one operator on tensors that are laid out."""
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from . import _core
+from ._mesh import MeshLike, mesh_text
+
+_TENSOR = re.compile(r"\s*[a-z]+\d*\w*\[[\d,\s]*\]")
+
+
+@dataclass(frozen=True)
+class OpSharding:
+    """How an operator runs: what its inputs must be, what comes out."""
+
+    inputs: "tuple[str, ...]"  # layouts the operator needs, "S(0),R"
+    outputs: "tuple[str, ...]"  # "f32[16,4] P(sum)"
+    #: Inputs that must be moved, with the collectives that do.
+    moves: "dict[int, tuple[str, ...]]"
+    redistribute_us: float
+    inside_us: float  # collectives inside the operator
+
+    def __str__(self) -> str:
+        lines = [f"inputs   {', '.join(self.inputs)}"]
+        for index, steps in self.moves.items():
+            lines.append(f"move     input {index}: {', '.join(steps)}")
+        lines.append(f"outputs  {', '.join(self.outputs)}")
+        return "\n".join(lines)
+
+
+@functools.lru_cache(maxsize=64)
+def _propagator(mesh: str, topology: str):
+    dims = []
+    for index, entry in enumerate(mesh.split(",")):
+        name, _, size = entry.rpartition("=")
+        try:
+            dims.append((name.strip() or f"d{index}", int(size)))
+        except ValueError:
+            # Says what is wrong with it.
+            _core.canonical(mesh, [1], "R")
+            raise
+    return _core.Propagator(dims, [], topology)
+
+
+def propagate(
+    mesh: MeshLike,
+    op: str,
+    args: "Sequence[Any]",
+    kwargs: "Optional[Mapping[str, Any]]" = None,
+    *,
+    topology: str = "dgx-h100",
+) -> OpSharding:
+    """The sharding of least cost for one operator on tensors as they lie.
+
+    >>> print(propagate("tp=2", "aten.mm.default", ["f32[16,8] S(1)", "f32[8,4] R"]))
+    inputs   S(1), S(0)
+    move     input 1: slice R -> S(0)
+    outputs  f32[16,4] P(sum)
+
+    Tensors are written as dtype, sizes and layout; dtypes, devices and memory
+    formats by name; everything else as itself. Raises Error.
+    """
+    propagator = _propagator(mesh_text(mesh), topology)
+
+    def given(value):
+        if isinstance(value, str) and _TENSOR.match(value):
+            return propagator.parse(value)
+        if isinstance(value, (list, tuple)):
+            return [given(item) for item in value]
+        return value
+
+    found = propagator.propagate(
+        op,
+        [given(value) for value in args],
+        {name: given(value) for name, value in (kwargs or {}).items()},
+    )
+    return OpSharding(
+        inputs=tuple(found.inputs),
+        outputs=tuple(
+            f"{dtype}[{','.join(map(str, shape))}] {layout}"
+            for shape, _, dtype, layout in found.outputs
+        ),
+        moves={
+            index: tuple(f"{kind} {src} -> {dst}" for kind, src, dst in steps)
+            for index, steps in found.moves.items()
+        },
+        redistribute_us=found.redistribute_us,
+        inside_us=found.inside_us,
+    )

@@ -1,0 +1,257 @@
+"""What a rank runs in place of an operator of DTensor's: our moves, then our
+local program.
+
+Runs under LocalTensorMode too, where one process plays every rank and numbers
+that differ by rank are symbols.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed._functional_collectives as funcol
+from torch.distributed._local_tensor import (
+    LocalIntNode,
+    enabled_local_tensor_mode,
+)
+from torch.distributed.tensor._utils import ExplicitRedistributionContext
+
+from . import _redistribution
+from ._layout import DTYPES
+
+# Local strides may ask for a copy where those of the whole tensor do not.
+_OF_VIEWS = {
+    torch.ops.aten.view.default: torch.ops.aten.reshape.default,
+    torch.ops.aten._unsafe_view.default: torch.ops.aten.reshape.default,
+}
+
+
+def _by_rank(values: "dict[int, Any]") -> Any:
+    """One value, or a symbol where the ranks' values differ."""
+    first = next(iter(values.values()))
+    if isinstance(first, (list, tuple)):
+        return [
+            _by_rank({rank: value[i] for rank, value in values.items()})
+            for i in range(len(first))
+        ]
+    if all(value == first for value in values.values()):
+        return first
+    return torch.SymInt(LocalIntNode(values))
+
+
+def for_this_rank(specs, ask) -> Any:
+    """ask(index of a rank on the mesh), for the ranks that this process plays."""
+    mode = enabled_local_tensor_mode()
+    if mode is None:
+        return ask(specs.index[torch.distributed.get_rank()])
+    answers = {
+        rank: ask(specs.index[rank]) for rank in mode.ranks if rank in specs.index
+    }
+    return answers
+
+
+def _overload(name: str):
+    namespace, packet, overload = name.split(".")
+    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+
+
+def _plain(value: Any, results: list) -> Any:
+    """An argument of a step, its references looked up."""
+    if isinstance(value, tuple) and value and isinstance(value[0], str):
+        kind = value[0]
+        if kind == "ref":
+            _, step, index = value
+            return results[step + 1][index]
+        if kind == "dtype":
+            return DTYPES[value[1]]
+        if kind == "named":
+            return getattr(torch, value[1], None)
+    if isinstance(value, list):
+        return [_plain(item, results) for item in value]
+    return value
+
+
+def _merge(per_rank: "dict[int, Any]") -> Any:
+    """The programs of several ranks as one: they differ in integers only."""
+    values = list(per_rank.values())
+    first = values[0]
+    if all(value == first for value in values):
+        return first
+    if isinstance(first, (list, tuple)):
+        merged = [
+            _merge({rank: value[i] for rank, value in per_rank.items()})
+            for i in range(len(first))
+        ]
+        return tuple(merged) if isinstance(first, tuple) else merged
+    return torch.SymInt(LocalIntNode(per_rank))
+
+
+def _collective(step, results, mesh):
+    _, kind, ref, reduce_op, mesh_dims = step
+    value = _plain(ref, results).contiguous()
+    for dim in reversed(mesh_dims):
+        group = (mesh, dim)
+        if mesh.size(dim) == 1:
+            continue
+        if kind == "all_reduce":
+            value = funcol.all_reduce(value, reduce_op, group)
+        elif kind == "all_gather":
+            value = funcol.all_gather_tensor(value, 0, group)
+        else:
+            raise NotImplementedError(f"a {kind} inside an operator")
+        value = funcol.wait_tensor(value)
+    return value
+
+
+def run_program(program, operands: list, mesh) -> list:
+    steps, outputs = program
+    results = [operands]
+    for step in steps:
+        if step[0] == "collective":
+            results.append([_collective(step, results, mesh)])
+            continue
+        _, name, arguments = step
+        op = _overload(name)
+        op = _OF_VIEWS.get(op, op)
+        made = op(**{key: _plain(value, results) for key, value in arguments})
+        results.append(list(made) if isinstance(made, (tuple, list)) else [made])
+    return [_plain(ref, results) for ref in outputs]
+
+
+class MovedCall:
+    """An operator on operands that are moved first; stands as the operator of an
+    OutputSharding's redistribute_schema."""
+
+    def __init__(self, op, moves, slots):
+        self._op = op
+        self._moves = moves  # operand -> specs of the path
+        # Where each operand stands: (position or name, index in a list).
+        self._slots = slots
+        self.__name__ = f"shardprop.{op}"
+
+    def __repr__(self):
+        return self.__name__
+
+    def _moved(self, operands):
+        for index, path in self._moves.items():
+            ExplicitRedistributionContext.observe_redistribution(
+                path[0], path[-1], f"Implicit redistribution for {self._op}"
+            )
+            operands[index] = _redistribution.walk(operands[index], path)
+        return operands
+
+    def _operands(self, args, kwargs):
+        operands = []
+        for where, index in self._slots:
+            value = kwargs[where] if isinstance(where, str) else args[where]
+            operands.append(value if index is None else value[index])
+        return operands
+
+    def _placed(self, operands, args, kwargs):
+        args, kwargs = list(args), dict(kwargs)
+        for (where, index), operand in zip(self._slots, operands):
+            holder = kwargs if isinstance(where, str) else args
+            if index is None:
+                holder[where] = operand
+            else:
+                holder[where] = list(holder[where])
+                holder[where][index] = operand
+        return args, kwargs
+
+    def __call__(self, *args, **kwargs):
+        operands = self._moved(self._operands(args, kwargs))
+        args, kwargs = self._placed(operands, args, kwargs)
+        return self._op(*args, **kwargs)
+
+
+class LocalCall(MovedCall):
+    """The operator, or its local program, with each rank's own arguments."""
+
+    def __init__(self, op, sharding, specs, moves, slots):
+        super().__init__(op, moves, slots)
+        self._sharding = sharding
+        self._specs = specs
+        self._programs = {}
+
+    def is_plain(self) -> bool:
+        """Whether it is the operator itself on the local tensors as they are."""
+        return not (
+            self._moves
+            or self._sharding.needs_program
+            or self._sharding.has_rank_arguments
+            or self._op in _OF_VIEWS
+        )
+
+    def _rank_values(self):
+        """The program, or the arguments that differ, for the ranks played here."""
+        mode = enabled_local_tensor_mode()
+        key = None if mode is None else mode.ranks
+        if key not in self._programs:
+            ask = (
+                self._sharding.program
+                if self._sharding.needs_program
+                else self._sharding.rank_arguments
+            )
+            found = for_this_rank(self._specs, ask)
+            if mode is not None:
+                if self._sharding.needs_program:
+                    found = _merge(found)
+                else:
+                    names = next(iter(found.values()))
+                    found = {
+                        name: _by_rank({r: v[name] for r, v in found.items()})
+                        for name in names
+                    }
+            self._programs[key] = found
+        return self._programs[key]
+
+    def __call__(self, *args, **kwargs):
+        operands = self._moved(self._operands(args, kwargs))
+        if self._sharding.needs_program:
+            return self._run_program(operands, args, kwargs)
+        args, kwargs = self._placed(operands, args, kwargs)
+        if self._sharding.has_rank_arguments:
+            declared = [a.name for a in self._op._schema.arguments]
+            for name, value in self._rank_values().items():
+                at = declared.index(name)
+                if at < len(args):
+                    args[at] = value
+                else:
+                    kwargs[name] = value
+        return _OF_VIEWS.get(self._op, self._op)(*args, **kwargs)
+
+    def _run_program(self, operands, args, kwargs):
+        results = run_program(self._rank_values(), operands, self._specs.mesh)
+        written = [
+            argument.name
+            for argument in self._op._schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        if written:
+            declared = [a.name for a in self._op._schema.arguments]
+            targets = []
+            for name in written:
+                at = declared.index(name)
+                targets.append(args[at] if at < len(args) else kwargs[name])
+            for target, result in zip(targets, results):
+                target.copy_(result)
+            results = targets
+        returns = self._op._schema.returns
+        if len(returns) == 1 and not str(returns[0].type).startswith("List"):
+            return results[0]
+        slots = self._sharding.output_slots
+        if len(returns) > 1 and len(slots) == len(returns):
+            return tuple(None if at < 0 else results[at] for at in slots)
+        return list(results) if len(returns) == 1 else tuple(results)
+
+
+class WrittenBack:
+    """A call whose result is written into its first argument, as that lies."""
+
+    def __init__(self, op, call: LocalCall, back):
+        self._call = call
+        self._back = back
+        self.__name__ = f"shardprop.{op}"
+
+    def __call__(self, target, *args, **kwargs):
+        result = self._call(target, *args, **kwargs)
+        return target.copy_(_redistribution.walk(result, self._back))

@@ -1,0 +1,351 @@
+"""install_propagator(): eager DTensor asks our propagator."""
+
+import dataclasses
+from typing import Any, Optional
+
+import torch
+from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from torch.distributed.tensor._op_schema import (
+    OpSchema,
+    OutputSharding,
+    RuntimeSchemaInfo,
+)
+from torch.distributed.tensor._sharding_prop import ShardingPropagator
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
+from .._error import Error
+from . import _local_call, _redistribution
+from ._layout import DTYPES
+from ._specs import MeshSpecs, NotOurs, dtype_name
+
+aten = torch.ops.aten
+
+# What DTensor's dispatcher does itself, past any propagator.
+_STOCK = {
+    aten._local_scalar_dense.default,
+    aten.equal.default,
+    aten.is_same_size.default,
+    aten.is_pinned.default,
+}
+_RESULTS_UNKNOWN = "SP0506"
+# Handlers that stand in the way of ours.
+_HANDLED = (
+    aten.convolution.default,
+    aten.convolution_backward.default,
+    aten.argmin.default,
+    aten.argmax.default,
+    aten.as_strided.default,
+)
+
+
+@dataclasses.dataclass
+class Statistics:
+    """How calls were answered, of those that DTensor's caches did not hold."""
+
+    ours: int = 0
+    stock: int = 0
+    #: Why an operator was left to stock, the last reason of each.
+    reasons: "dict[str, str]" = dataclasses.field(default_factory=dict)
+
+
+class Propagator(ShardingPropagator):
+    """DTensor's propagator, answered by ours; what we do not know stays its."""
+
+    def __init__(self, stock: ShardingPropagator, topology: str):
+        super().__init__()
+        own = self.propagate_op_sharding
+        self.__dict__.update(stock.__dict__)
+        self.propagate_op_sharding = own
+        # Any argument may decide how an operator of ours runs.
+        self.op_to_schema_info = _Infos(stock.op_to_schema_info)
+        self.op_to_schema_info_for_single_dim_strategy = {}
+        for infos in (
+            stock.op_to_schema_info_for_single_dim_strategy,
+            stock.op_to_schema_info,
+        ):
+            for op, info in infos.items():
+                self.op_to_schema_info[op] = _whole_key(op, info)
+        self.stock = stock
+        self.statistics = Statistics()
+        self._topology = topology
+        self._specs = {}
+
+    def specs_of(self, mesh) -> MeshSpecs:
+        found = self._specs.get(mesh)
+        if found is None:
+            found = self._specs[mesh] = MeshSpecs(mesh, self._topology)
+        return found
+
+    def propagate_op_sharding_non_cached(self, op_schema: OpSchema) -> OutputSharding:
+        try:
+            sharding = self._answer(op_schema)
+        except (Error, NotOurs) as reason:
+            try:
+                sharding = self._answer_in_place(op_schema)
+            except (Error, NotOurs) as in_place:
+                if isinstance(in_place, Error):
+                    reason = in_place
+                return self._ask_stock(op_schema, reason)
+        self.statistics.ours += 1
+        return sharding
+
+    def _ask_stock(self, op_schema, reason):
+        self.statistics.stock += 1
+        self.statistics.reasons[str(op_schema.op)] = str(reason)
+        if op_schema.op in _handlers:
+            return self._replicated(op_schema)
+        try:
+            return super().propagate_op_sharding_non_cached(op_schema)
+        except NotImplementedError as error:
+            # The dispatcher decomposes what this stands for.
+            raise NotImplementedError(
+                f"{error}\n\nshardprop could not answer either: {reason}"
+            ) from error
+        except Exception as error:
+            raise RuntimeError(
+                f"{error}\n\nshardprop could not answer either: {reason}"
+            ) from error
+
+    def _replicated(self, op_schema: OpSchema) -> OutputSharding:
+        """Every input gathered: of operators whose stock handler is taken away."""
+        made = self._propagate_tensor_meta_non_cached(op_schema)
+        operands = _Operands(op_schema)
+        moves = {}
+        for index, spec in enumerate(operands.specs):
+            if any(not p.is_replicate() for p in spec.placements):
+                moves[index] = [spec, _whole(spec.mesh, spec.tensor_meta)]
+        mesh = operands.specs[0].mesh
+        output_spec = (
+            _whole(mesh, made)
+            if isinstance(made, TensorMeta)
+            else tuple(meta and _whole(mesh, meta) for meta in made)
+        )
+        call = _local_call.MovedCall(op_schema.op, moves, operands.slots)
+        return _through(call, op_schema, output_spec)
+
+    def _answer(self, op_schema: OpSchema) -> OutputSharding:
+        op = op_schema.op
+        if op in _STOCK or op in DTensor._op_dispatcher._random_ops:
+            raise NotOurs("DTensor's dispatcher runs it itself")
+        call, output_spec = self._call_of(op, op_schema)
+        if call.is_plain():
+            return OutputSharding(output_spec)
+        return _through(call, op_schema, output_spec)
+
+    def _call_of(self, op, op_schema: OpSchema):
+        """What the ranks run for `op` on these arguments, and what comes out."""
+        operands = _Operands(op_schema)
+        if not operands.specs:
+            raise NotOurs("no argument is a tensor")
+        specs = self.specs_of(operands.specs[0].mesh)
+        args, kwargs = operands.ours(specs)
+        try:
+            found = specs.core.propagate(str(op), args, kwargs)
+        except Error as error:
+            if error.code != _RESULTS_UNKNOWN:
+                raise
+            results = self._results(OpSchema(op, *_arguments(op_schema)), specs)
+            found = specs.core.propagate(str(op), args, kwargs, results)
+        output_spec = _output_spec(op, found, specs)
+        moves = {
+            index: _redistribution.path_of(specs, operands.specs[index], steps)
+            for index, steps in found.moves.items()
+        }
+        call = _local_call.LocalCall(op, found, specs, moves, operands.slots)
+        return call, output_spec
+
+    def _results(self, op_schema: OpSchema, specs: MeshSpecs) -> list:
+        """What fake tensors say that the operator returns."""
+        try:
+            made = self._propagate_tensor_meta_non_cached(op_schema)
+        except Exception as error:
+            raise NotOurs(f"its results are not known: {error}") from error
+        if made is None:
+            raise NotOurs("it returns no tensor")
+        metas = [made] if isinstance(made, TensorMeta) else made
+        return [meta and specs.ours(_whole(specs.mesh, meta)) for meta in metas]
+
+    def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
+        """Where an operator cannot write its tensor as it lies: the operator
+        that returns a new one, whose result is laid out as what is written."""
+        functional = _functional(op_schema.op)
+        target = op_schema.args_schema[0]
+        if functional is None or not isinstance(target, DTensorSpec):
+            raise NotOurs("it does not write its first argument alone")
+        call, made = self._call_of(functional, op_schema)
+        meta = target.tensor_meta
+        if not isinstance(made, DTensorSpec) or made.tensor_meta.shape != meta.shape:
+            raise NotOurs("its result is of another shape")
+        made = DTensorSpec(made.mesh, made.placements, tensor_meta=meta)
+        specs = self.specs_of(target.mesh)
+        # No shard becomes a term: whole first.
+        between = DTensorSpec(
+            made.mesh,
+            tuple(Replicate() if p.is_partial() else p for p in target.placements),
+            tensor_meta=meta,
+        )
+        steps = specs.core.redistribute(specs.ours(made), specs.ours(between))
+        back = [*_redistribution.path_of(specs, made, steps), target]
+        writer = _local_call.WrittenBack(op_schema.op, call, back)
+        return _through(writer, op_schema, target)
+
+
+def _arguments(op_schema: OpSchema):
+    return op_schema.args_schema, op_schema.kwargs_schema
+
+
+def _whole(mesh, meta) -> DTensorSpec:
+    return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, tensor_meta=meta)
+
+
+def _through(call, op_schema: OpSchema, output_spec) -> OutputSharding:
+    """Has the dispatcher call `call` on the local arguments."""
+    schema = OpSchema(call, op_schema.args_schema, op_schema.kwargs_schema)
+    return OutputSharding(output_spec, schema, needs_redistribute=True)
+
+
+def _functional(op):
+    """aten.sqrt.default of aten.sqrt_.default."""
+    name = op._opname
+    if not name.endswith("_") or name.endswith("__") or op.namespace != "aten":
+        return None
+    packet = getattr(aten, name[:-1], None)
+    return getattr(packet, op._overloadname, None) if packet is not None else None
+
+
+class _Infos(dict):
+    """What of a call its cached answer depends on: everything, by default."""
+
+    def get(self, op, default=None):
+        found = super().get(op)
+        if found is None and isinstance(op, torch._ops.OpOverload):
+            found = self[op] = _whole_key(op, None)
+        return found
+
+
+def _whole_key(op, info: Optional[RuntimeSchemaInfo]) -> RuntimeSchemaInfo:
+    keywords = [
+        a.name for a in op._schema.arguments if a.kwarg_only and not a.is_out
+    ]
+    return RuntimeSchemaInfo(
+        static_argnum=0,
+        static_kwargkey=keywords + ["out"] if keywords else None,
+        needs_pytree=info is not None and info.needs_pytree,
+    )
+
+
+class _Operands:
+    """The tensors of a call, in declared order, and where each stands."""
+
+    def __init__(self, op_schema: OpSchema):
+        self.args = op_schema.args_schema
+        self.kwargs = op_schema.kwargs_schema
+        self.specs: "list[DTensorSpec]" = []
+        self.slots: "list[tuple]" = []
+        for position, value in enumerate(self.args):
+            self._add(position, value)
+        for argument in op_schema.op._schema.arguments:
+            if argument.name in self.kwargs:
+                self._add(argument.name, self.kwargs[argument.name])
+
+    def _add(self, where, value):
+        if isinstance(value, DTensorSpec):
+            self.specs.append(value)
+            self.slots.append((where, None))
+        elif isinstance(value, (list, tuple)):
+            for index, item in enumerate(value):
+                if isinstance(item, DTensorSpec):
+                    self.specs.append(item)
+                    self.slots.append((where, index))
+
+    def ours(self, specs: MeshSpecs):
+        args = [_ours(value, specs) for value in self.args]
+        kwargs = {name: _ours(value, specs) for name, value in self.kwargs.items()}
+        return args, kwargs
+
+
+def _ours(value: Any, specs: MeshSpecs) -> Any:
+    """An argument as our propagator takes it."""
+    if isinstance(value, DTensorSpec):
+        return specs.ours(value)
+    if isinstance(value, (list, tuple)):
+        return [_ours(item, specs) for item in value]
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return value
+    if isinstance(value, torch.dtype):
+        return dtype_name(value)
+    if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
+        return str(value).removeprefix("torch.")
+    raise NotOurs(f"an argument is a {type(value).__name__}")
+
+
+def _output_spec(op, found, specs):
+    """What DTensor expects beside the local results."""
+    made = []
+    for shape, strides, dtype, layout in found.outputs:
+        if dtype not in DTYPES:
+            raise NotOurs(f"a result is of {dtype}")
+        meta = TensorMeta(torch.Size(shape), tuple(strides), DTYPES[dtype])
+        made.append(specs.theirs(layout, meta))
+    returns = op._schema.returns
+    kinds = [str(r.type) for r in returns]
+    if not kinds:
+        return None
+    if any("Tensor" not in kind for kind in kinds):
+        raise NotOurs("it returns what is no tensor")
+    if len(kinds) == 1 and kinds[0] == "Tensor":
+        if len(made) != 1:
+            raise NotOurs("its result is not produced")
+        return made[0]
+    if len(kinds) == 1:
+        return tuple(made)
+    if any(kind != "Tensor" for kind in kinds):
+        raise NotOurs("it returns a list among others")
+    return tuple(None if at < 0 else made[at] for at in found.output_slots)
+
+
+_replaced: Optional[ShardingPropagator] = None
+_handlers: "dict[Any, Any]" = {}
+
+
+def install_propagator(topology: str = "dgx-h100") -> Propagator:
+    """Has PyTorch's eager DTensor ask this library how operators run sharded.
+
+    >>> sp.torch.install_propagator()
+    >>> y = torch.softmax(x, -1)    # x sharded in its last dim: stays so
+
+    Operators that the library does not know, and layouts that it cannot say,
+    are answered by DTensor as before; what neither can is an error that says
+    both reasons. Redistributions, those asked for included, follow our plans.
+    `topology`, a preset or a file, prices them. Returns the propagator, whose
+    `statistics` count the calls. Again: the topology is changed.
+    """
+    global _replaced
+    if _replaced is not None:
+        uninstall_propagator()
+    dispatcher = DTensor._op_dispatcher
+    ours = Propagator(dispatcher.sharding_propagator, topology)
+    _replaced = dispatcher.sharding_propagator
+    dispatcher.sharding_propagator = ours
+    for op in _HANDLED:
+        handler = dispatcher._custom_op_handlers.pop(op, None)
+        if handler is not None:
+            _handlers[op] = handler
+    _redistribution.install(ours.specs_of)
+    _clear_sharding_prop_cache()
+    return ours
+
+
+def uninstall_propagator() -> None:
+    """Puts DTensor back as it was. Nothing happens where it is."""
+    global _replaced
+    if _replaced is None:
+        return
+    dispatcher = DTensor._op_dispatcher
+    dispatcher.sharding_propagator = _replaced
+    dispatcher._custom_op_handlers.update(_handlers)
+    _handlers.clear()
+    _redistribution.uninstall()
+    _replaced = None
+    _clear_sharding_prop_cache()

@@ -1,0 +1,160 @@
+"""DTensor's specs as ours, and back."""
+
+import functools
+import math
+import re
+from typing import Any, Optional
+
+import torch
+from torch.distributed.tensor import Partial, Replicate, Shard
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from torch.distributed.tensor.placement_types import _StridedShard
+
+from .. import _core
+from ._layout import DTYPES
+
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class NotOurs(Exception):
+    """What our layouts cannot say, or DTensor's cannot."""
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """f32 of torch.float32."""
+    if dtype not in NAMES:
+        raise NotOurs(f"{dtype} has no name here")
+    return NAMES[dtype]
+
+
+def placement_text(placement: Any, place: Optional[int] = None) -> str:
+    """S(0), SS(0,4), P(sum) or R; with the place of its cut where given."""
+    if isinstance(placement, Replicate):
+        return "R"
+    if isinstance(placement, _StridedShard):
+        return f"SS({placement.dim},{placement.split_factor})"
+    if isinstance(placement, Shard):
+        cut = "" if place is None else f"@{place}"
+        return f"S({placement.dim}){cut}"
+    # Subclasses (masked, norms) mean something of their own.
+    if type(placement) is Partial:
+        return f"P({placement.reduce_op})"
+    raise NotOurs(f"the placement {placement} has no counterpart")
+
+
+def layout_text(spec: DTensorSpec) -> str:
+    """The notation of a DTensorSpec's placements: S(0)@1,S(0)@0."""
+    places = {}
+    if not spec.use_strided_shard_as_shard_order and spec.shard_order:
+        for entry in spec.shard_order:
+            if list(entry.mesh_dims) != sorted(entry.mesh_dims):
+                places.update({dim: i for i, dim in enumerate(entry.mesh_dims)})
+    return ",".join(
+        placement_text(placement, places.get(dim))
+        for dim, placement in enumerate(spec.placements)
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _entries(text: str) -> tuple:
+    """Per mesh dim: kind, tensor dim or operator, split factor, place."""
+    entries = []
+    for entry in re.findall(r"\w+(?:\([^)]*\))?(?:@\d+)?", text):
+        kind, inner, place = re.fullmatch(
+            r"(\w+)(?:\(([\w,]+)\))?(?:@(\d+))?", entry
+        ).groups()
+        parts = (inner or "").split(",")
+        if kind == "P":
+            if len(parts) > 1:
+                raise NotOurs(f"{entry} reduces in another dtype")
+            entries.append((kind, parts[0], 1, None))
+        elif kind in ("S", "SS"):
+            factor = int(parts[1]) if kind == "SS" else 1
+            entries.append(
+                (kind, int(parts[0]), factor, None if place is None else int(place))
+            )
+        else:
+            entries.append((kind, None, 1, None))
+    return tuple(entries)
+
+
+def placements_of(text: str, mesh_shape: tuple, shape: tuple) -> tuple:
+    """DTensor's placements for a layout of ours of a tensor of `shape`.
+
+    An order of cuts other than the mesh's is a strided shard there, which says
+    the same only where every cut is even.
+    """
+    entries = _entries(text)
+    result = []
+    for mesh_dim, (kind, value, factor, place) in enumerate(entries):
+        if kind == "R":
+            result.append(Replicate())
+        elif kind == "P":
+            result.append(Partial(value))
+        elif kind == "SS":
+            result.append(_StridedShard(value, split_factor=factor))
+        else:
+            before = [
+                mesh_shape[other]
+                for other, (k, v, _, p) in enumerate(entries)
+                if place is not None
+                and k == "S"
+                and v == value
+                and p < place
+                and other > mesh_dim
+            ]
+            if place is not None:
+                cuts = math.prod(
+                    mesh_shape[other]
+                    for other, (k, v, _, _) in enumerate(entries)
+                    if k == "S" and v == value
+                )
+                if shape[value] % cuts:
+                    raise NotOurs(f"{text} of {list(shape)} is cut unevenly")
+            if before:
+                result.append(_StridedShard(value, split_factor=math.prod(before)))
+            else:
+                result.append(Shard(value))
+    return tuple(result)
+
+
+class MeshSpecs:
+    """The specs of one DeviceMesh, both ways."""
+
+    def __init__(self, mesh, topology: str):
+        names = mesh.mesh_dim_names or [f"d{i}" for i in range(mesh.ndim)]
+        self.mesh = mesh
+        self.ranks = mesh.mesh.flatten().tolist()
+        self.index = {rank: i for i, rank in enumerate(self.ranks)}
+        self.core = _core.Propagator(
+            list(zip(names, mesh.shape)), self.ranks, topology
+        )
+        self._ours = {}
+
+    def ours(self, spec: DTensorSpec):
+        """A Spec of ours. Raises NotOurs, Error."""
+        if spec.mesh != self.mesh:
+            raise NotOurs("its tensors are on several meshes")
+        meta = spec.tensor_meta
+        if meta is None:
+            raise NotOurs("a spec has no sizes")
+        found = self._ours.get(spec)
+        if found is None:
+            if any(not isinstance(n, int) for n in (*meta.shape, *meta.stride)):
+                raise NotOurs("a size is symbolic")
+            found = self.core.spec(
+                list(meta.shape),
+                list(meta.stride),
+                dtype_name(meta.dtype),
+                layout_text(spec),
+            )
+            if len(self._ours) > 1 << 16:
+                self._ours.clear()
+            self._ours[spec] = found
+        return found
+
+    def theirs(self, layout: str, meta: TensorMeta) -> DTensorSpec:
+        """A DTensorSpec. Raises NotOurs."""
+        shape = tuple(meta.shape)
+        placements = placements_of(layout, tuple(self.mesh.shape), shape)
+        return DTensorSpec(self.mesh, placements, tensor_meta=meta)

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""PyTorch's own operator suite through eager DTensor: stock, and with ours.
+
+    python dtensor_ops.py stock results.json [--op GLOB ...] [--slice K/M]
+    python dtensor_ops.py ours results.json
+    python dtensor_ops.py compare stock.json ours.json > lists.md
+
+Every float32 sample of op_db in every product of R and S(i) per tensor argument
+(at most --placements a sample), on a 1-D mesh of 4 simulated ranks, against the
+unsharded operator. An operator passes where every sample in every placement
+does. As PyTorch's DTensorOpTestBase; needs torch 2.13 and expecttest.
+"""
+
+import argparse
+import collections
+import fnmatch
+import itertools
+import json
+import signal
+import sys
+import time
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
+from torch.distributed.tensor import DTensor, init_device_mesh
+from torch.utils import _pytree as pytree
+
+WORLD = 4
+# Large enough to cut, and of sizes that do not all divide.
+SIZES = {"L": 24, "M": 12, "S": 4, "XS": 2}
+UNEVEN = {"L": 23, "M": 11, "S": 5, "XS": 2}
+# Their values are no function of their arguments.
+RANDOM = (
+    "bernoulli",
+    "cauchy",
+    "dropout",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "multinomial",
+    "normal",
+    "rand",
+    "rrelu",
+    "uniform",
+)
+UNINITIALISED = ("empty", "new_empty")
+
+
+class TooLong(Exception):
+    pass
+
+
+def load_suite(sizes):
+    from torch.testing._internal import common_methods_invocations as suite
+
+    for name, size in sizes.items():
+        setattr(suite, name, size)
+    return [op for op in suite.op_db if torch.float in op.supported_dtypes("cpu")]
+
+
+def wanted(op, globs):
+    name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
+    return not globs or any(fnmatch.fnmatch(name, glob) for glob in globs)
+
+
+def judged(op):
+    name = op.name.rsplit(".", 1)[-1]
+    return not any(word in name for word in RANDOM) and not name.startswith(
+        UNINITIALISED
+    )
+
+
+def whole(value):
+    if isinstance(value, DTensor):
+        value = value.full_tensor()
+    return value.reconcile() if isinstance(value, LocalTensor) else value
+
+
+def difference(expected, actual):
+    """What differs, in words; empty where nothing does."""
+    left, right = pytree.tree_leaves(expected), pytree.tree_leaves(actual)
+    if len(left) != len(right):
+        return f"{len(right)} results for {len(left)}"
+    for a, b in zip(left, right):
+        b = whole(b)
+        if not isinstance(a, torch.Tensor):
+            continue
+        if not isinstance(b, torch.Tensor):
+            return f"a {type(b).__name__} for a tensor"
+        if a.shape != b.shape:
+            return f"shape {list(b.shape)} for {list(a.shape)}"
+        if a.dtype != b.dtype:
+            return f"{b.dtype} for {a.dtype}"
+        if not torch.allclose(a, b, rtol=1e-4, atol=1e-4, equal_nan=True):
+            return "wrong values"
+    return ""
+
+
+class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+    """Counts the collectives that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.kinds = collections.Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace in ("_c10d_functional", "c10d", "_dtensor"):
+            self.kinds[func._opname] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def copied(value):
+    return pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(), value)
+
+
+def run_placement(op, args, kwargs, expected):
+    """(failure or None, whether an input was cut, whether anything gathered)."""
+    leaves = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, DTensor)]
+    cut = any(p.is_shard() for x in leaves for p in x.placements)
+    watch = Watch()
+    try:
+        with watch:
+            result = op.op(*args, **kwargs)
+        kinds = dict(watch.kinds)
+        said = difference(expected, result)
+    except TooLong:
+        return "endless", cut, {}
+    except Exception as error:
+        return f"{type(error).__name__}: {error}", cut, {}
+    return said or None, cut, kinds
+
+
+def run_op(op, mesh, options):
+    from torch.testing._internal.distributed._tensor.common_dtensor import (
+        DTensorConverter,
+    )
+
+    row = {"ran": 0, "failed": 0, "cut": 0, "quiet": 0, "why": [], "where": ""}
+    samples = op.sample_inputs("cpu", torch.float)
+    for number, sample in enumerate(itertools.islice(samples, options.samples)):
+        args, kwargs = (sample.input, *sample.args), sample.kwargs
+        try:
+            whole_args = pytree.tree_map_only(LocalTensor, whole, copied(args))
+            whole_kwargs = pytree.tree_map_only(LocalTensor, whole, copied(kwargs))
+            expected = pytree.tree_map(whole, op.op(*whole_args, **whole_kwargs))
+        except Exception as error:
+            row["reference"] = str(error)[:200]
+            continue
+        converter = DTensorConverter(mesh, copied(args), copied(kwargs))
+        for d_args, d_kwargs in itertools.islice(converter, options.placements):
+            if not converter.successful():
+                continue
+            leaves = pytree.tree_leaves((d_args, d_kwargs))
+            if not any(isinstance(x, DTensor) for x in leaves):
+                continue
+            row["ran"] += 1
+            said, cut, kinds = run_placement(op, d_args, d_kwargs, expected)
+            if said:
+                row["failed"] += 1
+                if len(row["why"]) < 3:
+                    placed = [
+                        str(x.placements) for x in leaves if isinstance(x, DTensor)
+                    ]
+                    row["why"].append(f"sample {number} {placed}: {said[:1200]}")
+            elif cut:
+                row["cut"] += 1
+                moved = {"all_gather_into_tensor", "shard_dim_alltoall"} & set(kinds)
+                row["quiet"] += not moved
+        if row["failed"] > 40:
+            break
+    return row
+
+
+def label(op):
+    return op.name + ("." + op.variant_test_name if op.variant_test_name else "")
+
+
+def give_up(signum, frame):
+    raise TooLong()
+
+
+def save(rows, options):
+    with open(options.results, "w") as file:
+        json.dump(rows, file, indent=1)
+
+
+def run(options):
+    dist.init_process_group("fake", rank=0, world_size=WORLD)
+    if options.which == "ours":
+        import shardprop.torch
+
+        propagator = shardprop.torch.install_propagator()
+    signal.signal(signal.SIGALRM, give_up)
+    rows = {}
+    ops = load_suite(UNEVEN if options.uneven else SIZES)
+    share, shares = map(int, options.slice.split("/"))
+    ops = [op for op in ops if wanted(op, options.op)][share - 1 :: shares]
+    with LocalTensorMode(frozenset(range(WORLD))):
+        mesh = init_device_mesh("cpu", (WORLD,))
+        for op in ops:
+            torch.manual_seed(0)
+            began = time.monotonic()
+            signal.alarm(options.seconds)
+            try:
+                row = run_op(op, mesh, options)
+            except TooLong:
+                row = {"ran": 1, "failed": 1, "cut": 0, "quiet": 0, "why": ["endless"]}
+            except Exception as error:
+                row = {"ran": 0, "failed": 0, "cut": 0, "quiet": 0, "why": []}
+                row["reference"] = f"{type(error).__name__}: {error}"[:300]
+            finally:
+                signal.alarm(0)
+            row["judged"] = judged(op)
+            row["seconds"] = round(time.monotonic() - began, 2)
+            rows[label(op)] = row
+            if len(rows) % 16 == 0:
+                save(rows, options)
+            if options.verbose and row["failed"]:
+                print(label(op), row["failed"], "of", row["ran"], row["why"], flush=True)
+    if options.which == "ours":
+        print(
+            f"{propagator.statistics.ours} answered by ours, "
+            f"{propagator.statistics.stock} by stock"
+        )
+        rows["reasons"] = propagator.statistics.reasons
+    save(rows, options)
+    counts = collections.Counter(verdict(r) for k, r in rows.items() if k != "reasons")
+    print(dict(counts))
+
+
+def verdict(row):
+    if not row["judged"] or not row["ran"]:
+        return "not judged"
+    return "fails" if row["failed"] else "passes"
+
+
+def compare(options):
+    with open(options.which_results[0]) as file:
+        stock = json.load(file)
+    with open(options.which_results[1]) as file:
+        ours = json.load(file)
+    reasons = ours.pop("reasons", {})
+    groups = collections.defaultdict(list)
+    for name in stock:
+        if name in ours:
+            groups[verdict(stock[name]), verdict(ours[name])].append(name)
+    for (before, after), names in sorted(groups.items()):
+        print(f"\n## stock {before}, ours {after}: {len(names)}\n")
+        if after == "fails":
+            for name in names:
+                print(f"* `{name}`: {ours[name]['why'][0].splitlines()[0][:160]}")
+        else:
+            print(", ".join(f"`{name}`" for name in names))
+    never = [n for n, r in stock.items() if verdict(r) == "passes" and not r["quiet"]]
+    now = [n for n in never if n in ours and ours[n]["quiet"]]
+    print("\n## Never run on a sharded input without a gather by stock, by ours\n")
+    print(f"{len(now)} of {len(never)}: " + ", ".join(f"`{n}`" for n in now))
+    print(f"\n{len(reasons)} operators were left to stock at times.")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("which", choices=("stock", "ours", "compare"))
+    parser.add_argument("results")
+    parser.add_argument("other", nargs="?")
+    parser.add_argument("--op", nargs="*", default=[])
+    parser.add_argument("--slice", default="1/1")
+    parser.add_argument("--placements", type=int, default=32)
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--uneven", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.which == "compare":
+        options.which_results = (options.results, options.other)
+        return compare(options)
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Eager DTensor with our propagator: equal to the unsharded operators.
+
+One process plays four ranks (LocalTensorMode on the fake backend). Needs the
+Python package of a build, named by $SHARDPROP_PACKAGE.
+"""
+
+import itertools
+import os
+import sys
+import unittest
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
+from torch.distributed.tensor import (
+    DTensor,
+    Replicate,
+    Shard,
+    distribute_tensor,
+    init_device_mesh,
+)
+
+if "SHARDPROP_PACKAGE" in os.environ:
+    sys.path.insert(0, os.environ["SHARDPROP_PACKAGE"])
+
+try:
+    import shardprop.torch
+except ImportError:
+    print("SKIPPED: the Python package is not built")
+    sys.exit(0)
+
+WORLD = 4
+R = Replicate()
+
+
+def whole(value):
+    if isinstance(value, DTensor):
+        value = value.full_tensor()
+    return value.reconcile() if isinstance(value, LocalTensor) else value
+
+
+class EagerDTensor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        dist.init_process_group("fake", rank=0, world_size=WORLD)
+        cls.ours = shardprop.torch.install_propagator()
+
+    @classmethod
+    def tearDownClass(cls):
+        shardprop.torch.uninstall_propagator()
+        dist.destroy_process_group()
+
+    def setUp(self):
+        torch.manual_seed(7)
+        self.simulated = LocalTensorMode(frozenset(range(WORLD)))
+        self.simulated.__enter__()
+        self.addCleanup(self.simulated.__exit__, None, None, None)
+        self.line = init_device_mesh("cpu", (WORLD,))
+        self.grid = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+
+    def check(self, run, tensors, mesh=None, placements=None):
+        """run(*tensors) is the same on DTensors in all placements of a line."""
+        mesh = mesh or self.line
+        expected = run(*(whole(t) for t in tensors))
+        cuts = [[R, *(Shard(d) for d in range(t.ndim))] for t in tensors]
+        for placed in placements or itertools.product(*cuts):
+            with self.subTest(placed=str(placed)):
+                given = [
+                    distribute_tensor(t, mesh, p if isinstance(p, tuple) else [p])
+                    for t, p in zip(tensors, placed)
+                ]
+                torch.testing.assert_close(whole(run(*given)), expected)
+
+    def test_products_and_linear(self):
+        self.check(torch.mm, [torch.randn(7, 6), torch.randn(6, 5)])
+        self.check(F.linear, [torch.randn(8, 6), torch.randn(5, 6), torch.randn(5)])
+
+    def test_views_of_uneven_sizes(self):
+        self.check(lambda x: x.view(10, 6), [torch.randn(5, 2, 6)])
+        self.check(lambda x: x.view(-1), [torch.randn(8, 3)])
+        self.check(lambda x: x.view(8, 2, 3), [torch.randn(8, 6)])
+
+    def test_softmax_and_norms_stay_cut(self):
+        x = torch.randn(6, 9)
+        self.check(lambda x: torch.softmax(x, -1), [x])
+        self.check(lambda x: F.layer_norm(x, (9,)), [x])
+        self.check(lambda x: torch.logsumexp(x, 1), [x])
+        d = distribute_tensor(x, self.line, [Shard(1)])
+        self.assertTrue(torch.softmax(d, -1).placements[0].is_shard())
+
+    def test_arguments_that_are_no_tensors_are_part_of_the_key(self):
+        x = torch.randn(8, 6)
+        d = distribute_tensor(x, self.line, [Shard(0)])
+        for dim in (0, 1, -1):
+            torch.testing.assert_close(whole(d.cumsum(dim)), x.cumsum(dim))
+            torch.testing.assert_close(whole(d.roll(2, dim)), x.roll(2, dim))
+
+    def test_a_flattened_mesh_gathers_right(self):
+        x = torch.randn(5, 3)
+        self.grid._flatten()
+        d = distribute_tensor(x, self.grid, [Shard(0), Shard(0)])
+        torch.testing.assert_close(whole(d), x)
+        torch.testing.assert_close(whole(d.redistribute(placements=[R, R])), x)
+
+    def test_cosine_embedding_loss(self):
+        a, b = torch.randn(8, 6), torch.randn(8, 6)
+        y = torch.randint(0, 2, (8,)).float() * 2 - 1
+        self.check(F.cosine_embedding_loss, [a, b, y])
+
+    def test_nll_loss(self):
+        scores = torch.randn(8, 6).log_softmax(1)
+        target, weight = torch.randint(0, 6, (8,)), torch.rand(6)
+        self.check(F.nll_loss, [scores, target])
+        self.check(
+            lambda s, t, w: F.nll_loss(s, t, w, ignore_index=2),
+            [scores, target, weight],
+        )
+
+    def test_convolutions(self):
+        self.check(
+            lambda x, w, b: F.conv1d(x, w, b, padding=1),
+            [torch.randn(4, 3, 9), torch.randn(6, 3, 3), torch.randn(6)],
+        )
+        self.check(
+            lambda x, w: F.conv2d(x, w, stride=2),
+            [torch.randn(4, 4, 8, 8), torch.randn(6, 4, 3, 3)],
+        )
+        self.check(F.conv3d, [torch.randn(2, 2, 5, 6, 7), torch.randn(3, 2, 2, 3, 2)])
+
+    def test_backward(self):
+        x, w = torch.randn(8, 6), torch.randn(5, 6)
+
+        def gradients(x, w):
+            x, w = x.requires_grad_(), w.requires_grad_()
+            loss = F.layer_norm(F.gelu(F.linear(x, w)), (5,)).square().sum()
+            return torch.autograd.grad(loss, (x, w))
+
+        expected = gradients(x.clone(), w.clone())
+        for placed in itertools.product([R, Shard(0), Shard(1)], repeat=2):
+            given = [distribute_tensor(t, self.line, [p]) for t, p in zip((x, w), placed)]
+            for mine, right in zip(gradients(*given), expected):
+                torch.testing.assert_close(whole(mine), right)
+
+    def test_uninstall_restores(self):
+        dispatcher = DTensor._op_dispatcher
+        ours = dispatcher.sharding_propagator
+        shardprop.torch.uninstall_propagator()
+        try:
+            stock = dispatcher.sharding_propagator
+            self.assertIsNot(stock, ours)
+            self.assertIn(torch.ops.aten.convolution.default, dispatcher._custom_op_handlers)
+            d = distribute_tensor(torch.randn(6, 8), self.line, [Shard(1)])
+            self.assertEqual(torch.softmax(d, -1).placements, (R,))
+        finally:
+            type(self).ours = shardprop.torch.install_propagator()
+
+    def test_what_neither_knows_says_both_reasons(self):
+        d = distribute_tensor(torch.randn(4, 4), self.line, [Shard(0)])
+        with self.assertRaises(Exception) as caught:
+            torch.nonzero(d)
+        self.assertIn("shardprop", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
