@@ -57,6 +57,26 @@ RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
 
 namespace {
 
+// The step of the row's program that a result comes from; null where that is
+// the operator alone, or a program derived from the row's, which takes first
+// results only.
+const OpSchema* origin(const LocalRef& ref, const LocalContext& context) {
+  const auto& program = context.space.program;
+  if (ref.step < 0 || program == nullptr || !program->per_rank) return nullptr;
+  const auto& step = program->steps[static_cast<std::size_t>(ref.step)];
+  return step.collective ? nullptr : &step.schema;
+}
+
+// Counts the results that are declared, not those that are produced.
+LocalRef declared(LocalRef ref, const LocalContext& context) {
+  if (const OpSchema* op = origin(ref, context)) {
+    const auto& slots = op->output_slots;
+    ref.index = static_cast<std::int32_t>(
+        std::find(slots.begin(), slots.end(), ref.index) - slots.begin());
+  }
+  return ref;
+}
+
 LocalCall::Argument argument(const LocalOp::Value& value,
                              const LocalContext& context) {
   return std::visit(
@@ -64,6 +84,14 @@ LocalCall::Argument argument(const LocalOp::Value& value,
         using T = std::decay_t<decltype(held)>;
         if constexpr (std::is_same_v<T, RankScalar>) {
           return rank_int(held, context);
+        } else if constexpr (std::is_same_v<T, LocalRef>) {
+          return declared(held, context);
+        } else if constexpr (std::is_same_v<T, std::vector<LocalRef>>) {
+          std::vector<LocalRef> list;
+          for (const LocalRef& ref : held) {
+            list.push_back(declared(ref, context));
+          }
+          return list;
         } else if constexpr (std::is_same_v<T, std::vector<RankScalar>>) {
           std::vector<RankInt> list;
           for (const RankScalar& scalar : held) {
@@ -112,15 +140,22 @@ LocalCall LocalCalls::call_of(const LocalContext& context) const {
   LocalCall out;
   out.is_random = context.space.is_random;
   for (LocalStep& step : program.steps) {
+    const LocalRef here{static_cast<std::int32_t>(out.steps.size()), 0};
     if (auto* collective = std::get_if<LocalCollective>(&step)) {
+      if (is_program) collective->value = declared(collective->value, context);
       out.steps.emplace_back(std::move(*collective));
       continue;
     }
     auto& op = std::get<LocalOp>(step);
-    LocalCall::Op made{op.name,
-                       {},
-                       is_program ? result_count(library_, op.name)
-                                  : context.op.output_slots.size()};
+    LocalCall::Op made{op.name, {}, {}};
+    if (const OpSchema* own =
+            is_program ? origin(here, context) : &context.op) {
+      for (const std::int32_t slot : own->output_slots) {
+        made.produces.push_back(slot != OpSchema::kNotProduced);
+      }
+    } else {
+      made.produces.resize(result_count(library_, op.name), true);
+    }
     for (const auto& [name, value] : op.args) {
       LocalCall::Argument local = argument(value, context);
       if (!is_program && is_same_on_all(local)) {
@@ -135,7 +170,13 @@ LocalCall LocalCalls::call_of(const LocalContext& context) const {
     }
     out.steps.emplace_back(std::move(made));
   }
-  out.outputs = is_program ? program.outputs : direct_outputs(context.op);
+  if (!is_program) {
+    out.outputs = direct_outputs(context.op);
+    return out;
+  }
+  for (const LocalRef& ref : program.outputs) {
+    out.outputs.push_back(declared(ref, context));
+  }
   return out;
 }
 

@@ -25,7 +25,8 @@ struct LocalCall {
   struct Op {
     std::string name;
     std::vector<std::pair<std::string, Argument>> args;
-    std::size_t results = 1;  // tensors that it declares to return
+    // Of the tensors that it declares to return, those that it does.
+    std::vector<bool> produces;
   };
   std::vector<std::variant<Op, LocalCollective>> steps;
   // By output of the node; `index` counts the results that are declared.

@@ -122,9 +122,10 @@ Result<std::vector<ProgramValueId>> Lowering::run_call(
         args.emplace_back(name, argument(value, values));
       }
       std::vector<ProgramValueId> results;
-      for (std::size_t r = 0; r < op->results; ++r) {
+      for (std::size_t r = 0; r < op->produces.size(); ++r) {
         results.push_back(result(s, r));
-        if (!results.back().valid() && call.steps.size() > 1) {
+        if (!results.back().valid() && op->produces[r] &&
+            call.steps.size() > 1) {
           results.back() = build_.local(where + ".l" + std::to_string(s));
         }
       }

@@ -197,7 +197,10 @@ Result<void> parse_line(std::string_view line, ProgramText& program) {
     return parser.error("an assignment or `return` is expected");
   }
   SP_ASSIGN(out.value, parser.expression());
-  if (parser.take("if ")) out.condition = parser.name();
+  if (parser.take("if ")) {
+    out.negated = parser.take("not ");
+    out.condition = parser.name();
+  }
   if (!parser.done()) return parser.error("something stands behind the end");
   program.lines.push_back(std::move(out));
   return {};

@@ -12,7 +12,7 @@
 // the functions of trace/trace_functions.cc (size, offset, dtype, cast,
 // all_reduce_sum, ...).
 // Operators are + - * / < >= == |. An assignment with `if NAME` is made only
-// where that argument is given.
+// where that argument is given and not False; with `if not NAME`, elsewhere.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -62,6 +62,7 @@ struct ProgramLine {
   std::vector<std::string> names;  // one, or those of the results of a step
   ExpressionPtr value;
   std::string condition;  // empty: always
+  bool negated = false;   // made where the condition does not hold
 };
 
 struct ProgramText {

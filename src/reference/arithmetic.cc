@@ -2,6 +2,7 @@
 
 #include "ops/op_call.h"
 
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -143,6 +144,7 @@ double zeta(double s, double q) {
 double polygamma(std::int64_t order, double x) {
   if (order == 0) return digamma(x);
   if (order == 1 && x < 0.5) {
+    if (std::fmod(x, 1) == 0) return std::numeric_limits<double>::infinity();
     // By reflection: the poles of zeta would hide what is between them.
     const double sine = std::sin(pi * x);
     return pi * pi / (sine * sine) - polygamma(1, 1 - x);

@@ -163,6 +163,31 @@ TEST_CASE("memory of a device is refused where the host would copy it") {
   CHECK_CODE(run(program, *communicator, source), ErrorCode::kCollectiveDevice);
 }
 
+// https://github.com/pytorch/pytorch/issues/118836: a shorter shard has strides
+// of its own sizes, not those of a full one.
+TEST_CASE("shards of different sizes are each row-major") {
+  const auto check = [](const char* from, const char* to, Dims whole_shard) {
+    run_all(
+        spec(from, "2"), spec(to, "2"), 2,
+        [&](Communicator& communicator,
+            const RedistributeProgram& program) -> Result<void> {
+          const auto own =
+              LocalTensor::zeros(program.source_shape(), DType::kF32).value();
+          const LocalTensor out = run(program, communicator, own).value();
+          const bool last = communicator.rank() == 1;
+          const std::int64_t columns = whole_shard[1] - (last ? 1 : 0);
+          if (out.sizes() != Dims{whole_shard[0], columns} ||
+              out.strides() != Dims{columns, 1}) {
+            return fail(ErrorCode::kInvalidArgument, to_string(out));
+          }
+          return {};
+        });
+  };
+  check("f32[3,9] R", "f32[3,9] S(1)", {3, 5});
+  check("f32[3,9] S(0)", "f32[3,9] S(1)", {3, 5});
+  check("f32[3,9] P(sum)", "f32[3,9] S(1)", {3, 5});
+}
+
 TEST_CASE("a plan without steps gives the source back") {
   const TensorSpec same = spec("f32[8] S(0)", "2");
   run_all(same, same, 2,

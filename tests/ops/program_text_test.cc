@@ -28,6 +28,15 @@ return x / sum(x, [0, -1], keepdim=True), y)"));
   CHECK(sum.named.at(0).first == "keepdim");
 }
 
+TEST_CASE("an assignment may be made where an argument is not so") {
+  const ProgramText either =
+      value_of(parse_program("x = exp(self) if not causal\nx = self if causal\n"
+                             "return x"));
+  CHECK(either.lines[0].condition == "causal");
+  CHECK(either.lines[0].negated);
+  CHECK_FALSE(either.lines[1].negated);
+}
+
 TEST_CASE("the results of an operator have a name each") {
   const ProgramText program =
       value_of(parse_program("v, i = topk(self, k)\nreturn v, i"));

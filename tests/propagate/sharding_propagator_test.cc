@@ -50,6 +50,30 @@ TEST_CASE("inputs that fit are not moved") {
         "S(0),R R,S(1) -> S(0),S(1)");
 }
 
+// https://github.com/pytorch/pytorch/issues/167106: both batch dims of a
+// product are cut, forward and backward, and nothing need be gathered.
+TEST_CASE("products whose batch dims are cut over two mesh dims move nothing") {
+  const auto moves_nothing = [](const OpSchema& op,
+                                const std::vector<std::string_view>& given,
+                                std::string_view words) {
+    const auto found =
+        value_of(propagator_on("2,2").propagate(op, layouts(given)));
+    CHECK(in_words(found) == words);
+    CHECK(found.moves.empty());
+    CHECK(found.cost() == 0);
+  };
+  moves_nothing(applied("aten.matmul.default", {"f32[4,4,3]", "f32[3,1]"}),
+                {"S(0),S(1)", "R,R"}, "S(0),S(1) R,R -> S(0),S(1)");
+  moves_nothing(applied("aten.bmm.default", {"f32[4,4,3]", "f32[4,3,1]"}),
+                {"S(0),S(1)", "S(0),R"}, "S(0),S(1) S(0),R -> S(0),S(1)");
+  // The gradients of the two factors.
+  moves_nothing(applied("aten.bmm.default", {"f32[4,4,1]", "f32[4,1,3]"}),
+                {"S(0),S(1)", "S(0),R"}, "S(0),S(1) S(0),R -> S(0),S(1)");
+  moves_nothing(applied("aten.bmm.default", {"f32[4,3,4]", "f32[4,4,1]"}),
+                {"S(0),S(2)", "S(0),S(1)"},
+                "S(0),S(2) S(0),S(1) -> S(0),P(sum)");
+}
+
 TEST_CASE("slicing what is whole sends nothing, and is preferred") {
   const auto found =
       value_of(propagator_on("2").propagate(mm(), layouts({"S(1)", "R"})));

@@ -201,6 +201,28 @@ TEST_CASE("attention over blocks of keys exchanges sums, not keys") {
   CHECK_FALSE(causal.has("R,S(2),S(2)->R,R"));
 }
 
+TEST_CASE("a rank's rows of a causal mask are two calls") {
+  const char* name = "aten._scaled_dot_product_flash_attention_for_cpu.default";
+  const auto rows = [&](const char* queries, const char* keys) {
+    return Strategies(
+        applied(name, {queries, keys, keys}, {{"is_causal", true}}), "2");
+  };
+  const Strategies square = rows("f32[2,4,6,8]", "f32[2,4,6,8]");
+  const LocalContext context = square.context("S(2),R,R->S(2),S(2)");
+  const LocalProgram program = local_program(context);
+  const auto names = steps_of(program);
+  CHECK(std::count(names.begin(), names.end(), name) == 2);
+  // The keys up to the rank's first row.
+  const auto& keys = std::get<LocalOp>(program.steps.front());
+  const auto& end = std::get<RankScalar>(*find_arg(keys, "end"));
+  CHECK(evaluate(end, context, context.mesh.coordinate_at_index(0)) == 1);
+  CHECK(evaluate(end, context, context.mesh.coordinate_at_index(1)) == 4);
+  // A row alone has no keys beside itself, and masks of other shapes have no
+  // corner there.
+  CHECK_FALSE(rows("f32[2,4,3,8]", "f32[2,4,3,8]").has("S(2),R,R->S(2),S(2)"));
+  CHECK_FALSE(rows("f32[2,4,6,8]", "f32[2,4,10,8]").has("S(2),R,R->S(2),S(2)"));
+}
+
 TEST_CASE("a mean over unequal shards divides by the whole") {
   const Strategies mean(
       applied("aten.mean.dim", {"f32[5,6]"}, {{"dim", Ints{0}}}), "2");

@@ -69,6 +69,21 @@ TEST_CASE("attention runs at the rate of what it multiplies") {
   CHECK(back / one < 2.75);
 }
 
+TEST_CASE("of a causal mask's rows the last rank has most to do") {
+  const auto over = [](const char* mesh, const char* strategy) {
+    const Strategies rows(flash_forward(), mesh);
+    return static_cast<double>(
+        compute_nanoseconds(rows.context(strategy), default_topology()));
+  };
+  const auto whole = static_cast<double>(price(flash_forward()));
+  CHECK(over("2", "S(2),R,R->S(2),S(2),R,R,R") / whole ==
+        doctest::Approx(3.0 / 4).epsilon(0.01));
+  CHECK(over("4", "S(2),R,R->S(2),S(2),R,R,R") / whole ==
+        doctest::Approx(7.0 / 16).epsilon(0.01));
+  CHECK(over("4", "S(1),S(1),S(1)->S(1),S(1),R,R,R") / whole ==
+        doctest::Approx(1.0 / 4).epsilon(0.01));
+}
+
 TEST_CASE("a bias does not change the rate of a product") {
   const std::int64_t plain =
       price(applied("aten.mm.default", {"bf16[8192,4096]", "bf16[4096,8192]"}));

@@ -44,6 +44,17 @@ class Verify(Case):
             self.assertEqual(one["bytes_per_rank"],
                              one["planned_bytes_per_rank"])
 
+    def test_causal_attention_runs_over_the_sequence(self):
+        """Queries are sharded, keys gathered, forward and backward."""
+        for name in ("llama3_train", "llama3_train_cuda"):
+            for mesh in ("cp=3", "dp=2,cp=2"):
+                layout = ",".join(["S(0)"] * (mesh.count("=") - 1) + ["S(2)"])
+                done = self.verify(
+                    "--mesh", mesh, "--pin", f"op:*flash_attention*={layout}",
+                    "--format", "json", graph=str(TINY / f"{name}.json.gz"))
+                self.answered(done)
+                self.assertTrue(json.loads(done.stdout)["ok"])
+
     def test_a_plan_for_another_graph_or_mesh_is_refused(self):
         plan = self.saved(self.plan())
         self.refused(self.verify("--plan", plan, graph=MLP), 3, "SP0708")

@@ -1,7 +1,8 @@
-// Attention over batch and heads; over queries where no mask ties them to
-// their place. Grouped queries: query heads are (groups, heads of a group),
-// keys and values have the groups.
+// Attention over batch and heads; over queries, and where a causal mask ties
+// them to their place by a program (attention_programs.h). Grouped queries:
+// query heads are (groups, heads of a group), keys and values have the groups.
 
+#include "ops/definitions/attention_programs.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/attention_space.h"
 
@@ -90,25 +91,29 @@ bool takes_blocks_of_keys(const OpCall& call) {
            call.op().float_arg("dropout_p").value_or(0) > 0);
 }
 
-constexpr std::string_view kFlash = R"(
-o, l, state, unused, mask = _scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, return_debug_mask, scale=scale))";
-constexpr std::string_view kFlashOnCpu = R"(
-o, l = _scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, scale=scale))";
-constexpr std::string_view kOverBlocks = R"(
-m = all_reduce_max(l)
-w = exp(l - m)
-s = all_reduce_sum(w)
-r = all_reduce_sum(o * unsqueeze(w / s, -1))
-return cast(r, dtype(out)), m + log(s))";
-
-std::string over_blocks(std::string_view kernel) {
-  return std::string(kernel) + std::string(kOverBlocks);
+bool has_mask(const OpCall& call) {
+  return call.has("attn_mask") && call.optional_tensor("attn_mask") != nullptr;
 }
 
-void block_causal(const OpCall& call, AttentionSpace& space) {
-  if (call.boolean_or("is_causal", false)) {
-    space.block(kQuery, "a causal mask ties queries to their place");
+// A causal mask ties queries to their place, by which a program cuts the keys
+// that a rank sees: two calls for each rank's rows, of which there are two.
+void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
+                 bool has_program) {
+  Factor& rows = space.query();
+  if (!call.boolean_or("is_causal", false) ||
+      rows.kind == FactorKind::kBlocked) {
+    return;
   }
+  const bool drops =
+      call.has("dropout_p") && call.op().float_arg("dropout_p").value_or(0) > 0;
+  if (!has_program || drops || has_mask(call) ||
+      a.query.size(2) != a.key.size(2)) {
+    space.block(kQuery, "a causal mask ties queries to their place");
+    return;
+  }
+  rows.kind = FactorKind::kScanned;
+  rows.program = ProgramUse::kWhenSharded;
+  rows.least = 2;
 }
 
 BoundForm bind_forward(const OpCall& call,
@@ -116,9 +121,10 @@ BoundForm bind_forward(const OpCall& call,
   const Attention a = operands(call, true);
   SpaceBuilder b;
   AttentionSpace space(b, a);
-  block_causal(call, space);
   space.block(kKey, "the softmax runs over it");
   bind_operands(b, space, call, a);
+  const bool has_sums = others == flash || others == flash_for_cpu;
+  tie_queries(call, space, a, has_sums);
   Dims shape = a.query.shape();
   shape.back() = a.value.shape().back();
   // Kernels of GPUs write by length; that of the CPU as the query lies.
@@ -140,10 +146,7 @@ BoundForm bind_forward(const OpCall& call,
     }
   }
   // Kernels disagree on rows that a mask leaves no key of the block.
-  const bool has_sums = others == flash || others == flash_for_cpu;
-  const bool is_masked =
-      call.has("attn_mask") && call.optional_tensor("attn_mask") != nullptr;
-  if (has_sums && !is_masked && takes_blocks_of_keys(call)) {
+  if (has_sums && !has_mask(call) && takes_blocks_of_keys(call)) {
     space.key().program = ProgramUse::kWhenSharded;
     for (auto& without : b.space.outputs_without) {
       without[index(space.key_id())] = Without::same();
@@ -178,18 +181,18 @@ Dims bias_strides(const TensorMeta& bias) {
   return make_meta(padded, bias.dtype()).strides();
 }
 
-BoundForm bind_backward(const OpCall& call) {
+BoundForm bind_backward(const OpCall& call, bool has_program) {
   const Attention a = operands(call, true);
   const bool masked = call.has("grad_input_mask");
   const std::vector<bool> mask = masked ? call.mask("grad_input_mask", 4)
                                         : std::vector<bool>{true, true, true};
   SpaceBuilder b;
   AttentionSpace space(b, a);
-  block_causal(call, space);
   if (!takes_blocks_of_keys(call)) {
     space.block(kKey, "the softmax runs over it");
   }
   bind_operands(b, space, call, a);
+  tie_queries(call, space, a, has_program);
   const std::pair<const TensorMeta*, const DimsOfFactors*> gradients[] = {
       {&a.query, &kQueryDims},
       {&a.key, &kKeyDims},
@@ -224,22 +227,41 @@ OpDefinition forward(Results (*others)(const OpCall&, const Attention&)) {
   });
 }
 
+OpDefinition backward(bool has_program) {
+  return custom("attention_backward(b(gr)sd,bgtd)",
+                [has_program](const OpCall& call) {
+                  return bind_backward(call, has_program);
+                });
+}
+
 }  // namespace
 
 void define_attention(Family f) {
   f.add("scaled_dot_product_attention",
         custom("attention(b(gr)sd,bgtd)", bind_composite));
   f.add("_scaled_dot_product_flash_attention",
-        forward(flash).per_rank(over_blocks(kFlash) + ", state, unused, mask"));
+        forward(flash).per_rank(
+            forward_program({.name = "_scaled_dot_product_flash_attention",
+                             .options = ", return_debug_mask",
+                             .others = ", state, unused, mask"})));
   f.add("_scaled_dot_product_flash_attention_for_cpu",
-        forward(flash_for_cpu).per_rank(over_blocks(kFlashOnCpu)));
+        forward(flash_for_cpu)
+            .per_rank(forward_program(
+                {.name = "_scaled_dot_product_flash_attention_for_cpu",
+                 .options = "",
+                 .others = ""})));
   f.add("_scaled_dot_product_efficient_attention", forward(efficient));
   f.add("_scaled_dot_product_cudnn_attention", forward(cudnn));
-  f.add({"_scaled_dot_product_flash_attention_backward",
-         "_scaled_dot_product_flash_attention_for_cpu_backward",
-         "_scaled_dot_product_cudnn_attention_backward",
+  f.add("_scaled_dot_product_flash_attention_backward",
+        backward(true).per_rank(backward_program(
+            {.name = "_scaled_dot_product_flash_attention_backward",
+             .takes_lengths = true})));
+  f.add("_scaled_dot_product_flash_attention_for_cpu_backward",
+        backward(true).per_rank(backward_program(
+            {.name = "_scaled_dot_product_flash_attention_for_cpu_backward"})));
+  f.add({"_scaled_dot_product_cudnn_attention_backward",
          "_scaled_dot_product_efficient_attention_backward"},
-        custom("attention_backward(b(gr)sd,bgtd)", bind_backward));
+        backward(false));
 }
 
 }  // namespace shardprop

@@ -167,16 +167,12 @@ std::string cross_notation(const OpCall& call) {
   } else {
     while (dim + 1 < rank && self.size(dim) != 3) ++dim;
   }
-  require(rank > 0 && self.size(dim) == 3 && rank <= 26,
+  const TensorMeta& other = call.tensor("other");
+  require(other.rank() == rank, "the operands differ in rank");
+  require(rank > 0 && self.size(dim) == 3 && other.size(dim) == 3 && rank <= 26,
           "a cross product has three components");
-  require(call.tensor("other").shape() == self.shape(),
-          "the operands differ in shape");
-  std::string term;
-  for (int d = 0; d < rank; ++d) {
-    const char letter = static_cast<char>('a' + d);
-    term += d == dim ? std::string{'[', letter, ']'} : std::string(1, letter);
-  }
-  return term + ',' + term + "->" + term;
+  const auto terms = broadcast_terms({&self, &other}, {dim});
+  return terms[0] + ',' + terms[1] + "->" + dims_notation(rank, {dim});
 }
 
 // Without a number of powers there are as many as a rank has elements.

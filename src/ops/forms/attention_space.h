@@ -109,6 +109,7 @@ class AttentionSpace {
   // The key's factor, sharded by the program or by the operator alone.
   FactorId key_id() const { return ids_[kKey]; }
   Factor& key() { return b_.space.factor(ids_[kKey]); }
+  Factor& query() { return b_.space.factor(ids_[kQuery]); }
 
   void block(FactorOf f, std::string reason) {
     b_.block({ids_[f]}, std::move(reason));

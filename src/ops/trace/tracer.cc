@@ -13,7 +13,7 @@ Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank)
 
 std::shared_ptr<const Decomposition> Tracer::run(const ProgramText& text) {
   for (const ProgramLine& line : text.lines) {
-    if (line.condition.empty() || is_given(line.condition)) assign(line);
+    if (is_made(line)) assign(line);
   }
   for (const ExpressionPtr& result : text.results) {
     if (out_->outputs.size() == op_.outputs.size()) break;
@@ -53,6 +53,18 @@ void Tracer::bind_arguments() {
 bool Tracer::is_given(const std::string& name) const {
   const auto found = names_.find(name);
   return found != names_.end() && !is_none(found->second);
+}
+
+bool Tracer::is_made(const ProgramLine& line) const {
+  if (line.condition.empty()) return true;
+  bool holds = is_given(line.condition);
+  if (holds) {
+    const auto* argument = std::get_if<Argument>(&names_.at(line.condition));
+    const auto* truth =
+        argument == nullptr ? nullptr : std::get_if<bool>(argument);
+    holds = truth == nullptr || *truth;
+  }
+  return holds != line.negated;
 }
 
 void Tracer::assign(const ProgramLine& line) {

@@ -31,6 +31,7 @@ class Tracer {
   // tracer.cc: names, lines and expressions.
   void bind_arguments();
   bool is_given(const std::string& name) const;
+  bool is_made(const ProgramLine& line) const;
   void assign(const ProgramLine& line);
   TraceValue value_of(const Expression& expression);
   TraceValue combined(const std::string& op, const TraceValue& left,

@@ -1,6 +1,7 @@
 """Calls on which PyTorch's CPU kernels are wrong, or differ from its other ones.
 
-They are left out of the proof. Each line is one quirk: keep the list narrow.
+They are left out of the proof. Each line is one quirk: keep the list narrow. Calls
+that end the process, or spoil its memory, are not even drawn (`spoils_memory`).
 """
 
 
@@ -54,6 +55,11 @@ def _reduces(call):
 
 def _two_dtypes(call):
     return len({meta.dtype for meta in call.inputs}) > 1
+
+
+def _without_elements_of_matrix(call):
+    matrix = call.inputs[call.arg("mat").index].shape
+    return 0 in matrix and call.inputs[0].shape != matrix[:1]
 
 
 _QUIRKS = (
@@ -133,6 +139,11 @@ _QUIRKS = (
         "the same; and its kernel makes integers i64, where its meta function does not",
     ),
     (
+        ("addmv.default", "addmv.out"),
+        _without_elements_of_matrix,
+        "gives the shape of what is added where the matrix is empty",
+    ),
+    (
         ("prims.div.default",),
         _of_integers,
         "keeps integers in its meta function, and divides them as floats in its kernel",
@@ -147,3 +158,24 @@ def quirk_of(call):
         if name in operators and applies(call):
             return why
     return None
+
+
+# Triangles of batches are written by one step from matrix to matrix.
+_TRIANGLES = ("tril.out", "triu.out", "linalg_lu.out", "lu_unpack.out")
+
+
+def _batches_are_one(tensor):
+    """Whether the dims before the last two can be walked by one step."""
+    sizes, strides = tensor.shape[:-2], tensor.stride()[:-2]
+    walked = [(n, step) for n, step in zip(sizes, strides, strict=True) if n > 1]
+    return all(
+        step == size * inner
+        for (_, step), (size, inner) in zip(walked, walked[1:], strict=False)
+    )
+
+
+def spoils_memory(op, args):
+    """Whether PyTorch's kernel writes outside of its tensors."""
+    outs = [args[n] for n in ("out", "L", "U") if args.get(n) is not None]
+    name = op.removeprefix("aten.")
+    return name in _TRIANGLES and not all(map(_batches_are_one, outs))

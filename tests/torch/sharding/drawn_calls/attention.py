@@ -21,6 +21,8 @@ def _heads(d, *, grouped, rank=4):
     batch, key_heads = d.size(1, 4), d.rng.choice((1, 2, 3, 4))
     query_heads = key_heads * (d.rng.choice((1, 2)) if grouped else 1)
     queries, keys = d.size(2, 7), d.size(2, 7)
+    if d.chance(0.5):
+        keys = queries = d.size(2, 11)
     width = d.rng.choice((4, 8))
     lead = (batch,) if rank == 4 else ()
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from ..capture import Call, call_of, flat_tensors, torch_op
+from ..kernel_quirks import spoils_memory
 from . import all_families  # noqa: F401  (registers them)
 from .arguments import draw_argument
 from .drawer import DTYPES, RELATIONS, Drawer
@@ -163,6 +164,8 @@ def draw_calls(op_name, *, count, seed):
                 wanted = [out for out in outs if out.name not in args]
                 if wanted:
                     args = _with_outs(d, op, args, wanted)
+                if spoils_memory(op_name, args):
+                    continue
                 results = _run(op, args)
             call, inputs = call_of(op_name, args, results)
             key = (call, zlib.crc32(repr([t.tolist() for t in inputs]).encode()))
