@@ -1,5 +1,6 @@
 """propagate(): one operator on tensors that are laid out."""
 
+import atexit
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -43,6 +44,10 @@ def _propagator(mesh: str, topology: str):
             _core.canonical(mesh, [1], "R")
             raise
     return _core.Propagator(dims, [], topology)
+
+
+# What the extension holds must go before the extension does.
+atexit.register(_propagator.cache_clear)
 
 
 def propagate(

@@ -24,7 +24,7 @@ import warnings
 import torch
 import torch.distributed as dist
 from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
-from torch.distributed.tensor import DTensor, init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, init_device_mesh
 from torch.utils import _pytree as pytree
 
 WORLD = 4
@@ -75,7 +75,13 @@ def judged(op):
 def whole(value):
     if isinstance(value, DTensor):
         value = value.full_tensor()
-    return value.reconcile() if isinstance(value, LocalTensor) else value
+    if not isinstance(value, LocalTensor):
+        return value
+    first, *others = value._local_tensors.values()
+    # reconcile() would take a NaN for a difference.
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=0, atol=0, equal_nan=True)
+    return first
 
 
 def difference(expected, actual):
@@ -106,6 +112,9 @@ class Watch(torch.utils._python_dispatch.TorchDispatchMode):
         self.kinds = collections.Counter()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        # The collectives are inside of what DTensor does.
+        if any(issubclass(kind, DTensor) for kind in types):
+            return NotImplemented
         if func.namespace in ("_c10d_functional", "c10d", "_dtensor"):
             self.kinds[func._opname] += 1
         return func(*args, **(kwargs or {}))
@@ -132,11 +141,20 @@ def run_placement(op, args, kwargs, expected):
     return said or None, cut, kinds
 
 
-def run_op(op, mesh, options):
+def converter_of(uneven):
     from torch.testing._internal.distributed._tensor.common_dtensor import (
         DTensorConverter,
     )
 
+    class Uneven(DTensorConverter):
+        def gen_sharding_choices_for_arg(self, arg):
+            cuts = [Shard(d) for d, size in enumerate(arg.shape) if size > 1]
+            return [Replicate(), *cuts]
+
+    return Uneven if uneven else DTensorConverter
+
+
+def run_op(op, mesh, options):
     row = {"ran": 0, "failed": 0, "cut": 0, "quiet": 0, "why": [], "where": ""}
     samples = op.sample_inputs("cpu", torch.float)
     for number, sample in enumerate(itertools.islice(samples, options.samples)):
@@ -148,7 +166,7 @@ def run_op(op, mesh, options):
         except Exception as error:
             row["reference"] = str(error)[:200]
             continue
-        converter = DTensorConverter(mesh, copied(args), copied(kwargs))
+        converter = converter_of(options.uneven)(mesh, copied(args), copied(kwargs))
         for d_args, d_kwargs in itertools.islice(converter, options.placements):
             if not converter.successful():
                 continue
@@ -191,7 +209,10 @@ def run(options):
     if options.which == "ours":
         import shardprop.torch
 
-        propagator = shardprop.torch.install_propagator()
+        propagator = shardprop.torch.install_propagator(
+            unknown="gather" if options.gather else "error",
+            implicit_replication=options.implicit,
+        )
     signal.signal(signal.SIGALRM, give_up)
     rows = {}
     ops = load_suite(UNEVEN if options.uneven else SIZES)
@@ -271,6 +292,8 @@ def main():
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--uneven", action="store_true")
+    parser.add_argument("--gather", action="store_true", help="unknown operators")
+    parser.add_argument("--implicit", action="store_true", help="mixed tensors")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

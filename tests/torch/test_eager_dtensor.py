@@ -5,8 +5,10 @@ One process plays four ranks (LocalTensorMode on the fake backend). Needs the
 Python package of a build, named by $SHARDPROP_PACKAGE.
 """
 
+import argparse
 import itertools
 import os
+import random
 import sys
 import unittest
 
@@ -31,7 +33,18 @@ except ImportError:
     print("SKIPPED: the Python package is not built")
     sys.exit(0)
 
+import dtensor_ops
+
 WORLD = 4
+# Of PyTorch's suite: what stock fails and we pass, and some that both pass.
+SUITE = """addbmm cdist complex isin masked_scatter as_strided unsafe_split polar
+    nn.functional.conv_transpose1d nn.functional.conv1d nn.functional.pad.reflect
+    nn.functional.unfold unflatten put take scatter searchsorted unbind renorm
+    logsumexp nn.functional.embedding nn.functional.embedding_bag
+    nn.functional.cosine_embedding_loss scatter_reduce.sum scatter_reduce.amax
+    masked.logsumexp add amax cumsum flip gather index_add kthvalue matmul
+    nn.functional.group_norm nn.functional.nll_loss roll sort std tril
+    where""".split()
 R = Replicate()
 
 
@@ -142,6 +155,38 @@ class EagerDTensor(unittest.TestCase):
             given = [distribute_tensor(t, self.line, [p]) for t, p in zip((x, w), placed)]
             for mine, right in zip(gradients(*given), expected):
                 torch.testing.assert_close(whole(mine), right)
+
+    def test_a_slice_of_the_operator_suite(self):
+        try:
+            import expecttest  # noqa: F401  # of PyTorch's own test library
+        except ImportError:
+            self.skipTest("there is no expecttest")
+        chosen = random.Random(5).sample(SUITE, 12)
+        options = argparse.Namespace(samples=2, placements=4, uneven=True)
+        for op in dtensor_ops.load_suite(dtensor_ops.SIZES):
+            if dtensor_ops.label(op) in chosen:
+                with self.subTest(op=dtensor_ops.label(op)):
+                    row = dtensor_ops.run_op(op, self.line, options)
+                    self.assertGreater(row["ran"], 0)
+                    self.assertEqual(row["why"], [])
+
+    def test_sharding_of_strided_shards_stays(self):
+        x = torch.randn(4, 4, 8, 8)
+        d = distribute_tensor(x, self.grid, [Shard(0), Shard(1)])
+        flat = d.view(16, 8, 8)
+        product = torch.bmm(flat, flat)
+        self.assertFalse(any(p.is_partial() for p in product.placements))
+        torch.testing.assert_close(whole(product), x.view(16, 8, 8) @ x.view(16, 8, 8))
+
+    def test_in_place_on_a_partial_tensor(self):
+        a, b = torch.randn(4, 8), torch.randn(8, 4)
+        given = [distribute_tensor(a, self.line, [Shard(1)])]
+        given.append(distribute_tensor(b, self.line, [Shard(0)]))
+        product = torch.mm(*given)
+        view = product.view(16)
+        product.abs_()
+        torch.testing.assert_close(whole(product), (a @ b).abs())
+        torch.testing.assert_close(whole(view), (a @ b).abs().view(16))
 
     def test_uninstall_restores(self):
         dispatcher = DTensor._op_dispatcher

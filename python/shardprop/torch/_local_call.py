@@ -14,6 +14,7 @@ from torch.distributed._local_tensor import (
     enabled_local_tensor_mode,
 )
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
+from torch.distributed.tensor.placement_types import _StridedShard
 
 from . import _redistribution
 from ._layout import DTYPES
@@ -171,14 +172,26 @@ class LocalCall(MovedCall):
         self._sharding = sharding
         self._specs = specs
         self._programs = {}
+        # Asked for on every call.
+        self._is_program = sharding.needs_program
+        self._differs = sharding.has_rank_arguments
+        self._places = {a.name: i for i, a in enumerate(op._schema.arguments)}
+        self._runs = _OF_VIEWS.get(op, op)
 
     def is_plain(self) -> bool:
         """Whether it is the operator itself on the local tensors as they are."""
         return not (
             self._moves
-            or self._sharding.needs_program
-            or self._sharding.has_rank_arguments
-            or self._op in _OF_VIEWS
+            or self._is_program
+            or self._differs
+            or self._runs is not self._op
+        )
+
+    def moves_strided(self) -> bool:
+        return any(
+            isinstance(placement, _StridedShard)
+            for path in self._moves.values()
+            for placement in path[0].placements
         )
 
     def _rank_values(self):
@@ -188,12 +201,12 @@ class LocalCall(MovedCall):
         if key not in self._programs:
             ask = (
                 self._sharding.program
-                if self._sharding.needs_program
+                if self._is_program
                 else self._sharding.rank_arguments
             )
             found = for_this_rank(self._specs, ask)
             if mode is not None:
-                if self._sharding.needs_program:
+                if self._is_program:
                     found = _merge(found)
                 else:
                     names = next(iter(found.values()))
@@ -205,19 +218,21 @@ class LocalCall(MovedCall):
         return self._programs[key]
 
     def __call__(self, *args, **kwargs):
-        operands = self._moved(self._operands(args, kwargs))
-        if self._sharding.needs_program:
+        if self._is_program:
+            operands = self._moved(self._operands(args, kwargs))
             return self._run_program(operands, args, kwargs)
-        args, kwargs = self._placed(operands, args, kwargs)
-        if self._sharding.has_rank_arguments:
-            declared = [a.name for a in self._op._schema.arguments]
+        if self._moves:
+            operands = self._moved(self._operands(args, kwargs))
+            args, kwargs = self._placed(operands, args, kwargs)
+        if self._differs:
+            args = list(args)
             for name, value in self._rank_values().items():
-                at = declared.index(name)
+                at = self._places[name]
                 if at < len(args):
                     args[at] = value
                 else:
                     kwargs[name] = value
-        return _OF_VIEWS.get(self._op, self._op)(*args, **kwargs)
+        return self._runs(*args, **kwargs)
 
     def _run_program(self, operands, args, kwargs):
         results = run_program(self._rank_values(), operands, self._specs.mesh)
@@ -227,10 +242,9 @@ class LocalCall(MovedCall):
             if argument.alias_info is not None and argument.alias_info.is_write
         ]
         if written:
-            declared = [a.name for a in self._op._schema.arguments]
             targets = []
             for name in written:
-                at = declared.index(name)
+                at = self._places[name]
                 targets.append(args[at] if at < len(args) else kwargs[name])
             for target, result in zip(targets, results):
                 target.copy_(result)

@@ -1,5 +1,6 @@
 """install_propagator(): eager DTensor asks our propagator."""
 
+import atexit
 import dataclasses
 from typing import Any, Optional
 
@@ -14,6 +15,7 @@ from torch.distributed.tensor._op_schema import (
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
+from .. import _core
 from .._error import Error
 from . import _local_call, _redistribution
 from ._layout import DTYPES
@@ -52,7 +54,7 @@ class Statistics:
 class Propagator(ShardingPropagator):
     """DTensor's propagator, answered by ours; what we do not know stays its."""
 
-    def __init__(self, stock: ShardingPropagator, topology: str):
+    def __init__(self, stock: ShardingPropagator, topology: str, unknown: str):
         super().__init__()
         own = self.propagate_op_sharding
         self.__dict__.update(stock.__dict__)
@@ -69,6 +71,7 @@ class Propagator(ShardingPropagator):
         self.stock = stock
         self.statistics = Statistics()
         self._topology = topology
+        self._unknown = unknown
         self._specs = {}
 
     def specs_of(self, mesh) -> MeshSpecs:
@@ -98,14 +101,20 @@ class Propagator(ShardingPropagator):
         try:
             return super().propagate_op_sharding_non_cached(op_schema)
         except NotImplementedError as error:
-            # The dispatcher decomposes what this stands for.
-            raise NotImplementedError(
-                f"{error}\n\nshardprop could not answer either: {reason}"
-            ) from error
+            # The dispatcher decomposes composite operators.
+            if self._unknown == "gather" and not _is_composite(op_schema.op):
+                return self._replicated(op_schema)
+            raise NotImplementedError(_both(error, reason)) from error
         except Exception as error:
-            raise RuntimeError(
-                f"{error}\n\nshardprop could not answer either: {reason}"
-            ) from error
+            raise RuntimeError(_both(error, reason)) from error
+
+    def _quiet_stock(self, op_schema: OpSchema) -> Optional[OutputSharding]:
+        """DTensor's own answer, if nothing moves for it."""
+        try:
+            answer = super().propagate_op_sharding_non_cached(op_schema)
+        except Exception:
+            return None
+        return None if answer.needs_redistribute else answer
 
     def _replicated(self, op_schema: OpSchema) -> OutputSharding:
         """Every input gathered: of operators whose stock handler is taken away."""
@@ -131,6 +140,12 @@ class Propagator(ShardingPropagator):
         call, output_spec = self._call_of(op, op_schema)
         if call.is_plain():
             return OutputSharding(output_spec)
+        if call.moves_strided():
+            # Strided shards that an operator leaves as they are: we know those
+            # of views alone.
+            quiet = self._quiet_stock(op_schema)
+            if quiet is not None:
+                return quiet
         return _through(call, op_schema, output_spec)
 
     def _call_of(self, op, op_schema: OpSchema):
@@ -189,6 +204,16 @@ class Propagator(ShardingPropagator):
         back = [*_redistribution.path_of(specs, made, steps), target]
         writer = _local_call.WrittenBack(op_schema.op, call, back)
         return _through(writer, op_schema, target)
+
+
+def _both(stock: Exception, ours: Exception) -> str:
+    return f"{stock}\n\nshardprop could not answer either: {ours}"
+
+
+def _is_composite(op) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(
+        op.name(), torch._C.DispatchKey.CompositeImplicitAutograd
+    )
 
 
 def _arguments(op_schema: OpSchema):
@@ -306,10 +331,16 @@ def _output_spec(op, found, specs):
 
 
 _replaced: Optional[ShardingPropagator] = None
+_replicated_before = False
 _handlers: "dict[Any, Any]" = {}
 
 
-def install_propagator(topology: str = "dgx-h100") -> Propagator:
+def install_propagator(
+    topology: str = "dgx-h100",
+    *,
+    unknown: str = "error",
+    implicit_replication: bool = False,
+) -> Propagator:
     """Has PyTorch's eager DTensor ask this library how operators run sharded.
 
     >>> sp.torch.install_propagator()
@@ -318,14 +349,31 @@ def install_propagator(topology: str = "dgx-h100") -> Propagator:
     Operators that the library does not know, and layouts that it cannot say,
     are answered by DTensor as before; what neither can is an error that says
     both reasons. Redistributions, those asked for included, follow our plans.
-    `topology`, a preset or a file, prices them. Returns the propagator, whose
-    `statistics` count the calls. Again: the topology is changed.
+    `topology`, a preset or a file, prices them. With `unknown="gather"` an
+    operator that neither knows runs on gathered inputs. With
+    `implicit_replication` plain tensors among DTensors count as replicated: all
+    ranks must hold the same. Returns the propagator, whose `statistics` count
+    the calls. Again: the options are changed.
+
+    Raises Error: an unknown topology, an unknown word.
     """
-    global _replaced
+    global _replaced, _replicated_before
+    if unknown not in ("error", "gather"):
+        raise Error(
+            "SP0001",
+            f"`unknown` is {unknown!r}",
+            "install_propagator()",
+            [],
+            "'error' or 'gather'",
+        )
+    _core.Propagator([("d0", 1)], [], topology)  # is there such a topology?
     if _replaced is not None:
         uninstall_propagator()
     dispatcher = DTensor._op_dispatcher
-    ours = Propagator(dispatcher.sharding_propagator, topology)
+    ours = Propagator(dispatcher.sharding_propagator, topology, unknown)
+    _replicated_before = dispatcher._allow_implicit_replication
+    if implicit_replication:
+        dispatcher._allow_implicit_replication = True
     _replaced = dispatcher.sharding_propagator
     dispatcher.sharding_propagator = ours
     for op in _HANDLED:
@@ -344,8 +392,13 @@ def uninstall_propagator() -> None:
         return
     dispatcher = DTensor._op_dispatcher
     dispatcher.sharding_propagator = _replaced
+    dispatcher._allow_implicit_replication = _replicated_before
     dispatcher._custom_op_handlers.update(_handlers)
     _handlers.clear()
     _redistribution.uninstall()
     _replaced = None
     _clear_sharding_prop_cache()
+
+
+# What the extension holds must go before the extension does.
+atexit.register(uninstall_propagator)
