@@ -1,6 +1,7 @@
 """count(): what a plan predicts its ranks to send, against what they send."""
 
 import math
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Optional
@@ -35,6 +36,8 @@ class Collective:
     group: str  # as the program names it: shardprop_dp_tp
     # Predicted: of the rank that sends most. Executed: what this rank sends.
     bytes: int
+    # Predicted: shards are of several sizes, so that ranks send differently much.
+    uneven: bool = False
 
     def __str__(self) -> str:
         if self.copy is not None:
@@ -126,27 +129,54 @@ def _fits(executed: Collective, predicted: Collective) -> bool:
     kind = "all_to_all" if predicted.kind == "permute" else predicted.kind
     if (executed.kind, executed.group) != (kind, predicted.group):
         return False
-    # In an exchange ranks send differently much.
-    if kind == "all_to_all":
+    if predicted.uneven:
         return executed.bytes <= predicted.bytes
     return executed.bytes == predicted.bytes
 
 
-def _predicted(plan: Plan) -> "list[Collective]":
-    def of(steps, copy, node):
-        for step in steps:
-            if step["collective"] != "slice":
-                group = "_".join(["shardprop", *step["mesh_dims"]])
-                yield Collective(
-                    copy, node, step["collective"], group, step["bytes_per_rank"]
-                )
+class _Predicted:
+    """The collectives of a plan, and whether all ranks send as much."""
 
-    found = []
-    for copy in plan.copies:
-        found += of(copy["steps"], copy["id"], None)
-    for node in plan.nodes:
-        found += of(node["inside"], None, node["id"])
-    return found
+    def __init__(self, plan: Plan):
+        self._sizes = list(plan.mesh.values())
+        self._shapes = {name: one["shape"] for name, one in plan.values.items()}
+        for node in plan.nodes:
+            for output in node["outputs"]:
+                self._shapes[output["name"]] = output["shape"]
+        self.collectives: "list[Collective]" = []
+        for copy in plan.copies:
+            for step in copy["steps"]:
+                held = [(copy["from"], step["src"]), (copy["from"], step["dst"])]
+                self._add(step, held, copy=copy["id"], node=None)
+        for node in plan.nodes:
+            held = [(one["from"], one["placements"]) for one in node["inputs"]]
+            held += [(one["name"], one["placements"]) for one in node["outputs"]]
+            for step in node["inside"]:
+                self._add(step, held, copy=None, node=node["id"])
+
+    def _add(self, step, held, copy, node):
+        kind = step["collective"]
+        if kind == "slice":
+            return
+        group = "_".join(["shardprop", *step["mesh_dims"]])
+        # In an exchange a rank keeps what it has already.
+        uneven = kind in ("all_to_all", "permute") or not all(
+            self._is_even(*one) for one in held
+        )
+        self.collectives.append(
+            Collective(copy, node, kind, group, step["bytes_per_rank"], uneven)
+        )
+
+    def _is_even(self, name, placements):
+        """Whether a tensor's shards are all of one size; False if unknown."""
+        if name not in self._shapes or placements is None:
+            return False
+        parts = [1] * len(self._shapes[name])
+        for text, size in zip(placements, self._sizes):
+            cut = re.match(r"SS?\((\d+)(?:,(\d+))?", text)
+            if cut:
+                parts[int(cut[1])] *= size * int(cut[2] or 1)
+        return all(n % k == 0 for n, k in zip(self._shapes[name], parts))
 
 
 def _nbytes(value) -> int:
@@ -228,9 +258,10 @@ class count:
 
     Every collective that runs is looked up in the plan by the copy that it
     makes, or the operator inside which it runs, and matches if kind, group and
-    bytes do. In an exchange ranks may send differently much; a rank that sends
-    no more than the plan says of the busiest one matches. Collectives that
-    others start (DTensor, an optimizer) are extra.
+    bytes do. Where shards are of several sizes, and in exchanges, ranks send
+    differently much: there one that sends no more than the plan says of the
+    busiest rank matches. Collectives that others start (DTensor, an optimizer)
+    are extra.
 
     One process does for a mesh of any size: the fake process group runs
     nothing, and under FakeTensorMode nothing is allocated. While it counts, a
@@ -238,7 +269,7 @@ class count:
     """
 
     def __init__(self, plan: Plan):
-        self._count = Count(_predicted(plan))
+        self._count = Count(_Predicted(plan).collectives)
         self._mode = _Mode()
 
     def __enter__(self) -> Count:

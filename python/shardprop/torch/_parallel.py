@@ -15,7 +15,7 @@ from .._error import Error
 from .._graph import load_graph
 from .._mesh import mesh_text
 from .._plan import Plan
-from . import _count, _groups, _layout
+from . import _count, _failures, _groups, _layout
 
 
 class ParallelModule(nn.Module):
@@ -169,7 +169,7 @@ class ParallelModule(nn.Module):
 
     def forward(self, *args, **kwargs):
         locals_ = self._arguments(args, kwargs)
-        with torch.no_grad():
+        with torch.no_grad(), _failures.explained():
             results = _count.run_counted(
                 self._program.graph_module, self._runner, locals_
             )
@@ -298,8 +298,10 @@ def parallelize(
     graph. All ranks of the mesh call this together. `compile` puts the local
     program through torch.compile.
 
-    Raises Error: a plan for another program or mesh, an optimizer in the plan.
+    Raises Error: a plan for another program or mesh, an optimizer in the plan,
+    another release of torch. Calling the module raises Error if a rank is lost.
     """
+    _failures.check_torch()
     graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
     lowered = _core.lower(plan._core, graph)
     shardings = json.loads(lowered.shardings())
