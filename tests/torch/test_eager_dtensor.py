@@ -131,6 +131,20 @@ class EagerDTensor(unittest.TestCase):
             [scores, target, weight],
         )
 
+    def test_linear_cross_entropy(self):
+        x, w, target = torch.randn(8, 6), torch.randn(5, 6), torch.randint(0, 5, (8,))
+        loss = F.linear_cross_entropy
+        placed = list(itertools.product([R, Shard(0)], repeat=3))
+        for options in ({}, {"ignore_index": 2}):
+            self.check(
+                lambda *t, o=options: loss(*t, **o), [x, w, target], placements=placed
+            )
+        self.check(
+            lambda x, w, t, by: loss(x, w, t, weight=by),
+            [x, w, target, torch.rand(5)],
+            placements=[(*p, R) for p in placed],
+        )
+
     def test_convolutions(self):
         self.check(
             lambda x, w, b: F.conv1d(x, w, b, padding=1),
