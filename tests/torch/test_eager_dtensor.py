@@ -192,6 +192,11 @@ class EagerDTensor(unittest.TestCase):
         self.assertFalse(any(p.is_partial() for p in product.placements))
         torch.testing.assert_close(whole(product), x.view(16, 8, 8) @ x.view(16, 8, 8))
 
+    def test_copies_of_views(self):
+        # A local size of 1 is no size of 1.
+        self.check(torch.squeeze_copy, [torch.randn(4, 1, 8)])
+        self.check(lambda x: torch.unbind_copy(x, 1)[1], [torch.randn(8, 3)])
+
     def test_in_place_on_a_partial_tensor(self):
         a, b = torch.randn(4, 8), torch.randn(8, 4)
         given = [distribute_tensor(a, self.line, [Shard(1)])]
