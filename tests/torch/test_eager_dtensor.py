@@ -131,6 +131,20 @@ class EagerDTensor(unittest.TestCase):
             [scores, target, weight],
         )
 
+    def test_linear_cross_entropy(self):
+        x, w, target = torch.randn(8, 6), torch.randn(5, 6), torch.randint(0, 5, (8,))
+        loss = F.linear_cross_entropy
+        placed = list(itertools.product([R, Shard(0)], repeat=3))
+        for options in ({}, {"ignore_index": 2}):
+            self.check(
+                lambda *t, o=options: loss(*t, **o), [x, w, target], placements=placed
+            )
+        self.check(
+            lambda x, w, t, by: loss(x, w, t, weight=by),
+            [x, w, target, torch.rand(5)],
+            placements=[(*p, R) for p in placed],
+        )
+
     def test_convolutions(self):
         self.check(
             lambda x, w, b: F.conv1d(x, w, b, padding=1),
@@ -177,6 +191,11 @@ class EagerDTensor(unittest.TestCase):
         product = torch.bmm(flat, flat)
         self.assertFalse(any(p.is_partial() for p in product.placements))
         torch.testing.assert_close(whole(product), x.view(16, 8, 8) @ x.view(16, 8, 8))
+
+    def test_copies_of_views(self):
+        # A local size of 1 is no size of 1.
+        self.check(torch.squeeze_copy, [torch.randn(4, 1, 8)])
+        self.check(lambda x: torch.unbind_copy(x, 1)[1], [torch.randn(8, 3)])
 
     def test_in_place_on_a_partial_tensor(self):
         a, b = torch.randn(4, 8), torch.randn(8, 4)

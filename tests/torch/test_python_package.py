@@ -133,6 +133,37 @@ class Redistributions(unittest.TestCase):
             sp.redistribute("dp=2", (4,), "f33", "R", "R")
 
 
+class Propagation(unittest.TestCase):
+    def test_one_operator_says_what_moves(self):
+        found = sp.propagate(
+            "tp=2", "aten.mm.default", ["f32[16,8] S(1)", "f32[8,4] R"]
+        )
+        self.assertEqual(found.inputs, ("S(1)", "S(0)"))
+        self.assertEqual(found.outputs, ("f32[16,4] P(sum)",))
+        self.assertEqual(found.moves, {1: ("slice R -> S(0)",)})
+
+    def test_lists_and_keywords(self):
+        found = sp.propagate(
+            (2, 2), "aten.cat.default", [["f32[4,6] S(0),R", "f32[4,2] S(0),R"]],
+            {"dim": 1},
+        )
+        self.assertEqual(found.outputs, ("f32[4,8] S(0),R",))
+        self.assertEqual(found.moves, {})
+
+    def test_bad_calls_are_errors_with_codes(self):
+        tensor = "f32[4,4] R"
+        for mesh, op, args, code in (
+            ("2", "aten.mmm.default", [tensor], "SP0508"),
+            ("2", "aten.mm.default", [tensor, "f32[4,4] S(7)"], "SP0303"),
+            ("2", "aten.mm.default", [tensor, object()], "SP0505"),
+            ("2", "aten.mm.default", [tensor, tensor, tensor], "SP0503"),
+        ):
+            with self.subTest(op=op, args=str(args)):
+                with self.assertRaises(sp.Error) as caught:
+                    sp.propagate(mesh, op, args)
+                self.assertEqual(caught.exception.code, code)
+
+
 class CommandLine(unittest.TestCase):
     def test_the_console_script_is_the_command(self):
         done = subprocess.run(

@@ -269,3 +269,17 @@ class WrittenBack:
     def __call__(self, target, *args, **kwargs):
         result = self._call(target, *args, **kwargs)
         return target.copy_(_redistribution.walk(result, self._back))
+
+
+class Copied:
+    """A call whose results are copied: of operators named after a view's."""
+
+    def __init__(self, call: LocalCall):
+        self._call = call
+        self.__name__ = f"{call}_copy"
+
+    def __call__(self, *args, **kwargs):
+        made = self._call(*args, **kwargs)
+        if isinstance(made, (list, tuple)):
+            return type(made)(part.clone() for part in made)
+        return made.clone()

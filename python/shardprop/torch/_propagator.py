@@ -85,7 +85,10 @@ class Propagator(ShardingPropagator):
             sharding = self._answer(op_schema)
         except (Error, NotOurs) as reason:
             try:
-                sharding = self._answer_in_place(op_schema)
+                if _viewing(op_schema.op) is not None:
+                    sharding = self._answer_copy(op_schema)
+                else:
+                    sharding = self._answer_in_place(op_schema)
             except (Error, NotOurs) as in_place:
                 if isinstance(in_place, Error):
                     reason = in_place
@@ -181,6 +184,11 @@ class Propagator(ShardingPropagator):
         metas = [made] if isinstance(made, TensorMeta) else made
         return [meta and specs.ours(_whole(specs.mesh, meta)) for meta in metas]
 
+    def _answer_copy(self, op_schema: OpSchema) -> OutputSharding:
+        """squeeze_copy and the like: the view, copied."""
+        call, output_spec = self._call_of(_viewing(op_schema.op), op_schema)
+        return _through(_local_call.Copied(call), op_schema, output_spec)
+
     def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
         """Where an operator cannot write its tensor as it lies: the operator
         that returns a new one, whose result is laid out as what is written."""
@@ -228,6 +236,14 @@ def _through(call, op_schema: OpSchema, output_spec) -> OutputSharding:
     """Has the dispatcher call `call` on the local arguments."""
     schema = OpSchema(call, op_schema.args_schema, op_schema.kwargs_schema)
     return OutputSharding(output_spec, schema, needs_redistribute=True)
+
+
+def _viewing(op):
+    """aten.squeeze.dim of aten.squeeze_copy.dim; None of others."""
+    if op.namespace != "aten" or not op._opname.endswith("_copy"):
+        return None
+    packet = getattr(aten, op._opname.removesuffix("_copy"), None)
+    return getattr(packet, op._overloadname, None)
 
 
 def _functional(op):
