@@ -43,12 +43,20 @@ Results flash_for_cpu(const OpCall&, const Attention& a) {
                           dtype}};
 }
 
+// What kernels pad the length of a log-sum-exp to.
+constexpr std::int64_t kLogSumAlignment = 32;
+
+// The queries that a rank holds come in tiles, so that it pads nothing either.
+std::int64_t tile_of(const Attention& a) {
+  const std::int64_t length = a.query.size(2);
+  return length > 0 && length % kLogSumAlignment == 0 ? kLogSumAlignment : 1;
+}
+
 // logsumexp (its length padded to 32, none where it is not wanted), philox seed
 // and offset.
 Results efficient(const OpCall& call, const Attention& a) {
-  constexpr std::int64_t kAlignment = 32;
-  const std::int64_t padded =
-      add_sizes(a.query.size(2), kAlignment - 1) / kAlignment * kAlignment;
+  const std::int64_t padded = add_sizes(a.query.size(2), kLogSumAlignment - 1) /
+                              kLogSumAlignment * kLogSumAlignment;
   const std::int64_t length = call.boolean("compute_log_sumexp") ? padded : 0;
   return {AttentionResult{Dims{a.query.size(0), a.query.size(1), length},
                           &kLogSumDims,
@@ -119,8 +127,9 @@ void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
 BoundForm bind_forward(const OpCall& call,
                        Results (*others)(const OpCall&, const Attention&)) {
   const Attention a = operands(call, true);
+  const bool pads = others == efficient && call.boolean("compute_log_sumexp");
   SpaceBuilder b;
-  AttentionSpace space(b, a);
+  AttentionSpace space(b, a, pads ? tile_of(a) : 1);
   space.block(kKey, "the softmax runs over it");
   bind_operands(b, space, call, a);
   const bool has_sums = others == flash || others == flash_for_cpu;
@@ -186,8 +195,10 @@ BoundForm bind_backward(const OpCall& call, bool has_program) {
   const bool masked = call.has("grad_input_mask");
   const std::vector<bool> mask = masked ? call.mask("grad_input_mask", 4)
                                         : std::vector<bool>{true, true, true};
+  const bool pads =
+      call.base_name() == "_scaled_dot_product_efficient_attention_backward";
   SpaceBuilder b;
-  AttentionSpace space(b, a);
+  AttentionSpace space(b, a, pads ? tile_of(a) : 1);
   if (!takes_blocks_of_keys(call)) {
     space.block(kKey, "the softmax runs over it");
   }

@@ -20,6 +20,7 @@ enum FactorOf : std::uint8_t {
   kGroup,
   kHead,
   kQuery,
+  kTile,
   kKey,
   kWidth,
   kValueWidth,
@@ -28,15 +29,16 @@ enum FactorOf : std::uint8_t {
 using DimsOfFactors = std::vector<std::vector<FactorOf>>;
 
 inline const DimsOfFactors kQueryDims = {
-    {kBatch}, {kGroup, kHead}, {kQuery}, {kWidth}};
+    {kBatch}, {kGroup, kHead}, {kQuery, kTile}, {kWidth}};
 inline const DimsOfFactors kKeyDims = {{kBatch}, {kGroup}, {kKey}, {kWidth}};
 inline const DimsOfFactors kValueDims = {
     {kBatch}, {kGroup}, {kKey}, {kValueWidth}};
 inline const DimsOfFactors kOutDims = {
-    {kBatch}, {kGroup, kHead}, {kQuery}, {kValueWidth}};
+    {kBatch}, {kGroup, kHead}, {kQuery, kTile}, {kValueWidth}};
 inline const DimsOfFactors kBiasDims = {
-    {kBatch}, {kGroup, kHead}, {kQuery}, {kKey}};
-inline const DimsOfFactors kLogSumDims = {{kBatch}, {kGroup, kHead}, {kQuery}};
+    {kBatch}, {kGroup, kHead}, {kQuery, kTile}, {kKey}};
+inline const DimsOfFactors kLogSumDims = {
+    {kBatch}, {kGroup, kHead}, {kQuery, kTile}};
 
 // query [batch, heads, q, e], key [batch, groups, k, e], value [..., k, v].
 struct Attention {
@@ -86,24 +88,28 @@ inline Dims by_length(const Dims& shape, DType dtype) {
 // match is broadcast or padded, and stays whole.
 class AttentionSpace {
  public:
-  AttentionSpace(SpaceBuilder& builder, const Attention& a)
+  // Queries come in tiles of that many, which stay whole.
+  AttentionSpace(SpaceBuilder& builder, const Attention& a,
+                 std::int64_t tile = 1)
       : b_(builder),
         sizes_{a.query.size(0),
                a.key.size(1),
                a.key.size(1) == 0 ? 1 : a.query.size(1) / a.key.size(1),
-               a.query.size(2),
+               a.query.size(2) / tile,
+               tile,
                a.key.size(2),
                a.query.size(3),
                a.value.size(3)} {
-    static constexpr char kLetters[] = {'b', 'g', 'r', 's', 't', 'd', 'v'};
+    static constexpr char kLetters[] = {'b', 'g', 'r', 's', 'i', 't', 'd', 'v'};
     // The width of the values is a factor of its own only where it differs,
     // so that points count products once.
     for (std::size_t i = 0; i < kFactors; ++i) {
-      if (i == kValueWidth) continue;
+      if (i == kValueWidth || (i == kTile && tile == 1)) continue;
       ids_[i] = b_.factor(sizes_[i], kLetters[i]);
       b_.space.factor(ids_[i]).least = 1;  // kernels refuse empty tensors
     }
     block(kWidth, "queries and keys are contracted over it");
+    if (tile > 1) block(kTile, "kernels pad a log-sum-exp to it");
   }
 
   // The key's factor, sharded by the program or by the operator alone.
