@@ -40,6 +40,11 @@ std::vector<Option> planning_options() {
       option.help += text;
       option.fallback.clear();
     }
+    // Without one, a work limit is the only limit.
+    if (info.name == "time_limit") {
+      option.help += "; " + option.fallback + " without --work-limit";
+      option.fallback.clear();
+    }
     // It follows the optimizer.
     if (info.name == "precision") option.fallback.clear();
     options.push_back(std::move(option));
