@@ -108,7 +108,7 @@ TEST_CASE(
   options.optimizer = Optimizer::kAdamW;
   options.precision = Precision::kMixed;
   options.overlap = default_topology().overlap_discount.value;
-  options.work_limit = 8'000'000'000;
+  options.work_limit = 10'000'000'000;
   const PlanSolution solution =
       solve_plan(problem_of(graph, "dp=8,tp=8", options));
   REQUIRE(solution.assignment);
