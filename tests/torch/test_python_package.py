@@ -111,7 +111,7 @@ class Plans(unittest.TestCase):
             "'/examples/graphs/llama3_8b_train.json.gz')\n"
             "def tell(phase, seconds, best, bound):\n"
             "    if best is not None: os.kill(os.getpid(), signal.SIGINT)\n"
-            "plan = sp.plan(graph, '4,4,4', memory='12GiB', progress=tell)\n"
+            "plan = sp.plan(graph, '8,8', optimizer='adamw', progress=tell)\n"
             "print(plan.interrupted, plan.status)\n"
         )
         done = subprocess.run(

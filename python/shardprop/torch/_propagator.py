@@ -17,7 +17,7 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from .. import _core
 from .._error import Error
-from . import _local_call, _redistribution
+from . import _failures, _local_call, _redistribution
 from ._layout import DTYPES
 from ._specs import MeshSpecs, NotOurs, dtype_name
 
@@ -374,6 +374,7 @@ def install_propagator(
     Raises Error: an unknown topology, an unknown word.
     """
     global _replaced, _replicated_before
+    _failures.check_torch()  # parts of DTensor itself are replaced
     if unknown not in ("error", "gather"):
         raise Error(
             "SP0001",
