@@ -106,6 +106,8 @@ class Plans(unittest.TestCase):
         program = (
             "import os, signal, sys, threading\n"
             f"sys.path.insert(0, {PACKAGE!r})\n"
+            # What runs in the background ignores it.
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "import shardprop as sp\n"
             f"graph = sp.load_graph({str(ROOT)!r} + "
             "'/examples/graphs/llama3_8b_train.json.gz')\n"
