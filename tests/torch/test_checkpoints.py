@@ -6,26 +6,19 @@ are pinned, odd shard orders and sizes that do not divide among them.
 $SHARDPROP_PACKAGE is the folder of the built package.
 """
 
-import os
 import pathlib
-import sys
 import tempfile
 import unittest
 
-PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
-if PACKAGE is None:
-    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
-    sys.exit(0)
-sys.path.insert(0, PACKAGE)
+import running.package  # noqa: F401
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-import torch.distributed.checkpoint as dcp  # noqa: E402
-
-import shardprop as sp  # noqa: E402
-import shardprop.torch  # noqa: E402
-from running.ranks import run_ranks  # noqa: E402
-from shardprop.torch import _layout  # noqa: E402
+import shardprop as sp
+import shardprop.torch
+from running.ranks import run_ranks
+from shardprop.torch import _layout
 
 # Mesh, and how each layer's weight lies on it.
 SAVED = ("dp=2,tp=2", {"in_order": "S(0),S(0)", "swapped": "S(0)@1,S(0)@0",

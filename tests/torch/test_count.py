@@ -8,22 +8,16 @@ the folder of the built package. SHARDPROP_FULL=1 counts Llama 3 8B on 64 ranks.
 import math
 import os
 import pathlib
-import sys
 import unittest
 
-PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
-if PACKAGE is None:
-    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
-    sys.exit(0)
-sys.path.insert(0, PACKAGE)
+import running.package  # noqa: F401
+import torch
+import torch.distributed as dist
+import torch.testing._internal.distributed.fake_pg  # noqa: F401
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-import torch.testing._internal.distributed.fake_pg  # noqa: E402, F401
-from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
-
-import shardprop as sp  # noqa: E402
-import shardprop.torch  # noqa: E402
+import shardprop as sp
+import shardprop.torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/graphs"

@@ -9,13 +9,8 @@ import sys
 import tempfile
 import unittest
 
-PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
-if PACKAGE is None:
-    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
-    sys.exit(0)
-sys.path.insert(0, PACKAGE)
-
-import shardprop as sp  # noqa: E402
+from running.package import PACKAGE
+import shardprop as sp
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")

@@ -6,24 +6,18 @@ $SHARDPROP_PACKAGE is the folder of the built package.
 import datetime
 import os
 import pathlib
-import sys
 import tempfile
 import time
 import unittest
 
-PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
-if PACKAGE is None:
-    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
-    sys.exit(0)
-sys.path.insert(0, PACKAGE)
+import running.package  # noqa: F401
+import torch
+import torch.distributed as dist
+import torch.testing._internal.distributed.fake_pg  # noqa: F401
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-import torch.testing._internal.distributed.fake_pg  # noqa: E402, F401
-
-import shardprop as sp  # noqa: E402
-import shardprop.torch  # noqa: E402
-from shardprop.torch import _failures  # noqa: E402
+import shardprop as sp
+import shardprop.torch
+from shardprop.torch import _failures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/graphs/tiny"

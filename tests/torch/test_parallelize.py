@@ -11,16 +11,11 @@ import subprocess
 import sys
 import unittest
 
-PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
-if PACKAGE is None:
-    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
-    sys.exit(0)
-sys.path.insert(0, PACKAGE)
+from running.package import PACKAGE
+import torch
 
-import torch  # noqa: E402
-
-import shardprop as sp  # noqa: E402
-import shardprop.torch  # noqa: E402
+import shardprop as sp
+import shardprop.torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

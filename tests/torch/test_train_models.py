@@ -11,22 +11,16 @@ names some: gpt2,t5.
 import collections
 import os
 import pathlib
-import sys
 import unittest
 
-PACKAGE = os.environ.get("SHARDPROP_PACKAGE")
-if PACKAGE is None:
-    print("SKIPPED: SHARDPROP_PACKAGE names no built package")
-    sys.exit(0)
-sys.path.insert(0, PACKAGE)
+import running.package  # noqa: F401
+import torch
+import torch.distributed as dist
 
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-
-import shardprop as sp  # noqa: E402
-import shardprop.torch  # noqa: E402
-from running.models import CASES, EVERYDAY, train  # noqa: E402
-from running.ranks import run_ranks  # noqa: E402
+import shardprop as sp
+import shardprop.torch
+from running.models import CASES, EVERYDAY, train
+from running.ranks import run_ranks
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
