@@ -35,6 +35,7 @@ constexpr TopologyField kFields[] = {
     {"overlap.discount", "of a transfer", &Topology::overlap_discount, true},
 };
 
+// "of peak", "of a transfer": the unit of what is at most 1.
 bool is_share(const TopologyField& field) {
   return field.unit.substr(0, 3) == "of ";
 }
