@@ -9,9 +9,11 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from running.package import PACKAGE
+from running.ranks import run_ranks
 import torch
 
 import shardprop as sp
@@ -56,6 +58,64 @@ class Weighted(torch.nn.Module):
 
     def forward(self, x):
         return self.inner(x).square().mean()
+
+
+class Carrying(torch.nn.Module):
+    """Holds what no state dict has."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+        self.register_buffer("scale", torch.arange(4.0), persistent=False)
+        self.shift = torch.tensor([2.0, 0.0, 1.0, 5.0])
+
+    def forward(self, x):
+        return self.inner(x) * torch.tensor([1.0, 2.0, 3.0, 4.0]) * self.scale + (
+            self.shift
+        )
+
+
+def run_carrying(sources, state, x):
+    """The results with each source of constants, and what state dicts lacked."""
+    mesh = torch.distributed.device_mesh.init_device_mesh(
+        "cpu", (2,), mesh_dim_names=("d0",)
+    )
+    found = []
+    for source in sources:
+        if isinstance(source, str) and source.startswith("export:"):
+            source = torch.export.export(Carrying(), (x,))
+        plan = sp.plan(source, "d0=2", progress=False)
+        module = sp.torch.parallelize(source, plan, mesh)
+        missing = sp.torch.load_weights(module, state)
+        found.append((missing, module(x).full_tensor()))
+    exported = torch.export.export(Carrying(), (x,))
+    module = sp.torch.parallelize(
+        sp.load_graph(exported), sp.plan(exported, "d0=2", progress=False), mesh
+    )
+    without = sp.torch.load_weights(module, state)
+    exported.state_dict.update(state)
+    missing = sp.torch.load_weights(module, exported)
+    found.append((missing, module(x).full_tensor()))
+    return found, without
+
+
+class Constants(unittest.TestCase):
+    def test_values_that_no_state_dict_has_come_from_the_program(self):
+        x = torch.randn(8, 4)
+        model = Carrying()
+        state = {k: v.detach() for k, v in model.state_dict().items()}
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/carrying.pt2"
+            torch.export.save(torch.export.export(model, (x,)), path)
+            ranks = run_ranks(2, run_carrying, [path, "export:"], state, x)
+        for found, without in ranks:
+            self.assertEqual(len(found), 3)
+            for missing, result in found:
+                self.assertEqual(missing, [])
+                torch.testing.assert_close(result, model(x).detach())
+            # A graph alone carries no values, and load_weights() says so.
+            self.assertEqual(len(without), 3, without)
+            self.assertIn("scale", without)
 
 
 class Export(unittest.TestCase):

@@ -38,23 +38,39 @@ KINDS = {
 }
 
 
-def parallel(name, program, plan):
-    """A case's model by a plan, with its weights."""
+def parallel(name, program, constants, plan):
+    """A case's model by a plan, with its weights; the JSON lacks constants."""
     sizes = tuple(plan.mesh.values())
     mesh = dist.device_mesh.init_device_mesh(
         "cpu", sizes, mesh_dim_names=tuple(plan.mesh)
     )
     module = sp.torch.parallelize(program, plan, mesh)
     model, args = CASES[name].make()
-    missing = sp.torch.load_weights(module, model)
+    missing = sp.torch.load_weights(module, {**constants, **all_tensors(model)})
     assert not missing, missing
     return module, args
 
 
-def run_case(name, program, plan_json):
+def all_tensors(model):
+    return {
+        **dict(model.named_buffers(remove_duplicate=False)),
+        **dict(model.named_parameters(remove_duplicate=False)),
+    }
+
+
+def constants_of(exported):
+    """Made in forward, such as T5's; buffers are fake, and the model's are taken."""
+    return {
+        name: value
+        for name, value in exported.constants.items()
+        if type(value) is torch.Tensor
+    }
+
+
+def run_case(name, program, constants, plan_json):
     """Losses, final weights, and what was counted in the first step."""
     plan = sp.Plan.from_json(plan_json)
-    module, args = parallel(name, program, plan)
+    module, args = parallel(name, program, constants, plan)
     found = []
 
     def counted(run):
@@ -92,20 +108,25 @@ def planned(name, program):
 class Training(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.programs, cls.plans = {}, {}
+        cls.programs, cls.plans, constants = {}, {}, {}
         for name in NAMES:
             case = CASES[name]
             model, args = case.make()
             exported = sp.torch.export(model, args, mode="train", device="cpu")
             cls.programs[name] = sp.torch.to_json(exported)
+            constants[name] = constants_of(exported)
             cls.plans[name] = planned(name, cls.programs[name])
         jobs = {
-            name: (cls.programs[name], plan.to_json())
+            name: (cls.programs[name], constants[name], plan.to_json())
             for name, plan in cls.plans.items()
         }
         cls.found = run_ranks(4, run_cases, jobs)
         ones = {
-            name: (program, sp.plan(program, "one=1", progress=False).to_json())
+            name: (
+                program,
+                constants[name],
+                sp.plan(program, "one=1", progress=False).to_json(),
+            )
             for name, program in cls.programs.items()
         }
         [cls.one] = run_ranks(1, run_cases, ones)

@@ -15,14 +15,15 @@ from .._error import Error
 from .._graph import load_graph
 from .._mesh import mesh_text
 from .._plan import Plan
-from . import _count, _failures, _groups, _layout
+from . import _constants, _count, _failures, _groups, _layout
 
 
 class ParallelModule(nn.Module):
     """This rank's part of a planned program.
 
     Parameters and buffers are DTensors under their own names, laid out as the
-    plan says; they begin as zeros (load_weights() fills them). Calling the
+    plan says; they begin as zeros (load_weights() fills them), but for constants
+    made in forward, whose values the program carries. Calling the
     module runs the program: in training it returns the loss and leaves each
     parameter's gradient in `.grad`, so that any optimizer of PyTorch goes on.
 
@@ -49,6 +50,7 @@ class ParallelModule(nn.Module):
         _place_on(program.graph_module, torch.device(device))
         self._runner = program.graph_module
         self._users = []
+        self._carried = frozenset()
         for entry in shardings["inputs"]:
             if entry["kind"] in ("parameter", "buffer", "constant"):
                 self._add_tensor(entry, device)
@@ -211,15 +213,17 @@ def _place_on(graph_module, device):
 
 def load_weights(
     module: ParallelModule,
-    source: "Union[nn.Module, Mapping[str, torch.Tensor], str]",
+    source: "Union[nn.Module, torch.export.ExportedProgram, Mapping[str, torch.Tensor], str]",
 ) -> "list[str]":
-    """Fills a module from the unsharded model, its state dict, or the path of a
-    .safetensors file.
+    """Fills a module from the unsharded model, its state dict, a program that was
+    exported with its weights, or the path of a .safetensors file.
 
     Each rank reads its own part alone: of a file nothing else is touched.
-    Returns the names that the source lacks: a state dict has no buffers that are
-    not persistent.
+    Returns the names that the source lacks and the program did not carry: a state
+    dict has no buffers that are not persistent.
     """
+    if hasattr(source, "graph_signature"):
+        return load_weights(module, _constants.carried(source))
     if isinstance(source, nn.Module):
         tensors = dict(source.named_buffers(remove_duplicate=False))
         tensors.update(source.named_parameters(remove_duplicate=False))
@@ -235,7 +239,8 @@ def load_weights(
             if entry["kind"] not in ("parameter", "buffer", "constant"):
                 continue
             if entry["name"] not in source:
-                missing.append(entry["name"])
+                if entry["name"] not in module._carried:
+                    missing.append(entry["name"])
                 continue
             part = _layout.local_part(
                 source[entry["name"]], entry, module._mesh, module._index
@@ -284,6 +289,19 @@ class _LazyTensor:
         return self._source[tuple(slice(a, b) for a, b in self._ranges)]
 
 
+def _constants_of(shardings, exported):
+    """What no state dict has: constants, and buffers that are not persistent."""
+    values = _constants.carried(exported)
+    persistent = getattr(exported, "state_dict", {})
+    return {
+        entry["name"]: values[entry["name"]]
+        for entry in shardings["inputs"]
+        if entry["kind"] in ("buffer", "constant")
+        and entry["name"] in values
+        and entry["name"] not in persistent
+    }
+
+
 def parallelize(
     exported: Any,
     plan: Plan,
@@ -296,7 +314,8 @@ def parallelize(
 
     `exported` is the program that was planned: an ExportedProgram, a path or a
     graph. All ranks of the mesh call this together. `compile` puts the local
-    program through torch.compile.
+    program through torch.compile. Constants made in forward get their values from
+    an ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes them).
 
     Raises Error: a plan for another program or mesh, an optimizer in the plan,
     another release of torch. Calling the module raises Error if a rank is lost.
@@ -315,6 +334,9 @@ def parallelize(
     module = ParallelModule(
         program, shardings, plan, device_mesh, device or device_mesh.device_type
     )
+    constants = _constants_of(shardings, exported)
+    load_weights(module, constants)
+    module._carried = frozenset(constants)
     if compile:
         module._runner = torch.compile(module._runner)
     return module

@@ -1,0 +1,60 @@
+"""Values that a program carries itself: constants made in forward, buffers that
+no state dict holds."""
+
+import os
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.export.pt2_archive import constants as names
+from torch.export.pt2_archive._package import (
+    PT2ArchiveReader,
+    _load_constants,
+    _load_payload_config,
+)
+
+
+def _is_real(value):
+    return (
+        isinstance(value, torch.Tensor)
+        and not isinstance(value, FakeTensor)
+        and value.device.type != "meta"
+    )
+
+
+def _of_archive(path, model):
+    """Those of an archive that hold their bytes; nothing is unpickled."""
+    with PT2ArchiveReader(path) as archive:
+        config_file = names.CONSTANTS_CONFIG_FILENAME_FORMAT.format(model)
+        if config_file not in archive.get_file_names():
+            return {}
+        config = _load_payload_config(archive, config_file).config
+        if any(
+            payload.use_pickle
+            or not payload.path_name.startswith(names.TENSOR_CONSTANT_FILENAME_PREFIX)
+            for payload in config.values()
+        ):
+            return {}
+        held = {
+            name
+            for name, payload in config.items()
+            if archive.read_bytes(os.path.join(names.CONSTANTS_DIR, payload.path_name))
+        }
+        found = _load_constants(archive, model)
+    return {
+        name: value
+        for name, value in found.items()
+        if name in held or value.numel() == 0
+    }
+
+
+def carried(exported: Any) -> "dict[str, torch.Tensor]":
+    """By name, what an ExportedProgram or a path's archive has real values of."""
+    if hasattr(exported, "graph_signature"):
+        held = {**exported.state_dict, **exported.constants}
+        return {name: value for name, value in held.items() if _is_real(value)}
+    if isinstance(exported, (str, os.PathLike)):
+        path = os.fspath(exported)
+        if path.endswith(".pt2"):
+            return _of_archive(path, "model")
+    return {}
