@@ -1,13 +1,11 @@
 """parallelize(): a planned program as a module, each rank running its part."""
 
-import io
 import json
 from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.distributed.tensor import DTensor
 
 from .. import _core
@@ -15,7 +13,7 @@ from .._error import Error
 from .._graph import load_graph
 from .._mesh import mesh_text
 from .._plan import Plan
-from . import _constants, _count, _failures, _groups, _layout
+from . import _constants, _count, _failures, _groups, _layout, _load
 
 
 class ParallelModule(nn.Module):
@@ -329,8 +327,7 @@ def parallelize(
     ranks = _groups.mesh_ranks(device_mesh)
     index = ranks.index(torch.distributed.get_rank())
     archive = lowered.rank_program(shardings["mesh"]["ranks"][index])
-    with unset_fake_temporarily():
-        program = torch.export.load(io.BytesIO(archive))
+    program = _load.load(archive)
     module = ParallelModule(
         program, shardings, plan, device_mesh, device or device_mesh.device_type
     )
