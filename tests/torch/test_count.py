@@ -82,6 +82,7 @@ class Counting(unittest.TestCase):
         wanted = {k: n for k, n in planned.items() if n and k != "slice"}
         self.assertEqual(counted.kinds, wanted)
         self.assertEqual(counted.predicted_bytes, plan.summary["bytes_per_rank"])
+        self.assertEqual(counted.bytes, counted.predicted_bytes_of_this_rank)
 
     def test_every_collective_and_byte(self):
         for name, mesh, rank in CASES:
@@ -190,11 +191,12 @@ class Counting(unittest.TestCase):
     @unittest.skipUnless(FULL, "SHARDPROP_FULL=1")
     def test_llama3_8b_on_64_ranks(self):
         graph, plan = planned(GRAPHS / "llama3_8b_train.json.gz", "dp=8,tp=8")
-        module = Simulated(graph, plan, 9)
-        with sp.torch.count(plan) as counted:
-            module()
-        self.assert_all_matched(counted, plan)
-        print(f"Llama 3 8B on dp=8,tp=8, rank 9: {counted} {counted.kinds}")
+        for rank in (0, 9, 63):
+            module = Simulated(graph, plan, rank)
+            with sp.torch.count(plan) as counted:
+                module()
+            self.assert_all_matched(counted, plan)
+            print(f"Llama 3 8B on dp=8,tp=8, rank {rank}: {counted} {counted.kinds}")
 
 
 if __name__ == "__main__":

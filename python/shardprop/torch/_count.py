@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Optional
 
 import torch
@@ -11,6 +11,7 @@ from torch.distributed.distributed_c10d import _resolve_process_group
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._plan import Plan
+from . import _steps
 
 # What the operators are to a plan. A permutation is an exchange in which every
 # rank sends to one other.
@@ -36,7 +37,10 @@ class Collective:
     group: str  # as the program names it: shardprop_dp_tp
     # Predicted: of the rank that sends most. Executed: what this rank sends.
     bytes: int
-    # Predicted: shards are of several sizes, so that ranks send differently much.
+    # Predicted: where each rank's own bytes follow from layouts.
+    step: "Optional[_steps.Step]" = field(default=None, repr=False, compare=False)
+    # Predicted inside an operator whose shards are of several sizes: a rank sends
+    # at most as much.
     uneven: bool = False
 
     def __str__(self) -> str:
@@ -65,6 +69,7 @@ class Count:
         self.matched: "list[Match]" = []
         self.missing: "list[Collective]" = []
         self.extra: "list[Collective]" = []
+        self._of_rank = 0
 
     @property
     def ok(self) -> bool:
@@ -82,6 +87,12 @@ class Count:
         return self.calls * sum(collective.bytes for collective in self.predicted)
 
     @property
+    def predicted_bytes_of_this_rank(self) -> int:
+        """Of all calls, what this rank alone is to send. Inside operators whose shards
+        are of several sizes the plan does not say: there, what it did send."""
+        return self._of_rank
+
+    @property
     def kinds(self) -> "dict[str, int]":
         """How many ran, by kind; what matched, by the plan's word for it."""
         counts: "dict[str, int]" = defaultdict(int)
@@ -95,26 +106,34 @@ class Count:
         lines = [
             f"{self.calls} calls: {len(self.matched)} collectives matched, "
             f"{len(self.missing)} missing, {len(self.extra)} extra; "
-            f"{self.bytes} B sent of {self.predicted_bytes} B predicted"
+            f"{self.bytes} B sent of {self.predicted_bytes_of_this_rank} B "
+            f"predicted (the busiest rank: {self.predicted_bytes} B)"
         ]
         lines += [f"  missing  {collective}" for collective in self.missing]
         lines += [f"  extra    {collective}" for collective in self.extra]
         return "\n".join(lines)
 
-    def _compare(self, executed: "list[Collective]") -> None:
+    def _compare(self, executed: "list[Collective]", rank: int) -> None:
         """Adds one call: of each copy or node, in the order of its collectives."""
         self.calls += 1
         waiting: "dict[tuple, list[Collective]]" = defaultdict(list)
         for collective in executed:
             waiting[_place(collective)].append(collective)
         for predicted in self.predicted:
+            sent = _bytes_of_rank(predicted, rank)
             found = next(
-                (one for one in waiting[_place(predicted)] if _fits(one, predicted)),
+                (
+                    one
+                    for one in waiting[_place(predicted)]
+                    if _fits(one, predicted, sent)
+                ),
                 None,
             )
             if found is None:
+                self._of_rank += sent
                 self.missing.append(predicted)
             else:
+                self._of_rank += found.bytes if predicted.uneven else sent
                 waiting[_place(predicted)].remove(found)
                 self.matched.append(Match(predicted, found))
         for rest in waiting.values():
@@ -125,20 +144,25 @@ def _place(collective: Collective) -> tuple:
     return (collective.copy, None if collective.copy is not None else collective.node)
 
 
-def _fits(executed: Collective, predicted: Collective) -> bool:
+def _bytes_of_rank(predicted: Collective, rank: int) -> int:
+    step = predicted.step
+    return predicted.bytes if step is None else step.bytes_of_rank(rank)
+
+
+def _fits(executed: Collective, predicted: Collective, sent: int) -> bool:
     kind = "all_to_all" if predicted.kind == "permute" else predicted.kind
     if (executed.kind, executed.group) != (kind, predicted.group):
         return False
     if predicted.uneven:
-        return executed.bytes <= predicted.bytes
-    return executed.bytes == predicted.bytes
+        return executed.bytes <= sent
+    return executed.bytes == sent
 
 
 class _Predicted:
-    """The collectives of a plan, and whether all ranks send as much."""
+    """The collectives of a plan."""
 
     def __init__(self, plan: Plan):
-        self._sizes = list(plan.mesh.values())
+        self._mesh = plan.mesh
         self._shapes = {name: one["shape"] for name, one in plan.values.items()}
         for node in plan.nodes:
             for output in node["outputs"]:
@@ -146,25 +170,22 @@ class _Predicted:
         self.collectives: "list[Collective]" = []
         for copy in plan.copies:
             for step in copy["steps"]:
-                held = [(copy["from"], step["src"]), (copy["from"], step["dst"])]
-                self._add(step, held, copy=copy["id"], node=None)
+                self._add(step, self._shapes[copy["from"]], copy=copy["id"], node=None)
         for node in plan.nodes:
             held = [(one["from"], one["placements"]) for one in node["inputs"]]
             held += [(one["name"], one["placements"]) for one in node["outputs"]]
+            uneven = not all(self._is_even(*one) for one in held)
             for step in node["inside"]:
-                self._add(step, held, copy=None, node=node["id"])
+                self._add(step, None, copy=None, node=node["id"], uneven=uneven)
 
-    def _add(self, step, held, copy, node):
+    def _add(self, step, shape, copy, node, uneven=False):
         kind = step["collective"]
         if kind == "slice":
             return
         group = "_".join(["shardprop", *step["mesh_dims"]])
-        # In an exchange a rank keeps what it has already.
-        uneven = kind in ("all_to_all", "permute") or not all(
-            self._is_even(*one) for one in held
-        )
+        known = None if shape is None else _steps.Step(self._mesh, shape, step)
         self.collectives.append(
-            Collective(copy, node, kind, group, step["bytes_per_rank"], uneven)
+            Collective(copy, node, kind, group, step["bytes_per_rank"], known, uneven)
         )
 
     def _is_even(self, name, placements):
@@ -172,7 +193,7 @@ class _Predicted:
         if name not in self._shapes or placements is None:
             return False
         parts = [1] * len(self._shapes[name])
-        for text, size in zip(placements, self._sizes):
+        for text, size in zip(placements, self._mesh.values()):
             cut = re.match(r"SS?\((\d+)(?:,(\d+))?", text)
             if cut:
                 parts[int(cut[1])] *= size * int(cut[2] or 1)
@@ -258,10 +279,10 @@ class count:
 
     Every collective that runs is looked up in the plan by the copy that it
     makes, or the operator inside which it runs, and matches if kind, group and
-    bytes do. Where shards are of several sizes, and in exchanges, ranks send
-    differently much: there one that sends no more than the plan says of the
-    busiest rank matches. Collectives that others start (DTensor, an optimizer)
-    are extra.
+    bytes do. A plan says what the busiest rank sends; where shards are of several
+    sizes, and in exchanges, what this rank sends follows from its layouts; inside an
+    operator with such shards no more than the busiest does is a match.
+    Collectives that others start (DTensor, an optimizer) are extra.
 
     One process does for a mesh of any size: the fake process group runs
     nothing, and under FakeTensorMode nothing is allocated. While it counts, a
@@ -289,17 +310,18 @@ class count:
         self._count.extra += self._mode.call
         self._mode.call = []
 
-    def _run(self, graph_module, arguments):
+    def _run(self, graph_module, arguments, rank):
         self._note_outside()
         results = _Announcing(graph_module, self._mode).run(*arguments)
         executed, self._mode.call = self._mode.call, []
         self._count.executed += executed
-        self._count._compare(executed)
+        self._count._compare(executed, rank)
         return results
 
 
-def run_counted(graph_module, runner, arguments):
-    """Runs a rank's program, under the innermost count() if there is one."""
+def run_counted(graph_module, runner, arguments, rank):
+    """Runs a rank's program, under the innermost count() if there is one. `rank`
+    is the row-major index on the mesh."""
     if not _active:
         return runner(*arguments)
-    return _active[-1]._run(graph_module, arguments)
+    return _active[-1]._run(graph_module, arguments, rank)

@@ -171,7 +171,7 @@ class ParallelModule(nn.Module):
         locals_ = self._arguments(args, kwargs)
         with torch.no_grad(), _failures.explained():
             results = _count.run_counted(
-                self._program.graph_module, self._runner, locals_
+                self._program.graph_module, self._runner, locals_, self._index
             )
         self.seed += 1
         loss = None
