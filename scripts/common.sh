@@ -42,8 +42,9 @@ configure_preset() {
   cmake --preset "$1" $(launcher_flags "build/$1") > /dev/null
 }
 
+# configure_release FLAGS...
 configure_release() {
   mkdir -p "$(dirname "$build")"
   configure "$build" -D CMAKE_BUILD_TYPE=Release -D SHARDPROP_TOOLS=ON \
-    -D SHARDPROP_TESTS=ON -D SHARDPROP_INSTALL=ON
+    -D SHARDPROP_TESTS=ON -D SHARDPROP_INSTALL=ON "$@"
 }

@@ -40,6 +40,39 @@ def planned(graph, mesh, **options):
     return graph, sp.plan(graph, mesh, progress=False, **options)
 
 
+def llama_405b():
+    """Of the sizes of Llama 3.1 405B, on the meta device: a sequence of 8,192
+    tokens for each of 128 ranks."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    class Loss(torch.nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids, labels):
+            logits = self.model(input_ids=ids).logits
+            return torch.nn.functional.cross_entropy(
+                logits.float().flatten(0, 1), labels.flatten()
+            )
+
+    config = LlamaConfig(
+        vocab_size=128256,
+        hidden_size=16384,
+        intermediate_size=53248,
+        num_hidden_layers=126,
+        num_attention_heads=128,
+        num_key_value_heads=8,
+        max_position_embeddings=131072,
+        rope_theta=500000.0,
+        use_cache=False,
+    )
+    with torch.device("meta"):
+        model = Loss(LlamaForCausalLM(config).to(torch.bfloat16))
+        ids = torch.zeros(128, 8192, dtype=torch.long)
+    return model, (ids, ids)
+
+
 class Simulated:
     """A planned module on one rank of a mesh that is not there."""
 
@@ -197,6 +230,18 @@ class Counting(unittest.TestCase):
                 module()
             self.assert_all_matched(counted, plan)
             print(f"Llama 3 8B on dp=8,tp=8, rank {rank}: {counted} {counted.kinds}")
+
+    @unittest.skipUnless(FULL, "SHARDPROP_FULL=1")
+    def test_llama_405b_on_1024_ranks(self):
+        model, args = llama_405b()
+        exported = sp.torch.export(model, args, mode="train")
+        graph, plan = planned(exported, "dp=128,tp=8", memory="none", threads=2)
+        for rank in (0, 700):
+            module = Simulated(graph, plan, rank)
+            with sp.torch.count(plan) as counted:
+                module()
+            self.assert_all_matched(counted, plan)
+            print(f"405B on dp=128,tp=8 ({plan.status}), rank {rank}: {counted}")
 
 
 if __name__ == "__main__":

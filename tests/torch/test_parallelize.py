@@ -118,6 +118,54 @@ class Constants(unittest.TestCase):
             self.assertIn("scale", without)
 
 
+class Mlp(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = torch.nn.Linear(16, 32)
+        self.down = torch.nn.Linear(32, 16)
+
+    def forward(self, x):
+        return self.down(torch.nn.functional.gelu(self.up(x))).square().mean()
+
+
+def run_compiled(program, plan_json, state, x, compiled):
+    plan = sp.Plan.from_json(plan_json)
+    mesh = torch.distributed.device_mesh.init_device_mesh(
+        "cpu", (2,), mesh_dim_names=("d0",)
+    )
+    module = sp.torch.parallelize(program, plan, mesh, compile=compiled)
+    sp.torch.load_weights(module, state)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        losses.append(module(x).item())
+        optimizer.step()
+    return losses
+
+
+class Compiled(unittest.TestCase):
+    def test_a_compiled_program_trains_as_it_does_without(self):
+        torch.manual_seed(0)
+        model, x = Mlp(), torch.randn(8, 16)
+        exported = sp.torch.export(model, (x,), mode="train", device="cpu")
+        program = sp.torch.to_json(exported)
+        plan = sp.plan(
+            program,
+            "d0=2",
+            topology=str(ROOT / "examples/topologies/dear-compute.toml"),
+            progress=False,
+        )
+        self.assertGreater(sum(plan.summary["collectives"].values()), 0)
+        state = {k: v.detach() for k, v in model.state_dict().items()}
+        job = (program, plan.to_json(), state, x)
+        [wanted, _] = run_ranks(2, run_compiled, *job, False)
+        for losses in run_ranks(2, run_compiled, *job, True):
+            self.assertLess(losses[-1], losses[0])
+            for mine, theirs in zip(losses, wanted, strict=True):
+                self.assertAlmostEqual(mine, theirs, delta=1e-5)
+
+
 class Export(unittest.TestCase):
     def test_the_model_stays_as_it_is(self):
         model = Weighted()
