@@ -25,6 +25,7 @@ namespace shardprop::cli {
 namespace {
 
 constexpr std::string_view kDirectory = "-o,--directory";
+constexpr std::int64_t kMostPrograms = 100'000;
 
 struct Emission {
   const SpmdProgram& program;
@@ -95,6 +96,15 @@ Result<void> write_programs(const GraphPlan& given,
                       {},
                       fmt::format("give a rank between 0 and {}",
                                   given.plan.mesh.size() - 1)});
+  }
+  if (!rank && given.plan.mesh.size() > kMostPrograms) {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      fmt::format("a program for each of {} ranks, and at most "
+                                  "{} are written at once",
+                                  given.plan.mesh.size(), kMostPrograms),
+                      "--mesh " + to_string(given.plan.mesh),
+                      {},
+                      "--rank N writes that of one rank"});
   }
   SP_ASSIGN(const SpmdProgram program,
             lower(given.plan, given.graph, *given.library));

@@ -95,6 +95,8 @@ class Emit(Case):
             self.refused(self.emit("--rank", rank, "-o", out), 2, "SP0108",
                          f"--rank {rank}")
         self.refused(self.emit("--rank", "-1", "-o", out), 2, "SP0001")
+        many = shardprop("emit", MLP, "--mesh", "1000000", "-o", out)
+        self.refused(many, 2, "SP0001", "--rank N")
         self.assertFalse(out.exists())
 
     def test_a_full_disk_leaves_nothing(self):
