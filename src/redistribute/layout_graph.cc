@@ -24,22 +24,26 @@ MoveForm exchange_form(Mask group, const State& from, const State& to,
                        const ActiveDims& active, const Alphabet& alphabet) {
   std::uint64_t left = 0;
   std::uint64_t cut = 0;
-  bool same_points = true;
   for (int i = 0; i < active.count; ++i) {
     if ((group >> i & 1U) == 0) continue;
     left |= std::uint64_t{1} << alphabet[from.symbol[i]].dim;
     cut |= std::uint64_t{1} << alphabet[to.symbol[i]].dim;
-    for (const State* side : {&from, &to}) {
-      const std::int16_t dim = alphabet[side->symbol[i]].dim;
-      std::int64_t before = 1;
-      std::int64_t after = 1;
-      for (int j = 0; j < active.count; ++j) {
-        const std::int64_t size = active.sizes[static_cast<std::size_t>(j)];
-        if (alphabet[from.symbol[j]].dim == dim) before *= size;
-        if (alphabet[to.symbol[j]].dim == dim) after *= size;
+  }
+  // Mesh dims outside the group cut as before; those of it are larger than 1.
+  const auto parts = [&](const State& state, std::int16_t dim) {
+    std::int64_t product = 1;
+    for (int i = 0; i < active.count; ++i) {
+      if ((group >> i & 1U) != 0 && alphabet[state.symbol[i]].dim == dim) {
+        product *= active.sizes[static_cast<std::size_t>(i)];
       }
-      same_points = same_points && before == after;
     }
+    return product;
+  };
+  bool same_points = left == cut;
+  for (int i = 0; i < active.count && same_points; ++i) {
+    if ((group >> i & 1U) == 0) continue;
+    const std::int16_t dim = alphabet[from.symbol[i]].dim;
+    same_points = parts(from, dim) == parts(to, dim);
   }
   if (same_points) return kSamePoints;
   constexpr std::uint64_t kOutermost = 1;
