@@ -72,6 +72,7 @@ class PlanSolver {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
     if (!search_.solve(network, {.gives_up_at = kFirstGivesUpAt})) return;
+    if (search_.fits(search_.tried().evaluation)) return;
     const auto fits = [&] {
       return !nothing_there_ && search_.fits(search_.tried().evaluation);
     };
@@ -81,10 +82,15 @@ class PlanSolver {
       if (search_.out_of_limits()) return;
     }
     if (!search_.found()) tighten();
+    // What was left of these looks makes the plan cheaper.
+    if (search_.found() && !search_.is_done() && !nothing_there_) {
+      search_.solve(last_look_, {.bounds = false});
+    }
   }
 
   // A short look, for something that fits.
   bool solve_in_round(const NetworkOptions& network) {
+    last_look_ = network;
     const bool solved =
         search_.solve(network, {.bounds = false,
                                 .gives_up_at = kGivesUpAt,
@@ -161,6 +167,7 @@ class PlanSolver {
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
+  NetworkOptions last_look_;           // of the last round
   bool nothing_there_ = false;         // in the last round
   std::optional<std::int64_t> alike_;  // met while hidden time was priced
   NetworkOptions network_;             // in which the best plan was found
