@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""The choice of a strategy on one to five mesh dims, torch's DTensor beside it.
+
+    choices.py build/release/bench/propagate/bench_choice [SECONDS]
+
+Of torch: ShardingPropagator.propagate_op_sharding_non_cached, the median of up to
+21 calls; a case that takes longer than SECONDS (60) is left at that. Ours and
+torch's are asked in turn, in one run. Prints a table in Markdown, microseconds.
+"""
+
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import time
+
+HEADS = ((64, 32, 1024, 128), "bfloat16")
+# As in choice_bench.cc: tensors, then what the first mesh dims do to each.
+CASES = {
+    "mm": (
+        "aten.mm.default",
+        [((4096, 2048), "bfloat16"), ((2048, 1024), "bfloat16")],
+        [[0], [None, 1]],
+        [[0, 1], [1, 0]],
+    ),
+    "attention": (
+        "aten._scaled_dot_product_flash_attention.default",
+        [HEADS, HEADS, HEADS],
+        [[0, 1], [0, 1], [0, 1]],
+        [[0, 1], [1, 0], [None, 1]],
+    ),
+    "embedding": (
+        "aten.embedding.default",
+        [((32000, 4096), "bfloat16"), ((64, 1024), "int64")],
+        [[None, 1], [0]],
+        [[1], [0, 1]],
+    ),
+}
+
+
+def torch_microseconds(name, dims, moves, answer):
+    import torch
+    import torch.distributed as dist
+    import torch.testing._internal.distributed.fake_pg  # noqa: F401
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+    from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+    from torch.distributed.tensor._op_schema import OpSchema
+
+    dist.init_process_group("fake", rank=0, world_size=2**dims)
+    mesh = init_device_mesh("cpu", (2,) * dims)
+    op, tensors, fits, moved = CASES[name]
+    specs = []
+    for (shape, dtype), cuts in zip(tensors, moved if moves else fits):
+        cuts = (cuts + [None] * dims)[:dims]
+        like = torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
+        specs.append(
+            DTensorSpec(
+                mesh,
+                tuple(Replicate() if cut is None else Shard(cut) for cut in cuts),
+                TensorMeta(like.shape, like.stride(), like.dtype),
+            )
+        )
+    _, packet, overload = op.split(".")
+    overload = getattr(getattr(torch.ops.aten, packet), overload)
+    schema = OpSchema(overload, tuple(specs), {})
+    work = DTensor._op_dispatcher.sharding_propagator.propagate_op_sharding_non_cached
+    times = []
+    until = time.perf_counter() + 5
+    while len(times) < 21 and (len(times) < 2 or time.perf_counter() < until):
+        begin = time.perf_counter()
+        work(schema)
+        times.append(1e6 * (time.perf_counter() - begin))
+        answer.put(statistics.median(times))
+
+
+def ask_torch(seconds, *case):
+    context = multiprocessing.get_context("spawn")
+    answer = context.Queue()
+    process = context.Process(target=torch_microseconds, args=(*case, answer))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    found = None
+    while not answer.empty():
+        found = answer.get()
+    return found
+
+
+def main():
+    bench = sys.argv[1]
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
+    ours = []
+    print("| operator | mesh dims | inputs | ours, us | torch, us | times |")
+    print("|---|---|---|---|---|---|")
+    for name in CASES:
+        for dims in range(1, 6):
+            ours.append(json.loads(subprocess.check_output([bench], text=True)))
+            for what in ("fits", "moves"):
+                theirs = ask_torch(seconds, name, dims, what == "moves")
+                mine = statistics.median(one[f"{name} {dims} {what}"] for one in ours)
+                said = f"over {seconds:.0f} s | " if theirs is None else (
+                    f"{theirs:,.0f} | {theirs / mine:,.0f}"
+                )
+                print(f"| {name} | {dims} | {what} | {mine:,.1f} | {said} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
