@@ -143,7 +143,8 @@ void misses(const std::string& name, const std::string& mesh,
             const std::vector<std::string>& moves) {
   for (const auto& [what, layouts] :
        {std::pair("fits", fits), std::pair("moves", moves)}) {
-    // Shapes seen before, and redistributions too: other layouts are the miss.
+    // Operands seen before, shapes, layouts and what it takes to move them: that
+    // they meet in one call is the miss.
     const ShardingPropagator known = propagator(mesh);
     const Call c = call("aten.mm.default", 4096, 2048, 1024, layouts);
     const auto again = [&](int) {

@@ -42,7 +42,8 @@ AssignmentBounds::AssignmentBounds(const SearchContext& context,
     const TensorMeta& meta = call.op->inputs[i];
     empty_.push_back(meta.numel() == 0);
     held_.push_back(max_local_bytes(given[i], context.mesh, meta));
-    moves_.emplace_back(context.planner, given[i], meta, needs.partials(i),
+    moves_.emplace_back(context.planner, context.recent, given[i], meta,
+                        needs.partials(i),
                         needs.is_exact(i) ? Orders::kOfMesh : Orders::kAll);
   }
   list_symbols();

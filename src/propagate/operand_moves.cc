@@ -27,11 +27,12 @@ bool adds_nothing(Placement partial, const Layout& given) {
 
 }  // namespace
 
-OperandMoves::OperandMoves(CachingPlanner& planner, const Layout& given,
-                           const TensorMeta& meta,
+OperandMoves::OperandMoves(CachingPlanner& planner,
+                           redistribute::RecentReaches& recent,
+                           const Layout& given, const TensorMeta& meta,
                            std::span<const Placement> partials,
                            redistribute::Reach::Orders orders)
-    : planner_(&planner), given_(&given), meta_(&meta) {
+    : planner_(&planner), recent_(&recent), given_(&given), meta_(&meta) {
   constexpr int kMostRank = 15;  // four bits of a word count the cuts of a dim
   const bool lists =
       meta.rank() <= kMostRank &&
@@ -39,8 +40,7 @@ OperandMoves::OperandMoves(CachingPlanner& planner, const Layout& given,
         return adds_nothing(partial, given);
       });
   if (!lists) return;
-  reach_ = redistribute::Reach::from(planner.planner(), given, meta, partials,
-                                     orders);
+  reach_ = recent.take(planner.planner(), given, meta, partials, orders);
   if (reach_ == nullptr) return;
   shifts_.resize(static_cast<std::size_t>(given.mesh_ndim()));
   const redistribute::ActiveDims& active = reach_->active();
@@ -56,20 +56,17 @@ std::uint8_t OperandMoves::symbol(Placement placement) const {
   return *symbol;
 }
 
-bool OperandMoves::is_known(const Layout& to) const {
-  if (reach_ == nullptr) return false;
+std::optional<std::uint64_t> OperandMoves::code_of(const Layout& to) const {
+  if (reach_ == nullptr) return std::nullopt;
   const auto state = to_state(to, reach_->active(), reach_->alphabet());
-  return state && nanoseconds(state->code()) != kImpossible;
+  if (!state || !reach_->is_asked(state->code())) return std::nullopt;
+  return state->code();
 }
 
 Result<std::int64_t> OperandMoves::cost(const Layout& to) {
   if (to == *given_) return 0;
-  if (reach_ != nullptr) {
-    const auto state = to_state(to, reach_->active(), reach_->alphabet());
-    if (state && nanoseconds(state->code()) != kImpossible) {
-      return nanoseconds(state->code());
-    }
-  }
+  const auto code = code_of(to);
+  if (code && nanoseconds(*code) != kImpossible) return nanoseconds(*code);
   for (const Priced& priced : priced_) {
     if (priced.to == to) return priced.cost;
   }
@@ -79,7 +76,13 @@ Result<std::int64_t> OperandMoves::cost(const Layout& to) {
 
 Result<std::shared_ptr<const RedistributePlan>> OperandMoves::plan(
     const Layout& to) {
-  if (!is_known(to)) return planner_->plan(*given_, to, *meta_);
+  const auto code = code_of(to);
+  if (!code) return planner_->plan(*given_, to, *meta_);
+  // How far the search happens to have gone decides nothing.
+  if (nanoseconds(*code) == kImpossible) {
+    SP_ASSIGN(const std::int64_t nanoseconds, cost(to));
+    extend(nanoseconds);
+  }
   return std::make_shared<const RedistributePlan>(reach_->plan(to));
 }
 

@@ -3,14 +3,16 @@
 // by pair elsewhere.
 #pragma once
 
-#include "redistribute/reach.h"
+#include "redistribute/recent_reaches.h"
 
 #include <shardprop/redistribute/caching_planner.h>
 
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -22,9 +24,14 @@ class OperandMoves {
 
   // `given` is canonical. Of `partials` and `orders` are the layouts that may be
   // asked for.
-  OperandMoves(CachingPlanner& planner, const Layout& given,
-               const TensorMeta& meta, std::span<const Placement> partials,
+  OperandMoves(CachingPlanner& planner, redistribute::RecentReaches& recent,
+               const Layout& given, const TensorMeta& meta,
+               std::span<const Placement> partials,
                redistribute::Reach::Orders orders);
+  ~OperandMoves() { recent_->put_back(std::move(reach_)); }
+  OperandMoves(OperandMoves&&) = default;
+  OperandMoves(const OperandMoves&) = delete;
+  OperandMoves& operator=(const OperandMoves&) = delete;
 
   // Whether nanoseconds() knows the layouts of up to the limit.
   bool is_listed() const { return reach_ != nullptr; }
@@ -59,9 +66,11 @@ class OperandMoves {
     Result<std::int64_t> cost;
   };
 
-  bool is_known(const Layout& to) const;
+  // Nothing where the search does not answer for it.
+  std::optional<std::uint64_t> code_of(const Layout& to) const;
 
   CachingPlanner* planner_;
+  redistribute::RecentReaches* recent_;
   const Layout* given_;
   const TensorMeta* meta_;
   std::unique_ptr<redistribute::Reach> reach_;

@@ -24,7 +24,9 @@ struct ShardingPropagator::Body {
         planner(std::move(the_planner)),
         bound(topology, mesh) {}
 
-  SearchContext context() const { return {mesh, topology, *planner, bound}; }
+  SearchContext context() const {
+    return {mesh, topology, *planner, bound, recent};
+  }
 
   // An answer before the guard has seen it.
   struct Answer {
@@ -51,6 +53,7 @@ struct ShardingPropagator::Body {
   std::shared_ptr<CachingPlanner> planner;
   MoveBound bound;
   mutable BoundOps calls;
+  mutable redistribute::RecentReaches recent;
 };
 
 // Applies a guard to an answer. Error: kNoStrategy.

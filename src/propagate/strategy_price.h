@@ -4,6 +4,7 @@
 
 #include "propagate/bound_op.h"
 #include "propagate/move_bound.h"
+#include "redistribute/recent_reaches.h"
 
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/strategy/op_strategy.h>
@@ -20,6 +21,7 @@ struct SearchContext {
   const Topology& topology;
   CachingPlanner& planner;
   const MoveBound& bound;
+  redistribute::RecentReaches& recent;
 };
 
 struct LocalPrice {

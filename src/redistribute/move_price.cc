@@ -368,12 +368,15 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
 std::int64_t MovePricer::least(Move move, Mask group,
                                const LocalSize& from_size) {
   if (move != Move::kExchange) return times_.least_nanoseconds(move, group);
-  // Equal pieces for every rank are no less than the shard, nor is whatever
-  // else an exchange sends.
-  const std::int64_t in = bytes(from_size);
-  return std::min(
-      timed(CollectiveKind::kPermute, group, in),
-      timed(CollectiveKind::kAllToAll, group, in) + times_.memory_pass(in));
+  return least_exchange(group, bytes(from_size));
+}
+
+// Equal pieces for every rank are no less than the shard, nor is whatever else
+// an exchange sends.
+std::int64_t MovePricer::least_exchange(Mask group, std::int64_t bytes) {
+  return std::min(timed(CollectiveKind::kPermute, group, bytes),
+                  timed(CollectiveKind::kAllToAll, group, bytes) +
+                      times_.memory_pass(bytes));
 }
 
 MovePrice MovePricer::price(Move move, Mask group, const State& from,

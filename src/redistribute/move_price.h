@@ -105,6 +105,9 @@ class MovePricer {
   // No move of this kind over `group` from a shard of this size takes less.
   std::int64_t least(Move move, Mask group, const LocalSize& from_size);
 
+  // The same of an exchange, by the bytes of the shard.
+  std::int64_t least_exchange(Mask group, std::int64_t bytes);
+
   MovePrice price(Move move, Mask group, const State& from,
                   const LocalSize& from_size, const State& to,
                   const LocalSize& to_size);

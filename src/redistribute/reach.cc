@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 namespace shardprop::redistribute {
@@ -40,23 +41,27 @@ std::unique_ptr<Reach> Reach::from(const RedistributePlanner& planner,
       std::span<const Placement>(known.data(), known.size()));
   if (listed == nullptr) return nullptr;
   return std::unique_ptr<Reach>(
-      new Reach(planner, std::move(listed), source, meta, orders));
+      new Reach(planner, std::move(listed), source, meta, partials, orders));
 }
 
 Reach::Reach(const RedistributePlanner& planner,
              std::shared_ptr<const ListedLayouts> listed, const Layout& source,
-             const TensorMeta& meta, Orders orders)
+             const TensorMeta& meta, std::span<const Placement> partials,
+             Orders orders)
     : planner_(planner),
       listed_(std::move(listed)),
       graph_(listed_->graph),
       source_layout_(source),
       meta_(meta),
+      partials_(partials.begin(), partials.end()),
+      orders_(orders),
+      empty_(meta.numel() == 0),
       pricer_(planner_.body_->times, planner_.body_->active, listed_->alphabet,
               meta_) {
   const auto state = to_state(source, active(), listed_->alphabet);
   if (!state) throw InternalError("a layout lies outside its own alphabet");
   source_ = graph_.number(*state);
-  if (meta.numel() == 0) return;
+  if (empty_) return;
   const GroupTimes& times = planner_.body_->times;
   any_collective_ = kUnreached;
   for (Mask group = 1; group <= times.all(); ++group) {
@@ -66,6 +71,13 @@ Reach::Reach(const RedistributePlanner& planner,
   if (orders == Orders::kOfMesh) back_ = any_collective_;
 }
 
+bool Reach::is_from(const Layout& source, const TensorMeta& meta,
+                    std::span<const Placement> partials, Orders orders) const {
+  return orders == orders_ && meta == meta_ && source == source_layout_ &&
+         std::equal(partials.begin(), partials.end(), partials_.begin(),
+                    partials_.end());
+}
+
 Reach::~Reach() = default;
 
 const ActiveDims& Reach::active() const { return planner_.body_->active; }
@@ -73,6 +85,7 @@ const ActiveDims& Reach::active() const { return planner_.body_->active; }
 void Reach::extend(std::int64_t nanoseconds) {
   const bool begins = limit_ < 0;
   if (nanoseconds <= limit_ || (!begins && postponed_.empty())) return;
+  whole_ = false;
   limit_ = nanoseconds;
   most_ = label_of(std::min(limit_, nanoseconds_of(kUnreached) - 1), 63);
   if (begins) {
@@ -95,6 +108,7 @@ void Reach::extend(std::int64_t nanoseconds) {
     }
   }
   settle();
+  whole_ = true;
 }
 
 void Reach::settle() {
@@ -108,7 +122,7 @@ void Reach::settle() {
       if (largest == kUnreached) {
         largest = *std::max_element(labels_.begin(), labels_.end());
       }
-      if (next.label + 1 >= largest) {
+      if (next.label + 1 > largest) {
         postponed_.clear();
         queue_.clear();
         return;
@@ -149,9 +163,29 @@ void Reach::expand(std::uint32_t at, bool only_collectives) {
 // No move of the run leads to a label below this.
 Label Reach::least_of(std::uint32_t at, const LayoutGraph::Run& run) {
   const Label least = labels_[at] + 1;
-  if (!sends(run.move) || meta_.numel() == 0) return least;
-  const LocalSize& size = sizes_[size_of(at)];
-  return least + label_of(pricer_.least(run.move, run.group, size), 0);
+  if (!sends(run.move) || empty_) return least;
+  if (run.move == Move::kExchange) return least + least_exchange(at, run.group);
+  const GroupTimes& times = planner_.body_->times;
+  return least + label_of(times.least_nanoseconds(run.move, run.group), 0);
+}
+
+Label Reach::least_exchange(std::uint32_t at, Mask group) {
+  const std::int64_t bytes = shard_bytes(at);
+  LeastExchange& entry =
+      least_exchanges_[hash_mix(group, static_cast<std::uint64_t>(bytes)) %
+                       least_exchanges_.size()];
+  if (entry.bytes != bytes || entry.group != group) {
+    entry = {bytes, group, label_of(pricer_.least_exchange(group, bytes), 0)};
+  }
+  return entry.least;
+}
+
+// In the order in which one search that never stops comes by them.
+bool Reach::is_before(std::uint32_t at, std::uint32_t run,
+                      const Node& known) const {
+  if (known.before == kNone) return false;
+  return std::tuple(labels_[at], at, run) <
+         std::tuple(labels_[known.before], known.before, known.run);
 }
 
 void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
@@ -174,7 +208,7 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
   }
   for (std::size_t k = 0; k < targets.size(); ++k) {
     const std::uint32_t to = targets[k];
-    if (least >= labels_[to]) continue;
+    if (least > labels_[to]) continue;
     Label label = labels_[at] + 1;
     if (sends(run.move)) {
       std::int64_t nanoseconds = 0;
@@ -187,7 +221,9 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
       }
       label += label_of(nanoseconds, 0);
     }
-    if (label >= labels_[to]) continue;
+    if (label > labels_[to]) continue;
+    const bool is_new = label < labels_[to];
+    if (!is_new && !is_before(at, number, nodes_[to])) continue;
     const Label asked = label + (graph_.is_in_mesh_order(to) ? 0 : back_);
     if (asked > most_) {
       later = std::min(later, asked);
@@ -199,6 +235,8 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
     node.before = at;
     node.move = run.move;
     node.group = run.group;
+    node.run = static_cast<std::uint16_t>(number);
+    if (!is_new) continue;
     queue_.push_back({label, to});
     std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
   }
@@ -212,6 +250,15 @@ std::uint32_t Reach::size_of(std::uint32_t number) {
     sizes_.push_back(pricer_.local_size(graph_.states()[number]));
   }
   return node.size;
+}
+
+std::int64_t Reach::shard_bytes(std::uint32_t number) {
+  Node& node = nodes_[number];
+  if (node.bytes < 0) {
+    node.bytes = is_even(number) ? meta_.bytes() / graph_.all_parts(number)
+                                 : pricer_.bytes(sizes_[size_of(number)]);
+  }
+  return node.bytes;
 }
 
 bool Reach::is_even(std::uint32_t number) {
@@ -285,6 +332,12 @@ bool Reach::is_staged(MoveForm form, std::uint32_t whole) const {
     if (meta_.size(static_cast<int>(d)) > parts[d]) return true;
   }
   return false;
+}
+
+bool Reach::is_asked(std::uint64_t code) const {
+  const auto number = graph_.find(code);
+  return number &&
+         (orders_ == Orders::kAll || graph_.is_in_mesh_order(*number));
 }
 
 std::int64_t Reach::nanoseconds(std::uint64_t code) const {

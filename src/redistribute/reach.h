@@ -44,6 +44,9 @@ class Reach {
                                      const TensorMeta& meta,
                                      std::span<const Placement> partials,
                                      Orders orders);
+  // Whether from() of the same makes such a one.
+  bool is_from(const Layout& source, const TensorMeta& meta,
+               std::span<const Placement> partials, Orders orders) const;
   ~Reach();
   Reach(const Reach&) = delete;
   Reach& operator=(const Reach&) = delete;
@@ -51,13 +54,19 @@ class Reach {
   const ActiveDims& active() const;
   const Alphabet& alphabet() const { return listed_->alphabet; }
 
+  // False after an extend() that threw.
+  bool is_whole() const { return whole_; }
+
   // Finds every layout asked for that costs at most so much.
   void extend(std::int64_t nanoseconds);
   // No layout that was not found costs less; kBeyond once all are found.
   std::int64_t beyond() const;
+  // Whether a layout is one of those asked for, by State::code().
+  bool is_asked(std::uint64_t code) const;
   // Of State::code(); kBeyond where it costs more than the search has gone.
   std::int64_t nanoseconds(std::uint64_t code) const;
-  // A plan of least cost and, among those, of fewest steps; always the same.
+  // A plan of least cost and, among those, of fewest steps; always the same,
+  // however far the search has gone and in how many steps.
   // Precondition: nanoseconds() of its state is known.
   RedistributePlan plan(const Layout& target) const;
 
@@ -65,8 +74,10 @@ class Reach {
   static constexpr std::uint32_t kNone = 0xffffffffU;
   enum class Shards : std::uint8_t { kUnknown, kEven, kUneven };
   struct Node {
+    std::int64_t bytes = -1;  // of the largest shard, once asked for
     std::uint32_t before = kNone;
     std::uint32_t size = kNone;  // in sizes_, once asked for
+    std::uint16_t run = 0;       // of `before`, that led here
     Move move = Move::kReduce;
     std::uint8_t group = 0;
     Shards shards = Shards::kUnknown;
@@ -92,15 +103,25 @@ class Reach {
     std::int64_t nanoseconds = 0;
   };
 
+  struct LeastExchange {
+    std::int64_t bytes = -1;
+    std::uint32_t group = 0;
+    Label least = 0;
+  };
+
   Reach(const RedistributePlanner& planner,
         std::shared_ptr<const ListedLayouts> listed, const Layout& source,
-        const TensorMeta& meta, Orders orders);
+        const TensorMeta& meta, std::span<const Placement> partials,
+        Orders orders);
 
   void settle();
   void expand(std::uint32_t at, bool only_collectives);
   // Whether `run` out of `at` leads nowhere that is not had for less.
   bool is_needless(const LayoutGraph::Run& run, std::uint32_t at) const;
   Label least_of(std::uint32_t at, const LayoutGraph::Run& run);
+  Label least_exchange(std::uint32_t at, Mask group);
+  // Whether a path over this run is taken rather than an equal one known.
+  bool is_before(std::uint32_t at, std::uint32_t run, const Node& known) const;
   // Follows the moves of the run, the number-th of its layout.
   void relax(std::uint32_t at, const LayoutGraph::Run& run,
              std::uint32_t number);
@@ -114,12 +135,17 @@ class Reach {
   bool is_staged(MoveForm form, std::uint32_t whole) const;
   // Place in sizes_.
   std::uint32_t size_of(std::uint32_t node);
+  std::int64_t shard_bytes(std::uint32_t node);
 
   RedistributePlanner planner_;
   std::shared_ptr<const ListedLayouts> listed_;
   const LayoutGraph& graph_;
   Layout source_layout_;
   TensorMeta meta_;
+  InlineVector<Placement, 4> partials_;
+  Orders orders_;
+  bool whole_ = true;
+  bool empty_;
   MovePricer pricer_;
   std::uint32_t source_;
   Label any_collective_ = 0;  // the least that one takes
@@ -133,6 +159,7 @@ class Reach {
   std::vector<Postponed> postponed_;
   std::size_t unreached_ = 0;
   std::array<Remembered, 256> prices_;
+  std::array<LeastExchange, 128> least_exchanges_;
 };
 
 }  // namespace shardprop::redistribute

@@ -1,5 +1,5 @@
 // One search for all layouts finds what the planner finds pair by pair.
-#include "redistribute/reach.h"
+#include "redistribute/recent_reaches.h"
 
 #include "support/placement_gen.h"
 #include "support/property.h"
@@ -128,6 +128,67 @@ TEST_CASE("layouts in the order of the mesh are found without the others") {
                 value_of(planner.cost(from, to, meta)));
     }
   });
+}
+
+TEST_CASE("a plan does not depend on how far the search had gone before") {
+  property(150, [] {
+    const DeviceMesh mesh = testing::some_mesh(3, 4);
+    const TensorMeta meta = some_meta();
+    const auto planner =
+        value_of(RedistributePlanner::create(mesh, some_topology()));
+    const bool any_order = *rc::gen::arbitrary<bool>();
+    const auto orders =
+        any_order ? Reach::Orders::kAll : Reach::Orders::kOfMesh;
+    const auto from = canonical(
+        testing::some_layout(mesh.ndim(), meta.rank(), {.strided = false}),
+        mesh, meta.shape());
+    const Layout to = testing::some_layout(
+        mesh.ndim(), meta.rank(),
+        {.strided = false, .partial = false, .any_order = any_order});
+    const auto once = Reach::from(planner, from, meta, {}, orders);
+    RC_ASSERT(once != nullptr);
+    once->extend(value_of(planner.cost(from, to, meta)));
+    const auto often = Reach::from(planner, from, meta, {}, orders);
+    std::int64_t limit = *rc::gen::inRange<std::int64_t>(0, 30'000);
+    for (; limit < kFar; limit += limit / 3 + 1000) often->extend(limit);
+    RC_ASSERT(once->plan(to) == often->plan(to));
+  });
+}
+
+TEST_CASE("a search that was put back is had again, by one at a time") {
+  const auto planner = value_of(RedistributePlanner::create(
+      value_of(DeviceMesh::parse("2,4")), default_topology()));
+  const auto whole = Layout::replicated(2);
+  const auto rows = value_of(Layout::parse("S(0),R"));
+  const auto sum = Placement::partial(ReduceOp::kSum);
+  redistribute::RecentReaches recent;
+  const auto take = [&](const Layout& layout, std::int64_t size,
+                        std::span<const Placement> partials = {}) {
+    const auto meta = value_of(TensorMeta::contiguous({size, 8}, DType::kF32));
+    return recent.take(planner, layout, meta, partials, Reach::Orders::kAll);
+  };
+  const auto is_used = [&](const Reach& reach) {
+    return reach.nanoseconds(code_of(reach, whole)) != Reach::kBeyond;
+  };
+  auto first = take(rows, 16);
+  CHECK(!is_used(*first));
+  first->extend(kFar);
+  recent.put_back(std::move(first));
+  CHECK(!is_used(*take(rows, 32)));
+  CHECK(!is_used(*take(rows, 16, {&sum, 1})));
+  auto again = take(rows, 16);
+  CHECK(is_used(*again));
+  CHECK(!is_used(*take(rows, 16)));
+  recent.put_back(std::move(again));
+  recent.put_back(nullptr);
+  SUBCASE("fifteen others leave it") {
+    for (int n = 1; n <= 15; ++n) recent.put_back(take(rows, 100 + n));
+    CHECK(is_used(*take(rows, 16)));
+  }
+  SUBCASE("sixteen push it out") {
+    for (int n = 1; n <= 16; ++n) recent.put_back(take(rows, 100 + n));
+    CHECK(!is_used(*take(rows, 16)));
+  }
 }
 
 TEST_CASE("strided shards and limits of memory are left to the planner") {
