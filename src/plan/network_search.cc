@@ -87,10 +87,18 @@ bool NetworkSearch::solve(const NetworkOptions& options,
       tell(now, attempt.bounds);
     };
   }
-  if (attempt.gives_up) {
-    how.go_on = [&](const solver::Assignment& assignment) {
-      take(network.decode(assignment));
-      return found();
+  if (attempt.gives_up_at) {
+    how.go_on = [&, judged = solver::Assignment(), good = false](
+                    const solver::Assignment& assignment,
+                    double spent) mutable {
+      const bool due = spent >= *attempt.gives_up_at;
+      // The first that fits is worth knowing, if it was looked for.
+      const bool early = options.memory_limit && !found();
+      if ((due || early) && assignment != judged) {
+        judged = assignment;
+        good = fits(take(network.decode(assignment)));
+      }
+      return good || !due;
     };
   }
   const solver::Solution solution = solver::solve(network.network(), how);
@@ -123,10 +131,8 @@ bool NetworkSearch::solve(const NetworkOptions& options,
 PlanEvaluation NetworkSearch::take(PlanAssignment plan) {
   PlanEvaluation judged = evaluate(problem_, plan);
   if (!judged.broken.empty()) throw InternalError(judged.broken);
-  const bool fits =
-      !options_.memory_limit || judged.peak_bytes <= *options_.memory_limit;
   last_ = std::move(plan);
-  if (fits) {
+  if (fits(judged)) {
     if (!found() || judged.objective < out_.evaluation.objective) {
       out_.assignment = last_;
       out_.evaluation = judged;

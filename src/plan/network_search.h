@@ -19,8 +19,9 @@ namespace shardprop {
 struct Attempt {
   // Its bound is one of the whole problem, too.
   bool bounds = true;
-  // Given up at half of the time where what was found by then does not fit.
-  bool gives_up = false;
+  // Given up at this share of its time or work where the best by then does not
+  // fit.
+  std::optional<double> gives_up_at;
   double share_of_time = 1;  // of what is left
   double enough_gap = 0;     // as SolveOptions'
   std::optional<std::int64_t> enough_cost;
@@ -53,6 +54,9 @@ class NetworkSearch {
   // What is known: the best plan within the memory limit, the bound.
   const PlanSolution& best() const { return out_; }
   bool found() const { return out_.assignment.has_value(); }
+  bool fits(const PlanEvaluation& plan) const {
+    return !options_.memory_limit || plan.peak_bytes <= *options_.memory_limit;
+  }
   // Proven.
   bool is_done() const {
     return found() && out_.lower_bound >= out_.evaluation.objective;
@@ -66,6 +70,10 @@ class NetworkSearch {
   solver::SolveOptions solver_options(double seconds_left) const;
   bool out_of_work() const {
     return limits_.work && out_.work >= *limits_.work;
+  }
+  bool out_of_limits() const {
+    return out_of_work() || seconds_left() <= 0 ||
+           options_.stop.stop_requested();
   }
   // Of the first network.
   std::uint64_t first_work() const { return first_work_; }

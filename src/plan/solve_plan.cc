@@ -18,7 +18,13 @@ namespace {
 
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
-constexpr int kMostRounds = 8;
+constexpr int kMostRounds = 5;
+constexpr int kMostTightenings = 12;
+// Of the time left: when the first of these gives way to the next, and what
+// each of those may take.
+constexpr double kFirstGivesUpAt = 0.2;
+constexpr double kShareOfRound = 0.15;
+constexpr double kGivesUpAt = 0.5;  // of its share
 // Table entries to touch for each round of preferences: so many, and this share
 // of those of the search. Good preferences are found early; proving that there
 // are none better would take as long as the search.
@@ -49,7 +55,9 @@ class PlanSolver {
   void search() {
     // Most plans fit: then memory need not be looked at.
     const bool limited = options_.memory_limit.has_value();
-    if (!search_.solve({}, {.gives_up = limited})) return;
+    Attempt freely;
+    if (limited) freely.gives_up_at = kGivesUpAt;
+    if (!search_.solve({}, freely)) return;
     if (limited && !search_.found()) {
       fit();
       network_.memory_limit = options_.memory_limit;
@@ -63,24 +71,47 @@ class PlanSolver {
   void fit() {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
-    for (int round = 1; round <= kMostRounds && !search_.found(); ++round) {
-      const bool bounds = network.reserved.empty();
-      if (!search_.solve(network,
-                         {.bounds = bounds, .gives_up = round < kMostRounds})) {
-        break;
-      }
+    if (!search_.solve(network, {.gives_up_at = kFirstGivesUpAt})) return;
+    if (search_.fits(search_.tried().evaluation)) return;
+    const auto fits = [&] {
+      return !nothing_there_ && search_.fits(search_.tried().evaluation);
+    };
+    for (int round = 1; round <= kMostRounds && !fits(); ++round) {
       reserve(network);
+      solve_in_round(network);
+      if (search_.out_of_limits()) return;
     }
     if (!search_.found()) tighten();
+    // What was left of these looks makes the plan cheaper.
+    if (search_.found() && !search_.is_done() && !nothing_there_) {
+      search_.solve(last_look_, {.bounds = false});
+    }
   }
 
+  // A short look, for something that fits.
+  bool solve_in_round(const NetworkOptions& network) {
+    last_look_ = network;
+    const bool solved =
+        search_.solve(network, {.bounds = false,
+                                .gives_up_at = kGivesUpAt,
+                                .share_of_time = kShareOfRound});
+    nothing_there_ = !solved;
+    return solved;
+  }
+
+  // What the last plan lacks at each slot, and a bit; where there is nothing
+  // at all with what is set aside, half of that.
   void reserve(NetworkOptions& network) const {
+    if (nothing_there_) {
+      for (std::int64_t& bytes : network.reserved) bytes /= 2;
+      return;
+    }
     const std::vector<std::int64_t> bytes =
         bytes_by_slot(problem_, search_.last());
     network.reserved.resize(bytes.size(), 0);
     for (std::size_t t = 0; t < bytes.size(); ++t) {
-      network.reserved[t] +=
-          std::max<std::int64_t>(0, bytes[t] - *options_.memory_limit);
+      const std::int64_t lacking = bytes[t] - *options_.memory_limit;
+      if (lacking > 0) network.reserved[t] += lacking + lacking / 4 + 1;
     }
   }
 
@@ -96,12 +127,11 @@ class PlanSolver {
     std::int64_t too_much = limit;
     std::int64_t aside = std::max<std::int64_t>(
         1, *std::max_element(bytes.begin(), bytes.end()) - limit);
-    for (int i = 0; i < kMostRounds && !search_.found(); ++i) {
+    for (int i = 0; i < kMostTightenings && !search_.found(); ++i) {
       if (aside <= too_little || aside >= too_much) return;
       NetworkOptions network;
       network.memory_limit = limit - aside;
-      const bool found =
-          search_.solve(network, {.bounds = false, .gives_up = true});
+      const bool found = solve_in_round(network);
       (found ? too_little : too_much) = aside;
       aside =
           too_much < limit ? std::midpoint(too_little, too_much) : 2 * aside;
@@ -137,6 +167,8 @@ class PlanSolver {
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
+  NetworkOptions last_look_;           // of the last round
+  bool nothing_there_ = false;         // in the last round
   std::optional<std::int64_t> alike_;  // met while hidden time was priced
   NetworkOptions network_;             // in which the best plan was found
 };

@@ -37,6 +37,10 @@ double most_of_all(Network& network) {
   return std::min(most, kMostExact);
 }
 
+// What copying and reducing a node's network takes, in table entries, for each
+// variable of it.
+constexpr std::uint64_t kWorkOfVariable = 32;
+
 }  // namespace
 
 BranchAndBound::BranchAndBound(Network root, Int128 below,
@@ -97,6 +101,7 @@ struct BranchAndBound::Bounded {
 void BranchAndBound::process(Node node, const StopSignal& stop,
                              PassClock& clock) {
   Network& network = node.network;
+  work_ += kWorkOfVariable * network.variables.size();
   for (int round = 0;; ++round) {
     if (settle(network, clock)) return;
     const auto room = static_cast<double>(below_ - network.offset);

@@ -9,6 +9,7 @@
 namespace shardprop::solver {
 namespace {
 
+constexpr double kBriefCycle = 1e6;  // as long as nothing is known to fit
 constexpr double kShortCycle = 1.5e8;
 constexpr double kFirstCycle = 4e8;  // in units of work
 constexpr double kCycleGrowth = 1.25;
@@ -17,7 +18,8 @@ constexpr double kColdShare = 0.2;  // of a cycle, at its end
 // Temperatures are drawn between these, times the cost per variable.
 constexpr double kColdest = 3e-3;
 constexpr double kHottest = 3.0;
-constexpr int kSteps = 64;  // of temperature in a cycle
+constexpr int kMostBrief = 8;  // each twice as long as the one before
+constexpr int kSteps = 64;     // of temperature in a cycle
 // A cycle that gains less than this share of what lies between cost and bound
 // finds little.
 constexpr double kLittle = 0.01;
@@ -107,14 +109,15 @@ void SearchWorker::start_cycle(const Guide& guide) {
     if (exploring_) search_.assign(*guide.decoded);
   }
   if (!guide.settling && !own_.choices.empty()) search_.assign(own_.choices);
-  // As long as nothing is known to fit, every other cycle starts from least.
-  if (guide.best == nullptr && own_.choices.empty() && cycles_ % 2 == 1) {
-    search_.assign(leanest(core_));
-  }
+  // As long as nothing is known to fit, every other cycle starts from least,
+  // and a new start soon takes the place of one that leads nowhere.
+  const bool nothing_fits = guide.best == nullptr && own_.choices.empty();
+  if (nothing_fits && cycles_ % 2 == 1) search_.assign(leanest(core_));
+  const double brief = kBriefCycle * std::exp2(std::min(cycles_, kMostBrief));
   ++cycles_;
-  if (guide.settling) {
+  if (guide.settling || nothing_fits) {
     hottest_ = 0;
-    cycle_work_ = kShortCycle;
+    cycle_work_ = nothing_fits ? std::min(brief, kShortCycle) : kShortCycle;
     return;
   }
   const double scale =

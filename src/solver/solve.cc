@@ -135,8 +135,6 @@ class Solver {
   double core_best_cost_ = kInfinity;
   bool exact_ = true;  // no cost of interest exceeds what doubles count
   std::vector<std::unique_ptr<SearchWorker>> workers_;
-  bool asked_ = false;  // whether to go on, with the best cost then
-  Int128 asked_cost_ = 0;
   int rounds_ = 0;
 };
 
@@ -144,7 +142,6 @@ Solution Solver::run() {
   std::optional<Error> failure;
   try {
     solve();
-    offer_leanest();
   } catch (...) {
     failure = refusal(std::current_exception());
     if (!failure) throw;
@@ -154,16 +151,16 @@ Solution Solver::run() {
   return solution;
 }
 
-// The last resort: what holds the fewest bytes, whatever it costs.
+// To begin with, what holds the fewest bytes, whatever it costs.
 void Solver::offer_leanest() {
-  const Core* const core = state_.core.get();
-  if (core == nullptr || state_.best.known() || state_.best.infeasible()) {
-    return;
-  }
-  const std::vector<int> choices = leanest(*core);
-  ForestSearch look(*core, options_.seed);
+  if (!bytes_matter(state_.network)) return;
+  std::vector<int> choices = leanest(*state_.core);
+  ForestSearch look(*state_.core, options_.seed);
   look.assign(choices);
-  if (look.feasible()) state_.offer(choices, core->network_variable);
+  if (!look.feasible()) return;
+  state_.offer(choices, state_.core->network_variable);
+  core_best_cost_ = look.cost();
+  core_best_ = std::move(choices);
 }
 
 void Solver::solve() {
@@ -177,6 +174,7 @@ void Solver::solve() {
   exact_ = ceiling < kMostExact;
   if (solve_at_once()) return;
   state_.core = std::make_unique<Core>(state_.network, ceiling);
+  offer_leanest();
   dual_.gather();
   search();
 }
@@ -332,15 +330,17 @@ void Solver::tell_progress() const {
 bool Solver::may_go_on() {
   const Incumbent& best = state_.best;
   if (!options_.go_on || !best.known() || best.proven()) return true;
+  const double of_time = seconds() / options_.time_limit_seconds;
+  if (!options_.work_limit) return options_.go_on(best.assignment(), of_time);
   // A work limit is meant to decide alone, unless time runs out.
-  const double share_of_time = options_.work_limit ? 0.9 : 0.5;
-  const bool half =
-      seconds() >= options_.time_limit_seconds * share_of_time ||
-      (options_.work_limit && state_.work >= *options_.work_limit / 2);
-  if (!half || (asked_ && asked_cost_ == best.cost())) return true;
-  asked_ = true;
-  asked_cost_ = best.cost();
-  return options_.go_on(best.assignment());
+  constexpr double kOutOfTime = 0.9;
+  const double of_work = *options_.work_limit == 0
+                             ? 1.0
+                             : static_cast<double>(state_.work) /
+                                   static_cast<double>(*options_.work_limit);
+  return options_.go_on(best.assignment(), of_time >= kOutOfTime
+                                               ? std::max(of_time, of_work)
+                                               : of_work);
 }
 
 bool Solver::is_idle() const {

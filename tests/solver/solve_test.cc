@@ -103,13 +103,16 @@ TEST_CASE("half way the caller is asked whether to go on") {
     options.work_limit = 80'000'000;
     int asked = 0;
     Int128 last = 0;
-    options.go_on = [&](const Assignment& best) {
+    double before = 0;
+    options.go_on = [&](const Assignment& best, double spent) {
       const auto judged = evaluate(problem, best);
       CHECK(judged->feasible());
-      CHECK((asked == 0 || judged->cost < last));
+      CHECK((asked == 0 || judged->cost <= last));
+      CHECK(spent >= before);
+      before = spent;
       last = judged->cost;
       ++asked;
-      return answer;
+      return answer || spent < 0.5;
     };
     const Solution solution = solve(problem, options);
     CHECK(solution.status == Status::kFeasible);

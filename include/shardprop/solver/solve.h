@@ -105,9 +105,10 @@ struct SolveOptions {
   PassSet passes;
   // Called by the thread that called solve(), when workers meet.
   std::function<void(const Progress&)> progress;
-  // Whether to go on: asked between rounds about the best assignment, once half
-  // of the time or work limit is spent and of each better one from then on.
-  std::function<bool(const Assignment&)> go_on;
+  // Whether to go on: asked between rounds about the best assignment, with the
+  // share of the limits that is spent: of work where that is limited, or else
+  // of time.
+  std::function<bool(const Assignment&, double spent)> go_on;
   // Once a stop is requested, by any thread, the best so far is returned.
   std::stop_token stop;
 };
