@@ -147,6 +147,13 @@ std::int64_t half_size(const OpCall& call, char) {
   return size / 2;
 }
 
+// As if its halves, views of it, were multiplied.
+Dims glu_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const TensorMeta half =
+      make_meta(shape, call.tensor("self").strides(), dtype);
+  return elementwise({&half, 1}, dtype).strides();
+}
+
 // renorm: of the slices of `dim`, each on its own.
 std::string renorm_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -219,7 +226,8 @@ void define_lookup(Family f) {
   f.add("_cdist_backward",
         mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]").linear_in("grad"));
   f.add("diff", mapped("diff(dim)", diff_notation, diff_size));
-  f.add("glu", mapped("glu(dim)", glu_notation, half_size));
+  f.add("glu",
+        mapped("glu(dim)", glu_notation, half_size).strided(glu_strides));
   f.add("glu_backward", mapped("glu_backward(dim)", glu_notation, half_size)
                             .linear_in("grad_output"));
   f.add("renorm", mapped("renorm(dim)", renorm_notation));
