@@ -20,6 +20,8 @@ namespace {
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 5;
 constexpr int kMostTightenings = 12;
+constexpr std::uint32_t kMostSpread = 64;
+constexpr double kMostAside = 0.5;  // of the limit
 // Of the time left: when the first of these gives way to the next, and what
 // each of those may take.
 constexpr double kFirstGivesUpAt = 0.2;
@@ -82,6 +84,7 @@ class PlanSolver {
       if (search_.out_of_limits()) return;
     }
     if (!search_.found()) tighten();
+    if (!search_.found()) spread();
     // What was left of these looks makes the plan cheaper.
     if (search_.found() && !search_.is_done() && !nothing_there_) {
       search_.solve(last_look_, {.bounds = false});
@@ -135,6 +138,27 @@ class PlanSolver {
       (found ? too_little : too_much) = aside;
       aside =
           too_much < limit ? std::midpoint(too_little, too_much) : 2 * aside;
+    }
+  }
+
+  // Neither more nor less led anywhere: shares of the limit from all over what
+  // may be set aside, at 1/2, 1/4, 3/4, 1/8, 5/8, ... of the most, while there
+  // is time.
+  void spread() {
+    if (search_.last().choices.empty()) return;
+    const std::int64_t limit = *options_.memory_limit;
+    for (std::uint32_t i = 1; i < kMostSpread && !search_.found(); ++i) {
+      if (search_.out_of_limits()) return;
+      double share = 0;
+      double bit = 0.5;
+      for (std::uint32_t rest = i; rest != 0; rest >>= 1, bit /= 2) {
+        if ((rest & 1U) != 0) share += bit;
+      }
+      NetworkOptions network;
+      network.memory_limit =
+          limit - static_cast<std::int64_t>(share * kMostAside *
+                                            static_cast<double>(limit));
+      solve_in_round(network);
     }
   }
 
