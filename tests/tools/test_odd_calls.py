@@ -105,7 +105,7 @@ class Outputs(Case):
     def test_an_interrupted_emission_leaves_nothing(self):
         out = self.folder / "made" / "here"
         running = subprocess.Popen(
-            [BINARY, "emit", MLP, "--mesh", "1000000", "-o", out],
+            [BINARY, "emit", MLP, "--mesh", "100000", "-o", out],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
         while not out.exists() and running.poll() is None:
             time.sleep(0.01)
