@@ -64,7 +64,7 @@ build_package() {
 }
 say "Building the Python package"
 if build_package; then
-  cmake --build "$build" --parallel "$(jobs_that_fit)" --target shardprop_python
+  cmake --build "$build" --parallel "$(jobs_that_fit)" --target shardprop_python_package
   export SHARDPROP_PACKAGE=$PWD/$build/python/package
 else
   cmake -S . -B "$build" -D SHARDPROP_PYTHON=OFF > /dev/null
