@@ -1,15 +1,16 @@
 // What it takes to choose a strategy of a matrix product, an attention and an
-// embedding on one to five mesh dims, nothing remembered, as one line of JSON:
+// embedding on some mesh dims, no answer remembered, in microseconds (a median):
 //
-//   bench_choice
+//   bench_choice attention 3 moves
 //
 // "fits": inputs lie so that none must move; "moves": one has to. choices.py puts
-// torch's DTensor beside it. Times are microseconds, medians.
+// torch's DTensor beside it.
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,18 +105,17 @@ double microseconds(const Operator& op, int dims,
 
 }  // namespace
 
-int main() {
-  std::printf("{");
-  const char* separator = "";
-  for (const Operator& op : operators()) {
-    for (int dims = 1; dims <= 5; ++dims) {
-      std::printf("%s\"%s %d fits\": %.1f, \"%s %d moves\": %.1f", separator,
-                  op.name, dims, microseconds(op, dims, op.fits), op.name, dims,
-                  microseconds(op, dims, op.moves));
-      std::fflush(stdout);
-      separator = ", ";
+int main(int argc, char** argv) {
+  if (argc == 4) {
+    for (const Operator& op : operators()) {
+      if (std::string(op.name) != argv[1]) continue;
+      const bool moves = std::string(argv[3]) == "moves";
+      std::printf("%.1f\n", microseconds(op, std::atoi(argv[2]),
+                                         moves ? op.moves : op.fits));
+      return 0;
     }
   }
-  std::printf("}\n");
-  return 0;
+  std::fprintf(stderr,
+               "usage: bench_choice mm|attention|embedding 1..5 fits|moves\n");
+  return 2;
 }

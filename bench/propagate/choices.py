@@ -4,11 +4,10 @@
     choices.py build/release/bench/propagate/bench_choice [SECONDS]
 
 Of torch: ShardingPropagator.propagate_op_sharding_non_cached, the median of up to
-21 calls; a case that takes longer than SECONDS (60) is left at that. Ours and
-torch's are asked in turn, in one run. Prints a table in Markdown, microseconds.
+21 calls. A case that takes either longer than SECONDS (60) is left at that. Ours
+and torch's are asked in turn, in one run. Prints a table in Markdown.
 """
 
-import json
 import multiprocessing
 import statistics
 import subprocess
@@ -90,22 +89,32 @@ def ask_torch(seconds, *case):
     return found
 
 
+def ask_ours(seconds, bench, name, dims, moves):
+    case = [bench, name, str(dims), "moves" if moves else "fits"]
+    try:
+        return float(subprocess.check_output(case, text=True, timeout=seconds))
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def main():
     bench = sys.argv[1]
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
-    ours = []
     print("| operator | mesh dims | inputs | ours, us | torch, us | times |")
     print("|---|---|---|---|---|---|")
     for name in CASES:
         for dims in range(1, 6):
-            ours.append(json.loads(subprocess.check_output([bench], text=True)))
-            for what in ("fits", "moves"):
-                theirs = ask_torch(seconds, name, dims, what == "moves")
-                mine = statistics.median(one[f"{name} {dims} {what}"] for one in ours)
-                said = f"over {seconds:.0f} s | " if theirs is None else (
-                    f"{theirs:,.0f} | {theirs / mine:,.0f}"
-                )
-                print(f"| {name} | {dims} | {what} | {mine:,.1f} | {said} |", flush=True)
+            for moves in (False, True):
+                mine = ask_ours(seconds, bench, name, dims, moves)
+                theirs = ask_torch(seconds, name, dims, moves)
+                said = [
+                    f"over {seconds:.0f} s" if one is None else f"{one:,.1f}"
+                    for one in (mine, theirs)
+                ]
+                times = f"{theirs / mine:,.0f}" if mine and theirs else ""
+                what = "move" if moves else "fit"
+                row = [name, str(dims), what, *said, times]
+                print("| " + " | ".join(row) + " |", flush=True)
 
 
 if __name__ == "__main__":
