@@ -153,9 +153,10 @@ def _placed(call, mesh):
     )
 
 
-def _check_strides(result, settings, drawn):
+def check_strides(result, metas, drawn):
+    """Asks the tool `metas`, which tells them, for the strides of every call."""
     questions = [_placed(one.call, (2,)) for one in drawn]
-    for one, answer in zip(drawn, ask([settings.metas], questions), strict=True):
+    for one, answer in zip(drawn, ask([metas], questions), strict=True):
         if "outputs" in answer:
             _compare_metas(result, one, None, answer["outputs"])
 
@@ -263,7 +264,7 @@ def prove_operator(op, settings):
 
     check_calls(result, propagate_command(settings.binary), asked, choose=choose)
     if settings.metas:
-        _check_strides(result, settings, drawn)
+        check_strides(result, settings.metas, drawn)
     _ask_refused(result, settings, calls.refused)
     result.seconds = time.monotonic() - start
     return result

@@ -34,8 +34,13 @@ def _drawn(line):
             given = values.get(str(count))
             count += 1
             if given is None:
-                return d.values(tuple(held["shape"]), dtype)
-            return torch.tensor(given, dtype=dtype).reshape(held["shape"])
+                drawn = d.values(tuple(held["shape"]), dtype)
+            else:
+                drawn = torch.tensor(given, dtype=dtype).reshape(held["shape"])
+            if "strides" not in held:
+                return drawn
+            laid_out = torch.empty_strided(held["shape"], held["strides"], dtype=dtype)
+            return laid_out.copy_(drawn)
         if isinstance(held, list):
             return [value(element, None) for element in held]
         if declared is not None and "ScalarType" in str(declared.real_type):
