@@ -80,6 +80,10 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   }
   const PlanNetwork& network = *built;
   solver::SolveOptions how = solver_options(left * attempt.share_of_time);
+  if (how.work_limit && attempt.share_of_work < 1) {
+    *how.work_limit = static_cast<std::uint64_t>(
+        attempt.share_of_work * static_cast<double>(*how.work_limit));
+  }
   how.enough_gap = attempt.enough_gap;
   how.enough_cost = attempt.enough_cost;
   if (options_.progress) {

@@ -23,6 +23,7 @@ struct Attempt {
   // fit.
   std::optional<double> gives_up_at;
   double share_of_time = 1;  // of what is left
+  double share_of_work = 1;  // as well, where work is limited
   double enough_gap = 0;     // as SolveOptions'
   std::optional<std::int64_t> enough_cost;
 };

@@ -97,7 +97,8 @@ class PlanSolver {
     const bool solved =
         search_.solve(network, {.bounds = false,
                                 .gives_up_at = kGivesUpAt,
-                                .share_of_time = kShareOfRound});
+                                .share_of_time = kShareOfRound,
+                                .share_of_work = kShareOfRound});
     nothing_there_ = !solved;
     return solved;
   }

@@ -4,6 +4,7 @@
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/plan/solve_plan.h>
 #include <shardprop/redistribute/collective_cost.h>
@@ -202,6 +203,20 @@ Graph cache(bool looked_at) {
   }
   b.add_output({.value = made, .kind = OutputKind::kUpdate, .target = c});
   return value_of(std::move(b).build());
+}
+
+TEST_CASE("a tight limit is met, where a plan within it is known to be") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/mixtral_infer_cuda.json.gz", library));
+  for (const std::int64_t limit : {14'952, 15'228}) {
+    PlanOptions options;
+    options.memory_limit = limit;
+    options.work_limit = 2'000'000'000;
+    const PlanSolution solution = solved(graph, "2,4", options).solution;
+    REQUIRE(solution.assignment.has_value());
+    CHECK(solution.evaluation.peak_bytes <= limit);
+  }
 }
 
 TEST_CASE("a token written into a cache costs the token") {
