@@ -14,12 +14,13 @@ import subprocess
 import sys
 import time
 
-HEADS = ((64, 32, 1024, 128), "bfloat16")
-# As in choice_bench.cc: tensors, then what the first mesh dims do to each.
+HEADS = ("bf16", (64, 32, 1024, 128))
+# Tensors; then what the first mesh dims cut of each, so that all fit, and so that
+# some must move.
 CASES = {
     "mm": (
         "aten.mm.default",
-        [((4096, 2048), "bfloat16"), ((2048, 1024), "bfloat16")],
+        [("bf16", (4096, 2048)), ("bf16", (2048, 1024))],
         [[0], [None, 1]],
         [[0, 1], [1, 0]],
     ),
@@ -31,11 +32,18 @@ CASES = {
     ),
     "embedding": (
         "aten.embedding.default",
-        [((32000, 4096), "bfloat16"), ((64, 1024), "int64")],
+        [("bf16", (32000, 4096)), ("i64", (64, 1024))],
         [[None, 1], [0]],
         [[1], [0, 1]],
     ),
 }
+
+
+def case(name, dims, moves):
+    """The operator, and of each tensor dtype, shape and what each mesh dim cuts."""
+    op, tensors, fit, moved = CASES[name]
+    cuts = [(cut + [None] * dims)[:dims] for cut in (moved if moves else fit)]
+    return op, [(*tensor, cut) for tensor, cut in zip(tensors, cuts)]
 
 
 def torch_microseconds(name, dims, moves, answer):
@@ -49,11 +57,11 @@ def torch_microseconds(name, dims, moves, answer):
 
     dist.init_process_group("fake", rank=0, world_size=2**dims)
     mesh = init_device_mesh("cpu", (2,) * dims)
-    op, tensors, fits, moved = CASES[name]
+    op, tensors = case(name, dims, moves)
+    dtypes = {"bf16": torch.bfloat16, "i64": torch.int64}
     specs = []
-    for (shape, dtype), cuts in zip(tensors, moved if moves else fits):
-        cuts = (cuts + [None] * dims)[:dims]
-        like = torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
+    for dtype, shape, cuts in tensors:
+        like = torch.empty(shape, dtype=dtypes[dtype], device="meta")
         specs.append(
             DTensorSpec(
                 mesh,
@@ -90,9 +98,15 @@ def ask_torch(seconds, *case):
 
 
 def ask_ours(seconds, bench, name, dims, moves):
-    case = [bench, name, str(dims), "moves" if moves else "fits"]
+    op, tensors = case(name, dims, moves)
+    operands = [
+        f"{dtype}[{','.join(map(str, shape))}] "
+        + ",".join("R" if cut is None else f"S({cut})" for cut in cuts)
+        for dtype, shape, cuts in tensors
+    ]
+    call = [bench, ",".join(["2"] * dims), op, *operands]
     try:
-        return float(subprocess.check_output(case, text=True, timeout=seconds))
+        return float(subprocess.check_output(call, text=True, timeout=seconds))
     except subprocess.TimeoutExpired:
         return None
 

@@ -158,7 +158,7 @@ void misses(const std::string& name, const std::string& mesh,
     const int count = std::string(what) == "fits" ? 400 : 24;
     for (int i = 0; i < count; ++i) {
       calls.push_back(
-          call("aten.mm.default", 512 * (i + 1), 2048, 1024, layouts));
+          call("aten.mm.default", 512 * (i + 1), 64 * (i + 16), 1024, layouts));
     }
     figure(
         "miss_mm_" + name + "_" + what + "_new_shape",
