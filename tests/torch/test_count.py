@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import shardprop as sp
 import shardprop.torch
+from running.models import MODELS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/graphs"
@@ -38,39 +39,6 @@ CASES = [
 def planned(graph, mesh, **options):
     graph = sp.load_graph(graph)
     return graph, sp.plan(graph, mesh, progress=False, **options)
-
-
-def llama_405b():
-    """Of the sizes of Llama 3.1 405B, on the meta device: a sequence of 8,192
-    tokens for each of 128 ranks."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    class Loss(torch.nn.Module):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def forward(self, ids, labels):
-            logits = self.model(input_ids=ids).logits
-            return torch.nn.functional.cross_entropy(
-                logits.float().flatten(0, 1), labels.flatten()
-            )
-
-    config = LlamaConfig(
-        vocab_size=128256,
-        hidden_size=16384,
-        intermediate_size=53248,
-        num_hidden_layers=126,
-        num_attention_heads=128,
-        num_key_value_heads=8,
-        max_position_embeddings=131072,
-        rope_theta=500000.0,
-        use_cache=False,
-    )
-    with torch.device("meta"):
-        model = Loss(LlamaForCausalLM(config).to(torch.bfloat16))
-        ids = torch.zeros(128, 8192, dtype=torch.long)
-    return model, (ids, ids)
 
 
 class Simulated:
@@ -233,7 +201,8 @@ class Counting(unittest.TestCase):
 
     @unittest.skipUnless(FULL, "SHARDPROP_FULL=1")
     def test_llama_405b_on_1024_ranks(self):
-        model, args = llama_405b()
+        with torch.device("meta"):
+            model, args = MODELS["llama3_405b"](True)
         exported = sp.torch.export(model, args, mode="train")
         graph, plan = planned(exported, "dp=128,tp=8", memory="none", threads=2)
         for rank in (0, 700):

@@ -5,6 +5,7 @@ from models import deepseek, gpt2, llama, mixtral, resnet, small, t5, vit
 MODELS = {
     "llama3_8b": llama.llama3_8b,
     "llama3_128k": llama.llama3_128k,
+    "llama3_405b": llama.llama3_405b,
     "llama3_tiny": llama.llama3_tiny,
     "llama3_tiny_bf16": llama.llama3_tiny_bf16,
     "gpt2_124m": gpt2.gpt2_124m,

@@ -33,6 +33,25 @@ def llama3_8b(training):
     )
 
 
+def llama3_405b(training):
+    """One sequence for each of 128 ranks; in memory on the meta device alone."""
+    return _llama(
+        training,
+        batch=128,
+        sequence=8192,
+        dtype=torch.bfloat16,
+        vocab_size=128256,
+        hidden_size=16384,
+        intermediate_size=53248,
+        num_hidden_layers=126,
+        num_attention_heads=128,
+        num_key_value_heads=8,
+        max_position_embeddings=131072,
+        rms_norm_eps=1e-5,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+    )
+
+
 def llama3_128k(training):
     """Four of its layers on one sequence of 131,072 tokens."""
     return _llama(
