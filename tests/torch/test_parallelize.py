@@ -15,6 +15,7 @@ import unittest
 from running.package import PACKAGE
 from running.ranks import run_ranks
 import torch
+import torch._dynamo
 
 import shardprop as sp
 import shardprop.torch
@@ -75,28 +76,26 @@ class Carrying(torch.nn.Module):
         )
 
 
-def run_carrying(sources, state, x):
-    """The results with each source of constants, and what state dicts lacked."""
+def run_carrying(path, state, x):
+    """What load_weights() lacked and the result, for each way to a program."""
     mesh = torch.distributed.device_mesh.init_device_mesh(
         "cpu", (2,), mesh_dim_names=("d0",)
     )
-    found = []
-    for source in sources:
-        if isinstance(source, str) and source.startswith("export:"):
-            source = torch.export.export(Carrying(), (x,))
-        plan = sp.plan(source, "d0=2", progress=False)
-        module = sp.torch.parallelize(source, plan, mesh)
-        missing = sp.torch.load_weights(module, state)
-        found.append((missing, module(x).full_tensor()))
     exported = torch.export.export(Carrying(), (x,))
-    module = sp.torch.parallelize(
-        sp.load_graph(exported), sp.plan(exported, "d0=2", progress=False), mesh
-    )
-    without = sp.torch.load_weights(module, state)
-    exported.state_dict.update(state)
-    missing = sp.torch.load_weights(module, exported)
-    found.append((missing, module(x).full_tensor()))
-    return found, without
+    loaded = torch.export.export(Carrying(), (x,))
+    loaded.state_dict.update(state)
+    found = {}
+    for name, program, weights in (
+        ("a file", path, state),
+        ("an ExportedProgram", exported, state),
+        ("weights of an ExportedProgram", sp.load_graph(exported), loaded),
+        ("a graph alone", sp.load_graph(exported), state),
+    ):
+        plan = sp.plan(program, "d0=2", progress=False)
+        module = sp.torch.parallelize(program, plan, mesh)
+        missing = sp.torch.load_weights(module, weights)
+        found[name] = missing, module(x).full_tensor()
+    return found
 
 
 class Constants(unittest.TestCase):
@@ -107,15 +106,16 @@ class Constants(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = folder + "/carrying.pt2"
             torch.export.save(torch.export.export(model, (x,)), path)
-            ranks = run_ranks(2, run_carrying, [path, "export:"], state, x)
-        for found, without in ranks:
-            self.assertEqual(len(found), 3)
-            for missing, result in found:
-                self.assertEqual(missing, [])
-                torch.testing.assert_close(result, model(x).detach())
-            # A graph alone carries no values, and load_weights() says so.
-            self.assertEqual(len(without), 3, without)
-            self.assertIn("scale", without)
+            ranks = run_ranks(2, run_carrying, path, state, x)
+        for found in ranks:
+            # A graph carries no values, and load_weights() says so.
+            missing, _ = found.pop("a graph alone")
+            self.assertEqual(len(missing), 3, missing)
+            self.assertIn("scale", missing)
+            for name, (missing, result) in found.items():
+                with self.subTest(source=name):
+                    self.assertEqual(missing, [])
+                    torch.testing.assert_close(result, model(x).detach())
 
 
 class Mlp(torch.nn.Module):
@@ -141,7 +141,7 @@ def run_compiled(program, plan_json, state, x, compiled):
         optimizer.zero_grad()
         losses.append(module(x).item())
         optimizer.step()
-    return losses
+    return losses, torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
 class Compiled(unittest.TestCase):
@@ -159,8 +159,10 @@ class Compiled(unittest.TestCase):
         self.assertGreater(sum(plan.summary["collectives"].values()), 0)
         state = {k: v.detach() for k, v in model.state_dict().items()}
         job = (program, plan.to_json(), state, x)
-        [wanted, _] = run_ranks(2, run_compiled, *job, False)
-        for losses in run_ranks(2, run_compiled, *job, True):
+        [(wanted, graphs), _] = run_ranks(2, run_compiled, *job, False)
+        self.assertEqual(graphs, 0)
+        for losses, graphs in run_ranks(2, run_compiled, *job, True):
+            self.assertGreaterEqual(graphs, 1)
             self.assertLess(losses[-1], losses[0])
             for mine, theirs in zip(losses, wanted, strict=True):
                 self.assertAlmostEqual(mine, theirs, delta=1e-5)

@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 import shardprop as sp
 import shardprop.torch
+from shardprop.torch._constants import carried
 from running.models import CASES, EVERYDAY, train
 from running.ranks import run_ranks
 
@@ -46,25 +47,10 @@ def parallel(name, program, constants, plan):
     )
     module = sp.torch.parallelize(program, plan, mesh)
     model, args = CASES[name].make()
-    missing = sp.torch.load_weights(module, {**constants, **all_tensors(model)})
+    sp.torch.load_weights(module, constants)
+    missing = set(sp.torch.load_weights(module, model)) - set(constants)
     assert not missing, missing
     return module, args
-
-
-def all_tensors(model):
-    return {
-        **dict(model.named_buffers(remove_duplicate=False)),
-        **dict(model.named_parameters(remove_duplicate=False)),
-    }
-
-
-def constants_of(exported):
-    """Made in forward, such as T5's; buffers are fake, and the model's are taken."""
-    return {
-        name: value
-        for name, value in exported.constants.items()
-        if type(value) is torch.Tensor
-    }
 
 
 def run_case(name, program, constants, plan_json):
@@ -114,7 +100,7 @@ class Training(unittest.TestCase):
             model, args = case.make()
             exported = sp.torch.export(model, args, mode="train", device="cpu")
             cls.programs[name] = sp.torch.to_json(exported)
-            constants[name] = constants_of(exported)
+            constants[name] = carried(exported)
             cls.plans[name] = planned(name, cls.programs[name])
         jobs = {
             name: (cls.programs[name], constants[name], plan.to_json())

@@ -2,6 +2,8 @@
 no state dict holds."""
 
 import os
+import pathlib
+import zipfile
 from typing import Any
 
 import torch
@@ -35,16 +37,18 @@ def _of_archive(path, model):
             for payload in config.values()
         ):
             return {}
-        held = {
-            name
-            for name, payload in config.items()
-            if archive.read_bytes(os.path.join(names.CONSTANTS_DIR, payload.path_name))
-        }
         found = _load_constants(archive, model)
+    # What was saved of a fake tensor has no bytes, and is read as zeros.
+    with zipfile.ZipFile(path) as archive:
+        sizes = {
+            pathlib.PurePath(entry.filename).name: entry.file_size
+            for entry in archive.infolist()
+            if names.CONSTANTS_DIR in entry.filename
+        }
     return {
         name: value
         for name, value in found.items()
-        if name in held or value.numel() == 0
+        if sizes[config[name].path_name] or value.numel() == 0
     }
 
 

@@ -332,8 +332,8 @@ def parallelize(
         program, shardings, plan, device_mesh, device or device_mesh.device_type
     )
     constants = _constants_of(shardings, exported)
-    load_weights(module, constants)
     module._carried = frozenset(constants)
+    load_weights(module, constants)
     if compile:
         module._runner = torch.compile(module._runner)
     return module
