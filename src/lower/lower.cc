@@ -160,7 +160,7 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
   const bool same_operands = planned.inputs.size() == node.inputs.size();
   if (planned.name != node.name || planned.op != node.op_name() ||
       !same_operands) {
-    return broken_plan(planned.name,
+    return broken_plan(planned.name.empty() ? node.name : planned.name,
                        "it is not the node `" + node.name + "` of the graph");
   }
   ProgramNode made{node.name,

@@ -10,7 +10,7 @@
 // the operator or earlier results; `out` stands for the results. Calls are aten
 // operators by base name, whose overload follows from the arguments, or one of
 // the functions of trace/trace_functions.cc (size, offset, dtype, cast,
-// all_reduce_sum, ...).
+// all_reduce_sum, ...). A list holds integers or tensors.
 // Operators are + - * / < >= == |. An assignment with `if NAME` is made only
 // where that argument is given and not False; with `if not NAME`, elsewhere.
 #pragma once

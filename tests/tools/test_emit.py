@@ -87,6 +87,10 @@ class Emit(Case):
         out = self.folder / "out"
         self.refused(shardprop("emit", LLAMA, "--plan", changed, "-o", out), 3,
                      "SP0710", node["id"])
+        name, node["id"] = node["id"], ""
+        nameless = self.file("nameless.json", json.dumps(read))
+        self.refused(shardprop("emit", LLAMA, "--plan", nameless, "-o", out), 3,
+                     "SP0710", f"--> {name}")
         self.assertFalse(out.exists())
 
     def test_ranks_outside_the_mesh_are_refused(self):
