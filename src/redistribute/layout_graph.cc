@@ -101,83 +101,116 @@ void StateIndex::grow() {
   }
 }
 
-std::optional<LayoutGraph> LayoutGraph::build(const ActiveDims& active,
-                                              const Alphabet& alphabet,
-                                              std::size_t most_states) {
-  const std::size_t most_moves = 1024 * most_states;
-  LayoutGraph graph;
-  const MoveTable table(active, alphabet);
-  // Every layout is reached from the replicated one.
-  graph.index_.insert(State{});
-  for (std::uint32_t at = 0; at < graph.states().size(); ++at) {
-    graph.first_run_.push_back(static_cast<std::uint32_t>(graph.runs_.size()));
-    const std::size_t first = graph.runs_.size();
-    const State state = graph.states()[at];
-    table.for_each(
-        state, [](Move, Mask) { return true; },
-        [&](Move move, Mask group, const State& to) {
-          const auto end = static_cast<std::uint32_t>(graph.targets_.size());
-          if (graph.runs_.size() == first || graph.runs_.back().move != move ||
-              graph.runs_.back().group != group) {
-            graph.runs_.push_back(
-                {move, static_cast<std::uint8_t>(group), end, end, end});
-          }
-          graph.targets_.push_back(
-              static_cast<std::uint16_t>(graph.index_.insert(to).first));
-          graph.forms_.push_back(
-              form_of(move, group, state, to, active, alphabet));
-          ++graph.runs_.back().end;
-        });
-    if (graph.states().size() > most_states ||
-        graph.targets_.size() > most_moves) {
-      return std::nullopt;
-    }
-  }
-  graph.first_run_.push_back(static_cast<std::uint32_t>(graph.runs_.size()));
-  graph.count_parts(active, alphabet);
-  graph.sort_targets();
+std::shared_ptr<const LayoutGraph> LayoutGraph::build(const ActiveDims& active,
+                                                      const Alphabet& alphabet,
+                                                      std::size_t most_states) {
+  std::shared_ptr<LayoutGraph> graph(new LayoutGraph(active, alphabet));
+  if (!graph->find_states(most_states)) return nullptr;
+  graph->count_parts();
+  graph->kept_ = std::vector<std::atomic<const Exits*>>(graph->states().size());
   return graph;
 }
 
-void LayoutGraph::sort_targets() {
-  std::vector<std::pair<std::uint16_t, MoveForm>> later;
-  for (Run& run : runs_) {
-    later.clear();
-    run.in_order = run.begin;
-    for (std::uint32_t k = run.begin; k < run.end; ++k) {
-      if (!is_in_mesh_order(targets_[k])) {
-        later.emplace_back(targets_[k], forms_[k]);
-        continue;
-      }
-      targets_[run.in_order] = targets_[k];
-      forms_[run.in_order++] = forms_[k];
+LayoutGraph::LayoutGraph(const ActiveDims& active, Alphabet alphabet)
+    : active_(active),
+      alphabet_(std::move(alphabet)),
+      rank_(alphabet_.first_partial() - std::size_t{1}) {}
+
+bool LayoutGraph::find_states(std::size_t most_states) {
+  const MoveTable table(active_, alphabet_);
+  // Each is the replicated one with some mesh dims made partial and then some
+  // others cut.
+  index_.insert(State{});
+  const auto add = [&](Move, Mask, const State& to) {
+    if (states().size() <= most_states) index_.insert(to);
+  };
+  for (const Move kind : {Move::kToPartial, Move::kSlice}) {
+    const auto admit = [&](Move move, Mask) { return move == kind; };
+    const std::size_t count = states().size();
+    for (std::size_t at = 0; at < count; ++at) {
+      table.for_each(State(states()[at]), admit, add);
     }
-    std::uint32_t k = run.in_order;
-    for (const auto& [target, form] : later) {
-      targets_[k] = target;
-      forms_[k++] = form;
-    }
+    if (states().size() > most_states) return false;
+  }
+  return true;
+}
+
+const Exits& LayoutGraph::list_exits(std::uint32_t state,
+                                     Exits& scratch) const {
+  scratch.runs.clear();
+  MoveTable(active_, alphabet_)
+      .for_each(
+          states()[state],
+          [&](Move move, Mask group) {
+            scratch.runs.push_back({move, static_cast<std::uint8_t>(group)});
+            return false;
+          },
+          [](Move, Mask, const State&) {});
+  const std::scoped_lock lock(mutex_);
+  std::atomic<const Exits*>& kept = kept_[state];
+  if (const Exits* other = kept.load(std::memory_order_relaxed)) return *other;
+  if (count_kept_ >= kMostKept) return scratch;
+  Exits& exits = kept_exits_.emplace_back();
+  exits.runs = scratch.runs;
+  exits.targets = std::vector<std::atomic<const Targets*>>(scratch.runs.size());
+  count_kept_ += scratch.runs.size();
+  kept.store(&exits, std::memory_order_release);
+  return exits;
+}
+
+const Targets& LayoutGraph::list_targets(std::uint32_t state,
+                                         const Exits& exits, std::size_t run,
+                                         Targets& scratch) const {
+  list(state, exits.runs[run], scratch);
+  const std::scoped_lock lock(mutex_);
+  std::atomic<const Targets*>& kept = exits.targets[run];
+  if (const Targets* other = kept.load(std::memory_order_relaxed)) {
+    return *other;
+  }
+  if (count_kept_ >= kMostKept) return scratch;
+  const Targets& targets = kept_targets_.emplace_back(scratch);
+  count_kept_ += scratch.states.size();
+  kept.store(&targets, std::memory_order_release);
+  return targets;
+}
+
+void LayoutGraph::list(std::uint32_t state, Exits::Run run,
+                       Targets& targets) const {
+  targets.states.clear();
+  targets.forms.clear();
+  std::vector<std::uint32_t> later;
+  const auto is_run = [&](Move move, Mask group) {
+    return move == run.move && group == run.group;
+  };
+  MoveTable(active_, alphabet_)
+      .for_each(states()[state], is_run, [&](Move, Mask, const State& target) {
+        const std::uint32_t to = number(target);
+        (is_in_mesh_order(to) ? targets.states : later).push_back(to);
+      });
+  targets.in_order = targets.states.size();
+  targets.states.insert(targets.states.end(), later.begin(), later.end());
+  for (const std::uint32_t to : targets.states) {
+    targets.forms.push_back(form_of(run.move, run.group, states()[state],
+                                    states()[to], active_, alphabet_));
   }
 }
 
-void LayoutGraph::count_parts(const ActiveDims& active,
-                              const Alphabet& alphabet) {
-  rank_ = alphabet.first_partial() - std::size_t{1};
+void LayoutGraph::count_parts() {
   parts_.assign(states().size() * rank_, 1);
   all_parts_.assign(states().size(), 1);
   in_mesh_order_.assign(states().size(), 1);
   for (std::size_t at = 0; at < states().size(); ++at) {
     const State& state = states()[at];
-    for (int i = 0; i < active.count; ++i) {
-      const std::int16_t dim = alphabet[state.symbol[i]].dim;
+    for (int i = 0; i < active_.count; ++i) {
+      const std::int16_t dim = alphabet_[state.symbol[i]].dim;
       if (dim < 0) continue;
       for (int j = 0; j < i; ++j) {
-        if (alphabet[state.symbol[j]].dim == dim &&
+        if (alphabet_[state.symbol[j]].dim == dim &&
             state.order[j] > state.order[i]) {
           in_mesh_order_[at] = 0;
         }
       }
-      const std::int64_t size = active.sizes[static_cast<std::size_t>(i)];
+      const std::int64_t size = active_.sizes[static_cast<std::size_t>(i)];
       parts_[at * rank_ + static_cast<std::size_t>(dim)] *= size;
       all_parts_[at] *= size;
     }
@@ -193,12 +226,9 @@ LayoutGraphs::Entry& LayoutGraphs::entry_of(const Key& key) const {
 
 void LayoutGraphs::build(Entry& entry, const ActiveDims& active,
                          const Alphabet& alphabet, std::size_t most_states) {
-  if (entry.listed != nullptr || entry.tried >= most_states) return;
+  if (entry.graph != nullptr || entry.tried >= most_states) return;
   entry.tried = most_states;
-  if (auto graph = LayoutGraph::build(active, alphabet, most_states)) {
-    entry.listed = std::make_shared<const ListedLayouts>(
-        ListedLayouts{alphabet, *std::move(graph)});
-  }
+  entry.graph = LayoutGraph::build(active, alphabet, most_states);
 }
 
 std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
@@ -213,11 +243,10 @@ std::shared_ptr<const LayoutGraph> LayoutGraphs::get(
   if (++entry.asked >= kAskedBefore) {
     build(entry, active, alphabet, kMostStates);
   }
-  if (entry.listed == nullptr) return nullptr;
-  return {entry.listed, &entry.listed->graph};
+  return entry.graph;
 }
 
-std::shared_ptr<const ListedLayouts> LayoutGraphs::listed(
+std::shared_ptr<const LayoutGraph> LayoutGraphs::listed(
     const ActiveDims& active, int mesh_ndim, const TensorMeta& meta,
     std::span<const Placement> partials) const {
   Key key{static_cast<std::uint64_t>(meta.rank()) + 1};
@@ -226,8 +255,8 @@ std::shared_ptr<const ListedLayouts> LayoutGraphs::listed(
   std::sort(key.begin() + 1, key.end());
   const std::scoped_lock lock(mutex_);
   Entry& entry = entry_of(key);
-  if (entry.listed != nullptr || entry.tried >= kMostListed) {
-    return entry.listed;
+  if (entry.graph != nullptr || entry.tried >= kMostListed) {
+    return entry.graph;
   }
   std::vector<Layout> endpoints;
   for (const Placement partial : partials) {
@@ -240,7 +269,7 @@ std::shared_ptr<const ListedLayouts> LayoutGraphs::listed(
       Alphabet::create(active, meta, endpoints, SplitFactors::kEndpoints);
   if (!alphabet) return nullptr;
   build(entry, active, *alphabet, kMostListed);
-  return entry.listed;
+  return entry.graph;
 }
 
 }  // namespace shardprop::redistribute

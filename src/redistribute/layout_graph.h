@@ -1,11 +1,13 @@
-// All layouts of an alphabet and all moves between them, listed once: what
-// searches over one mesh share. Sizes of tensors do not enter.
+// All layouts of an alphabet, and the moves out of those that some search came
+// by: what searches over one mesh share. Sizes of tensors do not enter.
 #pragma once
 
 #include "redistribute/moves.h"
 #include "redistribute/sharding_state.h"
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,39 +54,59 @@ inline constexpr MoveForm kOverlapping = 2;
 inline constexpr MoveForm kUnpacked = 2;
 inline constexpr MoveForm kExchangeForms = 5;
 
-class LayoutGraph {
- public:
-  // Moves of one kind over one group.
+// Where moves of one kind over one group lead from a layout.
+struct Targets {
+  std::vector<std::uint32_t> states;  // those in mesh order first
+  std::size_t in_order = 0;           // so many
+  std::vector<MoveForm> forms;        // one for each state
+};
+
+// The moves out of one layout.
+struct Exits {
   struct Run {
     Move move;
     std::uint8_t group;
-    std::uint32_t begin;     // of targets(), those in mesh order first
-    std::uint32_t in_order;  // end of those
-    std::uint32_t end;
   };
+  std::vector<Run> runs;
+  // Of each run, once listed; none of exits that are not kept.
+  mutable std::vector<std::atomic<const Targets*>> targets;
+};
 
-  // Nothing where the graph would be too large to keep.
+class LayoutGraph {
+ public:
+  // Nothing where there are more layouts.
   // Precondition: the alphabet has no strided shards, whose written forms
   // depend on the tensor.
-  static std::optional<LayoutGraph> build(const ActiveDims& active,
-                                          const Alphabet& alphabet,
-                                          std::size_t most_states);
+  static std::shared_ptr<const LayoutGraph> build(const ActiveDims& active,
+                                                  const Alphabet& alphabet,
+                                                  std::size_t most_states);
 
+  const Alphabet& alphabet() const { return alphabet_; }
   const std::vector<State>& states() const { return index_.states(); }
   std::uint32_t number(const State& state) const { return *index_.find(state); }
   std::optional<std::uint32_t> find(std::uint64_t code) const {
     return index_.find(code);
   }
-  std::span<const Run> runs(std::uint32_t state) const {
-    return {runs_.data() + first_run_[state],
-            runs_.data() + first_run_[state + 1]};
+  // What is listed when it is first asked for and kept, or put into a scratch
+  // of the caller where too much is kept already. On any thread.
+  struct Scratch {
+    Exits exits;
+    Targets targets;
+  };
+  const Exits& exits(std::uint32_t state, Scratch& scratch) const {
+    const Exits* kept = kept_[state].load(std::memory_order_acquire);
+    return kept != nullptr ? *kept : list_exits(state, scratch.exits);
   }
-  std::span<const std::uint16_t> targets(const Run& run) const {
-    return {targets_.data() + run.begin, targets_.data() + run.end};
-  }
-  // One for each of targets().
-  std::span<const MoveForm> forms(const Run& run) const {
-    return {forms_.data() + run.begin, forms_.data() + run.end};
+  // `exits` of `state`; the run is one of theirs.
+  const Targets& targets(std::uint32_t state, const Exits& exits,
+                         std::size_t run, Scratch& scratch) const {
+    if (exits.targets.empty()) {
+      list(state, exits.runs[run], scratch.targets);
+      return scratch.targets;
+    }
+    const Targets* kept = exits.targets[run].load(std::memory_order_acquire);
+    return kept != nullptr ? *kept
+                           : list_targets(state, exits, run, scratch.targets);
   }
   // Into how many parts a layout cuts each tensor dim.
   std::span<const std::int64_t> parts(std::uint32_t state) const {
@@ -100,36 +122,42 @@ class LayoutGraph {
   }
 
  private:
-  void count_parts(const ActiveDims& active, const Alphabet& alphabet);
-  void sort_targets();
+  // Of runs and targets together.
+  static constexpr std::size_t kMostKept = std::size_t{1} << 22;
 
+  LayoutGraph(const ActiveDims& active, Alphabet alphabet);
+  bool find_states(std::size_t most_states);
+  void count_parts();
+  const Exits& list_exits(std::uint32_t state, Exits& scratch) const;
+  const Targets& list_targets(std::uint32_t state, const Exits& exits,
+                              std::size_t run, Targets& scratch) const;
+  void list(std::uint32_t state, Exits::Run run, Targets& targets) const;
+
+  ActiveDims active_;
+  Alphabet alphabet_;
   StateIndex index_;
-  std::size_t rank_ = 0;
-  std::vector<Run> runs_;
-  std::vector<std::uint32_t> first_run_;
-  std::vector<std::uint16_t> targets_;
-  std::vector<MoveForm> forms_;
+  std::size_t rank_;
   std::vector<std::int64_t> parts_;
   std::vector<std::int64_t> all_parts_;
   std::vector<std::uint8_t> in_mesh_order_;
+
+  mutable std::mutex mutex_;  // of all writes to what follows
+  mutable std::size_t count_kept_ = 0;
+  mutable std::deque<Exits> kept_exits_;
+  mutable std::deque<Targets> kept_targets_;
+  mutable std::vector<std::atomic<const Exits*>> kept_;  // by state
 };
 
-// A graph with the placements that its layouts are made of.
-struct ListedLayouts {
-  Alphabet alphabet;
-  LayoutGraph graph;
-};
-
-// The graphs of one mesh. A graph is built when its alphabet has been asked
-// for a few times: listing every move costs what a few searches do.
+// The graphs of one mesh.
 class LayoutGraphs {
  public:
-  // Nothing yet, or nothing ever: search without.
+  // Nothing where the alphabet has been asked for but a few times, or never
+  // anything: search without. To find one pair fewer layouts are met.
   std::shared_ptr<const LayoutGraph> get(const ActiveDims& active,
                                          const Alphabet& alphabet) const;
   // Of all shards of `meta` and these partials, at once; nothing where there
-  // are more layouts or moves than are listed.
-  std::shared_ptr<const ListedLayouts> listed(
+  // are more layouts than are listed.
+  std::shared_ptr<const LayoutGraph> listed(
       const ActiveDims& active, int mesh_ndim, const TensorMeta& meta,
       std::span<const Placement> partials) const;
 
@@ -137,7 +165,7 @@ class LayoutGraphs {
   struct Entry {
     int asked = 0;
     std::size_t tried = 0;  // for so many layouts at most
-    std::shared_ptr<const ListedLayouts> listed;
+    std::shared_ptr<const LayoutGraph> graph;
   };
   // The number of shard placements, then every partial's bits.
   using Key = InlineVector<std::uint64_t, 4>;
@@ -145,7 +173,7 @@ class LayoutGraphs {
   static constexpr int kAskedBefore = 4;
   // Of what is listed to search for one pair, and to search for all.
   static constexpr std::size_t kMostStates = 1 << 12;
-  static constexpr std::size_t kMostListed = 1 << 13;
+  static constexpr std::size_t kMostListed = 1 << 18;
 
   Entry& entry_of(const Key& key) const;
   static void build(Entry& entry, const ActiveDims& active,

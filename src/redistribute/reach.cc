@@ -36,31 +36,30 @@ std::unique_ptr<Reach> Reach::from(const RedistributePlanner& planner,
   };
   for (const std::int32_t m : body.active.mesh_dims) know(source[m]);
   for (const Placement partial : partials) know(partial);
-  auto listed = body.graphs.listed(
+  auto graph = body.graphs.listed(
       body.active, body.mesh.ndim(), meta,
       std::span<const Placement>(known.data(), known.size()));
-  if (listed == nullptr) return nullptr;
+  if (graph == nullptr) return nullptr;
   return std::unique_ptr<Reach>(
-      new Reach(planner, std::move(listed), source, meta, partials, orders));
+      new Reach(planner, std::move(graph), source, meta, partials, orders));
 }
 
 Reach::Reach(const RedistributePlanner& planner,
-             std::shared_ptr<const ListedLayouts> listed, const Layout& source,
+             std::shared_ptr<const LayoutGraph> graph, const Layout& source,
              const TensorMeta& meta, std::span<const Placement> partials,
              Orders orders)
     : planner_(planner),
-      listed_(std::move(listed)),
-      graph_(listed_->graph),
+      graph_(std::move(graph)),
       source_layout_(source),
       meta_(meta),
       partials_(partials.begin(), partials.end()),
       orders_(orders),
       empty_(meta.numel() == 0),
-      pricer_(planner_.body_->times, planner_.body_->active, listed_->alphabet,
+      pricer_(planner_.body_->times, planner_.body_->active, graph_->alphabet(),
               meta_) {
-  const auto state = to_state(source, active(), listed_->alphabet);
+  const auto state = to_state(source, active(), graph_->alphabet());
   if (!state) throw InternalError("a layout lies outside its own alphabet");
-  source_ = graph_.number(*state);
+  source_ = graph_->number(*state);
   if (empty_) return;
   const GroupTimes& times = planner_.body_->times;
   any_collective_ = kUnreached;
@@ -89,7 +88,7 @@ void Reach::extend(std::int64_t nanoseconds) {
   limit_ = nanoseconds;
   most_ = label_of(std::min(limit_, nanoseconds_of(kUnreached) - 1), 63);
   if (begins) {
-    const std::size_t count = graph_.states().size();
+    const std::size_t count = graph_->states().size();
     nodes_.resize(count);
     labels_.assign(count, kUnreached);
     labels_[source_] = 0;
@@ -104,7 +103,7 @@ void Reach::extend(std::int64_t nanoseconds) {
     } else if (one.run == kCollectives) {
       expand(one.at, true);
     } else {
-      relax(one.at, graph_.runs(one.at)[one.run], one.run);
+      relax(one.at, graph_->exits(one.at, scratch_), one.run);
     }
   }
   settle();
@@ -140,7 +139,7 @@ std::int64_t Reach::beyond() const {
 
 // After a slice: to slice again is one larger slice, and what gathers or
 // exchanges some of what was just cut is a smaller or another one.
-bool Reach::is_needless(const LayoutGraph::Run& run, std::uint32_t at) const {
+bool Reach::is_needless(const Exits::Run& run, std::uint32_t at) const {
   const Node& node = nodes_[at];
   if (node.before == kNone || node.move != Move::kSlice) return false;
   return run.move == Move::kSlice ||
@@ -149,19 +148,20 @@ bool Reach::is_needless(const LayoutGraph::Run& run, std::uint32_t at) const {
 }
 
 void Reach::expand(std::uint32_t at, bool only_collectives) {
-  const auto runs = graph_.runs(at);
   const bool any_fits = labels_[at] + any_collective_ <= most_;
   if (!any_fits) {
     postponed_.push_back({labels_[at] + any_collective_, at, kCollectives});
   }
-  for (std::uint32_t r = 0; r < runs.size(); ++r) {
-    const bool fits = sends(runs[r].move) ? any_fits : !only_collectives;
-    if (fits && !is_needless(runs[r], at)) relax(at, runs[r], r);
+  const Exits& exits = graph_->exits(at, scratch_);
+  for (std::uint32_t r = 0; r < exits.runs.size(); ++r) {
+    const Exits::Run& run = exits.runs[r];
+    const bool fits = sends(run.move) ? any_fits : !only_collectives;
+    if (fits && !is_needless(run, at)) relax(at, exits, r);
   }
 }
 
 // No move of the run leads to a label below this.
-Label Reach::least_of(std::uint32_t at, const LayoutGraph::Run& run) {
+Label Reach::least_of(std::uint32_t at, const Exits::Run& run) {
   const Label least = labels_[at] + 1;
   if (!sends(run.move) || empty_) return least;
   if (run.move == Move::kExchange) return least + least_exchange(at, run.group);
@@ -188,8 +188,8 @@ bool Reach::is_before(std::uint32_t at, std::uint32_t run,
          std::tuple(labels_[known.before], known.before, known.run);
 }
 
-void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
-                  std::uint32_t number) {
+void Reach::relax(std::uint32_t at, const Exits& exits, std::uint32_t number) {
+  const Exits::Run& run = exits.runs[number];
   const Label least = least_of(at, run);
   if (least > most_) {
     postponed_.push_back({least, at, number});
@@ -200,20 +200,20 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
   std::array<std::int64_t, kExchangeForms> by_form;
   by_form.fill(-1);
   Label later = kUnreached;
-  auto targets = graph_.targets(run);
-  const auto forms = graph_.forms(run);
-  if (least + back_ > most_ && run.in_order != run.end) {
+  const Targets& targets = graph_->targets(at, exits, number, scratch_);
+  std::size_t count = targets.states.size();
+  if (least + back_ > most_ && targets.in_order != count) {
     later = least + back_;
-    targets = targets.first(run.in_order - run.begin);
+    count = targets.in_order;
   }
-  for (std::size_t k = 0; k < targets.size(); ++k) {
-    const std::uint32_t to = targets[k];
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::uint32_t to = targets.states[k];
     if (least > labels_[to]) continue;
     Label label = labels_[at] + 1;
     if (sends(run.move)) {
       std::int64_t nanoseconds = 0;
       if (evenly && is_even(to)) {
-        const unsigned form = form_of(run, forms[k], at, to);
+        const unsigned form = form_of(run, targets.forms[k], at, to);
         if (by_form[form] < 0) by_form[form] = even_price(at, run, form, to);
         nanoseconds = by_form[form];
       } else {
@@ -224,7 +224,7 @@ void Reach::relax(std::uint32_t at, const LayoutGraph::Run& run,
     if (label > labels_[to]) continue;
     const bool is_new = label < labels_[to];
     if (!is_new && !is_before(at, number, nodes_[to])) continue;
-    const Label asked = label + (graph_.is_in_mesh_order(to) ? 0 : back_);
+    const Label asked = label + (graph_->is_in_mesh_order(to) ? 0 : back_);
     if (asked > most_) {
       later = std::min(later, asked);
       continue;
@@ -247,7 +247,7 @@ std::uint32_t Reach::size_of(std::uint32_t number) {
   Node& node = nodes_[number];
   if (node.size == kNone) {
     node.size = static_cast<std::uint32_t>(sizes_.size());
-    sizes_.push_back(pricer_.local_size(graph_.states()[number]));
+    sizes_.push_back(pricer_.local_size(graph_->states()[number]));
   }
   return node.size;
 }
@@ -255,7 +255,7 @@ std::uint32_t Reach::size_of(std::uint32_t number) {
 std::int64_t Reach::shard_bytes(std::uint32_t number) {
   Node& node = nodes_[number];
   if (node.bytes < 0) {
-    node.bytes = is_even(number) ? meta_.bytes() / graph_.all_parts(number)
+    node.bytes = is_even(number) ? meta_.bytes() / graph_->all_parts(number)
                                  : pricer_.bytes(sizes_[size_of(number)]);
   }
   return node.bytes;
@@ -264,7 +264,7 @@ std::int64_t Reach::shard_bytes(std::uint32_t number) {
 bool Reach::is_even(std::uint32_t number) {
   Node& node = nodes_[number];
   if (node.shards == Shards::kUnknown) {
-    const auto parts = graph_.parts(number);
+    const auto parts = graph_->parts(number);
     bool even = true;
     for (std::size_t d = 0; d < parts.size() && even; ++d) {
       even = parts[d] == 1 || meta_.size(static_cast<int>(d)) % parts[d] == 0;
@@ -274,9 +274,9 @@ bool Reach::is_even(std::uint32_t number) {
   return node.shards == Shards::kEven;
 }
 
-std::int64_t Reach::price(std::uint32_t at, const LayoutGraph::Run& run,
+std::int64_t Reach::price(std::uint32_t at, const Exits::Run& run,
                           std::uint32_t to) {
-  const auto& states = graph_.states();
+  const auto& states = graph_->states();
   const std::uint32_t before = size_of(at);
   const std::uint32_t after = size_of(to);
   return pricer_
@@ -287,8 +287,8 @@ std::int64_t Reach::price(std::uint32_t at, const LayoutGraph::Run& run,
 
 // Between even shards a price depends on the group, the size of the shard that
 // the move starts from, this, and the terms that are reduced.
-unsigned Reach::form_of(const LayoutGraph::Run& run, MoveForm form,
-                        std::uint32_t at, std::uint32_t to) const {
+unsigned Reach::form_of(const Exits::Run& run, MoveForm form, std::uint32_t at,
+                        std::uint32_t to) const {
   switch (run.move) {
     case Move::kExchange:
       return form;
@@ -303,18 +303,18 @@ unsigned Reach::form_of(const LayoutGraph::Run& run, MoveForm form,
   }
 }
 
-std::int64_t Reach::even_price(std::uint32_t at, const LayoutGraph::Run& run,
+std::int64_t Reach::even_price(std::uint32_t at, const Exits::Run& run,
                                unsigned form, std::uint32_t to) {
   std::uint64_t key = static_cast<std::uint64_t>(run.move) << 11 |
                       static_cast<std::uint64_t>(run.group) << 3 | form;
-  const State& from = graph_.states()[at];
+  const State& from = graph_->states()[at];
   for (int i = 0; i < active().count; ++i) {
     if ((run.group >> i & 1U) == 0) continue;
     const int term = from.symbol[i] - alphabet().first_partial();
     if (term >= 16) return price(at, run, to);
     if (term >= 0) key |= std::uint64_t{1} << (16 + term);
   }
-  const std::int64_t parts = graph_.all_parts(at);
+  const std::int64_t parts = graph_->all_parts(at);
   Remembered& entry = prices_[hash_mix(key, static_cast<std::uint64_t>(parts)) %
                               prices_.size()];
   if (entry.key != key || entry.parts != parts) {
@@ -327,7 +327,7 @@ std::int64_t Reach::even_price(std::uint32_t at, const LayoutGraph::Run& run,
 bool Reach::is_staged(MoveForm form, std::uint32_t whole) const {
   if (form == 0) return false;
   if (form == kManyDims) return true;
-  const auto parts = graph_.parts(whole);
+  const auto parts = graph_->parts(whole);
   for (std::size_t d = 0; d < form; ++d) {
     if (meta_.size(static_cast<int>(d)) > parts[d]) return true;
   }
@@ -335,13 +335,13 @@ bool Reach::is_staged(MoveForm form, std::uint32_t whole) const {
 }
 
 bool Reach::is_asked(std::uint64_t code) const {
-  const auto number = graph_.find(code);
+  const auto number = graph_->find(code);
   return number &&
-         (orders_ == Orders::kAll || graph_.is_in_mesh_order(*number));
+         (orders_ == Orders::kAll || graph_->is_in_mesh_order(*number));
 }
 
 std::int64_t Reach::nanoseconds(std::uint64_t code) const {
-  const auto number = graph_.find(code);
+  const auto number = graph_->find(code);
   if (!number || labels_.empty() || labels_[*number] == kUnreached) {
     return kBeyond;
   }
@@ -352,12 +352,12 @@ RedistributePlan Reach::plan(const Layout& target) const {
   const auto state = to_state(target, active(), alphabet());
   if (!state) throw InternalError("a plan to a layout that is not listed");
   Path path;
-  std::uint32_t at = graph_.number(*state);
+  std::uint32_t at = graph_->number(*state);
   path.nanoseconds = nanoseconds_of(labels_[at]);
   for (; nodes_[at].before != kNone; at = nodes_[at].before) {
     path.steps.push_back({nodes_[at].move, nodes_[at].group,
-                          graph_.states()[nodes_[at].before],
-                          graph_.states()[at]});
+                          graph_->states()[nodes_[at].before],
+                          graph_->states()[at]});
   }
   std::reverse(path.steps.begin(), path.steps.end());
   return planner_.body_->along(path, alphabet(), source_layout_, target, meta_);

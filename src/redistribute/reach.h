@@ -52,8 +52,10 @@ class Reach {
   Reach& operator=(const Reach&) = delete;
 
   const ActiveDims& active() const;
-  const Alphabet& alphabet() const { return listed_->alphabet; }
+  const Alphabet& alphabet() const { return graph_->alphabet(); }
 
+  // Layouts that it knows of.
+  std::size_t states() const { return graph_->states().size(); }
   // False after an extend() that threw.
   bool is_whole() const { return whole_; }
 
@@ -110,27 +112,25 @@ class Reach {
   };
 
   Reach(const RedistributePlanner& planner,
-        std::shared_ptr<const ListedLayouts> listed, const Layout& source,
+        std::shared_ptr<const LayoutGraph> graph, const Layout& source,
         const TensorMeta& meta, std::span<const Placement> partials,
         Orders orders);
 
   void settle();
   void expand(std::uint32_t at, bool only_collectives);
   // Whether `run` out of `at` leads nowhere that is not had for less.
-  bool is_needless(const LayoutGraph::Run& run, std::uint32_t at) const;
-  Label least_of(std::uint32_t at, const LayoutGraph::Run& run);
+  bool is_needless(const Exits::Run& run, std::uint32_t at) const;
+  Label least_of(std::uint32_t at, const Exits::Run& run);
   Label least_exchange(std::uint32_t at, Mask group);
   // Whether a path over this run is taken rather than an equal one known.
   bool is_before(std::uint32_t at, std::uint32_t run, const Node& known) const;
-  // Follows the moves of the run, the number-th of its layout.
-  void relax(std::uint32_t at, const LayoutGraph::Run& run,
-             std::uint32_t number);
-  std::int64_t price(std::uint32_t at, const LayoutGraph::Run& run,
-                     std::uint32_t to);
+  // Follows the moves of one run of `at`, the number-th.
+  void relax(std::uint32_t at, const Exits& exits, std::uint32_t number);
+  std::int64_t price(std::uint32_t at, const Exits::Run& run, std::uint32_t to);
   bool is_even(std::uint32_t node);
-  unsigned form_of(const LayoutGraph::Run& run, MoveForm form, std::uint32_t at,
+  unsigned form_of(const Exits::Run& run, MoveForm form, std::uint32_t at,
                    std::uint32_t to) const;
-  std::int64_t even_price(std::uint32_t at, const LayoutGraph::Run& run,
+  std::int64_t even_price(std::uint32_t at, const Exits::Run& run,
                           unsigned form, std::uint32_t to);
   bool is_staged(MoveForm form, std::uint32_t whole) const;
   // Place in sizes_.
@@ -138,8 +138,8 @@ class Reach {
   std::int64_t shard_bytes(std::uint32_t node);
 
   RedistributePlanner planner_;
-  std::shared_ptr<const ListedLayouts> listed_;
-  const LayoutGraph& graph_;
+  std::shared_ptr<const LayoutGraph> graph_;
+  LayoutGraph::Scratch scratch_;
   Layout source_layout_;
   TensorMeta meta_;
   InlineVector<Placement, 4> partials_;

@@ -23,7 +23,9 @@ std::unique_ptr<Reach> RecentReaches::take(const RedistributePlanner& planner,
 }
 
 void RecentReaches::put_back(std::unique_ptr<Reach> reach) noexcept {
-  if (reach == nullptr || !reach->is_whole()) return;
+  if (reach == nullptr || !reach->is_whole() || reach->states() > kMostStates) {
+    return;
+  }
   const std::scoped_lock lock(mutex_);
   const auto place = std::min_element(
       kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) {

@@ -27,13 +27,14 @@ class RecentReaches {
                               const Layout& source, const TensorMeta& meta,
                               std::span<const Placement> partials,
                               Reach::Orders orders);
-  // Keeps it in place of the one that was put back longest ago.
+  // Keeps it in place of the one that was put back longest ago, unless it is
+  // very large.
   void put_back(std::unique_ptr<Reach> reach) noexcept;
 
  private:
-  // Each takes some tens of bytes a layout, of which there are thousands at
-  // most.
+  // Each takes some tens of bytes a layout: some 64 MiB together at most.
   static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMostStates = std::size_t{1} << 16;
   struct Kept {
     std::uint64_t put_back = 0;
     std::unique_ptr<Reach> reach;

@@ -111,10 +111,13 @@ class Search {
   }
 
   void expand_listed(std::uint32_t at) {
-    for (const LayoutGraph::Run& run : problem_.graph->runs(at)) {
+    const Exits& exits = problem_.graph->exits(at, scratch_);
+    for (std::size_t r = 0; r < exits.runs.size(); ++r) {
+      const Exits::Run run = exits.runs[r];
       const Label least = least_after(at, run.move, run.group);
       if (least >= best()) continue;
-      for (const std::uint16_t to : problem_.graph->targets(run)) {
+      for (const std::uint32_t to :
+           problem_.graph->targets(at, exits, r, scratch_).states) {
         if (least >= standings_[to].label) continue;
         meet(to);
         relax(at, run.move, run.group, to, least);
@@ -182,6 +185,7 @@ class Search {
   PathBound ahead_;
   bool sends_;
   StateIndex index_;
+  LayoutGraph::Scratch scratch_;
   std::vector<Node> nodes_;
   std::vector<Standing> standings_;
   Queue queue_;

@@ -7,6 +7,7 @@
 
 #include <shardprop/placement/partials.h>
 
+#include <thread>
 #include <vector>
 
 namespace shardprop {
@@ -128,6 +129,54 @@ TEST_CASE("layouts in the order of the mesh are found without the others") {
                 value_of(planner.cost(from, to, meta)));
     }
   });
+}
+
+TEST_CASE("tensors of many dims on five mesh dims are searched at once") {
+  const auto mesh = value_of(DeviceMesh::parse("2,2,2,2,2"));
+  const auto planner =
+      value_of(RedistributePlanner::create(mesh, default_topology()));
+  const TensorMeta meta = value_of(TensorMeta::parse("bf16[32,64,128,256]"));
+  property(5, [&] {
+    const testing::LayoutChoice any{.strided = false, .partial = false};
+    const testing::LayoutChoice whole{
+        .strided = false, .partial = false, .any_order = false};
+    const Layout from = testing::some_layout(mesh.ndim(), meta.rank(), any);
+    const auto reach =
+        Reach::from(planner, from, meta, {}, Reach::Orders::kOfMesh);
+    RC_ASSERT(reach != nullptr);
+    const Layout to = testing::some_layout(mesh.ndim(), meta.rank(), whole);
+    const std::int64_t expected = value_of(planner.cost(from, to, meta));
+    reach->extend(expected);
+    RC_ASSERT(reach->nanoseconds(code_of(*reach, to)) == expected);
+    RC_ASSERT(reach->plan(to).nanoseconds == expected);
+  });
+}
+
+TEST_CASE("threads share what is listed of a mesh's layouts") {
+  const auto mesh = value_of(DeviceMesh::parse("2,2,2,2"));
+  const auto planner =
+      value_of(RedistributePlanner::create(mesh, default_topology()));
+  const TensorMeta meta = value_of(TensorMeta::parse("bf16[32,64,128]"));
+  const Layout from = value_of(Layout::parse("S(0),S(0),S(1),R"));
+  std::vector<std::vector<std::int64_t>> found(4);
+  std::vector<std::thread> threads;
+  for (auto& mine : found) {
+    threads.emplace_back([&] {
+      const auto reach =
+          Reach::from(planner, from, meta, {}, Reach::Orders::kAll);
+      reach->extend(kFar);
+      for (const char* to :
+           {"R,R,R,R", "S(2),S(1),S(0),S(0)", "R,S(2),R,S(2)"}) {
+        const Layout layout = value_of(Layout::parse(to));
+        mine.push_back(reach->nanoseconds(code_of(*reach, layout)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& mine : found) {
+    CHECK(mine == found.front());
+    CHECK(mine.front() > 0);
+  }
 }
 
 TEST_CASE("a plan does not depend on how far the search had gone before") {
