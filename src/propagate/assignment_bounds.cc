@@ -14,16 +14,14 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-void AssignmentBounds::Beginning::add(int mesh_dim, Placement needed,
-                                      std::uint8_t symbol,
-                                      const OperandMoves& moves) {
-  std::uint64_t cut = 0;
-  if (needed.is_shard()) {
-    const auto at = static_cast<unsigned>(4 * needed.dim());
-    cut = cuts >> at & 15U;
-    cuts += std::uint64_t{1} << at;
-  }
-  code += moves.code(mesh_dim, symbol, cut);
+void AssignmentBounds::Beginning::add(const Ask& ask) {
+  parts *= ask.parts;
+  reduces = reduces || ask.reduces;
+  code += ask.code;
+  if (ask.dim < 0) return;
+  const auto at = static_cast<unsigned>(4 * ask.dim);
+  code += (cuts >> at & 15U) << ask.cut_code;
+  cuts += std::uint64_t{1} << at;
 }
 
 AssignmentBounds::AssignmentBounds(const SearchContext& context,
@@ -36,7 +34,8 @@ AssignmentBounds::AssignmentBounds(const SearchContext& context,
       given_(given),
       needs_(needs),
       written_(written),
-      beginnings_((index(context.mesh.ndim()) + 1) * given.size()) {
+      beginnings_((index(context.mesh.ndim()) + 1) * given.size()),
+      mesh_dims_(index(context.mesh.ndim())) {
   using Orders = redistribute::Reach::Orders;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const TensorMeta& meta = call.op->inputs[i];
@@ -46,25 +45,43 @@ AssignmentBounds::AssignmentBounds(const SearchContext& context,
                         needs.partials(i),
                         needs.is_exact(i) ? Orders::kOfMesh : Orders::kAll);
   }
-  list_symbols();
+  list_asks();
 }
 
-void AssignmentBounds::list_symbols() {
-  symbols_.assign((needs_.choices() + 1) * given_.size(), 0);
-  for (std::size_t c = 0; c < needs_.choices(); ++c) {
-    const auto choice = static_cast<std::int16_t>(c);
-    if (!needs_.is_fed_choice(choice)) continue;
-    for (std::size_t i = 0; i < given_.size(); ++i) {
-      if (!moves_[i].is_listed()) continue;
-      symbols_[(c + 1) * given_.size() + i] =
-          moves_[i].symbol(needs_.of(choice, i));
+void AssignmentBounds::list_asks() {
+  const auto choices = static_cast<std::int16_t>(needs_.choices());
+  asks_.reserve(index(context_.mesh.ndim()) * (needs_.choices() + 1) *
+                given_.size());
+  for (int m = 0; m < context_.mesh.ndim(); ++m) {
+    for (std::int16_t choice = kUnassigned; choice < choices; ++choice) {
+      for (std::size_t i = 0; i < given_.size(); ++i) {
+        asks_.push_back(ask_of(m, choice, i));
+      }
     }
   }
 }
 
-std::uint8_t AssignmentBounds::symbol(std::int16_t choice,
-                                      std::size_t input) const {
-  return symbols_[index(choice + 1) * given_.size() + input];
+AssignmentBounds::Ask AssignmentBounds::ask_of(int mesh_dim,
+                                               std::int16_t choice,
+                                               std::size_t input) const {
+  Ask ask;
+  if (!needs_.is_fed_choice(choice) || context_.mesh.size(mesh_dim) == 1) {
+    return ask;
+  }
+  const Placement given = given_[input][mesh_dim];
+  const Placement needed = needs_.of(choice, input);
+  ask.change = shardprop::change(given, needed);
+  if (ask.change == Change::kCollective && !empty_[input]) {
+    ask.bound = context_.bound.at_least(mesh_dim, given, needed);
+  }
+  if (needed.is_shard()) ask.parts = context_.mesh.size(mesh_dim);
+  ask.reduces = given.is_partial() && !needed.is_partial();
+  const OperandMoves& moves = moves_[input];
+  if (!moves.is_listed()) return ask;
+  ask.code = moves.code(mesh_dim, moves.symbol(needed), 0);
+  ask.cut_code = moves.shift(mesh_dim);
+  if (needed.is_shard()) ask.dim = static_cast<std::int8_t>(needed.dim());
+  return ask;
 }
 
 void AssignmentBounds::extend(std::int64_t limit) {
@@ -91,44 +108,32 @@ std::int64_t AssignmentBounds::of_last(std::size_t depth,
 
 std::int64_t AssignmentBounds::of(const Assignment& assignment) {
   const std::size_t depth = assignment.size();
-  const auto m = static_cast<int>(depth) - 1;
   const std::int16_t choice = assignment[depth - 1];
   if (!needs_.is_fed_choice(choice)) return kImpossible;
+  const std::span<const Ask> asks_now = asks(depth - 1, choice);
   const std::span<const Beginning> before = beginning(depth - 1);
   const std::span<Beginning> now = beginning(depth);
   for (std::size_t i = 0; i < given_.size(); ++i) {
+    const Ask& ask = asks_now[i];
+    if (ask.change == Change::kImpossible) {
+      refuse(i, static_cast<int>(depth) - 1);
+      return kImpossible;
+    }
+    if (ask.change == Change::kCollective && written_[i]) {
+      written_moves_ = true;
+      return kImpossible;
+    }
     now[i] = before[i];
-    if (context_.mesh.size(m) == 1) continue;
-    const Placement needed = needs_.of(choice, i);
-    switch (change(given_[i][m], needed)) {
-      case Change::kImpossible:
-        refuse(i, m);
-        return kImpossible;
-      case Change::kCollective:
-        if (written_[i]) {
-          written_moves_ = true;
-          return kImpossible;
-        }
-        if (!empty_[i]) {
-          now[i].bound = std::max(
-              now[i].bound, context_.bound.at_least(m, given_[i][m], needed));
-        }
-        break;
-      case Change::kNone:
-        break;
-    }
-    if (moves_[i].is_listed()) {
-      now[i].add(m, needed, symbol(choice, i), moves_[i]);
-    }
+    now[i].bound = std::max(now[i].bound, ask.bound);
+    now[i].add(ask);
   }
-  if (m + 1 == context_.mesh.ndim()) bound_whole(assignment);
+  if (depth == mesh_dims_) bound_whole(now);
   return of_last(depth);
 }
 
 // Of a whole assignment: what the move takes where that is known, else also
 // by the bytes that must come in.
-void AssignmentBounds::bound_whole(const Assignment& assignment) {
-  const std::span<Beginning> now = beginning(assignment.size());
+void AssignmentBounds::bound_whole(std::span<Beginning> now) const {
   for (std::size_t i = 0; i < given_.size(); ++i) {
     if (moves_[i].is_listed() && needs_.is_exact(i)) {
       const std::int64_t known = moves_[i].nanoseconds(now[i].code);
@@ -139,25 +144,18 @@ void AssignmentBounds::bound_whole(const Assignment& assignment) {
       now[i].bound = std::max(now[i].bound, moves_[i].beyond());
     }
     if (now[i].bound > 0) {
-      now[i].bound = std::max(now[i].bound, bound_bytes(assignment, i));
+      now[i].bound = std::max(now[i].bound, bound_bytes(now[i], i));
     }
   }
 }
 
 // Uneven cuts leave the largest part larger.
-std::int64_t AssignmentBounds::bound_bytes(const Assignment& assignment,
-                                           std::size_t i) const {
-  double wanted = static_cast<double>(call_.op->inputs[i].bytes());
-  bool reduces = false;
-  for (std::size_t m = 0; m < assignment.size(); ++m) {
-    const Placement needed = needs_.of(assignment[m], i);
-    const auto size = context_.mesh.size(static_cast<int>(m));
-    if (needed.is_shard()) wanted /= static_cast<double>(size);
-    reduces = reduces || (size > 1 && !needed.is_partial() &&
-                          given_[i][static_cast<int>(m)].is_partial());
-  }
+std::int64_t AssignmentBounds::bound_bytes(const Beginning& of,
+                                           std::size_t input) const {
+  const double wanted = static_cast<double>(call_.op->inputs[input].bytes()) /
+                        static_cast<double>(of.parts);
   const double lacking =
-      reduces ? wanted : wanted - static_cast<double>(held_[i]);
+      of.reduces ? wanted : wanted - static_cast<double>(held_[input]);
   return context_.bound.coming(static_cast<std::int64_t>(lacking));
 }
 

@@ -50,27 +50,44 @@ class AssignmentBounds {
   const Error& refused() const { return refused_; }
 
  private:
+  // What a choice for one mesh dim asks of one input.
+  struct Ask {
+    std::int64_t bound = 0;     // of the collective that it takes
+    std::int64_t parts = 1;     // into which it cuts
+    std::uint64_t code = 0;     // in that of the layout, if it cuts first
+    std::uint8_t cut_code = 0;  // where the place among the cuts is in it
+    std::int8_t dim = -1;       // that it cuts
+    Change change = Change::kNone;
+    bool reduces = false;
+  };
+
   // What an assignment that begins so asks of one input.
   struct Beginning {
     std::int64_t bound = 0;  // of its move
+    std::int64_t parts = 1;  // into which it is cut
     std::uint64_t code = 0;  // of its layout, so far
     std::uint64_t cuts = 0;  // of each tensor dim, four bits each
+    bool reduces = false;
 
-    void add(int mesh_dim, Placement needed, std::uint8_t symbol,
-             const OperandMoves& moves);
+    void add(const Ask& ask);
   };
 
-  void list_symbols();
-  // In the code of a layout; R's is 0.
-  std::uint8_t symbol(std::int16_t choice, std::size_t input) const;
+  void list_asks();
+  Ask ask_of(int mesh_dim, std::int16_t choice, std::size_t input) const;
+  // Of all inputs.
+  std::span<const Ask> asks(std::size_t mesh_dim, std::int16_t choice) const {
+    const std::size_t row = mesh_dim * (needs_.choices() + 1) +
+                            static_cast<std::size_t>(choice + 1);
+    return {asks_.data() + row * given_.size(), given_.size()};
+  }
   std::span<const Beginning> beginning(std::size_t depth) const {
     return {beginnings_.data() + depth * given_.size(), given_.size()};
   }
   std::span<Beginning> beginning(std::size_t depth) {
     return {beginnings_.data() + depth * given_.size(), given_.size()};
   }
-  void bound_whole(const Assignment& assignment);
-  std::int64_t bound_bytes(const Assignment& assignment, std::size_t i) const;
+  void bound_whole(std::span<Beginning> now) const;
+  std::int64_t bound_bytes(const Beginning& of, std::size_t input) const;
   void refuse(std::size_t input, int mesh_dim);
 
   const SearchContext& context_;
@@ -80,9 +97,10 @@ class AssignmentBounds {
   const std::vector<bool>& written_;
   std::vector<bool> empty_;
   std::vector<Beginning> beginnings_;  // [depth][input], of what is followed
+  std::size_t mesh_dims_;
   std::vector<OperandMoves> moves_;
-  std::vector<std::uint8_t> symbols_;  // [choice + 1][input]
-  std::vector<std::int64_t> held_;     // bytes of each input on a rank
+  std::vector<Ask> asks_;           // [mesh dim][choice + 1][input]
+  std::vector<std::int64_t> held_;  // bytes of each input on a rank
   bool written_moves_ = false;
   Error refused_;
 };

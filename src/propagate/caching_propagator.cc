@@ -85,6 +85,7 @@ struct CachingPropagator::ReaderBody {
 
   // Null: a miss.
   const OutputSharding* find(const OpSchema& op, const LayoutsView& layouts);
+  const OutputSharding* find_exact(const KeyBuffer& key, std::uint64_t hash);
   const OutputSharding* find_family(const OpSchema& op,
                                     const LayoutsView& layouts,
                                     const ArgumentUse& use,
@@ -99,6 +100,7 @@ struct CachingPropagator::ReaderBody {
   // or where it is made from one of other sizes, those of a family,
   OutputSharding resized;
   std::shared_ptr<const SharedShapes> family;
+  bool was_shared = false;  // the last answer
   // Calls that a family served once: the second time they get an entry.
   std::array<std::uint64_t, 1024> served{};
   std::uint32_t served_count = 0;
@@ -116,19 +118,33 @@ const OutputSharding* CachingPropagator::ReaderBody::find(
   write_version(key, generation, use);
   write_call(key, op, layouts, looks_of(use));
   const std::uint64_t hash = key.hash();
-  if (const Entry* entry = body->table.find(hash, key.words(), *slot)) {
-    ReaderSlot::count(slot->hits);
-    return entry->sharding.get();
+  const bool shares =
+      use != nullptr && use->shares_shapes && body->options.share_shapes;
+  // New sizes come one after the other: then the table, which knows nothing of
+  // them, is out of the cache, and the family is not.
+  if (shares && was_shared && served[hash % served.size()] != hash) {
+    if (const auto* found = find_family(op, layouts, *use, generation, hash)) {
+      return found;
+    }
+    return find_exact(key, hash);
   }
-  if (use == nullptr || !use->shares_shapes || !body->options.share_shapes) {
-    return nullptr;
-  }
-  return find_family(op, layouts, *use, generation, hash);
+  if (const auto* found = find_exact(key, hash)) return found;
+  return shares ? find_family(op, layouts, *use, generation, hash) : nullptr;
+}
+
+const OutputSharding* CachingPropagator::ReaderBody::find_exact(
+    const KeyBuffer& key, std::uint64_t hash) {
+  const Entry* entry = body->table.find(hash, key.words(), *slot);
+  if (entry == nullptr) return nullptr;
+  was_shared = false;
+  ReaderSlot::count(slot->hits);
+  return entry->sharding.get();
 }
 
 const OutputSharding* CachingPropagator::ReaderBody::find_family(
     const OpSchema& op, const LayoutsView& layouts, const ArgumentUse& use,
     std::uint64_t generation, std::uint64_t exact) {
+  was_shared = false;
   KeyBuffer key;
   SizeClasses sizes;
   write_version(key, generation, &use);
@@ -141,6 +157,7 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   }
   if (!fill_in(*entry->shapes, sizes, op, resized)) return nullptr;
   ReaderSlot::count(slot->shared_hits);
+  was_shared = true;
   std::uint64_t& before = served[exact % served.size()];
   // Now and then at once: two calls may be after the same place.
   if (before == exact || ++served_count % served.size() == 0) {

@@ -4,6 +4,7 @@
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace shardprop {
@@ -70,8 +71,9 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
       std::int64_t least = kNever;
       // Corrections of the lines may make a larger message the faster one.
       for (int s = kSteps; s-- > 0;) {
+        const double lacking = std::ldexp(1 + (s % 4) / 4.0, s / 4);
         const double bytes =
-            message(kind, std::exp2(s / 4.0), static_cast<double>(place.ranks));
+            message(kind, lacking, static_cast<double>(place.ranks));
         least = std::min(
             least,
             line_nanoseconds(lines, place, static_cast<std::int64_t>(bytes)));
@@ -87,8 +89,10 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
 
 std::int64_t MoveBound::coming(std::int64_t bytes) const {
   if (bytes < 1) return 0;
-  const int step = static_cast<int>(4 * std::log2(static_cast<double>(bytes)));
-  return by_bytes_[static_cast<std::size_t>(std::clamp(step, 0, kSteps - 1))];
+  // Its exponent and the first two bits behind the point.
+  const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(bytes));
+  const auto step = static_cast<std::size_t>((bits >> 50) - (1023U << 2));
+  return by_bytes_[std::min<std::size_t>(step, kSteps - 1)];
 }
 
 std::int64_t MoveBound::at_least(const Layout& given, const Layout& needed,

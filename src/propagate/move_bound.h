@@ -46,7 +46,7 @@ class MoveBound {
   std::int64_t coming(std::int64_t bytes) const;
 
  private:
-  // Four to an octave.
+  // Of powers of two and three equal steps between each two.
   static constexpr int kSteps = 200;
   // The least of collectives that a mesh dim is part of.
   struct OfDim {
@@ -56,7 +56,7 @@ class MoveBound {
     void add(CollectiveKind kind, std::int64_t nanoseconds);
   };
   std::vector<OfDim> by_dim_;
-  // [s]: any collective by which 2^(s/4) bytes or more come to a rank.
+  // [s]: any collective by which 2^(s/4) * (1 + s%4 / 4) bytes or more come.
   std::array<std::int64_t, kSteps> by_bytes_{};
   DeviceMesh mesh_;
 };

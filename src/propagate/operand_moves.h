@@ -48,8 +48,10 @@ class OperandMoves {
   std::uint8_t symbol(Placement placement) const;
   std::uint64_t code(int mesh_dim, std::uint8_t symbol,
                      std::uint64_t cut) const {
-    return (std::uint64_t{symbol} << 4 | cut)
-           << shifts_[static_cast<std::size_t>(mesh_dim)];
+    return (std::uint64_t{symbol} << 4 | cut) << shift(mesh_dim);
+  }
+  std::uint8_t shift(int mesh_dim) const {
+    return shifts_[static_cast<std::size_t>(mesh_dim)];
   }
   // kImpossible where it takes more than the limit.
   std::int64_t nanoseconds(std::uint64_t code) const {
