@@ -219,6 +219,17 @@ Result<void> check_stated(const OpLibrary& library, const OpSchema& op) {
   return fail(std::move(error));
 }
 
+// A form may leave to a program what the row has none for.
+void hold_whole_what_needs_a_program(IndexSpace& space) {
+  for (Factor& factor : space.factors) {
+    if (factor.program != ProgramUse::kWhenSharded) continue;
+    factor.program = ProgramUse::kNever;
+    if (factor.kind == FactorKind::kParallel)
+      factor.kind = FactorKind::kBlocked;
+    if (factor.reason.empty()) factor.reason = "no program runs on parts of it";
+  }
+}
+
 Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
                                const OpSchema& op) {
   IndexSpace space;
@@ -245,7 +256,9 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
   } catch (CallError& error) {
     return fail(mismatch(op, std::move(error)));
   }
-  if (row.definition.program() != nullptr && uses_program(space)) {
+  if (row.definition.program() == nullptr) {
+    hold_whole_what_needs_a_program(space);
+  } else if (uses_program(space)) {
     SP_ASSIGN(space.program,
               trace_program(*row.definition.program(), op, library,
                             row.definition.program_is_per_rank()));

@@ -10,9 +10,10 @@ ranks shards an operand or a result.
 """
 
 import argparse
+import json
 import os
 import pathlib
-import random
+import subprocess
 import sys
 
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -24,9 +25,6 @@ from sharding.drawn_proof import propagate_command  # noqa: E402
 
 
 def catalogue(binary):
-    import json
-    import subprocess
-
     text = subprocess.check_output([binary, "ops", "--format", "json"])
     return [row["op"] for row in json.loads(text)]
 
@@ -44,7 +42,7 @@ def is_sharded(answer):
 
 def runs_sharded(binary, op, count):
     """True, False, or None where no call of it was drawn or answered."""
-    drawn = list(draw_calls(op, random.Random(op), count))
+    drawn = draw_calls(op, count=count, seed=0).valid
     questions = [capture.batch_line(one.call, (2,), outputs=True) for one in drawn]
     answers = [a for a in ask(propagate_command(binary), questions) if "strategies" in a]
     if not answers:

@@ -97,6 +97,36 @@ void keep_meaning(const OpCall& call, IndexSpace& space) {
   }
 }
 
+// Rows and columns add up, each rank its part of the diagonal.
+constexpr std::string_view kTrace = R"(
+rows = trailing(arange(local_size(self, 0)) + offset(self, 0), 1)
+columns = arange(local_size(self, 1)) + offset(self, 1)
+return sum(masked_fill(self, ne(rows, columns), 0), dtype=dtype(out)))";
+
+void trace_adds_up(const OpCall&, IndexSpace& space) {
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    space.factors[f].kind = FactorKind::kParallel;
+    space.factors[f].program = ProgramUse::kWhenSharded;
+    space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+  }
+}
+
+// A right side is solved column by column; no rank may be left without one.
+OpDefinition by_column(OpDefinition row, std::string_view right_side) {
+  return std::move(row)
+      .linear_in(right_side)
+      .refine("", [](const OpCall&, IndexSpace& space) {
+        for (Factor& factor : space.factors) {
+          if (factor.letter == 'r') factor.least = 1;
+        }
+      });
+}
+
+// The right side stands to the right of the matrix, or to its left.
+std::string side_notation(const OpCall& call) {
+  return call.boolean_or("left", true) ? "...[n]r" : "...r[n]";
+}
+
 std::string qr_notation(const OpCall& call) {
   const auto mode = call.op().string_arg("mode").value_or("reduced");
   require(mode == "reduced" || mode == "complete" || mode == "r",
@@ -194,7 +224,11 @@ void define_factorisations(Family& f) {
                          ? column_major(call, shape, dtype)
                          : make_meta(shape, dtype).strides();
             }));
-  f.add("trace", einsum("[mn]->").typed(of_sum).linear_in("self"));
+  f.add("trace", einsum("[mn]->")
+                     .typed(of_sum)
+                     .linear_in("self")
+                     .refine("", trace_adds_up)
+                     .per_rank(kTrace));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
   f.add({"linalg_pinv", "pinverse"}, mapped("...[mn],...,...->...[nm]"));
@@ -254,24 +288,25 @@ void define_solves(Family& f) {
   f.add("ormqr",
         mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
   f.add("linalg_ldl_solve",
-        matrices("...[nn],...[n],...[nr]->...[nr]", "s").linear_in("B"));
-  f.add("linalg_lu_solve", mapped("lu_solve()", [](const OpCall& call) {
-                             const bool left = call.boolean_or("left", true);
-                             const std::string x = left ? "...[nr]" : "...[rn]";
-                             return "...[nn],...[n]," + x + "->" + x +
-                                    (left ? "^" : "");
-                           }).linear_in("B"));
+        by_column(matrices("...[nn],...[n],...[n]r->...[n]r", "s"), "B"));
+  f.add("linalg_lu_solve",
+        by_column(mapped("lu_solve()",
+                         [](const OpCall& call) {
+                           const std::string x = side_notation(call);
+                           return "...[nn],...[n]," + x + "->" + x +
+                                  (call.boolean_or("left", true) ? "^" : "");
+                         }),
+                  "B"));
   f.add("cholesky_solve",
-        matrices("...[nr],...[nn]->...[nr]", "s").linear_in("self"));
+        by_column(matrices("...[n]r,...[nn]->...[n]r", "s"), "self"));
   f.add("linalg_solve_triangular",
-        mapped("solve_triangular()",
-               [](const OpCall& call) {
-                 const std::string x =
-                     call.boolean_or("left", true) ? "...[nr]" : "...[rn]";
-                 return "...[nn]," + x + "->" + x;
-               })
-            .strided(column_major)
-            .linear_in("B"));
+        by_column(mapped("solve_triangular()",
+                         [](const OpCall& call) {
+                           const std::string x = side_notation(call);
+                           return "...[nn]," + x + "->" + x;
+                         })
+                      .strided(column_major),
+                  "B"));
   f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
   f.add("_linalg_solve_ex", mapped("solve()", solve_notation)
                                 .typed(types("ssii"))
@@ -283,7 +318,7 @@ void define_solves(Family& f) {
                                .typed(types("si"))
                                .refine("", keep_meaning));
   f.add("lu_solve",
-        mapped("...[nr],...[nn],...[n]->...[nr]^").linear_in("self"));
+        by_column(mapped("...[n]r,...[nn],...[n]->...[n]r^"), "self"));
   f.add({"linalg_cross", "cross"},
         mapped("cross()", cross_notation).promoted().multilinear());
 }

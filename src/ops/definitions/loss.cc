@@ -44,8 +44,9 @@ Dims samples_of(const TensorMeta& self) {
 }
 
 // Classes in dim 1 (dim 0 of a lone sample), one target per sample. Weights and
-// ignored targets make a mean a quotient, so samples stay whole but for
-// unreduced losses.
+// ignored targets make a mean a quotient. Of losses that come with the sum of
+// the weights (`forward`) both sums are known: they add up, and a mean is taken
+// by a program.
 BoundForm bind_class_loss(const OpCall& call, bool forward) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
@@ -64,7 +65,8 @@ BoundForm bind_class_loss(const OpCall& call, bool forward) {
   require(probabilities || target.shape() == samples_of(self),
           "the targets do not match the samples");
   const LossReduction reduction = reduction_of(call);
-  if (reduction != LossReduction::kNone) {
+  const bool adds_up = forward && reduction == LossReduction::kSum;
+  if (reduction != LossReduction::kNone && !adds_up) {
     for (const DimFactors& dim : samples.dims) {
       b.block(dim, "the loss is reduced over it");
     }
@@ -78,10 +80,35 @@ BoundForm bind_class_loss(const OpCall& call, bool forward) {
   if (forward) {
     b.output(Operand{});
     for (const DimFactors& dim : samples.dims) {
-      b.block(dim, "its weights are added up");
+      if (adds_up) {
+        b.without(0, dim, Without::partial(ReduceOp::kSum));
+        b.without(1, dim, Without::partial(ReduceOp::kSum));
+      } else if (reduction == LossReduction::kNone) {
+        b.without(1, dim, Without::same());  // no weights are added up
+      }
     }
   }
   return b.bound();
+}
+
+// The mean over samples of which each rank holds some.
+std::string class_mean(std::string_view op) {
+  return "w = default(weight, None)\n"
+         "w = upcast(w) if weight\n"
+         "part, held = " +
+         std::string(op) +
+         "(upcast(self), target, w, 2, ignore_index)\n"
+         "sums = all_reduce_sum(stack([part, held]))\n"
+         "total = select(sums, 0, 1)\n"
+         "return cast(select(sums, 0, 0) / total, dtype(out)), "
+         "cast(total, dtype(out, 1))";
+}
+
+OpDefinition class_loss_forward(std::string_view op) {
+  return custom("class_loss()",
+                [](const OpCall& call) { return bind_class_loss(call, true); })
+      .typed(of_self)
+      .per_rank(class_mean(op), FactorKind::kBlocked);
 }
 
 BoundForm bind_class_loss_backward(const OpCall& call) {
@@ -119,10 +146,9 @@ void define_loss(Family f) {
         custom("class_loss()", [](const OpCall& call) {
           return bind_class_loss(call, false);
         }).typed(of_self));
-  f.add({"nll_loss_forward", "nll_loss2d_forward"},
-        custom("class_loss()", [](const OpCall& call) {
-          return bind_class_loss(call, true);
-        }).typed(of_self));
+  for (const char* name : {"nll_loss_forward", "nll_loss2d_forward"}) {
+    f.add(name, class_loss_forward(name));
+  }
   f.add(
       {"nll_loss_backward", "nll_loss2d_backward"},
       custom("class_loss_backward()", bind_class_loss_backward).typed(of_self));

@@ -280,10 +280,13 @@ void define_norm(Family f) {
   f.add({"native_batch_norm_backward", "batch_norm_backward"},
         custom("batch_norm_backward()", bind_batch_norm_backward));
   f.add("native_group_norm", custom("group_norm()", bind_native_group_norm));
-  f.add({"batch_norm", "instance_norm"},
-        custom("norm()", [](const OpCall& call) {
-          return bind_same_as_input(call, 0);
-        }).like("input"));
+  const auto norm = [] {
+    return custom("norm()", [](const OpCall& call) {
+      return bind_same_as_input(call, 0);
+    });
+  };
+  f.add("batch_norm", norm().like("input"));
+  f.add("instance_norm", contiguous(norm()));
   f.add("group_norm", custom("group_norm()", [](const OpCall& call) {
                         return bind_same_as_input(call, 1);
                       }).like("input"));

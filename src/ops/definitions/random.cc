@@ -30,16 +30,11 @@ void define_random(Family f) {
   f.add({"uniform", "normal_functional", "exponential", "geometric",
          "log_normal", "cauchy", "random", "poisson"},
         same_shape().like("self").random());
-  f.add({"normal.Tensor_float", "normal.Tensor_Tensor"}, pointwise().random());
+  f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
+        contiguous(pointwise()).random());
   f.add("rrelu_with_noise_functional",
         OpDefinition("pointwise()", bind_rrelu).random());
-  f.add("binomial",
-        pointwise()
-            .strided([](const OpCall&, const Dims& shape, DType dtype) {
-              return make_meta(shape, dtype).strides();
-            })
-            .random());
-  f.add("normal.float_Tensor", pointwise().random());
+  f.add("binomial", contiguous(pointwise()).random());
   f.add("normal.float_float", factory("size")
                                   .typed([](const OpCall& call, std::size_t) {
                                     return call.dtype_or("dtype", DType::kF32);

@@ -4,6 +4,7 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -55,16 +56,17 @@ DType of_kth_value(const OpCall& call, std::size_t result) {
   return value_and_index(call, result);
 }
 
-// Extrema, medians and their places: of nothing there is none.
+// Extrema, medians and their places: of nothing there is none. A rank may hold
+// nothing of the dims that stay.
 OpDefinition of_something(OpDefinition row) {
-  return std::move(row).nonempty().refine(
-      "", [](const OpCall&, IndexSpace& space) {
-        for (std::size_t f = 0; f < space.factors.size(); ++f) {
-          require(space.factors[f].size > 0 ||
-                      space.outputs[0].holds(static_cast<int>(f)),
-                  "it reduces a dim without elements");
-        }
-      });
+  return std::move(row).refine("", [](const OpCall&, IndexSpace& space) {
+    for (std::size_t f = 0; f < space.factors.size(); ++f) {
+      if (space.outputs[0].holds(static_cast<int>(f))) continue;
+      Factor& factor = space.factors[f];
+      require(factor.size > 0, "it reduces a dim without elements");
+      factor.least = std::max<std::int64_t>(factor.least, 1);
+    }
+  });
 }
 
 // A mean over unequal shards is a sum with the global divisor.

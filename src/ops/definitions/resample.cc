@@ -28,6 +28,11 @@ std::int64_t spatial(const OpCall& call, char letter, int dims) {
   return image.size(image.rank() - dims + (letter - 'x'));
 }
 
+// Images of at least one channel; a batch may be of nothing.
+void some_channels(const OpCall&, IndexSpace& space) {
+  for (const FactorId id : space.inputs[0].dims[1]) space.factor(id).least = 1;
+}
+
 // upsample_*: the output size, or factors.
 OpDefinition upsampled(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
@@ -210,7 +215,8 @@ void define_upsamples(Family& f) {
                           name == "upsample_bilinear2d" ||
                           name == "upsample_bicubic2d";
     if (!windowed) {
-      f.add(name, upsampled(kind.dims).nonempty().linear_in("self"));
+      f.add(name,
+            upsampled(kind.dims).linear_in("self").refine("", some_channels));
     }
     f.add(name + "_backward", upsampled_gradient(kind.dims));
   }

@@ -185,8 +185,15 @@ BoundForm bind_diagonal(const OpCall& call) {
                   : std::min(self.size(a) + offset, self.size(c));
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
-  b.block(whole.dims[index(a)], "the diagonal runs over it");
-  b.block(whole.dims[index(c)], "the diagonal runs over it");
+  // A dim that the diagonal crosses from end to end is cut with it: in each
+  // part the diagonal begins elsewhere.
+  const int along = length == self.size(a)   ? a
+                    : length == self.size(c) ? c
+                                             : -1;
+  for (const int dim : {a, c}) {
+    if (dim == along) continue;
+    b.block(whole.dims[index(dim)], "the diagonal runs over it");
+  }
   b.input(whole);
   Operand output;
   Dims strides;
@@ -195,8 +202,16 @@ BoundForm bind_diagonal(const OpCall& call) {
     output.dims.push_back(whole.dims[index(dim)]);
     strides.push_back(self.strides()[index(dim)]);
   }
-  output.dims.push_back(b.blocked(std::max<std::int64_t>(length, 0),
-                                  "it runs along the diagonal"));
+  if (along >= 0) {
+    output.dims.push_back(whole.dims[index(along)]);
+    RankScalar local = RankScalar::input_offset(0, along);
+    local.scale = along == a ? 1 : -1;
+    local.constant = offset;
+    b.space.local_arguments.push_back({"offset", false, {local}});
+  } else {
+    output.dims.push_back(b.blocked(std::max<std::int64_t>(length, 0),
+                                    "it runs along the diagonal"));
+  }
   strides.push_back(
       add_sizes(self.strides()[index(a)], self.strides()[index(c)]));
   b.output(std::move(output), {.strides = std::move(strides)});

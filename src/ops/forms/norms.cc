@@ -90,6 +90,24 @@ void check_gradient(const OpCall& call) {
 
 // --- Gradients of input, weight and bias that output_mask asks for ---
 
+// What a gradient is of; null where none is made.
+const TensorMeta* differentiated(const OpCall& call, std::string_view argument,
+                                 bool wanted) {
+  if (!wanted) return nullptr;
+  const TensorMeta* meta =
+      call.has(argument) ? call.optional_tensor(argument) : nullptr;
+  // The bias has the weight's shape, and is no argument of every backward.
+  if (meta == nullptr && argument == "bias" && call.has("weight")) {
+    meta = call.optional_tensor("weight");
+  }
+  return meta;
+}
+
+BoundResult dense_result(const TensorMeta& meta) {
+  return {.strides = dense_like(meta, meta.shape(), meta.dtype()).strides(),
+          .dtype = meta.dtype()};
+}
+
 BoundForm bind_gradients(const OpCall& call,
                          const std::vector<std::string>& of) {
   const std::vector<bool> mask = call.mask("output_mask", of.size());
@@ -98,16 +116,9 @@ BoundForm bind_gradients(const OpCall& call,
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(SpaceBuilder::whole(meta.rank()));
   }
-  std::size_t part = 0;
-  for (const std::string_view argument : of) {
-    const bool wanted = mask[part++];
-    const TensorMeta* meta =
-        call.has(argument) ? call.optional_tensor(argument) : nullptr;
-    // The bias has the weight's shape, and is no argument of every backward.
-    if (meta == nullptr && argument == "bias" && call.has("weight")) {
-      meta = call.optional_tensor("weight");
-    }
-    if (!wanted || meta == nullptr) {
+  for (std::size_t part = 0; part < of.size(); ++part) {
+    const TensorMeta* meta = differentiated(call, of[part], mask[part]);
+    if (meta == nullptr) {
       b.not_produced();
       continue;
     }
@@ -115,10 +126,47 @@ BoundForm bind_gradients(const OpCall& call,
     for (const DimFactors& dim : whole.dims) {
       b.block(dim, "gradients of norms are not sharded");
     }
-    b.output(
-        std::move(whole),
-        {.strides = dense_like(*meta, meta->shape(), meta->dtype()).strides(),
-         .dtype = meta->dtype()});
+    b.output(std::move(whole), dense_result(*meta));
+  }
+  return b.bound();
+}
+
+// Over the last dims: every row for itself, and a sum over the rows for weight
+// and bias.
+BoundForm bind_gradients_by_row(const OpCall& call,
+                                const std::vector<std::string>& of) {
+  const std::vector<bool> mask = call.mask("output_mask", of.size());
+  check_gradient(call);
+  const TensorMeta& input = call.tensor("input");
+  const std::size_t first =
+      input.shape().size() - call.integers("normalized_shape").size();
+  Dims kept = input.shape();
+  std::fill(kept.begin() + static_cast<std::ptrdiff_t>(first), kept.end(), 1);
+  for (const char* name : {"mean", "rstd"}) {
+    require(!call.has(name) || call.tensor(name).shape() == kept,
+            "the statistics do not have the outer dims of the input");
+  }
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(input.shape());
+  for (std::size_t dim = first; dim < whole.dims.size(); ++dim) {
+    b.block(whole.dims[dim], "the gradients run over it");
+  }
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(b.aligned(whole, meta.shape()));
+  }
+  for (std::size_t part = 0; part < of.size(); ++part) {
+    const TensorMeta* meta = differentiated(call, of[part], mask[part]);
+    if (meta == nullptr) {
+      b.not_produced();
+    } else {
+      b.output(b.aligned(whole, meta->shape()), dense_result(*meta));
+    }
+  }
+  const auto outputs = static_cast<int>(b.space.outputs.size());
+  for (int o = mask[0] ? 1 : 0; o < outputs; ++o) {
+    for (std::size_t dim = 0; dim < first; ++dim) {
+      b.without(o, whole.dims[dim], Without::partial(ReduceOp::kSum));
+    }
   }
   return b.bound();
 }
@@ -133,10 +181,11 @@ OpDefinition normalized(int statistics) {
 }
 
 OpDefinition masked_gradients(std::vector<std::string> of) {
-  return OpDefinition("masked_gradients()",
-                      [of = std::move(of)](const OpCall& call) {
-                        return bind_gradients(call, of);
-                      });
+  return OpDefinition(
+      "masked_gradients()", [of = std::move(of)](const OpCall& call) {
+        return call.has("normalized_shape") ? bind_gradients_by_row(call, of)
+                                            : bind_gradients(call, of);
+      });
 }
 
 }  // namespace shardprop

@@ -44,6 +44,10 @@ BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   for (Factor& factor : b.space.factors) factor.least = 1;
+  // A batch may be of nothing.
+  if (leading == 2) {
+    for (const FactorId id : whole.dims[0]) b.space.factor(id).least = 0;
+  }
   Operand output = whole;
   for (int d = leading; d < self.rank(); ++d) {
     b.block(whole.dims[index(d)], kHalo, FactorKind::kWindowed);

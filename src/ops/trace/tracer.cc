@@ -98,11 +98,7 @@ TraceValue Tracer::value_of(const Expression& expression) {
     return Argument(NoneArg{});
   }
   if (const auto* list = std::get_if<ListExpression>(&expression.node)) {
-    std::vector<std::int64_t> values;
-    for (const ExpressionPtr& element : list->elements) {
-      values.push_back(integer_of(value_of(*element)));
-    }
-    return Argument(std::move(values));
+    return listed(*list);
   }
   if (const auto* binary = std::get_if<BinaryExpression>(&expression.node)) {
     // Steps are made in the order in which they are written.
@@ -110,6 +106,23 @@ TraceValue Tracer::value_of(const Expression& expression) {
     return combined(binary->op, left, value_of(*binary->right));
   }
   return called(std::get<CallExpression>(expression.node));
+}
+
+// Of integers, or of tensors.
+TraceValue Tracer::listed(const ListExpression& list) {
+  std::vector<std::int64_t> integers;
+  TensorValues tensors;
+  for (const ExpressionPtr& element : list.elements) {
+    const TraceValue value = value_of(*element);
+    if (std::holds_alternative<TensorValue>(value)) {
+      tensors.emplace_back(tensor_of(value));
+    } else {
+      integers.push_back(integer_of(value));
+    }
+  }
+  if (tensors.empty()) return Argument(std::move(integers));
+  require(integers.empty(), "a list holds integers and tensors");
+  return tensors;
 }
 
 namespace {

@@ -40,6 +40,7 @@ class Tracer {
   // trace_functions.cc: what a program calls beside operators.
   TraceValue called(const CallExpression& call);
   TraceValue or_default(const CallExpression& call);
+  TraceValue listed(const ListExpression& list);
   TraceValue of_results(const std::string& function, const Values& values);
   std::optional<TraceValue> size_function(const std::string& name,
                                           const Values& v);
