@@ -108,6 +108,22 @@ class Sharding {
     return values;
   }
 
+  // By name, where they are those of every rank; nothing where they differ.
+  nb::object shared_arguments() const {
+    nb::dict values;
+    for (const RankArgument& argument : found_->rank_arguments) {
+      const Sizes first = argument.at(mesh_.coordinate_at_index(0));
+      for (std::int64_t index = 1; index < mesh_.size(); ++index) {
+        if (argument.at(mesh_.coordinate_at_index(index)) != first) {
+          return nb::none();
+        }
+      }
+      values[nb::str(argument.name().c_str())] =
+          argument.is_list() ? nb::cast(first) : nb::cast(first.front());
+    }
+    return values;
+  }
+
   // Steps and results of what the rank runs; see torch/_local_call.py.
   nb::tuple program(std::int64_t index) const {
     const Coordinate at = coordinate(index);
@@ -280,6 +296,7 @@ void bind_propagator(nb::module_& module) {
       .def_prop_ro("has_rank_arguments", &Sharding::has_rank_arguments)
       .def_prop_ro("needs_program", &Sharding::needs_program)
       .def("rank_arguments", &Sharding::rank_arguments, nb::arg("index"))
+      .def("shared_arguments", &Sharding::shared_arguments)
       .def("program", &Sharding::program, nb::arg("index"));
 
   nb::class_<Propagator>(module, "Propagator")

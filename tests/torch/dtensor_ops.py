@@ -2,12 +2,14 @@
 """PyTorch's own operator suite through eager DTensor: stock, and with ours.
 
     python dtensor_ops.py stock results.json [--op GLOB ...] [--slice K/M]
-    python dtensor_ops.py ours results.json
+    SHARDPROP_PACKAGE=... python dtensor_ops.py ours results.json
     python dtensor_ops.py compare stock.json ours.json > lists.md
 
 Every float32 sample of op_db in every product of R and S(i) per tensor argument
 (at most --placements a sample), on a 1-D mesh of 4 simulated ranks, against the
-unsharded operator. An operator passes where every sample in every placement
+unsharded operator. With --mesh 2,2 the first mesh dim cuts, so that dims of 2 and
+3, which many samples have whatever the sizes, leave no rank without elements. An
+operator passes where every sample in every placement
 does. As PyTorch's DTensorOpTestBase; needs torch 2.13 and expecttest.
 """
 
@@ -52,11 +54,18 @@ class TooLong(Exception):
     pass
 
 
-def load_suite(sizes):
+def load_suite(sizes, everywhere=False):
+    """`everywhere`: the sizes of the samples that other files make, too."""
     from torch.testing._internal import common_methods_invocations as suite
 
-    for name, size in sizes.items():
-        setattr(suite, name, size)
+    files = [suite]
+    if everywhere:
+        prefix = "torch.testing._internal.opinfo."
+        files += [m for name, m in sys.modules.items() if name.startswith(prefix)]
+    for file in files:
+        for name, size in sizes.items():
+            if file is suite or isinstance(getattr(file, name, None), int):
+                setattr(file, name, size)
     return [op for op in suite.op_db if torch.float in op.supported_dtypes("cpu")]
 
 
@@ -146,12 +155,24 @@ def converter_of(uneven):
         DTensorConverter,
     )
 
-    class Uneven(DTensorConverter):
+    class Converter(DTensorConverter):
         def gen_sharding_choices_for_arg(self, arg):
-            cuts = [Shard(d) for d, size in enumerate(arg.shape) if size > 1]
+            ranks = self.mesh.size(0)
+            cuts = [
+                Shard(d)
+                for d, size in enumerate(arg.shape)
+                if size > 1 and (uneven or size % ranks == 0)
+            ]
+            if arg.dtype == torch.bool and not uneven:
+                cuts = []
             return [Replicate(), *cuts]
 
-    return Uneven if uneven else DTensorConverter
+        def to_dist_tensor(self, t, mesh, placements):
+            # Cut by the first mesh dim, copied by others.
+            copies = [Replicate()] * (mesh.ndim - 1)
+            return super().to_dist_tensor(t, mesh, [*placements, *copies])
+
+    return Converter
 
 
 def run_op(op, mesh, options):
@@ -184,7 +205,11 @@ def run_op(op, mesh, options):
                     row["why"].append(f"sample {number} {placed}: {said[:1200]}")
             elif cut:
                 row["cut"] += 1
-                moved = {"all_gather_into_tensor", "shard_dim_alltoall"} & set(kinds)
+                moved = {
+                    "all_gather_into_tensor",
+                    "all_to_all_single",
+                    "shard_dim_alltoall",
+                } & set(kinds)
                 row["quiet"] += not moved
         if row["failed"] > 40:
             break
@@ -207,6 +232,7 @@ def save(rows, options):
 def run(options):
     dist.init_process_group("fake", rank=0, world_size=WORLD)
     if options.which == "ours":
+        from running import package  # noqa: F401
         import shardprop.torch
 
         propagator = shardprop.torch.install_propagator(
@@ -215,11 +241,14 @@ def run(options):
         )
     signal.signal(signal.SIGALRM, give_up)
     rows = {}
-    ops = load_suite(UNEVEN if options.uneven else SIZES)
+    sizes = dict(UNEVEN if options.uneven else SIZES)
+    if options.sizes:
+        sizes = dict(zip(sizes, map(int, options.sizes.split(",")), strict=True))
+    ops = load_suite(sizes, everywhere=bool(options.sizes))
     share, shares = map(int, options.slice.split("/"))
     ops = [op for op in ops if wanted(op, options.op)][share - 1 :: shares]
     with LocalTensorMode(frozenset(range(WORLD))):
-        mesh = init_device_mesh("cpu", (WORLD,))
+        mesh = init_device_mesh("cpu", tuple(map(int, options.mesh.split(","))))
         for op in ops:
             torch.manual_seed(0)
             began = time.monotonic()
@@ -292,6 +321,8 @@ def main():
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--uneven", action="store_true")
+    parser.add_argument("--mesh", default=str(WORLD), help=f"{WORLD} ranks, as 2,2")
+    parser.add_argument("--sizes", help="L,M,S,XS of the samples, as 24,12,8,4")
     parser.add_argument("--gather", action="store_true", help="unknown operators")
     parser.add_argument("--implicit", action="store_true", help="mixed tensors")
     parser.add_argument("--verbose", action="store_true")

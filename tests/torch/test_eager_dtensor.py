@@ -7,9 +7,8 @@ Python package of a build, named by $SHARDPROP_PACKAGE.
 
 import argparse
 import itertools
-import os
+import math
 import random
-import sys
 import unittest
 
 import torch
@@ -18,20 +17,16 @@ import torch.nn.functional as F
 from torch.distributed._local_tensor import LocalTensor, LocalTensorMode
 from torch.distributed.tensor import (
     DTensor,
+    Partial,
     Replicate,
     Shard,
     distribute_tensor,
     init_device_mesh,
 )
 
-if "SHARDPROP_PACKAGE" in os.environ:
-    sys.path.insert(0, os.environ["SHARDPROP_PACKAGE"])
-
-try:
-    import shardprop.torch
-except ImportError:
-    print("SKIPPED: the Python package is not built")
-    sys.exit(0)
+from running import package  # noqa: F401
+from running.ranks import run_ranks
+import shardprop.torch
 
 import dtensor_ops
 
@@ -52,6 +47,66 @@ def whole(value):
     if isinstance(value, DTensor):
         value = value.full_tensor()
     return value.reconcile() if isinstance(value, LocalTensor) else value
+
+
+def locals_of(d):
+    local = d.to_local()
+    return local._local_tensors if isinstance(local, LocalTensor) else {0: local}
+
+
+def check_redistributions(mesh):
+    """From all placements to all without terms, of even and uneven sizes."""
+    pairs = list(itertools.product([R, Shard(0), Shard(1), Partial()], repeat=2))
+    for shape in ((8, 4), (4, 8, 3), (7, 6), (1, 8)):
+        x = torch.arange(float(math.prod(shape))).reshape(shape)
+        for given, wanted in itertools.product(pairs, repeat=2):
+            if any(p.is_partial() for p in wanted):
+                continue
+            cut = [R if p.is_partial() else p for p in given]
+            local = distribute_tensor(x, mesh, cut).to_local()
+            d = DTensor.from_local(
+                local, mesh, given, run_check=False, shape=x.shape, stride=x.stride()
+            ).redistribute(placements=wanted)
+            right = x * 2 ** sum(p.is_partial() for p in given)
+            said = f"{shape} {given} -> {wanted}"
+            expected = locals_of(distribute_tensor(right, mesh, wanted))
+            for rank, part in locals_of(d).items():
+                torch.testing.assert_close(part, expected[rank], msg=said)
+
+
+def redistribute_on_gloo():
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    shardprop.torch.install_propagator()
+    check_redistributions(mesh)
+    shardprop.torch.uninstall_propagator()
+
+
+def check_diagonals(mesh):
+    """Of matrices cut in the dim that the diagonal crosses: nothing moves."""
+    for shape, offset, cut in (((8, 8), 0, 0), ((7, 11), 3, 0), ((11, 6), -2, 1)):
+        x = torch.arange(float(math.prod(shape))).reshape(shape)
+        d = distribute_tensor(x, mesh, [Shard(cut)])
+        made = torch.diagonal(d, offset)
+        assert made.placements == (Shard(0),), (shape, made.placements)
+        torch.testing.assert_close(whole(made), torch.diagonal(x, offset))
+        made = torch.trace(d)
+        assert made.placements[0].is_partial(), (shape, made.placements)
+        torch.testing.assert_close(whole(made), torch.trace(x))
+
+
+def diagonals_on_gloo():
+    mesh = init_device_mesh("cpu", (WORLD,))
+    shardprop.torch.install_propagator()
+    check_diagonals(mesh)
+    shardprop.torch.uninstall_propagator()
+
+
+class OnGloo(unittest.TestCase):
+    def test_redistributions_between_processes(self):
+        run_ranks(WORLD, redistribute_on_gloo)
+
+    def test_diagonals_between_processes(self):
+        run_ranks(WORLD, diagonals_on_gloo)
 
 
 class EagerDTensor(unittest.TestCase):
@@ -117,6 +172,9 @@ class EagerDTensor(unittest.TestCase):
         torch.testing.assert_close(whole(d), x)
         torch.testing.assert_close(whole(d.redistribute(placements=[R, R])), x)
 
+    def test_redistributions_between_all_placements(self):
+        check_redistributions(self.grid)
+
     def test_cosine_embedding_loss(self):
         a, b = torch.randn(8, 6), torch.randn(8, 6)
         y = torch.randint(0, 2, (8,)).float() * 2 - 1
@@ -169,6 +227,53 @@ class EagerDTensor(unittest.TestCase):
             given = [distribute_tensor(t, self.line, [p]) for t, p in zip((x, w), placed)]
             for mine, right in zip(gradients(*given), expected):
                 torch.testing.assert_close(whole(mine), right)
+
+    def test_layer_norm_backward_stays_cut(self):
+        x = distribute_tensor(torch.randn(8, 6, 4), self.grid, [Shard(0), Shard(1)])
+        w = distribute_tensor(torch.randn(4), self.grid, [R, R])
+        y, mean, rstd = torch.native_layer_norm(x, (4,), w, w, 1e-5)
+        made = torch.ops.aten.native_layer_norm_backward(
+            x, x, [4], mean, rstd, w, w, [True, True, True]
+        )
+        self.assertEqual(made[0].placements, x.placements)
+        self.assertTrue(all(p.is_partial() for p in made[1].placements))
+        expected = torch.ops.aten.native_layer_norm_backward(
+            *map(whole, (x, x)), [4], *map(whole, (mean, rstd, w, w)), [True] * 3
+        )
+        torch.testing.assert_close([whole(t) for t in made], list(expected))
+
+    def test_diagonals_stay_cut(self):
+        check_diagonals(self.line)
+
+    def test_ranks_without_images_or_rows(self):
+        x = distribute_tensor(torch.randn(2, 3, 8, 8), self.line, [Shard(0)])
+        for run in (
+            lambda x: F.avg_pool2d(x, 2),
+            lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
+            lambda x: x.amin((1, 2, 3)),
+            lambda x: x.argmax(1),
+        ):
+            made = run(x)
+            self.assertEqual(made.placements, (Shard(0),))
+            torch.testing.assert_close(whole(made), run(whole(x)))
+
+    def test_losses_of_classes_add_up(self):
+        x = distribute_tensor(torch.randn(6, 5), self.line, [Shard(0)])
+        target = distribute_tensor(torch.arange(6) % 5, self.line, [Shard(0)])
+        made = F.nll_loss(x, target, reduction="sum", ignore_index=2)
+        self.assertTrue(made.placements[0].is_partial())
+        expected = F.nll_loss(whole(x), whole(target), reduction="sum", ignore_index=2)
+        torch.testing.assert_close(whole(made), expected)
+
+    def test_right_sides_are_solved_apart(self):
+        a = torch.randn(3, 3).tril() + 4 * torch.eye(3)
+        b = torch.randn(3, 7)
+        d = distribute_tensor(b, self.line, [Shard(1)])
+        whole_a = distribute_tensor(a, self.line, [R])
+        made = torch.linalg.solve_triangular(whole_a, d, upper=False)
+        self.assertEqual(made.placements, (Shard(1),))
+        expected = torch.linalg.solve_triangular(a, b, upper=False)
+        torch.testing.assert_close(whole(made), expected)
 
     def test_a_slice_of_the_operator_suite(self):
         try:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """CPU time of eager DTensor's dispatch, with our propagator beside stock's.
 
-    PYTHONPATH=build/release/python/package python tests/torch/time_eager.py
+    SHARDPROP_PACKAGE=build/release/python/package python tests/torch/time_eager.py
 
 One training step of a transformer block under tensor and data parallelism on a
 fake process group of --mesh ranks: nothing is sent, so what is timed is what the
-process of one rank does. Prints, of both in turns in the same run, the first
+process of one rank does. With --gloo every rank is a process and sends; the
+figures are those of rank 0. Prints, of both in turns in the same run, the first
 step (every call a miss), the median of the later ones (every call a hit), and
 the operators whose time differs most.
 """
@@ -25,6 +26,8 @@ from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor import distribute_tensor, init_device_mesh
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from running import package  # noqa: F401
+from running.ranks import run_ranks
 import shardprop.torch
 
 
@@ -82,6 +85,8 @@ class PerOperator(TorchDispatchMode):
 
 def step(block, x):
     block.zero_grad()
+    if dist.get_backend() == "gloo":
+        dist.barrier()
     began = time.perf_counter()
     block(x).square().mean().backward()
     return time.perf_counter() - began
@@ -93,40 +98,53 @@ def measure(block, x, steps):
     return first, statistics.median(later)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mesh", type=int, nargs=2, default=(2, 2))
-    parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def compare(mesh_shape, width, steps, rounds):
+    """Seconds of (first step, median of the later) of each round by who answered,
+    seconds by operator, and what was left to stock."""
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
-    ranks = options.mesh[0] * options.mesh[1]
-    dist.init_process_group("fake", rank=0, world_size=ranks)
-    mesh = init_device_mesh("cpu", tuple(options.mesh), mesh_dim_names=("dp", "tp"))
-    heads = max(4, options.mesh[1])
-    block = distribute(Block(heads * (options.width // 4), heads), mesh)
+    mesh = init_device_mesh("cpu", mesh_shape, mesh_dim_names=("dp", "tp"))
+    heads = max(4, mesh_shape[1])
+    block = distribute(Block(heads * (width // 4), heads), mesh)
     x = distribute_tensor(
-        torch.randn(2 * options.mesh[0], 16, heads * (options.width // 4)),
+        torch.randn(2 * mesh_shape[0], 16, heads * (width // 4)),
         mesh,
         [Shard(0), Replicate()],
     )
     figures = collections.defaultdict(list)
-    by_operator = {}
-    for _ in range(options.rounds):
+    by_operator = {"stock": PerOperator(), "ours": PerOperator()}
+    for _ in range(rounds):
         for who in ("stock", "ours"):
             if who == "ours":
                 ours = shardprop.torch.install_propagator()
             else:
                 torch.distributed.tensor.debug._clear_sharding_prop_cache()
-            figures[who].append(measure(block, x, options.steps))
-            with PerOperator() as per_operator:
-                step(block, x)
-            by_operator[who] = per_operator.seconds
+            figures[who].append(measure(block, x, steps))
+            with by_operator[who]:
+                for _ in range(steps):
+                    step(block, x)
             if who == "ours":
                 left = dict(ours.statistics.reasons)
                 shardprop.torch.uninstall_propagator()
+    seconds = {who: dict(mode.seconds) for who, mode in by_operator.items()}
+    return dict(figures), seconds, left
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mesh", type=int, nargs=2, default=(2, 2))
+    parser.add_argument("--gloo", action="store_true", help="a process per rank")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    ranks = options.mesh[0] * options.mesh[1]
+    asked = (tuple(options.mesh), options.width, options.steps, options.rounds)
+    if options.gloo:
+        figures, by_operator, left = run_ranks(ranks, compare, *asked)[0]
+    else:
+        dist.init_process_group("fake", rank=0, world_size=ranks)
+        figures, by_operator, left = compare(*asked)
     print(f"{ranks} ranks, milliseconds     first step   later steps")
     for who, rows in figures.items():
         first, later = (min(column) * 1e3 for column in zip(*rows))
@@ -136,7 +154,8 @@ def main():
         a, b = by_operator["stock"][name], by_operator["ours"].get(name, [])
         if b:
             left_us, right_us = (statistics.median(v) * 1e6 for v in (a, b))
-            print(f"{name:<30}{len(a):>6}{left_us:>10.1f}{right_us:>10.1f}")
+            calls = len(a) // (options.steps * options.rounds)
+            print(f"{name:<30}{calls:>6}{left_us:>10.1f}{right_us:>10.1f}")
     for name, why in left.items():
         print(f"left to stock: {name}: {why.splitlines()[0]}")
 

@@ -5,18 +5,21 @@ Runs under LocalTensorMode too, where one process plays every rank and numbers
 that differ by rank are symbols.
 """
 
-from typing import Any
+import re
+from typing import Any, Optional
 
 import torch
 import torch.distributed._functional_collectives as funcol
 from torch.distributed._local_tensor import (
     LocalIntNode,
+    LocalTensor,
     enabled_local_tensor_mode,
+    tensor_map,
 )
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.distributed.tensor.placement_types import _StridedShard
+from torch.utils._pytree import tree_map
 
-from . import _redistribution
 from ._layout import DTYPES
 
 # Local strides may ask for a copy where those of the whole tensor do not.
@@ -124,21 +127,46 @@ class MovedCall:
 
     def __init__(self, op, moves, slots):
         self._op = op
-        self._moves = moves  # operand -> specs of the path
+        self._moves = moves  # operand -> Walk
         # Where each operand stands: (position or name, index in a list).
         self._slots = slots
+        places = [(*slots[operand], walk) for operand, walk in moves.items()]
+        # Those that are arguments by themselves, by position: most, and quick.
+        self._direct = [
+            (where, walk)
+            for where, index, walk in places
+            if index is None and isinstance(where, int)
+        ]
+        self._all_direct = len(self._direct) == len(places)
         self.__name__ = f"shardprop.{op}"
 
     def __repr__(self):
         return self.__name__
 
     def _moved(self, operands):
-        for index, path in self._moves.items():
-            ExplicitRedistributionContext.observe_redistribution(
-                path[0], path[-1], f"Implicit redistribution for {self._op}"
-            )
-            operands[index] = _redistribution.walk(operands[index], path)
+        self._observe()
+        for index, walk in self._moves.items():
+            operands[index] = walk(operands[index])
         return operands
+
+    def _observe(self):
+        # Nobody does, but within a context.
+        if getattr(ExplicitRedistributionContext._local, "_active", None) is None:
+            return
+        for walk in self._moves.values():
+            ExplicitRedistributionContext.observe_redistribution(
+                walk.path[0], walk.path[-1], f"Implicit redistribution for {self._op}"
+            )
+
+    def _with_moved(self, args, kwargs):
+        """The arguments, their tensors moved."""
+        if self._all_direct:
+            self._observe()
+            args = list(args)
+            for where, walk in self._direct:
+                args[where] = walk(args[where])
+            return args, kwargs
+        return self._placed(self._moved(self._operands(args, kwargs)), args, kwargs)
 
     def _operands(self, args, kwargs):
         operands = []
@@ -159,8 +187,7 @@ class MovedCall:
         return args, kwargs
 
     def __call__(self, *args, **kwargs):
-        operands = self._moved(self._operands(args, kwargs))
-        args, kwargs = self._placed(operands, args, kwargs)
+        args, kwargs = self._with_moved(args, kwargs)
         return self._op(*args, **kwargs)
 
 
@@ -176,7 +203,29 @@ class LocalCall(MovedCall):
         self._is_program = sharding.needs_program
         self._differs = sharding.has_rank_arguments
         self._places = {a.name: i for i, a in enumerate(op._schema.arguments)}
+        # Those that take a number, and no symbol for it: the text alone tells.
+        self._numbers = (
+            set(re.findall(r"\bint\?? (\w+)", str(op._schema)))
+            if self._differs
+            else ()
+        )
         self._runs = _OF_VIEWS.get(op, op)
+
+    def written_out(self, args) -> "Optional[tuple]":
+        """The operator to run and `args` with the numbers that every rank has;
+        None where it takes more than numbers, or they differ by rank."""
+        if self._moves or self._is_program:
+            return None
+        values = self._sharding.shared_arguments()
+        if values is None:
+            return None
+        args = list(args)
+        for name, value in values.items():
+            place = self._places[name]
+            if place >= len(args):
+                return None
+            args[place] = value
+        return self._runs, args
 
     def is_plain(self) -> bool:
         """Whether it is the operator itself on the local tensors as they are."""
@@ -190,8 +239,8 @@ class LocalCall(MovedCall):
     def moves_strided(self) -> bool:
         return any(
             isinstance(placement, _StridedShard)
-            for path in self._moves.values()
-            for placement in path[0].placements
+            for walk in self._moves.values()
+            for placement in walk.path[0].placements
         )
 
     def _rank_values(self):
@@ -222,17 +271,42 @@ class LocalCall(MovedCall):
             operands = self._moved(self._operands(args, kwargs))
             return self._run_program(operands, args, kwargs)
         if self._moves:
-            operands = self._moved(self._operands(args, kwargs))
-            args, kwargs = self._placed(operands, args, kwargs)
+            args, kwargs = self._with_moved(args, kwargs)
         if self._differs:
-            args = list(args)
-            for name, value in self._rank_values().items():
-                at = self._places[name]
-                if at < len(args):
-                    args[at] = value
-                else:
-                    kwargs[name] = value
+            values = self._rank_values()
+            if any(
+                name in self._numbers and isinstance(value, torch.SymInt)
+                for name, value in values.items()
+            ):
+                return self._rank_by_rank(args, kwargs)
+            args, kwargs = self._with_values(values, args, kwargs)
         return self._runs(*args, **kwargs)
+
+    def _with_values(self, values, args, kwargs):
+        args, kwargs = list(args), dict(kwargs)
+        for name, value in values.items():
+            at = self._places[name]
+            if at < len(args):
+                args[at] = value
+            else:
+                kwargs[name] = value
+        return args, kwargs
+
+    def _rank_by_rank(self, args, kwargs):
+        """Under LocalTensorMode: each rank's tensors with its own numbers."""
+        values = for_this_rank(self._specs, self._sharding.rank_arguments)
+
+        def run(rank, _):
+            def part(value):
+                if isinstance(value, LocalTensor):
+                    return value._local_tensors[rank]
+                return value
+
+            own = tree_map(part, (list(args), kwargs))
+            own = self._with_values(values.get(rank, {}), *own)
+            return self._runs(*own[0], **own[1])
+
+        return tensor_map(args[0], run)
 
     def _run_program(self, operands, args, kwargs):
         results = run_program(self._rank_values(), operands, self._specs.mesh)
@@ -268,7 +342,7 @@ class WrittenBack:
 
     def __call__(self, target, *args, **kwargs):
         result = self._call(target, *args, **kwargs)
-        return target.copy_(_redistribution.walk(result, self._back))
+        return target.copy_(self._back(result))
 
 
 class Copied:

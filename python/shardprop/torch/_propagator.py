@@ -7,17 +7,14 @@ from typing import Any, Optional
 import torch
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
-from torch.distributed.tensor._op_schema import (
-    OpSchema,
-    OutputSharding,
-    RuntimeSchemaInfo,
-)
+from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from .. import _core
 from .._error import Error
 from . import _failures, _local_call, _redistribution
+from ._dispatch import Infos, in_numbers, through, whole_key
 from ._layout import DTYPES
 from ._specs import MeshSpecs, NotOurs, dtype_name
 
@@ -60,14 +57,14 @@ class Propagator(ShardingPropagator):
         self.__dict__.update(stock.__dict__)
         self.propagate_op_sharding = own
         # Any argument may decide how an operator of ours runs.
-        self.op_to_schema_info = _Infos(stock.op_to_schema_info)
+        self.op_to_schema_info = Infos(stock.op_to_schema_info)
         self.op_to_schema_info_for_single_dim_strategy = {}
         for infos in (
             stock.op_to_schema_info_for_single_dim_strategy,
             stock.op_to_schema_info,
         ):
             for op, info in infos.items():
-                self.op_to_schema_info[op] = _whole_key(op, info)
+                self.op_to_schema_info[op] = whole_key(op, info)
         self.stock = stock
         self.statistics = Statistics()
         self._topology = topology
@@ -126,7 +123,8 @@ class Propagator(ShardingPropagator):
         moves = {}
         for index, spec in enumerate(operands.specs):
             if any(not p.is_replicate() for p in spec.placements):
-                moves[index] = [spec, _whole(spec.mesh, spec.tensor_meta)]
+                whole = _whole(spec.mesh, spec.tensor_meta)
+                moves[index] = _redistribution.Walk([spec, whole])
         mesh = operands.specs[0].mesh
         output_spec = (
             _whole(mesh, made)
@@ -134,7 +132,7 @@ class Propagator(ShardingPropagator):
             else tuple(meta and _whole(mesh, meta) for meta in made)
         )
         call = _local_call.MovedCall(op_schema.op, moves, operands.slots)
-        return _through(call, op_schema, output_spec)
+        return through(call, op_schema, output_spec)
 
     def _answer(self, op_schema: OpSchema) -> OutputSharding:
         op = op_schema.op
@@ -149,7 +147,11 @@ class Propagator(ShardingPropagator):
             quiet = self._quiet_stock(op_schema)
             if quiet is not None:
                 return quiet
-        return _through(call, op_schema, output_spec)
+        if not self.op_to_schema_info.get(op).needs_pytree:
+            written = call.written_out(op_schema.args_schema)
+            if written is not None:
+                return in_numbers(*written, op_schema, output_spec)
+        return through(call, op_schema, output_spec)
 
     def _call_of(self, op, op_schema: OpSchema):
         """What the ranks run for `op` on these arguments, and what comes out."""
@@ -167,7 +169,9 @@ class Propagator(ShardingPropagator):
             found = specs.core.propagate(str(op), args, kwargs, results)
         output_spec = _output_spec(op, found, specs)
         moves = {
-            index: _redistribution.path_of(specs, operands.specs[index], steps)
+            index: _redistribution.Walk(
+                _redistribution.path_of(specs, operands.specs[index], steps)
+            )
             for index, steps in found.moves.items()
         }
         call = _local_call.LocalCall(op, found, specs, moves, operands.slots)
@@ -187,7 +191,7 @@ class Propagator(ShardingPropagator):
     def _answer_copy(self, op_schema: OpSchema) -> OutputSharding:
         """squeeze_copy and the like: the view, copied."""
         call, output_spec = self._call_of(_viewing(op_schema.op), op_schema)
-        return _through(_local_call.Copied(call), op_schema, output_spec)
+        return through(_local_call.Copied(call), op_schema, output_spec)
 
     def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
         """Where an operator cannot write its tensor as it lies: the operator
@@ -209,9 +213,10 @@ class Propagator(ShardingPropagator):
             tensor_meta=meta,
         )
         steps = specs.core.redistribute(specs.ours(made), specs.ours(between))
-        back = [*_redistribution.path_of(specs, made, steps), target]
+        path = _redistribution.path_of(specs, made, steps)
+        back = _redistribution.Walk([*path, target])
         writer = _local_call.WrittenBack(op_schema.op, call, back)
-        return _through(writer, op_schema, target)
+        return through(writer, op_schema, target)
 
 
 def _both(stock: Exception, ours: Exception) -> str:
@@ -232,12 +237,6 @@ def _whole(mesh, meta) -> DTensorSpec:
     return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, tensor_meta=meta)
 
 
-def _through(call, op_schema: OpSchema, output_spec) -> OutputSharding:
-    """Has the dispatcher call `call` on the local arguments."""
-    schema = OpSchema(call, op_schema.args_schema, op_schema.kwargs_schema)
-    return OutputSharding(output_spec, schema, needs_redistribute=True)
-
-
 def _viewing(op):
     """aten.squeeze.dim of aten.squeeze_copy.dim; None of others."""
     if op.namespace != "aten" or not op._opname.endswith("_copy"):
@@ -253,27 +252,6 @@ def _functional(op):
         return None
     packet = getattr(aten, name[:-1], None)
     return getattr(packet, op._overloadname, None) if packet is not None else None
-
-
-class _Infos(dict):
-    """What of a call its cached answer depends on: everything, by default."""
-
-    def get(self, op, default=None):
-        found = super().get(op)
-        if found is None and isinstance(op, torch._ops.OpOverload):
-            found = self[op] = _whole_key(op, None)
-        return found
-
-
-def _whole_key(op, info: Optional[RuntimeSchemaInfo]) -> RuntimeSchemaInfo:
-    keywords = [
-        a.name for a in op._schema.arguments if a.kwarg_only and not a.is_out
-    ]
-    return RuntimeSchemaInfo(
-        static_argnum=0,
-        static_kwargkey=keywords + ["out"] if keywords else None,
-        needs_pytree=info is not None and info.needs_pytree,
-    )
 
 
 class _Operands:

@@ -6,11 +6,13 @@ merge several dims into one, which is wrong for sizes that do not divide.
 """
 
 import torch
-from torch.distributed._local_tensor import tensor_map
+from torch.distributed._local_tensor import enabled_local_tensor_mode
 from torch.distributed.tensor import _api, _dispatch, _redistribute
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
+from torch.utils._debug_mode import get_active_debug_mode
 
 from .._error import Error
+from ._moves import into_partials, moves_between
 from ._specs import NotOurs
 
 stock = _redistribute.redistribute_local_tensor
@@ -25,43 +27,38 @@ def path_of(specs, src: DTensorSpec, steps: list) -> "list[DTensorSpec]":
     return path
 
 
-def walk(local: torch.Tensor, path: "list[DTensorSpec]", **options) -> torch.Tensor:
+class Walk:
     """Takes the local part of path[0] to that of path[-1]."""
-    for src, dst in zip(path, path[1:]):
-        local, src = _local_steps(local, src, dst)
-        if src.placements != dst.placements:
-            local = stock(local, src, dst, **options)
-    return local
 
+    def __init__(self, path: "list[DTensorSpec]"):
+        self.path = path
+        self._moves = {}
 
-def _local_steps(local, src, dst):
-    """What DTensor refuses, or does in floats only: into a sum, sum to average
-    and back. Returns the local tensor and the spec that is left."""
-    mesh, now = src.mesh, list(src.placements)
-    for dim, (before, after) in enumerate(zip(src.placements, dst.placements)):
-        if before == after or not after.is_partial():
-            continue
-        kinds = (getattr(before, "reduce_op", "R"), after.reduce_op)
-        if kinds == ("sum", "avg"):
-            local = local * mesh.size(dim)
-        elif kinds == ("avg", "sum"):
-            local = local / mesh.size(dim)
-        elif kinds == ("R", "sum") and before.is_replicate():
-            local = tensor_map(local, _first_keeps(mesh, dim))
-        elif not before.is_replicate() or kinds[1] not in ("avg", "max", "min"):
-            continue
-        now[dim] = after
-    if tuple(now) == src.placements:
-        return local, src
-    return local, DTensorSpec(mesh, tuple(now), tensor_meta=src.tensor_meta)
+    def __call__(self, local: torch.Tensor) -> torch.Tensor:
+        if get_active_debug_mode() is not None:
+            return self.by_stock(local)
+        # One process may play its own rank, then all.
+        simulated = enabled_local_tensor_mode() is not None
+        moves = self._moves.get(simulated)
+        if moves is None:
+            moves = self._moves[simulated] = [
+                move
+                for src, dst in zip(self.path, self.path[1:])
+                for move in moves_between(src, dst)
+            ]
+        for move in moves:
+            local = move(local)
+        return local
 
-
-def _first_keeps(mesh, dim):
-    def part(rank, shard):
-        at = (mesh.mesh == rank).nonzero()[0, dim].item()
-        return shard if at == 0 else torch.zeros_like(shard)
-
-    return part
+    def by_stock(self, local: torch.Tensor, **options) -> torch.Tensor:
+        """The same by DTensor's own code: observed, or left unwaited for."""
+        for src, dst in zip(self.path, self.path[1:]):
+            partials, src = into_partials(src, dst)
+            for move in partials:
+                local = move(local)
+            if src.placements != dst.placements:
+                local = stock(local, src, dst, **options)
+        return local
 
 
 def install(specs_of) -> None:
@@ -76,7 +73,7 @@ def install(specs_of) -> None:
         except (Error, NotOurs):
             return None
         # Where our last layout says it otherwise it is the same.
-        return [*path[:-1], dst] if steps else None
+        return Walk([*path[:-1], dst]) if steps else None
 
     def redistribute_local_tensor(local_tensor, current_spec, target_spec, **options):
         if (
@@ -90,10 +87,12 @@ def install(specs_of) -> None:
             if len(paths) > 1 << 14:
                 paths.clear()
             paths[key] = path_between(current_spec, target_spec)
-        path = paths[key]
-        if path is None:
+        walk = paths[key]
+        if walk is None:
             return stock(local_tensor, current_spec, target_spec, **options)
-        return walk(local_tensor, path, **options)
+        if options.get("async_op"):
+            return walk.by_stock(local_tensor, **options)
+        return walk(local_tensor)
 
     for holder in _HOLDERS:
         holder.redistribute_local_tensor = redistribute_local_tensor
