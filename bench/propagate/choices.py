@@ -106,24 +106,26 @@ def ask_ours(seconds, bench, name, dims, moves):
     ]
     call = [bench, ",".join(["2"] * dims), op, *operands]
     try:
-        return float(subprocess.check_output(call, text=True, timeout=seconds))
+        said = subprocess.check_output(call, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return None
+        return None, None
+    median, first = map(float, said.split())
+    return first, median
 
 
 def main():
     bench = sys.argv[1]
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
-    print("| operator | mesh dims | inputs | ours, us | torch, us | times |")
-    print("|---|---|---|---|---|---|")
+    print("| operator | mesh dims | inputs | ours first, us | ours | torch | times |")
+    print("|---|---|---|---|---|---|---|")
     for name in CASES:
         for dims in range(1, 6):
             for moves in (False, True):
-                mine = ask_ours(seconds, bench, name, dims, moves)
+                first, mine = ask_ours(seconds, bench, name, dims, moves)
                 theirs = ask_torch(seconds, name, dims, moves)
                 said = [
                     f"over {seconds:.0f} s" if one is None else f"{one:,.1f}"
-                    for one in (mine, theirs)
+                    for one in (first, mine, theirs)
                 ]
                 times = f"{theirs / mine:,.0f}" if mine and theirs else ""
                 what = "move" if moves else "fit"
