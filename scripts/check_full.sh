@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Everything: formatting, public headers one by one, all tests and those against PyTorch at full counts, all
-# tests at everyday counts under the sanitizers, clang-tidy, fuzzing. Goes on
-# after a failure and prints a summary with the time of each part; logs lie in
-# build/full.
+# Everything: formatting, public headers one by one, all tests and those against
+# PyTorch at full counts, all tests at everyday counts under the sanitizers
+# (fewer plans under the thread sanitizer), clang-tidy, fuzzing. Goes on after a
+# failure and prints a summary with the time of each part; logs lie in build/full.
 #
 #   scripts/check_full.sh [PARTS...]
 #
@@ -36,7 +36,7 @@ run_headers() {
 }
 run_tests() { SHARDPROP_FULL=1 scripts/test.sh --timeout 7200; }
 run_asan() { with_preset asan --no-tests=error; }
-run_tsan() { with_preset tsan -R "$threaded"; }
+run_tsan() { with_preset tsan -R "$threaded" --timeout 5400; }
 run_tidy() { scripts/tidy.sh; }
 run_torch() { SHARDPROP_FULL=1 SHARDPROP_TORCH=required scripts/test_torch.sh; }
 run_fuzz() { scripts/fuzz.sh; }

@@ -4,6 +4,7 @@
 
 #include "execute/redistribution_case.h"
 #include "support/property.h"
+#include "support/sanitizers.h"
 
 #include <shardprop/collective/communicator.h>
 #include <shardprop/collective/kernel_view.h>
@@ -28,13 +29,8 @@ inline constexpr std::int64_t kWorld = 16;
 using RunWorld = std::function<std::vector<Result<void>>(
     std::int64_t ranks, const std::function<Result<void>(Communicator&)>&)>;
 
-// Under the thread sanitizer a slice of them shows what there is to see.
 inline int cases(int everyday) {
-#ifdef __SANITIZE_THREAD__
-  return everyday / 20;
-#else
-  return scaled(everyday);
-#endif
+  return kThreadSanitizer ? everyday / 20 : scaled(everyday);
 }
 
 // Figures of a real machine, so that plans are as varied as real ones.
