@@ -24,8 +24,8 @@ struct Took {
 };
 
 Result<Took> microseconds(const ShardingPropagator& propagator,
-                            const OpSchema& op,
-                            const std::vector<Layout>& given) {
+                          const OpSchema& op,
+                          const std::vector<Layout>& given) {
   std::vector<double> times;
   const auto until = Clock::now() + std::chrono::seconds(1);
   while (times.empty() || (times.size() < 101 && Clock::now() < until)) {
