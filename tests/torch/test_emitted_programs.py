@@ -25,6 +25,8 @@ import torch.multiprocessing as mp
 from torch._export.serde.serialize import _SERIALIZE_TO_TORCH_DTYPE
 from torch.distributed.tensor.debug import CommDebugMode
 
+from running.ranks import leave
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/graphs/tiny"
 FULL = os.environ.get("SHARDPROP_FULL") == "1"
@@ -309,6 +311,7 @@ def work(rank, size, store, jobs, results):
         except RuntimeError as error:
             raise RuntimeError(f"{name}: {found.get(name)}: {error}") from error
     torch.save(found, f"{results}{rank}")
+    leave()
 
 
 def emit_file(path, folder, mesh, *options):
