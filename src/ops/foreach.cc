@@ -38,8 +38,17 @@ std::vector<std::string> packets_of(std::string_view ns,
   return packets;
 }
 
+// `scalars` in a tensor, one for each element: known when it runs, and so not
+// said of an element.
+bool is_numbers(const ArgumentSchema& listed, const ArgumentSchema& plain) {
+  return listed.name == "scalars" && listed.type == ArgumentType::kTensor &&
+         !listed.is_list && plain.type == ArgumentType::kScalar &&
+         !plain.is_list && plain.has_default;
+}
+
 // Whether an element of the one argument can be the other.
 bool fits(const ArgumentSchema& listed, const ArgumentSchema& plain) {
+  if (is_numbers(listed, plain)) return true;
   if (plain.is_list || (listed.is_optional && !plain.is_optional)) return false;
   return listed.type == plain.type &&
          (!listed.is_list || listed.type == ArgumentType::kTensor ||
@@ -101,6 +110,10 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
   std::vector<GivenArgument> given;
   std::vector<TensorMeta> inputs;
   for (std::size_t a = 0; a < form.arguments.size(); ++a) {
+    if (is_numbers(op.function->arguments()[a],
+                   form.each->arguments()[form.arguments[a]])) {
+      continue;
+    }
     // Under another name in the element's call.
     ArgumentReads::note(op.function->arguments()[a].name, Look::kValue);
     Argument value = element_of(op.args[a], i);
@@ -295,6 +308,19 @@ Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
                 "`" + op.name() +
                     "` does not take these operands: its lists are empty or "
                     "differ in length");
+  }
+  for (std::size_t a = 0; a < form.arguments.size(); ++a) {
+    if (!is_numbers(op.function->arguments()[a],
+                    form.each->arguments()[form.arguments[a]])) {
+      continue;
+    }
+    const auto& numbers = std::get<TensorArg>(op.args[a]);
+    const Dims& shape =
+        op.inputs[static_cast<std::size_t>(numbers.operand)].shape();
+    if (shape != Dims{static_cast<std::int64_t>(*count)}) {
+      return fail(ErrorCode::kShapeMismatch,
+                  "`" + op.name() + "` takes a number for every element");
+    }
   }
   std::vector<ElementCall> out;
   for (std::size_t i = 0; i < *count; ++i) {

@@ -37,6 +37,15 @@ std::int64_t product(std::span<const std::int64_t> sizes) {
   return out;
 }
 
+std::int64_t diagonal_length(std::int64_t rows, std::int64_t columns,
+                             std::int64_t offset) {
+  constexpr std::int64_t kFar = std::int64_t{1} << 60;
+  require(offset > -kFar && offset < kFar, "an offset is out of range");
+  const std::int64_t length = offset >= 0 ? std::min(rows, columns - offset)
+                                          : std::min(rows + offset, columns);
+  return std::max<std::int64_t>(length, 0);
+}
+
 int wrap_dim(std::int64_t dim, int rank) {
   const std::optional<int> wrapped = wrapped_dim(dim, std::max(rank, 1));
   if (!wrapped) {

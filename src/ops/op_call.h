@@ -38,6 +38,11 @@ std::int64_t add_sizes(std::int64_t a, std::int64_t b);
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b);
 std::int64_t product(std::span<const std::int64_t> sizes);
 
+// Of a matrix of that many rows and columns, `offset` columns to the right of
+// the main one.
+std::int64_t diagonal_length(std::int64_t rows, std::int64_t columns,
+                             std::int64_t offset);
+
 // Dim counted from the end when negative; `rank` 0 counts as 1.
 int wrap_dim(std::int64_t dim, int rank);
 

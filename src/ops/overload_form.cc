@@ -9,10 +9,6 @@
 namespace shardprop {
 namespace {
 
-// dropout_(self, ...) is dropout(input, ...) in place.
-constexpr std::string_view kSelf = "self";
-constexpr std::string_view kInput = "input";
-
 bool writes(const ArgumentSchema& argument) {
   return argument.alias && argument.alias->writes;
 }
@@ -30,6 +26,7 @@ constexpr Irregular kIrregular[] = {
     {"aten.normal_.default", "aten.normal_functional.default"},
     {"aten.rrelu_with_noise.default",
      "aten.rrelu_with_noise_functional.default"},
+    {"prims.copy_to.default", "aten.copy.default"},
 };
 
 // Overloads that may be the functional one, the likeliest first.
@@ -70,24 +67,46 @@ std::vector<std::string> candidates(const FunctionSchema& mutating,
   return names;
 }
 
-// The functional overload declares the same arguments, out= ones left out.
+// dropout_(self, ...) is dropout(input, ...) in place, and prims.copy_to(a, b)
+// copy(self, src).
+bool same_name(std::string_view mutating, std::string_view functional) {
+  return functional == mutating ||
+         (mutating == "self" && functional == "input") ||
+         (mutating == "a" && functional == "self") ||
+         (mutating == "b" && functional == "src");
+}
+
+std::optional<std::size_t> place_of(std::string_view functional,
+                                    const FunctionSchema& mutating) {
+  if (const auto exact = mutating.argument_index(functional)) return exact;
+  const auto& arguments = mutating.arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (same_name(arguments[i].name, functional)) return i;
+  }
+  return std::nullopt;
+}
+
+// The functional overload declares the same arguments, out= ones left out; what
+// it declares beyond them keeps its defaults.
 bool same_arguments(const FunctionSchema& mutating,
                     const FunctionSchema& functional) {
+  const auto& others = functional.arguments();
   std::size_t next = 0;
   for (const ArgumentSchema& argument : mutating.arguments()) {
     if (writes(argument) && argument.keyword_only) continue;
-    if (next >= functional.arguments().size()) return false;
-    const ArgumentSchema& other = functional.arguments()[next++];
-    const bool renamed = argument.name == kSelf && other.name == kInput;
-    if ((other.name != argument.name && !renamed) ||
-        other.type != argument.type || other.is_list != argument.is_list ||
-        writes(other)) {
+    while (next < others.size() && others[next].has_default &&
+           !same_name(argument.name, others[next].name)) {
+      ++next;
+    }
+    if (next >= others.size()) return false;
+    const ArgumentSchema& other = others[next++];
+    if (!same_name(argument.name, other.name) || other.type != argument.type ||
+        other.is_list != argument.is_list || writes(other)) {
       return false;
     }
   }
-  // What it declares beyond them keeps its defaults.
-  for (; next < functional.arguments().size(); ++next) {
-    if (!functional.arguments()[next].has_default) return false;
+  for (; next < others.size(); ++next) {
+    if (!others[next].has_default) return false;
   }
   return true;
 }
@@ -207,10 +226,7 @@ Result<OpSchema> rebind(const OpSchema& op,
     kept.push_back(operand);
   };
   for (const ArgumentSchema& declared : function->arguments()) {
-    auto index = op.function->argument_index(declared.name);
-    if (!index && declared.name == kInput) {
-      index = op.function->argument_index(kSelf);
-    }
+    const auto index = place_of(declared.name, *op.function);
     if (!index) continue;
     Argument value = op.args[*index];
     if (auto* tensor = std::get_if<TensorArg>(&value)) keep(*tensor);

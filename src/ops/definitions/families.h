@@ -62,6 +62,7 @@ void define_random(Family family);
 void define_recurrent(Family family);
 void define_reduction(Family family);
 void define_resample(Family family);
+void define_scalars(Family family);
 void define_scan(Family family);
 void define_signal(Family family);
 void define_similarity(Family family);
@@ -98,6 +99,7 @@ inline std::vector<OpRow> standard_rows() {
   define_recurrent({rows, "recurrent"});
   define_reduction({rows, "reduction"});
   define_resample({rows, "resample"});
+  define_scalars({rows, "scalar"});
   define_scan({rows, "scan"});
   define_signal({rows, "fft"});
   define_similarity({rows, "loss"});

@@ -210,6 +210,66 @@ BoundForm bind_repeat(const OpCall& call) {
   return b.bound();
 }
 
+// Tensors along the diagonal of a matrix of zeros. Where one lies no rank knows
+// that holds a part of them.
+BoundForm bind_block_diag(const OpCall& call) {
+  SpaceBuilder b;
+  Dims shape = {0, 0};
+  for (const TensorMeta& meta : call.tensors("tensors")) {
+    require(meta.rank() <= 2, "a block has more than two dims");
+    const std::int64_t rows = meta.rank() == 2 ? meta.size(0) : 1;
+    const std::int64_t columns =
+        meta.rank() == 0 ? 1 : meta.size(meta.rank() - 1);
+    shape[0] = add_sizes(shape[0], rows);
+    shape[1] = add_sizes(shape[1], columns);
+    b.input(SpaceBuilder::whole(meta.rank()));
+  }
+  b.output(SpaceBuilder::whole(2), {.shape = std::move(shape)});
+  return b.bound();
+}
+
+// Each tensor padded to chunks of one size along `dim`, and the first chunks of
+// all side by side, flat from `dim` on, then the second ones.
+BoundForm bind_chunk_cat(const OpCall& call) {
+  const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  require(!tensors.empty(), "no tensors");
+  const std::int64_t chunks = call.integer("num_chunks");
+  require(chunks > 0, "no chunks");
+  const std::int64_t dim = call.integer("dim");
+  require(dim >= 0, "the dim is counted from the front");
+  SpaceBuilder b;
+  Operand out;
+  Dims shape;
+  for (int d = 0; d < dim && d < tensors[0].rank(); ++d) {
+    shape.push_back(tensors[0].size(d));
+    out.dims.push_back(b.dim(shape.back()));
+  }
+  std::int64_t width = 0;
+  for (const TensorMeta& meta : tensors) {
+    require(dim < meta.rank() && meta.dtype() == tensors[0].dtype() &&
+                meta.numel() > 0,
+            "a tensor lacks the dim, has no elements or another dtype");
+    Operand operand = out;
+    std::int64_t chunk = 0;
+    for (int d = 0; d < meta.rank(); ++d) {
+      if (d < dim) {
+        require(meta.size(d) == shape[index(d)], "dims before `dim` differ");
+        continue;
+      }
+      chunk = d == dim ? (meta.size(d) - 1) / chunks + 1
+                       : multiply_sizes(chunk, meta.size(d));
+      operand.dims.push_back(b.blocked(meta.size(d), "it is cut in chunks"));
+    }
+    width = add_sizes(width, chunk);
+    b.input(std::move(operand));
+  }
+  shape.push_back(chunks);
+  shape.push_back(width);
+  out.dims.resize(shape.size());
+  b.output(std::move(out), {.shape = std::move(shape)});
+  return b.bound();
+}
+
 }  // namespace
 
 void define_join(Family f) {
@@ -224,6 +284,11 @@ void define_join(Family f) {
   f.add("split_with_sizes_copy", cut_up("split(dim)", split_sizes, true));
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
   f.add({"cat", "concat", "concatenate"}, joined().typed(promoted_list));
+  f.add("block_diag",
+        custom("block_diag()", bind_block_diag).typed(promoted_list).passes());
+  f.add(
+      "_chunk_cat",
+      custom("chunk_cat(dim,num_chunks)", bind_chunk_cat).passes().nonempty());
   f.add("stack", stacked().typed(promoted_list));
   f.add("hstack", joined_along("hstack()", at_least_one, 1));
   f.add({"vstack", "row_stack"}, joined_along("vstack()", as_rows, 0));

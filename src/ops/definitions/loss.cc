@@ -43,6 +43,12 @@ Dims samples_of(const TensorMeta& self) {
   return shape;
 }
 
+Dims samples_of_last(const TensorMeta& self) {
+  Dims shape = self.shape();
+  shape.pop_back();
+  return shape;
+}
+
 // Classes in dim 1 (dim 0 of a lone sample), one target per sample. Weights and
 // ignored targets make a mean a quotient. Of losses that come with the sum of
 // the weights (`forward`) both sums are known: they add up, and a mean is taken
@@ -133,6 +139,83 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
   return b.bound();
 }
 
+// Margins between the classes (the last dim) of each sample; targets name one
+// class a sample, or several (`many`), which come back marked.
+struct Margins {
+  Operand whole;
+  Operand samples;
+  Operand targets;
+  LossReduction reduction;
+};
+
+Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& target = call.tensor("target");
+  require(self.rank() == 1 || self.rank() == 2,
+          "the input is not a batch of samples");
+  const std::int64_t classes = self.size(self.rank() - 1);
+  require(classes > 0, "there are no classes");
+  require(is_floating(self.dtype()), "the input is not of floats");
+  require(target.dtype() == DType::kI64, "the targets are not class numbers");
+  require(target.shape() == (many ? self.shape() : samples_of_last(self)),
+          "the targets do not match the samples");
+  const TensorMeta* weight = call.optional_tensor("weight");
+  require(weight == nullptr || (weight->shape() == Dims{classes} &&
+                                weight->dtype() == self.dtype()),
+          "there is not one weight per class, of the input's dtype");
+  Margins m;
+  m.reduction = reduction_of(call);
+  m.whole = b.per_dim(self.shape());
+  b.block(m.whole.dims.back(), "targets name its elements",
+          FactorKind::kIndexed);
+  m.samples = m.whole;
+  m.samples.dims.pop_back();
+  m.targets = many ? m.whole : m.samples;
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(&meta == &self     ? m.whole
+            : &meta == &target ? m.targets
+                               : SpaceBuilder::whole(meta.rank()));
+  }
+  return m;
+}
+
+BoundForm bind_margin_loss(const OpCall& call, bool many) {
+  SpaceBuilder b;
+  const Margins m = margins(call, b, many);
+  const bool is_reduced = m.reduction != LossReduction::kNone;
+  b.output(is_reduced ? Operand{} : m.samples);
+  if (many) b.output(m.targets);
+  for (const DimFactors& dim : m.samples.dims) {
+    if (!is_reduced) break;
+    const bool mean = m.reduction == LossReduction::kMean;
+    b.without(0, dim, Without::partial(mean ? ReduceOp::kAvg : ReduceOp::kSum));
+    // A mean over unequal shards is not the mean of their means.
+    for (const FactorId id : dim) b.space.factor(id).even = mean;
+  }
+  return b.bound();
+}
+
+BoundForm bind_margin_loss_backward(const OpCall& call, bool many) {
+  SpaceBuilder b;
+  const Margins m = margins(call, b, many);
+  const bool is_reduced = m.reduction != LossReduction::kNone;
+  require(call.tensor("grad_output").shape() ==
+              (is_reduced ? Dims{} : samples_of_last(call.tensor("self"))),
+          "the gradient does not have the shape of the loss");
+  if (!is_reduced) b.space.inputs[call.operand("grad_output")] = m.samples;
+  if (many) {
+    require(call.tensor("is_target").shape() == call.tensor("self").shape(),
+            "the marks do not match the input");
+    b.space.inputs[call.operand("is_target")] = m.targets;
+  }
+  for (const DimFactors& dim : m.samples.dims) {
+    if (m.reduction != LossReduction::kMean) break;
+    b.block(dim, "the loss is a mean over it");
+  }
+  b.output(m.whole);
+  return b.bound();
+}
+
 // Unreduced, these are sums and products of their operands.
 Dims strides_of_elements(const OpCall& call, const Dims& shape, DType dtype) {
   return shape.empty() ? Dims{}
@@ -152,6 +235,21 @@ void define_loss(Family f) {
   f.add(
       {"nll_loss_backward", "nll_loss2d_backward"},
       custom("class_loss_backward()", bind_class_loss_backward).typed(of_self));
+  for (const bool many : {false, true}) {
+    const char* loss =
+        many ? "multilabel_margin_loss_forward" : "multi_margin_loss";
+    const char* gradient =
+        many ? "multilabel_margin_loss_backward" : "multi_margin_loss_backward";
+    f.add(loss, custom("margin_loss()", [many](const OpCall& call) {
+                  return bind_margin_loss(call, many);
+                }).nonempty());
+    f.add(gradient, custom("margin_loss_backward()",
+                           [many](const OpCall& call) {
+                             return bind_margin_loss_backward(call, many);
+                           })
+                        .of("self")
+                        .linear_in("grad_output"));
+  }
   f.add({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
          "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
          "soft_margin_loss"},

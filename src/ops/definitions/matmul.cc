@@ -95,9 +95,49 @@ std::string linear_notation(const OpCall& call) {
                                            : "...k,nk,+n->...n";
 }
 
+// Three operands with new dims of size 1, multiplied and summed over some dims.
+std::string trilinear_notation(const OpCall& call) {
+  const auto expanded = call.integers("expand1").size();
+  const std::size_t rank = call.tensor("i1").shape().size() + expanded;
+  require(rank <= 26, "too many dims");
+  const std::int64_t unrolled = call.integer("unroll_dim");
+  require(unrolled >= 0 && unrolled < static_cast<std::int64_t>(rank),
+          "there is no dim to unroll");
+  const auto names = [&](const char* argument, int most) {
+    std::vector<bool> named(rank, false);
+    for (const std::int64_t dim : call.integers(argument)) {
+      named[index(wrap_dim(dim, most))] = true;
+    }
+    return named;
+  };
+  const auto letters = [&](const std::vector<bool>& left_out) {
+    std::string text;
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (!left_out[d]) text += static_cast<char>('a' + d);
+    }
+    return text;
+  };
+  const int most = static_cast<int>(rank);
+  std::vector<bool> anywhere(rank, true);
+  std::string text;
+  for (const char* argument : {"expand1", "expand2", "expand3"}) {
+    const std::vector<bool> absent = names(argument, most);
+    for (std::size_t d = 0; d < rank; ++d) {
+      anywhere[d] = anywhere[d] && absent[d];
+    }
+    text += (text.empty() ? "" : ",") + letters(absent);
+  }
+  const std::vector<bool> summed = names("sumdim", most);
+  for (std::size_t d = 0; d < rank; ++d) {
+    require(!anywhere[d], "no operand has one of the dims");
+  }
+  return text + "->" + letters(summed);
+}
+
 }  // namespace
 
 void define_matmul(Family f) {
+  f.add("_trilinear", einsum("trilinear()", trilinear_notation));
   f.add("mm", einsum("mk,kn->mn").typed(product_of("self", "mat2")));
   f.add("bmm", einsum("bmk,bkn->bmn").typed(product_of("self", "mat2")));
   f.add("mv", einsum("mk,k->m").typed(product_of("self", "vec")));

@@ -60,9 +60,49 @@ BoundForm bind_lists(const OpCall& call) {
   return b.bound();
 }
 
+// Gradients divided by the scale of the loss, and whether one of them is not
+// finite: whoever holds a part of one tells for the others.
+BoundForm bind_unscaled(const OpCall& call) {
+  const TensorMeta& found = call.tensor("found_inf");
+  const TensorMeta& scale = call.tensor("inv_scale");
+  require(found.numel() == 1 && scale.numel() == 1 &&
+              found.dtype() == DType::kF32 && scale.dtype() == DType::kF32,
+          "found_inf and inv_scale are not numbers in f32");
+  SpaceBuilder b;
+  std::vector<Operand> gradients;
+  for (const TensorMeta& meta : call.tensors("self")) {
+    require(is_floating(meta.dtype()), "a gradient is not of floats");
+    gradients.push_back(b.per_dim(meta.shape()));
+    b.input(gradients.back());
+  }
+  b.input(SpaceBuilder::whole(found.rank()));
+  b.input(SpaceBuilder::whole(scale.rank()));
+  std::size_t i = 0;
+  for (const TensorMeta& meta : call.tensors("self")) {
+    b.output(gradients[i++],
+             {.strides = meta.strides(), .dtype = meta.dtype()});
+  }
+  b.output(SpaceBuilder::whole(found.rank()),
+           {.shape = found.shape(), .dtype = found.dtype()});
+  IndexSpace& space = b.space;
+  space.seal();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    space.inputs_without[i][f] = Without::partial(ReduceOp::kMax);
+    for (std::size_t o = 0; o < i; ++o) {
+      if (!space.outputs[o].holds(static_cast<int>(f))) {
+        space.outputs_without[o][f] = Without::same();
+      }
+    }
+    space.outputs_without[i][f] = Without::partial(ReduceOp::kMax);
+  }
+  return b.bound();
+}
+
 }  // namespace
 
 void define_optimizer(Family f) {
+  f.add("_amp_foreach_non_finite_check_and_unscale",
+        custom("unscaled()", bind_unscaled));
   f.add({"_fused_adam", "_fused_adamw", "_fused_sgd", "_fused_adagrad"},
         custom("lists()", bind_lists));
 }

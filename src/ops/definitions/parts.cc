@@ -149,6 +149,90 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
   return b.bound();
 }
 
+// Zeros of `input_sizes` with the gradient on a diagonal.
+BoundForm bind_diagonal_written(const OpCall& call) {
+  const TensorMeta& grad = call.tensor("grad_output");
+  const Dims shape = dims_of(call.integers("input_sizes"));
+  const int rank = static_cast<int>(shape.size());
+  require(rank >= 2 && grad.rank() == rank - 1,
+          "the gradient is no diagonal of the input");
+  const int a = call.dim("dim1", rank);
+  const int c = call.dim("dim2", rank);
+  require(a != c, "a diagonal lies in two dims");
+  SpaceBuilder b;
+  Operand part;
+  Operand whole;
+  for (int d = 0; d < rank; ++d) {
+    if (d == a || d == c) {
+      whole.dims.emplace_back();
+      continue;
+    }
+    require(grad.size(static_cast<int>(part.dims.size())) == shape[index(d)],
+            "the gradient is no diagonal of the input");
+    part.dims.push_back(b.dim(shape[index(d)]));
+    whole.dims.push_back(part.dims.back());
+  }
+  part.dims.push_back(
+      b.blocked(grad.size(grad.rank() - 1), "it becomes a diagonal"));
+  require(grad.size(grad.rank() - 1) == diagonal_length(shape[index(a)],
+                                                        shape[index(c)],
+                                                        call.integer("offset")),
+          "the gradient is no diagonal of the input");
+  b.input(std::move(part));
+  b.output(std::move(whole), {.shape = shape});
+  return b.bound();
+}
+
+// What windows of a dim add up to: they lie behind each other in that dim, with
+// their elements in a last one.
+BoundForm bind_windows_added(const OpCall& call) {
+  const TensorMeta& grad = call.tensor("grad_in");
+  const Dims shape = dims_of(call.integers("input_sizes"));
+  const int rank = static_cast<int>(shape.size());
+  require(rank > 0 && grad.rank() == rank + 1,
+          "the gradient does not match the input's sizes");
+  const int dim = call.dim("dim", rank);
+  const std::int64_t size = call.integer("size");
+  const std::int64_t step = call.integer("step");
+  require(step > 0 && size >= 0 && size <= shape[index(dim)] &&
+              grad.size(rank) == size &&
+              grad.size(dim) == (shape[index(dim)] - size) / step + 1,
+          "the gradient does not hold the windows of the dim");
+  SpaceBuilder b;
+  Operand windows;
+  Operand whole;
+  for (int d = 0; d < rank; ++d) {
+    if (d == dim) {
+      windows.dims.emplace_back();
+      whole.dims.emplace_back();
+      continue;
+    }
+    require(grad.size(d) == shape[index(d)],
+            "the gradient does not match the input's sizes");
+    windows.dims.push_back(b.dim(shape[index(d)]));
+    whole.dims.push_back(windows.dims.back());
+  }
+  windows.dims.emplace_back();
+  b.input(std::move(windows));
+  b.output(std::move(whole), {.shape = shape});
+  return b.bound();
+}
+
+// A rectangle of self's storage written: no rank holds a part of that.
+BoundForm bind_storage_written(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& src = call.tensor("src");
+  require(src.shape() == dims_of(call.integers("size")) &&
+              call.integers("stride").size() == src.shape().size() &&
+              call.integer_or("storage_offset", 0) >= 0,
+          "the source is not of the size that is written");
+  SpaceBuilder b;
+  b.input(SpaceBuilder::whole(self.rank()));
+  b.input(SpaceBuilder::whole(src.rank()));
+  b.output(SpaceBuilder::whole(self.rank()), {.shape = self.shape()});
+  return b.bound();
+}
+
 // A vector on the diagonal of a matrix, or the diagonal of a matrix.
 std::string diag_notation(const OpCall& call) {
   const int rank = call.first().rank();
@@ -160,15 +244,12 @@ std::int64_t diag_size(const OpCall& call, char) {
   const TensorMeta& self = call.first();
   const std::int64_t offset =
       call.integer(call.has("diagonal") ? "diagonal" : "offset");
-  constexpr std::int64_t kFar = std::int64_t{1} << 40;
-  require(offset > -kFar && offset < kFar, "an offset is out of range");
   if (call.base_name() == "diagflat" || self.rank() == 1) {
+    constexpr std::int64_t kFar = std::int64_t{1} << 40;
+    require(offset > -kFar && offset < kFar, "an offset is out of range");
     return add_sizes(self.numel(), offset < 0 ? -offset : offset);
   }
-  const std::int64_t length =
-      offset >= 0 ? std::min(self.size(0), self.size(1) - offset)
-                  : std::min(self.size(0) + offset, self.size(1));
-  return std::max<std::int64_t>(length, 0);
+  return diagonal_length(self.size(0), self.size(1), offset);
 }
 
 std::string channels_whole(const OpCall& call) {
@@ -220,6 +301,17 @@ void define_parts(Family f) {
         custom("part_written(input_sizes)", bind_part_written)
             .linear_in("grad_output")
             .local_shape("input_sizes"));
+  f.add("diagonal_backward",
+        custom("diagonal_written(input_sizes)", bind_diagonal_written)
+            .linear_in("grad_output")
+            .local_shape("input_sizes"));
+  f.add("unfold_backward",
+        custom("windows_added(input_sizes)", bind_windows_added)
+            .linear_in("grad_in")
+            .local_shape("input_sizes"));
+  f.add("as_strided_scatter", custom("storage_written()", bind_storage_written)
+                                  .like("self")
+                                  .passes({"self", "src"}));
   f.add("diag_embed",
         custom("diag_embed(dim1,dim2)", bind_diag_embed).linear_in("self"));
   f.add("diag", mapped("diag()", diag_notation, diag_size).linear_in("self"));

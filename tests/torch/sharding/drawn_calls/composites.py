@@ -221,28 +221,6 @@ def of_elements(d):
     }
 
 
-@family("multi_margin_loss", "multilabel_margin_loss")
-def margins(d):
-    dtype, n, c = _real(d), d.size(1), d.rng.randint(2, 4)
-    shape = (n, c) if d.chance(0.8) else (c,)
-    one_class = d.base == "multi_margin_loss"
-    return {
-        "self": d.tensor(shape, dtype).contiguous(),
-        "target": d.integers(shape[:-1] if one_class else shape, 0, c),
-        "p": 1,
-        "margin": 1.0,
-        "weight": d.tensor((c,), dtype).contiguous() if d.chance(0.4) else None,
-        "reduction": d.rng.randint(0, 2),
-    }
-
-
-@family("cov", "corrcoef")
-def covariance(d):
-    shape = d.shape(d.rng.randint(1, 2), 2)
-    return {"self": d.tensor(shape, _real(d)), "correction": 1, "fweights": None,
-            "aweights": None}  # fmt: skip
-
-
 @family("block_diag")
 def block_diag(d):
     shapes = [d.shape(d.rng.randint(0, 2)) for _ in range(d.rng.randint(1, 3))]

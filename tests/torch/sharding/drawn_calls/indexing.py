@@ -289,3 +289,36 @@ def repeat_interleave(d):
     length = x.numel() if dim is None else x.shape[dim]
     repeats = d.integers((length,), 0, 3)
     return {"self": x, "repeats": repeats, "dim": dim, "output_size": None}
+
+
+@family("multi_margin_loss", "multilabel_margin_loss_forward", "multilabel_margin_loss")
+def margin_loss(d):
+    n, c = d.size(1), d.size(1)
+    shape = (n, c) if d.chance(0.8) else (c,)
+    many = "multilabel" in d.base
+    given = {
+        "self": d.tensor(shape),
+        "target": d.index(shape if many else shape[:-1], c, negative=False).long(),
+        "reduction": d.rng.randint(0, 2),
+    }
+    if many:  # -1 ends the classes of a sample
+        given["target"][..., d.rng.randrange(c) :] = -1
+        return given
+    return given | {
+        "p": d.rng.randint(1, 2),
+        "margin": d.rng.choice((1, 0.5)),
+        "weight": d.tensor((c,), given["self"].dtype) if d.chance(0.3) else None,
+    }
+
+
+@family("multi_margin_loss_backward", "multilabel_margin_loss_backward")
+def margin_loss_backward(d):
+    given = margin_loss(d)
+    samples = given["self"].shape[:-1]
+    shape = samples if given["reduction"] == 0 else ()
+    given["grad_output"] = d.tensor(shape, given["self"].dtype)
+    if "multilabel" in d.base:
+        _, given["is_target"] = torch.ops.aten.multilabel_margin_loss_forward(
+            given["self"], given["target"], given["reduction"]
+        )
+    return given

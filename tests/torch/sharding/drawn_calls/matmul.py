@@ -207,3 +207,20 @@ def grouped_mm(d):
         "bias": None,
         "out_dtype": None,
     }
+
+
+@family("_trilinear")
+def trilinear(d):
+    # As the gradients of a bilinear layer call it: [n, o, a, b].
+    sizes = dict(zip("noab", (d.size(1, 7) for _ in range(4))))
+    terms, out = d.rng.choice(
+        ((("na", "oab", "nb"), "no"), (("no", "oab", "nb"), "na"),
+         (("no", "na", "nb"), "oab"), (("no", "oab", "na"), "nb"))
+    )  # fmt: skip
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    dims = "noab"
+    given = {"sumdim": [i for i, name in enumerate(dims) if name not in out]}
+    for k, term in enumerate(terms, 1):
+        given[f"i{k}"] = d.tensor([sizes[name] for name in term], dtype)
+        given[f"expand{k}"] = [i for i, name in enumerate(dims) if name not in term]
+    return given

@@ -46,3 +46,30 @@ def fused(d):
         "grad_scale": None,
         "found_inf": None,
     }
+
+
+@family("_amp_foreach_non_finite_check_and_unscale")
+def unscaled(d):
+    dtype = d.rng.choice((torch.float64, torch.float32, torch.bfloat16))
+    gradients = [d.tensor(d.shape(d.rng.randint(1, 3)), dtype) for _ in range(2)]
+    if d.chance(0.5) and gradients[0].numel() > 0:
+        gradients[0].view(-1)[-1] = d.rng.choice((torch.inf, torch.nan))
+    return {
+        "self": gradients,
+        "found_inf": torch.tensor(float(d.chance(0.2))),
+        "inv_scale": torch.tensor(0.5),
+    }
+
+
+@family("_foreach_addcdiv", "_foreach_addcmul")
+def with_numbers(d):
+    if not d.op.endswith(".Tensor"):
+        return {}
+    shapes = [d.shape(d.rng.randint(0, 2)) for _ in range(d.rng.randint(1, 3))]
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    given = {
+        name: [d.tensor(shape, dtype) for shape in shapes]
+        for name in ("self", "tensor1", "tensor2")
+    }
+    given["tensor2"] = [x.abs() + 1 for x in given["tensor2"]]
+    return given | {"scalars": d.tensor((len(shapes),), torch.float32).contiguous()}

@@ -66,3 +66,14 @@ def diff(d):
 def scan(d):
     x = d.tensor()
     return {"self": x, "dim": d.dim(x.dim())}
+
+
+@family("_local_scalar_dense")
+def item(d):
+    return {"self": d.tensor((1,) * d.rng.randint(0, 2))}
+
+
+@family("equal", "is_same_size")
+def compared(d):
+    x = d.tensor()
+    return {"self": x, "other": d.tensor(x.shape if d.chance(0.6) else None, x.dtype)}

@@ -258,3 +258,58 @@ def pixel_shuffle(d):
 )
 def as_it_is(d):
     return {"self": d.tensor()}
+
+
+@family("_chunk_cat")
+def chunk_cat(d):
+    shape = list(d.shape(d.rng.randint(1, 3), 1))
+    dim = d.rng.randrange(len(shape))
+    dtype = d.dtype()
+    tensors = []
+    for _ in range(d.rng.randint(1, 3)):
+        rest = [d.size(1, 7) for _ in shape[dim:]]
+        tensors.append(d.tensor(shape[:dim] + rest, dtype))
+    return {"tensors": tensors, "dim": dim, "num_chunks": d.rng.randint(1, 4)}
+
+
+@family("unfold_backward")
+def windows_added(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
+    dim = d.dim(x.dim())
+    size = d.rng.randint(0, x.shape[dim])
+    step = d.rng.randint(1, 3)
+    windows = x.unfold(dim, size, step)
+    return {
+        "grad_in": d.tensor(windows.shape, x.dtype),
+        "input_sizes": list(x.shape),
+        "dim": dim,
+        "size": size,
+        "step": step,
+    }
+
+
+@family("diagonal_backward")
+def diagonal_written(d):
+    x = d.tensor(d.shape(d.rng.randint(2, 3), 1))
+    one, other = d.dims(x.dim(), 2)
+    offset = d.rng.randint(-2, 2)
+    return {
+        "grad_output": d.tensor(x.diagonal(offset, one, other).shape, x.dtype),
+        "input_sizes": list(x.shape),
+        "offset": offset,
+        "dim1": one,
+        "dim2": other,
+    }
+
+
+@family("as_strided_scatter")
+def storage_written(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
+    src = d.tensor((d.rng.randint(1, max(x.numel() // 2, 1)),), x.dtype)
+    return {"self": x, "src": src, "size": list(src.shape), "stride": [2]}
+
+
+@family("copy_to")
+def copied_to(d):
+    x = d.tensor()
+    return {"a": x, "b": d.tensor(x.shape)}
