@@ -1,6 +1,8 @@
 #include "ops/foreach.h"
 
 #include "ops/argument_reads.h"
+#include "ops/program_text.h"
+#include "ops/trace/trace.h"
 
 #include "base/try.h"
 
@@ -150,10 +152,51 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
   return out;
 }
 
+// The call as a program of one step.
+Result<std::shared_ptr<const Decomposition>> one_step(
+    const OpSchema& op, const OpLibrary& library) {
+  CallExpression call{op.name(), {}, {}};
+  for (const ArgumentSchema& argument : op.function->arguments()) {
+    call.named.emplace_back(argument.name,
+                            std::make_shared<const Expression>(
+                                Expression{NameExpression{argument.name}}));
+  }
+  ProgramText text;
+  text.results.push_back(
+      std::make_shared<const Expression>(Expression{std::move(call)}));
+  return trace_program(text, op, library, /*per_rank=*/false);
+}
+
+// Programs of whole tensors one after the other; `operands` are what the inputs
+// of one are in all.
+void append(Decomposition& all, const Decomposition& one,
+            const std::vector<std::size_t>& operands) {
+  const auto before = static_cast<std::int32_t>(all.steps.size());
+  const auto renamed = [&](LocalRef ref) {
+    return ref.step < 0
+               ? LocalRef{-1,
+                          static_cast<std::int32_t>(
+                              operands[static_cast<std::size_t>(ref.index)])}
+               : LocalRef{ref.step + before, ref.index};
+  };
+  for (DecompositionStep step : one.steps) {
+    for (LocalRef& ref : step.operands) ref = renamed(ref);
+    for (auto& [name, value] : step.op.args) {
+      if (auto* ref = std::get_if<LocalRef>(&value)) *ref = renamed(*ref);
+      if (auto* refs = std::get_if<std::vector<LocalRef>>(&value)) {
+        for (LocalRef& ref : *refs) ref = renamed(ref);
+      }
+    }
+    all.steps.push_back(std::move(step));
+  }
+  for (const LocalRef ref : one.outputs) all.outputs.push_back(renamed(ref));
+}
+
 // Index spaces laid side by side.
 class SideBySide {
  public:
-  explicit SideBySide(const OpSchema& op) {
+  explicit SideBySide(const OpSchema& op)
+      : mutates_(op.function->is_mutating()) {
     space_.inputs.resize(op.inputs.size());
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       space_.inputs[i].dims.resize(op.inputs[i].shape().size());
@@ -161,13 +204,14 @@ class SideBySide {
     space_.is_free = true;
   }
 
-  void add(const ElementCall& call, IndexSpace own, bool has_output) {
+  void add(const ElementCall& call, IndexSpace own) {
+    const bool has_output = !mutates_;
     own.seal();
     const auto [known, is_new] = factors_.try_emplace(to_string(own));
     if (is_new) {
       for (const Factor& factor : own.factors) {
         known->second.push_back(static_cast<FactorId>(space_.factors.size()));
-        space_.factors.push_back(alone(factor));
+        space_.factors.push_back(alone(own, factor));
       }
     }
     const std::vector<FactorId>& ids = known->second;
@@ -184,7 +228,7 @@ class SideBySide {
 
   // What the elements make of their own operands; a factor leaves those of
   // other elements as they are.
-  IndexSpace done() {
+  Result<IndexSpace> done(const OpLibrary& library) {
     space_.seal();
     for (auto& row : space_.outputs_without) {
       std::fill(row.begin(), row.end(), Without::same());
@@ -206,6 +250,7 @@ class SideBySide {
       }
     }
     add_linearities();
+    SP_CHECK(add_programs(library));
     return std::move(space_);
   }
 
@@ -217,9 +262,13 @@ class SideBySide {
     bool has_output;
   };
 
-  // Programs and arguments of one element are not those of the whole.
-  static Factor alone(Factor factor) {
-    if (factor.program != ProgramUse::kNever) {
+  bool has_program(const IndexSpace& own) const {
+    return own.program != nullptr && !own.program->per_rank && !mutates_;
+  }
+
+  // What each rank runs of one element alone is not what it runs of all.
+  Factor alone(const IndexSpace& own, Factor factor) const {
+    if (factor.program != ProgramUse::kNever && !has_program(own)) {
       factor.program = ProgramUse::kNever;
       factor.kind = FactorKind::kBlocked;
       factor.reason = "it takes a program to shard it";
@@ -254,6 +303,25 @@ class SideBySide {
     }
   }
 
+  // Where an element takes a program, all run as one.
+  Result<void> add_programs(const OpLibrary& library) {
+    if (std::none_of(added_.begin(), added_.end(),
+                     [&](const Added& one) { return has_program(one.own); })) {
+      return {};
+    }
+    Decomposition all;
+    for (const Added& one : added_) {
+      std::shared_ptr<const Decomposition> program = one.own.program;
+      if (!has_program(one.own)) {
+        SP_ASSIGN(program, one_step(one.call->op, library));
+      }
+      append(all, *program, one.call->operands);
+    }
+    space_.program = std::make_shared<const Decomposition>(std::move(all));
+    return {};
+  }
+
+  bool mutates_;
   IndexSpace space_;
   std::map<std::string, std::vector<FactorId>> factors_;
   std::vector<Added> added_;
@@ -352,9 +420,9 @@ Result<IndexSpace> foreach_space(const ForeachForm& form, const OpSchema& op,
     if (!own.local_arguments.empty()) {
       for (Factor& factor : own.factors) factor.kind = FactorKind::kBlocked;
     }
-    all.add(call, std::move(own), !op.function->is_mutating());
+    all.add(call, std::move(own));
   }
-  return all.done();
+  return all.done(library);
 }
 
 }  // namespace shardprop

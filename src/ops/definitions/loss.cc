@@ -129,11 +129,18 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
           "the gradient does not have the shape of the loss");
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
-  for (const DimFactors& dim : whole.dims) {
-    b.block(dim, "targets name its elements", FactorKind::kIndexed);
-  }
-  for (const TensorMeta& meta : call.op().inputs) {
-    b.input(&meta == &self ? whole : SpaceBuilder::whole(meta.rank()));
+  Operand samples = whole;
+  const auto classes = samples.dims.begin() + (self.rank() == 1 ? 0 : 1);
+  b.block(*classes, "targets name its elements", FactorKind::kIndexed);
+  samples.dims.erase(classes);
+  const std::size_t target = call.operand("target");
+  const std::size_t gradient = call.operand("grad_output");
+  for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
+    const TensorMeta& meta = call.op().inputs[i];
+    const bool by_sample = i == target || (i == gradient && !is_reduced);
+    b.input(&meta == &self ? whole
+            : by_sample    ? samples
+                           : SpaceBuilder::whole(meta.rank()));
   }
   b.output(whole);
   return b.bound();
@@ -232,9 +239,10 @@ void define_loss(Family f) {
   for (const char* name : {"nll_loss_forward", "nll_loss2d_forward"}) {
     f.add(name, class_loss_forward(name));
   }
-  f.add(
-      {"nll_loss_backward", "nll_loss2d_backward"},
-      custom("class_loss_backward()", bind_class_loss_backward).typed(of_self));
+  f.add({"nll_loss_backward", "nll_loss2d_backward"},
+        custom("class_loss_backward()", bind_class_loss_backward)
+            .typed(of_self)
+            .linear_in("grad_output"));
   for (const bool many : {false, true}) {
     const char* loss =
         many ? "multilabel_margin_loss_forward" : "multi_margin_loss";

@@ -217,7 +217,12 @@ OpDefinition mean(std::string_view program) {
 void define_reduction(Family f) {
   f.add("sum", reduction(ReduceOp::kSum).typed(of_sum));
   f.add("prod", reduction(ReduceOp::kProduct).typed(of_sum));
-  f.add("nansum", reduction(std::nullopt).typed(of_sum));
+  // A sum of partials may be NaN where no sum of their elements is.
+  f.add("nansum", reduction(ReduceOp::kSum)
+                      .typed(of_sum)
+                      .refine("", [](const OpCall&, IndexSpace& space) {
+                        space.linearities.clear();
+                      }));
   f.add("mean", mean(kMean));
   f.add("mean.default", mean(kMeanOfAll));
   f.add("amax", of_something(reduction(ReduceOp::kMax)));

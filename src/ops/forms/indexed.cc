@@ -210,7 +210,8 @@ BoundForm bind_index_written(const OpCall& call) {
       alike = d == dim || meta.size(d) == self.size(d);
     }
     b.input(i == 0 ? whole : alike ? source : SpaceBuilder::whole(meta.rank()));
-    if (i > 0 && !is_index_vector && !alike) {
+    const bool is_scalar = call.has("value") && meta.rank() == 0;
+    if (i > 0 && !is_index_vector && !alike && !is_scalar) {
       for (const DimFactors& factors : whole.dims) {
         b.block(factors, "the source is of another shape");
       }

@@ -154,8 +154,10 @@ def scatter_into_view(d):
         given["index"] = d.dim(size)
         part = x.select(given["dim"], given["index"])
     elif d.base == "diagonal_scatter":
-        x = given["self"] = d.tensor(d.shape(2, 1))
-        part = x.diagonal()
+        x = given["self"] = d.tensor(d.shape(d.rng.randint(2, 3), 1))
+        one, other = d.dims(x.dim(), 2)
+        given |= {"dim1": one, "dim2": other, "offset": d.rng.randint(-2, 2)}
+        part = x.diagonal(given["offset"], one, other)
     else:
         start = d.rng.choice((None, 0, 1, -1, -size, size // 2))
         end = d.rng.choice((None, size, -1, size + 3, size // 2, 1))
