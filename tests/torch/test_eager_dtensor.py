@@ -245,6 +245,19 @@ class EagerDTensor(unittest.TestCase):
     def test_diagonals_stay_cut(self):
         check_diagonals(self.line)
 
+    def test_norm_of_gradients(self):
+        """As clip_grad_norm_ takes it: a list of cut, uneven and whole tensors."""
+        shapes = (((512, 64), Shard(0)), ((7, 130), Shard(1)), ((9,), R), ((), R))
+        gradients = [
+            distribute_tensor(torch.randn(shape), self.line, [placement])
+            for shape, placement in shapes
+        ]
+        wanted = [whole(t).norm() for t in gradients]
+        norms = torch._foreach_norm(gradients)
+        torch.testing.assert_close([whole(n) for n in norms], wanted)
+        made = torch.nn.utils.get_total_norm(gradients, foreach=True)
+        torch.testing.assert_close(whole(made), torch.stack(wanted).norm())
+
     def test_ranks_without_images_or_rows(self):
         x = distribute_tensor(torch.randn(2, 3, 8, 8), self.line, [Shard(0)])
         for run in (
