@@ -24,7 +24,7 @@ import time
 
 import torch
 
-from sharding import capture
+from sharding import capture, stock
 from sharding.missing import find_missing
 from sharding.more_calls import more_calls
 from sharding.proof import prove
@@ -148,17 +148,22 @@ def check_calls(options, calls):
 
 
 def report_missing(options, calls):
-    """Prints what the rules could say of each operator and do not, with a call."""
+    """Prints what the rules could say of each operator and do not, with a call,
+    and whether DTensor's own rules say it."""
     torch.set_num_threads(1)
     printed = set()
+    known_to_stock = 0
     for call, (answer,) in zip(calls, answers(options.bin, calls, [(2,)]), strict=True):
         strategies = answer.get("strategies", [])
         for inputs, outputs in find_missing(call, strategies, options.seed):
             text = f"{call.op}: {','.join(inputs)}->{','.join(outputs)}"
             if text not in printed:
-                print(f"{text}    {in_short(call)}", flush=True)
+                theirs = stock.takes(call, inputs)
+                note = "  (DTensor has it)" if theirs else ""
+                print(f"{text}    {in_short(call)}{note}", flush=True)
                 printed.add(text)
-    print(f"{len(printed)} more would work")
+                known_to_stock += theirs
+    print(f"{len(printed)} more would work, {known_to_stock} of them by DTensor's rules")
 
 
 def families(binary):

@@ -153,7 +153,12 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
   rest[index(dim)] = 1;
   const Operand whole = b.per_dim(rest);
   std::int64_t total = 0;
-  const bool lone = tensors.size() == 1;
+  // What has no elements there adds nothing.
+  const auto adds = [&](const Piece& piece) {
+    return piece.shape.size() == like.size() && piece.shape[index(dim)] > 0;
+  };
+  const bool lone = tensors.size() == 1 ||
+                    std::count_if(pieces.begin(), pieces.end(), adds) == 1;
   Operand joined = whole;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Piece& piece = pieces[i];
@@ -169,10 +174,11 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
     const std::int64_t size = piece.shape[index(dim)];
     total = add_sizes(total, size);
     Operand operand = whole;
+    const bool is_all = lone && (adds(piece) || tensors.size() == 1);
     operand.dims[index(dim)] =
-        lone ? b.dim(size)
-             : b.blocked(size, "it is joined", FactorKind::kSegmented);
-    if (lone) joined.dims[index(dim)] = operand.dims[index(dim)];
+        is_all ? b.dim(size)
+               : b.blocked(size, "it is joined", FactorKind::kSegmented);
+    if (is_all) joined.dims[index(dim)] = operand.dims[index(dim)];
     b.input(own_dims(operand, piece, tensors[i].rank()));
   }
   if (!lone) {
