@@ -222,10 +222,15 @@ BoundForm bind_windows_added(const OpCall& call) {
 BoundForm bind_storage_written(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");
+  const std::vector<std::int64_t> strides = call.integers("stride");
   require(src.shape() == dims_of(call.integers("size")) &&
-              call.integers("stride").size() == src.shape().size() &&
+              strides.size() == src.shape().size() &&
               call.integer_or("storage_offset", 0) >= 0,
           "the source is not of the size that is written");
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    require(strides[d] > 0 || (strides[d] == 0 && src.shape()[d] <= 1),
+            "elements are written to one place");
+  }
   SpaceBuilder b;
   b.input(SpaceBuilder::whole(self.rank()));
   b.input(SpaceBuilder::whole(src.rank()));
