@@ -227,6 +227,20 @@ ShardingPropagator::Body::answer_of_list(const OpSchema& op,
       given.push_back(needed[i] ? needed[i]->layout() : inputs[i]);
     }
     SP_ASSIGN(Answer one, answer(element.op, given));
+    const bool takes_program =
+        one.call->space->program != nullptr &&
+        LocalStrategy(one.call->op, one.call->space, one.sharding, mesh)
+            .needs_program();
+    if (takes_program || !one.sharding.rank_arguments.empty()) {
+      return fail(Error{ErrorCode::kNoStrategy,
+                        "with its tensors laid out so, ranks run more than one "
+                        "call of `" +
+                            op.name() + "`",
+                        op.name(),
+                        {},
+                        "call the operator for each element, or replicate the "
+                        "tensors"});
+    }
     for (std::size_t k = 0; k < given.size(); ++k) {
       needed[element.operands[k]] = std::move(one.sharding.inputs[k]);
     }
@@ -262,6 +276,15 @@ ShardingPropagator::Body::answer_of_list(const OpSchema& op,
       // A list has no sign.
       if (look == Look::kSign) look = Look::kValue;
       call.looks[a] = std::max(call.looks[a], look);
+    }
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!needed[i] && !inputs[i].is_replicated()) {
+      return fail(Error{ErrorCode::kNoStrategy,
+                        "every rank takes all numbers of `" + op.name() + "`",
+                        op.name(),
+                        {},
+                        "replicate operand " + std::to_string(i)});
     }
   }
   std::sort(

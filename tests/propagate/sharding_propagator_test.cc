@@ -198,6 +198,37 @@ TEST_CASE("lists are propagated element by element") {
             layouts({"R", "P(sum)"}))) == ErrorCode::kNoStrategy);
 }
 
+// What takes more on a rank than the one call on its own tensors.
+TEST_CASE("lists whose elements take programs are refused") {
+  const ShardingPropagator propagator = propagator_on("2");
+  const auto norms = [&](std::vector<std::string_view> given) {
+    const TensorMeta large = value_of(TensorMeta::parse("f32[4096,4096]"));
+    const OpSchema op = value_of(make_op_schema(
+        shared_library()->find("aten._foreach_norm.Scalar"),
+        {{"", std::vector<TensorArg>{TensorArg{0}, TensorArg{1}}}},
+        {large, large}));
+    return propagator.propagate(op, layouts(given));
+  };
+  CHECK(in_words(value_of(norms({"R", "R"}))) == "R R -> R R");
+  CHECK(testing::code_of(norms({"R", "S(0)"})) == ErrorCode::kNoStrategy);
+  const auto scaled = [&](std::string_view numbers) {
+    const TensorMeta meta = value_of(TensorMeta::parse("f32[4,6]"));
+    const TensorMeta two = value_of(TensorMeta::parse("f32[2]"));
+    const auto list = [](std::int32_t first) {
+      return GivenArgument{
+          "", std::vector<TensorArg>{TensorArg{first}, TensorArg{first + 1}}};
+    };
+    const OpSchema op = value_of(
+        make_op_schema(shared_library()->find("aten._foreach_addcmul.Tensor"),
+                       {list(0), list(2), list(4), {"", TensorArg{6}}},
+                       {meta, meta, meta, meta, meta, meta, two}));
+    return propagator.propagate(
+        op, layouts({"S(0)", "R", "S(0)", "R", "S(0)", "R", numbers}));
+  };
+  CHECK(in_words(value_of(scaled("R"))) == "S(0) R S(0) R S(0) R R -> S(0) R");
+  CHECK(testing::code_of(scaled("S(0)")) == ErrorCode::kNoStrategy);
+}
+
 TEST_CASE("tensors on different meshes") {
   const ShardingPropagator propagator = propagator_on("2");
   const DeviceMesh other = value_of(DeviceMesh::parse("4"));

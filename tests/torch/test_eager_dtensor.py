@@ -247,9 +247,9 @@ class EagerDTensor(unittest.TestCase):
 
     def test_norm_of_gradients(self):
         """As clip_grad_norm_ takes it: a list of cut, uneven and whole tensors."""
-        shapes = (((512, 64), Shard(0)), ((7, 130), Shard(1)), ((9,), R), ((), R))
+        shapes = (((2048, 512), Shard(0)), ((7, 130), Shard(1)), ((9,), R), ((), R))
         gradients = [
-            distribute_tensor(torch.randn(shape), self.line, [placement])
+            distribute_tensor(torch.randn(shape).double(), self.line, [placement])
             for shape, placement in shapes
         ]
         wanted = [whole(t).norm() for t in gradients]
