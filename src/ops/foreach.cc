@@ -382,10 +382,10 @@ Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
                     form.each->arguments()[form.arguments[a]])) {
       continue;
     }
-    const auto& numbers = std::get<TensorArg>(op.args[a]);
-    const Dims& shape =
-        op.inputs[static_cast<std::size_t>(numbers.operand)].shape();
-    if (shape != Dims{static_cast<std::int64_t>(*count)}) {
+    const auto* numbers = std::get_if<TensorArg>(&op.args[a]);
+    if (numbers == nullptr || numbers->operand == TensorArg::kNone ||
+        op.inputs[static_cast<std::size_t>(numbers->operand)].shape() !=
+            Dims{static_cast<std::int64_t>(*count)}) {
       return fail(ErrorCode::kShapeMismatch,
                   "`" + op.name() + "` takes a number for every element");
     }

@@ -227,6 +227,19 @@ TEST_CASE("lists whose elements take programs are refused") {
   };
   CHECK(in_words(value_of(scaled("R"))) == "S(0) R S(0) R S(0) R R -> S(0) R");
   CHECK(testing::code_of(scaled("S(0)")) == ErrorCode::kNoStrategy);
+  // No tensor where the numbers should be.
+  const TensorMeta meta = value_of(TensorMeta::parse("f32[4,6]"));
+  const GivenArgument first{"", std::vector<TensorArg>{TensorArg{0}}};
+  const auto without =
+      make_op_schema(shared_library()->find("aten._foreach_addcmul.Tensor"),
+                     {first,
+                      {"", std::vector<TensorArg>{TensorArg{1}}},
+                      {"", std::vector<TensorArg>{TensorArg{2}}},
+                      {"", NoneArg{}}},
+                     {meta, meta, meta});
+  REQUIRE(without.has_value());
+  CHECK(testing::code_of(propagator.propagate(
+            *without, layouts({"R", "R", "R"}))) == ErrorCode::kShapeMismatch);
 }
 
 TEST_CASE("tensors on different meshes") {
