@@ -85,12 +85,14 @@ struct CachingPropagator::ReaderBody {
 
   // Null: a miss.
   const OutputSharding* find(const OpSchema& op, const LayoutsView& layouts);
-  const OutputSharding* find_exact(const KeyBuffer& key, std::uint64_t hash);
+  const OutputSharding* find_exact(const OpSchema& op,
+                                   const LayoutsView& layouts,
+                                   const ArgumentUse* use,
+                                   std::uint64_t generation);
+  enum class Sizes { kAny, kNew };  // kNew: that no family served yet
   const OutputSharding* find_family(const OpSchema& op,
                                     const LayoutsView& layouts,
-                                    const ArgumentUse& use,
-                                    std::uint64_t generation,
-                                    std::uint64_t exact);
+                                    const ArgumentUse& use, Sizes asked);
   Result<const OutputSharding*> propagate(const OpSchema& op,
                                           std::span<const Layout> inputs);
 
@@ -114,27 +116,29 @@ const OutputSharding* CachingPropagator::ReaderBody::find(
   const std::uint64_t generation =
       body->generation.load(std::memory_order_acquire);
   const ArgumentUse* use = body->uses.find(op.function.get(), generation);
-  KeyBuffer key;
-  write_version(key, generation, use);
-  write_call(key, op, layouts, looks_of(use));
-  const std::uint64_t hash = key.hash();
-  const bool shares =
-      use != nullptr && use->shares_shapes && body->options.share_shapes;
+  if (use == nullptr || !use->shares_shapes || !body->options.share_shapes) {
+    return find_exact(op, layouts, use, generation);
+  }
   // New sizes come one after the other: then the table, which knows nothing of
   // them, is out of the cache, and the family is not.
-  if (shares && was_shared && served[hash % served.size()] != hash) {
-    if (const auto* found = find_family(op, layouts, *use, generation, hash)) {
+  if (was_shared) {
+    if (const auto* found = find_family(op, layouts, *use, Sizes::kNew)) {
       return found;
     }
-    return find_exact(key, hash);
   }
-  if (const auto* found = find_exact(key, hash)) return found;
-  return shares ? find_family(op, layouts, *use, generation, hash) : nullptr;
+  if (const auto* found = find_exact(op, layouts, use, generation)) {
+    return found;
+  }
+  return find_family(op, layouts, *use, Sizes::kAny);
 }
 
 const OutputSharding* CachingPropagator::ReaderBody::find_exact(
-    const KeyBuffer& key, std::uint64_t hash) {
-  const Entry* entry = body->table.find(hash, key.words(), *slot);
+    const OpSchema& op, const LayoutsView& layouts, const ArgumentUse* use,
+    std::uint64_t generation) {
+  KeyBuffer key;
+  write_version(key, generation, use);
+  write_call(key, op, layouts, looks_of(use));
+  const Entry* entry = body->table.find(key.hash(), key.words(), *slot);
   if (entry == nullptr) return nullptr;
   was_shared = false;
   ReaderSlot::count(slot->hits);
@@ -143,13 +147,18 @@ const OutputSharding* CachingPropagator::ReaderBody::find_exact(
 
 const OutputSharding* CachingPropagator::ReaderBody::find_family(
     const OpSchema& op, const LayoutsView& layouts, const ArgumentUse& use,
-    std::uint64_t generation, std::uint64_t exact) {
+    Sizes asked) {
   was_shared = false;
   KeyBuffer key;
   SizeClasses sizes;
-  write_version(key, generation, &use);
+  write_version(key, use.generation, &use);
   if (!write_family(key, sizes, op, layouts, use.looks)) return nullptr;
-  const Entry* entry = body->table.find(key.hash(), key.words(), *slot);
+  const std::uint64_t hash = key.hash();
+  // As good as a key of the call: its family and its sizes.
+  const std::uint64_t call = hash_words(sizes.words()) ^ hash;
+  std::uint64_t& before = served[call % served.size()];
+  if (asked == Sizes::kNew && before == call) return nullptr;
+  const Entry* entry = body->table.find(hash, key.words(), *slot);
   if (entry == nullptr || !serves(*entry->shapes, sizes)) return nullptr;
   if (family != entry->shapes) {
     resized = *entry->sharding;
@@ -158,12 +167,11 @@ const OutputSharding* CachingPropagator::ReaderBody::find_family(
   if (!fill_in(*entry->shapes, sizes, op, resized)) return nullptr;
   ReaderSlot::count(slot->shared_hits);
   was_shared = true;
-  std::uint64_t& before = served[exact % served.size()];
   // Now and then at once: two calls may be after the same place.
-  if (before == exact || ++served_count % served.size() == 0) {
+  if (before == call || ++served_count % served.size() == 0) {
     body->keep_as_its_own(op, layouts, use, resized);
   } else {
-    before = exact;
+    before = call;
   }
   return &resized;
 }
@@ -175,7 +183,9 @@ Result<const OutputSharding*> CachingPropagator::ReaderBody::propagate(
     SP_ASSIGN(own, body->miss(op, inputs, *slot));
     found = own.get();
   }
-  SP_CHECK(guard_moves(body->guard, op, inputs, *found));
+  if (sees_moves(body->guard, *found)) {
+    SP_CHECK(guard_moves(body->guard, op, inputs, *found));
+  }
   return found;
 }
 

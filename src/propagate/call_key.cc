@@ -9,6 +9,7 @@ namespace shardprop {
 namespace {
 
 constexpr std::uint64_t kOdd[] = {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL};
+constexpr std::uint64_t kStep[] = {0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL};
 
 // Both halves of a product: two words are mixed by one multiplication.
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
@@ -93,16 +94,19 @@ void KeyBuffer::push_to_heap(std::uint64_t word) {
 }
 
 std::uint64_t hash_words(std::span<const std::uint64_t> words) {
-  // Two chains, whose multiplications run beside each other.
-  std::uint64_t one = words.size() * kOdd[0];
+  // Each pair is mixed with a number of its place, so that none waits for
+  // another.
+  std::uint64_t sum = words.size();
+  std::uint64_t one = kOdd[0];
   std::uint64_t other = kOdd[1];
   std::size_t i = 0;
-  for (; i + 4 <= words.size(); i += 4) {
-    one = mixed(one ^ words[i] ^ kOdd[0], words[i + 1] ^ kOdd[1]);
-    other = mixed(other ^ words[i + 2] ^ kOdd[0], words[i + 3] ^ kOdd[1]);
+  for (; i + 2 <= words.size(); i += 2) {
+    sum += mixed(words[i] ^ one, words[i + 1] ^ other);
+    one += kStep[0];
+    other += kStep[1];
   }
-  for (; i < words.size(); ++i) one = mixed(one ^ words[i], kOdd[1]);
-  return mixed(one ^ kOdd[0], other ^ kOdd[1]);
+  if (i < words.size()) sum += mixed(words[i] ^ one, other);
+  return mixed(sum ^ kOdd[0], kOdd[1]);
 }
 
 std::uint64_t KeyBuffer::hash() const { return hash_words(words()); }
@@ -136,10 +140,13 @@ void write_arguments(KeyBuffer& key, const OpSchema& op,
 }
 
 void write_layout(KeyBuffer& key, const Layout& layout) {
-  std::uint64_t order = 0;
-  for (std::size_t m = 0; m < layout.placements().size(); ++m) {
-    key.push(layout.placements()[m].bits());
-    order = order << 8 | static_cast<std::uint8_t>(layout.shard_order()[m]);
+  const Placements& placements = layout.placements();
+  key.append(std::span(placements.data(), placements.size()),
+             [](Placement placement) { return placement.bits(); });
+  // Places of cuts are below kMaxMeshDims: three bits each, and how many.
+  std::uint64_t order = placements.size();
+  for (const std::int8_t place : layout.shard_order()) {
+    order = order << 3 | static_cast<std::uint8_t>(place);
   }
   key.push(order);
 }
@@ -148,13 +155,14 @@ void write_call(KeyBuffer& key, const OpSchema& op, const LayoutsView& layouts,
                 std::span<const Look> looks) {
   write_function(key, op);
   write_arguments(key, op, looks);
-  key.push(op.inputs.size() << 32 | op.outputs.size());
-  key.push(op.output_slots.size() << 1 | (layouts.empty() ? 0 : 1));
+  key.push(op.inputs.size() << 32 | op.outputs.size() << 1 |
+           (layouts.empty() ? 0 : 1));
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     write_meta(key, op.inputs[i]);
     if (!layouts.empty()) write_layout(key, layouts[i]);
   }
-  // Outputs that are stated, since they cannot be inferred.
+  // Outputs that are stated, since they cannot be inferred. What follows the
+  // last of them are slots.
   for (const TensorMeta& meta : op.outputs) write_meta(key, meta);
   for (const std::int32_t slot : op.output_slots) {
     key.push(static_cast<std::uint64_t>(slot));

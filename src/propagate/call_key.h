@@ -37,15 +37,18 @@ class KeyBuffer {
     push_to_heap(word);
   }
   // A run of words; one check for all of them.
-  template <class Word>
-  void append(std::span<const Word> words) {
-    if (static_cast<std::size_t>(inline_ + kInline - end_) >= words.size()) {
-      for (const Word& word : words) {
-        *end_++ = static_cast<std::uint64_t>(word);
-      }
+  template <class T, class ToWord>
+  void append(std::span<const T> items, const ToWord& word) {
+    if (static_cast<std::size_t>(inline_ + kInline - end_) >= items.size()) {
+      for (const T& item : items) *end_++ = word(item);
       return;
     }
-    for (const Word& word : words) push(static_cast<std::uint64_t>(word));
+    for (const T& item : items) push(word(item));
+  }
+  void append(std::span<const std::int64_t> words) {
+    append(words, [](std::int64_t word) {
+      return static_cast<std::uint64_t>(word);
+    });
   }
   std::span<const std::uint64_t> words() const {
     if (!heap_.empty()) return heap_;

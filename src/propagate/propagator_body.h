@@ -56,6 +56,12 @@ struct ShardingPropagator::Body {
   mutable redistribute::RecentReaches recent;
 };
 
+// Whether a guard has anything to say.
+inline bool sees_moves(const PropagatorOptions& options,
+                       const OutputSharding& sharding) {
+  return options.moves != ImplicitMoves::kAllowed && !sharding.moves.empty();
+}
+
 // Applies a guard to an answer. Error: kNoStrategy.
 Result<void> guard_moves(const PropagatorOptions& options, const OpSchema& op,
                          std::span<const Layout> given,

@@ -362,9 +362,7 @@ LocalStrategy::LocalStrategy(std::shared_ptr<const OpSchema> op,
 Result<void> guard_moves(const PropagatorOptions& options, const OpSchema& op,
                          std::span<const Layout> given,
                          const OutputSharding& sharding) {
-  if (options.moves == ImplicitMoves::kAllowed || sharding.moves.empty()) {
-    return {};
-  }
+  if (!sees_moves(options, sharding)) return {};
   if (options.moves == ImplicitMoves::kReported) {
     options.report(op, sharding);
     return {};

@@ -48,6 +48,9 @@ class SizeClasses {
     return size_class == kOne ? 1 : sizes_[size_class - 1U];
   }
   std::size_t count() const { return count_; }
+  std::span<const std::uint64_t> words() const {
+    return {reinterpret_cast<const std::uint64_t*>(sizes_.data()), count_};
+  }
 
  private:
   std::array<std::int64_t, kMost> sizes_{};
