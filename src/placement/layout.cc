@@ -1,5 +1,6 @@
 #include <shardprop/placement/layout.h>
 
+#include "base/nothing_wrong.h"
 #include "base/parse_int.h"
 #include "base/try.h"
 
@@ -25,7 +26,7 @@ ShardOrder default_order(const Placements& placements) {
 }
 
 Result<void> check_count(std::size_t placements) {
-  if (placements <= kMaxMeshDims) return {};
+  if (placements <= kMaxMeshDims) return nothing_wrong();
   return fail(
       ErrorCode::kPlacementCount,
       std::to_string(placements) + " placements are more than a mesh has dims",
@@ -45,7 +46,7 @@ Result<void> check_partials(const Placements& placements) {
                   "reduce one of them first; only sum and avg mix");
     }
   }
-  return {};
+  return nothing_wrong();
 }
 
 // Splits at commas outside parentheses.

@@ -1,5 +1,6 @@
 #include <shardprop/placement/tensor_spec.h>
 
+#include "base/nothing_wrong.h"
 #include "base/try.h"
 #include "placement/split_factor.h"
 
@@ -125,7 +126,7 @@ Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
       }
     }
   }
-  return {};
+  return nothing_wrong();
 }
 
 TensorSpec::TensorSpec() : layout_(Layout::replicated(1)) {}

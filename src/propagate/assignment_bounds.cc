@@ -37,6 +37,9 @@ AssignmentBounds::AssignmentBounds(const SearchContext& context,
       beginnings_((index(context.mesh.ndim()) + 1) * given.size()),
       mesh_dims_(index(context.mesh.ndim())) {
   using Orders = redistribute::Reach::Orders;
+  empty_.reserve(given.size());
+  held_.reserve(given.size());
+  moves_.reserve(given.size());
   for (std::size_t i = 0; i < given.size(); ++i) {
     const TensorMeta& meta = call.op->inputs[i];
     empty_.push_back(meta.numel() == 0);

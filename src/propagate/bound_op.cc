@@ -74,7 +74,8 @@ std::vector<std::int32_t> slots_of(const OpLibrary& library,
 
 }  // namespace
 
-Result<BoundOp> bind_op(const OpLibrary& library, const OpSchema& op) {
+Result<BoundOp> bind_op(const OpLibrary& library, const DeviceMesh& mesh,
+                        const OpSchema& op) {
   BoundOp bound;
   OpSchema own = op;
   const ArgumentReads reads(*op.function);
@@ -90,11 +91,12 @@ Result<BoundOp> bind_op(const OpLibrary& library, const OpSchema& op) {
   bound.looks = reads.looks();
   bound.space = std::make_shared<const IndexSpace>(std::move(space));
   bound.op = std::make_shared<const OpSchema>(std::move(own));
+  bound.walk = std::make_shared<const StrategyWalk>(*bound.op, *bound.space,
+                                                    mesh, StrategyOptions{});
   return bound;
 }
 
-Result<std::shared_ptr<const BoundOp>> BoundOps::get(const OpLibrary& library,
-                                                     const OpSchema& op) {
+Result<std::shared_ptr<const BoundOp>> BoundOps::get(const OpSchema& op) {
   CallKey key = call_key(op, {}, {});
   {
     const std::scoped_lock lock(mutex_);
@@ -102,7 +104,7 @@ Result<std::shared_ptr<const BoundOp>> BoundOps::get(const OpLibrary& library,
       return found->second;
     }
   }
-  SP_ASSIGN(BoundOp bound, bind_op(library, op));
+  SP_ASSIGN(BoundOp bound, bind_op(*library_, mesh_, op));
   auto made = std::make_shared<const BoundOp>(std::move(bound));
   const std::scoped_lock lock(mutex_);
   if (held_.size() >= kMostHeld) held_.clear();

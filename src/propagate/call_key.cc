@@ -9,7 +9,8 @@ namespace shardprop {
 namespace {
 
 constexpr std::uint64_t kOdd[] = {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL};
-constexpr std::uint64_t kStep[] = {0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL};
+constexpr std::uint64_t kStep[] = {0x8ebc6af09c88c6e3ULL,
+                                   0x589965cc75374cc3ULL};
 
 // Both halves of a product: two words are mixed by one multiplication.
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {

@@ -46,9 +46,8 @@ class KeyBuffer {
     for (const T& item : items) push(word(item));
   }
   void append(std::span<const std::int64_t> words) {
-    append(words, [](std::int64_t word) {
-      return static_cast<std::uint64_t>(word);
-    });
+    append(words,
+           [](std::int64_t word) { return static_cast<std::uint64_t>(word); });
   }
   std::span<const std::uint64_t> words() const {
     if (!heap_.empty()) return heap_;

@@ -99,7 +99,7 @@ Result<std::vector<Candidate>> ShardingPropagator::candidates(
   return guarded([&]() -> Result<std::vector<Candidate>> {
     const Body& body = *body_;
     SP_CHECK(body.check_inputs(op, inputs));
-    SP_ASSIGN(const auto call, body.calls.get(*body.library, op));
+    SP_ASSIGN(const auto call, body.calls.get(op));
     std::vector<Layout> given;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       given.push_back(without_single_ranks(
@@ -110,9 +110,9 @@ Result<std::vector<Candidate>> ShardingPropagator::candidates(
     std::erase_if(space.linearities, [&](const Linearity& linearity) {
       return !is_fed(linearity, given);
     });
-    const BoundOp narrowed{call->op,
-                           std::make_shared<const IndexSpace>(std::move(space)),
-                           call->writes, call->looks};
+    BoundOp narrowed = *call;
+    narrowed.space = std::make_shared<const IndexSpace>(std::move(space));
+    narrowed.walk = nullptr;
     LayoutTable layouts;
     const OpStrategy all =
         op_strategies(narrowed.op, narrowed.space, body.mesh, layouts, options);

@@ -22,7 +22,8 @@ struct ShardingPropagator::Body {
         library(std::move(the_library)),
         options(std::move(the_options)),
         planner(std::move(the_planner)),
-        bound(topology, mesh) {}
+        bound(topology, mesh),
+        calls(library, mesh) {}
 
   SearchContext context() const {
     return {mesh, topology, *planner, bound, recent};

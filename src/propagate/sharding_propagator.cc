@@ -1,6 +1,7 @@
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include "base/guard.h"
+#include "base/nothing_wrong.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "propagate/propagator_body.h"
@@ -124,7 +125,7 @@ Result<void> ShardingPropagator::Body::check_inputs(
                                              argument_of(op, i) + "`"));
     }
   }
-  return {};
+  return nothing_wrong();
 }
 
 Result<std::vector<Layout>> ShardingPropagator::Body::layouts_of(
@@ -163,7 +164,7 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
     return answer_of_list(op, *form, inputs);
   }
   Answer out;
-  SP_ASSIGN(out.call, calls.get(*library, op));
+  SP_ASSIGN(out.call, calls.get(op));
   const BoundOp& call = *out.call;
   std::vector<Layout> given;
   given.reserve(inputs.size());
@@ -321,7 +322,7 @@ Result<OpStrategy> ShardingPropagator::strategies(
     const OpSchema& op, LayoutTable& layouts,
     const StrategyOptions& options) const {
   return guarded([&]() -> Result<OpStrategy> {
-    SP_ASSIGN(const auto call, body_->calls.get(*body_->library, op));
+    SP_ASSIGN(const auto call, body_->calls.get(op));
     return op_strategies(call->op, call->space, body_->mesh, layouts, options);
   });
 }
@@ -331,7 +332,7 @@ Result<std::shared_ptr<const LocalStrategy>> ShardingPropagator::local_strategy(
   return guarded([&]() -> Result<std::shared_ptr<const LocalStrategy>> {
     // With the caller's own arguments: those that the answer does not depend
     // on may differ from call to call.
-    SP_ASSIGN(const auto call, body_->calls.get(*body_->library, op));
+    SP_ASSIGN(const auto call, body_->calls.get(op));
     if (sharding.inputs.size() != call->op->inputs.size() ||
         sharding.outputs.size() != call->op->outputs.size() ||
         sharding.assignments.size() != 1 ||
@@ -362,7 +363,7 @@ LocalStrategy::LocalStrategy(std::shared_ptr<const OpSchema> op,
 Result<void> guard_moves(const PropagatorOptions& options, const OpSchema& op,
                          std::span<const Layout> given,
                          const OutputSharding& sharding) {
-  if (!sees_moves(options, sharding)) return {};
+  if (!sees_moves(options, sharding)) return nothing_wrong();
   if (options.moves == ImplicitMoves::kReported) {
     options.report(op, sharding);
     return {};

@@ -34,7 +34,7 @@ class Search {
         call_(call),
         given_(given),
         needs_(*call.space, given),
-        walk_(*call.op, *call.space, context.mesh, StrategyOptions{}),
+        walk_(*call.walk),
         written_(given.size(), false) {
     for (const WrittenOperand& write : call.writes) {
       written_[write.operand] = true;
@@ -126,18 +126,38 @@ class Search {
     Search& s_;
   };
 
-  // The least bound of any assignment.
-  class Least : public StrategyVisitor {
+  // An assignment that is not gathered yet, with a bound of before.
+  struct Open {
+    std::int64_t bound;
+    Assignment assignment;
+  };
+
+  // Opens what lies not far above the least bound of any assignment, of which
+  // there is a guess.
+  class Opening : public StrategyVisitor {
    public:
-    explicit Least(Search& search) : s_(search) {}
+    Opening(Search& search, std::int64_t guess)
+        : s_(search),
+          mesh_dims_(static_cast<std::size_t>(search.context_.mesh.ndim())),
+          near_(guess) {}
+    void forget_guess() { near_ = beyond_ = kImpossible; }
+    // kImpossible where there is none near the guess.
     std::int64_t least() const { return least_; }
+    // All with bounds below it are open.
+    std::int64_t beyond() const { return beyond_; }
+
     bool follows(const Assignment& beginning) override {
       const std::int64_t bound = s_.bounds_->of(beginning);
-      if (bound >= least_) return false;
-      const auto mesh_dims = static_cast<std::size_t>(s_.context_.mesh.ndim());
-      const bool whole = mesh_dims == beginning.size();
-      if (whole) least_ = bound;
-      return !whole;
+      if (bound == kImpossible) return false;
+      if (bound > sat_add(near_, near_ / 2)) {
+        beyond_ = std::min(beyond_, bound);
+        return false;
+      }
+      if (beginning.size() < mesh_dims_) return true;
+      least_ = std::min(least_, bound);
+      near_ = std::min(near_, bound);
+      s_.open_.push_back({bound, beginning});
+      return false;
     }
     bool visit(const Assignment&, std::span<const Layout>) override {
       return true;
@@ -145,20 +165,60 @@ class Search {
 
    private:
     Search& s_;
+    std::size_t mesh_dims_;
+    std::int64_t near_;
     std::int64_t least_ = kImpossible;
+    std::int64_t beyond_ = kImpossible;
   };
+
+  // Of the assignment that takes the least on each mesh dim after the other. On
+  // two mesh dims the walk is as short.
+  std::int64_t greedy_bound() {
+    if (context_.mesh.ndim() < 3) return kImpossible;
+    const auto choices = static_cast<std::int16_t>(needs_.choices());
+    Assignment assignment;
+    std::int64_t least = 0;
+    for (int m = 0; m < context_.mesh.ndim(); ++m) {
+      std::int16_t best = kUnassigned;
+      least = kImpossible;
+      assignment.push_back(best);
+      for (std::int16_t choice = kUnassigned; choice < choices; ++choice) {
+        assignment[assignment.size() - 1] = choice;
+        const std::int64_t bound = bounds_->of(assignment);
+        if (bound >= least) continue;
+        least = bound;
+        best = choice;
+      }
+      if (least == kImpossible) return kImpossible;
+      // What follows stands on it.
+      assignment[assignment.size() - 1] = best;
+      (void)bounds_->of(assignment);
+    }
+    return least;
+  }
 
   void raise_the_limit() {
     bounds_.emplace(context_, call_, given_, needs_, written_);
-    Least least(*this);
-    walk_.run(least);
-    if (least.least() == kImpossible) return;
-    limit_ = sat_add(least.least(), least.least() / 4);
+    open_.reserve(32);
+    Opening opening(*this, greedy_bound());
+    walk_.run(opening);
+    if (opening.least() == kImpossible) {
+      // The walk may not take the one that was guessed.
+      opening.forget_guess();
+      walk_.run(opening);
+      if (opening.least() == kImpossible) return;
+    }
+    limit_ = sat_add(opening.least(), opening.least() / 4);
     while (true) {
       bounds_->extend(limit_);
       beyond_ = kImpossible;
-      Gather gather(*this);
-      walk_.run(gather);
+      if (limit_ < opening.beyond()) {
+        beyond_ = opening.beyond();
+        gather_open();
+      } else {
+        Gather gather(*this);
+        walk_.run(gather);
+      }
       price_pending();
       if (beyond_ == kImpossible || (best_ && beyond_ > best_cost())) return;
       before_ = limit_;
@@ -166,6 +226,31 @@ class Search {
       limit_ = sat_add(beyond_, beyond_ / 16);
       if (best_) limit_ = std::min(limit_, best_cost());
     }
+  }
+
+  void gather_open() {
+    std::erase_if(open_, [&](Open& open) {
+      // Bounds grow with what is known of moves.
+      if (open.bound <= limit_) open.bound = bound_of(open.assignment);
+      if (open.bound > limit_) {
+        beyond_ = std::min(beyond_, open.bound);
+        return false;
+      }
+      if (const auto operands = walk_.layouts(open.assignment)) {
+        keep(open.assignment, *operands);
+      }
+      return true;
+    });
+  }
+
+  std::int64_t bound_of(const Assignment& assignment) {
+    Assignment beginning;
+    std::int64_t bound = 0;
+    for (const std::int16_t choice : assignment) {
+      beginning.push_back(choice);
+      bound = bounds_->of(beginning);
+    }
+    return bound;
   }
 
   void keep(const Assignment& assignment, std::span<const Layout> operands) {
@@ -282,13 +367,14 @@ class Search {
   const BoundOp& call_;
   std::span<const Layout> given_;
   OperandNeeds needs_;
-  StrategyWalk walk_;
+  const StrategyWalk& walk_;
   std::vector<bool> written_;
 
   std::optional<AssignmentBounds> bounds_;
   std::int64_t limit_ = -1;
   std::int64_t before_ = -1;           // the limit of the pass before
   std::int64_t beyond_ = kImpossible;  // the least bound above the limit
+  std::vector<Open> open_;
   std::vector<Pending> pending_;
 
   std::optional<ChosenStrategy> best_;

@@ -83,6 +83,7 @@ class Composer {
     };
 
     std::vector<Layout> all;
+    all.reserve(space_.inputs.size() + space_.outputs.size());
     for (std::size_t i = 0; i < space_.inputs.size(); ++i) {
       auto layout = operand_layout(
           space_.inputs[i], op_.inputs[i], shards, assignment,
@@ -390,6 +391,16 @@ void StrategyWalk::run(StrategyVisitor& visitor) const {
              const auto operands = body_->composer.layouts(assignment);
              return !operands || visitor.visit(assignment, *operands);
            });
+}
+
+std::optional<std::vector<Layout>> StrategyWalk::layouts(
+    const Assignment& assignment) const {
+  Assignment beginning;
+  for (const std::int16_t choice : assignment) {
+    beginning.push_back(choice);
+    if (!body_->composer.may_begin(beginning)) return std::nullopt;
+  }
+  return body_->composer.layouts(assignment);
 }
 
 std::string to_string(const PlacementStrategy& strategy,

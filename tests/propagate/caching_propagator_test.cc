@@ -171,16 +171,37 @@ TEST_CASE("layouts and strides that are nearly the same are answered apart") {
   const CachingPropagator cache(propagator_on("2,2"));
   auto reader = value_of(cache.reader());
   const ShardingPropagator alone = cache.propagator();
-  const std::vector<std::string> metas = {"f32[8,8]", "f32[8,8]{1,8}",
+  const std::vector<std::string> metas = {"f32[8,8]",       "f32[8,8]{1,8}",
                                           "f32[8,8]{16,1}", "f32[8,8]{0,1}",
-                                          "i32[8,8]", "f32[8,8,1]"};
+                                          "i32[8,8]",       "f32[8,8,1]"};
   std::vector<Layout> tried = {Layout()};
-  for (const char* text :
-       {"R", "R,R", "R,R,R", "R,R,R,R", "R,R,R,R,R", "S(0),R", "R,S(0)",
-        "S(1),R", "S(64),R", "S(65),R", "S(128),R", "S(127),R", "S(63),R",
-        "S(0),S(0)", "S(0)@1,S(0)@0", "SS(0,2),R", "SS(0,3),R", "SS(1,2),R",
-        "SS(0,2),S(0)", "P(sum),R", "P(avg),R", "P(max),R", "P(sum,f64),R",
-        "P(sum,f32),R", "P(sum),P(sum)", "S(0),R,R", "R,R,R,R,S(0)"}) {
+  for (const char* text : {"R",
+                           "R,R",
+                           "R,R,R",
+                           "R,R,R,R",
+                           "R,R,R,R,R",
+                           "S(0),R",
+                           "R,S(0)",
+                           "S(1),R",
+                           "S(64),R",
+                           "S(65),R",
+                           "S(128),R",
+                           "S(127),R",
+                           "S(63),R",
+                           "S(0),S(0)",
+                           "S(0)@1,S(0)@0",
+                           "SS(0,2),R",
+                           "SS(0,3),R",
+                           "SS(1,2),R",
+                           "SS(0,2),S(0)",
+                           "P(sum),R",
+                           "P(avg),R",
+                           "P(max),R",
+                           "P(sum,f64),R",
+                           "P(sum,f32),R",
+                           "P(sum),P(sum)",
+                           "S(0),R,R",
+                           "R,R,R,R,S(0)"}) {
     tried.push_back(value_of(Layout::parse(text)));
   }
   for (int round = 0; round < 2; ++round) {

@@ -9,7 +9,9 @@
 #include <shardprop/strategy/op_strategy.h>
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace shardprop {
 
@@ -39,6 +41,11 @@ class StrategyWalk {
   // assignments may have the same layouts; the first of them is the one that
   // op_strategies() keeps.
   void run(StrategyVisitor& visitor) const;
+
+  // The layouts of all operands, inputs first; nullopt where the assignment is
+  // not valid.
+  std::optional<std::vector<Layout>> layouts(
+      const Assignment& assignment) const;
 
  private:
   struct Body;
