@@ -25,6 +25,8 @@ class Composer {
   Composer(const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
            const StrategyOptions& options)
       : op_(op), space_(space), mesh_(mesh), options_(options) {
+    choices_.reserve(kinds());
+    placements_.resize(kinds() * operands());
     for (std::size_t f = 0; f < space.factors.size(); ++f) {
       if (can_shard(static_cast<int>(f))) {
         add_choice(static_cast<std::int16_t>(f));
@@ -131,42 +133,41 @@ class Composer {
                                 : Placement::replicate();
   }
 
-  // What a mesh dim given to `choice` makes of each operand that it does not
+  // What a mesh dim given to `choice` makes of an operand that it does not
   // shard.
-  std::vector<Placement> placements_of(std::int16_t choice) const {
-    std::vector<Placement> out;
-    for (std::size_t i = 0; i < space_.inputs.size(); ++i) {
-      out.push_back(is_linearity(choice) ? passing(linearity(choice).inputs[i])
-                    : space_.inputs[i].holds(choice)
-                        ? Placement::replicate()
-                        : lacking(space_.inputs_without[i][index(choice)]));
+  Placement placement_of(std::int16_t choice, std::size_t operand) const {
+    const std::size_t inputs = space_.inputs.size();
+    const bool is_input = operand < inputs;
+    const std::size_t at = is_input ? operand : operand - inputs;
+    if (is_linearity(choice)) {
+      const Linearity& given = linearity(choice);
+      return passing(is_input ? given.inputs[at] : given.outputs[at]);
     }
-    for (std::size_t o = 0; o < space_.outputs.size(); ++o) {
-      out.push_back(is_linearity(choice) ? passing(linearity(choice).outputs[o])
-                    : space_.outputs[o].holds(choice)
-                        ? Placement::replicate()
-                        : lacking(space_.outputs_without[o][index(choice)]));
-    }
-    return out;
+    const Operand& dims = is_input ? space_.inputs[at] : space_.outputs[at];
+    if (dims.holds(choice)) return Placement::replicate();
+    return lacking(is_input ? space_.inputs_without[at][index(choice)]
+                            : space_.outputs_without[at][index(choice)]);
   }
 
   // Unless a reduction of it is not defined on the dtype of an operand.
   void add_choice(std::int16_t choice) {
-    std::vector<Placement> placements = placements_of(choice);
-    for (std::size_t o = 0; o < placements.size(); ++o) {
+    for (std::size_t o = 0; o < operands(); ++o) {
       const TensorMeta& meta = o < op_.inputs.size()
                                    ? op_.inputs[o]
                                    : op_.outputs[o - op_.inputs.size()];
-      if (placements[o].is_partial() &&
-          !is_defined(placements[o].reduce_op(), meta.dtype())) {
+      const Placement placement = placement_of(choice, o);
+      if (placement.is_partial() &&
+          !is_defined(placement.reduce_op(), meta.dtype())) {
         return;
       }
+      placements_[index(choice) * operands() + o] = placement;
     }
     choices_.push_back(choice);
-    partials_.resize(space_.factors.size() + space_.linearities.size());
-    partials_[index(choice)] = std::move(placements);
   }
 
+  std::size_t operands() const {
+    return space_.inputs.size() + space_.outputs.size();
+  }
   std::size_t kinds() const {
     return space_.factors.size() + space_.linearities.size();
   }
@@ -178,9 +179,9 @@ class Composer {
     for (const std::int16_t a : choices_) {
       for (const std::int16_t b : choices_) {
         if (a == b) continue;
-        for (std::size_t o = 0; o < partials_[index(a)].size(); ++o) {
-          const Placement one = partials_[index(a)][o];
-          const Placement other = partials_[index(b)][o];
+        for (std::size_t o = 0; o < operands(); ++o) {
+          const Placement one = placements_[index(a) * operands() + o];
+          const Placement other = placements_[index(b) * operands() + o];
           if (one.is_partial() && other.is_partial() &&
               !partials_mix(one, other)) {
             mixes_[index(a) * kinds() + index(b)] = false;
@@ -288,7 +289,7 @@ class Composer {
   const StrategyOptions& options_;
   std::vector<std::int16_t> choices_;
   // [choice][operand], of those in choices_.
-  std::vector<std::vector<Placement>> partials_;
+  std::vector<Placement> placements_;
   std::vector<bool> mixes_;  // [choice][choice]
   // Factors with another one inside of them in some dim.
   std::vector<std::int16_t> majors_;
