@@ -5,6 +5,9 @@
 #include "ops/forms/indices.h"
 
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
 
 namespace shardprop {
 namespace {
@@ -288,6 +291,16 @@ BoundForm bind_one_hot(const OpCall& call) {
   return b.bound();
 }
 
+// No dim of it can be cut.
+std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
+  return [reason = std::string(reason)](const OpCall&, IndexSpace& space) {
+    for (Factor& factor : space.factors) {
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = reason;
+    }
+  };
+}
+
 void sum_of_table(const OpCall& call, IndexSpace& space) {
   linear_in_values(call, space, {0});
 }
@@ -298,6 +311,11 @@ void define_index(Family f) {
   f.add("embedding", custom("ve,...->...e", bind_embedding)
                          .refine("rows()", sum_of_table)
                          .per_rank(kEmbedding));
+  f.add("embedding_renorm",
+        same_shape()
+            .refine("", whole("indices name rows, whose norms it takes"))
+            .like("self")
+            .writes_into("self"));
   f.add(
       "embedding_dense_backward",
       custom("...e,...->ve", bind_embedding_backward).refine("", sum_of_table));
@@ -328,10 +346,7 @@ void define_index(Family f) {
             .refine("", [](const OpCall& call, IndexSpace& space) {
               require(call.tensor("mask").dtype() == DType::kBool,
                       "the mask is not of truth values");
-              for (Factor& factor : space.factors) {
-                factor.kind = FactorKind::kBlocked;
-                factor.reason = "the source is taken in order";
-              }
+              whole("the source is taken in order")(call, space);
             }));
 }
 

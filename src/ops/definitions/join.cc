@@ -235,8 +235,7 @@ BoundForm bind_chunk_cat(const OpCall& call) {
   require(!tensors.empty(), "no tensors");
   const std::int64_t chunks = call.integer("num_chunks");
   require(chunks > 0, "no chunks");
-  const std::int64_t dim = call.integer("dim");
-  require(dim >= 0, "the dim is counted from the front");
+  const int dim = call.dim("dim", tensors[0].rank());
   SpaceBuilder b;
   Operand out;
   Dims shape;

@@ -147,37 +147,50 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
 }
 
 // Margins between the classes (the last dim) of each sample; targets name one
-// class a sample, or several (`many`), which come back marked.
+// class a sample, or several (`many`), which come back marked. Without a dim of
+// samples there is one; what then has one element may have a dim or none.
 struct Margins {
   Operand whole;
   Operand samples;
   Operand targets;
+  Dims loss;  // unreduced
   LossReduction reduction;
 };
+
+bool holds_one_sample(const TensorMeta& meta, std::int64_t elements) {
+  return meta.rank() <= 1 && meta.numel() == elements;
+}
 
 Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
-  require(self.rank() == 1 || self.rank() == 2,
-          "the input is not a batch of samples");
-  const std::int64_t classes = self.size(self.rank() - 1);
+  require(self.rank() <= 2, "the input is not a batch of samples");
+  const bool is_batch = self.rank() == 2;
+  const std::int64_t classes =
+      self.rank() == 0 ? 1 : self.size(self.rank() - 1);
   require(classes > 0, "there are no classes");
   require(is_floating(self.dtype()), "the input is not of floats");
   require(target.dtype() == DType::kI64, "the targets are not class numbers");
-  require(target.shape() == (many ? self.shape() : samples_of_last(self)),
+  require(is_batch
+              ? target.shape() == (many ? self.shape() : samples_of_last(self))
+              : holds_one_sample(target, many ? classes : 1),
           "the targets do not match the samples");
   const TensorMeta* weight = call.optional_tensor("weight");
-  require(weight == nullptr || (weight->shape() == Dims{classes} &&
+  require(weight == nullptr || (holds_one_sample(*weight, classes) &&
                                 weight->dtype() == self.dtype()),
           "there is not one weight per class, of the input's dtype");
   Margins m;
   m.reduction = reduction_of(call);
   m.whole = b.per_dim(self.shape());
-  b.block(m.whole.dims.back(), "targets name its elements",
-          FactorKind::kIndexed);
   m.samples = m.whole;
-  m.samples.dims.pop_back();
-  m.targets = many ? m.whole : m.samples;
+  if (self.rank() > 0) {
+    b.block(m.whole.dims.back(), "targets name its elements",
+            FactorKind::kIndexed);
+    m.samples.dims.pop_back();
+  }
+  m.targets = is_batch ? (many ? m.whole : m.samples)
+                       : SpaceBuilder::whole(target.rank());
+  m.loss = is_batch ? samples_of_last(self) : many ? Dims{} : target.shape();
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(&meta == &self     ? m.whole
             : &meta == &target ? m.targets
@@ -190,8 +203,16 @@ BoundForm bind_margin_loss(const OpCall& call, bool many) {
   SpaceBuilder b;
   const Margins m = margins(call, b, many);
   const bool is_reduced = m.reduction != LossReduction::kNone;
-  b.output(is_reduced ? Operand{} : m.samples);
-  if (many) b.output(m.targets);
+  if (is_reduced) {
+    b.output(Operand{});
+  } else {
+    Operand loss = m.samples;
+    loss.dims.resize(m.loss.size());
+    b.output(std::move(loss), {.shape = m.loss});
+  }
+  if (many) {
+    b.output(m.targets, {.shape = call.tensor("target").shape()});
+  }
   for (const DimFactors& dim : m.samples.dims) {
     if (!is_reduced) break;
     const bool mean = m.reduction == LossReduction::kMean;
@@ -206,13 +227,17 @@ BoundForm bind_margin_loss_backward(const OpCall& call, bool many) {
   SpaceBuilder b;
   const Margins m = margins(call, b, many);
   const bool is_reduced = m.reduction != LossReduction::kNone;
-  require(call.tensor("grad_output").shape() ==
-              (is_reduced ? Dims{} : samples_of_last(call.tensor("self"))),
+  const TensorMeta& gradient = call.tensor("grad_output");
+  const bool is_batch = call.tensor("self").rank() == 2;
+  require(is_batch ? gradient.shape() == (is_reduced ? Dims{} : m.loss)
+                   : holds_one_sample(gradient, 1),
           "the gradient does not have the shape of the loss");
-  if (!is_reduced) b.space.inputs[call.operand("grad_output")] = m.samples;
+  if (!is_reduced && is_batch) {
+    b.space.inputs[call.operand("grad_output")] = m.samples;
+  }
   if (many) {
-    require(call.tensor("is_target").shape() == call.tensor("self").shape(),
-            "the marks do not match the input");
+    require(call.tensor("is_target").shape() == call.tensor("target").shape(),
+            "the marks do not match the targets");
     b.space.inputs[call.operand("is_target")] = m.targets;
   }
   for (const DimFactors& dim : m.samples.dims) {

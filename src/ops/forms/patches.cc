@@ -4,6 +4,7 @@
 
 #include "ops/windows.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop {
@@ -14,13 +15,18 @@ constexpr char kWindows[] = "windows run over it";
 // The windows of one dim, behind each other; their elements are a new last dim.
 BoundForm bind_unfold(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  require(self.rank() > 0, "a scalar has no windows");
-  const int dim = call.dim("dimension", self.rank());
+  const int dim = call.dim("dimension", std::max(self.rank(), 1));
   const std::int64_t size = call.integer("size");
   const std::int64_t step = call.integer("step");
-  require(size >= 0 && size <= self.size(dim) && step > 0,
-          "a window is larger than the dim");
+  require(
+      size >= 0 && size <= (self.rank() == 0 ? 1 : self.size(dim)) && step > 0,
+      "a window is larger than the dim");
   SpaceBuilder b;
+  if (self.rank() == 0) {
+    b.input(Operand{});
+    b.output(SpaceBuilder::whole(1), {.shape = Dims{size}, .strides = Dims{1}});
+    return b.bound();
+  }
   Operand whole = b.per_dim(self.shape());
   b.block(whole.dims[index(dim)], kWindows, FactorKind::kWindowed);
   b.input(whole);

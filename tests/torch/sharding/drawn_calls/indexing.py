@@ -271,6 +271,18 @@ def renorm(d):
     return {"self": x, "p": d.rng.choice((1, 2)), "dim": d.dim(x.dim()), "maxnorm": 2}
 
 
+@family("embedding_renorm")
+def embedding_renorm(d):
+    table = d.tensor(d.shape(2, 1), torch.float64)
+    indices = d.index(d.shape(d.rng.randint(0, 2)), len(table), negative=False)
+    return {
+        "self": table,
+        "indices": indices,
+        "max_norm": d.rng.choice((0.5, 1.0)),
+        "norm_type": d.rng.choice((1.0, 2.0)),
+    }
+
+
 @family("glu", "glu_backward")
 def glu(d):
     shape = list(d.shape(d.rng.randint(1, 3), 1))
@@ -294,15 +306,22 @@ def repeat_interleave(d):
 @family("multi_margin_loss", "multilabel_margin_loss_forward", "multilabel_margin_loss")
 def margin_loss(d):
     n, c = d.size(1), d.size(1)
-    shape = (n, c) if d.chance(0.8) else (c,)
+    shape = (n, c) if d.chance(0.7) else (c,)
     many = "multilabel" in d.base
+    targets = shape if many else shape[:-1]
+    if len(shape) == 1 and d.chance(0.5):  # one sample, of one class perhaps
+        c = c if d.chance(0.5) else 1
+        shape = (c,) if c > 1 or d.chance(0.5) else ()
+        one = (1,) if d.chance(0.5) else ()
+        targets = one if c == 1 or not many else shape
     given = {
         "self": d.tensor(shape),
-        "target": d.index(shape if many else shape[:-1], c, negative=False).long(),
+        "target": d.index(targets, c, negative=False).long(),
         "reduction": d.rng.randint(0, 2),
     }
     if many:  # -1 ends the classes of a sample
-        given["target"][..., d.rng.randrange(c) :] = -1
+        if targets:
+            given["target"][..., d.rng.randrange(c) :] = -1
         return given
     return given | {
         "p": d.rng.randint(1, 2),
@@ -314,7 +333,10 @@ def margin_loss(d):
 @family("multi_margin_loss_backward", "multilabel_margin_loss_backward")
 def margin_loss_backward(d):
     given = margin_loss(d)
-    samples = given["self"].shape[:-1]
+    x, target = given["self"], given["target"]
+    samples = x.shape[:-1]
+    if x.dim() < 2 and "multilabel" not in d.base:
+        samples = target.shape
     shape = samples if given["reduction"] == 0 else ()
     given["grad_output"] = d.tensor(shape, given["self"].dtype)
     if "multilabel" in d.base:

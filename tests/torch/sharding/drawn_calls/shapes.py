@@ -177,6 +177,9 @@ def moved(d):
 
 @family("unfold", "unfold_copy")
 def unfold(d):
+    if d.chance(0.1):  # a scalar is one window at most
+        size = d.rng.randint(0, 1)
+        return {"self": d.tensor(()), "dimension": 0, "size": size, "step": 1}
     x = d.tensor(d.shape(d.rng.randint(1, 2), 2))
     dim = d.dim(x.dim())
     return {
@@ -271,6 +274,8 @@ def chunk_cat(d):
     for _ in range(d.rng.randint(1, 3)):
         rest = [d.size(1, 7) for _ in shape[dim:]]
         tensors.append(d.tensor(shape[:dim] + rest, dtype))
+    if all(t.dim() == tensors[0].dim() for t in tensors) and d.chance(0.3):
+        dim -= len(shape)
     return {"tensors": tensors, "dim": dim, "num_chunks": d.rng.randint(1, 4)}
 
 
