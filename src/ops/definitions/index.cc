@@ -3,6 +3,7 @@
 
 #include "ops/definitions/families.h"
 #include "ops/forms/indices.h"
+#include "ops/forms/mapped.h"
 
 #include <algorithm>
 #include <functional>
@@ -342,10 +343,12 @@ void define_index(Family f) {
             .per_rank(kIndexPut));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
   f.add("masked_scatter",
-        contiguous(pointwise_into("self"))
+        mapped("...,...,*->...")
             .refine("", [](const OpCall& call, IndexSpace& space) {
               require(call.tensor("mask").dtype() == DType::kBool,
                       "the mask is not of truth values");
+              require(call.tensor("source").dtype() == call.first().dtype(),
+                      "the source is of another dtype");
               whole("the source is taken in order")(call, space);
             }));
 }

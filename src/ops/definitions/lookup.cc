@@ -175,6 +175,32 @@ std::string put_notation(const OpCall& call) {
   return term + "],*,*->" + term + "]";
 }
 
+// pdist: of each two rows.
+std::int64_t pairs_of_rows(const OpCall& call, char) {
+  require(is_floating(call.first().dtype()) && call.first().is_contiguous() &&
+              call.op().float_arg("p").value_or(0) >= 0,
+          "the rows are not floats in order, or the norm is negative");
+  const std::int64_t rows = call.first().size(0);
+  return multiply_sizes(rows, std::max<std::int64_t>(rows - 1, 0)) / 2;
+}
+
+// nonzero_static: the first `size` places, filled up.
+std::string places_notation(const OpCall& call) {
+  const int rank = call.tensor("self").rank();
+  require(rank < 17, "a tensor has more dims than there are letters");
+  std::string term;
+  for (int d = 0; d < rank; ++d) {
+    term += std::string{'[', static_cast<char>('a' + d), ']'};
+  }
+  return term + "->[s][r]";
+}
+
+std::int64_t places_size(const OpCall& call, char letter) {
+  const std::int64_t size = call.integer("size");
+  require(size >= 0, "a negative count");
+  return letter == 's' ? size : call.tensor("self").rank();
+}
+
 // Every element `repeats` times in a row: the dim is one of two factors.
 BoundForm bind_repeated(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -225,6 +251,10 @@ void define_lookup(Family f) {
   f.add({"cdist", "_cdist_forward"}, mapped("...p[m],...r[m]->...pr"));
   f.add("_cdist_backward",
         mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]").linear_in("grad"));
+  f.add("_pdist_forward", mapped("[n][m]->[s]", pairs_of_rows));
+  f.add("nonzero_static",
+        mapped("nonzero_static()", places_notation, places_size)
+            .typed(DType::kI64));
   f.add("diff", mapped("diff(dim)", diff_notation, diff_size));
   f.add("glu",
         mapped("glu(dim)", glu_notation, half_size).strided(glu_strides));

@@ -30,6 +30,15 @@ BoundForm bind_equal(const OpCall& call) {
   return bind_read(call);
 }
 
+BoundForm bind_close(const OpCall& call) {
+  (void)broadcast(call.tensor("self").shape(), call.tensor("other").shape());
+  for (const char* tolerance : {"rtol", "atol"}) {
+    require(call.op().float_arg(tolerance).value_or(0) >= 0,
+            "a negative tolerance");
+  }
+  return bind_equal(call);
+}
+
 // Tensors of one size that are cut alike are of one size on every rank.
 BoundForm bind_same_size(const OpCall& call) {
   const Dims& shape = call.tensor("self").shape();
@@ -46,6 +55,7 @@ BoundForm bind_same_size(const OpCall& call) {
 void define_scalars(Family f) {
   f.add("_local_scalar_dense", custom("item()", bind_item));
   f.add("equal", custom("equal()", bind_equal));
+  f.add("allclose", custom("close()", bind_close));
   f.add("is_same_size", custom("same_size()", bind_same_size));
 }
 

@@ -4,7 +4,6 @@
 
 #include "ops/windows.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace shardprop {
@@ -15,7 +14,7 @@ constexpr char kWindows[] = "windows run over it";
 // The windows of one dim, behind each other; their elements are a new last dim.
 BoundForm bind_unfold(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  const int dim = call.dim("dimension", std::max(self.rank(), 1));
+  const int dim = call.dim("dimension", self.rank());
   const std::int64_t size = call.integer("size");
   const std::int64_t step = call.integer("step");
   require(

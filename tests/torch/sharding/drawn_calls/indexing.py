@@ -212,11 +212,17 @@ def take_along_dim(d):
 
 @family("masked_select", "masked_scatter")
 def masked(d):
-    x = d.tensor()
+    whole = d.shape()
+    part = [n if d.chance(0.7) else 1 for n in whole][d.rng.randint(0, len(whole)) :]
+    wide = d.base == "masked_scatter_" or d.chance(0.6)
+    x = d.tensor(whole if wide else part)
+    mask = d.tensor(part if wide else whole, torch.bool)
+    # In one dim, as the rows that take the places of tokens are, or not.
+    enough = (math.prod(whole) + d.rng.randint(0, 3),)
     return {
         "self": x,
-        "mask": d.tensor(x.shape, torch.bool),
-        "source": d.tensor(x.shape, x.dtype),
+        "mask": mask,
+        "source": d.tensor(enough if d.chance(0.5) else whole, x.dtype),
     }
 
 
@@ -256,6 +262,16 @@ def histc(d):
     x = d.tensor(None, d.rng.choice((torch.float64, torch.float32)))
     low, high = (0, 0) if d.chance(0.2) else (-2, 2)
     return {"self": x, "bins": d.rng.randint(1, 6), "min": low, "max": high}
+
+
+@family("_pdist_forward")
+def pdist(d):
+    return {"self": d.tensor(d.shape(2), torch.float64), "p": d.rng.choice((0.0, 1.0, 2.0))}
+
+
+@family("nonzero_static")
+def nonzero_static(d):
+    return {"self": d.tensor(), "size": d.rng.randint(0, 9), "fill_value": -1}
 
 
 @family("bincount")

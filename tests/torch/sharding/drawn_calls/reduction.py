@@ -73,7 +73,7 @@ def item(d):
     return {"self": d.tensor((1,) * d.rng.randint(0, 2))}
 
 
-@family("equal", "is_same_size")
+@family("equal", "is_same_size", "allclose")
 def compared(d):
     x = d.tensor()
     return {"self": x, "other": d.tensor(x.shape if d.chance(0.6) else None, x.dtype)}
