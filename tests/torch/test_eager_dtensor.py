@@ -310,6 +310,18 @@ class EagerDTensor(unittest.TestCase):
         self.assertFalse(any(p.is_partial() for p in product.placements))
         torch.testing.assert_close(whole(product), x.view(16, 8, 8) @ x.view(16, 8, 8))
 
+    def test_features_take_the_places_of_tokens(self):
+        tokens, mask = torch.randn(4, 6, 2), torch.rand(4, 6, 1) < 0.5
+        self.check(torch.masked_scatter, [tokens, mask, torch.randn(50)])
+
+    def test_a_number_comes_from_whole_tensors(self):
+        x = torch.randn(8, 4)
+        for y, close in ((x + 1e-9, True), (x.roll(1, 0), False)):
+            self.check(
+                lambda a, b: a.new_full((1,), torch.allclose(a, b, atol=1e-6)), [x, y]
+            )
+            self.assertEqual(torch.allclose(x, y, atol=1e-6), close)
+
     def test_copies_of_views(self):
         # A local size of 1 is no size of 1.
         self.check(torch.squeeze_copy, [torch.randn(4, 1, 8)])
