@@ -20,6 +20,10 @@ DType of_mean(const OpCall& call, std::size_t) {
 DType of_truth(const OpCall& call, std::size_t) {
   return call.first().dtype() == DType::kU8 ? DType::kU8 : DType::kBool;
 }
+DType of_truth_alone(const OpCall& call, std::size_t) {
+  require(call.first().dtype() == DType::kBool, "they are not truth values");
+  return DType::kBool;
+}
 
 DType of_floating(const OpCall& call, std::size_t) {
   return call.dtype_or("dtype", to_floating(call.first().dtype()));
@@ -238,6 +242,8 @@ void define_reduction(Family f) {
   f.add({"median", "nanmedian"}, reduction(std::nullopt).nonempty());
   f.add("any", reduction(ReduceOp::kBor).typed(of_truth));
   f.add("all", reduction(ReduceOp::kBand).typed(of_truth));
+  f.add("_is_any_true", reduction(ReduceOp::kBor).typed(of_truth_alone));
+  f.add("_is_all_true", reduction(ReduceOp::kBand).typed(of_truth_alone));
   f.add("argmax", place_of(kMax));
   f.add("argmin", place_of(kMin));
   f.add("var", moments(kVar, false));
