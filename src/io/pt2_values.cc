@@ -68,6 +68,43 @@ std::string tensor_path(std::string_view name) {
          std::string(name.substr(0, 80));
 }
 
+// What an equation says: that these different sizes add up to `total`.
+struct CheckedSum {
+  std::vector<std::string> sizes;
+  std::int64_t total = 0;
+};
+
+// "Equality(Add(Symbol('u0'), Symbol('u1')), Integer(128))"; nothing of others.
+std::optional<CheckedSum> checked_sum(std::string_view text) {
+  constexpr std::string_view kEquality = "Equality(";
+  if (!text.starts_with(kEquality) || !text.ends_with("))")) return {};
+  text.remove_prefix(kEquality.size());
+  text.remove_suffix(1);
+  const std::size_t comma = text.rfind(", ");
+  if (comma == std::string_view::npos) return {};
+  const auto left = SymExpr::parse(text.substr(0, comma));
+  const auto right = SymExpr::parse(text.substr(comma + 2));
+  if (!left || !right || !right->as_constant()) return {};
+  CheckedSum sum{left->symbols(), *right->as_constant()};
+  // Each counts once, alone and among all.
+  SymExpr::Bindings none;
+  SymExpr::Bindings all;
+  for (const std::string& name : sum.sizes) {
+    none.emplace(name, 0);
+    all.emplace(name, 1);
+  }
+  for (const std::string& name : sum.sizes) {
+    none[name] = 1;
+    if (left->evaluate(none) != 1) return {};
+    none[name] = 0;
+  }
+  const auto count = static_cast<std::int64_t>(sum.sizes.size());
+  if (count < 2 || left->evaluate(none) != 0 || left->evaluate(all) != count) {
+    return {};
+  }
+  return sum;
+}
+
 }  // namespace
 
 Result<SymExpr> Values::parse(std::string_view expression) const {
@@ -149,7 +186,43 @@ void Values::add_ranges(const Program& program) {
   }
 }
 
-Result<void> Values::bound_sizes(const SizeBounds& bounds) {
+// Sizes that are checked to add up to a known one share it: the parts of the
+// tokens that the experts get.
+SizeBounds Values::shares(const Program& program,
+                          const SizeBounds& bounds) const {
+  SizeBounds shared;
+  for (const NamedSym& scalar : program.scalars) {
+    const auto sum = checked_sum(scalar.value.expression);
+    if (!sum) continue;
+    std::int64_t left = sum->total;
+    std::vector<std::string> open;
+    for (const std::string& name : sum->sizes) {
+      const auto symbol = symbols_.find(name);
+      if (symbol == symbols_.end() || shared.contains(name)) {
+        open.clear();
+        break;
+      }
+      const auto given = bounds.find(name);
+      if (symbol->second.hint) {
+        left -= *symbol->second.hint;
+      } else if (given != bounds.end()) {
+        left -= given->second;
+      } else {
+        open.push_back(name);
+      }
+    }
+    if (open.empty() || left < 0) continue;
+    const auto parts = static_cast<std::int64_t>(open.size());
+    for (std::int64_t i = 0; i < parts; ++i) {
+      shared.emplace(open[static_cast<std::size_t>(i)],
+                     left / parts + (i < left % parts ? 1 : 0));
+    }
+  }
+  return shared;
+}
+
+Result<void> Values::bound_sizes(const Program& program,
+                                 const SizeBounds& bounds) {
   for (const auto& [name, value] : bounds) {
     const auto found = symbols_.find(name);
     if (found != symbols_.end() && !found->second.hint) continue;
@@ -163,15 +236,18 @@ Result<void> Values::bound_sizes(const SizeBounds& bounds) {
                                    : " is known, it does not depend on data"),
                 known.empty() ? "leave the bound out" : "there is " + known);
   }
+  const SizeBounds shared = shares(program, bounds);
   // Beyond that no tensor goes; torch writes such a range where it knows none.
   constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
   for (const auto& [name, symbol] : symbols_) {
     if (symbol.hint) continue;
     const auto given = bounds.find(name);
+    const auto part = shared.find(name);
     const std::int64_t least = symbol.min.value_or(0);
     const std::int64_t most = symbol.max.value_or(kMostBounded);
-    const std::int64_t value = given != bounds.end() ? given->second
-                               : most < kMostBounded ? most
+    const std::int64_t value = given != bounds.end()  ? given->second
+                               : part != shared.end() ? part->second
+                               : most < kMostBounded  ? most
                                : least < kMostBounded
                                    ? std::max(least, kDefaultBound)
                                    : kDefaultBound;
@@ -186,7 +262,7 @@ Result<Values> Values::create(const Program& program,
   Values values;
   SP_CHECK(values.add_names(program));
   values.add_ranges(program);
-  SP_CHECK(values.bound_sizes(bounds));
+  SP_CHECK(values.bound_sizes(program, bounds));
   return values;
 }
 

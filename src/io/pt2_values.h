@@ -28,8 +28,9 @@ using SizeBounds = std::map<std::string, std::int64_t>;
 
 class Values {
  public:
-  // A size that depends on data is as large as `bounds` says, else as large as
-  // it can get, else kDefaultBound.
+  // A size that depends on data is as large as `bounds` says, else its part of
+  // a known size that it and others add up to, else as large as it can get,
+  // else kDefaultBound.
   // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong; kNoSizeHint where a
   // bound names no such size, or one that is known.
   static Result<Values> create(const Program& program,
@@ -60,7 +61,8 @@ class Values {
  private:
   Result<void> add_names(const GraphBody& body);
   void add_ranges(const Program& program);
-  Result<void> bound_sizes(const SizeBounds& bounds);
+  Result<void> bound_sizes(const Program& program, const SizeBounds& bounds);
+  SizeBounds shares(const Program& program, const SizeBounds& bounds) const;
   Result<Scalar> resolve(const SymValue& value) const;
   Result<SymExpr> parse(std::string_view expression) const;
   Result<void> learn_symbols(const SymValue& value);

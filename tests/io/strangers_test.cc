@@ -147,6 +147,44 @@ TEST_CASE("sizes that depend on data have a bound") {
   CHECK(refused.error().help.find("u0") != std::string::npos);
 }
 
+TEST_CASE("sizes that depend on data share what they must add up to") {
+  const auto size = [](const std::string& text) {
+    return Json{{"as_expr", {{"expr_str", text}, {"hint", nullptr}}}};
+  };
+  Json json = program();
+  for (const char* name : {"x", "mm", "relu", "ones_like"}) {
+    tensors_of(json)[name]["sizes"][0] = size("Symbol('u0')");
+  }
+  tensors_of(json)["permute"]["sizes"][1] = size("Symbol('u0')");
+  Json& graph = json["graph_module"]["graph"];
+  graph["sym_int_values"]["item"] = size("Symbol('u0')");
+  graph["sym_int_values"]["item_1"] = size("Symbol('u1')");
+  const auto rows = [&](const std::string& sum, const LoadOptions& options) {
+    graph["sym_bool_values"]["eq"] =
+        size("Equality(" + sum + ", Integer(101))");
+    const auto read = read_graph(json.dump(), "test", test_library(), options);
+    INFO((read ? std::string() : to_string(read.error())));
+    REQUIRE(read);
+    return find_node(*read, "mm")->op.outputs[0].size(0);
+  };
+  const std::string both = "Add(Symbol('u0'), Symbol('u1'))";
+  CHECK(rows(both, {}) == 51);
+  LoadOptions bounded;
+  bounded.bounds = {{"u1", 80}};
+  CHECK(rows(both, bounded) == 21);
+  bounded.bounds = {{"u1", 102}};
+  CHECK(rows(both, bounded) == 1024);
+  // Others say nothing of what each is.
+  for (const char* sum :
+       {"Symbol('u0')", "Add(Symbol('u0'), Mul(Integer(2), Symbol('u1')))",
+        "Mul(Symbol('u0'), Symbol('u1'))",
+        "Add(Symbol('u0'), Symbol('u1'), Integer(1))",
+        "Add(Symbol('u0'), Strange(Symbol('u1')))"}) {
+    INFO(sum);
+    CHECK(rows(sum, {}) == 1024);
+  }
+}
+
 TEST_CASE("of operators that are not proven the file knows better") {
   Json json = program();
   // The row takes tensors of four dims alone; only cuDNN has a kernel for it.
