@@ -68,6 +68,9 @@ std::string tensor_path(std::string_view name) {
          std::string(name.substr(0, 80));
 }
 
+// Beyond that no tensor goes; torch writes such a range where it knows none.
+constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
+
 // What an equation says: that these different sizes add up to `total`.
 struct CheckedSum {
   std::vector<std::string> sizes;
@@ -86,6 +89,12 @@ std::optional<CheckedSum> checked_sum(std::string_view text) {
   const auto right = SymExpr::parse(text.substr(comma + 2));
   if (!left || !right || !right->as_constant()) return {};
   CheckedSum sum{left->symbols(), *right->as_constant()};
+  // More than any layer has experts; each is tried below.
+  constexpr std::size_t kMostSizes = 1024;
+  if (sum.sizes.size() < 2 || sum.sizes.size() > kMostSizes || sum.total < 0 ||
+      sum.total > kMostBounded) {
+    return {};
+  }
   // Each counts once, alone and among all.
   SymExpr::Bindings none;
   SymExpr::Bindings all;
@@ -99,9 +108,7 @@ std::optional<CheckedSum> checked_sum(std::string_view text) {
     none[name] = 0;
   }
   const auto count = static_cast<std::int64_t>(sum.sizes.size());
-  if (count < 2 || left->evaluate(none) != 0 || left->evaluate(all) != count) {
-    return {};
-  }
+  if (left->evaluate(none) != 0 || left->evaluate(all) != count) return {};
   return sum;
 }
 
@@ -203,15 +210,19 @@ SizeBounds Values::shares(const Program& program,
         break;
       }
       const auto given = bounds.find(name);
-      if (symbol->second.hint) {
-        left -= *symbol->second.hint;
-      } else if (given != bounds.end()) {
-        left -= given->second;
-      } else {
+      if (!symbol->second.hint && given == bounds.end()) {
         open.push_back(name);
+        continue;
       }
+      const std::int64_t known =
+          symbol->second.hint ? *symbol->second.hint : given->second;
+      if (known < 0 || known > left) {
+        open.clear();
+        break;
+      }
+      left -= known;
     }
-    if (open.empty() || left < 0) continue;
+    if (open.empty()) continue;
     const auto parts = static_cast<std::int64_t>(open.size());
     for (std::int64_t i = 0; i < parts; ++i) {
       shared.emplace(open[static_cast<std::size_t>(i)],
@@ -237,8 +248,6 @@ Result<void> Values::bound_sizes(const Program& program,
                 known.empty() ? "leave the bound out" : "there is " + known);
   }
   const SizeBounds shared = shares(program, bounds);
-  // Beyond that no tensor goes; torch writes such a range where it knows none.
-  constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
   for (const auto& [name, symbol] : symbols_) {
     if (symbol.hint) continue;
     const auto given = bounds.find(name);
