@@ -5,8 +5,18 @@
 #include <shardprop/plan/plan_problem.h>
 
 #include <algorithm>
+#include <new>
 
 namespace shardprop {
+namespace {
+
+// Memory that the planner lacked is memory that planning lacks: the move is not
+// one that cannot be made.
+void throw_without_memory(const Error& error) {
+  if (error.code == ErrorCode::kOutOfMemory) throw std::bad_alloc();
+}
+
+}  // namespace
 
 std::size_t MoveCosts::KeyHash::operator()(const Key& key) const {
   return hash_mix(hash_mix(key.tensor, key.src.index()), key.dst.index());
@@ -101,10 +111,14 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
       refusal_ = rows.refused;
       return kUnreachable;
     }
-    if (auto cost = planner(tensor, ties)
-                        .cost(merged(src, ties), merged(dst, ties),
-                              tensors_[tensor].meta)) {
+    auto cost =
+        planner(tensor, ties)
+            .cost(merged(src, ties), merged(dst, ties), tensors_[tensor].meta);
+    if (cost) {
       it->second = std::min(*cost, kUnreachable);
+    } else {
+      if (cost.error().code == ErrorCode::kOutOfMemory) moves_.erase(it);
+      throw_without_memory(cost.error());
     }
   }
   return it->second;
@@ -114,10 +128,15 @@ RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
                                  LayoutId dst) const {
   const Ties ties = ties_of(src, dst);
   const TensorMeta& meta = tensors_[tensor].meta;
-  RedistributePlan plan = planner(tensor, ties)
-                              .plan(merged(src, ties), merged(dst, ties), meta)
-                              .value();
-  plan = MergedMoves::unmerged(std::move(plan), ties, planner_.mesh(), meta);
+  auto made =
+      planner(tensor, ties).plan(merged(src, ties), merged(dst, ties), meta);
+  if (!made) {
+    throw_without_memory(made.error());
+    throw InternalError("a plan has a move that there is none for: " +
+                        to_string(made.error()));
+  }
+  RedistributePlan plan =
+      MergedMoves::unmerged(*std::move(made), ties, planner_.mesh(), meta);
   if (ties != 0 && !plan.steps.empty()) {
     plan.steps.front().src = layouts_[src];
     plan.steps.back().dst = layouts_[dst];
