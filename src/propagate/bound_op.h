@@ -1,7 +1,8 @@
 // BoundOp: a call with what follows from it alone, whatever the layouts:
 // outputs, index space, the walk over its strategies, which operands it writes,
-// which arguments it depends on. BoundOps remembers them by call, since a program makes few different
-// ones: a miss of layouts is no reason to infer shapes anew.
+// which arguments it depends on. BoundOps remembers them by call, since a
+// program makes few different ones: a miss of layouts is no reason to infer
+// shapes anew.
 #pragma once
 
 #include "ops/argument_reads.h"
