@@ -2,8 +2,10 @@
 
 namespace shardprop::cli {
 
-int run(int argc, const char* const* argv) {
-  const Command commands[] = {
+namespace {
+
+std::vector<Command> commands() {
+  return {
       diff_command(),   emit_command(),       explain_command(),
       ops_command(),    propagate_command(),  redistribute_command(),
       solve_command(),  topologies_command(),
@@ -11,7 +13,10 @@ int run(int argc, const char* const* argv) {
       verify_command(),
 #endif
   };
-  return run(commands, argc, argv);
 }
+
+}  // namespace
+
+int run(int argc, const char* const* argv) { return run(commands, argc, argv); }
 
 }  // namespace shardprop::cli

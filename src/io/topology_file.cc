@@ -6,6 +6,12 @@
 #include "io/input_file.h"
 
 #include <fmt/format.h>
+
+// From its headers, with numbers by std::from_chars: as packages build it,
+// numbers are read by streams, which say "could not be interpreted" where
+// memory ran out.
+#define TOML_HEADER_ONLY 1
+#define TOML_FLOAT_CHARCONV 1
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -236,6 +242,7 @@ std::string number(double value) {
 
 std::string quoted(const std::string& text) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // else it is cut off without memory
   out << toml::value<std::string>(text);
   return out.str();
 }
@@ -249,7 +256,8 @@ Result<Topology> parse(std::string_view text, const std::string& origin) {
                   "list fewer measured lines");
   }
   try {
-    return read(toml::parse(text, origin), origin);
+    // Without the origin, which toml++ would copy where nothing may be thrown.
+    return read(toml::parse(text), origin);
   } catch (const toml::parse_error& error) {
     return refuse(fmt::format("{}:{}", origin, error.source().begin.line),
                   fmt::format("this is not TOML: {}", error.description()),

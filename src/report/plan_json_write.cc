@@ -1,6 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
-#include "io/linear_json.h"
+#include "io/json_tree.h"
 #include "report/local_run_json.h"
 #include "report/topology_json.h"
 
@@ -357,9 +357,8 @@ class Writer {
 }  // namespace
 
 std::string plan_to_json(const Plan& plan) {
-  return Writer(plan).document().dump(1, ' ', false,
-                                      Json::error_handler_t::replace) +
-         "\n";
+  const JsonTree tree(Writer(plan).document());
+  return tree->dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace shardprop

@@ -5,10 +5,13 @@
 #include <shardprop/io/contest.h>
 #include <shardprop/io/emit_program.h>
 #include <shardprop/io/load_graph.h>
+#include <shardprop/io/topology_file.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/report/plan_diff.h>
 #include <shardprop/report/plan_json.h>
+#include <shardprop/report/plan_text.h>
 #include <shardprop/verify/verify.h>
 
 #include <algorithm>
@@ -38,6 +41,7 @@ void check_refusals(const Work& work, std::int64_t tries) {
     if (done) continue;
     CAPTURE(i);
     ++refused;
+    CAPTURE(to_string(done.error()));
     CHECK(done.error().code == ErrorCode::kOutOfMemory);
     CHECK(!done.error().help.empty());
   }
@@ -56,7 +60,8 @@ TEST_CASE("readers without memory") {
   check_refusals(read_contest, 300);
   const auto contest = value_of(read_contest());
   check_refusals([&] { return io::write_contest(contest); }, 300);
-  // Topology files are left out: toml++ ends the process.
+  const std::string topology = topology_to_toml(default_topology());
+  check_refusals([&] { return parse_topology_toml(topology, "a.toml"); }, 300);
 }
 
 TEST_CASE("a saved plan without memory to read, judge and run it") {
@@ -77,6 +82,50 @@ TEST_CASE("a saved plan without memory to read, judge and run it") {
   }
   check_refusals([&] { return shardings_json(program, *library); }, 200);
   check_refusals([&] { return verify(plan, graph, library, {}); }, 300);
+}
+
+// What returns text and no Result says it as the standard library does.
+template <class Write>
+void check_throws(const Write& write, std::int64_t tries) {
+  const std::string text = write();
+  failing_machine::heal();
+  CHECK(write() == text);
+  const std::int64_t needed = failing_machine::allocations();
+  tries = std::min(tries, needed);
+  std::int64_t refused = 0;
+  for (std::int64_t i = 0; i < tries; ++i) {
+    CAPTURE(i);
+    bool threw = false;
+    failing_machine::memory_after(needed * i / tries);
+    try {
+      const std::string again = write();
+      failing_machine::heal();
+      CHECK(again == text);
+    } catch (const std::bad_alloc&) {
+      threw = true;
+    }
+    failing_machine::heal();
+    refused += threw ? 1 : 0;
+  }
+  CHECK(refused > tries / 2);
+}
+
+TEST_CASE("what is written as text without memory is whole or std::bad_alloc") {
+  const auto library = OpLibrary::standard();
+  const Graph graph = value_of(load_graph(kGraph, *library));
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("dp=2,tp=2"));
+  PlanOptions replicated;
+  replicated.recipe = value_of(Recipe::parse("ddp=dp"));
+  const Topology& topology = default_topology();
+  const Plan plan = value_of(make_plan(graph, mesh, topology, *library, {}));
+  const Plan other =
+      value_of(make_plan(graph, mesh, topology, *library, replicated));
+  const PlanDiff diff = diff_plans(plan, other);
+  check_throws([&] { return plan_to_text(plan); }, 300);
+  check_throws([&] { return plan_to_text(plan, {.detail = true}); }, 300);
+  check_throws([&] { return diff_to_text(diff); }, 300);
+  // JSON is left out: nlohmann's destructor of a tree asks for memory.
+  check_throws([&] { return topology_to_toml(topology); }, 300);
 }
 
 }  // namespace

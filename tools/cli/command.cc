@@ -2,6 +2,7 @@
 
 #include "base/edit_distance.h"
 #include "base/guard.h"
+#include "base/memory_reserve.h"
 #include "base/parse_int.h"
 #include "base/parse_number.h"
 #include "base/try.h"
@@ -18,6 +19,7 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <sstream>
 #include <utility>
 
@@ -115,6 +117,7 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
   SP_CHECK(check_target(path));
   // A failed run leaves an older file alone.
   std::ostringstream data;
+  data.exceptions(std::ios::badbit);  // else it is cut off without memory
   Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0};
   Result<int> code = command.run(arguments, console);
   if (!code) return code;
@@ -266,10 +269,21 @@ int print_help(const CLI::App& app, const CLI::Success& request) {
   return code_exit(error.code);
 }
 
-}  // namespace
+MemoryReserve& reserve() {
+  static MemoryReserve kept;
+  return kept;
+}
 
-int run(std::span<const Command> commands, int argc, const char* const* argv) {
-  prepare_output();
+// What is taken apart on the way out of an error may ask for memory, as
+// nlohmann's trees do, and must get it or the process ends.
+void on_no_memory() {
+  if (std::uncaught_exceptions() > 0 && reserve().release()) return;
+  throw std::bad_alloc();
+}
+
+// Parses the command line and runs the command that it names.
+int run_named(std::span<const Command> commands, int argc,
+              const char* const* argv) {
   if (const auto named = check_command(commands, argc, argv); !named) {
     print_error(named.error());
     return code_exit(named.error().code);
@@ -304,12 +318,24 @@ int run(std::span<const Command> commands, int argc, const char* const* argv) {
       std::find_if(commands.begin(), commands.end(),
                    [&](const Command& c) { return c.name == name; });
   fill_fallbacks(*command, given[name]);
+  const Result<int> code = run_command(*command, Arguments(given[name]));
+  if (code) return *code;
+  print_error(code.error());
+  return code_exit(code.error().code);
+}
+
+}  // namespace
+
+int run(const std::function<std::vector<Command>()>& commands, int argc,
+        const char* const* argv) {
+  prepare_output();
+  reserve();
+  std::set_new_handler(on_no_memory);
   try {
-    const Result<int> code = run_command(*command, Arguments(given[name]));
-    if (code) return *code;
-    print_error(code.error());
-    return code_exit(code.error().code);
+    const std::vector<Command> all = commands();
+    return run_named(all, argc, argv);
   } catch (const std::exception& bug) {
+    reserve().release();
     if (const auto error = refusal(std::current_exception())) {
       print_error(*error);
       return code_exit(error->code);

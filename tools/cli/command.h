@@ -107,7 +107,9 @@ struct Command {
 };
 
 // Parses the command line, runs the command it names and returns the exit
-// code. Errors are printed to standard error in rustc's manner.
-int run(std::span<const Command> commands, int argc, const char* const* argv);
+// code. Errors are printed to standard error in rustc's manner; memory that
+// runs out is one of them from the making of the commands on.
+int run(const std::function<std::vector<Command>()>& commands, int argc,
+        const char* const* argv);
 
 }  // namespace shardprop::cli
