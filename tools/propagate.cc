@@ -9,8 +9,6 @@
 
 #include <shardprop/propagate/sharding_propagator.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -23,8 +21,6 @@
 namespace shardprop::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 class Batch {
  public:
   Batch(Topology topology, bool all, bool strided, std::size_t limit)
@@ -33,33 +29,29 @@ class Batch {
         strided_(strided),
         limit_(limit) {}
 
-  Json answer(std::string_view line, std::int64_t number) {
-    Json out;
-    out["op"] = nullptr;
+  std::string answer(std::string_view line, std::int64_t number) {
     std::optional<std::string> name;
     const auto parsed = parse_op_line(line, *library_, name);
-    if (name) out["op"] = *name;
-    const auto filled = parsed ? fill(*parsed, out) : fail_with(parsed.error());
-    if (filled) return out;
-    return refusal(std::move(out["op"]), filled.error(), number);
+    if (!parsed) return refusal(name, parsed.error(), number);
+    auto written = answer_to(*parsed);
+    if (written) return *std::move(written);
+    return refusal(parsed->op->name(), written.error(), number);
   }
 
   // The answer to a line that has none.
-  static Json refusal(Json op, Error error, std::int64_t number) {
+  static std::string refusal(const std::optional<std::string>& op, Error error,
+                             std::int64_t number) {
     error = std::move(error).at("line " + std::to_string(number));
-    Json out = {{"op", std::move(op)}};
-    out["error"] = {{"code", code_string(error.code)},
-                    {"message", error.message},
-                    {"location", error.location}};
-    if (!error.help.empty()) out["error"]["help"] = error.help;
-    return out;
+    JsonText json;
+    json.open('{').member("op", op).key("error").open('{');
+    json.member("code", code_string(error.code));
+    json.member("message", error.message).member("location", error.location);
+    if (!error.help.empty()) json.member("help", error.help);
+    json.close('}').close('}');
+    return json.take();
   }
 
  private:
-  static Result<void> fail_with(const Error& error) {
-    return fail(Error(error));
-  }
-
   Result<const ShardingPropagator*> propagator(const DeviceMesh& mesh) {
     const std::string key = to_string(mesh);
     if (const auto it = propagators_.find(key); it != propagators_.end()) {
@@ -70,8 +62,9 @@ class Batch {
     return &propagators_.emplace(key, std::move(made)).first->second;
   }
 
-  Result<void> fill(const OpLine& line, Json& out) {
-    out["op"] = line.op->name();
+  Result<std::string> answer_to(const OpLine& line) {
+    JsonText json;
+    json.open('{').member("op", line.op->name());
     SP_ASSIGN(const ShardingPropagator* propagator,
               this->propagator(line.mesh));
     if (!line.layouts.empty() || line.op->inputs.empty()) {
@@ -81,19 +74,21 @@ class Batch {
       for (const TensorSpec& spec : chosen.outputs) {
         outputs.push_back(spec.layout());
       }
-      out["outputs"] = outputs_json(line.op->outputs, outputs);
-      out["inputs"] = Json::array();
-      for (const TensorSpec& spec : chosen.inputs) {
-        out["inputs"].push_back({{"placements", to_strings(spec.layout())}});
-      }
-      out["local_args"] = rank_arguments_json(chosen.rank_arguments);
-      out["cost_us"] = microseconds(chosen.cost());
+      json.key("outputs");
+      write_outputs(json, line.op->outputs, outputs);
+      json.key("inputs").list(chosen.inputs, [&](const TensorSpec& spec) {
+        json.open('{').member("placements", to_strings(spec.layout()));
+        json.close('}');
+      });
+      json.key("local_args");
+      write_rank_arguments(json, chosen.rank_arguments);
+      json.member("cost_us", microseconds(chosen.cost()));
     } else if (!all_) {
       return fail(ErrorCode::kInvalidArgument,
                   "the tensors of the line have no placements",
                   "give each its placements, or ask for --all");
     }
-    if (!all_) return {};
+    if (!all_) return json.close('}').take();
     LayoutTable layouts;
     StrategyOptions options;
     options.limit = limit_;
@@ -106,13 +101,14 @@ class Batch {
     }
     SP_ASSIGN(const OpStrategy every,
               propagator->strategies(*line.op, layouts, options));
-    if (every.truncated) out["truncated"] = true;
-    out["strategies"] = Json::array();
-    for (const PlacementStrategy& strategy : every.strategies) {
-      out["strategies"].push_back(strategy_json(
-          {*line.op, *every.space, line.mesh, layouts, strategy}, topology_));
-    }
-    return {};
+    if (every.truncated) json.member("truncated", true);
+    json.key("strategies")
+        .list(every.strategies, [&](const PlacementStrategy& strategy) {
+          write_strategy(json,
+                         {*line.op, *every.space, line.mesh, layouts, strategy},
+                         topology_);
+        });
+    return json.close('}').take();
   }
 
   Topology topology_;
@@ -193,14 +189,11 @@ Result<int> run_propagate(const Arguments& arguments, Console& console) {
     SP_ASSIGN(const bool more, lines.next());
     if (!more) break;
     if (lines.is_blank()) continue;
-    const Json answer =
+    const std::string answer =
         lines.too_long()
-            ? Batch::refusal(nullptr, lines.refusal(), lines.number())
+            ? Batch::refusal(std::nullopt, lines.refusal(), lines.number())
             : batch.answer(lines.line(), lines.number());
-    // A message may cut a name short, in the middle of a character.
-    console.data << answer.dump(-1, ' ', false, Json::error_handler_t::replace)
-                 << '\n'
-                 << std::flush;
+    console.data << answer << '\n' << std::flush;
   }
   return kDone;
 }

@@ -44,12 +44,10 @@ void print_text(std::span<const Topology> topologies, Console& console) {
 }
 
 void print_json(std::span<const Topology> topologies, Console& console) {
-  LinearJson list = LinearJson::array();
-  for (const Topology& topology : topologies) {
-    list.push_back(topology_json(topology));
-  }
-  console.data << list.dump(1, ' ', false, LinearJson::error_handler_t::replace)
-               << '\n';
+  JsonText json(JsonText::Form::kIndented);
+  json.list(topologies,
+            [&](const Topology& topology) { write_topology(json, topology); });
+  console.data << json.take() << '\n';
 }
 
 // Far longer than any table of measurements.

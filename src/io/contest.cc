@@ -3,10 +3,10 @@
 #include "base/edit_distance.h"
 #include "base/guard.h"
 #include "base/try.h"
-#include "io/emit/json_text.h"
 #include "io/inflate.h"
 #include "io/input_file.h"
 #include "io/json_numbers.h"
+#include "io/json_text.h"
 
 #include <fmt/format.h>
 
@@ -275,7 +275,7 @@ Result<std::string> write(const ContestProblem& contest) {
       "{{\"problem\":{{\"name\":{},\"nodes\":{{\"intervals\":[{}],"
       "\"costs\":[{}],\"usages\":[{}]}},\"edges\":{{\"nodes\":[{}],"
       "\"costs\":[{}]}}{}}}}}\n",
-      emit::JsonText().text(contest.name).take(), intervals, costs, usages,
+      JsonText().text(contest.name).take(), intervals, costs, usages,
       edge_nodes, edge_costs, limit);
 }
 

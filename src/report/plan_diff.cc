@@ -2,7 +2,7 @@
 
 #include "base/printable.h"
 #include "base/quantities.h"
-#include "io/linear_json.h"
+#include "io/json_text.h"
 #include "report/name_folding.h"
 
 #include <fmt/format.h>
@@ -211,11 +211,12 @@ std::string only_line(const char* which,
 
 // --- JSON ---
 
-using Json = LinearJson;
-
-Json number(const FigureDifference& one, std::int64_t value) {
-  if (one.unit != FigureDifference::Unit::kTime) return value;
-  return static_cast<double>(value) / 1000;
+JsonText& figure_member(JsonText& json, std::string_view name,
+                        const FigureDifference& one, std::int64_t value) {
+  if (one.unit != FigureDifference::Unit::kTime) {
+    return json.member(name, value);
+  }
+  return json.member(name, static_cast<double>(value) / 1000);
 }
 
 std::string key_of(const FigureDifference& one) {
@@ -230,20 +231,12 @@ std::string key_of(const FigureDifference& one) {
   return one.what;
 }
 
-Json layouts_json(const std::vector<LayoutDifference>& all) {
-  Json list = Json::array();
-  for (const LayoutDifference& one : all) {
-    list.push_back({{"value", one.value},
-                    {"a", to_strings(one.a)},
-                    {"b", to_strings(one.b)}});
-  }
-  return list;
-}
-
-Json names_json(const std::vector<std::string>& names) {
-  Json list = Json::array();
-  for (const std::string& name : names) list.push_back(name);
-  return list;
+void layouts_member(JsonText& json, std::string_view name,
+                    const std::vector<LayoutDifference>& all) {
+  json.key(name).list(all, [&](const LayoutDifference& one) {
+    json.open('{').member("value", one.value).member("a", to_strings(one.a));
+    json.member("b", to_strings(one.b)).close('}');
+  });
 }
 
 }  // namespace
@@ -278,25 +271,28 @@ std::string diff_to_text(const PlanDiff& diff) {
 }
 
 std::string diff_to_json(const PlanDiff& diff) {
-  Json out = {{"schema", "shardprop.diff/1"}, {"same", diff.is_empty()}};
-  out["objective_us"] =
-      diff.nanoseconds ? Json(static_cast<double>(*diff.nanoseconds) / 1000)
-                       : Json();
-  out["settings"] = Json::array();
-  for (const TextDifference& one : diff.settings) {
-    out["settings"].push_back({{"what", one.what}, {"a", one.a}, {"b", one.b}});
+  JsonText json(JsonText::Form::kIndented);
+  json.open('{').member("schema", "shardprop.diff/1");
+  json.member("same", diff.is_empty()).key("objective_us");
+  if (diff.nanoseconds) {
+    json.real(static_cast<double>(*diff.nanoseconds) / 1000);
+  } else {
+    json.null();
   }
-  out["figures"] = Json::array();
-  for (const FigureDifference& one : diff.figures) {
-    out["figures"].push_back({{"what", key_of(one)},
-                              {"a", number(one, one.a)},
-                              {"b", number(one, one.b)}});
-  }
-  out["inputs"] = layouts_json(diff.inputs);
-  out["results"] = layouts_json(diff.results);
-  out["only_in_a"] = names_json(diff.only_in_a);
-  out["only_in_b"] = names_json(diff.only_in_b);
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  json.key("settings").list(diff.settings, [&](const TextDifference& one) {
+    json.open('{').member("what", one.what).member("a", one.a);
+    json.member("b", one.b).close('}');
+  });
+  json.key("figures").list(diff.figures, [&](const FigureDifference& one) {
+    json.open('{').member("what", key_of(one));
+    figure_member(json, "a", one, one.a);
+    figure_member(json, "b", one, one.b).close('}');
+  });
+  layouts_member(json, "inputs", diff.inputs);
+  layouts_member(json, "results", diff.results);
+  json.member("only_in_a", diff.only_in_a);
+  json.member("only_in_b", diff.only_in_b).close('}');
+  return json.take() + "\n";
 }
 
 }  // namespace shardprop

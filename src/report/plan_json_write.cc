@@ -1,6 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
-#include "io/json_tree.h"
+#include "io/json_text.h"
 #include "report/local_run_json.h"
 #include "report/topology_json.h"
 
@@ -9,356 +9,338 @@
 namespace shardprop {
 namespace {
 
-using Json = LinearJson;
-
 double us(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1000;
 }
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
+std::optional<double> us(const std::optional<std::int64_t>& nanoseconds) {
+  if (!nanoseconds) return std::nullopt;
+  return us(*nanoseconds);
 }
 
-Json us_or_null(const std::optional<std::int64_t>& nanoseconds) {
-  return nanoseconds ? Json(us(*nanoseconds)) : Json();
+// "S(0),R->S(0)"; "[S(0),R],[R,R]->[S(0),R]" on meshes of several dims.
+std::string strategy_text(const PlannedNode& node, bool brackets) {
+  std::string text;
+  const auto append = [&](const Layout& layout, bool first) {
+    if (!first) text += ',';
+    const std::string one = to_string(layout);
+    text += brackets ? '[' + one + ']' : one;
+  };
+  for (const PlannedInput& input : node.inputs) {
+    append(input.layout, &input == &node.inputs.front());
+  }
+  text += "->";
+  for (const PlannedResult& output : node.outputs) {
+    append(output.tensor.layout, &output == &node.outputs.front());
+  }
+  return text;
 }
 
-// A list, also when it is empty.
-template <class Range, class Function>
-Json list_of(const Range& range, Function&& entry) {
-  Json list = Json::array();
-  for (const auto& element : range) list.push_back(entry(element));
-  return list;
-}
-
-Json tensor_json(const PlannedTensor& tensor) {
-  return {{"shape", list_of(tensor.shape, [](std::int64_t n) { return n; })},
-          {"dtype", to_string(tensor.dtype)},
-          {"placements", to_strings(tensor.layout)}};
-}
-
-Json result_json(const PlannedResult& result) {
-  Json out = {{"name", result.name}};
-  out.update(tensor_json(result.tensor));
-  return out;
-}
-
-Json input_json(const PlannedInput& input) {
-  Json out = {{"from", input.from}, {"placements", to_strings(input.layout)}};
-  if (input.copy) out["copy"] = *input.copy;
-  return out;
-}
-
+// Writes one plan; each function the members or the value of its name.
 class Writer {
  public:
   explicit Writer(const Plan& plan) : plan_(plan) {}
 
-  Json document() const {
-    Json out;
-    out["schema"] = kPlanSchema;
-    add_subject(out);
-    add_answer(out);
-    add_remarks(out);
-    out["memory"] = memory();
-    out["summary"] = summary();
-    add_kernels(out);
-    out["values"] = values();
-    Json copies = Json::array();
-    for (std::size_t i = 0; i < plan_.copies.size(); ++i) {
-      copies.push_back(copy(i));
-    }
-    out["copies"] = std::move(copies);
-    Json nodes =
-        list_of(plan_.nodes, [&](const PlannedNode& n) { return node(n); });
-    for (const PlannedUpdate& update : plan_.updates) {
-      nodes.push_back(node(update));
-    }
-    out["nodes"] = std::move(nodes);
-    out["outputs"] =
-        list_of(plan_.outputs, [](const PlannedOutput& output) -> Json {
-          Json entry = {{"kind", to_string(output.kind)}};
-          if (!output.target.empty()) entry["target"] = output.target;
-          entry.update(input_json(output.value));
-          return entry;
-        });
-    return out;
+  std::string document() {
+    json_.open('{').member("schema", kPlanSchema);
+    subject();
+    answer();
+    remarks();
+    memory();
+    summary();
+    kernels();
+    values();
+    json_.key("copies").open('[');
+    for (std::size_t i = 0; i < plan_.copies.size(); ++i) copy(i);
+    json_.close(']').key("nodes").open('[');
+    for (const PlannedNode& planned : plan_.nodes) node(planned);
+    for (const PlannedUpdate& planned : plan_.updates) update(planned);
+    json_.close(']');
+    json_.key("outputs").list(plan_.outputs, [&](const PlannedOutput& output) {
+      json_.open('{').member("kind", to_string(output.kind));
+      if (!output.target.empty()) json_.member("target", output.target);
+      input_members(output.value);
+      json_.close('}');
+    });
+    json_.close('}');
+    return json_.take();
   }
 
  private:
   // What was planned, for which machine, and how.
-  void add_subject(Json& out) const {
-    out["graph"] = {{"name", plan_.graph_name},
-                    {"hash", plan_.graph_hash},
-                    {"ops", plan_.graph_ops}};
-    out["mesh"]["dims"] =
-        list_of(plan_.mesh.dims(), [](const MeshDim& dim) -> Json {
-          return {{"name", dim.name}, {"size", dim.size}};
-        });
-    out["topology"] = plan_.topology.name;
+  void subject() {
+    json_.key("graph").open('{').member("name", plan_.graph_name);
+    json_.member("hash", plan_.graph_hash).member("ops", plan_.graph_ops);
+    json_.close('}').key("mesh").open('{');
+    json_.key("dims").list(plan_.mesh.dims(), [&](const MeshDim& dim) {
+      json_.open('{').member("name", dim.name).member("size", dim.size);
+      json_.close('}');
+    });
+    json_.close('}').member("topology", plan_.topology.name);
     Topology unknown;  // as plans of schema 1 leave it
     unknown.name = plan_.topology.name;
     if (plan_.topology != unknown) {
-      out["topology_figures"] = topology_json(plan_.topology);
+      json_.key("topology_figures");
+      write_topology(json_, plan_.topology);
     }
-    out["options"] = options();
-  }
-
-  // How good it is, and how that is known.
-  void add_answer(Json& out) const {
-    out["status"] = to_string(plan_.status);
-    out["objective_us"] = us_or_null(plan_.objective_nanoseconds);
-    out["lower_bound_us"] = us(plan_.lower_bound_nanoseconds);
-    out["gap"] = or_null(plan_.gap());
-    if (plan_.space.most_runs) {
-      out["space"] = {{"most_runs", *plan_.space.most_runs}};
-    }
-    if (plan_.is_proof_given) out["proof"] = "as the file says";
-    if (plan_.ran_out != RanOut::kNothing) {
-      out["ran_out"] = to_string(plan_.ran_out);
-    }
-    out["solve_seconds"] = plan_.solve_seconds;
-    if (plan_.status == PlanStatus::kInfeasible) out["clash"] = clash();
-  }
-
-  void add_remarks(Json& out) const {
-    out["unsupported"] =
-        list_of(plan_.unsupported, [](const UnsupportedOp& op) -> Json {
-          return {{"op", op.op}, {"count", op.count}, {"reason", op.reason}};
-        });
-    out["guards"] = list_of(plan_.guards, [](const Guard& guard) -> Json {
-      return {{"condition", guard.condition}, {"origin", guard.origin}};
-    });
-    out["pins"] = list_of(plan_.pins, [](const PlanPin& pin) -> Json {
-      return {
-          {"pin", pin.pin}, {"matched", pin.matched}, {"pinned", pin.pinned}};
-    });
-    if (!plan_.recipes.empty()) {
-      out["recipes"] =
-          list_of(plan_.recipes, [](const PlanRecipe& recipe) -> Json {
-            return {{"name", recipe.name},
-                    {"objective_us", us_or_null(recipe.objective_nanoseconds)},
-                    {"status", to_string(recipe.status)},
-                    {"peak_bytes_per_rank", recipe.peak_bytes}};
-          });
-    }
-    if (!plan_.roles.empty()) {
-      out["roles"] = list_of(plan_.roles, [](const PlanRole& role) -> Json {
-        return {{"use", role.use},
-                {"mesh_dim", role.mesh_dim},
-                {"permille", role.permille},
-                {"modules", role.modules}};
-      });
-    }
-    if (!(plan_.work == PlanWork{})) {
-      out["work"] = {{"flops", plan_.work.flops},
-                     {"tokens", plan_.work.tokens},
-                     {"samples", plan_.work.samples},
-                     {"peak_flops", plan_.work.peak_flops}};
-    }
-    if (!plan_.notes.empty()) out["notes"] = plan_.notes;
-  }
-
-  Json memory() const {
-    const PlanMemory& memory = plan_.memory;
-    return {{"peak_bytes_per_rank", memory.peak_bytes},
-            {"limit_bytes", or_null(memory.limit_bytes)},
-            {"peak_at", memory.peak_at},
-            {"parameter_bytes", memory.parameter_bytes},
-            {"gradient_bytes", memory.gradient_bytes},
-            {"optimizer_bytes", memory.optimizer_bytes},
-            {"activation_bytes", memory.activation_bytes},
-            {"gathered_bytes", memory.gathered_bytes},
-            {"buffer_bytes", memory.buffer_bytes}};
-  }
-
-  void add_kernels(Json& out) const {
-    const PlannedKernels& kernels = plan_.kernels;
-    if (kernels.groups == 0) return;
-    out["kernels"] = {{"groups", kernels.groups},
-                      {"kernels", kernels.kernels},
-                      {"bytes_per_rank", kernels.bytes},
-                      {"us", us(kernels.nanoseconds)},
-                      {"priced_us", us(kernels.priced_nanoseconds)}};
-  }
-
-  Json values() const {
-    Json out = Json::object();
-    for (const PlannedValue& value : plan_.values) {
-      Json entry = {{"role", to_string(value.role)}};
-      entry.update(tensor_json(value.tensor));
-      if (value.state_layout) {
-        entry["state_placements"] = to_strings(*value.state_layout);
-      }
-      if (value.reduced_once) entry["reduced_once"] = true;
-      out[value.name] = std::move(entry);
-    }
-    return out;
+    options();
   }
 
   // An option given several times becomes a list.
-  Json options() const {
-    Json out = Json::object();
-    Json pins = Json::array();
+  void options() {
+    json_.key("options").open('{');
     for (const auto& [name, value] : plan_.options) {
-      if (name == "pin") {
-        pins.push_back(value);
-      } else {
-        out[name] = value;
-      }
+      if (name != "pin") json_.member(name, value);
     }
-    out["pin"] = std::move(pins);
-    return out;
+    json_.key("pin").open('[');
+    for (const auto& [name, value] : plan_.options) {
+      if (name == "pin") json_.text(value);
+    }
+    json_.close(']').close('}');
   }
 
-  Json clash() const {
+  // How good it is, and how that is known.
+  void answer() {
+    json_.member("status", to_string(plan_.status));
+    json_.member("objective_us", us(plan_.objective_nanoseconds));
+    json_.member("lower_bound_us", us(plan_.lower_bound_nanoseconds));
+    json_.member("gap", plan_.gap());
+    if (plan_.space.most_runs) {
+      json_.key("space").open('{').member("most_runs", *plan_.space.most_runs);
+      json_.close('}');
+    }
+    if (plan_.is_proof_given) json_.member("proof", "as the file says");
+    if (plan_.ran_out != RanOut::kNothing) {
+      json_.member("ran_out", to_string(plan_.ran_out));
+    }
+    json_.member("solve_seconds", plan_.solve_seconds);
+    if (plan_.status == PlanStatus::kInfeasible) clash();
+  }
+
+  void clash() {
     const PlanClash& clash = plan_.clash;
-    return {{"pins", clash.pins},
-            {"memory", list_of(clash.memory,
-                               [](const PlanClash::Step& step) -> Json {
-                                 return {{"at", step.at},
-                                         {"node", step.node},
-                                         {"bytes_short", step.bytes_short}};
-                               })},
-            {"irreducible", clash.irreducible}};
+    json_.key("clash").open('{').member("pins", clash.pins);
+    json_.key("memory").list(clash.memory, [&](const PlanClash::Step& step) {
+      json_.open('{').member("at", step.at).member("node", step.node);
+      json_.member("bytes_short", step.bytes_short).close('}');
+    });
+    json_.member("irreducible", clash.irreducible).close('}');
   }
 
-  Json summary() const {
+  void remarks() {
+    json_.key("unsupported");
+    json_.list(plan_.unsupported, [&](const UnsupportedOp& op) {
+      json_.open('{').member("op", op.op).member("count", op.count);
+      json_.member("reason", op.reason).close('}');
+    });
+    json_.key("guards").list(plan_.guards, [&](const Guard& guard) {
+      json_.open('{').member("condition", guard.condition);
+      json_.member("origin", guard.origin).close('}');
+    });
+    json_.key("pins").list(plan_.pins, [&](const PlanPin& pin) {
+      json_.open('{').member("pin", pin.pin).member("matched", pin.matched);
+      json_.member("pinned", pin.pinned).close('}');
+    });
+    if (!plan_.recipes.empty()) recipes();
+    if (!plan_.roles.empty()) roles();
+    if (!(plan_.work == PlanWork{})) work();
+    if (!plan_.notes.empty()) json_.member("notes", plan_.notes);
+  }
+
+  void recipes() {
+    json_.key("recipes").list(plan_.recipes, [&](const PlanRecipe& recipe) {
+      json_.open('{').member("name", recipe.name);
+      json_.member("objective_us", us(recipe.objective_nanoseconds));
+      json_.member("status", to_string(recipe.status));
+      json_.member("peak_bytes_per_rank", recipe.peak_bytes).close('}');
+    });
+  }
+
+  void roles() {
+    json_.key("roles").list(plan_.roles, [&](const PlanRole& role) {
+      json_.open('{').member("use", role.use);
+      json_.member("mesh_dim", role.mesh_dim);
+      json_.member("permille", role.permille);
+      json_.member("modules", role.modules).close('}');
+    });
+  }
+
+  void work() {
+    const PlanWork& work = plan_.work;
+    json_.key("work").open('{').member("flops", work.flops);
+    json_.member("tokens", work.tokens).member("samples", work.samples);
+    json_.member("peak_flops", work.peak_flops).close('}');
+  }
+
+  void memory() {
+    const PlanMemory& memory = plan_.memory;
+    json_.key("memory").open('{');
+    json_.member("peak_bytes_per_rank", memory.peak_bytes);
+    json_.member("limit_bytes", memory.limit_bytes);
+    json_.member("peak_at", memory.peak_at);
+    json_.member("parameter_bytes", memory.parameter_bytes);
+    json_.member("gradient_bytes", memory.gradient_bytes);
+    json_.member("optimizer_bytes", memory.optimizer_bytes);
+    json_.member("activation_bytes", memory.activation_bytes);
+    json_.member("gathered_bytes", memory.gathered_bytes);
+    json_.member("buffer_bytes", memory.buffer_bytes).close('}');
+  }
+
+  void summary() {
     const PlanSummary& sum = plan_.summary;
-    Json collectives;
+    json_.key("summary").open('{');
+    json_.member("compute_us", us(sum.compute_nanoseconds));
+    json_.member("optimizer_us", us(plan_.optimizer_nanoseconds));
+    json_.member("communication_us", us(sum.communication_nanoseconds));
+    json_.member("hidden_us", us(sum.hidden_nanoseconds));
+    json_.key("collectives").open('{');
     for (const CollectiveKind kind : kAllCollectiveKinds) {
-      collectives[std::string(to_string(kind))] =
-          sum.collectives[static_cast<std::size_t>(kind)];
+      json_.member(to_string(kind),
+                   sum.collectives[static_cast<std::size_t>(kind)]);
     }
-    return {{"compute_us", us(sum.compute_nanoseconds)},
-            {"optimizer_us", us(plan_.optimizer_nanoseconds)},
-            {"communication_us", us(sum.communication_nanoseconds)},
-            {"hidden_us", us(sum.hidden_nanoseconds)},
-            {"collectives", std::move(collectives)},
-            {"bytes_per_rank", sum.bytes_per_rank}};
+    json_.close('}').member("bytes_per_rank", sum.bytes_per_rank).close('}');
   }
 
-  Json step(const CollectiveStep& s) const {
-    Json out = {{"collective", to_string(s.kind)},
-                {"mesh_dims", dim_names_json<Json>(s.mesh_dims, plan_.mesh)}};
-    if (s.reduce_op) out["reduce_op"] = to_string(*s.reduce_op);
-    out["dtype"] = to_string(s.dtype);
-    out["message_bytes"] = s.message_bytes;
-    out["bytes_per_rank"] = s.bytes_per_rank;
-    out["us"] = us(s.nanoseconds);
-    if (s.padded) out["padded"] = true;
-    if (s.staged) out["staged"] = true;
-    return out;
+  void kernels() {
+    const PlannedKernels& kernels = plan_.kernels;
+    if (kernels.groups == 0) return;
+    json_.key("kernels").open('{').member("groups", kernels.groups);
+    json_.member("kernels", kernels.kernels);
+    json_.member("bytes_per_rank", kernels.bytes);
+    json_.member("us", us(kernels.nanoseconds));
+    json_.member("priced_us", us(kernels.priced_nanoseconds)).close('}');
   }
 
-  Json step(const RedistributeStep& s) const {
-    Json out = step(static_cast<const CollectiveStep&>(s));
-    out["src"] = to_strings(s.src);
-    out["dst"] = to_strings(s.dst);
-    out["peak_bytes"] = s.peak_bytes;
-    return out;
+  void values() {
+    json_.key("values").open('{');
+    for (const PlannedValue& value : plan_.values) {
+      json_.key(value.name).open('{').member("role", to_string(value.role));
+      tensor_members(value.tensor);
+      if (value.state_layout) {
+        json_.member("state_placements", to_strings(*value.state_layout));
+      }
+      if (value.reduced_once) json_.member("reduced_once", true);
+      json_.close('}');
+    }
+    json_.close('}');
   }
 
-  template <class Step>
-  Json steps(const std::vector<Step>& list) const {
-    return list_of(list, [&](const Step& s) { return step(s); });
+  void tensor_members(const PlannedTensor& tensor) {
+    json_.member("shape", tensor.shape);
+    json_.member("dtype", to_string(tensor.dtype));
+    json_.member("placements", to_strings(tensor.layout));
   }
 
-  Json copy(std::size_t id) const {
+  void result(const PlannedResult& result) {
+    json_.open('{').member("name", result.name);
+    tensor_members(result.tensor);
+    json_.close('}');
+  }
+
+  void input_members(const PlannedInput& input) {
+    json_.member("from", input.from);
+    json_.member("placements", to_strings(input.layout));
+    if (input.copy) json_.member("copy", *input.copy);
+  }
+
+  void input(const PlannedInput& input) {
+    json_.open('{');
+    input_members(input);
+    json_.close('}');
+  }
+
+  void step_members(const CollectiveStep& s) {
+    json_.member("collective", to_string(s.kind)).key("mesh_dims");
+    write_dim_names(json_, s.mesh_dims, plan_.mesh);
+    if (s.reduce_op) json_.member("reduce_op", to_string(*s.reduce_op));
+    json_.member("dtype", to_string(s.dtype));
+    json_.member("message_bytes", s.message_bytes);
+    json_.member("bytes_per_rank", s.bytes_per_rank);
+    json_.member("us", us(s.nanoseconds));
+    if (s.padded) json_.member("padded", true);
+    if (s.staged) json_.member("staged", true);
+  }
+
+  void copy(std::size_t id) {
     const PlannedCopy& copy = plan_.copies[id];
-    Json out = {{"id", id},
-                {"from", copy.from},
-                {"src", to_strings(copy.src)},
-                {"dst", to_strings(copy.dst)}};
+    json_.open('{').member("id", id).member("from", copy.from);
+    json_.member("src", to_strings(copy.src));
+    json_.member("dst", to_strings(copy.dst));
     if (copy.source) {
-      out["of"] = *copy.source;
-      out["source"] = *copy.source;
+      json_.member("of", *copy.source).member("source", *copy.source);
     } else {
-      out["of"] = copy.of;
+      json_.member("of", copy.of);
     }
-    if (!copy.undone.empty()) out["undo"] = copy.undone;
-    out["views"] = copy.views;
-    out.update({{"made_at", copy.made_at},
-                {"freed_at", copy.freed_at},
-                {"reason", copy.reason},
-                {"alternative_us", us_or_null(copy.alternative_nanoseconds)},
-                {"hidden_us", us(copy.hidden_nanoseconds)},
-                {"steps", steps(copy.steps)}});
-    if (copy.cut_nanoseconds > 0) out["cut_us"] = us(copy.cut_nanoseconds);
-    return out;
+    if (!copy.undone.empty()) json_.member("undo", copy.undone);
+    json_.member("views", copy.views).member("made_at", copy.made_at);
+    json_.member("freed_at", copy.freed_at).member("reason", copy.reason);
+    json_.member("alternative_us", us(copy.alternative_nanoseconds));
+    json_.member("hidden_us", us(copy.hidden_nanoseconds));
+    json_.key("steps").list(copy.steps, [&](const RedistributeStep& s) {
+      json_.open('{');
+      step_members(s);
+      json_.member("src", to_strings(s.src)).member("dst", to_strings(s.dst));
+      json_.member("peak_bytes", s.peak_bytes).close('}');
+    });
+    if (copy.cut_nanoseconds > 0) {
+      json_.member("cut_us", us(copy.cut_nanoseconds));
+    }
+    json_.close('}');
   }
 
-  // "S(0),R->S(0)"; "[S(0),R],[R,R]->[S(0),R]" on meshes of several dims.
-  std::string strategy(const PlannedNode& node) const {
-    const bool brackets = plan_.mesh.ndim() > 1;
-    const auto append = [&](std::string& text, const Layout& layout,
-                            bool first) {
-      if (!first) text += ',';
-      const std::string one = to_string(layout);
-      text += brackets ? '[' + one + ']' : one;
-    };
-    std::string text;
-    for (const PlannedInput& input : node.inputs) {
-      append(text, input.layout, &input == &node.inputs.front());
-    }
-    text += "->";
-    for (const PlannedResult& output : node.outputs) {
-      append(text, output.tensor.layout, &output == &node.outputs.front());
-    }
-    return text;
-  }
-
-  Json node(const PlannedNode& node) const {
-    Json out = {{"id", node.name},
-                {"op", node.op},
-                {"kind", to_string(node.kind)},
-                {"module", node.module_path},
-                {"source", node.source},
-                {"phase", to_string(node.phase)},
-                {"compute_us", us(node.compute_nanoseconds)}};
+  void node(const PlannedNode& node) {
+    json_.open('{').member("id", node.name).member("op", node.op);
+    json_.member("kind", to_string(node.kind));
+    json_.member("module", node.module_path).member("source", node.source);
+    json_.member("phase", to_string(node.phase));
+    json_.member("compute_us", us(node.compute_nanoseconds));
     if (!node.assignment.empty()) {
-      out["strategy"] = strategy(node);
-      out["assignment"] =
-          list_of(node.assignment, [](std::int16_t to) { return to; });
+      json_.member("strategy", strategy_text(node, plan_.mesh.ndim() > 1));
+      json_.member("assignment", node.assignment);
     }
-    if (node.is_random) out["rng"] = "by element";
+    if (node.is_random) json_.member("rng", "by element");
     if (!node.local.arguments.empty()) {
-      out["local_args"] = local_args_json<Json>(node.local, plan_.mesh);
+      json_.key("local_args");
+      write_local_args(json_, node.local, plan_.mesh);
     }
     if (node.local.program) {
-      out["local_program"] =
-          local_program_json<Json>(*node.local.program, plan_.mesh);
+      json_.key("local_program");
+      write_local_program(json_, *node.local.program, plan_.mesh);
     }
-    out["inside"] = steps(node.inside);
-    out["outputs"] = list_of(node.outputs, result_json);
-    out["inputs"] = list_of(node.inputs, input_json);
-    return out;
+    json_.key("inside").list(node.inside, [&](const CollectiveStep& s) {
+      json_.open('{');
+      step_members(s);
+      json_.close('}');
+    });
+    json_.key("outputs").list(node.outputs,
+                              [&](const PlannedResult& r) { result(r); });
+    json_.key("inputs").list(node.inputs,
+                             [&](const PlannedInput& i) { input(i); });
+    json_.close('}');
   }
 
-  Json node(const PlannedUpdate& update) const {
-    Json inputs = Json::array();
-    if (update.gradient) inputs.push_back(input_json(*update.gradient));
-    inputs.push_back(input_json(update.value));
-    return {{"id", update.result.name},
-            {"op", update.op},
-            {"module", update.module_path},
-            {"source", ""},
-            {"phase", kUpdatePhase},
-            {"compute_us", us(update.compute_nanoseconds)},
-            {"parameter", update.parameter},
-            {"inside", Json::array()},
-            {"outputs", Json::array({result_json(update.result)})},
-            {"inputs", std::move(inputs)}};
+  void update(const PlannedUpdate& update) {
+    json_.open('{').member("id", update.result.name).member("op", update.op);
+    json_.member("module", update.module_path).member("source", "");
+    json_.member("phase", kUpdatePhase);
+    json_.member("compute_us", us(update.compute_nanoseconds));
+    json_.member("parameter", update.parameter);
+    json_.key("inside").open('[').close(']').key("outputs").open('[');
+    result(update.result);
+    json_.close(']').key("inputs").open('[');
+    if (update.gradient) input(*update.gradient);
+    input(update.value);
+    json_.close(']').close('}');
   }
 
   const Plan& plan_;
+  JsonText json_{JsonText::Form::kIndented};
 };
 
 }  // namespace
 
 std::string plan_to_json(const Plan& plan) {
-  const JsonTree tree(Writer(plan).document());
-  return tree->dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Writer(plan).document() + "\n";
 }
 
 }  // namespace shardprop

@@ -3,35 +3,31 @@
 #include "report/local_run_read.h"
 
 #include <string>
-#include <utility>
 
 namespace shardprop {
 
-LinearJson topology_json(const Topology& topology) {
-  LinearJson figures = LinearJson::object();
+void write_topology(JsonText& json, const Topology& topology) {
+  json.open('{').member("name", topology.name);
+  json.member("description", topology.description);
+  json.member("engine", to_string(topology.engine));
+  json.member("generation", to_string(topology.generation));
+  json.member("node_reduces", topology.node_reduces);
+  json.key("figures").open('{');
   for (const TopologyField& field : topology_fields()) {
     const Figure& figure = topology.*field.figure;
-    figures[std::string(field.key)] = {{"value", figure.value},
-                                       {"unit", field.unit},
-                                       {"source", figure.source}};
+    json.key(field.key).open('{').member("value", figure.value);
+    json.member("unit", field.unit).member("source", figure.source).close('}');
   }
-  LinearJson measured = LinearJson::array();
-  for (const MeasuredLine& line : topology.measured) {
-    measured.push_back({{"collective", to_string(line.collective)},
-                        {"ranks_per_node", line.ranks_per_node},
-                        {"nodes", line.nodes},
-                        {"latency_us", line.latency_us},
-                        {"bandwidth_gbps", line.bandwidth_gbps},
-                        {"complete", line.complete},
-                        {"source", line.source}});
-  }
-  return {{"name", topology.name},
-          {"description", topology.description},
-          {"engine", to_string(topology.engine)},
-          {"generation", to_string(topology.generation)},
-          {"node_reduces", topology.node_reduces},
-          {"figures", std::move(figures)},
-          {"measured", std::move(measured)}};
+  json.close('}');
+  json.key("measured").list(topology.measured, [&](const MeasuredLine& line) {
+    json.open('{').member("collective", to_string(line.collective));
+    json.member("ranks_per_node", line.ranks_per_node);
+    json.member("nodes", line.nodes).member("latency_us", line.latency_us);
+    json.member("bandwidth_gbps", line.bandwidth_gbps);
+    json.member("complete", line.complete).member("source", line.source);
+    json.close('}');
+  });
+  json.close('}');
 }
 
 Topology read_topology(const JsonCursor& at) {

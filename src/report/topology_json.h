@@ -1,13 +1,14 @@
 // A Topology as JSON, figures with their units and sources, and back.
 #pragma once
 
+#include "io/json_text.h"
 #include "report/json_cursor.h"
 
 #include <shardprop/mesh/topology.h>
 
 namespace shardprop {
 
-LinearJson topology_json(const Topology& topology);
+void write_topology(JsonText& json, const Topology& topology);
 Topology read_topology(const JsonCursor& at);
 
 }  // namespace shardprop

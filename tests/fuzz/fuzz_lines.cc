@@ -29,7 +29,9 @@ void require_answers(const cli::OpLine& line,
     for (const TensorSpec& spec : chosen->outputs) {
       outputs.push_back(spec.layout());
     }
-    require(!cli::outputs_json(line.op->outputs, outputs).dump().empty());
+    JsonText json;
+    cli::write_outputs(json, line.op->outputs, outputs);
+    require(!json.take().empty());
   }
   LayoutTable layouts;
   StrategyOptions options;
@@ -39,11 +41,11 @@ void require_answers(const cli::OpLine& line,
   // Scalars are listed for every rank.
   if (line.mesh.size() > 64) return;
   for (const PlacementStrategy& strategy : every->strategies) {
-    require(!cli::strategy_json(
-                 {*line.op, *every->space, line.mesh, layouts, strategy},
-                 default_topology())
-                 .dump()
-                 .empty());
+    JsonText json;
+    cli::write_strategy(json,
+                        {*line.op, *every->space, line.mesh, layouts, strategy},
+                        default_topology());
+    require(!json.take().empty());
   }
 }
 

@@ -1,6 +1,7 @@
 """Flags that do not go together, outputs that have no place, sizes that no machine
 has: said before any work is begun, and nothing is passed over in silence."""
 
+import collections
 import hashlib
 import json
 import os
@@ -16,11 +17,13 @@ from command_line import BINARY, MLP, ROOT, SANITIZED, TINY, Case, shardprop
 
 LLAMA = str(TINY / "llama3_infer.json.gz")
 BIG = str(ROOT / "examples/graphs/llama3_8b_infer.json.gz")
+VIT = str(ROOT / "examples/graphs/vit_b16_infer.json.gz")
 
-def _within(mebibytes):
+def _within_kib(kibibytes):
     """Runs with so many addresses; sanitizers need them all."""
-    limit = mebibytes << 20
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    limit = kibibytes << 10
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS,
+                                                     (limit, limit))}
 
 
 class Plans(Case):
@@ -139,7 +142,7 @@ class Sizes(Case):
 
     @unittest.skipIf(SANITIZED, "sanitizers need more addresses than that")
     def test_trials_beyond_what_is_left(self):
-        within = {"preexec_fn": _within(2048)}
+        within = _within_kib(2048 << 10)
         for mesh, shape in (("2", "1000000000"), ("8000", "64")):
             done = self.redistribute("--mesh", mesh, "--shape", shape, "--run", "local",
                                      "S(0)", "R", **within)
@@ -148,7 +151,7 @@ class Sizes(Case):
     @unittest.skipIf(SANITIZED, "sanitizers need more addresses than that")
     def test_a_model_too_large_to_run(self):
         done = shardprop("verify", BIG, "--mesh", "2", "--time-limit", "20",
-                         preexec_fn=_within(3072))
+                         **_within_kib(3072 << 10))
         self.lacking(done, "values of the unsharded program", "GiB")
 
     def test_ranks_far_away_cost_nothing(self):
@@ -165,6 +168,38 @@ class Sizes(Case):
         for shape in ("9223372036854775807", "4611686018427387904,4", "8,", "-1"):
             self.refused(self.redistribute("--mesh", "2", f"--shape={shape}", "S(0)", "R"),
                          2, "SP0001", f"--shape {shape}", "= help: ")
+
+
+@unittest.skipIf(SANITIZED, "sanitizers need more addresses than that")
+class Memory(Case):
+    """As little memory as it may be: an answer that is whole, or an error."""
+
+    def runs_within(self, *args):
+        """Through limits from too little for anything to enough for all."""
+        out = self.folder / "out.json"
+        ended = collections.Counter()
+        for kibibytes in range(24 << 10, 96 << 10, 577):
+            out.unlink(missing_ok=True)
+            if shardprop("--version", **_within_kib(kibibytes)).returncode != 0:
+                continue  # no room for the program itself
+            done = shardprop(*args, "-o", out, **_within_kib(kibibytes))
+            ended[done.returncode] += 1
+            if done.returncode == 0:
+                json.loads(out.read_text())
+                continue
+            self.assertEqual(done.returncode, 1, f"{kibibytes} KiB: {done.stderr}")
+            self.assertTrue(done.stderr.startswith("error[SP0910]: "), done.stderr)
+            self.assertRegex(done.stderr, command_line.ERROR)
+            self.assertFalse(out.exists())
+        self.assertGreater(ended[0], 0)
+
+    def test_a_plan(self):
+        self.runs_within("explain", VIT, "--mesh", "2,2", "--threads", "1",
+                         "--format", "json")
+
+    def test_a_redistribution(self):
+        self.runs_within("redistribute", "--mesh", "8,8,8", "--shape", "64,64,64",
+                         "--format", "json", "S(0),S(1),S(2)", "R,S(0),S(1)")
 
 
 class Usage(Case):

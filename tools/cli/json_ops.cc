@@ -4,65 +4,60 @@
 
 #include <shardprop/strategy/op_cost.h>
 
-#include <utility>
-
 namespace shardprop::cli {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace
 
 double microseconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1000.0;
 }
 
-Json outputs_json(std::span<const TensorMeta> metas,
-                  std::span<const Layout> layouts) {
-  Json list = Json::array();
+void write_outputs(JsonText& json, std::span<const TensorMeta> metas,
+                   std::span<const Layout> layouts) {
+  json.open('[');
   for (std::size_t i = 0; i < metas.size(); ++i) {
-    Json shape = Json::array();
-    for (const std::int64_t size : metas[i].shape()) shape.push_back(size);
-    list.push_back({{"shape", std::move(shape)},
-                    {"dtype", to_string(metas[i].dtype())},
-                    {"placements", to_strings(layouts[i])}});
+    json.open('{').member("shape", metas[i].shape());
+    json.member("dtype", to_string(metas[i].dtype()));
+    json.member("placements", to_strings(layouts[i])).close('}');
   }
-  return list;
+  json.close(']');
 }
 
-Json rank_arguments_json(std::span<const RankArgument> arguments) {
-  Json out = Json::object();
+void write_rank_arguments(JsonText& json,
+                          std::span<const RankArgument> arguments) {
+  json.open('{');
   for (const RankArgument& argument : arguments) {
-    out[argument.name()] = rank_values_json<Json>(argument, argument.mesh());
+    json.key(argument.name());
+    write_rank_values(json, argument, argument.mesh());
   }
-  return out;
+  json.close('}');
 }
 
-Json strategy_json(const LocalContext& context, const Topology& topology) {
-  Json out;
-  const auto layouts_json = [&](const InlineVector<LayoutId, 4>& ids) {
-    Json list = Json::array();
-    for (const LayoutId id : ids) {
-      list.push_back(to_strings(context.layouts[id]));
-    }
-    return list;
+void write_strategy(JsonText& json, const LocalContext& context,
+                    const Topology& topology) {
+  const auto write_layouts = [&](const InlineVector<LayoutId, 4>& ids) {
+    json.list(ids, [&](const LayoutId id) {
+      json.value(to_strings(context.layouts[id]));
+    });
   };
-  out["outputs"] = layouts_json(context.strategy.outputs);
-  out["inputs"] = layouts_json(context.strategy.inputs);
+  json.open('{').key("outputs");
+  write_layouts(context.strategy.outputs);
+  json.key("inputs");
+  write_layouts(context.strategy.inputs);
   const LocalRun run = local_run(context);
-  out["local_args"] = local_args_json<Json>(run, context.mesh);
-  out["inside"] = Json::array();
-  for (const CollectiveStep& step : collectives_inside(context, topology)) {
-    out["inside"].push_back(
-        {{"collective", to_string(step.kind)},
-         {"mesh_dims", dim_names_json<Json>(step.mesh_dims, context.mesh)},
-         {"bytes_per_rank", step.bytes_per_rank},
-         {"us", microseconds(step.nanoseconds)}});
-  }
+  json.key("local_args");
+  write_local_args(json, run, context.mesh);
+  json.key("inside").list(
+      collectives_inside(context, topology), [&](const CollectiveStep& step) {
+        json.open('{').member("collective", to_string(step.kind));
+        json.key("mesh_dims");
+        write_dim_names(json, step.mesh_dims, context.mesh);
+        json.member("bytes_per_rank", step.bytes_per_rank);
+        json.member("us", microseconds(step.nanoseconds)).close('}');
+      });
   if (run.program) {
-    out["local_program"] = local_program_json<Json>(*run.program, context.mesh);
+    json.key("local_program");
+    write_local_program(json, *run.program, context.mesh);
   }
-  return out;
+  json.close('}');
 }
 
 }  // namespace shardprop::cli

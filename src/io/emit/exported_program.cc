@@ -1,8 +1,8 @@
 #include "io/emit/exported_program.h"
 
-#include "io/emit/json_text.h"
 #include "io/emit/signature_order.h"
 #include "io/emit/torch_json.h"
+#include "io/json_text.h"
 #include "io/pt2_values.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // The layouts of a program's inputs and outputs, and its groups, as JSON.
-#include "io/emit/json_text.h"
 #include "io/emit/moves.h"
 #include "io/emit/rank_emitter.h"
 #include "io/emit/signature_order.h"
+#include "io/json_text.h"
 
 #include "base/guard.h"
 #include "base/try.h"
@@ -16,8 +16,6 @@
 
 namespace shardprop {
 namespace {
-
-using emit::JsonText;
 
 class Shardings {
  public:

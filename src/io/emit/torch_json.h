@@ -4,8 +4,8 @@
 //   tensor(mm_1)               {"as_tensor":{"name":"mm_1"}}
 #pragma once
 
-#include "io/emit/json_text.h"
 #include "io/emit/torch_graph.h"
+#include "io/json_text.h"
 
 #include <shardprop/ops/function_schema.h>
 #include <shardprop/placement/tensor_meta.h>
