@@ -3,12 +3,12 @@
 
 #include "base/printable.h"
 #include "base/try.h"
+#include "io/json_text.h"
 
 #include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_proofs.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>
@@ -54,15 +54,13 @@ std::vector<CatalogueRow> catalogue(const OpLibrary& library) {
 void print_catalogue(const std::vector<CatalogueRow>& rows, bool json,
                      Console& console) {
   if (json) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const CatalogueRow& row : rows) {
-      list.push_back({{"op", row.op},
-                      {"family", row.family},
-                      {"rule", row.rule},
-                      {"proof", row.proof},
-                      {"note", row.note}});
-    }
-    console.data << list.dump(1) << '\n';
+    JsonText text(JsonText::Form::kIndented);
+    text.list(rows, [&](const CatalogueRow& row) {
+      text.open('{').member("op", row.op).member("family", row.family);
+      text.member("rule", row.rule).member("proof", row.proof);
+      text.member("note", row.note).close('}');
+    });
+    console.data << text.take() << '\n';
     return;
   }
   std::size_t width = 0;
@@ -105,14 +103,14 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
     return entry.second.why_not.empty();
   });
   if (arguments.get("--format") == "json") {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    JsonText json(JsonText::Form::kIndented);
+    json.open('[');
     for (const auto& [op, usage] : used) {
-      list.push_back({{"op", op},
-                      {"count", usage.count},
-                      {"supported", usage.why_not.empty()},
-                      {"note", usage.why_not}});
+      json.open('{').member("op", op).member("count", usage.count);
+      json.member("supported", usage.why_not.empty());
+      json.member("note", usage.why_not).close('}');
     }
-    console.data << list.dump(1) << '\n';
+    console.data << json.close(']').take() << '\n';
   } else {
     for (const auto& [op, usage] : used) {
       console.data << fmt::format(

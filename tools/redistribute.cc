@@ -6,20 +6,19 @@
 #include "cli/plan_options.h"
 #include "cli/trial.h"
 #include "commands.h"
+#include "io/json_text.h"
+#include "report/local_run_json.h"
 
 #include <shardprop/redistribute/cross_mesh.h>
 #include <shardprop/redistribute/planner.h>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <string>
 
 namespace shardprop::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double microseconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e3;
@@ -45,36 +44,30 @@ Result<Dims> parse_shape(const std::string& text) {
   return shape;
 }
 
-Json steps_json(const RedistributePlan& plan, const DeviceMesh& mesh) {
-  Json steps = Json::array();
-  for (const RedistributeStep& step : plan.steps) {
-    Json dims = Json::array();
-    for (const std::int32_t dim : step.mesh_dims)
-      dims.push_back(mesh.name(dim));
-    steps.push_back({{"collective", to_string(step.kind)},
-                     {"mesh_dims", std::move(dims)},
-                     {"src", to_strings(step.src)},
-                     {"dst", to_strings(step.dst)},
-                     {"bytes_per_rank", step.bytes_per_rank},
-                     {"us", microseconds(step.nanoseconds)}});
-    if (step.reduce_op) steps.back()["reduce_op"] = to_string(*step.reduce_op);
-  }
-  return steps;
+void write_step(JsonText& json, const RedistributeStep& step,
+                const DeviceMesh& mesh) {
+  json.open('{').member("collective", to_string(step.kind)).key("mesh_dims");
+  write_dim_names(json, step.mesh_dims, mesh);
+  json.member("src", to_strings(step.src)).member("dst", to_strings(step.dst));
+  json.member("bytes_per_rank", step.bytes_per_rank);
+  json.member("us", microseconds(step.nanoseconds));
+  if (step.reduce_op) json.member("reduce_op", to_string(*step.reduce_op));
+  json.close('}');
 }
 
-Json header_json(const TensorSpec& src, const TensorSpec& dst,
-                 const Topology& topology, std::int64_t nanoseconds,
-                 std::int64_t peak_bytes, std::int64_t bytes_per_rank) {
-  return {{"schema", "shardprop.redistribute/1"},
-          {"tensor", to_string(src.meta())},
-          {"mesh", to_string(src.mesh())},
-          {"dst_mesh", to_string(dst.mesh())},
-          {"topology", topology.name},
-          {"src", to_strings(src.layout())},
-          {"dst", to_strings(dst.layout())},
-          {"cost_us", microseconds(nanoseconds)},
-          {"peak_bytes_per_rank", peak_bytes},
-          {"bytes_per_rank", bytes_per_rank}};
+void write_header(JsonText& json, const TensorSpec& src, const TensorSpec& dst,
+                  const Topology& topology, std::int64_t nanoseconds,
+                  std::int64_t peak_bytes, std::int64_t bytes_per_rank) {
+  json.member("schema", "shardprop.redistribute/1");
+  json.member("tensor", to_string(src.meta()));
+  json.member("mesh", to_string(src.mesh()));
+  json.member("dst_mesh", to_string(dst.mesh()));
+  json.member("topology", topology.name);
+  json.member("src", to_strings(src.layout()));
+  json.member("dst", to_strings(dst.layout()));
+  json.member("cost_us", microseconds(nanoseconds));
+  json.member("peak_bytes_per_rank", peak_bytes);
+  json.member("bytes_per_rank", bytes_per_rank);
 }
 
 void print_title(const TensorSpec& src, const TensorSpec& dst,
@@ -89,21 +82,18 @@ void print_title(const TensorSpec& src, const TensorSpec& dst,
   console.data << fmt::format("   ({})\n\n", printable(topology.name));
 }
 
-Json trial_json(const Trial& trial, const std::string& engine) {
-  Json ranks = Json::array();
-  for (const TrialRank& rank : trial.ranks) {
-    ranks.push_back({{"rank", rank.rank},
-                     {"bytes", rank.bytes},
-                     {"digest", fmt::format("{:016x}", rank.digest)}});
-  }
-  Json out = {{"engine", engine},
-              {"ok", trial.ok},
-              {"bytes_per_rank", trial.payload_bytes_per_rank},
-              {"peak_bytes_per_rank", trial.peak_bytes_per_rank},
-              {"us", trial.microseconds},
-              {"ranks", std::move(ranks)}};
-  if (!trial.ok) out["wrong"] = trial.wrong;
-  return out;
+void write_trial(JsonText& json, const Trial& trial,
+                 const std::string& engine) {
+  json.open('{').member("engine", engine).member("ok", trial.ok);
+  json.member("bytes_per_rank", trial.payload_bytes_per_rank);
+  json.member("peak_bytes_per_rank", trial.peak_bytes_per_rank);
+  json.member("us", trial.microseconds);
+  json.key("ranks").list(trial.ranks, [&](const TrialRank& rank) {
+    json.open('{').member("rank", rank.rank).member("bytes", rank.bytes);
+    json.member("digest", fmt::format("{:016x}", rank.digest)).close('}');
+  });
+  if (!trial.ok) json.member("wrong", trial.wrong);
+  json.close('}');
 }
 
 void print_trial(const Trial& trial, const std::string& engine,
@@ -120,36 +110,39 @@ void print_trial(const Trial& trial, const std::string& engine,
   }
 }
 
-Json plan_json(const TensorSpec& src, const TensorSpec& dst,
-               const Topology& topology, const RedistributePlan& plan) {
-  Json out = header_json(src, dst, topology, plan.nanoseconds, plan.peak_bytes,
-                         plan.bytes_per_rank);
-  out["steps"] = steps_json(plan, src.mesh());
-  return out;
+void write_plan(JsonText& json, const TensorSpec& src, const TensorSpec& dst,
+                const Topology& topology, const RedistributePlan& plan) {
+  write_header(json, src, dst, topology, plan.nanoseconds, plan.peak_bytes,
+               plan.bytes_per_rank);
+  json.key("steps").list(plan.steps, [&](const RedistributeStep& step) {
+    write_step(json, step, src.mesh());
+  });
 }
 
-Json plan_json(const TensorSpec& src, const TensorSpec& dst,
-               const Topology& topology, const CrossMeshPlan& plan) {
-  Json out = header_json(src, dst, topology, plan.nanoseconds, plan.peak_bytes,
-                         plan.before.bytes_per_rank + plan.sent_bytes);
-  out["steps"] = steps_json(plan.before, src.mesh());
+void write_plan(JsonText& json, const TensorSpec& src, const TensorSpec& dst,
+                const Topology& topology, const CrossMeshPlan& plan) {
+  write_header(json, src, dst, topology, plan.nanoseconds, plan.peak_bytes,
+               plan.before.bytes_per_rank + plan.sent_bytes);
+  json.key("steps").open('[');
+  for (const RedistributeStep& step : plan.before.steps) {
+    write_step(json, step, src.mesh());
+  }
   if (!plan.transfers.empty()) {
-    out["steps"].push_back(
-        {{"collective", to_string(CollectiveKind::kSendRecv)},
-         {"mesh_dims", Json::array()},
-         {"src", to_strings(plan.sent_layout)},
-         {"dst", to_strings(dst.layout())},
-         {"bytes_per_rank", plan.sent_bytes},
-         {"us", microseconds(plan.nanoseconds - plan.before.nanoseconds)}});
+    json.open('{').member("collective", to_string(CollectiveKind::kSendRecv));
+    json.key("mesh_dims").open('[').close(']');
+    json.member("src", to_strings(plan.sent_layout));
+    json.member("dst", to_strings(dst.layout()));
+    json.member("bytes_per_rank", plan.sent_bytes);
+    json.member("us", microseconds(plan.nanoseconds - plan.before.nanoseconds));
+    json.close('}');
   }
-  out["transfers"] = Json::array();
-  for (const MeshTransfer& transfer : plan.transfers) {
-    out["transfers"].push_back({{"from", transfer.src_rank},
-                                {"to", transfer.dst_rank},
-                                {"pieces", transfer.pieces.size()},
-                                {"bytes", transfer.bytes}});
-  }
-  return out;
+  json.close(']');
+  json.key("transfers").list(plan.transfers, [&](const MeshTransfer& transfer) {
+    json.open('{').member("from", transfer.src_rank);
+    json.member("to", transfer.dst_rank);
+    json.member("pieces", transfer.pieces.size());
+    json.member("bytes", transfer.bytes).close('}');
+  });
 }
 
 void print_steps(const TensorSpec& src, const RedistributePlan& plan,
@@ -196,11 +189,14 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
     if (!trial->prints) return trial->ok ? kDone : kFinding;
   }
   if (arguments.get("--format") == "json") {
-    Json out = plan_json(src, dst, topology, plan);
-    if (trial) out["run"] = trial_json(*trial, engine);
-    // A path that is not UTF-8 may be the topology's name.
-    console.data << out.dump(1, ' ', false, Json::error_handler_t::replace)
-                 << '\n';
+    JsonText json(JsonText::Form::kIndented);
+    json.object([&] {
+      write_plan(json, src, dst, topology, plan);
+      if (!trial) return;
+      json.key("run");
+      write_trial(json, *trial, engine);
+    });
+    console.data << json.take() << '\n';
   } else {
     print_title(src, dst, topology, console);
     print_steps(src, plan, console);

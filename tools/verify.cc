@@ -4,6 +4,7 @@
 #include "base/try.h"
 #include "cli/graph_plan.h"
 #include "commands.h"
+#include "io/json_text.h"
 
 #include <shardprop/lower/lower.h>
 #include <shardprop/verify/verify.h>
@@ -12,7 +13,6 @@
 #endif
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -22,66 +22,51 @@
 namespace shardprop::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// A number, or its name where JSON has none.
-Json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
-}
-
-Json mismatch_json(const VerifyMismatch& found) {
-  Json out = {{"node", found.node},
-              {"op", found.op},
-              {"strategy", found.strategy},
-              {"rank", found.rank}};
+void write_mismatch(JsonText& json, const VerifyMismatch& found) {
+  json.open('{').member("node", found.node).member("op", found.op);
+  json.member("strategy", found.strategy).member("rank", found.rank);
   if (!found.error.empty()) {
-    out["error"] = found.error;
-    return out;
+    json.member("error", found.error);
+  } else {
+    json.member("value", found.value).member("element", found.element);
+    json.member("expected", found.expected).member("found", found.found);
   }
-  out["value"] = found.value;
-  out["element"] = found.element;
-  out["expected"] = number(found.expected);
-  out["found"] = number(found.found);
-  return out;
+  json.close('}');
 }
 
-Json counts_json(
-    const std::array<std::int64_t, std::size(kAllCollectiveKinds)>& counts) {
-  Json out = Json::object();
+std::string report_json(const VerifyReport& report, bool trace) {
+  JsonText json(JsonText::Form::kIndented);
+  json.open('{').member("schema", "shardprop.verify/1");
+  json.member("ok", report.ok).member("nodes", report.nodes);
+  json.member("values_compared", report.compared);
+  json.key("outputs").list(report.outputs, [&](const VerifiedOutput& output) {
+    json.open('{').member("name", output.name);
+    json.member("max_error", output.max_error).close('}');
+  });
+  json.key("collectives").open('{');
   for (const CollectiveKind kind : kAllCollectiveKinds) {
-    out[std::string(to_string(kind))] = counts[static_cast<std::size_t>(kind)];
+    json.member(to_string(kind),
+                report.counted[static_cast<std::size_t>(kind)]);
   }
-  return out;
-}
-
-Json report_json(const VerifyReport& report, bool trace) {
-  Json out = {{"schema", "shardprop.verify/1"},
-              {"ok", report.ok},
-              {"nodes", report.nodes},
-              {"values_compared", report.compared},
-              {"outputs", Json::array()},
-              {"collectives", counts_json(report.counted)},
-              {"bytes_per_rank", report.counted_bytes},
-              {"planned_bytes_per_rank", report.planned_bytes},
-              {"peak_bytes_per_rank", report.peak_bytes},
-              {"planned_peak_bytes_per_rank", report.planned_peak_bytes}};
-  for (const VerifiedOutput& output : report.outputs) {
-    out["outputs"].push_back(
-        {{"name", output.name}, {"max_error", number(output.max_error)}});
+  json.close('}').member("bytes_per_rank", report.counted_bytes);
+  json.member("planned_bytes_per_rank", report.planned_bytes);
+  json.member("peak_bytes_per_rank", report.peak_bytes);
+  json.member("planned_peak_bytes_per_rank", report.planned_peak_bytes);
+  if (report.mismatch) {
+    json.key("mismatch");
+    write_mismatch(json, *report.mismatch);
   }
-  if (report.mismatch) out["mismatch"] = mismatch_json(*report.mismatch);
-  out["findings"] = report.findings;
-  if (!trace) return out;
-  out["trace"] = Json::array();
-  for (const VerifiedCollective& one : report.collectives) {
-    out["trace"].push_back({{"value", one.value},
-                            {"node", one.node},
-                            {"collective", to_string(one.kind)},
-                            {"bytes_per_rank", one.counted_bytes},
-                            {"planned_bytes_per_rank", one.planned_bytes}});
+  json.member("findings", report.findings);
+  if (trace) {
+    json.key("trace").list(
+        report.collectives, [&](const VerifiedCollective& one) {
+          json.open('{').member("value", one.value).member("node", one.node);
+          json.member("collective", to_string(one.kind));
+          json.member("bytes_per_rank", one.counted_bytes);
+          json.member("planned_bytes_per_rank", one.planned_bytes).close('}');
+        });
   }
-  return out;
+  return json.close('}').take();
 }
 
 std::string mismatch_text(const VerifyMismatch& found) {
@@ -170,9 +155,7 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
   }
   const bool trace = arguments.has("--trace");
   if (arguments.get("--format") == "json") {
-    console.data << report_json(report, trace)
-                        .dump(1, ' ', false, Json::error_handler_t::replace)
-                 << '\n';
+    console.data << report_json(report, trace) << '\n';
   } else {
     print_report(report, trace, console);
   }

@@ -27,13 +27,8 @@ class MemoryReserve {
   MemoryReserve(const MemoryReserve&) = delete;
   MemoryReserve& operator=(const MemoryReserve&) = delete;
 
-  // Any thread may call it; the first call gives the memory back. False where
-  // there was none.
-  bool release() noexcept {
-    void* const kept = kept_.exchange(nullptr);
-    std::free(kept);
-    return kept != nullptr;
-  }
+  // Any thread may call it; the first call gives the memory back.
+  void release() noexcept { std::free(kept_.exchange(nullptr)); }
 
  private:
   std::atomic<void*> kept_;

@@ -107,8 +107,8 @@ void write_local_program(JsonText& json, const LocalRunProgram& program,
       write_collective(std::get<LocalRunCollective>(step));
     }
   });
-  json.key("outputs").list(
-      program.outputs, [&](const LocalRef& ref) { write_ref(json, ref); });
+  json.key("outputs").list(program.outputs,
+                           [&](const LocalRef& ref) { write_ref(json, ref); });
   json.close('}');
 }
 

@@ -44,11 +44,16 @@ TEST_CASE("text is escaped, and what is not UTF-8 replaced") {
         R"("\u0001\u000b\u001f\u0000")");
   CHECK(written("\x7f \xc3\xa9 \xf0\x9f\x98\x80") ==
         "\"\x7f \xc3\xa9 \xf0\x9f\x98\x80\"");
-  CHECK(written("a\xff" "b\xc3") == "\"a\xef\xbf\xbd" "b\xef\xbf\xbd\"");
+  CHECK(written("a\xff"
+                "b\xc3") ==
+        "\"a\xef\xbf\xbd"
+        "b\xef\xbf\xbd\"");
 }
 
 TEST_CASE("numbers read back as they were, none of them as an integer") {
-  const auto written = [](double value) { return JsonText().real(value).take(); };
+  const auto written = [](double value) {
+    return JsonText().real(value).take();
+  };
   for (const double value : {0.1, 1e-300, -2.0, 1e15, 1e16, 123456789.0625}) {
     CHECK(std::stod(written(value)) == value);
     CHECK(written(value).find_first_of(".e") != std::string::npos);

@@ -19,7 +19,6 @@
 #include <exception>
 #include <iostream>
 #include <memory>
-#include <new>
 #include <sstream>
 #include <utility>
 
@@ -269,18 +268,6 @@ int print_help(const CLI::App& app, const CLI::Success& request) {
   return code_exit(error.code);
 }
 
-MemoryReserve& reserve() {
-  static MemoryReserve kept;
-  return kept;
-}
-
-// What is taken apart on the way out of an error may ask for memory, as
-// nlohmann's trees do, and must get it or the process ends.
-void on_no_memory() {
-  if (std::uncaught_exceptions() > 0 && reserve().release()) return;
-  throw std::bad_alloc();
-}
-
 // Parses the command line and runs the command that it names.
 int run_named(std::span<const Command> commands, int argc,
               const char* const* argv) {
@@ -329,13 +316,12 @@ int run_named(std::span<const Command> commands, int argc,
 int run(const std::function<std::vector<Command>()>& commands, int argc,
         const char* const* argv) {
   prepare_output();
-  reserve();
-  std::set_new_handler(on_no_memory);
+  MemoryReserve reserve;
   try {
     const std::vector<Command> all = commands();
     return run_named(all, argc, argv);
   } catch (const std::exception& bug) {
-    reserve().release();
+    reserve.release();
     if (const auto error = refusal(std::current_exception())) {
       print_error(*error);
       return code_exit(error->code);

@@ -3,22 +3,21 @@
 #include "base/try.h"
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
+#include "io/json_text.h"
 
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/torch_styles.h>
 
-#include <nlohmann/json.hpp>
-
+#include <optional>
 #include <utility>
 
 namespace shardprop::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json microseconds(const std::optional<std::int64_t>& nanoseconds) {
-  if (!nanoseconds) return nullptr;
+std::optional<double> microseconds(
+    const std::optional<std::int64_t>& nanoseconds) {
+  if (!nanoseconds) return std::nullopt;
   return static_cast<double>(*nanoseconds) / 1e3;
 }
 
@@ -31,24 +30,22 @@ std::string parallel_style(const std::string& style) {
              : "ColwiseParallel(output_layouts=Replicate())";
 }
 
-Json words(std::string_view as, const TorchStyles& styles) {
-  Json out = Json::object();
+void write_words(JsonText& json, std::string_view as,
+                 const TorchStyles& styles) {
   if (as == "fully-shard") {
-    out["fully_shard"] = Json::array();
-    for (const ModuleStyle& one : styles.folded) {
-      out["fully_shard"].push_back(one.module);
-    }
-    return out;
+    json.key("fully_shard").list(styles.folded, [&](const ModuleStyle& one) {
+      json.text(one.module);
+    });
+    return;
   }
-  out["tp_plan"] = Json::object();
-  for (const ModuleStyle& one : styles.folded) {
-    out["tp_plan"][one.module] = one.style;
-  }
-  out["parallelize_module"] = Json::object();
+  json.key("tp_plan").open('{');
+  for (const ModuleStyle& one : styles.folded)
+    json.member(one.module, one.style);
+  json.close('}').key("parallelize_module").open('{');
   for (const ModuleStyle& one : styles.modules) {
-    out["parallelize_module"][one.module] = parallel_style(one.style);
+    json.member(one.module, parallel_style(one.style));
   }
-  return out;
+  json.close('}');
 }
 
 // Those of the command; of a saved plan its own, searched as the command says.
@@ -78,29 +75,26 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   SP_ASSIGN(const Plan said,
             make_plan(given.graph, given.plan.mesh, given.plan.topology,
                       *given.library, options));
-  Json out = {
-      {"schema", "shardprop.styles/1"},
-      {"as", as},
-      {"graph",
-       {{"name", given.plan.graph_name}, {"hash", given.plan.graph_hash}}},
-      {"mesh_dim", given.plan.mesh.name(styles.mesh_dim)}};
-  out.update(words(as, styles));
-  out["unsaid"] = Json::array();
-  for (const UnsaidLayout& one : styles.unsaid) {
-    out["unsaid"].push_back({{"value", one.value},
-                             {"values", one.values},
-                             {"placements", to_strings(one.layout)},
-                             {"why", one.why}});
-  }
-  out["objective_us"] = microseconds(given.plan.objective_nanoseconds);
-  out["said_status"] = solver::to_string(said.status);
-  out["said_objective_us"] = microseconds(said.objective_nanoseconds);
-  out["price_us"] = nullptr;
+  std::optional<std::int64_t> price;
   if (given.plan.objective_nanoseconds && said.objective_nanoseconds) {
-    out["price_us"] = microseconds(*said.objective_nanoseconds -
-                                   *given.plan.objective_nanoseconds);
+    price = *said.objective_nanoseconds - *given.plan.objective_nanoseconds;
   }
-  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  JsonText json(JsonText::Form::kIndented);
+  json.open('{').member("schema", "shardprop.styles/1").member("as", as);
+  json.key("graph").open('{').member("name", given.plan.graph_name);
+  json.member("hash", given.plan.graph_hash).close('}');
+  json.member("mesh_dim", given.plan.mesh.name(styles.mesh_dim));
+  write_words(json, as, styles);
+  json.key("unsaid").list(styles.unsaid, [&](const UnsaidLayout& one) {
+    json.open('{').member("value", one.value).member("values", one.values);
+    json.member("placements", to_strings(one.layout)).member("why", one.why);
+    json.close('}');
+  });
+  json.member("objective_us", microseconds(given.plan.objective_nanoseconds));
+  json.member("said_status", solver::to_string(said.status));
+  json.member("said_objective_us", microseconds(said.objective_nanoseconds));
+  json.member("price_us", microseconds(price)).close('}');
+  return json.take() + "\n";
 }
 
 }  // namespace shardprop::cli

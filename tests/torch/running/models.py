@@ -60,8 +60,6 @@ def _exchanges():
     return Exchanges(), (torch.zeros(8, 8),)
 
 
-# T5 takes as long as all others together.
-EVERYDAY = ("gpt2", "resnet", "mixtral", "exchanges")
 CASES = {
     "gpt2": Case(_named("gpt2_tiny"), has_dropout=True, memory=0.9),
     "resnet": Case(_uneven_resnet),
