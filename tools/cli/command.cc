@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -268,6 +269,23 @@ int print_help(const CLI::App& app, const CLI::Success& request) {
   return code_exit(error.code);
 }
 
+constexpr std::size_t kStack = std::size_t{1} << 20;
+
+[[gnu::noinline]] void touch_stack() {
+  constexpr std::size_t kPage = 4096;
+  [[maybe_unused]] volatile char room[kStack];
+  for (std::size_t at = kStack; at >= kPage; at -= kPage) room[at - kPage] = 0;
+}
+
+// Takes the stack that the work may need while there is memory: one that cannot
+// grow any more ends the process, and no error can be said.
+void take_stack() {
+  rlimit most{};
+  if (getrlimit(RLIMIT_STACK, &most) == 0 && most.rlim_cur >= 4 * kStack) {
+    touch_stack();
+  }
+}
+
 // Parses the command line and runs the command that it names.
 int run_named(std::span<const Command> commands, int argc,
               const char* const* argv) {
@@ -316,6 +334,7 @@ int run_named(std::span<const Command> commands, int argc,
 int run(const std::function<std::vector<Command>()>& commands, int argc,
         const char* const* argv) {
   prepare_output();
+  take_stack();
   MemoryReserve reserve;
   try {
     const std::vector<Command> all = commands();
