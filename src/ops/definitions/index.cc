@@ -184,6 +184,37 @@ Indexed bind_indexed(SpaceBuilder& b, const OpCall& call, const Indexing& by) {
   return out;
 }
 
+// The mask of a masked lookup broadcasts to what is looked up.
+Operand aligned_mask(SpaceBuilder& b, const OpCall& call,
+                     const Indexed& indexed) {
+  const TensorMeta& mask = call.tensor("mask");
+  require(mask.dtype() == DType::kBool, "the mask is not of truth values");
+  Dims shape;
+  for (const DimFactors& dim : indexed.result.dims) {
+    shape.push_back(b.space.size(dim));
+  }
+  require(broadcast(shape, mask.shape()) == shape,
+          "the mask does not broadcast to what is looked up");
+  return b.aligned(indexed.result, mask.shape());
+}
+
+// x[i] where the mask holds, a number elsewhere.
+BoundForm bind_masked_index(const OpCall& call) {
+  const Indexing by = indexing_of(call);
+  SpaceBuilder b;
+  Indexed indexed = bind_indexed(b, call, by);
+  b.block(indexed.over, "it is indexed", FactorKind::kIndexed);
+  indexed.indices[call.operand("mask")] = aligned_mask(b, call, indexed);
+  b.input(indexed.self);
+  for (std::size_t i = 1; i < call.op().inputs.size(); ++i) {
+    b.input(indexed.indices[i]);
+  }
+  b.output(indexed.result);
+  // Of nothing its kernel makes nothing, whatever the sizes of other dims.
+  for (Factor& factor : b.space.factors) factor.least = 1;
+  return b.bound();
+}
+
 BoundForm bind_index(const OpCall& call) {
   const Indexing by = indexing_of(call);
   SpaceBuilder b;
@@ -207,7 +238,8 @@ return masked_fill(rows, trailing(outside, rank(self) - 1 - first_given(indices)
 BoundForm bind_index_put(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::size_t values = call.operand("values");
-  const bool accumulate = call.boolean_or("accumulate", false);
+  const bool masked = call.has("mask");
+  const bool accumulate = masked || call.boolean_or("accumulate", false);
   SpaceBuilder b;
   const auto* list =
       std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
@@ -245,7 +277,10 @@ BoundForm bind_index_put(const OpCall& call) {
   }();
   require(broadcast(written, call.tensor("values").shape()) == written,
           "the values do not broadcast to what is written");
-  if (accumulate && by.count == 1 && by.one_run) {
+  if (masked) {
+    indexed.indices[call.operand("mask")] = aligned_mask(b, call, indexed);
+  }
+  if (accumulate && !masked && by.count == 1 && by.one_run) {
     look_up_by_program(b.space, indexed.over);
   } else {
     b.block(indexed.over, "it is indexed", FactorKind::kIndexed);
@@ -270,7 +305,7 @@ BoundForm bind_index_put(const OpCall& call) {
 }
 
 void index_put_linearities(const OpCall& call, IndexSpace& space) {
-  if (!call.boolean_or("accumulate", false)) return;
+  if (!call.has("mask") && !call.boolean_or("accumulate", false)) return;
   linear_in_values(call, space, {call.operand("self"), call.operand("values")});
 }
 
@@ -341,6 +376,11 @@ void define_index(Family f) {
             .refine("", index_put_linearities)
             .writes_into("self")
             .per_rank(kIndexPut));
+  f.add("_unsafe_masked_index",
+        custom("masked_index(indices)", bind_masked_index));
+  f.add("_unsafe_masked_index_put_accumulate",
+        custom("masked_index_put(indices)", bind_index_put)
+            .refine("", index_put_linearities));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
   f.add("masked_scatter",
         mapped("...,...,*->...")

@@ -69,6 +69,102 @@ BoundForm bind_histogram(const OpCall& call) {
   return b.bound();
 }
 
+// Of n bins, given by n + 1 edges or by a count and a range: weights (or ones)
+// add up in each; the edges are no sum. A density divides by the sum of all.
+BoundForm bind_weighted_histogram(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta* weight = call.optional_tensor("weight");
+  require(is_floating(self.dtype()), "the values are no floats");
+  require(weight == nullptr || (weight->shape() == self.shape() &&
+                                weight->dtype() == self.dtype()),
+          "there is not one weight per value");
+  const bool has_edges = call.overload() == "bins_tensor";
+  const auto* range =
+      has_edges ? nullptr
+                : std::get_if<std::vector<double>>(&call.op().arg("range"));
+  std::int64_t bins = 0;
+  if (has_edges) {
+    const TensorMeta& edges = call.tensor("bins");
+    require(
+        edges.rank() == 1 && edges.numel() > 0 && edges.dtype() == self.dtype(),
+        "the edges are no vector of the values' dtype");
+    bins = edges.numel() - 1;
+  } else {
+    bins = call.integer("bins");
+    require(bins > 0, "there are no bins");
+    require(range == nullptr || range->size() == 2,
+            "a range is a lower and an upper bound");
+  }
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  if (has_edges) b.input(SpaceBuilder::whole(1));
+  if (weight != nullptr) b.input(whole);
+  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins}});
+  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins + 1}});
+  for (const DimFactors& dim : whole.dims) {
+    if (call.boolean("density")) {
+      b.block(dim, "each count is divided by the sum of all");
+    } else if (!has_edges && (range == nullptr || (*range)[0] == (*range)[1])) {
+      b.block(dim, "the bounds are those of all values");
+    } else {
+      b.without(0, dim, Without::partial(ReduceOp::kSum));
+      b.without(1, dim, Without::same());
+    }
+  }
+  return b.bound();
+}
+
+// segment_reduce: rows of dim `axis` in runs of given lengths, or between given
+// offsets; the dims before it have runs of their own.
+std::string segments_notation(const OpCall& call) {
+  const TensorMeta& data = call.tensor("data");
+  require(data.rank() > 0 && data.rank() < 20,
+          "the data has no dim for segments, or too many dims");
+  require(is_floating(data.dtype()), "the data is of no floats");
+  require(!call.has("indices") || call.optional_tensor("indices") == nullptr,
+          "segments by indices are not supported");
+  const TensorMeta* lengths = call.optional_tensor("lengths");
+  const TensorMeta* offsets = call.optional_tensor("offsets");
+  const TensorMeta* by = offsets != nullptr ? offsets : lengths;
+  require(by != nullptr, "neither lengths nor offsets are given");
+  const int axis = call.dim("axis", data.rank());
+  for (const TensorMeta* one : {lengths, offsets}) {
+    require(one == nullptr ||
+                (one->rank() == axis + 1 &&
+                 (one->dtype() == DType::kI32 || one->dtype() == DType::kI64)),
+            "lengths and offsets are integers whose last dim is the axis");
+  }
+  std::string before;
+  std::string after;
+  for (int d = 0; d < data.rank(); ++d) {
+    if (d < axis) before += static_cast<char>('a' + d);
+    if (d > axis) after += static_cast<char>('a' + d);
+  }
+  const std::string rows = before + "[x]" + after;
+  const std::string runs = before + "[y]" + after;
+  const std::string sides = ',' + before + "[v]";
+  if (call.has("grad")) {
+    return runs + ',' + runs + ',' + rows + sides + ',' + before + "[w]->" +
+           rows;
+  }
+  return rows + sides + ",[u]," + before + "[w]->" + runs;
+}
+
+std::int64_t segments_size(const OpCall& call, char) {
+  const TensorMeta* offsets = call.optional_tensor("offsets");
+  if (offsets != nullptr) {
+    return std::max<std::int64_t>(offsets->size(offsets->rank() - 1) - 1, 0);
+  }
+  const TensorMeta& lengths = call.tensor("lengths");
+  return lengths.size(lengths.rank() - 1);
+}
+
+// Lengths of no segments at all are refused.
+void some_segments(const OpCall&, IndexSpace& space) {
+  for (Factor& factor : space.factors) factor.least = 1;
+}
+
 // How many results there are depends on all values: every rank needs them all.
 BoundForm bind_counted(const OpCall& call) {
   const OpSchema& op = call.op();
@@ -248,6 +344,10 @@ void define_lookup(Family f) {
                            .typed(DType::kI64)
                            .random());
   f.add("histc", custom("histogram()", bind_histogram));
+  f.add("histogram", custom("histogram()", bind_weighted_histogram));
+  f.add({"segment_reduce", "_segment_reduce_backward"},
+        mapped("segments(axis)", segments_notation, segments_size)
+            .refine("", some_segments));
   f.add({"cdist", "_cdist_forward"}, mapped("...p[m],...r[m]->...pr"));
   f.add("_cdist_backward",
         mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]").linear_in("grad"));

@@ -104,6 +104,20 @@ def unsafe_index(d):
     return index_put(d)
 
 
+@family("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate")
+def masked_index(d):
+    given = index_put(d)
+    while any(i is not None and i.dtype == torch.bool for i in given["indices"]):
+        given = index_put(d)
+    x = given["self"]
+    shape = x.new_empty(x.shape)[
+        tuple(slice(None) if i is None else i.long() for i in given["indices"])
+    ].shape
+    values = d.tensor(broadcasts(d.rng, shape), x.dtype)
+    mask = d.tensor(broadcasts(d.rng, shape), torch.bool)
+    return given | {"mask": mask, "values": values, "fill": d.number()}
+
+
 @family("embedding")
 def embedding(d):
     rows = d.size(1)
@@ -262,6 +276,57 @@ def histc(d):
     x = d.tensor(None, d.rng.choice((torch.float64, torch.float32)))
     low, high = (0, 0) if d.chance(0.2) else (-2, 2)
     return {"self": x, "bins": d.rng.randint(1, 6), "min": low, "max": high}
+
+
+@family("histogram")
+def histogram(d):
+    x = d.tensor(None, d.rng.choice((torch.float64, torch.float32)))
+    bins = d.rng.randint(1, 6)
+    given = {
+        "self": x,
+        "bins": bins,
+        "range": None if d.chance(0.2) else (-2.0, 2.0),
+        "weight": d.tensor(x.shape, x.dtype) if d.chance(0.5) else None,
+        "density": d.chance(0.2),
+    }
+    if "bins_tensor" in d.op:
+        given["bins"] = torch.linspace(-2, 2, bins + 1, dtype=x.dtype)
+    return given
+
+
+@family("segment_reduce", "_segment_reduce_backward")
+def segments(d):
+    """Rows in runs that are as long together as there are rows."""
+    axis = d.rng.choice((0, 0, 1, 2))
+    before, after = d.shape(axis, 1), d.shape(d.rng.randint(0, 2))
+    # The kernels read the stride of the dim of runs: of one run it is any.
+    runs = d.rng.randint(2, 4)
+    count = d.rng.randint(runs, 8)
+    cuts = torch.stack([
+        torch.sort(d.integers((runs - 1,), 0, count + 1)).values
+        for _ in range(math.prod(before))
+    ]).reshape(*before, runs - 1)
+    ends = [torch.zeros((*before, 1)), cuts, torch.full((*before, 1), count)]
+    offsets = torch.cat(ends, -1).long()
+    data = d.tensor((*before, count, *after), torch.float64)
+    reduce = d.rng.choice(("sum", "mean", "max", "min", "prod"))
+    by = d.rng.choice(("lengths", "offsets"))
+    initial = d.number() if d.chance(0.3) else None
+    given = {
+        "data": data,
+        "reduce": reduce,
+        "lengths": offsets.diff() if by == "lengths" else None,
+        "offsets": offsets if by == "offsets" else None,
+        "indices": None,
+        "axis": axis,
+        "unsafe": d.chance(0.5),
+        "initial": initial,
+    }
+    if d.base == "_segment_reduce_backward":
+        forward = {k: given[k] for k in ("lengths", "offsets", "axis", "initial")}
+        given["output"] = torch.segment_reduce(data, reduce, **forward)
+        given["grad"] = d.tensor(given["output"].shape, torch.float64)
+    return given
 
 
 @family("_pdist_forward")
