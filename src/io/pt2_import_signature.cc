@@ -3,8 +3,11 @@
 #include "base/try.h"
 #include "io/pt2_importer.h"
 
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop::pt2 {
 namespace {
@@ -212,10 +215,20 @@ void Importer::add_guards() {
 }
 
 void Importer::add_bounds() {
+  std::map<std::int64_t, std::vector<std::string>> sizes;
   for (const auto& [name, value] : frame_.values.bounded()) {
-    builder_.add_note(quote(name) + " depends on data and is taken to be " +
-                      std::to_string(value) + "; --bound " + name +
-                      "=N says otherwise");
+    sizes[value].push_back(name);
+  }
+  for (const auto& [value, names] : sizes) {
+    const std::size_t others = names.size() - 1;
+    builder_.add_note(
+        quote(names.front()) +
+        (others == 0 ? " depends on data and is taken to be "
+                     : " and " + std::to_string(others) +
+                           " more sizes depend on data and are each taken "
+                           "to be ") +
+        std::to_string(value) + "; --bound " + names.front() +
+        "=N says otherwise");
   }
 }
 
