@@ -266,6 +266,14 @@ void define_reduction(Family f) {
          "nuclear_norm.dim"},
         reduction(std::nullopt).typed(of_norm));
   f.add("nanmean", reduction(std::nullopt).typed(of_mean));
+  // The bits of all elements, not of what their partials add up to.
+  f.add("hash_tensor",
+        of_something(reduction(ReduceOp::kBxor))
+            .typed(DType::kU64)
+            .refine("", [](const OpCall& call, IndexSpace& space) {
+              require(call.integer("mode") == 0, "there is no such mode");
+              space.linearities.clear();
+            }));
   // Whether a sum is zero its terms do not tell.
   f.add("count_nonzero", reduction(ReduceOp::kSum)
                              .typed(DType::kI64)

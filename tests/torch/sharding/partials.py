@@ -91,17 +91,13 @@ def _split_bits(value, op, count, generator):
     decider = _decider(value, count, generator)
     if value.dtype == torch.bool:
         noise = torch.rand((count, *value.shape), generator=generator) < 0.5
-        zero = torch.zeros_like(value)
-        ones = ~zero
     else:
         noise = torch.randint(-8, 8, (count, *value.shape), generator=generator)
         noise = noise.to(value.dtype)
-        zero = torch.zeros_like(value)
-        ones = ~zero
     if op == "bor":
         return torch.where(decider, value, value & noise)
     if op == "band":
-        return torch.where(decider, value, value | (noise & ones))
+        return torch.where(decider, value, value | noise)
     terms = noise.clone()
     terms[-1] = functools.reduce(torch.bitwise_xor, noise[:-1], value)
     return terms

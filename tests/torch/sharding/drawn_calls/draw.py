@@ -104,10 +104,16 @@ def _with_outs(d, op, args, outs):
     if isinstance(first, torch.Tensor):
         dtypes.insert(0, first.dtype)
     choices = [dtypes] * min(len(outs), 2) + [dtypes[:1]] * (len(outs) - 2)
-    tried = itertools.islice(itertools.product(*choices), 70)
-    if len(outs) > 2 and (same := _result_dtypes(d, op, args)):
-        tried = [same]
-    for chosen in tried:
+
+    def candidates():
+        if len(outs) <= 2:
+            yield from itertools.islice(itertools.product(*choices), 70)
+        if same := _result_dtypes(d, op, args):
+            yield same
+        elif len(outs) > 2:
+            yield from itertools.islice(itertools.product(*choices), 70)
+
+    for chosen in candidates():
         empty = {
             out.name: torch.empty(0, dtype=dtype)
             for out, dtype in zip(outs, chosen, strict=True)
