@@ -8,7 +8,7 @@ std::vector<Command> commands() {
   return {
       diff_command(),   emit_command(),       explain_command(),
       ops_command(),    propagate_command(),  redistribute_command(),
-      solve_command(),  topologies_command(),
+      solve_command(),  topologies_command(), why_command(),
 #ifdef SHARDPROP_WITH_VERIFY
       verify_command(),
 #endif

@@ -14,6 +14,7 @@ Command redistribute_command();
 Command solve_command();
 Command topologies_command();
 Command verify_command();  // where the reference is built
+Command why_command();
 
 // Runs the command that the arguments name, the program's own name first, and
 // returns its exit code.

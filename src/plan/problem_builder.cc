@@ -202,6 +202,7 @@ class PlanProblemBuilder {
       } else if (!is_view) {
         set = pinned_->that_take(node, std::move(set));
         set = with_recipe(node, std::move(set));
+        SP_ASSIGN(set, as_forced(node, std::move(set)));
       }
       body_.choices_of_node[node.id.index()] = set;
       if (is_view) {
@@ -241,6 +242,30 @@ class PlanProblemBuilder {
                                         layouts_of_recipe_->order()));
     }
     return kept;
+  }
+
+  Result<std::shared_ptr<const ChoiceSet>> as_forced(
+      const Node& node, std::shared_ptr<const ChoiceSet> set) {
+    const auto& forced = body_.options.forced;
+    if (!forced || forced->node != node.id) return set;
+    std::vector<Layout> layouts = forced->takes;
+    layouts.insert(layouts.end(), forced->makes.begin(), forced->makes.end());
+    std::vector<std::uint32_t> kept;
+    for (std::uint32_t c = 0; c < set->size(); ++c) {
+      bool same = layouts.size() == set->layouts.size();
+      for (std::size_t o = 0; same && o < layouts.size(); ++o) {
+        same = body_.layouts[set->layout(c, o)] == layouts[o];
+      }
+      if (same) kept.push_back(c);
+    }
+    if (kept.empty()) {
+      return fail(Error{ErrorCode::kPinNoStrategy,
+                        "`" + node.name + "` has no such strategy",
+                        located(node),
+                        {},
+                        "`shardprop why` lists those that it has"});
+    }
+    return without_spare_layouts(with_choices(*set, kept));
   }
 
   // How the recipe stores an input; without one, how the known ones would.

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <shardprop/base/option.h>
+#include <shardprop/graph/graph.h>
+#include <shardprop/placement/layout.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/recipe.h>
 
@@ -55,6 +57,13 @@ struct PlanProgress {
   std::optional<std::int64_t> lower_bound;
 };
 
+// One operator is to use the strategy with these layouts.
+struct ForcedStrategy {
+  NodeId node;
+  std::vector<Layout> takes;  // by input
+  std::vector<Layout> makes;  // by result
+};
+
 struct PlanOptions {
   std::optional<std::int64_t> memory_limit;  // bytes a rank; none when empty
   Optimizer optimizer = Optimizer::kNone;
@@ -74,6 +83,8 @@ struct PlanOptions {
   std::optional<Recipe> recipe;
   // Price every recipe that is known beside the plan (Plan::recipes).
   bool compare = false;
+  // Error: kPinNoStrategy where the operator has no such strategy.
+  std::optional<ForcedStrategy> forced;
   // Fails with kNoStrategy where an operator has no strategy, instead of
   // running it replicated.
   bool strict = false;
@@ -100,7 +111,8 @@ struct PlanOptions {
 // Whether parameters of 16 bits are kept in f32; without an optimizer none are.
 bool keeps_f32(const PlanOptions& options);
 
-// The options that have a text form: all but `start`, `stop` and `progress`.
+// The options that have a text form: all but `forced`, `start`, `stop` and
+// `progress`.
 // Flags of the command line are these names, with `-` for `_`.
 std::span<const OptionInfo> plan_option_table();
 // Error: kInvalidArgument (an unknown name, a value out of bounds) and those of

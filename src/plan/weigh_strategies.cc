@@ -1,0 +1,219 @@
+#include <shardprop/plan/weigh_strategies.h>
+
+#include "base/guard.h"
+#include "base/try.h"
+#include "plan/problem_body.h"
+#include "plan/staged_search.h"
+#include "plan/stop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of the time, for the plan itself.
+constexpr double kShareOfPlan = 0.5;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Error no_strategies(const Graph& graph, const Node& node) {
+  const std::string quoted = "`" + node.name + "`";
+  if (node.outputs.empty() || node.inputs.empty()) {
+    return {ErrorCode::kInvalidArgument,
+            quoted + " makes no tensor that could be laid out",
+            node.name,
+            {},
+            "ask for a node that computes something"};
+  }
+  return {ErrorCode::kInvalidArgument,
+          quoted + " is a view: it lies as what it views",
+          node.name,
+          {},
+          "ask for `" + graph.value(node.inputs[0]).name + "`"};
+}
+
+std::vector<Layout> layouts_of(const LayoutTable& table, const ChoiceSet& set,
+                               std::size_t choice, std::size_t first,
+                               std::size_t end) {
+  std::vector<Layout> out;
+  for (std::size_t o = first; o < end; ++o) {
+    out.push_back(table[set.layout(choice, o)]);
+  }
+  return out;
+}
+
+// Each way to lay out inputs and results once, at its least cost.
+std::vector<WeighedStrategy> strategies_of(const PlanProblem& problem,
+                                           const ChoiceSet& set,
+                                           std::optional<std::size_t> chosen) {
+  std::vector<WeighedStrategy> out;
+  for (std::size_t c = 0; c < set.size(); ++c) {
+    WeighedStrategy one;
+    const LayoutTable& table = problem.layouts();
+    one.takes = layouts_of(table, set, c, 0, set.num_uses);
+    one.makes = layouts_of(table, set, c, set.num_uses, set.layouts.size());
+    one.compute_nanoseconds = set.compute[c];
+    one.inside_nanoseconds = set.costs[c] - set.compute[c];
+    one.chosen = chosen == c;
+    const auto same =
+        std::find_if(out.begin(), out.end(), [&](const WeighedStrategy& s) {
+          return s.takes == one.takes && s.makes == one.makes;
+        });
+    if (same == out.end()) {
+      out.push_back(std::move(one));
+    } else {
+      same->chosen = same->chosen || one.chosen;
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const WeighedStrategy& a, const WeighedStrategy& b) {
+                     return a.compute_nanoseconds + a.inside_nanoseconds <
+                            b.compute_nanoseconds + b.inside_nanoseconds;
+                   });
+  return out;
+}
+
+std::vector<WholeDim> whole_dims(const IndexSpace& space,
+                                 const DeviceMesh& mesh) {
+  std::vector<WholeDim> out;
+  for (const Factor& factor : space.factors) {
+    if (factor.size <= 1) continue;
+    WholeDim dim{factor.letter, factor.size, {}};
+    if (!factor.shardable()) {
+      dim.why = factor.reason.empty() ? std::string(to_string(factor.kind))
+                                      : factor.reason;
+      out.push_back(std::move(dim));
+      continue;
+    }
+    for (const MeshDim& over : mesh.dims()) {
+      if (over.size > factor.size) {
+        dim.why = "too few elements for the " + std::to_string(over.size) +
+                  " ranks of " + over.name;
+      } else if (factor.even && factor.size % over.size != 0) {
+        dim.why = "its shards must be equal, and " + std::to_string(over.size) +
+                  " ranks of " + over.name + " do not divide it";
+      } else {
+        continue;
+      }
+      out.push_back(dim);
+    }
+  }
+  return out;
+}
+
+class Weighing {
+ public:
+  // `options.start` is set.
+  Weighing(const Graph& graph, NodeId node, const DeviceMesh& mesh,
+           const Topology& topology, const OpLibrary& library,
+           PlanOptions options)
+      : graph_(graph),
+        node_(node),
+        mesh_(mesh),
+        topology_(topology),
+        library_(library),
+        options_(std::move(options)) {}
+
+  Result<WeighedNode> run() {
+    PlanOptions own = options_;
+    own.time_limit_seconds *= kShareOfPlan;
+    SP_ASSIGN(StagedResult found,
+              search_in_stages(graph_, mesh_, topology_, library_, own));
+    const PlanVariableId variable = found.problem.variable_of(node_);
+    if (!variable.valid()) {
+      return fail(no_strategies(graph_, graph_.node(node_)));
+    }
+    const ChoiceSet& set = *found.problem.variable(variable).choices;
+    WeighedNode out;
+    out.rule = to_string(*set.op.space);
+    out.status = found.solution.status;
+    out.lower_bound_nanoseconds = found.solution.lower_bound;
+    std::optional<std::size_t> chosen;
+    if (found.solution.assignment) {
+      chosen = found.solution.assignment->choices[variable.index()];
+      out.objective_nanoseconds = found.solution.evaluation.objective;
+    }
+    out.whole = whole_dims(*set.op.space, mesh_);
+    out.strategies = strategies_of(found.problem, set, chosen);
+    SP_CHECK(weigh_all(found.problem.body().set_up.space, out));
+    return out;
+  }
+
+ private:
+  Result<void> weigh_all(const PlanSpace& space, WeighedNode& out) {
+    options_.progress = nullptr;
+    std::size_t left = out.strategies.size();
+    for (WeighedStrategy& one : out.strategies) {
+      one.lower_bound_nanoseconds = out.lower_bound_nanoseconds;
+      const double share =
+          (options_.time_limit_seconds - seconds_since(*options_.start)) /
+          static_cast<double>(left--);
+      if (one.chosen) {
+        one.status = out.status;
+        one.objective_nanoseconds = out.objective_nanoseconds;
+      } else if (share > 0 && !options_.stop.stop_requested()) {
+        SP_CHECK(weigh(share, space, one));
+      }
+    }
+    const auto rank = [](const WeighedStrategy& s) {
+      return std::pair(!s.chosen,
+                       s.objective_nanoseconds.value_or(kUnreachable));
+    };
+    std::stable_sort(out.strategies.begin(), out.strategies.end(),
+                     [&](const WeighedStrategy& a, const WeighedStrategy& b) {
+                       return rank(a) < rank(b);
+                     });
+    return {};
+  }
+
+  Result<void> weigh(double seconds, const PlanSpace& space,
+                     WeighedStrategy& one) {
+    const auto start = Clock::now();
+    PlanOptions own = options_;
+    own.forced = ForcedStrategy{node_, one.takes, one.makes};
+    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_, own,
+                                       {space, deadline(start, seconds)});
+    if (!problem) {
+      if (problem.error().code == ErrorCode::kStopped) return {};
+      return fail(std::move(problem).error());
+    }
+    const PlanSolution solution = solve_plan(
+        *problem, {seconds - seconds_since(start), options_.work_limit, false});
+    one.status = solution.status;
+    one.lower_bound_nanoseconds =
+        std::max(one.lower_bound_nanoseconds, solution.lower_bound);
+    if (solution.assignment) {
+      one.objective_nanoseconds = solution.evaluation.objective;
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  NodeId node_;
+  const DeviceMesh& mesh_;
+  const Topology& topology_;
+  const OpLibrary& library_;
+  PlanOptions options_;
+};
+
+}  // namespace
+
+Result<WeighedNode> weigh_strategies(const Graph& graph, NodeId node,
+                                     const DeviceMesh& mesh,
+                                     const Topology& topology,
+                                     const OpLibrary& library,
+                                     const PlanOptions& options) {
+  return guarded([&] {
+    PlanOptions own = options;
+    if (!own.start) own.start = Clock::now();
+    return Weighing(graph, node, mesh, topology, library, std::move(own)).run();
+  });
+}
+
+}  // namespace shardprop
