@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
 #include <stop_token>
@@ -80,8 +81,9 @@ Result<void> write_styles(const std::string& as, const GraphPlan& given,
                           const Arguments& arguments, OutputFolder& folder) {
   SP_ASSIGN(const std::string styles, styles_json(as, given, arguments));
   SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
-  return folder.write(as == "tp-plan" ? "tp_plan.json" : "fully_shard.json",
-                      styles);
+  std::string file = as + ".json";
+  std::replace(file.begin(), file.end(), '-', '_');
+  return folder.write(file, styles);
 }
 
 Result<void> write_programs(const GraphPlan& given,
@@ -187,7 +189,7 @@ Command emit_command() {
                      .help = "programs, or the nearest that PyTorch's own "
                              "words can say",
                      .fallback = "program",
-                     .choices = {"program", "tp-plan", "fully-shard"}});
+                     .choices = {"program", "tp-plan", "fully-shard", "jax"}});
   options.push_back({.name = std::string(kDirectory),
                      .value = "DIR",
                      .help = "where the files go; made if it is not there",

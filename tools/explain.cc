@@ -6,8 +6,11 @@
 #include "base/printable.h"
 #include "base/try.h"
 
+#include <shardprop/report/plan_dot.h>
+#include <shardprop/report/plan_html.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
+#include <shardprop/report/plan_trace.h>
 
 #include <fmt/format.h>
 
@@ -54,6 +57,15 @@ void tell_of_pins(const Plan& plan, Console& console) {
   }
 }
 
+std::string written(const Plan& plan, const Arguments& arguments) {
+  const std::string format = arguments.get("--format");
+  if (format == "json") return plan_to_json(plan);
+  if (format == "html") return plan_to_html(plan);
+  if (format == "dot") return plan_to_dot(plan);
+  if (format == "perfetto") return plan_to_trace(plan);
+  return plan_to_text(plan, {.detail = arguments.has("--detail")});
+}
+
 Result<int> run_explain(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const GraphPlan given,
             graph_plan(arguments, SavedPlan::kJudged, console));
@@ -61,10 +73,7 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   warn_of_differences(given.differences, console);
   warn_of_unsupported(plan, given.graph, console);
   tell_of_pins(plan, console);
-  console.data << (arguments.get("--format") == "json"
-                       ? plan_to_json(plan)
-                       : plan_to_text(plan,
-                                      {.detail = arguments.has("--detail")}));
+  console.data << written(plan, arguments);
   return plan.has_plan() && given.differences.empty() ? kDone : kFinding;
 }
 
@@ -75,7 +84,7 @@ Command explain_command() {
   options.push_back({.name = "--detail",
                      .help = "every module and every redistribution, with its "
                              "reason; else about a screen"});
-  options.push_back(format_option());
+  options.push_back(format_option({"text", "json", "html", "dot", "perfetto"}));
   options.push_back(output_option());
   return {.name = "explain",
           .summary = "plan a graph on a mesh and say why",

@@ -109,4 +109,17 @@ std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
   return out;
 }
 
+std::string starred_name(std::string_view name) {
+  std::string out;
+  std::size_t begin = 0;
+  while (begin <= name.size()) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (begin > 0) out += '.';
+    out += is_number(part) ? std::string_view("*") : part;
+    begin = end + 1;
+  }
+  return out;
+}
+
 }  // namespace shardprop

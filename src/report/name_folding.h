@@ -24,6 +24,9 @@ struct FoldedName {
 std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
                                    const std::vector<std::string>& groups);
 
+// layers.3.q_proj -> layers.*.q_proj
+std::string starred_name(std::string_view name);
+
 // Whether the whole text is a decimal number without sign.
 bool is_number(std::string_view text);
 

@@ -1,5 +1,8 @@
 #include <shardprop/report/torch_styles.h>
 
+#include "report/name_folding.h"
+#include "report/unsaid.h"
+
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
@@ -15,25 +18,6 @@ namespace {
 std::string module_of(const std::string& parameter) {
   const std::size_t dot = parameter.rfind('.');
   return dot == std::string::npos ? std::string() : parameter.substr(0, dot);
-}
-
-bool is_number(std::string_view part) {
-  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-    return std::isdigit(static_cast<unsigned char>(c)) != 0;
-  });
-}
-
-// layers.3.q_proj -> layers.*.q_proj
-std::string folded_name(const std::string& module) {
-  std::string out;
-  std::size_t begin = 0;
-  while (begin <= module.size()) {
-    const std::size_t end = std::min(module.find('.', begin), module.size());
-    const std::string part = module.substr(begin, end - begin);
-    out += (begin == 0 ? "" : ".") + (is_number(part) ? "*" : part);
-    begin = end + 1;
-  }
-  return out;
 }
 
 // model.layers.3.mlp.up_proj -> model.layers.3; empty outside of any layer.
@@ -53,11 +37,11 @@ std::string block_of(const std::string& module) {
 std::vector<ModuleStyle> fold(const std::vector<ModuleStyle>& modules) {
   std::map<std::string, std::set<std::string>> styles;
   for (const ModuleStyle& one : modules) {
-    styles[folded_name(one.module)].insert(one.style);
+    styles[starred_name(one.module)].insert(one.style);
   }
   std::vector<ModuleStyle> out;
   for (const ModuleStyle& one : modules) {
-    const std::string name = folded_name(one.module);
+    const std::string name = starred_name(one.module);
     ModuleStyle said{styles[name].size() == 1 ? name : one.module, one.style};
     if (std::find(out.begin(), out.end(), said) == out.end()) {
       out.push_back(std::move(said));
@@ -206,17 +190,7 @@ class Styling {
   }
 
   void unsaid(const PlannedValue& value, std::string why) {
-    const std::string name = folded_name(value.name);
-    for (UnsaidLayout& known : out_.unsaid) {
-      if (folded_name(known.value) != name || known.why != why ||
-          known.layout != value.tensor.layout) {
-        continue;
-      }
-      known.value = name;
-      ++known.values;
-      return;
-    }
-    out_.unsaid.push_back({value.name, 1, value.tensor.layout, std::move(why)});
+    add_unsaid(out_.unsaid, value.name, value.tensor.layout, std::move(why));
   }
 
   void gather_outputs() {

@@ -26,6 +26,7 @@
 #include <shardprop/placement/tensor_spec.h>
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/plan/weigh_strategies.h>
 #include <shardprop/program/rank_program.h>
 #include <shardprop/propagate/caching_propagator.h>
 #include <shardprop/redistribute/caching_planner.h>

@@ -18,8 +18,7 @@ using testing::value_of;
 const std::string kGraph = "examples/graphs/tiny/mlp_dynamic.json.gz";
 
 struct Setting {
-  Graph graph =
-      value_of(load_graph(kGraph, testing::standard_library()));
+  Graph graph = value_of(load_graph(kGraph, testing::standard_library()));
   DeviceMesh mesh = value_of(DeviceMesh::parse("dp=2,tp=2"));
 
   Result<WeighedNode> weigh(NodeId node, const PlanOptions& options) const {
@@ -65,7 +64,7 @@ TEST_CASE("the chosen strategy costs what the plan does, no other less") {
       before = *one.objective_nanoseconds;
     }
   }
-  CHECK(weighed > 3);
+  CHECK(weighed == 3);
 }
 
 TEST_CASE("a forced strategy is what the plan does there, at that cost") {
@@ -83,9 +82,9 @@ TEST_CASE("a forced strategy is what the plan does there, at that cost") {
     options.forced = ForcedStrategy{matmul->id, one.takes, one.makes};
     const Plan plan = value_of(s.plan(options));
     CHECK(plan.objective_nanoseconds == one.objective_nanoseconds);
-    const auto planned =
-        std::find_if(plan.nodes.begin(), plan.nodes.end(),
-                     [&](const PlannedNode& n) { return n.name == matmul->name; });
+    const auto planned = std::find_if(
+        plan.nodes.begin(), plan.nodes.end(),
+        [&](const PlannedNode& n) { return n.name == matmul->name; });
     REQUIRE(planned != plan.nodes.end());
     CHECK(planned->outputs[0].tensor.layout == one.makes[0]);
     for (std::size_t i = 0; i < one.takes.size(); ++i) {

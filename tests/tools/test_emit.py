@@ -160,6 +160,31 @@ class Emit(Case):
         self.assertEqual(gate["why"], "it lies over dp too")
         self.assertGreater(gate["values"], 1)
 
+    def test_jax_takes_specs(self):
+        out = self.folder / "out"
+        self.answered(self.emit("--as", "jax", "--recipe", "fsdp=dp,megatron=tp",
+                                "-o", out, graph=LLAMA, mesh="dp=2,tp=2"))
+        said = json.loads((out / "jax.json").read_text())
+        self.assertEqual(said["mesh"],
+                         {"axis_names": ["dp", "tp"], "axis_sizes": [2, 2]})
+        plan = json.loads((out / "plan.json").read_text())
+        unsaid = {one["value"] for one in said["unsaid"]}
+        for name, value in plan["values"].items():
+            if name not in said["in_specs"]:
+                self.assertTrue(unsaid)
+                continue
+            cuts = {}
+            for axis, placement in zip(("dp", "tp"), value["placements"], strict=True):
+                if placement.startswith("S("):
+                    cuts.setdefault(int(placement[2]), []).append((placement, axis))
+            for dim, axes in enumerate(said["in_specs"][name]):
+                self.assertEqual(set(axes or []),
+                                 {axis for _, axis in cuts.get(dim, [])})
+        # FSDP over tensor parallelism: tp cuts first.
+        self.assertIn(["tp", "dp"],
+                      [axes for spec in said["in_specs"].values() for axes in spec])
+        self.assertEqual(said["price_us"], 0)
+
     def test_fully_shard_names_layers_and_the_root_last(self):
         said = self.styles("fully-shard", "fsdp=dp")
         self.assertEqual(said["unsaid"], [])

@@ -7,6 +7,7 @@
 
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
+#include <shardprop/report/jax_specs.h>
 #include <shardprop/report/torch_styles.h>
 
 #include <optional>
@@ -28,6 +29,33 @@ std::string parallel_style(const std::string& style) {
   return style == "embedding_rowwise"
              ? "RowwiseParallel(input_layouts=Replicate())"
              : "ColwiseParallel(output_layouts=Replicate())";
+}
+
+void write_specs(JsonText& json, std::string_view key,
+                 const std::vector<JaxSpec>& specs) {
+  json.key(key).open('{');
+  for (const JaxSpec& spec : specs) {
+    json.key(spec.name).list(spec.axes, [&](const auto& axes) {
+      if (axes.empty()) {
+        json.null();
+      } else {
+        json.value(axes);
+      }
+    });
+  }
+  json.close('}');
+}
+
+void write_words(JsonText& json, const DeviceMesh& mesh,
+                 const JaxSpecs& specs) {
+  json.key("mesh").open('{').key("axis_names");
+  json.list(mesh.dims(), [&](const MeshDim& dim) { json.text(dim.name); });
+  json.key("axis_sizes");
+  json.list(mesh.dims(), [&](const MeshDim& dim) { json.number(dim.size); });
+  json.close('}');
+  write_specs(json, "in_specs", specs.inputs);
+  write_specs(json, "optimizer_specs", specs.optimizer);
+  write_specs(json, "out_specs", specs.outputs);
 }
 
 void write_words(JsonText& json, std::string_view as,
@@ -64,9 +92,17 @@ Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
 
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments) {
-  const TorchStyles styles =
-      as == "fully-shard" ? fully_shard_styles(given.plan, given.graph)
-                          : tensor_parallel_styles(given.plan, given.graph);
+  JaxSpecs specs;
+  TorchStyles styles;
+  if (as == "jax") {
+    specs = jax_specs(given.plan);
+    styles.pins = specs.pins;
+    styles.unsaid = specs.unsaid;
+  } else {
+    styles = as == "fully-shard"
+                 ? fully_shard_styles(given.plan, given.graph)
+                 : tensor_parallel_styles(given.plan, given.graph);
+  }
   SP_ASSIGN(PlanOptions options, options_for(given.plan, arguments));
   options.pins.insert(options.pins.end(), styles.pins.begin(),
                       styles.pins.end());
@@ -83,8 +119,12 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   json.open('{').member("schema", "shardprop.styles/1").member("as", as);
   json.key("graph").open('{').member("name", given.plan.graph_name);
   json.member("hash", given.plan.graph_hash).close('}');
-  json.member("mesh_dim", given.plan.mesh.name(styles.mesh_dim));
-  write_words(json, as, styles);
+  if (as == "jax") {
+    write_words(json, given.plan.mesh, specs);
+  } else {
+    json.member("mesh_dim", given.plan.mesh.name(styles.mesh_dim));
+    write_words(json, as, styles);
+  }
   json.key("unsaid").list(styles.unsaid, [&](const UnsaidLayout& one) {
     json.open('{').member("value", one.value).member("values", one.values);
     json.member("placements", to_strings(one.layout)).member("why", one.why);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <shardprop/base/option.h>
-#include <shardprop/graph/graph.h>
+#include <shardprop/graph/node.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/recipe.h>

@@ -13,6 +13,7 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/plan.h>
+#include <shardprop/report/unsaid_layout.h>
 
 #include <cstdint>
 #include <string>
@@ -28,15 +29,6 @@ struct ModuleStyle {
   std::string module;
   std::string style;
   friend bool operator==(const ModuleStyle&, const ModuleStyle&) = default;
-};
-
-// What the words leave unsaid of a value, or of values that are alike but for
-// the number of their layer: model.layers.*.mlp.up_proj.weight.
-struct UnsaidLayout {
-  std::string value;
-  std::int64_t values = 1;
-  Layout layout;
-  std::string why;
 };
 
 struct TorchStyles {

@@ -1,0 +1,147 @@
+#include <shardprop/report/plan_dot.h>
+
+#include "base/printable.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+// As Graphviz reads it back, with control characters as escapes.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : printable(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+// Lines of a label, as Graphviz ends them.
+std::string label(const std::vector<std::string>& lines) {
+  std::string out = "\"";
+  for (const std::string& line : lines) {
+    if (out.size() > 1) out += "\\n";
+    const std::string one = quoted(line);
+    out.append(one, 1, one.size() - 2);
+  }
+  return out + '"';
+}
+
+class DotGraph {
+ public:
+  explicit DotGraph(const Plan& plan) : plan_(plan) {}
+
+  std::string run() {
+    write("digraph {}", quoted(plan_.graph_name));
+    out_ += " {\n  node [shape=box, fontname=\"monospace\"];\n";
+    for (const PlannedValue& value : plan_.values) {
+      made_by_[value.name] = value.name;
+      write("  {} [shape=ellipse, label={}];\n", quoted(value.name),
+            label({value.name, to_string(value.tensor.layout)}));
+    }
+    for (const PlannedNode& node : plan_.nodes) {
+      for (const PlannedResult& result : node.outputs) {
+        made_by_[result.name] = node.name;
+      }
+    }
+    boxes();
+    updates();
+    for (const PlannedNode& node : plan_.nodes) {
+      for (const PlannedInput& input : node.inputs) edge(input, node.name);
+    }
+    for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+      const PlannedOutput& output = plan_.outputs[i];
+      const std::string name = fmt::format("output {}", i);
+      write("  {} [shape=ellipse, label={}];\n", quoted(name),
+            label({std::string(to_string(output.kind)), output.target,
+                   to_string(output.value.layout)}));
+      edge(output.value, name);
+    }
+    out_ += "}\n";
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Args>
+  void write(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format,
+                   std::forward<Args>(args)...);
+  }
+
+  // A frame around the operators of each module, in order of first use.
+  void boxes() {
+    std::vector<std::string_view> modules;
+    std::map<std::string_view, std::vector<const PlannedNode*>> nodes;
+    for (const PlannedNode& node : plan_.nodes) {
+      auto& of_module = nodes[node.module_path];
+      if (of_module.empty()) modules.push_back(node.module_path);
+      of_module.push_back(&node);
+    }
+    for (std::size_t m = 0; m < modules.size(); ++m) {
+      const bool framed = !modules[m].empty();
+      if (framed) {
+        write("  subgraph cluster_{} {{\n    label={};\n", m,
+              quoted(modules[m]));
+      }
+      for (const PlannedNode* node : nodes[modules[m]]) {
+        std::vector<std::string> lines{node->name, node->op};
+        for (const PlannedResult& result : node->outputs) {
+          lines.push_back(to_string(result.tensor.layout));
+        }
+        write("    {} [label={}];\n", quoted(node->name), label(lines));
+      }
+      if (framed) out_ += "  }\n";
+    }
+  }
+
+  // The optimizer's step, a box for each parameter.
+  void updates() {
+    if (plan_.updates.empty()) return;
+    out_ += "  subgraph cluster_optimizer {\n    label=\"optimizer\";\n";
+    for (const PlannedUpdate& update : plan_.updates) {
+      const std::string& name = update.result.name;
+      made_by_[name] = name;
+      write("    {} [label={}];\n", quoted(name),
+            label({name, update.op, to_string(update.result.tensor.layout)}));
+    }
+    out_ += "  }\n";
+    for (const PlannedUpdate& update : plan_.updates) {
+      if (update.gradient) edge(*update.gradient, update.result.name);
+      edge(update.value, update.result.name);
+    }
+  }
+
+  void edge(const PlannedInput& input, const std::string& to) {
+    const auto from = made_by_.find(input.from);
+    if (from == made_by_.end()) return;
+    write("  {} -> {}", quoted(from->second), quoted(to));
+    if (input.copy) {
+      const PlannedCopy& copy = plan_.copies[*input.copy];
+      std::vector<std::string> lines{to_string(copy.src) + " -> " +
+                                     to_string(input.layout)};
+      for (const RedistributeStep& step : copy.steps) {
+        lines.push_back(
+            fmt::format("{} {:.1f} us", to_string(step.kind),
+                        static_cast<double>(step.nanoseconds) / 1000));
+      }
+      write(" [color=red, fontcolor=red, label={}]", label(lines));
+    }
+    out_ += ";\n";
+  }
+
+  const Plan& plan_;
+  std::map<std::string, std::string, std::less<>> made_by_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string plan_to_dot(const Plan& plan) { return DotGraph(plan).run(); }
+
+}  // namespace shardprop

@@ -1,0 +1,112 @@
+#include <shardprop/report/plan_trace.h>
+
+#include "io/json_text.h"
+#include "report/local_run_json.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+namespace shardprop {
+namespace {
+
+constexpr int kCompute = 1;
+constexpr int kCommunication = 2;
+
+double us(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1000;
+}
+
+class Timeline {
+ public:
+  explicit Timeline(const Plan& plan) : plan_(plan) {}
+
+  std::string run() {
+    json_.open('{').member("displayTimeUnit", "ms").key("traceEvents");
+    json_.open('[');
+    line(kCompute, "compute");
+    line(kCommunication, "communication");
+    std::int64_t at = 0;
+    for (const PlannedNode& node : plan_.nodes) {
+      copies_before(at++);
+      compute(node.name, node.compute_nanoseconds, node.op, node.module_path,
+              node.source);
+      for (const CollectiveStep& step : node.inside) {
+        send(node.name, step, step.nanoseconds, {});
+        now_ += step.nanoseconds;
+      }
+    }
+    for (const PlannedUpdate& update : plan_.updates) {
+      copies_before(at++);
+      compute(update.result.name, update.compute_nanoseconds, update.op,
+              update.module_path, {});
+    }
+    copies_before(at);
+    json_.close(']').close('}');
+    return json_.take() + "\n";
+  }
+
+ private:
+  void line(int thread, std::string_view name) {
+    json_.open('{').member("name", "thread_name").member("ph", "M");
+    json_.member("pid", 1).member("tid", thread).key("args").open('{');
+    json_.member("name", name).close('}').close('}');
+  }
+
+  void begin_event(std::string_view name, int thread, std::int64_t start,
+                   std::int64_t length) {
+    json_.open('{').member("name", name).member("ph", "X");
+    json_.member("ts", us(start)).member("dur", us(length));
+    json_.member("pid", 1).member("tid", thread).key("args").open('{');
+  }
+
+  void compute(std::string_view name, std::int64_t nanoseconds,
+               std::string_view op, std::string_view module,
+               std::string_view source) {
+    begin_event(name, kCompute, now_, nanoseconds);
+    json_.member("op", op).member("module", module);
+    if (!source.empty()) json_.member("source", source);
+    json_.close('}').close('}');
+    now_ += nanoseconds;
+  }
+
+  // Behind what is being sent already.
+  void send(const std::string& of, const CollectiveStep& step,
+            std::int64_t nanoseconds, std::string_view reason) {
+    line_free_ = std::max(line_free_, now_);
+    begin_event(std::string(to_string(step.kind)) + " " + of, kCommunication,
+                line_free_, nanoseconds);
+    json_.key("mesh_dims");
+    write_dim_names(json_, step.mesh_dims, plan_.mesh);
+    json_.member("bytes_per_rank", step.bytes_per_rank);
+    if (!reason.empty()) json_.member("reason", reason);
+    json_.close('}').close('}');
+    line_free_ += nanoseconds;
+  }
+
+  void copies_before(std::int64_t at) {
+    for (; next_ < plan_.copies.size() && plan_.copies[next_].made_at <= at;
+         ++next_) {
+      const PlannedCopy& copy = plan_.copies[next_];
+      for (const RedistributeStep& step : copy.steps) {
+        send(copy.from, step, step.nanoseconds, copy.reason);
+      }
+      now_ += copy.nanoseconds() - copy.hidden_nanoseconds;
+      if (copy.cut_nanoseconds > 0) {
+        compute(copy.from, copy.cut_nanoseconds, "copy", {}, {});
+      }
+    }
+  }
+
+  const Plan& plan_;
+  JsonText json_;
+  std::int64_t now_ = 0;        // on the line of compute
+  std::int64_t line_free_ = 0;  // of communication
+  std::size_t next_ = 0;        // copy
+};
+
+}  // namespace
+
+std::string plan_to_trace(const Plan& plan) { return Timeline(plan).run(); }
+
+}  // namespace shardprop
