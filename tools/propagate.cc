@@ -1,5 +1,6 @@
 // One operator a line in, one answer a line out.
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/json_ops.h"
 #include "cli/op_line.h"

@@ -2,12 +2,13 @@
 
 #include "base/parse_int.h"
 #include "base/printable.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/plan_options.h"
 #include "cli/trial.h"
 #include "commands.h"
 #include "io/json_text.h"
-#include "report/local_run_json.h"
+#include "report/mesh_json.h"
 
 #include <shardprop/redistribute/cross_mesh.h>
 #include <shardprop/redistribute/planner.h>
@@ -19,10 +20,6 @@
 
 namespace shardprop::cli {
 namespace {
-
-double microseconds(std::int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) / 1e3;
-}
 
 // "8,16"; empty for a scalar.
 Result<Dims> parse_shape(const std::string& text) {
@@ -190,13 +187,13 @@ Result<int> finish(const Arguments& arguments, const TensorSpec& src,
   }
   if (arguments.get("--format") == "json") {
     JsonText json(JsonText::Form::kIndented);
-    json.object([&] {
-      write_plan(json, src, dst, topology, plan);
-      if (!trial) return;
+    json.open('{');
+    write_plan(json, src, dst, topology, plan);
+    if (trial) {
       json.key("run");
       write_trial(json, *trial, engine);
-    });
-    console.data << json.take() << '\n';
+    }
+    console.data << json.close('}').take() << '\n';
   } else {
     print_title(src, dst, topology, console);
     print_steps(src, plan, console);

@@ -3,10 +3,10 @@
 
 #include "base/edit_distance.h"
 #include "base/printable.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
 #include "cli/interruption.h"
-#include "cli/json_ops.h"
 #include "cli/plan_options.h"
 #include "commands.h"
 #include "io/json_text.h"
@@ -114,11 +114,6 @@ void write_layouts(JsonText& json, std::string_view key,
       layouts, [&](const Layout& layout) { json.value(to_strings(layout)); });
 }
 
-std::optional<double> us(const std::optional<std::int64_t>& nanoseconds) {
-  if (!nanoseconds) return std::nullopt;
-  return microseconds(*nanoseconds);
-}
-
 std::string as_json(const Graph& graph, const Node& node,
                     const WeighedNode& why) {
   JsonText json(JsonText::Form::kIndented);
@@ -126,7 +121,7 @@ std::string as_json(const Graph& graph, const Node& node,
   json.member("graph", graph.name()).member("node", node.name);
   json.member("op", node.op_name()).member("module", node.module_path);
   json.member("rule", why.rule).member("status", solver::to_string(why.status));
-  json.member("objective_us", us(why.objective_nanoseconds));
+  json.member("objective_us", microseconds(why.objective_nanoseconds));
   json.member("lower_bound_us", microseconds(why.lower_bound_nanoseconds));
   json.key("strategies").list(why.strategies, [&](const WeighedStrategy& one) {
     json.open('{').member("chosen", one.chosen);
@@ -135,7 +130,7 @@ std::string as_json(const Graph& graph, const Node& node,
     json.member("compute_us", microseconds(one.compute_nanoseconds));
     json.member("inside_us", microseconds(one.inside_nanoseconds));
     json.member("status", solver::to_string(one.status));
-    json.member("objective_us", us(one.objective_nanoseconds));
+    json.member("objective_us", microseconds(one.objective_nanoseconds));
     json.member("lower_bound_us", microseconds(one.lower_bound_nanoseconds));
     json.close('}');
   });

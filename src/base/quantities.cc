@@ -36,4 +36,13 @@ std::string count_text(std::int64_t count) {
   return digits;
 }
 
+double microseconds(std::int64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / 1e3;
+}
+
+std::optional<double> microseconds(std::optional<std::int64_t> nanoseconds) {
+  if (!nanoseconds) return std::nullopt;
+  return microseconds(*nanoseconds);
+}
+
 }  // namespace shardprop

@@ -1,7 +1,9 @@
-// Times and bytes in the unit a person would say them in.
+// Times and bytes in the unit a person would say them in, and times in the
+// unit in which they leave as numbers.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace shardprop {
@@ -9,5 +11,8 @@ namespace shardprop {
 std::string time_text(std::int64_t nanoseconds);  // "12.3 us", "1.25 ms"
 std::string bytes_text(std::int64_t bytes);       // "512 B", "16.0 MiB"
 std::string count_text(std::int64_t count);       // "7,415"
+
+double microseconds(std::int64_t nanoseconds);
+std::optional<double> microseconds(std::optional<std::int64_t> nanoseconds);
 
 }  // namespace shardprop

@@ -3,9 +3,9 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 
@@ -57,7 +57,7 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
   if (!inflater.ready()) return damaged("zlib does not start");
   z_stream& stream = inflater.stream();
   std::string out;
-  std::array<char, 1 << 16> block;
+  std::vector<char> block(1 << 16);
   std::size_t at = 0;
   bool ended = false;
   while (!ended || at < bytes.size()) {

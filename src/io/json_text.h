@@ -3,15 +3,11 @@
 // none to be taken apart.
 //
 //   JsonText json;
-//   json.object([&] {
-//     json.member("name", mesh.name);
-//     json.member("sizes", mesh.sizes);
-//     json.member("best", [&] { write_plan(json, best); });
-//   });
+//   json.open('{').member("name", mesh.name).member("sizes", mesh.sizes);
+//   json.member("best", [&] { write_plan(json, best); }).close('}');
 //   json.take();   // {"name":"a","sizes":[2,4],"best":{...}}
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,12 +53,6 @@ class JsonText {
   template <class T>
   JsonText& member(std::string_view name, const T& held) {
     return key(name).value(held);
-  }
-  template <std::invocable Members>
-  JsonText& object(Members&& members) {
-    open('{');
-    members();
-    return close('}');
   }
   template <class Range, class Each>
   JsonText& list(const Range& range, Each&& each) {

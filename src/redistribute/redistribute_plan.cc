@@ -32,14 +32,14 @@ std::string to_string(const RedistributePlan& plan, const DeviceMesh& mesh) {
     out += fmt::format("    | {:<14}  {:<{}}  {:>10}  {:>10.2f} us\n",
                        to_string(step.kind), dims_text(step, mesh), width,
                        bytes_text(step.bytes_per_rank),
-                       static_cast<double>(step.nanoseconds) / 1e3);
+                       microseconds(step.nanoseconds));
     out += fmt::format("  {}\n", to_string(step.dst));
   }
   out += fmt::format(
       "  {} step{}, {} sent by the busiest rank, {:.2f} us, peak {}\n",
       plan.steps.size(), plan.steps.size() == 1 ? "" : "s",
-      bytes_text(plan.bytes_per_rank),
-      static_cast<double>(plan.nanoseconds) / 1e3, bytes_text(plan.peak_bytes));
+      bytes_text(plan.bytes_per_rank), microseconds(plan.nanoseconds),
+      bytes_text(plan.peak_bytes));
   return out;
 }
 

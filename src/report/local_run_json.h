@@ -34,8 +34,4 @@ void write_local_args(JsonText& json, const LocalRun& run,
 void write_local_program(JsonText& json, const LocalRunProgram& program,
                          const DeviceMesh& mesh);
 
-// ["dp", "tp"]
-void write_dim_names(JsonText& json, const DimIndices& mesh_dims,
-                     const DeviceMesh& mesh);
-
 }  // namespace shardprop

@@ -1,5 +1,7 @@
 #include "report/local_run_json.h"
 
+#include "report/mesh_json.h"
+
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -65,18 +67,12 @@ void write_value(JsonText& json, const LocalRunValue& value,
 
 void write_local_args(JsonText& json, const LocalRun& run,
                       const DeviceMesh& mesh) {
-  json.object([&] {
-    for (const LocalRunArgument& argument : run.arguments) {
-      json.key(argument.name);
-      write_rank_values(json, argument.values, mesh);
-    }
-  });
-}
-
-void write_dim_names(JsonText& json, const DimIndices& mesh_dims,
-                     const DeviceMesh& mesh) {
-  json.list(mesh_dims,
-            [&](const std::int32_t dim) { json.text(mesh.name(dim)); });
+  json.open('{');
+  for (const LocalRunArgument& argument : run.arguments) {
+    json.key(argument.name);
+    write_rank_values(json, argument.values, mesh);
+  }
+  json.close('}');
 }
 
 void write_local_program(JsonText& json, const LocalRunProgram& program,

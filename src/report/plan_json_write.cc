@@ -2,6 +2,7 @@
 
 #include "io/json_text.h"
 #include "report/local_run_json.h"
+#include "report/mesh_json.h"
 #include "report/topology_json.h"
 
 #include <utility>
@@ -71,12 +72,9 @@ class Writer {
   void subject() {
     json_.key("graph").open('{').member("name", plan_.graph_name);
     json_.member("hash", plan_.graph_hash).member("ops", plan_.graph_ops);
-    json_.close('}').key("mesh").open('{');
-    json_.key("dims").list(plan_.mesh.dims(), [&](const MeshDim& dim) {
-      json_.open('{').member("name", dim.name).member("size", dim.size);
-      json_.close('}');
-    });
-    json_.close('}').member("topology", plan_.topology.name);
+    json_.close('}').key("mesh");
+    write_mesh(json_, plan_.mesh);
+    json_.member("topology", plan_.topology.name);
     Topology unknown;  // as plans of schema 1 leave it
     unknown.name = plan_.topology.name;
     if (plan_.topology != unknown) {

@@ -1,7 +1,7 @@
 #include <shardprop/report/plan_trace.h>
 
 #include "io/json_text.h"
-#include "report/local_run_json.h"
+#include "report/mesh_json.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -10,8 +10,11 @@
 #include <shardprop/plan/judge_plan.h>
 #include <shardprop/plan/make_plan.h>
 #include <shardprop/report/plan_diff.h>
+#include <shardprop/report/plan_dot.h>
+#include <shardprop/report/plan_html.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
+#include <shardprop/report/plan_trace.h>
 #include <shardprop/verify/verify.h>
 
 #include <algorithm>
@@ -124,6 +127,9 @@ TEST_CASE("what is written without memory is whole or std::bad_alloc") {
   check_throws([&] { return plan_to_json(plan); }, 300);
   check_throws([&] { return plan_to_text(plan); }, 300);
   check_throws([&] { return plan_to_text(plan, {.detail = true}); }, 300);
+  check_throws([&] { return plan_to_html(plan); }, 300);
+  check_throws([&] { return plan_to_dot(plan); }, 300);
+  check_throws([&] { return plan_to_trace(plan); }, 300);
   check_throws([&] { return diff_to_text(diff); }, 300);
   check_throws([&] { return diff_to_json(diff); }, 300);
   check_throws([&] { return topology_to_toml(topology); }, 300);

@@ -1,12 +1,15 @@
-// Saved plans: what is read prints as text, and writes as JSON that reads back
-// as the same plan. What schema 1 leaves out cannot be written as schema 2. A
+// Saved plans: what is read prints as text, page, graph and timeline, and writes
+// as JSON that reads back as the same plan. What schema 1 leaves out cannot be written as schema 2. A
 // plan of the graph that the seeds are of is judged.
 #include "fuzz_input.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/judge_plan.h>
+#include <shardprop/report/plan_dot.h>
+#include <shardprop/report/plan_html.h>
 #include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
+#include <shardprop/report/plan_trace.h>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
@@ -39,6 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
     return 0;
   }
   require(!plan_to_text(*plan).empty());
+  require(!plan_to_html(*plan).empty());
+  require(!plan_to_dot(*plan).empty());
+  require(!plan_to_trace(*plan).empty());
   if (text.find(kFirstPlanSchema) != std::string_view::npos) return 0;
   const Result<Plan> again = parse_plan_json(plan_to_json(*plan));
   require(again.has_value() && *again == *plan);

@@ -1,5 +1,6 @@
 #include "cli/graph_plan.h"
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
 #include "cli/interruption.h"
@@ -106,8 +107,7 @@ Result<JudgedPlan> judged(Plan plan, const std::string& path,
 void print_progress(const PlanProgress& now, Console& console) {
   constexpr std::string_view kPhases[] = {"set up", "search", "report"};
   const auto us = [](const std::optional<std::int64_t>& nanoseconds) {
-    return nanoseconds ? fmt::format("{:.1f} us",
-                                     static_cast<double>(*nanoseconds) / 1e3)
+    return nanoseconds ? fmt::format("{:.1f} us", microseconds(*nanoseconds))
                        : std::string("-");
   };
   console.messages << fmt::format("\r{:8.1f} s  {}  best {}  bound {}    ",

@@ -1,14 +1,12 @@
 #include "cli/json_ops.h"
 
+#include "base/quantities.h"
 #include "report/local_run_json.h"
+#include "report/mesh_json.h"
 
 #include <shardprop/strategy/op_cost.h>
 
 namespace shardprop::cli {
-
-double microseconds(std::int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) / 1000.0;
-}
 
 void write_outputs(JsonText& json, std::span<const TensorMeta> metas,
                    std::span<const Layout> layouts) {

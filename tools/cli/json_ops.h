@@ -12,9 +12,6 @@
 
 namespace shardprop::cli {
 
-// Times leave as microseconds.
-double microseconds(std::int64_t nanoseconds);
-
 void write_outputs(JsonText& json, std::span<const TensorMeta> metas,
                    std::span<const Layout> layouts);
 // One value per rank, in mesh order.

@@ -1,5 +1,6 @@
 #include "cli/styles_json.h"
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/interruption.h"
 #include "cli/plan_options.h"
@@ -15,12 +16,6 @@
 
 namespace shardprop::cli {
 namespace {
-
-std::optional<double> microseconds(
-    const std::optional<std::int64_t>& nanoseconds) {
-  if (!nanoseconds) return std::nullopt;
-  return static_cast<double>(*nanoseconds) / 1e3;
-}
 
 // Of torch.distributed.tensor.parallel, as it is called.
 std::string parallel_style(const std::string& style) {
