@@ -294,7 +294,9 @@ class EagerDTensor(unittest.TestCase):
         except ImportError:
             self.skipTest("there is no expecttest")
         chosen = random.Random(5).sample(SUITE, 12)
-        options = argparse.Namespace(samples=2, placements=4, uneven=True)
+        options = argparse.Namespace(
+            samples=2, placements=4, uneven=True, seconds=60
+        )
         for op in dtensor_ops.load_suite(dtensor_ops.SIZES):
             if dtensor_ops.label(op) in chosen:
                 with self.subTest(op=dtensor_ops.label(op)):
@@ -336,6 +338,45 @@ class EagerDTensor(unittest.TestCase):
         product.abs_()
         torch.testing.assert_close(whole(product), (a @ b).abs())
         torch.testing.assert_close(whole(view), (a @ b).abs().view(16))
+
+    def test_plain_indices_count_as_replicated(self):
+        x = torch.randn(6, 3, 5)
+        shardprop.torch.install_propagator(implicit_replication=True)
+        try:
+            self.check(lambda x: x[[4, 0, 3]], [x])
+            self.check(lambda x: x[:, [2, 0]], [x])
+        finally:
+            type(self).ours = shardprop.torch.install_propagator()
+
+    def test_indices_of_some_dims(self):
+        # The cut dim is the one that is looked up: a local program runs.
+        x, rows = torch.randn(8, 4, 8), torch.tensor([3, 0])
+        self.check(lambda x, i: x[:, i], [x, rows])
+        self.check(lambda x, i: x[:, :, i], [x, rows])
+
+    def test_sizes_that_values_tell(self):
+        x = torch.randn(8, 6)
+        shardprop.torch.install_propagator(unknown="gather")
+        try:
+            self.check(torch.nonzero, [x])
+            self.check(lambda x: x[x > 0], [x])
+            self.check(lambda x: x[x[:, 0] > 0], [x])
+            self.check(lambda x: torch.unique(x.round(), return_counts=True)[1], [x])
+            # Again, with other sizes: the answer is asked for once.
+            first, second = (
+                torch.nonzero(distribute_tensor(t, self.line, [Shard(0)]))
+                for t in (x.relu(), torch.ones(8, 6))
+            )
+            self.assertEqual(second.shape, (48, 2))
+            self.assertEqual(first.shape, whole(first).shape)
+            self.assertLess(len(first), 48)
+            with self.assertRaises(Exception):  # each rank would draw its own
+                torch._standard_gamma(distribute_tensor(x.exp(), self.line, [Shard(0)]))
+        finally:
+            type(self).ours = shardprop.torch.install_propagator()
+
+    def test_results_of_rare_dtypes(self):
+        self.check(torch.hash_tensor, [torch.randn(6, 8)])
 
     def test_uninstall_restores(self):
         dispatcher = DTensor._op_dispatcher

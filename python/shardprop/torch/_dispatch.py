@@ -69,3 +69,22 @@ def in_numbers(op, args, op_schema: OpSchema, output_spec) -> OutputSharding:
         needs_redistribute=True,
         use_val_from_redistribute_schema=True,
     )
+
+
+class _Measured(OutputSharding):
+    """What comes out is known when the call has run, anew each time."""
+
+    @property
+    def output_spec(self):
+        return self.redistribute_schema.op.output_spec
+
+    @output_spec.setter
+    def output_spec(self, spec):
+        pass
+
+
+def measured(call, op_schema: OpSchema) -> OutputSharding:
+    """As through(), of a call that says after each run what came out."""
+    args = _unmoved(op_schema.args_schema)
+    schema = OpSchema(call, args, op_schema.kwargs_schema)
+    return _Measured(None, schema, needs_redistribute=True)

@@ -5,6 +5,7 @@ Runs under LocalTensorMode too, where one process plays every rank and numbers
 that differ by rank are symbols.
 """
 
+import functools
 import re
 from typing import Any, Optional
 
@@ -14,11 +15,12 @@ from torch.distributed._local_tensor import (
     LocalIntNode,
     LocalTensor,
     enabled_local_tensor_mode,
-    tensor_map,
 )
+from torch.distributed.tensor import Replicate
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.distributed.tensor.placement_types import _StridedShard
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from ._layout import DTYPES
 
@@ -40,6 +42,18 @@ def _by_rank(values: "dict[int, Any]") -> Any:
     if all(value == first for value in values.values()):
         return first
     return torch.SymInt(LocalIntNode(values))
+
+
+def _is_symbol(value: Any) -> bool:
+    return isinstance(value, torch.SymInt)
+
+
+def whole_spec(mesh, meta: TensorMeta) -> DTensorSpec:
+    return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, tensor_meta=meta)
+
+
+def _meta_of(tensor: torch.Tensor) -> TensorMeta:
+    return TensorMeta(tensor.shape, tensor.stride(), tensor.dtype)
 
 
 def for_this_rank(specs, ask) -> Any:
@@ -64,7 +78,7 @@ def _plain(value: Any, results: list) -> Any:
         kind = value[0]
         if kind == "ref":
             _, step, index = value
-            return results[step + 1][index]
+            return None if index < 0 else results[step + 1][index]
         if kind == "dtype":
             return DTYPES[value[1]]
         if kind == "named":
@@ -106,6 +120,39 @@ def _collective(step, results, mesh):
     return value
 
 
+@functools.lru_cache(maxsize=None)
+def _numbers_of(op) -> "frozenset[str]":
+    """Arguments that take a number, and no symbol for it: the text alone tells."""
+    return frozenset(re.findall(r"\b(?:int|Scalar)\?? (\w+)", str(op._schema)))
+
+
+def _by_its_rank(value: Any) -> "Optional[dict[int, Any]]":
+    """What each rank has in its place; None where all have the same."""
+    if isinstance(value, LocalTensor):
+        return value._local_tensors
+    if _is_symbol(value) and isinstance(value.node, LocalIntNode):
+        return value.node._local_ints
+    return None
+
+
+def _rank_by_rank(op, args, kwargs) -> LocalTensor:
+    """Under LocalTensorMode: each rank's tensors with its own numbers."""
+    leaves, tree = tree_flatten((list(args), dict(kwargs)))
+    by_rank = [_by_its_rank(leaf) for leaf in leaves]
+    ranks = set.intersection(*(set(held) for held in by_rank if held is not None))
+
+    def run(rank):
+        own = [
+            leaf if held is None else held[rank]
+            for leaf, held in zip(leaves, by_rank)
+        ]
+        own_args, own_kwargs = tree_unflatten(own, tree)
+        return op(*own_args, **own_kwargs)
+
+    with enabled_local_tensor_mode().disable():
+        return LocalTensor({rank: run(rank) for rank in sorted(ranks)})
+
+
 def run_program(program, operands: list, mesh) -> list:
     steps, outputs = program
     results = [operands]
@@ -116,7 +163,12 @@ def run_program(program, operands: list, mesh) -> list:
         _, name, arguments = step
         op = _overload(name)
         op = _OF_VIEWS.get(op, op)
-        made = op(**{key: _plain(value, results) for key, value in arguments})
+        given = {key: _plain(value, results) for key, value in arguments}
+        symbols = [key for key, value in given.items() if _is_symbol(value)]
+        if symbols and not _numbers_of(op).isdisjoint(symbols):
+            made = _rank_by_rank(op, (), given)
+        else:
+            made = op(**given)
         results.append(list(made) if isinstance(made, (tuple, list)) else [made])
     return [_plain(ref, results) for ref in outputs]
 
@@ -191,6 +243,26 @@ class MovedCall:
         return self._op(*args, **kwargs)
 
 
+class MeasuredCall(MovedCall):
+    """An operator on whole tensors whose results' shapes only its run tells."""
+
+    def __init__(self, op, moves, slots, mesh):
+        super().__init__(op, moves, slots)
+        self._mesh = mesh
+        #: Of the results of the last call.
+        self.output_spec = None
+
+    def __call__(self, *args, **kwargs):
+        results = super().__call__(*args, **kwargs)
+        if isinstance(results, torch.Tensor):
+            self.output_spec = whole_spec(self._mesh, _meta_of(results))
+        else:
+            self.output_spec = tuple(
+                whole_spec(self._mesh, _meta_of(result)) for result in results
+            )
+        return results
+
+
 class LocalCall(MovedCall):
     """The operator, or its local program, with each rank's own arguments."""
 
@@ -203,12 +275,6 @@ class LocalCall(MovedCall):
         self._is_program = sharding.needs_program
         self._differs = sharding.has_rank_arguments
         self._places = {a.name: i for i, a in enumerate(op._schema.arguments)}
-        # Those that take a number, and no symbol for it: the text alone tells.
-        self._numbers = (
-            set(re.findall(r"\bint\?? (\w+)", str(op._schema)))
-            if self._differs
-            else ()
-        )
         self._runs = _OF_VIEWS.get(op, op)
 
     def written_out(self, args) -> "Optional[tuple]":
@@ -274,12 +340,10 @@ class LocalCall(MovedCall):
             args, kwargs = self._with_moved(args, kwargs)
         if self._differs:
             values = self._rank_values()
-            if any(
-                name in self._numbers and isinstance(value, torch.SymInt)
-                for name, value in values.items()
-            ):
-                return self._rank_by_rank(args, kwargs)
             args, kwargs = self._with_values(values, args, kwargs)
+            symbols = [name for name, value in values.items() if _is_symbol(value)]
+            if symbols and not _numbers_of(self._op).isdisjoint(symbols):
+                return _rank_by_rank(self._runs, args, kwargs)
         return self._runs(*args, **kwargs)
 
     def _with_values(self, values, args, kwargs):
@@ -291,22 +355,6 @@ class LocalCall(MovedCall):
             else:
                 kwargs[name] = value
         return args, kwargs
-
-    def _rank_by_rank(self, args, kwargs):
-        """Under LocalTensorMode: each rank's tensors with its own numbers."""
-        values = for_this_rank(self._specs, self._sharding.rank_arguments)
-
-        def run(rank, _):
-            def part(value):
-                if isinstance(value, LocalTensor):
-                    return value._local_tensors[rank]
-                return value
-
-            own = tree_map(part, (list(args), kwargs))
-            own = self._with_values(values.get(rank, {}), *own)
-            return self._runs(*own[0], **own[1])
-
-        return tensor_map(args[0], run)
 
     def _run_program(self, operands, args, kwargs):
         results = run_program(self._rank_values(), operands, self._specs.mesh)

@@ -14,8 +14,9 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from .. import _core
 from .._error import Error
 from . import _failures, _local_call, _redistribution
-from ._dispatch import Infos, in_numbers, through, whole_key
+from ._dispatch import Infos, in_numbers, measured, through, whole_key
 from ._layout import DTYPES
+from ._local_call import whole_spec
 from ._specs import MeshSpecs, NotOurs, dtype_name
 
 aten = torch.ops.aten
@@ -102,10 +103,12 @@ class Propagator(ShardingPropagator):
             return super().propagate_op_sharding_non_cached(op_schema)
         except NotImplementedError as error:
             # The dispatcher decomposes composite operators.
-            if self._unknown == "gather" and not _is_composite(op_schema.op):
+            if self._unknown == "gather" and _runs_whole(op_schema.op):
                 return self._replicated(op_schema)
             raise NotImplementedError(_both(error, reason)) from error
         except Exception as error:
+            if self._unknown == "gather" and _makes_tensors(op_schema.op):
+                return self._measured(op_schema)
             raise RuntimeError(_both(error, reason)) from error
 
     def _quiet_stock(self, op_schema: OpSchema) -> Optional[OutputSharding]:
@@ -120,19 +123,27 @@ class Propagator(ShardingPropagator):
         """Every input gathered: of operators whose stock handler is taken away."""
         made = self._propagate_tensor_meta_non_cached(op_schema)
         operands = _Operands(op_schema)
-        moves = {}
-        for index, spec in enumerate(operands.specs):
-            if any(not p.is_replicate() for p in spec.placements):
-                whole = _whole(spec.mesh, spec.tensor_meta)
-                moves[index] = _redistribution.Walk([spec, whole])
         mesh = operands.specs[0].mesh
         output_spec = (
-            _whole(mesh, made)
+            whole_spec(mesh, made)
             if isinstance(made, TensorMeta)
-            else tuple(meta and _whole(mesh, meta) for meta in made)
+            else tuple(meta and whole_spec(mesh, meta) for meta in made)
         )
+        moves = operands.gathering()
         call = _local_call.MovedCall(op_schema.op, moves, operands.slots)
         return through(call, op_schema, output_spec)
+
+    def _measured(self, op_schema: OpSchema) -> OutputSharding:
+        """Every input gathered: of operators whose results have shapes that only
+        values tell."""
+        operands = _Operands(op_schema)
+        call = _local_call.MeasuredCall(
+            op_schema.op,
+            operands.gathering(),
+            operands.slots,
+            operands.specs[0].mesh,
+        )
+        return measured(call, op_schema)
 
     def _answer(self, op_schema: OpSchema) -> OutputSharding:
         op = op_schema.op
@@ -186,7 +197,7 @@ class Propagator(ShardingPropagator):
         if made is None:
             raise NotOurs("it returns no tensor")
         metas = [made] if isinstance(made, TensorMeta) else made
-        return [meta and specs.ours(_whole(specs.mesh, meta)) for meta in metas]
+        return [meta and specs.ours(whole_spec(specs.mesh, meta)) for meta in metas]
 
     def _answer_copy(self, op_schema: OpSchema) -> OutputSharding:
         """squeeze_copy and the like: the view, copied."""
@@ -229,12 +240,23 @@ def _is_composite(op) -> bool:
     )
 
 
+def _runs_whole(op) -> bool:
+    """Every rank makes the same of the same; random numbers are each rank's own."""
+    return not _is_composite(op) and torch.Tag.nondeterministic_seeded not in op.tags
+
+
+def _makes_tensors(op) -> bool:
+    """It writes none of its arguments, and returns tensors that are no views."""
+    schema = op._schema
+    return (
+        _runs_whole(op)
+        and all(argument.alias_info is None for argument in schema.arguments)
+        and all(str(returned.type) == "Tensor" for returned in schema.returns)
+    )
+
+
 def _arguments(op_schema: OpSchema):
     return op_schema.args_schema, op_schema.kwargs_schema
-
-
-def _whole(mesh, meta) -> DTensorSpec:
-    return DTensorSpec(mesh, (Replicate(),) * mesh.ndim, tensor_meta=meta)
 
 
 def _viewing(op):
@@ -277,6 +299,15 @@ class _Operands:
                 if isinstance(item, DTensorSpec):
                     self.specs.append(item)
                     self.slots.append((where, index))
+
+    def gathering(self) -> "dict[int, _redistribution.Walk]":
+        """What makes each of them whole."""
+        moves = {}
+        for index, spec in enumerate(self.specs):
+            if any(not p.is_replicate() for p in spec.placements):
+                whole = whole_spec(spec.mesh, spec.tensor_meta)
+                moves[index] = _redistribution.Walk([spec, whole])
+        return moves
 
     def ours(self, specs: MeshSpecs):
         args = [_ours(value, specs) for value in self.args]
@@ -345,7 +376,9 @@ def install_propagator(
     are answered by DTensor as before; what neither can is an error that says
     both reasons. Redistributions, those asked for included, follow our plans.
     `topology`, a preset or a file, prices them. With `unknown="gather"` an
-    operator that neither knows runs on gathered inputs. With
+    operator that neither knows runs on gathered inputs, one whose results have
+    sizes that only values tell (`torch.nonzero(x)`, `x[x > 0]`) among them; none
+    that draws random numbers. With
     `implicit_replication` plain tensors among DTensors count as replicated: all
     ranks must hold the same. Returns the propagator, whose `statistics` count
     the calls. Again: the options are changed.
