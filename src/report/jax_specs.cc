@@ -9,9 +9,9 @@
 namespace shardprop {
 namespace {
 
-class Speaking {
+class SpecBuilder {
  public:
-  explicit Speaking(const Plan& plan) : plan_(plan) {}
+  explicit SpecBuilder(const Plan& plan) : plan_(plan) {}
 
   JaxSpecs run() {
     std::map<std::string_view, const PlannedTensor*> tensors;
@@ -83,6 +83,6 @@ class Speaking {
 
 }  // namespace
 
-JaxSpecs jax_specs(const Plan& plan) { return Speaking(plan).run(); }
+JaxSpecs jax_specs(const Plan& plan) { return SpecBuilder(plan).run(); }
 
 }  // namespace shardprop

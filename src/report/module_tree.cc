@@ -247,6 +247,17 @@ std::vector<ModuleMove> all_moves(const Plan& plan) {
   return out;
 }
 
+std::vector<ModuleNodes> nodes_by_module(const Plan& plan) {
+  std::vector<ModuleNodes> out;
+  std::unordered_map<std::string_view, std::size_t> at;
+  for (const PlannedNode& node : plan.nodes) {
+    const auto [known, is_new] = at.emplace(node.module_path, out.size());
+    if (is_new) out.push_back({node.module_path, {}});
+    out[known->second].nodes.push_back(&node);
+  }
+  return out;
+}
+
 Module module_tree(const Plan& plan) {
   const std::vector<std::string_view> home = homes(plan);
   ModuleFinder modules;

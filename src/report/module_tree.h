@@ -38,6 +38,15 @@ struct Module {
   std::vector<Module> children;
 };
 
+// The operators that stand in one module itself.
+struct ModuleNodes {
+  std::string_view path;                  // of the plan's own
+  std::vector<const PlannedNode*> nodes;  // in schedule order
+};
+
+// In order of first use.
+std::vector<ModuleNodes> nodes_by_module(const Plan& plan);
+
 // Every move of the plan, those inside operators first.
 std::vector<ModuleMove> all_moves(const Plan& plan);
 

@@ -1,6 +1,8 @@
 #include <shardprop/report/plan_dot.h>
 
 #include "base/printable.h"
+#include "base/quantities.h"
+#include "report/module_tree.h"
 
 #include <fmt/format.h>
 
@@ -76,20 +78,14 @@ class DotGraph {
 
   // A frame around the operators of each module, in order of first use.
   void boxes() {
-    std::vector<std::string_view> modules;
-    std::map<std::string_view, std::vector<const PlannedNode*>> nodes;
-    for (const PlannedNode& node : plan_.nodes) {
-      auto& of_module = nodes[node.module_path];
-      if (of_module.empty()) modules.push_back(node.module_path);
-      of_module.push_back(&node);
-    }
+    const std::vector<ModuleNodes> modules = nodes_by_module(plan_);
     for (std::size_t m = 0; m < modules.size(); ++m) {
-      const bool framed = !modules[m].empty();
+      const bool framed = !modules[m].path.empty();
       if (framed) {
         write("  subgraph cluster_{} {{\n    label={};\n", m,
-              quoted(modules[m]));
+              quoted(modules[m].path));
       }
-      for (const PlannedNode* node : nodes[modules[m]]) {
+      for (const PlannedNode* node : modules[m].nodes) {
         std::vector<std::string> lines{node->name, node->op};
         for (const PlannedResult& result : node->outputs) {
           lines.push_back(to_string(result.tensor.layout));
@@ -126,9 +122,8 @@ class DotGraph {
       std::vector<std::string> lines{to_string(copy.src) + " -> " +
                                      to_string(input.layout)};
       for (const RedistributeStep& step : copy.steps) {
-        lines.push_back(
-            fmt::format("{} {:.1f} us", to_string(step.kind),
-                        static_cast<double>(step.nanoseconds) / 1000));
+        lines.push_back(fmt::format("{} {:.1f} us", to_string(step.kind),
+                                    microseconds(step.nanoseconds)));
       }
       write(" [color=red, fontcolor=red, label={}]", label(lines));
     }

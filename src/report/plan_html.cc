@@ -2,6 +2,7 @@
 
 #include "base/printable.h"
 #include "base/quantities.h"
+#include "report/module_tree.h"
 
 #include <shardprop/report/plan_text.h>
 
@@ -10,9 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <iterator>
-#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -200,26 +199,19 @@ class Page {
 
   // In order of first use, with what each computes.
   void modules() {
-    std::vector<std::string_view> order;
-    std::map<std::string_view, std::vector<const PlannedNode*>> nodes;
-    for (const PlannedNode& node : plan_.nodes) {
-      auto& of_module = nodes[node.module_path];
-      if (of_module.empty()) order.push_back(node.module_path);
-      of_module.push_back(&node);
-    }
     write("<h2>Operators</h2>\n");
-    for (const std::string_view module : order) {
+    for (const ModuleNodes& module : nodes_by_module(plan_)) {
       std::int64_t nanoseconds = 0;
-      for (const PlannedNode* node : nodes[module]) {
+      for (const PlannedNode* node : module.nodes) {
         nanoseconds += node->compute_nanoseconds;
       }
       write(
           "<details><summary><code>{}</code> {} operators, {}</summary>\n"
           "<table>\n<tr><th>node<th>operator<th>phase<th>takes<th>makes"
           "<th class=\"n\">compute<th>source\n",
-          module.empty() ? "(the model)" : escaped(module),
-          nodes[module].size(), time_text(nanoseconds));
-      for (const PlannedNode* node : nodes[module]) row(*node);
+          module.path.empty() ? "(the model)" : escaped(module.path),
+          module.nodes.size(), time_text(nanoseconds));
+      for (const PlannedNode* node : module.nodes) row(*node);
       write("</table></details>\n");
     }
   }

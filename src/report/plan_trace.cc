@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_trace.h>
 
+#include "base/quantities.h"
 #include "io/json_text.h"
 #include "report/mesh_json.h"
 
@@ -12,10 +13,6 @@ namespace {
 
 constexpr int kCompute = 1;
 constexpr int kCommunication = 2;
-
-double us(std::int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) / 1000;
-}
 
 class Timeline {
  public:
@@ -56,7 +53,7 @@ class Timeline {
   void begin_event(std::string_view name, int thread, std::int64_t start,
                    std::int64_t length) {
     json_.open('{').member("name", name).member("ph", "X");
-    json_.member("ts", us(start)).member("dur", us(length));
+    json_.member("ts", microseconds(start)).member("dur", microseconds(length));
     json_.member("pid", 1).member("tid", thread).key("args").open('{');
   }
 
