@@ -101,8 +101,8 @@ void print_text(const Node& node, const WeighedNode& why, Console& console) {
     console.data << fmt::format("  and {} more (--format json)\n",
                                 why.strategies.size() - lines);
   }
-  if (!why.whole.empty()) console.data << "\nnot sharded:\n";
-  for (const WholeDim& dim : why.whole) {
+  if (!why.unsharded.empty()) console.data << "\nnot sharded:\n";
+  for (const UnshardedDim& dim : why.unsharded) {
     console.data << fmt::format("  {} ({}): {}\n", dim.letter, dim.size,
                                 dim.why);
   }
@@ -134,7 +134,7 @@ std::string as_json(const Graph& graph, const Node& node,
     json.member("lower_bound_us", microseconds(one.lower_bound_nanoseconds));
     json.close('}');
   });
-  json.key("whole").list(why.whole, [&](const WholeDim& dim) {
+  json.key("unsharded").list(why.unsharded, [&](const UnshardedDim& dim) {
     json.open('{').member("letter", std::string(1, dim.letter));
     json.member("size", dim.size).member("why", dim.why).close('}');
   });

@@ -22,10 +22,6 @@ constexpr double kShareBesideRecipes = 0.5;
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // Leaves of the pins those without which there would be a plan, and makes the
 // clash that of what is left. Infeasible as all pins together are.
 class Blame {

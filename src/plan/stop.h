@@ -1,5 +1,5 @@
-// The error of planning that was stopped, or ran out of time, before there was
-// an answer.
+// The time that planning has, and the error where it was stopped, or ran out of
+// time, before there was an answer.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -18,6 +18,11 @@ inline std::optional<std::chrono::steady_clock::time_point> deadline(
   if (seconds >= kNever) return std::nullopt;
   return start + std::chrono::duration_cast<Clock::duration>(
                      std::chrono::duration<double>(seconds));
+}
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 // Error: kStopped.

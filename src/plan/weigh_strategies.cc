@@ -18,10 +18,6 @@ using Clock = std::chrono::steady_clock;
 // Of the time, for the plan itself.
 constexpr double kShareOfPlan = 0.5;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 Error no_strategies(const Graph& graph, const Node& node) {
   const std::string quoted = "`" + node.name + "`";
   if (node.outputs.empty() || node.inputs.empty()) {
@@ -79,12 +75,12 @@ std::vector<WeighedStrategy> strategies_of(const PlanProblem& problem,
   return out;
 }
 
-std::vector<WholeDim> whole_dims(const IndexSpace& space,
-                                 const DeviceMesh& mesh) {
-  std::vector<WholeDim> out;
+std::vector<UnshardedDim> unsharded_dims(const IndexSpace& space,
+                                         const DeviceMesh& mesh) {
+  std::vector<UnshardedDim> out;
   for (const Factor& factor : space.factors) {
     if (factor.size <= 1) continue;
-    WholeDim dim{factor.letter, factor.size, {}};
+    UnshardedDim dim{factor.letter, factor.size, {}};
     if (!factor.shardable()) {
       dim.why = factor.reason.empty() ? std::string(to_string(factor.kind))
                                       : factor.reason;
@@ -139,7 +135,7 @@ class Weighing {
       chosen = found.solution.assignment->choices[variable.index()];
       out.objective_nanoseconds = found.solution.evaluation.objective;
     }
-    out.whole = whole_dims(*set.op.space, mesh_);
+    out.unsharded = unsharded_dims(*set.op.space, mesh_);
     out.strategies = strategies_of(found.problem, set, chosen);
     SP_CHECK(weigh_all(found.problem.body().set_up.space, out));
     return out;

@@ -117,7 +117,7 @@ TEST_CASE("what is not sharded is said with its reason") {
         weigh_strategies(s.graph, node.id, wide, default_topology(),
                          testing::standard_library(), by_work());
     if (!why) continue;
-    for (const WholeDim& dim : why->whole) {
+    for (const UnshardedDim& dim : why->unsharded) {
       CHECK(dim.size > 1);
       CHECK(!dim.why.empty());
       found = found || dim.why.find("4096 ranks of tp") != std::string::npos;

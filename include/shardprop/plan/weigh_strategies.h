@@ -41,7 +41,7 @@ struct WeighedStrategy {
 
 // A dim of the operator's index space that no strategy shards over some mesh
 // dims, or over any.
-struct WholeDim {
+struct UnshardedDim {
   char letter = '?';  // as `rule` writes it
   std::int64_t size = 0;
   std::string why;  // "targets name its elements"
@@ -54,7 +54,7 @@ struct WeighedNode {
   std::int64_t lower_bound_nanoseconds = 0;
   // The chosen one first, then by the cost of the plan, those without at last.
   std::vector<WeighedStrategy> strategies;
-  std::vector<WholeDim> whole;
+  std::vector<UnshardedDim> unsharded;
 };
 
 // The plan takes at most half of options.time_limit_seconds, strategies share
