@@ -11,8 +11,10 @@
 #include <shardprop/report/jax_specs.h>
 #include <shardprop/report/torch_styles.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace shardprop::cli {
 namespace {
@@ -25,6 +27,14 @@ std::string parallel_style(const std::string& style) {
              ? "RowwiseParallel(input_layouts=Replicate())"
              : "ColwiseParallel(output_layouts=Replicate())";
 }
+
+// A plan in another framework's words: what they leave unsaid, pins that hold a
+// plan to what they say, and what is written of them.
+struct Words {
+  std::vector<Pin> pins;
+  std::vector<UnsaidLayout> unsaid;
+  std::function<void(JsonText&)> write;
+};
 
 void write_specs(JsonText& json, std::string_view key,
                  const std::vector<JaxSpec>& specs) {
@@ -41,8 +51,7 @@ void write_specs(JsonText& json, std::string_view key,
   json.close('}');
 }
 
-void write_words(JsonText& json, const DeviceMesh& mesh,
-                 const JaxSpecs& specs) {
+void write_jax(JsonText& json, const DeviceMesh& mesh, const JaxSpecs& specs) {
   json.key("mesh").open('{').key("axis_names");
   json.list(mesh.dims(), [&](const MeshDim& dim) { json.text(dim.name); });
   json.key("axis_sizes");
@@ -53,7 +62,7 @@ void write_words(JsonText& json, const DeviceMesh& mesh,
   write_specs(json, "out_specs", specs.outputs);
 }
 
-void write_words(JsonText& json, std::string_view as,
+void write_torch(JsonText& json, std::string_view as,
                  const TorchStyles& styles) {
   if (as == "fully-shard") {
     json.key("fully_shard").list(styles.folded, [&](const ModuleStyle& one) {
@@ -69,6 +78,22 @@ void write_words(JsonText& json, std::string_view as,
     json.member(one.module, parallel_style(one.style));
   }
   json.close('}');
+}
+
+Words words_of(std::string_view as, const Plan& plan, const Graph& graph) {
+  if (as == "jax") {
+    JaxSpecs specs = jax_specs(plan);
+    return {specs.pins, specs.unsaid, [&plan, specs](JsonText& json) {
+              write_jax(json, plan.mesh, specs);
+            }};
+  }
+  TorchStyles styles = as == "fully-shard"
+                           ? fully_shard_styles(plan, graph)
+                           : tensor_parallel_styles(plan, graph);
+  return {styles.pins, styles.unsaid, [&plan, as, styles](JsonText& json) {
+            json.member("mesh_dim", plan.mesh.name(styles.mesh_dim));
+            write_torch(json, as, styles);
+          }};
 }
 
 // Those of the command; of a saved plan its own, searched as the command says.
@@ -87,20 +112,9 @@ Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
 
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments) {
-  JaxSpecs specs;
-  TorchStyles styles;
-  if (as == "jax") {
-    specs = jax_specs(given.plan);
-    styles.pins = specs.pins;
-    styles.unsaid = specs.unsaid;
-  } else {
-    styles = as == "fully-shard"
-                 ? fully_shard_styles(given.plan, given.graph)
-                 : tensor_parallel_styles(given.plan, given.graph);
-  }
+  const Words words = words_of(as, given.plan, given.graph);
   SP_ASSIGN(PlanOptions options, options_for(given.plan, arguments));
-  options.pins.insert(options.pins.end(), styles.pins.begin(),
-                      styles.pins.end());
+  options.pins.insert(options.pins.end(), words.pins.begin(), words.pins.end());
   const Interruption interruption;
   options.stop = interruption.token();
   SP_ASSIGN(const Plan said,
@@ -114,13 +128,8 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   json.open('{').member("schema", "shardprop.styles/1").member("as", as);
   json.key("graph").open('{').member("name", given.plan.graph_name);
   json.member("hash", given.plan.graph_hash).close('}');
-  if (as == "jax") {
-    write_words(json, given.plan.mesh, specs);
-  } else {
-    json.member("mesh_dim", given.plan.mesh.name(styles.mesh_dim));
-    write_words(json, as, styles);
-  }
-  json.key("unsaid").list(styles.unsaid, [&](const UnsaidLayout& one) {
+  words.write(json);
+  json.key("unsaid").list(words.unsaid, [&](const UnsaidLayout& one) {
     json.open('{').member("value", one.value).member("values", one.values);
     json.member("placements", to_strings(one.layout)).member("why", one.why);
     json.close('}');
