@@ -370,7 +370,8 @@ class EagerDTensor(unittest.TestCase):
             self.assertEqual(second.shape, (48, 2))
             self.assertEqual(first.shape, whole(first).shape)
             self.assertLess(len(first), 48)
-            with self.assertRaises(Exception):  # each rank would draw its own
+            with self.assertRaisesRegex(NotImplementedError, "shardprop"):
+                # Each rank would draw its own.
                 torch._standard_gamma(distribute_tensor(x.exp(), self.line, [Shard(0)]))
         finally:
             type(self).ours = shardprop.torch.install_propagator()

@@ -31,19 +31,6 @@ _OF_VIEWS = {
 }
 
 
-def _by_rank(values: "dict[int, Any]") -> Any:
-    """One value, or a symbol where the ranks' values differ."""
-    first = next(iter(values.values()))
-    if isinstance(first, (list, tuple)):
-        return [
-            _by_rank({rank: value[i] for rank, value in values.items()})
-            for i in range(len(first))
-        ]
-    if all(value == first for value in values.values()):
-        return first
-    return torch.SymInt(LocalIntNode(values))
-
-
 def _is_symbol(value: Any) -> bool:
     return isinstance(value, torch.SymInt)
 
@@ -89,7 +76,8 @@ def _plain(value: Any, results: list) -> Any:
 
 
 def _merge(per_rank: "dict[int, Any]") -> Any:
-    """The programs of several ranks as one: they differ in integers only."""
+    """The programs or arguments of several ranks as one: they differ in integers
+    only, which become symbols."""
     values = list(per_rank.values())
     first = values[0]
     if all(value == first for value in values):
@@ -126,7 +114,7 @@ def _numbers_of(op) -> "frozenset[str]":
     return frozenset(re.findall(r"\b(?:int|Scalar)\?? (\w+)", str(op._schema)))
 
 
-def _by_its_rank(value: Any) -> "Optional[dict[int, Any]]":
+def _of_each_rank(value: Any) -> "Optional[dict[int, Any]]":
     """What each rank has in its place; None where all have the same."""
     if isinstance(value, LocalTensor):
         return value._local_tensors
@@ -138,7 +126,7 @@ def _by_its_rank(value: Any) -> "Optional[dict[int, Any]]":
 def _rank_by_rank(op, args, kwargs) -> LocalTensor:
     """Under LocalTensorMode: each rank's tensors with its own numbers."""
     leaves, tree = tree_flatten((list(args), dict(kwargs)))
-    by_rank = [_by_its_rank(leaf) for leaf in leaves]
+    by_rank = [_of_each_rank(leaf) for leaf in leaves]
     ranks = set.intersection(*(set(held) for held in by_rank if held is not None))
 
     def run(rank):
@@ -326,7 +314,7 @@ class LocalCall(MovedCall):
                 else:
                     names = next(iter(found.values()))
                     found = {
-                        name: _by_rank({r: v[name] for r, v in found.items()})
+                        name: _merge({r: v[name] for r, v in found.items()})
                         for name in names
                     }
             self._programs[key] = found
