@@ -379,6 +379,12 @@ class EagerDTensor(unittest.TestCase):
     def test_results_of_rare_dtypes(self):
         self.check(torch.hash_tensor, [torch.randn(6, 8)])
 
+    def test_histograms_of_points_add_up(self):
+        self.check(
+            lambda x: torch.histogramdd(x, [3, 4], range=[-1.0, 1.0, -1.0, 1.0])[0],
+            [torch.randn(9, 2)],
+        )
+
     def test_uninstall_restores(self):
         dispatcher = DTensor._op_dispatcher
         ours = dispatcher.sharding_propagator

@@ -115,6 +115,78 @@ BoundForm bind_weighted_histogram(const OpCall& call) {
   return b.bound();
 }
 
+// Points with a coordinate for each dim of the histogram; else as above.
+BoundForm bind_histogram_of_points(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta* weight = call.optional_tensor("weight");
+  require(is_floating(self.dtype()) && self.rank() >= 2,
+          "the points are no floats, or no rows");
+  Dims points = self.shape();
+  const std::int64_t coordinates = points.back();
+  points.pop_back();
+  require(weight == nullptr ||
+              (weight->shape() == points && weight->dtype() == self.dtype()),
+          "there is not one weight per point");
+  const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors";
+  Dims bins;
+  bool bounded = true;
+  if (has_edges) {
+    for (const TensorMeta& edges : call.tensors("bins")) {
+      require(edges.rank() == 1 && edges.numel() > 0 &&
+                  edges.dtype() == self.dtype(),
+              "the edges are no vectors of the points' dtype");
+      bins.push_back(edges.numel() - 1);
+    }
+  } else {
+    bins = dims_of(call.integers("bins"));
+    for (const std::int64_t count : bins) {
+      require(count > 0, "there are no bins");
+    }
+    const auto* range =
+        std::get_if<std::vector<double>>(&call.op().arg("range"));
+    require(range == nullptr ||
+                range->size() == 2 * static_cast<std::size_t>(coordinates),
+            "a range is a lower and an upper bound for each coordinate");
+    bounded = range != nullptr;
+  }
+  require(static_cast<std::int64_t>(bins.size()) == coordinates,
+          "there is not one number of bins per coordinate");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  Operand by_point = whole;
+  by_point.dims.pop_back();
+  b.input(whole);
+  if (has_edges) {
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      b.input(SpaceBuilder::whole(1));
+    }
+  }
+  if (weight != nullptr) b.input(by_point);
+  const bool edges_alone = call.base_name() == "_histogramdd_bin_edges";
+  if (edges_alone) {
+    for (const std::int64_t count : bins) {
+      b.output(SpaceBuilder::whole(1), {.shape = Dims{count + 1}});
+    }
+  } else {
+    b.output(SpaceBuilder::whole(bins.size()), {.shape = bins});
+  }
+  b.block(whole.dims.back(), "a point is one of the histogram's places");
+  for (const DimFactors& dim : by_point.dims) {
+    if (!bounded) {
+      b.block(dim, "the bounds are those of all points");
+    } else if (edges_alone) {
+      for (std::size_t i = 0; i < bins.size(); ++i) {
+        b.without(i, dim, Without::same());
+      }
+    } else if (call.boolean("density")) {
+      b.block(dim, "each count is divided by the sum of all");
+    } else {
+      b.without(0, dim, Without::partial(ReduceOp::kSum));
+    }
+  }
+  return b.bound();
+}
+
 // segment_reduce: rows of dim `axis` in runs of given lengths, or between given
 // offsets; the dims before it have runs of their own.
 std::string segments_notation(const OpCall& call) {
@@ -345,6 +417,9 @@ void define_lookup(Family f) {
                            .random());
   f.add("histc", custom("histogram()", bind_histogram));
   f.add("histogram", custom("histogram()", bind_weighted_histogram));
+  f.add({"_histogramdd_bin_edges", "_histogramdd_from_bin_cts",
+         "_histogramdd_from_bin_tensors"},
+        custom("histogram()", bind_histogram_of_points));
   f.add({"segment_reduce", "_segment_reduce_backward"},
         mapped("segments(axis)", segments_notation, segments_size)
             .refine("", some_segments));

@@ -294,6 +294,29 @@ def histogram(d):
     return given
 
 
+@family(
+    "_histogramdd_bin_edges",
+    "_histogramdd_from_bin_cts",
+    "_histogramdd_from_bin_tensors",
+)
+def histogram_of_points(d):
+    coordinates = d.rng.randint(1, 3)
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    points = d.shape(d.rng.randint(1, 2), 1)
+    bins = [d.rng.randint(1, 4) for _ in range(coordinates)]
+    given = {
+        "self": d.tensor((*points, coordinates), dtype),
+        "bins": bins,
+        "weight": d.tensor(points, dtype) if d.chance(0.5) else None,
+        "density": d.chance(0.2),
+    }
+    if "bin_tensors" in d.op:
+        given["bins"] = [torch.linspace(-2, 2, n + 1, dtype=dtype) for n in bins]
+    else:
+        given["range"] = None if d.chance(0.2) else [-2.0, 2.0] * coordinates
+    return given
+
+
 @family("segment_reduce", "_segment_reduce_backward")
 def segments(d):
     """Rows in runs that are as long together as there are rows."""
