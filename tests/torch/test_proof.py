@@ -33,6 +33,8 @@ def strategy(text, **more):
         operands = operands.strip()
         if operands.startswith("["):
             return [o.split(",") for o in operands.strip("[]").split("],[")]
+        if not operands:
+            return []
         flat, depth, entry = [], 0, ""
         for letter in operands + ",":
             depth += (letter == "(") - (letter == ")")
@@ -177,6 +179,12 @@ class Strategies(unittest.TestCase):
         call = call_of("aten.mm.out", args, shapes, [meta(5, 4)])
         self.assert_right(call, (2,), "S(0),R,S(0)->S(0)")
         self.assert_wrong(call, (2,), "S(0),R,R->S(0)", because="does not lie")
+
+    def test_what_is_written_and_not_returned_is_compared(self):
+        args = {"self": (Operand(0), Operand(1))}
+        call = call_of("aten._foreach_exp_.default", args, [meta(5), meta(4, 3)], [])
+        self.assert_right(call, (2,), "S(0),R->")
+        self.assert_wrong(call, (2,), "P(sum),R->", because="off by")
 
 
 class OwnDtypes(unittest.TestCase):

@@ -77,8 +77,30 @@ class Draw:
         return self.op.startswith("aten.native_dropout.")
 
 
+def written_silently(call):
+    """The operands that the operator writes and does not return."""
+    schema = torch_op(call.op)._schema
+    returned = {
+        name
+        for result in schema.returns
+        if result.alias_info is not None
+        for name in result.alias_info.before_set
+    }
+    found = []
+    for argument in schema.arguments:
+        alias = argument.alias_info
+        if alias is None or not alias.is_write or alias.before_set & returned:
+            continue
+        held = call.arg(argument.name)
+        for element in held if isinstance(held, tuple) else (held,):
+            if isinstance(element, Operand):
+                found.append(element.index)
+    return found
+
+
 class Runner:
-    """Runs one call, whole or by rank."""
+    """Runs one call, whole or by rank. What it writes without returning it stands
+    after its results."""
 
     def __init__(self, call, draw, run_dtype):
         self.call = call
@@ -87,25 +109,31 @@ class Runner:
         self._results = {}  # of the operator alone, by what it was given
         schema = torch_op(call.op)._schema
         self.writes = schema.is_mutable
+        self.silent = written_silently(call)
         self.takes_device = any(
             argument.name == "device" and not argument.has_default_value()
             for argument in schema.arguments
         )
 
-    def _given(self, tensor):
-        return tensor.clone() if self.writes else tensor
+    def _given(self, tensors, index, written):
+        given = tensors[index].clone() if self.writes else tensors[index]
+        written[index] = given
+        return given
 
-    def _arguments(self, tensors, local):
+    def _arguments(self, tensors, local, written):
+        """By name; `written` gets the operands by index, as the operator sees them."""
         args = {"device": "cpu"} if self.takes_device else {}
         for name, value in self.call.args:
             if name in _IGNORED:
                 continue
             if isinstance(value, Operand):
-                args[name] = self._given(tensors[value.index])
+                args[name] = self._given(tensors, value.index, written)
             elif isinstance(value, tuple) and any(
                 isinstance(element, Operand) for element in value
             ):
-                args[name] = [e and self._given(tensors[e.index]) for e in value]
+                args[name] = [
+                    e and self._given(tensors, e.index, written) for e in value
+                ]
             else:
                 args[name] = _scalar(self.run_dtype, name, local.get(name, value))
         for name, value in local.items():
@@ -115,13 +143,16 @@ class Runner:
     def alone(self, tensors, local=(), region=None):
         """The operator's results on these tensors."""
         local = dict(local)
+        written = {}
         if self.draw:
-            return flat_tensors(self.draw.run(self._arguments(tensors, local), region))
+            args = self._arguments(tensors, local, written)
+            return flat_tensors(self.draw.run(args, region))
         key = (*map(id, tensors), repr(sorted(local.items())))
         if key not in self._results:
             # The tensors are kept, so that their ids stay theirs.
-            results = torch_op(self.call.op)(**self._arguments(tensors, local))
-            self._results[key] = (flat_tensors(results), tensors)
+            results = torch_op(self.call.op)(**self._arguments(tensors, local, written))
+            silent = [written[index] for index in self.silent]
+            self._results[key] = (flat_tensors(results) + silent, tensors)
         return self._results[key][0]
 
     def by_rank(self, strategy, mesh, tensors, output_regions):

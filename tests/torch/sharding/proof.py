@@ -38,9 +38,9 @@ class Wrong(Exception):
     """What a strategy claims and what comes out differ."""
 
 
-def _undefined(call, draw):
-    """The outputs whose values cannot be compared."""
-    every = set(range(len(call.outputs)))
+def _undefined(call, returns, draw):
+    """The results whose values cannot be compared."""
+    every = set(range(len(returns)))
     if call.op.split(".")[1].removeprefix("new_").startswith("empty"):
         return every
     seeded = torch.Tag.nondeterministic_seeded in torch_op(call.op).tags
@@ -147,11 +147,13 @@ class Proof:
         self.exact = self.own_dtypes or keeps_dtype(call)
         self.inputs = inputs or draw_inputs(call, self.generator)
         self.draw = Draw(call, self.generator)
-        self.undefined = _undefined(call, self.draw)
         self.written = _written(call)
         own = [*call.inputs, *call.outputs]
         self.tolerance = _tolerance(own) if self.own_dtypes else 1e-9
         self.runner = Runner(call, self.draw, self.run_dtype)
+        self.silent = self.runner.silent
+        self.returns = [*call.outputs, *(call.inputs[index] for index in self.silent)]
+        self.undefined = _undefined(call, self.returns, self.draw)
         self.wanted = self.runner.alone(self.inputs)
         self._check_unsharded()
         self._terms = {}
@@ -162,9 +164,9 @@ class Proof:
         return TORCH_DTYPES[dtype] if self.own_dtypes else run_dtype(self.call, dtype)
 
     def _check_unsharded(self):
-        if len(self.wanted) != len(self.call.outputs):
+        if len(self.wanted) != len(self.returns):
             raise Wrong("the operator gives other results than its graph says")
-        for result, meta in zip(self.wanted, self.call.outputs, strict=True):
+        for result, meta in zip(self.wanted, self.returns, strict=True):
             if tuple(result.shape) != meta.shape:
                 raise Wrong("the operator gives other shapes than its graph says")
             if result.dtype != self.run_dtype(meta.dtype):
@@ -199,6 +201,7 @@ class Proof:
         """Raises Wrong, or whatever a local operator raises."""
         inputs = [tuple(layout) for layout in strategy["inputs"]]
         outputs = [tuple(layout) for layout in strategy["outputs"]]
+        outputs += [inputs[index] for index in self.silent]
         if len(inputs) != len(self.inputs) or len(outputs) != len(self.wanted):
             raise Wrong("the strategy has other operands than the operator")
         if self.draw and any(_partial_dims(layout) for layout in inputs):
