@@ -7,7 +7,7 @@
 # Python is $SHARDPROP_PYTHON if set. Otherwise a virtual environment outside
 # the tree is made once, in $SHARDPROP_VENV (a folder of TMPDIR unless set).
 # SHARDPROP_SLICE=K/M proves the rules on every M-th operator call only, from
-# the K-th, and on one M-th of the drawn calls. Without pip or network the tests
+# the K-th, on one M-th of the drawn calls, and on every M-th of PyTorch's samples. Without pip or network the tests
 # are skipped, and that is said; set SHARDPROP_TORCH=required to have it fail
 # instead.
 set -euo pipefail
@@ -40,7 +40,7 @@ if [[ -z $python ]]; then
       python3 -m venv --clear "$venv" >> "$venv.log" 2>&1 ||
         skip "python3 makes no virtual environment ($venv.log)"
     fi
-    "$python" -m pip install -q torch==2.13.0 numpy transformers \
+    "$python" -m pip install -q torch==2.13.0 numpy transformers expecttest \
       2>&1 | tee -a "$venv.log" ||
       skip "pip installs no torch, is there a network? ($venv.log)"
   fi
@@ -101,6 +101,10 @@ for file in "$@"; do
     else
       arguments+=(--proven --calls 12)
     fi
+  elif [[ $file == */prove_samples.py ]]; then
+    arguments=(--slice "${SHARDPROP_SLICE:-1/1}" -j "$processes")
+    # Views and sums have thousands of calls: some of them, but for full counts.
+    if [[ ${SHARDPROP_FULL:-} != 1 ]]; then arguments+=(--most 12); fi
   elif [[ $file == */test_reference.py ]]; then
     # Built where Eigen is found.
     if [[ ! -x $SHARDPROP_OP_VALUES ]]; then

@@ -12,7 +12,7 @@ anything is wrong.
 """
 
 import argparse
-import collections
+import json
 import json
 import os
 import pathlib
@@ -28,9 +28,14 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 import torch  # noqa: E402
 
 from sharding.drawn_proof import Settings, dead, prove_operator  # noqa: E402
-from sharding.failure_classes import CLASSES  # noqa: E402
 from sharding.processes import run_each  # noqa: E402
-from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
+from sharding.report import (  # noqa: E402
+    print_failures,
+    print_refused,
+    print_summary,
+    write_failures,
+)
+from sharding.words import mesh_sizes, slice_of  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROOFS = ROOT / "src/ops/proofs.txt"
@@ -127,77 +132,6 @@ def _prove(task):
     return prove_operator(*task)
 
 
-def print_failures(options, results):
-    for result in results:
-        shown = collections.Counter()
-        for failure in result.failures:
-            key = failure.kind, failure.letter
-            shown[key] += 1
-            if shown[key] <= options.show:
-                print(f"{failure.kind} ({failure.letter}): {failure.text}")
-        for (kind, letter), count in shown.items():
-            if count > options.show:
-                more = count - options.show
-                print(f"  and {more} more of {result.op}: {kind} ({letter})")
-
-
-def print_refused(results):
-    for result in results:
-        for kind, found in (
-            ("PyTorch refuses, we answer", result.we_answer),
-            ("we refuse, PyTorch answers", result.we_refuse),
-        ):
-            for call, why in found[:3]:
-                print(f"{kind}: {in_short(call)}\n    {why}")
-
-
-def print_summary(results, seconds):
-    by_class = collections.defaultdict(collections.Counter)
-    kinds = collections.Counter()
-    for result in results:
-        for failure in result.failures:
-            by_class[failure.letter][result.op] += 1
-            kinds[failure.kind] += 1
-    for letter, meaning in CLASSES.items():
-        if letter in by_class:
-            ops = ", ".join(f"{op} {n}" for op, n in by_class[letter].most_common(8))
-            print(f"{letter:<6}{sum(by_class[letter].values()):>6}  {meaning}: {ops}")
-    slow = sorted(results, key=lambda result: -result.seconds)[:4]
-    said = ", ".join(f"{result.op} {result.seconds:.0f} s" for result in slow)
-    print(f"slowest: {said}")
-    none = [result.op for result in results if not result.calls]
-    if none:
-        print(f"no call was drawn of: {', '.join(none)}")
-    total = collections.Counter()
-    for result in results:
-        total.update(
-            operators=bool(result.calls),
-            calls=result.calls,
-            answers=result.answers,
-            pairs=result.pairs,
-            skipped=result.skipped,
-            quirks=result.quirks,
-            strides=result.strides_compared,
-            we_refuse=len(result.we_refuse),
-            we_answer=len(result.we_answer),
-        )
-    print(
-        f"{total['operators']} of {len(results)} operators, {total['calls']} calls "
-        f"({total['quirks']} left out for their kernels), {total['answers']} answers, "
-        f"{total['pairs']} strategies run, {total['skipped']} skipped, in "
-        f"{seconds:.0f} s"
-    )
-    print(
-        f"refused by us: {total['we_refuse']} calls; refused by PyTorch and answered: "
-        f"{total['we_answer']}; strides compared of {total['strides']} outputs"
-    )
-    print(
-        f"wrong: {kinds['strategy']} strategies, {kinds['shape']} shapes, "
-        f"{kinds['dtype']} dtypes, {kinds['strides']} strides, {kinds['died']} deaths"
-    )
-    return sum(kinds.values()), total["pairs"], none
-
-
 def write_proofs(results):
     """Operators that were not run keep what is said of them."""
     said = set(PROOFS.read_text(encoding="utf-8").splitlines())
@@ -257,17 +191,15 @@ def main():
     random.Random(0).shuffle(tasks)
     results = prove_each(tasks, options)
     results.sort(key=lambda result: result.op)
-    print_failures(options, results)
+    print_failures(results, options.show)
     if options.refused:
         print_refused(results)
     if options.json:
-        with open(options.json, "w") as file:
-            for result in results:
-                for failure in result.failures:
-                    print(json.dumps(failure.line), file=file)
+        write_failures(results, options.json)
     if options.write_proofs:
         write_proofs(results)
-    wrong, pairs, none = print_summary(results, time.monotonic() - start)
+    wrong, none = print_summary(results, time.monotonic() - start)
+    pairs = sum(result.pairs for result in results)
     whole = len(results) == len(tasks)
     return 0 if whole and pairs and not wrong and not none else 1
 

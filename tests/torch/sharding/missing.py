@@ -24,6 +24,8 @@ def _shards(meta):
 def _partials(meta):
     if meta.dtype == "bool":
         return ["P(bor)", "P(band)"]
+    if meta.dtype in ("c64", "c128"):
+        return ["P(sum)", "P(avg)"]
     kinds = [k for k in _KINDS if k != "avg" or meta.dtype[0] in "fb"]
     return [f"P({kind})" for kind in kinds]
 
@@ -63,7 +65,7 @@ def _for_nothing(metas, inputs):
     extremum of equal terms, one without elements is anything."""
     for kind in ("P(avg)", "P(max)", "P(min)"):
         places = [
-            ("R", *_partials(meta))
+            ("R", text, *_partials(meta))
             if 0 in meta.shape
             else (text, kind)
             if text == "R"
@@ -73,10 +75,11 @@ def _for_nothing(metas, inputs):
         yield from itertools.product(*places)
 
 
-def find_missing(call, strategies, seed):
+def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: True):
     """[(inputs, outputs)] that work on every mesh tried and are in no strategy.
 
-    `strategies` are those of a mesh of one dim.
+    `strategies` are those of a mesh of one dim. Values of the operands are drawn
+    where none are given; layouts that are not worth it are not tried.
     """
     known = {
         tuple(layout[0] for layout in strategy["inputs"]) for strategy in strategies
@@ -85,19 +88,24 @@ def find_missing(call, strategies, seed):
         return []
     if any(part in call.op for part in _TRUSTING):
         return []
-    proof = Proof(call, seed)
+    try:
+        proof = Proof(call, seed, inputs)
+    except Wrong:  # what it returns is not what its call says: told by the proof
+        return []
     # What is written in place has the layout of the result, by its own rule.
     if proof.draw or proof.runner.writes:
         return []
-    again = Proof(call, seed + 1)
+    again = Proof(call, seed + 1, inputs)
     found = []
-    for inputs in itertools.product(*map(_choices, call.inputs)):
-        if not known.isdisjoint(_for_nothing(call.inputs, inputs)):
+    for laid_out in itertools.product(*map(_choices, call.inputs)):
+        if not known.isdisjoint(_for_nothing(call.inputs, laid_out)):
             continue
-        outputs = _makes_whole(proof, _MESHES[0], inputs)
+        if not worth(laid_out):
+            continue
+        outputs = _makes_whole(proof, _MESHES[0], laid_out)
         if outputs is None:
             continue
         # Once by luck is not a rule.
-        if all(_makes_whole(again, mesh, inputs) == outputs for mesh in _MESHES):
-            found.append((inputs, outputs))
+        if all(_makes_whole(again, mesh, laid_out) == outputs for mesh in _MESHES):
+            found.append((laid_out, outputs))
     return found

@@ -1,0 +1,254 @@
+"""Proves the sharding rules on the calls of PyTorch's own operator samples.
+
+  python tests/torch/prove_samples.py --bin build/release/tools/shardprop
+
+The samples of the operator, foreach and optimizer databases (op_db float32,
+foreach_*_op_db, optim_db) run with their backward passes; every distinct call
+below autograd is captured with its values (sharding/op_samples) and put to
+`shardprop propagate --all`. On [2] and [3] every strategy in the answer runs on
+simulated ranks and is compared with the unsharded operator, on larger meshes a
+seeded sample of which each way to treat the mesh dims has its turn; how many are
+skipped is printed. With --missing the layouts of one mesh dim that DTensor takes as
+they are, that are right, and that we lack are listed instead. Exits 1 if anything is
+wrong, or missing.
+"""
+
+import argparse
+import collections
+import fnmatch
+import importlib.util
+import itertools
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+# What torch's kernels warn of is tried on purpose.
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
+import torch  # noqa: E402
+
+from sharding import stock  # noqa: E402
+from sharding.ask import ask  # noqa: E402
+from sharding.capture import batch_line  # noqa: E402
+from sharding.drawn_proof import (  # noqa: E402
+    EXHAUSTIVE,
+    Result,
+    check_calls,
+    dead,
+    propagate_command,
+    stratified,
+)
+from sharding.kernel_quirks import quirk_of  # noqa: E402
+from sharding.missing import find_missing  # noqa: E402
+from sharding.op_samples import SampleCalls  # noqa: E402
+from sharding.processes import run_each  # noqa: E402
+from sharding.report import (  # noqa: E402
+    print_failures,
+    print_refused,
+    print_summary,
+    write_failures,
+)
+from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SAMPLED = ("2,2", "2,3", "2,2,2")
+_MOST_SECONDS = 1800  # for one part of an operator's calls
+_PART = 100  # calls that one process proves
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--bin",
+        default=os.environ.get("SHARDPROP_BIN", str(ROOT / "build/tools/shardprop")),
+        help="the command line tool (default $SHARDPROP_BIN)",
+    )
+    parser.add_argument("--entry", help="only samples whose operator fits this GLOB")
+    parser.add_argument("--op", nargs="+", help="only calls whose name has one of these")
+    parser.add_argument(
+        "--sampled-meshes",
+        nargs="*",
+        type=mesh_sizes,
+        default=[mesh_sizes(mesh) for mesh in SAMPLED],
+        help=f"meshes proven by sample (default {' '.join(SAMPLED)})",
+    )
+    parser.add_argument(
+        "--sample", type=int, default=6, help="strategies of a call in a sample (6)"
+    )
+    parser.add_argument(
+        "--most", type=int, help="calls of an operator, drawn from all (default all)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--slice",
+        type=slice_of,
+        default=(1, 1),
+        help="K/M: every M-th entry of the databases, from the K-th",
+    )
+    parser.add_argument(
+        "--missing", action="store_true", help="list what DTensor takes and we lack"
+    )
+    parser.add_argument("--show", type=int, default=2, help="wrong ones of a class (2)")
+    parser.add_argument(
+        "--refused", action="store_true", help="list the calls that we refuse"
+    )
+    parser.add_argument("--json", type=pathlib.Path, help="writes failures as lines")
+    parser.add_argument(
+        "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
+    )
+    return parser.parse_args()
+
+
+def captured(options):
+    """The Drawn calls by operator."""
+    samples = SampleCalls()
+    index, count = options.slice
+    seen = itertools.count(1)
+
+    def wanted(name):
+        if options.entry is not None and not fnmatch.fnmatch(name, options.entry):
+            return False
+        return (next(seen) - index) % count == 0
+
+    samples.record_operators(wanted)
+    samples.record_foreach(wanted)
+    samples.record_optimizers(wanted)
+    print(
+        f"{samples.entries} entries of the databases; {len(samples.calls)} calls; left "
+        f"out of {len(samples.left_out)} operators: "
+        + "; ".join(
+            f"{why} ({n})"
+            for why, n in collections.Counter(samples.left_out.values()).items()
+        )
+    )
+    return samples.by_operator()
+
+
+def chosen_calls(by_operator, options, known):
+    """[(operator, some of its calls)] of operators that have a row."""
+    rng = random.Random(options.seed)
+    chosen, without_row, quirks = [], collections.Counter(), 0
+    for op, drawn in sorted(by_operator.items()):
+        if options.op and not any(part in op for part in options.op):
+            continue
+        if op not in known:
+            without_row[op] += len(drawn)
+            continue
+        sound = [one for one in drawn if quirk_of(one.call) is None]
+        quirks += len(drawn) - len(sound)
+        if options.most and len(sound) > options.most:
+            sound = rng.sample(sound, options.most)
+        chosen += [(op, sound[i : i + _PART]) for i in range(0, len(sound), _PART)]
+    said = ", ".join(f"{op} {n}" for op, n in without_row.most_common())
+    print(
+        f"without a row: {len(without_row)} operators, {sum(without_row.values())} "
+        f"calls: {said or 'none'}"
+    )
+    print(f"left out for their kernels: {quirks} calls")
+    return chosen
+
+
+def prove_part(task):
+    op, drawn, options = task
+    began = time.monotonic()
+    result = Result(op)
+    result.calls = len(drawn)
+    rng = random.Random(f"{op} {options.seed}")
+
+    def choose(strategies, mesh):
+        if mesh in EXHAUSTIVE or len(strategies) <= options.sample:
+            return strategies
+        return stratified(strategies, options.sample, rng)
+
+    meshes = [*EXHAUSTIVE, *options.sampled_meshes]
+    asked = [(one, mesh) for one in drawn for mesh in meshes]
+    check_calls(result, propagate_command(options.bin), asked, choose=choose)
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def missing_of_part(task):
+    """Lines of what DTensor takes on one mesh dim, is right, and we lack."""
+    _, drawn, options = task
+    lines = {}
+    questions = [batch_line(one.call, (2,)) for one in drawn]
+    command = propagate_command(options.bin)
+    for one, answer in zip(drawn, ask(command, questions), strict=True):
+        found = find_missing(
+            one.call,
+            answer.get("strategies", []),
+            options.seed,
+            inputs=list(one.inputs),
+            worth=lambda inputs, call=one.call: stock.takes(call, inputs),
+        )
+        for inputs, outputs in found:
+            text = f"{one.call.op}: {','.join(inputs)}->{','.join(outputs)}"
+            lines.setdefault(text, in_short(one.call))
+    return lines
+
+
+def in_parts(function, parts, options):
+    """(operator, result or None, how it died) of every part."""
+    torch.set_num_threads(1)
+    tasks = [(op, drawn, options) for op, drawn in parts]
+    random.Random(0).shuffle(tasks)
+    ended = run_each(
+        function, tasks, processes=options.processes, seconds=_MOST_SECONDS
+    )
+    for (op, _, _), result, died in ended:
+        yield op, result, died
+
+
+def report_missing(parts, options):
+    stock.takes(parts[0][1][0].call, ("R",) * len(parts[0][1][0].call.inputs))
+    lines, failed = {}, 0
+    for op, found, died in in_parts(missing_of_part, parts, options):
+        if found is None:
+            failed += 1
+            print(f"{op}: the search itself ended: {died}")
+        else:
+            lines |= found
+    for text, example in sorted(lines.items()):
+        print(f"{text}    {example}")
+    print(f"{len(lines)} layouts that DTensor takes, that are right, and that we lack")
+    return 1 if lines or failed else 0
+
+
+def main():
+    options = parse_arguments()
+    if importlib.util.find_spec("expecttest") is None:
+        print("SKIPPED: PyTorch's samples need the package expecttest")
+        return 0
+    began = time.monotonic()
+    done = subprocess.run(
+        [options.bin, "ops", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    known = {entry["op"] for entry in json.loads(done.stdout)}
+    parts = chosen_calls(captured(options), options, known)
+    if options.missing:
+        return report_missing(parts, options)
+    results = [
+        result or dead(op, died)
+        for op, result, died in in_parts(prove_part, parts, options)
+    ]
+    results.sort(key=lambda result: result.op)
+    print_failures(results, options.show)
+    if options.refused:
+        print_refused(results)
+    if options.json:
+        write_failures(results, options.json)
+    wrong, _ = print_summary(results, time.monotonic() - began)
+    return 0 if results and not wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
