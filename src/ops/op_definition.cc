@@ -61,6 +61,23 @@ OpDefinition OpDefinition::elementwise() && {
       });
 }
 
+OpDefinition OpDefinition::elementwise(std::vector<std::string> arguments) && {
+  return std::move(*this).strided(
+      [arguments = std::move(arguments)](const OpCall& call, const Dims& shape,
+                                         DType dtype) {
+        std::vector<TensorMeta> operands;
+        for (const std::string& argument : arguments) {
+          if (const TensorMeta* meta = call.optional_tensor(argument)) {
+            operands.push_back(*meta);
+          }
+        }
+        const TensorMeta laid_out = shardprop::elementwise(operands, dtype);
+        // Reduced, or wider by an operand that is not among them.
+        return laid_out.shape() == shape ? laid_out.strides()
+                                         : make_meta(shape, dtype).strides();
+      });
+}
+
 OpDefinition OpDefinition::like(std::string_view argument) && {
   return std::move(*this).strided(
       [name = std::string(argument)](const OpCall& call, const Dims& shape,

@@ -76,6 +76,11 @@ bool is_channels_last(const TensorMeta& meta) {
          meta.strides() == channels_last_strides(meta.shape());
 }
 
+Dims strides_as_images(const OpCall& call, const Dims& shape, DType dtype) {
+  return is_channels_last(call.first()) ? channels_last_strides(shape)
+                                        : make_meta(shape, dtype).strides();
+}
+
 int spatial_dims(std::string_view name) {
   for (std::size_t i = 1; i < name.size(); ++i) {
     if (name[i] == 'd' && name[i - 1] >= '1' && name[i - 1] <= '3') {

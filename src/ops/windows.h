@@ -35,6 +35,8 @@ std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
 
 // Whether channels lie innermost in memory.
 bool is_channels_last(const TensorMeta& meta);
+// Strides of a result: channels last where the first operand is.
+Dims strides_as_images(const OpCall& call, const Dims& shape, DType dtype);
 
 // 2 of "max_pool2d".
 int spatial_dims(std::string_view name);

@@ -85,6 +85,8 @@ class OpDefinition {
 
   // --- strides of the results; the default is contiguous ---
   OpDefinition elementwise() &&;  // as TensorIterator lays them out
+  // The same, of these arguments in this order, which is the kernel's.
+  OpDefinition elementwise(std::vector<std::string> arguments) &&;
   OpDefinition like(std::string_view argument) &&;  // dense, in its dim order
   OpDefinition strided(StridesOf strides) &&;
 

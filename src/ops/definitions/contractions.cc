@@ -29,6 +29,12 @@ DType of_factors(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
+// Scalars are given dims before they promote.
+DType of_factors_with_dims(const OpCall& call, std::size_t) {
+  return promote_types(call.tensor("self").dtype(),
+                       call.tensor("other").dtype());
+}
+
 // The named dims of both, in turn, are one.
 std::string tensordot_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -156,7 +162,7 @@ void define_contractions(Family f) {
       "inner",
       einsum("inner()", inner_notation).typed(of_inner).strided(inner_strides));
   f.add("linalg_vecdot", einsum("vecdot()", vecdot_notation).typed(of_factors));
-  f.add("kron", einsum("kron()", kron_notation).promoted());
+  f.add("kron", einsum("kron()", kron_notation).typed(of_factors_with_dims));
   f.add({"linalg_multi_dot", "chain_matmul"},
         einsum("chain()", chain_notation).typed(of_factors));
 }

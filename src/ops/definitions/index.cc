@@ -184,6 +184,33 @@ Indexed bind_indexed(SpaceBuilder& b, const OpCall& call, const Indexing& by) {
   return out;
 }
 
+// x[i] is laid out as an elementwise result of self, which stands still along
+// the dims of the indices, and of the indices, which do along all others.
+Dims strides_of_lookup(const OpCall& call, const Dims& shape, DType dtype) {
+  const Indexing by = indexing_of(call);
+  const TensorMeta& self = call.tensor("self");
+  Dims own;
+  const auto stand_still = [&] { own.resize(own.size() + by.shape.size(), 0); };
+  if (!by.one_run) stand_still();
+  for (std::size_t d = 0; d < by.by_dim.size(); ++d) {
+    if (by.one_run && d == by.place) stand_still();
+    if (!by.by_dim[d]) own.push_back(self.strides()[d]);
+  }
+  std::vector<TensorMeta> operands = {make_meta(shape, own, dtype)};
+  for (const std::optional<std::size_t>& operand : by.by_dim) {
+    if (!operand) continue;
+    const TensorMeta& looked = call.op().inputs[*operand];
+    Dims strides(shape.size(), 0);
+    const std::size_t end = by.place + by.shape.size();
+    for (std::size_t d = 0; d < looked.shape().size(); ++d) {
+      const std::size_t into = end - looked.shape().size() + d;
+      if (looked.shape()[d] != 1) strides[into] = looked.strides()[d];
+    }
+    operands.push_back(make_meta(shape, std::move(strides), looked.dtype()));
+  }
+  return elementwise(operands, dtype).strides();
+}
+
 // The mask of a masked lookup broadcasts to what is looked up.
 Operand aligned_mask(SpaceBuilder& b, const OpCall& call,
                      const Indexed& indexed) {
@@ -369,8 +396,10 @@ void define_index(Family f) {
   f.add({"index_add", "index_copy", "index_reduce"},
         written_along().writes_into("self"));
   f.add("index_fill", written_along().like("self").writes_into("self"));
-  f.add({"index", "_unsafe_index"},
-        custom("index(indices)", bind_index).passes({"self"}).per_rank(kIndex));
+  f.add({"index", "_unsafe_index"}, custom("index(indices)", bind_index)
+                                        .strided(strides_of_lookup)
+                                        .passes({"self"})
+                                        .per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put", "_index_put_impl"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)

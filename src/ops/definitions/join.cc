@@ -76,8 +76,7 @@ Dims strides_of_pad(const OpCall& call, const Dims& shape, DType dtype) {
                   [](std::int64_t amount) { return amount <= 0; })) {
     return dense_like(self, shape, dtype).strides();
   }
-  return is_channels_last(self) ? channels_last_strides(shape)
-                                : make_meta(shape, dtype).strides();
+  return strides_as_images(call, shape, dtype);
 }
 
 // Padding commutes with what keeps the value that is padded with.

@@ -285,6 +285,14 @@ std::string diff_notation(const OpCall& call) {
          letters(self.rank(), dim, 'w');
 }
 
+// What is put before or after it is joined to it in a new tensor.
+Dims diff_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  return call.optional_tensor("prepend") != nullptr ||
+                 call.optional_tensor("append") != nullptr
+             ? make_meta(shape, dtype).strides()
+             : dense_like(call.tensor("self"), shape, dtype).strides();
+}
+
 std::int64_t diff_size(const OpCall& call, char) {
   const TensorMeta& self = call.tensor("self");
   const int dim = call.dim("dim", self.rank());
@@ -389,6 +397,9 @@ BoundForm bind_repeated(const OpCall& call) {
     whole.dims[index(dim)].push_back(id);
   }
   if (repeats == 0) b.block(whole.dims[index(dim)], "nothing is left of it");
+  if (call.op().int_arg("output_size")) {
+    b.block(whole.dims[index(dim)], "`output_size` is that of the whole");
+  }
   Dims shape = self.shape();
   shape[index(dim)] = multiply_sizes(shape[index(dim)], repeats);
   b.output(std::move(whole), {.shape = std::move(shape)});
@@ -407,7 +418,7 @@ void define_lookup(Family f) {
   f.add("isin.Tensor_Tensor", mapped("...,*->...").boolean());
   f.add("isin.Tensor_Scalar", mapped("...->...").boolean());
   f.add("isin.Scalar_Tensor", mapped("*->").boolean());
-  f.add("put", mapped("put()", put_notation));
+  f.add("put", mapped("put()", put_notation).like("self"));
   f.add("take", mapped("*,...->...").passes({"self"}));
   f.add("multinomial", mapped("...[n]->...[s]",
                               [](const OpCall& call, char) {
@@ -430,7 +441,8 @@ void define_lookup(Family f) {
   f.add("nonzero_static",
         mapped("nonzero_static()", places_notation, places_size)
             .typed(DType::kI64));
-  f.add("diff", mapped("diff(dim)", diff_notation, diff_size));
+  f.add("diff",
+        mapped("diff(dim)", diff_notation, diff_size).strided(diff_strides));
   f.add("glu",
         mapped("glu(dim)", glu_notation, half_size).strided(glu_strides));
   f.add("glu_backward", mapped("glu_backward(dim)", glu_notation, half_size)

@@ -1,5 +1,6 @@
 // Losses of classes and of elements.
 
+#include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/losses.h"
 
@@ -249,9 +250,18 @@ BoundForm bind_margin_loss_backward(const OpCall& call, bool many) {
 }
 
 // Unreduced, these are sums and products of their operands.
-Dims strides_of_elements(const OpCall& call, const Dims& shape, DType dtype) {
-  return shape.empty() ? Dims{}
-                       : elementwise(call.op().inputs, dtype).strides();
+// Sums of integers are wide, and of truth values there are no differences.
+DType of_absolute(const OpCall& call, std::size_t) {
+  const DType dtype = promoted_dtype(call);
+  const LossReduction reduction = reduction_of(call);
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(meta.dtype() != DType::kBool, "truth values are subtracted");
+  }
+  require(!is_integral(dtype) || reduction != LossReduction::kMean,
+          "a mean of integers has no dtype");
+  return is_integral(dtype) && reduction == LossReduction::kSum
+             ? DType::kI64
+             : real_dtype(dtype);
 }
 
 }  // namespace
@@ -283,12 +293,19 @@ void define_loss(Family f) {
                         .of("self")
                         .linear_in("grad_output"));
   }
-  f.add({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-         "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div",
-         "soft_margin_loss"},
-        elementwise_loss());
-  f.add({"hinge_embedding_loss", "margin_ranking_loss", "poisson_nll_loss"},
-        elementwise_loss().strided(strides_of_elements));
+  f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
+        elementwise_loss().elementwise({"self", "target"}));
+  f.add("l1_loss",
+        elementwise_loss().typed(of_absolute).elementwise({"self", "target"}));
+  f.add("binary_cross_entropy",
+        elementwise_loss().elementwise({"self", "target", "weight"}));
+  f.add({"binary_cross_entropy_with_logits", "kl_div", "hinge_embedding_loss"},
+        elementwise_loss().elementwise(
+            {"target", "self", "weight", "pos_weight"}));
+  f.add("margin_ranking_loss",
+        elementwise_loss().elementwise({"target", "input1", "input2"}));
+  f.add("poisson_nll_loss",
+        elementwise_loss().elementwise({"input", "target"}));
   f.add({"mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward",
          "binary_cross_entropy_backward"},
         elementwise_loss_gradient());

@@ -304,11 +304,11 @@ void define_parts(Family f) {
   define_complex(f);
   f.add({"select_backward", "slice_backward"},
         custom("part_written(input_sizes)", bind_part_written)
-            .linear_in("grad_output")
+            .passes()
             .local_shape("input_sizes"));
   f.add("diagonal_backward",
         custom("diagonal_written(input_sizes)", bind_diagonal_written)
-            .linear_in("grad_output")
+            .passes()
             .local_shape("input_sizes"));
   f.add("unfold_backward",
         custom("windows_added(input_sizes)", bind_windows_added)
@@ -318,9 +318,9 @@ void define_parts(Family f) {
                                   .like("self")
                                   .passes({"self", "src"}));
   f.add("diag_embed",
-        custom("diag_embed(dim1,dim2)", bind_diag_embed).linear_in("self"));
-  f.add("diag", mapped("diag()", diag_notation, diag_size).linear_in("self"));
-  f.add("diagflat", mapped("*->[nn]", diag_size).linear_in("self"));
+        custom("diag_embed(dim1,dim2)", bind_diag_embed).passes());
+  f.add("diag", mapped("diag()", diag_notation, diag_size).passes());
+  f.add("diagflat", mapped("*->[nn]", diag_size).passes());
   f.add("fill_diagonal_",
         mapped("diagonal_written()", [](const OpCall& call) {
           const int rank = call.first().rank();

@@ -131,6 +131,15 @@ DType of_rrelu(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
+// Trained, the noise stands for the slopes.
+Dims strides_of_rrelu(const OpCall& call, const Dims&, DType dtype) {
+  const char* other = call.boolean("training") ? "noise" : "self";
+  std::vector<TensorMeta> operands = {call.tensor("grad_output"),
+                                      call.tensor(other)};
+  if (!call.boolean("training")) std::swap(operands[0], operands[1]);
+  return elementwise(operands, dtype).strides();
+}
+
 // One dtype, and with prims one shape.
 DType of_all(const OpCall& call, std::size_t) {
   const bool is_prim = call.op().function->ns() == "prims";
@@ -165,20 +174,6 @@ DType of_gradient(const OpCall& call, std::size_t) {
             "the slope is negative");
   }
   return promoted_dtype(call);
-}
-
-// The operands of the iterator in the order in which the kernel names them.
-OpDefinition::StridesOf in_order(std::vector<std::string_view> arguments) {
-  return [arguments = std::move(arguments)](const OpCall& call, const Dims&,
-                                            DType dtype) {
-    std::vector<TensorMeta> operands;
-    for (const std::string_view argument : arguments) {
-      if (const TensorMeta* meta = call.optional_tensor(argument)) {
-        operands.push_back(*meta);
-      }
-    }
-    return elementwise(operands, dtype).strides();
-  };
 }
 
 // Memory format may change: clone, _to_copy, to, contiguous.
@@ -244,7 +239,7 @@ void define_arithmetic(Family& f) {
   f.add("sub", pointwise().typed(of_difference).additive({1, -1}));
   f.add("subtract", pointwise().typed(of_difference));
   f.add("rsub",
-        pointwise().typed(of_difference).strided(in_order({"other", "self"})));
+        pointwise().typed(of_difference).elementwise({"other", "self"}));
   f.add({"mul", "multiply"}, pointwise().promoted().multilinear());
   f.add({"div.Scalar", "div.Tensor", "true_divide", "divide.Scalar",
          "divide.Tensor"},
@@ -295,12 +290,13 @@ void define_arithmetic(Family& f) {
 
 void define_functions(Family& f) {
   f.add({"exp", "exp2", "expm1", "sigmoid", "tanh", "erf", "atan", "asinh",
-         "sinh", "special_expit"},
+         "sinh", "special_expit", "special_modified_bessel_i1"},
         pointwise().floating().nondecreasing());
-  f.add({"log",     "log2",  "log10", "log1p",  "sqrt",       "rsqrt",
-         "sin",     "cos",   "tan",   "asin",   "acos",       "cosh",
-         "acosh",   "atanh", "erfc",  "erfinv", "reciprocal", "lgamma",
-         "digamma", "logit", "sinc",  "i0",     "polygamma",  "polygamma_"},
+  f.add({"erfc", "special_erfcx"}, pointwise().floating().nonincreasing());
+  f.add({"log",   "log2",  "log10",  "log1p",      "sqrt",      "rsqrt",
+         "sin",   "cos",   "tan",    "asin",       "acos",      "cosh",
+         "acosh", "atanh", "erfinv", "reciprocal", "lgamma",    "digamma",
+         "logit", "sinc",  "i0",     "polygamma",  "polygamma_"},
         pointwise().floating());
   // A sum over a dim of its own.
   f.add("mvlgamma", contiguous(pointwise()).floating());
@@ -316,7 +312,6 @@ void define_functions(Family& f) {
          "special_chebyshev_polynomial_v",
          "special_chebyshev_polynomial_w",
          "special_entr",
-         "special_erfcx",
          "special_hermite_polynomial_h",
          "special_hermite_polynomial_he",
          "special_i0e",
@@ -326,7 +321,6 @@ void define_functions(Family& f) {
          "special_legendre_polynomial_p",
          "special_log_ndtr",
          "special_modified_bessel_i0",
-         "special_modified_bessel_i1",
          "special_modified_bessel_k0",
          "special_modified_bessel_k1",
          "special_ndtr",
@@ -379,18 +373,20 @@ void define_backwards(Family& f) {
          "softplus_backward", "mish_backward", "logit_backward",
          "log_sigmoid_backward", "hardshrink_backward", "softshrink_backward"},
         pointwise().typed(of_gradient).linear_in("grad_output"));
-  f.add("rrelu_with_noise_backward",
-        pointwise().typed(of_alike).linear_in("grad_output"));
+  f.add("rrelu_with_noise_backward", pointwise()
+                                         .typed(of_alike)
+                                         .strided(strides_of_rrelu)
+                                         .linear_in("grad_output"));
   f.add("_prelu_kernel_backward",
         pointwise(2)
             .typed(of_all)
-            .strided(in_order({"self", "weight", "grad_output"}))
+            .elementwise({"self", "weight", "grad_output"})
             .linear_in("grad_output"));
   f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
   for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
     f.add(name, pointwise()
                     .typed(of_gradient)
-                    .strided(in_order({"self", "grad_output"}))
+                    .elementwise({"self", "grad_output"})
                     .linear_in("grad_output"));
   }
   f.add("native_dropout_backward",

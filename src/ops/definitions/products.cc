@@ -237,8 +237,9 @@ OpDefinition grouped(OpDefinition form, const std::string& tokens,
 }  // namespace
 
 void define_products(Family f) {
-  f.add("einsum",
-        einsum("einsum(equation)", einsum_notation).strided(einsum_strides));
+  f.add("einsum", einsum("einsum(equation)", einsum_notation)
+                      .promoted()
+                      .strided(einsum_strides));
   f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn").refine("", keep_packs));
   f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation)
                           .typed(of_output)

@@ -33,7 +33,11 @@ void define_random(Family f) {
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
         contiguous(pointwise()).random());
   f.add("rrelu_with_noise_functional",
-        OpDefinition("pointwise()", bind_rrelu).random());
+        OpDefinition("pointwise()", bind_rrelu)
+            .typed([](const OpCall& call, std::size_t result) {
+              return call.tensor(result == 0 ? "self" : "noise").dtype();
+            })
+            .random());
   f.add("binomial", contiguous(pointwise()).random());
   f.add("normal.float_float", factory("size")
                                   .typed([](const OpCall& call, std::size_t) {

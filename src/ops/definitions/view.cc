@@ -2,6 +2,7 @@
 
 #include "ops/definitions/families.h"
 #include "ops/view_strides.h"
+#include "ops/windows.h"
 
 #include <algorithm>
 #include <numeric>
@@ -219,7 +220,7 @@ BoundForm bind_diagonal(const OpCall& call) {
 void define_view(Family f) {
   f.add("view", reshaped("view(size)", sizes_given, "size"));
   f.add("view.dtype", same_shape().typed(of_view).strided(same_strides).free());
-  f.add("view_copy.dtype", same_shape().typed(of_view).strided(same_strides));
+  f.add("view_copy.dtype", same_shape().typed(of_view));
   f.add({"_unsafe_view", "view_copy"},
         reshaped("view(size)", sizes_given, "size"));
   f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
@@ -250,7 +251,8 @@ void define_view(Family f) {
   f.add("im2col", columns(false).linear_in("self"));
   f.add("col2im", columns(true).linear_in("self"));
   f.add("pixel_shuffle", shuffled(true).nonempty().passes());
-  f.add("pixel_unshuffle", shuffled(false).nonempty().passes());
+  f.add("pixel_unshuffle",
+        shuffled(false).strided(strides_as_images).nonempty().passes());
   f.add({"diagonal", "linalg_diagonal"},
         custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
   f.add({"atleast_1d.default", "atleast_2d.default", "atleast_3d.default"},

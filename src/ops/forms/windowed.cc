@@ -16,9 +16,9 @@ Dims channels_last_1d(const Dims& shape) {
 }
 
 Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  // Averages over one dim are taken as over two, the first of size 1.
+  // Pools over one dim are taken as over two, the first of size 1.
   const TensorMeta& self = call.first();
-  if (call.base_name().find("avg_pool1d") != std::string_view::npos &&
+  if (call.base_name().find("pool1d") != std::string_view::npos &&
       self.rank() == 3 && !self.is_contiguous() &&
       self.strides() == channels_last_1d(self.shape())) {
     return channels_last_1d(shape);

@@ -4,6 +4,8 @@ They are left out of the proof. Each line is one quirk: keep the list narrow. Ca
 that end the process, or spoil its memory, are not even drawn (`spoils_memory`).
 """
 
+import torch
+
 
 def _dense(meta):
     step = 1
@@ -62,6 +64,14 @@ def _without_elements_of_matrix(call):
     return 0 in matrix and call.inputs[0].shape != matrix[:1]
 
 
+def _floats_into_bytes(call):
+    return call.inputs[-1].dtype == "u8" and call.inputs[0].dtype not in ("u8", "bool")
+
+
+def _nothing_comes_out(call):
+    return any(0 in meta.shape for meta in call.outputs)
+
+
 _QUIRKS = (
     # (operators by base and overload, the calls that are left out, why)
     (
@@ -81,6 +91,8 @@ _QUIRKS = (
             "col2im.out",
             "fractional_max_pool2d.output",
             "fractional_max_pool3d.output",
+            "_upsample_bicubic2d_aa.out",
+            "_upsample_lanczos2d_aa.out",
             "adaptive_max_pool3d_backward.grad_input",
             "avg_pool3d_backward.grad_input",
             "upsample_bicubic2d_backward.grad_input",
@@ -100,7 +112,7 @@ _QUIRKS = (
     ),
     (
         ("logit_backward.default", "logit_backward.grad_input"),
-        _broadcasts,
+        lambda call: call.arg("eps") is None or _two_dtypes(call),
         "gives inf or nan outside of the domain, by how the loop is unrolled",
     ),
     (
@@ -119,7 +131,12 @@ _QUIRKS = (
         "keeps the elements in the `out` that it then reduces them into",
     ),
     (
-        ("huber_loss.default", "soft_margin_loss.default", "soft_margin_loss.out"),
+        (
+            "huber_loss.default",
+            "soft_margin_loss.default",
+            "soft_margin_loss.out",
+            "binary_cross_entropy_with_logits.default",
+        ),
         _two_dtypes,
         "keeps the dtype of its input, where exported programs promote",
     ),
@@ -145,6 +162,27 @@ _QUIRKS = (
         "gives the shape of what is added where the matrix is empty",
     ),
     (
+        ("any.out", "any.dims_out", "any.all_out", "all.out", "all.dims_out", "all.all_out"),
+        _floats_into_bytes,
+        "casts a lone element to a byte before it asks whether it is zero",
+    ),
+    (
+        ("conv_transpose3d.input", "conv_transpose2d.input", "conv_transpose1d.default"),
+        _nothing_comes_out,
+        "refuses results without elements by the memory that operands lie in",
+    ),
+    (
+        ("index_reduce_.default", "index_reduce.default", "index_reduce.out"),
+        lambda call: call.arg("reduce") == "prod" and call.inputs[0].dtype == "bf16",
+        "ends in an internal assertion where there are few rows",
+    ),
+    (
+        ("addr.default",),
+        lambda call: call.inputs[0].shape == () and _two_dtypes(call),
+        "promotes by what is added as by a tensor with dims, where its meta function "
+        "does not",
+    ),
+    (
         ("prims.div.default",),
         _of_integers,
         "keeps integers in its meta function, and divides them as floats in its kernel",
@@ -159,6 +197,21 @@ def quirk_of(call):
         if name in operators and applies(call):
             return why
     return None
+
+
+
+
+def _divides_badly(base, args):
+    """By a `beta` that is zero as an integer, or the least integer by -1."""
+    if base == "smooth_l1_loss_backward":
+        return not args["self"].is_floating_point()
+    return base in ("lcm", "lcm_", "gcd", "gcd_") and any(
+        not value.is_floating_point()
+        and value.dtype.is_signed
+        and bool((value == torch.iinfo(value.dtype).min).any())
+        for value in (args["self"], args["other"])
+        if value.dtype != torch.bool
+    )
 
 
 # Triangles of batches are written by one step from matrix to matrix.
@@ -176,7 +229,11 @@ def _batches_are_one(tensor):
 
 
 def spoils_memory(op, args):
-    """Whether PyTorch's kernel writes outside of its tensors."""
-    outs = [args[n] for n in ("out", "L", "U") if args.get(n) is not None]
+    """Whether PyTorch's kernel writes outside of its tensors, or ends the process."""
+    outs = [args[n] for n in ("out", "P", "L", "U") if args.get(n) is not None]
     name = op.removeprefix("aten.")
+    if _divides_badly(name.split(".")[0], args):
+        return True
+    if name == "linalg_lu.out" and not all(out.is_contiguous() for out in outs):
+        return True
     return name in _TRIANGLES and not all(map(_batches_are_one, outs))
