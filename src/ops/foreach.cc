@@ -327,6 +327,17 @@ class SideBySide {
   std::vector<Added> added_;
 };
 
+// "pow_.Tensor" of "pow.Tensor_Tensor", "add_.Scalar" of "add.Scalar".
+std::shared_ptr<const FunctionSchema> in_place_of(const std::string& packet,
+                                                  std::string_view overload,
+                                                  const OpLibrary& library) {
+  auto each = library.find(packet + "_." + std::string(overload));
+  const std::size_t last = overload.rfind('_');
+  if (each != nullptr || last == std::string_view::npos) return each;
+  overload.remove_prefix(last + 1);
+  return library.find(packet + "_." + std::string(overload));
+}
+
 }  // namespace
 
 std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
@@ -341,7 +352,7 @@ std::optional<ForeachForm> foreach_form(const FunctionSchema& function,
       auto each = library.find(name);
       if (each->returns().size() != 1) continue;
       if (in_place) {
-        each = library.find(packet + "_." + std::string(each->overload()));
+        each = in_place_of(packet, each->overload(), library);
         if (each == nullptr) continue;
       }
       if (auto arguments = matched(function, *each)) {

@@ -283,7 +283,7 @@ void define_join(Family f) {
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
   f.add({"cat", "concat", "concatenate"}, joined().typed(promoted_list));
   f.add("block_diag",
-        custom("block_diag()", bind_block_diag).typed(promoted_list).passes());
+        custom("block_diag()", bind_block_diag).promoted().passes());
   f.add(
       "_chunk_cat",
       custom("chunk_cat(dim,num_chunks)", bind_chunk_cat).passes().nonempty());

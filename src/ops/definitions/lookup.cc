@@ -435,8 +435,9 @@ void define_lookup(Family f) {
         mapped("segments(axis)", segments_notation, segments_size)
             .refine("", some_segments));
   f.add({"cdist", "_cdist_forward"}, mapped("...p[m],...r[m]->...pr"));
-  f.add("_cdist_backward",
-        mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]").linear_in("grad"));
+  f.add("_cdist_backward", mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]")
+                               .linear_in("grad")
+                               .nonempty());
   f.add("_pdist_forward", mapped("[n][m]->[s]", pairs_of_rows));
   f.add("nonzero_static",
         mapped("nonzero_static()", places_notation, places_size)

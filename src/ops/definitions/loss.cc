@@ -306,9 +306,13 @@ void define_loss(Family f) {
         elementwise_loss().elementwise({"target", "input1", "input2"}));
   f.add("poisson_nll_loss",
         elementwise_loss().elementwise({"input", "target"}));
-  f.add({"mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward",
-         "binary_cross_entropy_backward"},
+  f.add({"mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward"},
         elementwise_loss_gradient());
+  f.add("binary_cross_entropy_backward",
+        elementwise_loss_gradient().elementwise(
+            {"self", "target", "grad_output", "weight"}));
+  f.add("soft_margin_loss_backward", elementwise_loss_gradient().elementwise(
+                                         {"target", "self", "grad_output"}));
 }
 
 }  // namespace shardprop

@@ -53,9 +53,9 @@ constexpr Synonym kSynonyms[] = {
     {"resolve_neg", "conj"},
 };
 
-constexpr std::string_view kCopied[] = {"expand",    "diagonal", "permute",
-                                        "transpose", "t",        "unsqueeze",
-                                        "select",    "slice",    "unfold"};
+constexpr std::string_view kCopied[] = {
+    "expand", "diagonal", "permute", "transpose", "t",      "unsqueeze",
+    "select", "slice",    "unfold",  "squeeze",   "unbind", "alias"};
 
 // The row of a view as an operator that fills memory of its own.
 OpDefinition copied(const OpDefinition& view) {

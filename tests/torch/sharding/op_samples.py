@@ -24,6 +24,7 @@ from .drawn_calls import Drawn
 _OF_THE_DEVICE = ("device", "layout", "pin_memory", "non_blocking", "generator")
 _SECONDS = 60  # for the samples of one entry
 _LARGEST = 1 << 14  # elements of a result that is worth a proof
+_LARGEST_VALUE = 1e30
 _NAMESPACES = ("aten", "prims")
 
 
@@ -50,6 +51,9 @@ def _copy(tensor):
     storage = tensor.untyped_storage().clone()
     copy = torch.empty(0, dtype=tensor.dtype)
     copy.set_(storage, tensor.storage_offset(), tensor.shape, tensor.stride())
+    if copy.is_floating_point():
+        # Memory that nobody wrote yet: terms of such values overflow.
+        copy[torch.isfinite(copy) & (copy.abs() > _LARGEST_VALUE)] = 1
     return copy
 
 
