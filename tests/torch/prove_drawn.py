@@ -28,6 +28,7 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 import torch  # noqa: E402
 
 from sharding.drawn_proof import Settings, dead, prove_operator  # noqa: E402
+from sharding.options import ROOT, add_binary, add_processes  # noqa: E402
 from sharding.processes import run_each  # noqa: E402
 from sharding.report import (  # noqa: E402
     print_failures,
@@ -37,7 +38,6 @@ from sharding.report import (  # noqa: E402
 )
 from sharding.words import mesh_sizes, slice_of  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROOFS = ROOT / "src/ops/proofs.txt"
 _MOST_SECONDS = 900  # for one operator
 MESHES = ("2", "3", "4", "2,2", "2,3", "3,3", "2,2,2")
@@ -47,11 +47,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--bin",
-        default=os.environ.get("SHARDPROP_BIN", str(ROOT / "build/tools/shardprop")),
-        help="the command line tool (default $SHARDPROP_BIN)",
-    )
+    add_binary(parser)
     parser.add_argument(
         "--metas",
         default=os.environ.get("SHARDPROP_OP_METAS"),
@@ -108,9 +104,7 @@ def parse_arguments():
         help=f"notes in {PROOFS.relative_to(ROOT)} which operators are proven by this "
         "run, and takes out those that it finds wrong",
     )
-    parser.add_argument(
-        "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
-    )
+    add_processes(parser)
     return parser.parse_args()
 
 

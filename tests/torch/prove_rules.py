@@ -14,7 +14,6 @@ import argparse
 import collections
 import json
 import multiprocessing
-import os
 import pathlib
 import random
 import subprocess
@@ -27,10 +26,10 @@ import torch
 from sharding import capture, stock
 from sharding.missing import find_missing
 from sharding.more_calls import more_calls
+from sharding.options import ROOT, add_binary, add_processes, add_sampled_meshes
 from sharding.proof import prove
 from sharding.words import in_short, in_words, mesh_sizes, slice_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXHAUSTIVE = ("2", "3", "2,2")
 SAMPLED = ("2,3", "2,2,2")
 SHOWN = 3  # wrong strategies of one call that are printed
@@ -40,11 +39,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--bin",
-        default=os.environ.get("SHARDPROP_BIN", str(ROOT / "build/tools/shardprop")),
-        help="the command line tool (default $SHARDPROP_BIN)",
-    )
+    add_binary(parser)
     parser.add_argument(
         "--graphs", nargs="+", type=pathlib.Path, help="programs (.json.gz)"
     )
@@ -56,13 +51,7 @@ def parse_arguments():
         default=[mesh_sizes(mesh) for mesh in EXHAUSTIVE],
         help=f"meshes proven exhaustively (default {' '.join(EXHAUSTIVE)})",
     )
-    parser.add_argument(
-        "--sampled-meshes",
-        nargs="*",
-        type=mesh_sizes,
-        default=[mesh_sizes(mesh) for mesh in SAMPLED],
-        help=f"meshes proven by sample (default {' '.join(SAMPLED)})",
-    )
+    add_sampled_meshes(parser, SAMPLED)
     parser.add_argument(
         "--sample", type=int, default=12, help="strategies of a call in a sample"
     )
@@ -75,9 +64,7 @@ def parse_arguments():
         action="store_true",
         help="instead list layouts on one mesh dim that would work and no rule has",
     )
-    parser.add_argument(
-        "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
-    )
+    add_processes(parser)
     return parser.parse_args()
 
 

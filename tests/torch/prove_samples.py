@@ -45,6 +45,7 @@ from sharding.drawn_proof import (  # noqa: E402
 from sharding.kernel_quirks import quirk_of  # noqa: E402
 from sharding.missing import find_missing  # noqa: E402
 from sharding.op_samples import SampleCalls  # noqa: E402
+from sharding.options import add_binary, add_processes, add_sampled_meshes  # noqa: E402
 from sharding.processes import run_each  # noqa: E402
 from sharding.report import (  # noqa: E402
     print_failures,
@@ -52,9 +53,8 @@ from sharding.report import (  # noqa: E402
     print_summary,
     write_failures,
 )
-from sharding.words import in_short, mesh_sizes, slice_of  # noqa: E402
+from sharding.words import in_short, slice_of  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SAMPLED = ("2,2", "2,3", "2,2,2")
 _MOST_SECONDS = 1800  # for one part of an operator's calls
 _PART = 100  # calls that one process proves
@@ -64,20 +64,10 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--bin",
-        default=os.environ.get("SHARDPROP_BIN", str(ROOT / "build/tools/shardprop")),
-        help="the command line tool (default $SHARDPROP_BIN)",
-    )
+    add_binary(parser)
     parser.add_argument("--entry", help="only samples whose operator fits this GLOB")
     parser.add_argument("--op", nargs="+", help="only calls whose name has one of these")
-    parser.add_argument(
-        "--sampled-meshes",
-        nargs="*",
-        type=mesh_sizes,
-        default=[mesh_sizes(mesh) for mesh in SAMPLED],
-        help=f"meshes proven by sample (default {' '.join(SAMPLED)})",
-    )
+    add_sampled_meshes(parser, SAMPLED)
     parser.add_argument(
         "--sample", type=int, default=6, help="strategies of a call in a sample (6)"
     )
@@ -99,9 +89,7 @@ def parse_arguments():
         "--refused", action="store_true", help="list the calls that we refuse"
     )
     parser.add_argument("--json", type=pathlib.Path, help="writes failures as lines")
-    parser.add_argument(
-        "-j", type=int, choices=(1, 2), default=1, help="processes", dest="processes"
-    )
+    add_processes(parser)
     return parser.parse_args()
 
 
