@@ -33,7 +33,6 @@ class HiddenPrices {
   // moves to others; false when there are none that promise more.
   bool learn(const PlanEvaluation& plan, std::int64_t bound);
 
-  // Whether one price still stands for all of them.
   // Where more would hide than there is compute, all of it; elsewhere nothing.
   static std::vector<std::int64_t> extreme(
       const std::vector<WindowLoad>& loads);
