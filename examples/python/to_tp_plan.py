@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says a plan as a `tp_plan` of Hugging Face, and what that leaves unsaid.
+"""Writes a plan as a `tp_plan` of Hugging Face, and lists what that cannot say.
 
   python examples/python/to_tp_plan.py GRAPH [PLAN] [--mesh tp=4] [-o FILE]
 

@@ -32,7 +32,8 @@ struct LoadOptions {
   std::map<std::string, std::int64_t> bounds;
 };
 
-// Errors: kNoSizeHint where a bound names no such size, SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
+// Errors: kNoSizeHint (a bound names a size that the program does not have),
+// SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options = {});
 

@@ -1,4 +1,4 @@
-// judge_plan(): whether a saved plan is one, and what it costs.
+// judge_plan(): whether a saved plan holds together, and what it costs.
 //
 //   JudgedPlan judged = judge_plan(saved, graph, *library).value();
 //   // judged.plan: the same choices and copies, all figures worked out anew

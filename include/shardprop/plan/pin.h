@@ -3,7 +3,8 @@
 //   layers.*.wq.weight=R,S(0)               a parameter, between steps and as
 //                                           its users take it
 //   stored:*.weight=S(0),R                  between steps only: gathered for
-//   use used:*.weight phase:backward=R,R        as the backward pass takes it
+//                                           use
+//   used:*.weight phase:backward=R,R        as the backward pass takes it
 //   op:aten.mm* module:*.mlp.*=S(0),S(1)    what these nodes make
 //
 // In front of the placements stand terms, separated by blanks, that must all

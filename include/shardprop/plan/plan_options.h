@@ -23,9 +23,9 @@
 
 namespace shardprop {
 
-// Whose state lies in memory beside each parameter that has a gradient, in the
-// parameter's layout and dtype: none for sgd (without momentum), two tensors
-// for adamw.
+// The optimizer whose state is held beside each parameter that has a gradient:
+// nothing for sgd (without momentum), two tensors for adamw. Their dtype follows
+// Precision; their layout is the parameter's or a finer one, as the plan says.
 enum class Optimizer : std::uint8_t { kNone, kSgd, kAdamW };
 std::string_view to_string(Optimizer optimizer);  // "none", "sgd", "adamw"
 std::optional<Optimizer> parse_optimizer(std::string_view text);

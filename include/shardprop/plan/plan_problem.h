@@ -13,11 +13,12 @@
 // A storage is held in the state that it is made in and in copies of it; which,
 // and for how long, is part of an assignment (plan_assignment.h).
 //
-// The space of strategies is that of op_strategies() without empty shards,
-// strided shards only on meshes of up to two dims larger than 1, on those of
-// more than three in runs (StrategyOptions::most_assignments = 256), and
-// partials only where they can come from: a carry is in it when one of the
-// partials that it takes is made somewhere before the operator.
+// The space of strategies is that of op_strategies() without empty shards, with
+// strided shards on meshes of up to two dims larger than 1 only, and on meshes
+// of more than three such dims in runs of neighbouring dims
+// (StrategyOptions::most_assignments = 256). A strategy that carries a partial
+// from an input to the output is in it only where an operator before this one
+// makes that partial.
 //
 //   x: f32[16,8] -> mm(x, w) -> relu, on [2]
 //     variables x w mm relu output, storages x w mm relu

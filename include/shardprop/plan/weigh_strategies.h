@@ -1,5 +1,5 @@
 // weigh_strategies(): what each strategy of one operator would cost in its
-// graph, and what keeps it from having others.
+// graph, and which dims no strategy shards, and why.
 //
 //   NodeId node = *graph.find_node("mm_1");
 //   WeighedNode why = *weigh_strategies(graph, node, mesh, default_topology(),
