@@ -65,9 +65,7 @@ class StagedSearch {
       SP_CHECK(enter(stage));
       if (is_settled()) break;
     }
-    if (!best_ || (!best_->solution.assignment && may_be_replicated())) {
-      SP_CHECK(enter_replicated());
-    }
+    if (!best_ || may_be_replicated()) SP_CHECK(enter_replicated());
     if (!best_ || (!best_->solution.assignment && is_refused())) {
       return fail(*std::move(failure_));
     }
@@ -96,9 +94,13 @@ class StagedSearch {
     return failure_ && failure_->code != ErrorCode::kStopped;
   }
 
-  // Whether time or work ran out before the named space was searched.
+  // Whether time or work ran out before the search found a plan, or got near
+  // the best one.
   bool may_be_replicated() const {
-    return best_->solution.status == PlanStatus::kUnknown;
+    const PlanSolution& found = best_->solution;
+    if (!found.assignment) return found.status == PlanStatus::kUnknown;
+    const auto cost = static_cast<double>(found.evaluation.objective);
+    return static_cast<double>(found.lower_bound) < (1 - kNear) * cost;
   }
 
   // What is left of the first `share` of time and work.
@@ -149,7 +151,16 @@ class StagedSearch {
         solve_plan(*problem, {kReplicatedSeconds, 0, false});
     if (solution.failure && !solution.assignment) note(*solution.failure);
     if (best_ && !solution.assignment) return {};
-    take({*std::move(problem), std::move(solution), kReplicated});
+    if (!best_ || !best_->solution.assignment) {
+      take({*std::move(problem), std::move(solution), kReplicated});
+      return {};
+    }
+    // It is a plan of the space that was searched, whose bound it keeps.
+    const std::int64_t cost = solution.evaluation.objective;
+    if (cost >= best_->solution.evaluation.objective) return {};
+    solution.lower_bound = std::min(best_->solution.lower_bound, cost);
+    solution.status = PlanStatus::kFeasible;
+    best_ = {*std::move(problem), std::move(solution), best_->space};
     return {};
   }
 
@@ -227,6 +238,7 @@ class StagedSearch {
   }
 
   static constexpr double kReplicatedSeconds = 1;
+  static constexpr double kNear = 0.05;  // a gap
 
   const Graph& graph_;
   const DeviceMesh& mesh_;

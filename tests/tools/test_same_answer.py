@@ -96,6 +96,15 @@ class SameAnswer(Case):
             )
             self.assertIn(plan["status"], ("optimal", "feasible", "unknown", "infeasible"))
 
+    def test_more_work_makes_no_dearer_plan(self):
+        costs = []
+        for work in (0, 1, 1_000, 100_000, 10_000_000):
+            done = shardprop("explain", TINY / "llama3_train.json.gz", "--mesh", "2,2",
+                             "--format", "json", "--work-limit", work)
+            self.answered(done)
+            costs.append(json.loads(done.stdout)["objective_us"])
+        self.assertEqual(costs, sorted(costs, reverse=True))
+
     def test_a_limit_of_nothing(self):
         self.same(
             "explain",
