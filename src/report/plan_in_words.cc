@@ -210,9 +210,17 @@ std::string verdict(const Plan& plan) {
         "whole on every rank; with rules for them one might{}",
         status, total, among, as_said(plan));
   }
+  // What is proven of a smaller space holds there alone.
+  if (closed && !plan.space.is_named()) {
+    return fmt::format("{}: {}, the best plan{} of the space searched{}",
+                       status, total, among, as_said(plan));
+  }
   return fmt::format(
-      "{}: {}, at most {:.1f} % above the best; no plan{} takes less than {}{}",
-      status, total, std::max(100 * plan.gap().value_or(0), 0.1), among,
+      "{}: {}, at most {:.1f} % above the best{}; no plan{}{} takes less than "
+      "{}{}",
+      status, total, std::max(100 * plan.gap().value_or(0), 0.1),
+      plan.space.is_named() ? "" : " of the space searched",
+      plan.space.is_named() ? "" : " there", among,
       time_text(plan.lower_bound_nanoseconds), as_said(plan));
 }
 

@@ -86,6 +86,13 @@ TEST_CASE("the verdict says of which plans, and why it is no more") {
   CHECK(verdict(plan) ==
         "feasible: 1.00 ms, at most 10.0 % above the best; no plan takes less "
         "than 900.0 us");
+  plan.space.most_runs = 1;
+  CHECK(verdict(plan) ==
+        "feasible: 1.00 ms, at most 10.0 % above the best of the space "
+        "searched; no plan there takes less than 900.0 us");
+  plan.lower_bound_nanoseconds = *plan.objective_nanoseconds;
+  CHECK(verdict(plan) ==
+        "feasible: 1.00 ms, the best plan of the space searched");
 }
 
 TEST_CASE("rows are broken at blanks") {
