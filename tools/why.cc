@@ -168,6 +168,11 @@ Result<int> run_why(const Arguments& arguments, Console& console) {
 
 Command why_command() {
   std::vector<Option> options = planning_options();
+  std::erase_if(options, [](const Option& o) { return o.name == "--compare"; });
+  const auto mesh =
+      std::find_if(options.begin(), options.end(),
+                   [](const Option& o) { return o.name == "--mesh"; });
+  mesh->required = true;
   const auto graph =
       std::find_if(options.begin(), options.end(),
                    [](const Option& o) { return o.name == "GRAPH"; });

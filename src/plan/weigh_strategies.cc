@@ -18,7 +18,13 @@ using Clock = std::chrono::steady_clock;
 // Of the time, for the plan itself.
 constexpr double kShareOfPlan = 0.5;
 
-Error no_strategies(const Graph& graph, const Node& node) {
+// What a view shows in the end, through whatever views.
+const Value& viewed(const PlanProblem& problem, ValueId value) {
+  const PlanStorageId storage = problem.value(value).storage;
+  return problem.graph().value(problem.storage(storage).values.front());
+}
+
+Error no_strategies(const PlanProblem& problem, const Node& node) {
   const std::string quoted = "`" + node.name + "`";
   if (node.outputs.empty() || node.inputs.empty()) {
     return {ErrorCode::kInvalidArgument,
@@ -27,11 +33,15 @@ Error no_strategies(const Graph& graph, const Node& node) {
             {},
             "ask for a node that computes something"};
   }
+  const Value& source = viewed(problem, node.inputs[0]);
   return {ErrorCode::kInvalidArgument,
-          quoted + " is a view: it lies as what it views",
+          quoted + " is a view: its layout follows from the tensor it views",
           node.name,
           {},
-          "ask for `" + graph.value(node.inputs[0]).name + "`"};
+          source.is_input()
+              ? "that is the input `" + source.name +
+                    "`; explain prints how inputs are laid out"
+              : "ask for `" + problem.graph().node(source.producer).name + "`"};
 }
 
 std::vector<Layout> layouts_of(const LayoutTable& table, const ChoiceSet& set,
@@ -123,7 +133,7 @@ class Weighing {
               search_in_stages(graph_, mesh_, topology_, library_, own));
     const PlanVariableId variable = found.problem.variable_of(node_);
     if (!variable.valid()) {
-      return fail(no_strategies(graph_, graph_.node(node_)));
+      return fail(no_strategies(found.problem, graph_.node(node_)));
     }
     const ChoiceSet& set = *found.problem.variable(variable).choices;
     WeighedNode out;

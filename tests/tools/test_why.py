@@ -39,6 +39,14 @@ class Why(Case):
                      "--> NODE mmm_1", "did you mean `mm_1`?")
         self.refused(shardprop("why", LLAMA, "view_1", *ARGUMENTS), 2, "SP0001",
                      "`view_1` is a view", "= help: ask for `")
+        # Through whatever views, what is named has strategies.
+        for view in ("view_1", "view_2", "permute_1"):
+            done = shardprop("why", LLAMA, view, *ARGUMENTS)
+            self.refused(done, 2, "is a view")
+            if "the input `" in done.stderr:
+                continue
+            name = done.stderr.partition("ask for `")[2].partition("`")[0]
+            self.answered(shardprop("why", LLAMA, name, *ARGUMENTS))
 
     def test_a_plan_that_does_not_fit(self):
         done = shardprop("why", LLAMA, "mm_1", *ARGUMENTS, "--memory", "1KiB")
