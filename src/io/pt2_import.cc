@@ -47,7 +47,8 @@ Result<Graph> to_graph(Program program, const StoredTensors& stored,
   {
     SP_ASSIGN(Values values, Values::create(program, bounds));
     SP_CHECK(
-        Importer(program, stored, std::move(values), library, builder).run());
+        Importer(program, stored, std::move(values), library, bounds, builder)
+            .run());
   }
   program = {};
   return std::move(builder).build();

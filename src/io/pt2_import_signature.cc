@@ -217,7 +217,8 @@ void Importer::add_guards() {
 void Importer::add_bounds() {
   std::map<std::int64_t, std::vector<std::string>> sizes;
   for (const auto& [name, value] : frame_.values.bounded()) {
-    sizes[value].push_back(name);
+    // Whoever gave it a bound knows.
+    if (!bounds_.contains(name)) sizes[value].push_back(name);
   }
   for (const auto& [value, names] : sizes) {
     const std::size_t others = names.size() - 1;

@@ -35,10 +35,12 @@ struct Frame {
 class Importer {
  public:
   Importer(Program& program, const StoredTensors& stored, Values values,
-           const OpLibrary& library, GraphBuilder& builder)
+           const OpLibrary& library, const SizeBounds& bounds,
+           GraphBuilder& builder)
       : program_(program),
         stored_(stored),
         library_(library),
+        bounds_(bounds),
         builder_(builder),
         frame_{std::move(values), {}, {}, false} {}
 
@@ -79,6 +81,7 @@ class Importer {
   Program& program_;
   const StoredTensors& stored_;
   const OpLibrary& library_;
+  const SizeBounds& bounds_;
   GraphBuilder& builder_;
   Frame frame_;
   int casts_ = 0;

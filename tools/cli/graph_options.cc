@@ -58,12 +58,12 @@ Result<std::map<std::string, std::int64_t>> bounds_of(
 std::vector<Option> graph_options() {
   return {{.name = "--bound",
            .value = "NAME=N",
-           .help = "a size that depends on data, such as u0",
+           .help = "a size that depends on data, such as u0; repeatable",
            .repeatable = true},
           {.name = "--rule",
            .value = "OP=ROW",
            .help = "how an operator may be sharded, as in "
-                   "'mylib.swiglu=pointwise()'",
+                   "'mylib.swiglu=pointwise()'; repeatable",
            .repeatable = true},
           {.name = "--program",
            .value = "NAME",
@@ -129,7 +129,8 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
 std::string rule_hint(const Graph& graph, std::string_view op) {
   if (op.starts_with("aten.") || op.starts_with("prims.")) return {};
   const std::string_view base = op.substr(0, op.rfind('.'));
-  bool elementwise = true;
+  // Nobody knows what is inside of control flow.
+  bool elementwise = !op.starts_with("higher_order.");
   for (const Node& node : graph.nodes()) {
     if (node.op_name() != op) continue;
     for (const TensorMeta& output : node.op.outputs) {
