@@ -1,8 +1,7 @@
 // One operator a line in, one answer a line out.
 
-#include "base/quantities.h"
 #include "base/try.h"
-#include "cli/json_ops.h"
+#include "cli/op_answer.h"
 #include "cli/op_line.h"
 #include "cli/plan_options.h"
 #include "commands.h"
@@ -17,39 +16,40 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace shardprop::cli {
 namespace {
 
 class Batch {
  public:
-  Batch(Topology topology, bool all, bool strided, std::size_t limit)
-      : topology_(std::move(topology)),
-        all_(all),
-        strided_(strided),
-        limit_(limit) {}
+  struct Options {
+    Topology topology;
+    bool all = false;
+    bool strided = false;
+    bool json = true;
+    std::size_t limit = 0;  // of strategies
+  };
+
+  explicit Batch(Options options) : options_(std::move(options)) {}
 
   std::string answer(std::string_view line, std::int64_t number) {
     std::optional<std::string> name;
     const auto parsed = parse_op_line(line, *library_, name);
     if (!parsed) return refusal(name, parsed.error(), number);
-    auto written = answer_to(*parsed);
-    if (written) return *std::move(written);
-    return refusal(parsed->op->name(), written.error(), number);
+    const auto found = answer_to(*parsed);
+    if (!found) return refusal(parsed->op->name(), found.error(), number);
+    return options_.json ? as_json(*parsed, *found, options_.topology)
+                         : as_text(*parsed, *found);
   }
 
   // The answer to a line that has none.
-  static std::string refusal(const std::optional<std::string>& op, Error error,
-                             std::int64_t number) {
+  std::string refusal(const std::optional<std::string>& op, Error error,
+                      std::int64_t number) const {
     error = std::move(error).at("line " + std::to_string(number));
-    JsonText json;
-    json.open('{').member("op", op).key("error").open('{');
-    json.member("code", code_string(error.code));
-    json.member("message", error.message).member("location", error.location);
-    if (!error.help.empty()) json.member("help", error.help);
-    json.close('}').close('}');
-    return json.take();
+    if (options_.json) return refusal_as_json(op, error);
+    std::string text = to_string(error);
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
   }
 
  private:
@@ -58,64 +58,38 @@ class Batch {
     if (const auto it = propagators_.find(key); it != propagators_.end()) {
       return &it->second;
     }
-    SP_ASSIGN(ShardingPropagator made,
-              ShardingPropagator::create(mesh, topology_, library_));
+    SP_ASSIGN(ShardingPropagator made, ShardingPropagator::create(
+                                           mesh, options_.topology, library_));
     return &propagators_.emplace(key, std::move(made)).first->second;
   }
 
-  Result<std::string> answer_to(const OpLine& line) {
-    JsonText json;
-    json.open('{').member("op", line.op->name());
+  Result<OpAnswer> answer_to(const OpLine& line) {
+    OpAnswer answer;
     SP_ASSIGN(const ShardingPropagator* propagator,
               this->propagator(line.mesh));
     if (!line.layouts.empty() || line.op->inputs.empty()) {
-      SP_ASSIGN(const OutputSharding chosen,
-                propagator->propagate(*line.op, line.layouts));
-      std::vector<Layout> outputs;
-      for (const TensorSpec& spec : chosen.outputs) {
-        outputs.push_back(spec.layout());
-      }
-      json.key("outputs");
-      write_outputs(json, line.op->outputs, outputs);
-      json.key("inputs").list(chosen.inputs, [&](const TensorSpec& spec) {
-        json.open('{').member("placements", to_strings(spec.layout()));
-        json.close('}');
-      });
-      json.key("local_args");
-      write_rank_arguments(json, chosen.rank_arguments);
-      json.member("cost_us", microseconds(chosen.cost()));
-    } else if (!all_) {
+      SP_ASSIGN(answer.chosen, propagator->propagate(*line.op, line.layouts));
+    } else if (!options_.all) {
       return fail(ErrorCode::kInvalidArgument,
                   "the tensors of the line have no placements",
                   "give each its placements, or ask for --all");
     }
-    if (!all_) return json.close('}').take();
-    LayoutTable layouts;
+    if (!options_.all) return answer;
     StrategyOptions options;
-    options.limit = limit_;
+    options.limit = options_.limit;
     // In default shard order and not strided, unless asked for or given.
-    options.allow_strided = strided_;
-    options.allow_shard_orders = strided_;
+    options.allow_strided = options_.strided;
+    options.allow_shard_orders = options_.strided;
     for (const Layout& layout : line.layouts) {
       options.allow_strided |= layout.has_strided();
       options.allow_shard_orders |= !layout.has_default_order();
     }
-    SP_ASSIGN(const OpStrategy every,
-              propagator->strategies(*line.op, layouts, options));
-    if (every.truncated) json.member("truncated", true);
-    json.key("strategies")
-        .list(every.strategies, [&](const PlacementStrategy& strategy) {
-          write_strategy(json,
-                         {*line.op, *every.space, line.mesh, layouts, strategy},
-                         topology_);
-        });
-    return json.close('}').take();
+    SP_ASSIGN(answer.every, propagator->strategies(*line.op, answer.layouts,
+                                                   options));
+    return answer;
   }
 
-  Topology topology_;
-  bool all_;
-  bool strided_;
-  std::size_t limit_;
+  Options options_;
   std::shared_ptr<const OpLibrary> library_ = OpLibrary::standard();
   std::map<std::string, ShardingPropagator> propagators_;
 };
@@ -180,9 +154,11 @@ Result<int> run_propagate(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto limit,
             arguments.integer("--limit", 1, std::int64_t{1} << 32));
   SP_ASSIGN(InputFile file, InputFile::open(arguments.get("--batch")));
-  Batch batch(std::move(topology), arguments.has("--all"),
-              arguments.has("--strided"),
-              static_cast<std::size_t>(limit.value()));
+  Batch batch({.topology = std::move(topology),
+               .all = arguments.has("--all"),
+               .strided = arguments.has("--strided"),
+               .json = arguments.get("--format") == "json",
+               .limit = static_cast<std::size_t>(limit.value())});
   LineSource lines(std::move(file));
   // Each answer is out before the next line is read: whoever asks through a
   // pipe waits for it, and what comes later cannot lose it.
@@ -192,7 +168,7 @@ Result<int> run_propagate(const Arguments& arguments, Console& console) {
     if (lines.is_blank()) continue;
     const std::string answer =
         lines.too_long()
-            ? Batch::refusal(std::nullopt, lines.refusal(), lines.number())
+            ? batch.refusal(std::nullopt, lines.refusal(), lines.number())
             : batch.answer(lines.line(), lines.number());
     console.data << answer << '\n' << std::flush;
   }
@@ -221,6 +197,7 @@ Command propagate_command() {
                    .value = "NAME|FILE.toml",
                    .help = "the machine under the mesh",
                    .fallback = default_topology().name},
+                  format_option({"json", "text"}),
                   output_option()},
       .run = run_propagate};
 }

@@ -48,6 +48,22 @@ class Lines(Case):
         self.assertIn(words, answer["error"]["message"])
         return answer
 
+    def test_text(self):
+        cut = {**mm(), "args": [tensor(8, 8), {**tensor(8, 8), "placements": ["S(0)"]}]}
+        lines = "\n".join(map(json.dumps, (cut, {**cut, "op": "aten.mmm.default"})))
+        file = self.file("b.jsonl", lines)
+        done = shardprop("propagate", "--batch", file, "--format", "text")
+        self.answered(done)
+        first, takes, moves, makes, *error = done.stdout.splitlines()
+        self.assertTrue(first.startswith("aten.mm.default on d0=2: "), first)
+        self.assertEqual(takes, "  takes  f32[8,8] S(1)  f32[8,8] S(0)")
+        self.assertEqual(moves, "  moves  input 0  R -> S(1)")
+        self.assertEqual(makes, "  makes  f32[8,8] P(sum)")
+        self.assertTrue(error[0].startswith("error[SP0508]"), error)
+        self.assertEqual(error[1], "  --> line 2: $.op")
+        done = shardprop("propagate", "--batch", file, "--format", "text", "--all")
+        self.assertIn("\n  S(1),S(0)->P(sum)\n", done.stdout)
+
     def test_a_deep_line_costs_only_itself(self):
         line = json.dumps(RELU)
         for deep in (
