@@ -97,7 +97,7 @@ def table(shardprop, graph):
 
 
 def main():
-    print(__doc__.split("\n\n")[0] + "\n")
+    print("# Prices on one rank beside a count by hand\n")
     print("`scripts/count_prices.py`, topology dgx-h100, one rank, without fusion; in ms."
           "\nThe count leaves out what tiles and rounds of tiles lose: what products and"
           "\nconvolutions cost more is that. Attention runs at 0.35 of the\npeak, all else at 0.7.\n")

@@ -36,11 +36,11 @@ Command diff_command() {
                      .required = true});
   options.push_back({.name = "PLAN_B",
                      .value = "PLAN_B",
-                     .help = "another; costs are its more or less",
+                     .help = "another; costs are what it takes more",
                      .required = true});
   options.push_back({.name = "--max-input",
                      .value = "BYTES",
-                     .help = "most to read of each",
+                     .help = "most to read of each file",
                      .fallback = "2GiB"});
   options.push_back(format_option());
   options.push_back(output_option());

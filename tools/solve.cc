@@ -148,7 +148,7 @@ Command solve_command() {
   options.push_back(output_option());
   return {
       .name = "solve",
-      .summary = "Solve a plan problem in the ASPLOS 2025 contest format",
+      .summary = "solve a plan problem in the ASPLOS 2025 contest format",
       .example = "shardprop solve problem.json.gz --time-limit 10 --threads 2",
       .options = std::move(options),
       .run = run_solve};

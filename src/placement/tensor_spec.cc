@@ -97,9 +97,11 @@ Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
   if (layout.mesh_ndim() != mesh.ndim()) {
     return fail(ErrorCode::kPlacementCount,
                 "`" + to_string(layout) + "` has " +
-                    std::to_string(layout.mesh_ndim()) + " placements, mesh " +
-                    to_string(mesh) + " has " + std::to_string(mesh.ndim()) +
-                    " dims",
+                    std::to_string(layout.mesh_ndim()) +
+                    (layout.mesh_ndim() == 1 ? " placement" : " placements") +
+                    ", mesh " + to_string(mesh) + " has " +
+                    std::to_string(mesh.ndim()) +
+                    (mesh.ndim() == 1 ? " dim" : " dims"),
                 "write one placement per mesh dim, outermost first");
   }
   for (const Placement& placement : layout.placements()) {

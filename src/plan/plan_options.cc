@@ -23,7 +23,7 @@ Precision precision_of(const PlanOptions& options) {
 const OptionField<PlanOptions> kFields[] = {
     {"memory", "BYTES|none", "a rank's limit, as 80GiB",
      BytesField<PlanOptions>{&PlanOptions::memory_limit, 1}},
-    {"optimizer", "NAME", "whose state and step count",
+    {"optimizer", "NAME", "whose state and step are counted",
      ChoiceField<PlanOptions>{kOptimizers,
                               [](const PlanOptions& o) {
                                 return static_cast<std::size_t>(o.optimizer);
@@ -59,7 +59,7 @@ const OptionField<PlanOptions> kFields[] = {
      "compute, 0 to 1",
      RealField<PlanOptions>{&PlanOptions::overlap, 0, 1, true}},
     {"pin", "WHAT=PLACEMENTS",
-     "lay out so what matches: a glob over names, or name:, module:, op:, "
+     "lay out what matches so: a glob over names, or name:, module:, op:, "
      "phase: terms; stored: or used: in front; repeatable",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
@@ -75,8 +75,8 @@ const OptionField<PlanOptions> kFields[] = {
            return text;
          }}},
     {"recipe", "NAME=DIM",
-     "lay out as people know it: ddp, fsdp, hsdp, megatron, megatron-sp, ep, "
-     "as fsdp=dp,megatron=tp",
+     "the best plan of a known way to train: ddp, fsdp, hsdp, megatron, "
+     "megatron-sp, ep, as fsdp=dp,megatron=tp",
      ListField<PlanOptions>{
          [](PlanOptions& o, std::string_view text) -> Result<void> {
            SP_ASSIGN(o.recipe, Recipe::parse(text));

@@ -229,7 +229,9 @@ class PlanProblemBuilder {
 
   static std::string located(const Node& node) {
     if (node.source.empty()) return node.module_path;
-    return node.module_path + " (" + to_string(node.source) + ")";
+    const std::string source = to_string(node.source);
+    if (node.module_path.empty()) return source;
+    return node.module_path + " (" + source + ")";
   }
 
   std::shared_ptr<const ChoiceSet> with_recipe(

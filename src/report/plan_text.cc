@@ -24,6 +24,23 @@
 namespace shardprop {
 namespace {
 
+std::string_view why_no_more(RanOut what) {
+  switch (what) {
+    case RanOut::kMemory:
+      return "for more memory ran out";
+    case RanOut::kSize:
+      return "more is beyond what the solver counts";
+    case RanOut::kWork:
+      return "for more the work limit was too low";
+    case RanOut::kInterrupted:
+      return "the search was interrupted";
+    case RanOut::kNothing:
+    case RanOut::kTime:
+      return "for more there was not the time";
+  }
+  return {};
+}
+
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
@@ -64,10 +81,7 @@ class Printer {
     if (plan_.status == PlanStatus::kOptimal) return;
     if (!plan_.space.is_named()) {
       line("searched and bounded: {}; {}", to_string(plan_.space),
-           plan_.ran_out == RanOut::kMemory ? "for more memory ran out"
-           : plan_.ran_out == RanOut::kSize
-               ? "more is beyond what the solver counts"
-               : "for more there was not the time");
+           why_no_more(plan_.ran_out));
     } else if (plan_.ran_out == RanOut::kMemory) {
       line("memory ran out in the search");
     }
@@ -112,7 +126,8 @@ class Printer {
            bytes_text(step.bytes_short));
     }
     if (memory.peak_bytes > 0) {
-      line("with {} a rank there is a plan", bytes_text(memory.peak_bytes));
+      line("a plan that takes {} a rank is known",
+           bytes_text(memory.peak_bytes));
     }
     // Replicated, they hold more than a definition would let them.
     for (const UnsupportedOp& op : plan_.unsupported) {
@@ -259,8 +274,9 @@ class Printer {
       rest += moves[i].nanoseconds;
     }
     if (moves.size() > kMostMoves) {
-      line("  {} in {} other kinds", time_text(rest),
-           moves.size() - kMostMoves);
+      const std::size_t kinds = moves.size() - kMostMoves;
+      line("  {} in {} other kind{}", time_text(rest), kinds,
+           kinds == 1 ? "" : "s");
     }
     left_out_ = true;
   }

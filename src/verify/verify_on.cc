@@ -106,8 +106,9 @@ Result<std::optional<VerifyReport>> compared_on(
   const std::int64_t ranks = program.mesh.size();
   if (communicator.size() < ranks) {
     return fail(ErrorCode::kInvalidArgument,
-                "the mesh has " + std::to_string(ranks) + " ranks, and there " +
-                    "are " + std::to_string(communicator.size()) + " processes",
+                "the mesh has " + std::to_string(ranks) +
+                    " ranks, more than the processes, " +
+                    std::to_string(communicator.size()),
                 "start it by mpirun -n " + std::to_string(ranks));
   }
   if (communicator.rank() >= ranks) return std::nullopt;

@@ -47,13 +47,11 @@ void add_options(CLI::App& app, const Command& command,
                  std::map<std::string, std::vector<std::string>>& values) {
   for (const Option& option : command.options) {
     std::string help = option.help;
-    if (!option.choices.empty()) {
-      std::string list;
-      for (const std::string& choice : option.choices) {
-        list += (list.empty() ? "" : "|") + choice;
-      }
-      help += " (" + list + ")";
+    std::string list;
+    for (const std::string& choice : option.choices) {
+      list += (list.empty() ? "" : "|") + choice;
     }
+    if (!list.empty() && list != option.value) help += " (" + list + ")";
     if (!option.fallback.empty()) help += " [" + option.fallback + "]";
     if (option.value.empty() && !is_positional(option)) {
       app.add_flag_callback(
@@ -63,7 +61,7 @@ void add_options(CLI::App& app, const Command& command,
     }
     std::vector<std::string>& slot = values[option.name];
     CLI::Option* added = app.add_option(option.name, slot, help);
-    added->type_name(option.value.empty() ? option.name : option.value);
+    added->type_name(option.value);
     added->required(option.required);
     // One value a mention; lists are made by repeating, and values may hold
     // commas.
@@ -72,7 +70,10 @@ void add_options(CLI::App& app, const Command& command,
     if (!option.repeatable) {
       added->multi_option_policy(CLI::MultiOptionPolicy::Throw);
     }
-    if (!option.choices.empty()) added->check(CLI::IsMember(option.choices));
+    if (option.choices.empty()) continue;
+    // The choices stand in the help already.
+    CLI::Validator check = CLI::IsMember(option.choices);
+    added->check(check.description(""));
   }
 }
 
