@@ -19,6 +19,8 @@ def gather(d):
     shape = [d.rng.randint(0 if d.chance(0.1) else 1, n) for n in x.shape]
     shape[dim] = d.size()
     index = d.index(shape, x.shape[dim], negative=False).to(torch.int64)
+    if index.numel() == 0 and d.chance(0.5):
+        index = index.to(d.rng.choice((torch.uint8, torch.bool, torch.float32)))
     return {"self": x, "dim": dim, "index": index}
 
 
@@ -34,6 +36,8 @@ def scatter(d):
     else:
         index = d.index(shape, x.shape[dim], negative=False).to(torch.int64)
     longer = [n + (d.rng.randint(1, 4) if d.chance(0.4) else 0) for n in shape]
+    if index.numel() == 0 and d.chance(0.5):
+        index = index.to(d.rng.choice((torch.uint8, torch.bool, torch.float32)))
     given = {"self": x, "dim": dim, "index": index}
     given["src"] = d.tensor(longer, x.dtype if d.chance(0.9) else None)
     if d.base.removesuffix("_") == "scatter" and "reduce" in d.op:
@@ -63,9 +67,12 @@ def _indices(d, x, *, distinct):
     picked = d.shape(d.rng.choice((1, 1, 1, 2)), 0)
     dims = [i for i in range(x.dim()) if d.chance(0.6)] or [0]
     if d.chance(0.15):
-        # A mask over the first dim: as many as it holds.
-        mask = d.tensor((x.shape[0],), torch.bool).contiguous()
-        return [mask], (int(mask.sum()), *x.shape[1:])
+        # A mask over some dims: as many as it holds.
+        first = d.rng.randrange(x.dim())
+        last = d.rng.randint(first + 1, x.dim())
+        mask = d.tensor(x.shape[first:last], torch.bool).contiguous()
+        picked = (*x.shape[:first], int(mask.sum()), *x.shape[last:])
+        return [*[None] * first, mask], picked
     indices = [None] * (dims[-1] + 1)
     if distinct:
         # Distinct positions: what is written twice is whichever comes last.
