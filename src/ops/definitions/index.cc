@@ -438,6 +438,22 @@ std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
   };
 }
 
+// The gradient of the source: what the mask selects, in order, then zeros.
+std::string selected_in_order(const OpCall& call) {
+  require(call.tensor("mask").dtype() == DType::kBool,
+          "the mask is not of truth values");
+  std::string term;
+  for (std::size_t d = 0; d < call.integers("sizes").size(); ++d) {
+    require(d < 26, "the source has more dims than there are letters");
+    term += static_cast<char>('a' + d);
+  }
+  return "*,*->[" + term + ']';
+}
+
+std::int64_t size_in_order(const OpCall& call, char letter) {
+  return call.integers("sizes")[static_cast<std::size_t>(letter - 'a')];
+}
+
 void sum_of_table(const OpCall& call, IndexSpace& space) {
   linear_in_values(call, space, {0});
 }
@@ -494,6 +510,9 @@ void define_index(Family f) {
                       "the source is of another dtype");
               whole("the source is taken in order")(call, space);
             }));
+  f.add("masked_scatter_backward",
+        mapped("selected(sizes)", selected_in_order, size_in_order)
+            .linear_in("grad_output"));
 }
 
 }  // namespace shardprop

@@ -247,6 +247,17 @@ def masked(d):
     }
 
 
+@family("masked_scatter_backward")
+def masked_scatter_backward(d):
+    given = masked(d)
+    mask = given["mask"]
+    grad = d.tensor(torch.broadcast_shapes(given["self"].shape, mask.shape))
+    selected = int(mask.expand(grad.shape).sum())
+    more = d.rng.randint(0, 3)
+    sizes = [selected + more] if d.chance(0.5) else [2, selected // 2 + 1 + more]
+    return {"grad_output": grad, "mask": mask, "sizes": sizes}
+
+
 @family("bucketize", "searchsorted")
 def bucketize(d):
     bounds = torch.arange(d.size(1)).to(d.main_dtype)
@@ -362,6 +373,15 @@ def segments(d):
 @family("_pdist_forward")
 def pdist(d):
     return {"self": d.tensor(d.shape(2), torch.float64), "p": d.rng.choice((0.0, 1.0, 2.0))}
+
+
+@family("_pdist_backward")
+def pdist_backward(d):
+    rows = d.tensor(d.shape(2, 1), torch.float64).contiguous()
+    power = d.rng.choice((0.0, 1.0, 1.5, 2.0, 3.0, math.inf))
+    distances = torch.ops.aten._pdist_forward(rows, power)
+    grad = d.tensor(distances.shape, torch.float64)
+    return {"grad": grad, "self": rows, "p": power, "pdist": distances}
 
 
 @family("nonzero_static")

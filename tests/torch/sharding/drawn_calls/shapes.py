@@ -318,6 +318,30 @@ def storage_written(d):
     return {"self": x, "src": src, "size": list(src.shape), "stride": [2]}
 
 
+@family("as_strided_copy")
+def storage_copied(d):
+    # Of memory that is its own, whatever its order.
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1)).contiguous()
+    shape = [d.rng.randint(1, 4) for _ in range(d.rng.randint(0, 2))]
+    strides, left = [], x.numel() - 1
+    for size in shape:
+        strides.append(d.rng.randint(0, left // max(size - 1, 1)))
+        left -= strides[-1] * (size - 1)
+    begin = d.rng.choice((None, d.rng.randint(0, left)))
+    return {"self": x, "size": shape, "stride": strides, "storage_offset": begin}
+
+
+@family("narrow_copy")
+def narrowed(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    dim = d.dim(x.dim())
+    length = d.rng.randint(0, x.shape[dim])
+    start = d.rng.randint(0, x.shape[dim] - length)
+    if start and d.chance(0.4):
+        start -= x.shape[dim]
+    return {"self": x, "dim": dim, "start": start, "length": length}
+
+
 @family("copy_to")
 def copied_to(d):
     x = d.tensor()
