@@ -331,6 +331,20 @@ def storage_copied(d):
     return {"self": x, "size": shape, "stride": strides, "storage_offset": begin}
 
 
+@family("resize", "resize_as")
+def storage_resized(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
+    size = list(x.shape)
+    if d.chance(0.5):  # to fewer elements: others would be whatever is there
+        size = [d.rng.randint(1, n) for n in x.shape[d.rng.randint(0, 1) :]]
+    return {
+        "self": x,
+        "size": size,
+        "the_template": d.tensor(size),
+        "memory_format": None,
+    }
+
+
 @family("narrow_copy")
 def narrowed(d):
     x = d.tensor(d.shape(d.rng.randint(1, 3)))
