@@ -214,7 +214,8 @@ BoundForm bind_eye(const OpCall& call) {
 }  // namespace
 
 void define_factory(Family f) {
-  f.add({"empty", "zeros", "ones"}, factory("size").typed(given_or_f32));
+  f.add({"empty", "zeros", "ones", "_efficientzerotensor"},
+        factory("size").typed(given_or_f32));
   f.add({"rand", "randn"}, factory("size").typed(given_or_f32).random());
   f.add("randint", factory("size").typed(of_randint).random());
   f.add("full", factory("size").typed(of_fill_value));

@@ -210,6 +210,102 @@ std::string vander_notation(const OpCall& call) {
   return call.op().int_arg("N") ? "...n->...n[c]" : "...[n]->...[n][c]";
 }
 
+// Least squares: a vector for each matrix, or some. Whether there are
+// residuals, ranks and singular values the driver says; that of a call with
+// none is CPUs', unless its results are known.
+struct LeastSquares {
+  bool vectors;
+  bool residuals;
+  bool ranks;
+  bool values;
+};
+
+bool is_produced(const OpSchema& op, std::size_t result, bool otherwise) {
+  if (op.outputs.size() <= result) return otherwise;
+  return op.outputs[result].shape() != Dims{0};
+}
+
+LeastSquares least_squares(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const TensorMeta& right = call.tensor("b");
+  const std::int64_t rows = from_end(call, 2);
+  const bool is_tall = rows > from_end(call, 1);
+  const auto driver = call.op().string_arg("driver").value_or("gelsy");
+  const bool by_values = driver == "gelsd" || driver == "gelss";
+  require(by_values || driver == "gels" || driver == "gelsy",
+          "there is no such driver");
+  if (by_values && is_tall && call.op().outputs.empty()) {
+    call_not_stated("matrices of less than full rank have no residuals");
+  }
+  const bool vectors = right.rank() == self.rank() - 1;
+  Dims batch = self.shape();
+  batch.pop_back();
+  batch.pop_back();
+  Dims sides = right.shape();
+  if (!vectors) {
+    require(right.rank() == self.rank(), "the right side is of another rank");
+    sides.pop_back();
+  }
+  require(!sides.empty() && sides.back() == rows,
+          "the right side has not the rows of the matrices");
+  sides.pop_back();
+  if (sides != batch) call_not_stated("batches that broadcast");
+  const OpSchema& op = call.op();
+  return {.vectors = vectors,
+          .residuals =
+              is_tall && is_produced(op, 1, driver == "gels" || by_values),
+          .ranks = is_produced(op, 2, driver != "gels"),
+          .values = is_produced(op, 3, by_values)};
+}
+
+std::string least_squares_notation(const OpCall& call) {
+  const LeastSquares of = least_squares(call);
+  return std::string("...[mn],") +
+         (of.vectors ? "...[m]->...[n]," : "...[mr]->...[nr],") +
+         (!of.residuals ? "[z]"
+          : of.vectors  ? "...[o]"
+                        : "...[r]") +
+         (of.ranks ? ",..." : ",[z]") + (of.values ? ",...[k]" : ",[z]");
+}
+
+std::int64_t least_squares_size(const OpCall& call, char letter) {
+  return letter == 'z' ? 0 : letter == 'o' ? 1 : side(call, letter);
+}
+
+// The solutions lie column by column in what was as large as the right sides.
+OpDefinition solved_by_least_squares() {
+  const OpDefinition form = mapped("least_squares()", least_squares_notation,
+                                   least_squares_size)
+                                .typed([](const OpCall& call, std::size_t i) {
+                                  const DType own = call.first().dtype();
+                                  return i == 0   ? own
+                                         : i == 2 ? DType::kI64
+                                                  : real_dtype(own);
+                                });
+  return OpDefinition(form.text(),
+                      [form](const OpCall& call) {
+                        const LeastSquares of = least_squares(call);
+                        const TensorMeta& self = call.first();
+                        Dims held = self.shape();
+                        held.pop_back();
+                        held.back() =
+                            std::max(from_end(call, 2), from_end(call, 1));
+                        if (!of.vectors) {
+                          held.insert(held.end() - 1,
+                                      call.tensor("b").shape().back());
+                        }
+                        Dims strides = make_meta(held, DType::kF32).strides();
+                        if (!of.vectors) {
+                          std::swap(strides[strides.size() - 1],
+                                    strides[strides.size() - 2]);
+                        }
+                        BoundForm bound = form.bind(call);
+                        bound.results[0]->strides = std::move(strides);
+                        return bound;
+                      })
+      .typed(form.type_of());
+}
+
 void define_factorisations(Family& f) {
   f.add({"linalg_cholesky_ex", "linalg_inv_ex"},
         matrices("...[nn]->...[nn],...", "si"));
@@ -319,6 +415,7 @@ void define_solves(Family& f) {
                                .refine("", keep_meaning));
   f.add("lu_solve",
         by_column(mapped("...[n]r,...[nn],...[n]->...[n]r^"), "self"));
+  f.add("linalg_lstsq", solved_by_least_squares());
   f.add({"linalg_cross", "cross"},
         mapped("cross()", cross_notation).promoted().multilinear());
 }

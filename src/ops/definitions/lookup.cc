@@ -434,11 +434,14 @@ void define_lookup(Family f) {
   f.add({"segment_reduce", "_segment_reduce_backward"},
         mapped("segments(axis)", segments_notation, segments_size)
             .refine("", some_segments));
-  f.add({"cdist", "_cdist_forward"}, mapped("...p[m],...r[m]->...pr"));
+  f.add({"cdist", "_cdist_forward", "_euclidean_dist"},
+        mapped("...p[m],...r[m]->...pr"));
   f.add("_cdist_backward", mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]")
                                .linear_in("grad")
                                .nonempty());
   f.add("_pdist_forward", mapped("[n][m]->[s]", pairs_of_rows));
+  f.add("_pdist_backward",
+        mapped("[s],[n]m,[s]->[n]m").nonempty().linear_in("grad"));
   f.add("nonzero_static",
         mapped("nonzero_static()", places_notation, places_size)
             .typed(DType::kI64));
@@ -451,9 +454,10 @@ void define_lookup(Family f) {
   f.add("renorm", mapped("renorm(dim)", renorm_notation));
   f.add("repeat_interleave.self_int",
         custom("n->(nr)", bind_repeated).passes({"self"}));
-  f.add({"nonzero", "argwhere", "masked_select", "bincount", "_unique2",
-         "unique_dim", "unique_consecutive", "unique_dim_consecutive",
-         "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"},
+  f.add({"nonzero", "argwhere", "masked_select", "bincount", "_ctc_loss.Tensor",
+         "_unique", "_unique2", "unique_dim", "unique_consecutive",
+         "unique_dim_consecutive", "repeat_interleave.Tensor",
+         "repeat_interleave.self_Tensor"},
         custom("counted()", bind_counted),
         "replicated: its size depends on data");
 }

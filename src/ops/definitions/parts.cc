@@ -189,11 +189,19 @@ BoundForm bind_windows_added(const OpCall& call) {
   const TensorMeta& grad = call.tensor("grad_in");
   const Dims shape = dims_of(call.integers("input_sizes"));
   const int rank = static_cast<int>(shape.size());
-  require(rank > 0 && grad.rank() == rank + 1,
+  require(grad.rank() == rank + 1,
           "the gradient does not match the input's sizes");
   const int dim = call.dim("dim", rank);
   const std::int64_t size = call.integer("size");
   const std::int64_t step = call.integer("step");
+  if (rank == 0) {  // one window, of the scalar or of nothing
+    require(step > 0 && size >= 0 && size <= 1 && grad.size(0) == size,
+            "the gradient does not hold the window of a scalar");
+    SpaceBuilder b;
+    b.input(SpaceBuilder::whole(1));
+    b.output(SpaceBuilder::whole(0), {.shape = shape});
+    return b.bound();
+  }
   require(step > 0 && size >= 0 && size <= shape[index(dim)] &&
               grad.size(rank) == size &&
               grad.size(dim) == (shape[index(dim)] - size) / step + 1,

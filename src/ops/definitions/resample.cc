@@ -188,10 +188,13 @@ void define_fractional_pools(Family& f) {
   for (int dims = 2; dims <= 3; ++dims) {
     const std::string in = "nc" + spatial_letters(kSpace, dims);
     const std::string out = "nc" + spatial_letters(kResult, dims);
-    f.add("fractional_max_pool" + std::to_string(dims) + "d",
-          mapped(in + ",nc[_]->" + out + "," + out, output_size)
-              .typed(value_and_index)
-              .nonempty());
+    const std::string name = "fractional_max_pool" + std::to_string(dims) + "d";
+    f.add(name, mapped(in + ",nc[_]->" + out + "," + out, output_size)
+                    .typed(value_and_index)
+                    .nonempty());
+    f.add(name + "_backward", mapped(out + "," + in + "," + out + "->" + in)
+                                  .nonempty()
+                                  .linear_in("grad_output"));
   }
 }
 

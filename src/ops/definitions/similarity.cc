@@ -166,6 +166,23 @@ std::string ctc_notation(const OpCall& call) {
          reduced(call, lone ? "" : "[n]");
 }
 
+// The paths through a target are as many as the longest one has.
+std::int64_t paths(const OpCall& call, char) {
+  std::int64_t longest = 0;
+  for (const std::int64_t length : call.integers("target_lengths")) {
+    longest = std::max(longest, length);
+  }
+  return add_sizes(multiply_sizes(2, longest), 1);
+}
+
+std::string ctc_gradient_notation(const OpCall& call) {
+  const bool batched =
+      call.tensor("targets").rank() == 2 && call.overload() == "Tensor";
+  if (batched) return "n,[t]n[c],n[s],n,n,n,n[ta]->[t]n[c]";
+  return call.overload() == "Tensor" ? "[n],[tnc],*,[n],[n],[n],[nta]->[tnc]"
+                                     : "[n],[tnc],*,[n],[nta]->[tnc]";
+}
+
 }  // namespace
 
 void define_similarity(Family f) {
@@ -182,6 +199,11 @@ void define_similarity(Family f) {
   f.add("ctc_loss", mapped("ctc_loss()", ctc_notation)
                         .nonempty()
                         .refine("", reduced_samples));
+  f.add("_ctc_loss.default", mapped("[tnc],*->[n],[ntp]", paths));
+  f.add("_ctc_loss_backward",
+        mapped("ctc_gradient()", ctc_gradient_notation)
+            .nonempty()
+            .linear_in("grad"));
   f.add("dist", mapped("*,*->").promoted());
   f.add({"quantile", "nanquantile"},
         mapped("quantile(dim)", quantile_notation, one)

@@ -54,8 +54,9 @@ constexpr Synonym kSynonyms[] = {
 };
 
 constexpr std::string_view kCopied[] = {
-    "expand", "diagonal", "permute", "transpose", "t",      "unsqueeze",
-    "select", "slice",    "unfold",  "squeeze",   "unbind", "alias"};
+    "expand", "diagonal",   "permute",        "transpose", "t",
+    "select", "unsqueeze",  "slice",          "unfold",    "squeeze",
+    "unbind", "as_strided", "narrow.default", "alias"};
 
 // The row of a view as an operator that fills memory of its own.
 OpDefinition copied(const OpDefinition& view) {
@@ -91,7 +92,8 @@ void define_synonyms(std::vector<OpRow>& rows) {
   for (const std::string_view view : kCopied) {
     const OpRow row = named(view);
     Family(rows, row.family)
-        .add(std::string(view) + "_copy", copied(row.definition), row.note);
+        .add(std::string(view.substr(0, view.find('.'))) + "_copy",
+             copied(row.definition), row.note);
   }
 }
 

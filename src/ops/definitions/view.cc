@@ -1,6 +1,7 @@
 // Views: the same elements seen in another shape.
 
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 #include "ops/view_strides.h"
 #include "ops/windows.h"
 
@@ -171,6 +172,52 @@ BoundForm bind_as_strided(const OpCall& call) {
   return b.bound();
 }
 
+Dims resized_shape(const OpCall& call) {
+  if (call.has("the_template")) return call.tensor("the_template").shape();
+  const Dims shape = dims_of(call.integers("size"));
+  for (const std::int64_t size : shape) {
+    require(size >= 0, "a size is negative");
+  }
+  return shape;
+}
+
+// Storage is read in order, or has more room than was written, which is
+// whatever is there. Where no size changes, nothing does.
+std::string resized_notation(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  if (!call.memory_format().empty()) {
+    call_not_stated("a memory format that elements are read by");
+  }
+  require(dense_like(self, self.shape(), self.dtype()).strides() ==
+              self.strides(),
+          "the storage has elements that the tensor has not");
+  const Dims shape = resized_shape(call);
+  const bool stays = shape == self.shape();
+  std::vector<int> whole;
+  for (std::size_t d = 0; d < shape.size() && !stays; ++d) {
+    whole.push_back(static_cast<int>(d));
+  }
+  const std::string result =
+      dims_notation(static_cast<int>(shape.size()), whole);
+  const std::string other = call.has("the_template") ? ',' + result : "";
+  return (stays ? result : "*") + other + "->" + result;
+}
+
+std::int64_t resized_size(const OpCall& call, char letter) {
+  return resized_shape(call)[static_cast<std::size_t>(letter - 'a')];
+}
+
+Dims resized_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  return shape == call.first().shape() ? call.first().strides()
+                                       : make_meta(shape, dtype).strides();
+}
+
+OpDefinition resized_storage() {
+  return mapped("resized(size)", resized_notation, resized_size)
+      .strided(resized_strides)
+      .passes({"self"});
+}
+
 BoundForm bind_diagonal(const OpCall& call) {
   const TensorMeta& self = call.first();
   require(call.overload() == "default" && self.rank() >= 2,
@@ -247,6 +294,8 @@ void define_view(Family f) {
         same_shape().strided(same_strides).passes().free());
   f.add({"as_strided", "_reshape_alias"},
         custom("as_strided()", bind_as_strided));
+  f.add("resize", resized_storage().local_shape("size"));
+  f.add("resize_as", resized_storage());
   f.add("unfold", unfolded().passes().free());
   f.add("im2col", columns(false).linear_in("self"));
   f.add("col2im", columns(true).linear_in("self"));

@@ -21,7 +21,9 @@ struct Dimwise {
 Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& looked = call.tensor("index");
-  require(is_index(looked.dtype()), "the index is not of integers");
+  // Of an index without elements PyTorch asks no dtype.
+  require(is_index(looked.dtype()) || looked.numel() == 0,
+          "the index is not of integers");
   require(std::max(self.rank(), 1) == std::max(looked.rank(), 1) ||
               looked.numel() == 0,
           "the index has another rank");
@@ -65,7 +67,7 @@ BoundForm bind_gather(const OpCall& call) {
   b.output(shared.index, {.shape = looked.shape()});
   if (!scalar) {
     const DimFactors& over = shared.self.dims[index(shared.dim)];
-    look_up_by_program(b.space, over);
+    if (is_index(looked.dtype())) look_up_by_program(b.space, over);
     b.without(0, over, kSum);
   }
   return b.bound();
@@ -98,8 +100,8 @@ BoundForm bind_scatter(const OpCall& call) {
   const Dimwise shared = dimwise(b, call);
   const TensorMeta* src =
       call.has("src") ? call.optional_tensor("src") : nullptr;
-  bool single = looked.rank() == self.rank() && self.rank() > 0 &&
-                looked.size(shared.dim) == 1 &&
+  bool single = is_index(looked.dtype()) && looked.rank() == self.rank() &&
+                self.rank() > 0 && looked.size(shared.dim) == 1 &&
                 !call.op().function->argument_index("reduce");
   for (int d = 0; d < self.rank() && single; ++d) {
     // Every row must be named: a shorter index leaves rows untouched.

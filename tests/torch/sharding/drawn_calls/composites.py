@@ -227,6 +227,9 @@ def block_diag(d):
     return {"tensors": [d.tensor([min(n, 5) for n in s]) for s in shapes]}
 
 
+_LENGTHS = ("input_lengths", "target_lengths")
+
+
 @family("ctc_loss")
 def ctc_loss(d):
     dtype = _real(d)
@@ -244,6 +247,22 @@ def ctc_loss(d):
         "reduction": d.rng.randint(0, 2),
         "zero_infinity": False,
     }
+
+
+@family("_ctc_loss", "_ctc_loss_backward")
+def ctc_kernel(d):
+    given = ctc_loss(d)
+    del given["reduction"]
+    samples, longest = given["targets"].shape
+    # All of one length: of shorter ones the kernel leaves paths unwritten.
+    given["target_lengths"] = torch.full((samples,), d.rng.randint(1, longest))
+    if "Tensor" not in d.op:
+        given |= {name: given[name].tolist() for name in _LENGTHS}
+    if "backward" in d.base:
+        loss, paths = torch.ops.aten._ctc_loss(**given)
+        grad = d.tensor(loss.shape, loss.dtype)
+        given |= {"grad": grad, "neg_log_likelihood": loss, "log_alpha": paths}
+    return given
 
 
 # --- Signals ---

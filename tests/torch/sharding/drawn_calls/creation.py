@@ -29,7 +29,8 @@ def arange(d):
     return {"start": start, "end": end, "step": step, "dtype": d.rng.choice(dtypes)}
 
 
-@family("full", "zeros", "ones", "empty", "rand", "randn", "empty_strided")
+@family("full", "zeros", "ones", "empty", "rand", "randn", "empty_strided",
+        "_efficientzerotensor")  # fmt: skip
 def sized(d):
     given = {"size": list(d.shape()), "names": None, "memory_format": None}
     return given | {"fill_value": d.number(), "stride": [1] * len(given["size"])}

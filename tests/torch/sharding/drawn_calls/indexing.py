@@ -19,6 +19,8 @@ def gather(d):
     shape = [d.rng.randint(0 if d.chance(0.1) else 1, n) for n in x.shape]
     shape[dim] = d.size()
     index = d.index(shape, x.shape[dim], negative=False).to(torch.int64)
+    if index.numel() == 0 and d.chance(0.5):
+        index = index.to(d.rng.choice((torch.uint8, torch.bool, torch.float32)))
     return {"self": x, "dim": dim, "index": index}
 
 
@@ -34,6 +36,8 @@ def scatter(d):
     else:
         index = d.index(shape, x.shape[dim], negative=False).to(torch.int64)
     longer = [n + (d.rng.randint(1, 4) if d.chance(0.4) else 0) for n in shape]
+    if index.numel() == 0 and d.chance(0.5):
+        index = index.to(d.rng.choice((torch.uint8, torch.bool, torch.float32)))
     given = {"self": x, "dim": dim, "index": index}
     given["src"] = d.tensor(longer, x.dtype if d.chance(0.9) else None)
     if d.base.removesuffix("_") == "scatter" and "reduce" in d.op:
@@ -63,9 +67,12 @@ def _indices(d, x, *, distinct):
     picked = d.shape(d.rng.choice((1, 1, 1, 2)), 0)
     dims = [i for i in range(x.dim()) if d.chance(0.6)] or [0]
     if d.chance(0.15):
-        # A mask over the first dim: as many as it holds.
-        mask = d.tensor((x.shape[0],), torch.bool).contiguous()
-        return [mask], (int(mask.sum()), *x.shape[1:])
+        # A mask over some dims: as many as it holds.
+        first = d.rng.randrange(x.dim())
+        last = d.rng.randint(first + 1, x.dim())
+        mask = d.tensor(x.shape[first:last], torch.bool).contiguous()
+        picked = (*x.shape[:first], int(mask.sum()), *x.shape[last:])
+        return [*[None] * first, mask], picked
     indices = [None] * (dims[-1] + 1)
     if distinct:
         # Distinct positions: what is written twice is whichever comes last.
@@ -240,6 +247,17 @@ def masked(d):
     }
 
 
+@family("masked_scatter_backward")
+def masked_scatter_backward(d):
+    given = masked(d)
+    mask = given["mask"]
+    grad = d.tensor(torch.broadcast_shapes(given["self"].shape, mask.shape))
+    selected = int(mask.expand(grad.shape).sum())
+    more = d.rng.randint(0, 3)
+    sizes = [selected + more] if d.chance(0.5) else [2, selected // 2 + 1 + more]
+    return {"grad_output": grad, "mask": mask, "sizes": sizes}
+
+
 @family("bucketize", "searchsorted")
 def bucketize(d):
     bounds = torch.arange(d.size(1)).to(d.main_dtype)
@@ -355,6 +373,15 @@ def segments(d):
 @family("_pdist_forward")
 def pdist(d):
     return {"self": d.tensor(d.shape(2), torch.float64), "p": d.rng.choice((0.0, 1.0, 2.0))}
+
+
+@family("_pdist_backward")
+def pdist_backward(d):
+    rows = d.tensor(d.shape(2, 1), torch.float64).contiguous()
+    power = d.rng.choice((0.0, 1.0, 1.5, 2.0, 3.0, math.inf))
+    distances = torch.ops.aten._pdist_forward(rows, power)
+    grad = d.tensor(distances.shape, torch.float64)
+    return {"grad": grad, "self": rows, "p": power, "pdist": distances}
 
 
 @family("nonzero_static")

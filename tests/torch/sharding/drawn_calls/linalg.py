@@ -110,6 +110,18 @@ def solve(d):
     return {"A": matrices, "B": right, "left": left, "check_errors": False}
 
 
+@family("linalg_lstsq")
+def least_squares(d):
+    m, n = _sides(d)
+    batch, dtype = _batch(d), d.rng.choice((*_REALS, torch.complex128))
+    made = regular(d, batch, max(m, n), dtype)[..., :m, :n].contiguous()
+    right = d.tensor((*batch, m, d.rng.randint(1, 3)), dtype)
+    if d.chance(0.3):
+        right = d.tensor((*batch, m), dtype)
+    driver = d.rng.choice((None, "gels", "gelsy", "gelsd", "gelss"))
+    return {"self": made, "b": right, "rcond": None, "driver": driver}
+
+
 @family("linalg_solve_triangular", "triangular_solve")
 def triangular(d):
     batch, n, dtype = _batch(d), d.rng.randint(1, 4), d.rng.choice(_REALS)

@@ -95,6 +95,17 @@ def cdist(d):
     }
 
 
+@family("_euclidean_dist")
+def euclidean_dist(d):
+    dtype, k = d.rng.choice((torch.float64, torch.float32)), d.size()
+    batch = d.shape(d.rng.randint(0, 2))
+    one, other = (broadcasts(d.rng, batch) for _ in range(2))
+    return {
+        "x1": d.tensor((*one, d.size(), k), dtype),
+        "x2": d.tensor((*other, d.size(), k), dtype),
+    }
+
+
 @family("tril", "triu")
 def triangle(d):
     return {

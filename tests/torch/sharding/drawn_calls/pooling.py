@@ -102,6 +102,15 @@ def fractional_max_pool(d):
     }
 
 
+@family("fractional_max_pool2d_backward", "fractional_max_pool3d_backward")
+def fractional_max_pool_backward(d):
+    given = fractional_max_pool(d)
+    forward = getattr(torch.ops.aten, d.base.removesuffix("_backward"))
+    result, given["indices"] = forward(**given)
+    grad = d.tensor(result.shape, result.dtype).contiguous()
+    return {"grad_output": grad} | given
+
+
 @family("max_unpool2d", "max_unpool3d")
 def max_unpool(d):
     dims = int(d.base[len("max_unpool")])

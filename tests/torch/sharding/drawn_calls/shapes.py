@@ -285,6 +285,8 @@ def windows_added(d):
     dim = d.dim(x.dim())
     size = d.rng.randint(0, x.shape[dim])
     step = d.rng.randint(1, 3)
+    if d.chance(0.1):
+        x, dim, size = x.new_empty(()), d.dim(0), d.rng.randint(0, 1)
     windows = x.unfold(dim, size, step)
     return {
         "grad_in": d.tensor(windows.shape, x.dtype),
@@ -314,6 +316,44 @@ def storage_written(d):
     x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
     src = d.tensor((d.rng.randint(1, max(x.numel() // 2, 1)),), x.dtype)
     return {"self": x, "src": src, "size": list(src.shape), "stride": [2]}
+
+
+@family("as_strided_copy")
+def storage_copied(d):
+    # Of memory that is its own, whatever its order.
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1)).contiguous()
+    shape = [d.rng.randint(1, 4) for _ in range(d.rng.randint(0, 2))]
+    strides, left = [], x.numel() - 1
+    for size in shape:
+        strides.append(d.rng.randint(0, left // max(size - 1, 1)))
+        left -= strides[-1] * (size - 1)
+    begin = d.rng.choice((None, d.rng.randint(0, left)))
+    return {"self": x, "size": shape, "stride": strides, "storage_offset": begin}
+
+
+@family("resize", "resize_as")
+def storage_resized(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3), 1))
+    size = list(x.shape)
+    if d.chance(0.5):  # to fewer elements: others would be whatever is there
+        size = [d.rng.randint(1, n) for n in x.shape[d.rng.randint(0, 1) :]]
+    return {
+        "self": x,
+        "size": size,
+        "the_template": d.tensor(size),
+        "memory_format": None,
+    }
+
+
+@family("narrow_copy")
+def narrowed(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    dim = d.dim(x.dim())
+    length = d.rng.randint(0, x.shape[dim])
+    start = d.rng.randint(0, x.shape[dim] - length)
+    if start and d.chance(0.4):
+        start -= x.shape[dim]
+    return {"self": x, "dim": dim, "start": start, "length": length}
 
 
 @family("copy_to")
