@@ -58,8 +58,8 @@ class Batch {
     if (const auto it = propagators_.find(key); it != propagators_.end()) {
       return &it->second;
     }
-    SP_ASSIGN(ShardingPropagator made, ShardingPropagator::create(
-                                           mesh, options_.topology, library_));
+    SP_ASSIGN(ShardingPropagator made,
+              ShardingPropagator::create(mesh, options_.topology, library_));
     return &propagators_.emplace(key, std::move(made)).first->second;
   }
 
@@ -84,8 +84,8 @@ class Batch {
       options.allow_strided |= layout.has_strided();
       options.allow_shard_orders |= !layout.has_default_order();
     }
-    SP_ASSIGN(answer.every, propagator->strategies(*line.op, answer.layouts,
-                                                   options));
+    SP_ASSIGN(answer.every,
+              propagator->strategies(*line.op, answer.layouts, options));
     return answer;
   }
 

@@ -45,10 +45,10 @@ std::string as_json(const OpLine& line, const OpAnswer& answer,
   if (answer.every->truncated) json.member("truncated", true);
   json.key("strategies")
       .list(answer.every->strategies, [&](const PlacementStrategy& strategy) {
-        write_strategy(
-            json,
-            {*line.op, *answer.every->space, line.mesh, answer.layouts, strategy},
-            topology);
+        write_strategy(json,
+                       {*line.op, *answer.every->space, line.mesh,
+                        answer.layouts, strategy},
+                       topology);
       });
   return json.close('}').take();
 }

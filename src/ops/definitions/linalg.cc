@@ -251,11 +251,11 @@ LeastSquares least_squares(const OpCall& call) {
   sides.pop_back();
   if (sides != batch) call_not_stated("batches that broadcast");
   const OpSchema& op = call.op();
-  return {.vectors = vectors,
-          .residuals =
-              is_tall && is_produced(op, 1, driver == "gels" || by_values),
-          .ranks = is_produced(op, 2, driver != "gels"),
-          .values = is_produced(op, 3, by_values)};
+  return {
+      .vectors = vectors,
+      .residuals = is_tall && is_produced(op, 1, driver == "gels" || by_values),
+      .ranks = is_produced(op, 2, driver != "gels"),
+      .values = is_produced(op, 3, by_values)};
 }
 
 std::string least_squares_notation(const OpCall& call) {
@@ -274,35 +274,32 @@ std::int64_t least_squares_size(const OpCall& call, char letter) {
 
 // The solutions lie column by column in what was as large as the right sides.
 OpDefinition solved_by_least_squares() {
-  const OpDefinition form = mapped("least_squares()", least_squares_notation,
-                                   least_squares_size)
-                                .typed([](const OpCall& call, std::size_t i) {
-                                  const DType own = call.first().dtype();
-                                  return i == 0   ? own
-                                         : i == 2 ? DType::kI64
-                                                  : real_dtype(own);
-                                });
-  return OpDefinition(form.text(),
-                      [form](const OpCall& call) {
-                        const LeastSquares of = least_squares(call);
-                        const TensorMeta& self = call.first();
-                        Dims held = self.shape();
-                        held.pop_back();
-                        held.back() =
-                            std::max(from_end(call, 2), from_end(call, 1));
-                        if (!of.vectors) {
-                          held.insert(held.end() - 1,
-                                      call.tensor("b").shape().back());
-                        }
-                        Dims strides = make_meta(held, DType::kF32).strides();
-                        if (!of.vectors) {
-                          std::swap(strides[strides.size() - 1],
-                                    strides[strides.size() - 2]);
-                        }
-                        BoundForm bound = form.bind(call);
-                        bound.results[0]->strides = std::move(strides);
-                        return bound;
-                      })
+  const OpDefinition form =
+      mapped("least_squares()", least_squares_notation, least_squares_size)
+          .typed([](const OpCall& call, std::size_t i) {
+            const DType own = call.first().dtype();
+            return i == 0 ? own : i == 2 ? DType::kI64 : real_dtype(own);
+          });
+  return OpDefinition(
+             form.text(),
+             [form](const OpCall& call) {
+               const LeastSquares of = least_squares(call);
+               const TensorMeta& self = call.first();
+               Dims held = self.shape();
+               held.pop_back();
+               held.back() = std::max(from_end(call, 2), from_end(call, 1));
+               if (!of.vectors) {
+                 held.insert(held.end() - 1, call.tensor("b").shape().back());
+               }
+               Dims strides = make_meta(held, DType::kF32).strides();
+               if (!of.vectors) {
+                 std::swap(strides[strides.size() - 1],
+                           strides[strides.size() - 2]);
+               }
+               BoundForm bound = form.bind(call);
+               bound.results[0]->strides = std::move(strides);
+               return bound;
+             })
       .typed(form.type_of());
 }
 

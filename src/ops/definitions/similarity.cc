@@ -200,10 +200,9 @@ void define_similarity(Family f) {
                         .nonempty()
                         .refine("", reduced_samples));
   f.add("_ctc_loss.default", mapped("[tnc],*->[n],[ntp]", paths));
-  f.add("_ctc_loss_backward",
-        mapped("ctc_gradient()", ctc_gradient_notation)
-            .nonempty()
-            .linear_in("grad"));
+  f.add("_ctc_loss_backward", mapped("ctc_gradient()", ctc_gradient_notation)
+                                  .nonempty()
+                                  .linear_in("grad"));
   f.add("dist", mapped("*,*->").promoted());
   f.add({"quantile", "nanquantile"},
         mapped("quantile(dim)", quantile_notation, one)

@@ -188,9 +188,9 @@ std::string resized_notation(const OpCall& call) {
   if (!call.memory_format().empty()) {
     call_not_stated("a memory format that elements are read by");
   }
-  require(dense_like(self, self.shape(), self.dtype()).strides() ==
-              self.strides(),
-          "the storage has elements that the tensor has not");
+  require(
+      dense_like(self, self.shape(), self.dtype()).strides() == self.strides(),
+      "the storage has elements that the tensor has not");
   const Dims shape = resized_shape(call);
   const bool stays = shape == self.shape();
   std::vector<int> whole;

@@ -22,4 +22,9 @@ inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
   }
 }
 
+// Whether one of the `indices` of x[i, j] is a mask. The dims that no index takes
+// the place of then stand where they do beside indices of integers.
+bool is_indexed_by_mask(const OpCall& call);
+BoundForm bind_index_by_mask(const OpCall& call);
+
 }  // namespace shardprop
