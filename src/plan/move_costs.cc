@@ -16,6 +16,19 @@ void throw_without_memory(const Error& error) {
   if (error.code == ErrorCode::kOutOfMemory) throw std::bad_alloc();
 }
 
+// Layouts without partials: some of the mesh dims, in any order, are dealt out
+// to the tensor dims. k of m in order, cut into r lists:
+//   m (m-1) ... (m-k+1) * r (r+1) ... (r+k-1) / k!
+double count_sharded(int mesh_dims, int tensor_dims) {
+  double all = 0;
+  double with_k = 1;
+  for (int k = 0; k <= mesh_dims; ++k) {
+    all += with_k;
+    with_k *= static_cast<double>(mesh_dims - k) * (tensor_dims + k) / (k + 1);
+  }
+  return all;
+}
+
 }  // namespace
 
 std::size_t MoveCosts::KeyHash::operator()(const Key& key) const {
@@ -88,6 +101,16 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
   return known;
 }
 
+bool MoveCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
+  if (!rows.refused) return false;
+  int cutting = 0;
+  for (const MeshDim& dim : planner(tensor, rows.ties).mesh().dims()) {
+    cutting += dim.size > 1 ? 1 : 0;
+  }
+  return count_sharded(cutting, tensors_[tensor].meta.rank()) > kMostSearched ||
+         ++lone_pairs_ > kMostLonePairs;
+}
+
 std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                     LayoutId dst) const {
   if (src == dst) return 0;
@@ -107,7 +130,7 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
   const auto [it, fresh] =
       moves_.try_emplace(Key{tensor, src, dst}, kUnreachable);
   if (fresh) {
-    if (rows.refused && ++lone_pairs_ > kMostLonePairs) {
+    if (is_refused(rows, tensor)) {
       refusal_ = rows.refused;
       return kUnreachable;
     }

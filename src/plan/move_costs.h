@@ -96,8 +96,14 @@ class MoveCosts {
                      : MergedMoves::merged(layouts_[layout], ties);
   }
 
-  // Each is a search of its own: a tenth of a second on five mesh dims.
+  // Pairs of layouts that are not listed, each a search of its own.
   static constexpr int kMostLonePairs = 16;
+  // Layouts that such a search may meet: half a second. Tensors of three dims
+  // have 5,056 on five mesh dims, those of four 12,341 (four seconds).
+  static constexpr double kMostSearched = 8192;
+
+  // Whether asking for one more pair would take too long.
+  bool is_refused(const Rows& rows, std::uint32_t tensor) const;
 
   RedistributePlanner planner_;
   RedistributePlanner bucketed_;

@@ -82,7 +82,7 @@ class PlanProblemBuilder {
     if (given_ == nullptr) {
       SP_ASSIGN(body_.pinned, pinned_->counts());
     }
-    choose_input_layouts();
+    SP_CHECK(choose_input_layouts());
     add_outputs();
     SP_CHECK(build_storages(body_, forest_));
     if (const auto& refusal = body_.moves.refusal()) return fail(*refusal);
@@ -292,7 +292,7 @@ class PlanProblemBuilder {
   }
 
   // Inputs come in any whole layout that a consumer takes them in, or R.
-  void choose_input_layouts() {
+  Result<void> choose_input_layouts() {
     const LayoutId replicated =
         body_.layouts.intern(Layout::replicated(body_.mesh.ndim()));
     const std::vector<LayoutSet> wanted =
@@ -316,14 +316,15 @@ class PlanProblemBuilder {
       auto& shared =
           input_choices_[{layouts, kinds_of_ties(value.id),
                           trained ? class_of_trained(body_, value.id) : 0}];
-      if (!shared) {
-        shared = trained
-                     ? trained_parameter(body_, value.id, ties_.at(value.id),
-                                         layouts)
-                     : same_layout_everywhere(layouts, variable.uses.size(), 1);
+      if (!shared && trained) {
+        SP_ASSIGN(shared, trained_parameter(body_, value.id, ties_.at(value.id),
+                                            layouts));
+      } else if (!shared) {
+        shared = same_layout_everywhere(layouts, variable.uses.size(), 1);
       }
       variable.choices = shared;
     }
+    return {};
   }
 
   void add_whole_layouts(const std::vector<LayoutId>& from,

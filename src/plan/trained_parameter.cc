@@ -1,5 +1,6 @@
 #include "plan/trained_parameter.h"
 
+#include "base/try.h"
 #include "plan/layout_relations.h"
 
 #include <shardprop/mesh/update_cost.h>
@@ -38,10 +39,11 @@ class TrainedParameter {
         is_wide_(keeps_f32(body.options) && item_ == 2),
         casts_(phases_of_use(body.graph, parameter)) {}
 
-  std::shared_ptr<const ChoiceSet> choices() {
+  Result<std::shared_ptr<const ChoiceSet>> choices() {
     set_->num_uses = ties_.size();
     set_->layouts.assign(ties_.size() + 1, layouts_);
     for (std::size_t state = 0; state < layouts_.size(); ++state) {
+      SP_CHECK(body_.check_stop());
       for (std::size_t own = 0; own < layouts_.size(); ++own) {
         if (!may_lie(state, own)) continue;
         add(state, own, false);
@@ -106,7 +108,7 @@ class TrainedParameter {
 
 }  // namespace
 
-std::shared_ptr<const ChoiceSet> trained_parameter(
+Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
     const PlanProblem::Body& body, ValueId parameter,
     const std::vector<GraphOutput>& ties,
     const std::vector<LayoutId>& layouts) {

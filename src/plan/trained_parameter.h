@@ -13,8 +13,9 @@ namespace shardprop {
 // lie as it does, or in smaller shards, and then the parameter is gathered after
 // its update. `ties`: what the program hands back for it. A choice costs the
 // optimizer's step and that gather. With several micro-batches a step, each
-// stands twice: with the gradient reduced every time, and once a step.
-std::shared_ptr<const ChoiceSet> trained_parameter(
+// stands twice: with the gradient reduced every time, and once a step. Error:
+// kStopped.
+Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
     const PlanProblem::Body& body, ValueId parameter,
     const std::vector<GraphOutput>& ties, const std::vector<LayoutId>& layouts);
 

@@ -5,11 +5,12 @@ and where there is none it is said what ran out.
 """
 
 import json
+import resource
 import time
 
 import command_line
 import made_graphs
-from command_line import TINY, Case, shardprop
+from command_line import ROOT, TINY, Case, shardprop
 
 # What a busy machine may take beyond the limit.
 SLACK_S = 15
@@ -64,6 +65,14 @@ class InTime(Case):
 
     def test_tensors_of_twelve_dims(self):
         self.planned(self.made("rank12", 20), "2,2,2", 2)
+
+    def test_trained_tensors_of_five_dims_on_five_mesh_dims(self):
+        # Once each pair of layouts of a weight was searched for alone, for seconds.
+        began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        graph = ROOT / "tests" / "golden" / "inputs" / "conv3d_train.json.gz"
+        self.planned(graph, "2,2,2,2,2", 2, "--optimizer", "adamw")
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began
+        self.took_time(spent, 4)
 
     def test_a_value_of_many_users(self):
         self.planned(self.made("fan", 2_000), "2,4", 5)
