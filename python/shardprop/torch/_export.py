@@ -37,26 +37,17 @@ def _explained(failure: BaseException, mode: str) -> ExportError:
 
 def _fake_copy(value: Any, fake_mode: FakeTensorMode, memo: dict) -> Any:
     """A deep copy whose tensors are fake, on the CPU; `value` stays as it is."""
-
-    def tensors(module):
-        yield from module.parameters()
-        yield from module.buffers()
-
-    found = []
     if isinstance(value, torch.nn.Module):
-        found = list(tensors(value))
+        tensors = [*value.parameters(), *value.buffers()]
     else:
-        torch.utils._pytree.tree_map_only(torch.Tensor, found.append, value)
-    for tensor in found:
-        if id(tensor) in memo:
-            continue
-        with fake_mode:
-            like = torch.empty_strided(
-                tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
-            )
-            if isinstance(tensor, torch.nn.Parameter):
-                like = torch.nn.Parameter(like, tensor.requires_grad)
-        memo[id(tensor)] = like
+        tensors = [
+            leaf
+            for leaf in torch.utils._pytree.tree_leaves(value)
+            if isinstance(leaf, torch.Tensor)
+        ]
+    for tensor in tensors:
+        if id(tensor) not in memo:
+            memo[id(tensor)] = program.fake_like(tensor, fake_mode)
     return copy.deepcopy(value, memo)
 
 

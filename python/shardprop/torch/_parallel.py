@@ -11,7 +11,6 @@ from torch.distributed.tensor import DTensor
 from .. import _core
 from .._error import Error
 from .._graph import load_graph
-from .._mesh import mesh_text
 from .._plan import Plan
 from . import _constants, _count, _failures, _groups, _layout, _load
 
@@ -338,5 +337,3 @@ def parallelize(
         module._runner = torch.compile(module._runner)
     return module
 
-
-__all__ = ["ParallelModule", "load_weights", "mesh_text", "parallelize"]
