@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any, Optional
 
 import torch
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
@@ -45,7 +46,9 @@ class Statistics:
 
     ours: int = 0
     stock: int = 0
-    #: Why an operator was left to stock, the last reason of each.
+    #: By neither: they run on gathered inputs.
+    gathered: int = 0
+    #: Why an operator was not answered by ours, the last reason of each.
     reasons: "dict[str, str]" = dataclasses.field(default_factory=dict)
 
 
@@ -94,22 +97,27 @@ class Propagator(ShardingPropagator):
         self.statistics.ours += 1
         return sharding
 
-    def _ask_stock(self, op_schema, reason):
-        self.statistics.stock += 1
-        self.statistics.reasons[str(op_schema.op)] = str(reason)
-        if op_schema.op in _handlers:
+    def _ask_stock(self, op_schema: OpSchema, reason: Exception) -> OutputSharding:
+        op = op_schema.op
+        self.statistics.reasons[str(op)] = str(reason)
+        if op in _handlers:
             return self._replicated(op_schema)
         try:
-            return super().propagate_op_sharding_non_cached(op_schema)
+            answer = super().propagate_op_sharding_non_cached(op_schema)
         except NotImplementedError as error:
             # The dispatcher decomposes composite operators.
-            if self._unknown == "gather" and _runs_whole(op_schema.op):
+            if self._unknown == "gather" and _runs_whole(op):
                 return self._replicated(op_schema)
             raise NotImplementedError(_both(error, reason)) from error
         except Exception as error:
-            if self._unknown == "gather" and _makes_tensors(op_schema.op):
+            # Sizes that only values tell are known to who has all of them: there
+            # is no other way to run it.
+            only_way = isinstance(error, DynamicOutputShapeException)
+            if (only_way or self._unknown == "gather") and _makes_tensors(op):
                 return self._measured(op_schema)
             raise RuntimeError(_both(error, reason)) from error
+        self.statistics.stock += 1
+        return answer
 
     def _quiet_stock(self, op_schema: OpSchema) -> Optional[OutputSharding]:
         """DTensor's own answer, if nothing moves for it."""
@@ -123,7 +131,7 @@ class Propagator(ShardingPropagator):
         """Every input gathered: of operators whose stock handler is taken away."""
         made = self._propagate_tensor_meta_non_cached(op_schema)
         operands = _Operands(op_schema)
-        mesh = operands.specs[0].mesh
+        mesh = operands.mesh()
         output_spec = (
             whole_spec(mesh, made)
             if isinstance(made, TensorMeta)
@@ -131,6 +139,7 @@ class Propagator(ShardingPropagator):
         )
         moves = operands.gathering()
         call = _local_call.MovedCall(op_schema.op, moves, operands.slots)
+        self.statistics.gathered += 1
         return through(call, op_schema, output_spec)
 
     def _measured(self, op_schema: OpSchema) -> OutputSharding:
@@ -141,14 +150,17 @@ class Propagator(ShardingPropagator):
             op_schema.op,
             operands.gathering(),
             operands.slots,
-            operands.specs[0].mesh,
+            operands.mesh(),
         )
+        self.statistics.gathered += 1
         return measured(call, op_schema)
 
     def _answer(self, op_schema: OpSchema) -> OutputSharding:
         op = op_schema.op
-        if op in _STOCK or op in DTensor._op_dispatcher._random_ops:
+        if op in _STOCK:
             raise NotOurs("DTensor's dispatcher runs it itself")
+        if _draws(op_schema):
+            raise NotOurs("which rank draws which random numbers is DTensor's matter")
         call, output_spec = self._call_of(op, op_schema)
         if call.is_plain():
             return OutputSharding(output_spec)
@@ -245,6 +257,23 @@ def _runs_whole(op) -> bool:
     return not _is_composite(op) and torch.Tag.nondeterministic_seeded not in op.tags
 
 
+def _draws(op_schema: OpSchema) -> bool:
+    """Whether a call takes random numbers."""
+    op = op_schema.op
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        return False
+    given = dict(op_schema.kwargs_schema)
+    declared = op._schema.arguments
+    given.update(zip((a.name for a in declared), op_schema.args_schema))
+    for argument in declared:
+        value = given.get(argument.name, argument.default_value)
+        if argument.name in ("dropout_p", "dropout") and value == 0:
+            return False
+        if argument.name in ("train", "training") and value is False:
+            return False
+    return True
+
+
 def _makes_tensors(op) -> bool:
     """It writes none of its arguments, and returns tensors that are no views."""
     schema = op._schema
@@ -299,6 +328,13 @@ class _Operands:
                 if isinstance(item, DTensorSpec):
                     self.specs.append(item)
                     self.slots.append((where, index))
+
+    def mesh(self):
+        """The one that all of them are on."""
+        mesh = self.specs[0].mesh
+        if any(spec.mesh != mesh for spec in self.specs):
+            raise RuntimeError("the tensors of an operator are on several meshes")
+        return mesh
 
     def gathering(self) -> "dict[int, _redistribution.Walk]":
         """What makes each of them whole."""
@@ -375,13 +411,12 @@ def install_propagator(
     Operators that the library does not know, and layouts that it cannot say,
     are answered by DTensor as before; what neither can is an error that says
     both reasons. Redistributions, those asked for included, follow our plans.
-    `topology`, a preset or a file, prices them. With `unknown="gather"` an
-    operator that neither knows runs on gathered inputs, one whose results have
-    sizes that only values tell (`torch.nonzero(x)`, `x[x > 0]`) among them; none
-    that draws random numbers. With
-    `implicit_replication` plain tensors among DTensors count as replicated: all
-    ranks must hold the same. Returns the propagator, whose `statistics` count
-    the calls. Again: the options are changed.
+    `topology`, a preset or a file, prices them. Operators whose results have
+    sizes that only values tell (`torch.nonzero(x)`, `x[x > 0]`) run on gathered
+    inputs; with `unknown="gather"` every operator that neither knows does, but
+    for those that draw random numbers. With `implicit_replication` plain tensors
+    among DTensors count as replicated: all ranks must hold the same. Returns the
+    propagator, whose `statistics` count the calls. Again: the options are changed.
 
     Raises Error: an unknown topology, an unknown word.
     """
