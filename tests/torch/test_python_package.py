@@ -194,6 +194,21 @@ class Propagation(unittest.TestCase):
                 self.assertEqual(caught.exception.code, code)
 
 
+class WithoutTorch(unittest.TestCase):
+    def test_what_needs_torch_says_so(self):
+        program = (
+            "import sys\n"
+            f"sys.path.insert(0, {PACKAGE!r})\n"
+            "sys.modules['torch'] = None\n"
+            "import shardprop as sp\n"
+            "sp.torch.export\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True
+        )
+        self.assertIn("shardprop.torch needs PyTorch", done.stderr)
+
+
 class CommandLine(unittest.TestCase):
     def test_the_console_script_is_the_command(self):
         done = subprocess.run(
