@@ -212,8 +212,9 @@ def plan(
     """Plans a graph on a mesh at least cost.
 
     `graph` may also be what load_graph() takes, `mesh` a torch DeviceMesh.
-    `options` are those of plan_options(), such as memory="80GiB" (or bytes, or None), optimizer="adamw",
-    time_limit=60, threads=2, seed=0, pins={"lm_head.weight": "S(0),R"}.
+    `options` are those of plan_options(), such as memory="80GiB" (or bytes, or
+    None), optimizer="adamw", time_limit=60, threads=2, seed=0,
+    pins={"lm_head.weight": "S(0),R"}.
 
     `progress` is called a few times a second; True shows a line on standard
     error, None does so on a terminal. Ctrl-C ends the search and returns the

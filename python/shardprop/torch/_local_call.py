@@ -10,7 +10,6 @@ import re
 from typing import Any, Optional
 
 import torch
-import torch.distributed._functional_collectives as funcol
 from torch.distributed._local_tensor import (
     LocalIntNode,
     LocalTensor,
@@ -22,6 +21,7 @@ from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.distributed.tensor.placement_types import _StridedShard
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from . import _moves
 from ._layout import DTYPES
 
 # Local strides may ask for a copy where those of the whole tensor do not.
@@ -48,10 +48,7 @@ def for_this_rank(specs, ask) -> Any:
     mode = enabled_local_tensor_mode()
     if mode is None:
         return ask(specs.index[torch.distributed.get_rank()])
-    answers = {
-        rank: ask(specs.index[rank]) for rank in mode.ranks if rank in specs.index
-    }
-    return answers
+    return {rank: ask(specs.index[rank]) for rank in mode.ranks if rank in specs.index}
 
 
 def _overload(name: str):
@@ -59,19 +56,32 @@ def _overload(name: str):
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
 
 
-def _plain(value: Any, results: list) -> Any:
-    """An argument of a step, its references looked up."""
-    if isinstance(value, tuple) and value and isinstance(value[0], str):
-        kind = value[0]
-        if kind == "ref":
-            _, step, index = value
-            return None if index < 0 else results[step + 1][index]
-        if kind == "dtype":
-            return DTYPES[value[1]]
-        if kind == "named":
-            return getattr(torch, value[1], None)
+def _is_reference(value: Any) -> bool:
+    """Whether an argument of a step is a result of an earlier one."""
     if isinstance(value, list):
-        return [_plain(item, results) for item in value]
+        return any(_is_reference(item) for item in value)
+    return isinstance(value, tuple) and bool(value) and value[0] == "ref"
+
+
+def _looked_up(value: Any, results: list) -> Any:
+    """A reference, or a list of some, as what it stands for."""
+    if isinstance(value, list):
+        return [_looked_up(item, results) for item in value]
+    if not _is_reference(value):
+        return value
+    _, step, index = value
+    return None if index < 0 else results[step + 1][index]
+
+
+def _constant(value: Any) -> Any:
+    """An argument of a step as PyTorch takes it."""
+    if isinstance(value, list):
+        return [_constant(item) for item in value]
+    if isinstance(value, tuple) and value:
+        if value[0] == "dtype":
+            return DTYPES[value[1]]
+        if value[0] == "named":
+            return getattr(torch, value[1], None)
     return value
 
 
@@ -89,23 +99,6 @@ def _merge(per_rank: "dict[int, Any]") -> Any:
         ]
         return tuple(merged) if isinstance(first, tuple) else merged
     return torch.SymInt(LocalIntNode(per_rank))
-
-
-def _collective(step, results, mesh):
-    _, kind, ref, reduce_op, mesh_dims = step
-    value = _plain(ref, results).contiguous()
-    for dim in reversed(mesh_dims):
-        group = (mesh, dim)
-        if mesh.size(dim) == 1:
-            continue
-        if kind == "all_reduce":
-            value = funcol.all_reduce(value, reduce_op, group)
-        elif kind == "all_gather":
-            value = funcol.all_gather_tensor(value, 0, group)
-        else:
-            raise NotImplementedError(f"a {kind} inside an operator")
-        value = funcol.wait_tensor(value)
-    return value
 
 
 @functools.lru_cache(maxsize=None)
@@ -141,24 +134,75 @@ def _rank_by_rank(op, args, kwargs) -> LocalTensor:
         return LocalTensor({rank: run(rank) for rank in sorted(ranks)})
 
 
-def run_program(program, operands: list, mesh) -> list:
-    steps, outputs = program
-    results = [operands]
-    for step in steps:
-        if step[0] == "collective":
-            results.append([_collective(step, results, mesh)])
-            continue
-        _, name, arguments = step
+class _Operator:
+    """A step that calls an operator."""
+
+    def __init__(self, name, arguments):
         op = _overload(name)
-        op = _OF_VIEWS.get(op, op)
-        given = {key: _plain(value, results) for key, value in arguments}
-        symbols = [key for key, value in given.items() if _is_symbol(value)]
-        if symbols and not _numbers_of(op).isdisjoint(symbols):
-            made = _rank_by_rank(op, (), given)
+        self._op = _OF_VIEWS.get(op, op)
+        self._constants = {
+            key: _constant(value)
+            for key, value in arguments
+            if not _is_reference(value)
+        }
+        self._references = [
+            (key, value) for key, value in arguments if _is_reference(value)
+        ]
+        symbols = [key for key, value in self._constants.items() if _is_symbol(value)]
+        self._by_rank = not _numbers_of(self._op).isdisjoint(symbols)
+
+    def __call__(self, results: list) -> list:
+        given = dict(self._constants)
+        for key, value in self._references:
+            given[key] = _looked_up(value, results)
+        if self._by_rank:
+            made = _rank_by_rank(self._op, (), given)
         else:
-            made = op(**given)
-        results.append(list(made) if isinstance(made, (tuple, list)) else [made])
-    return [_plain(ref, results) for ref in outputs]
+            made = self._op(**given)
+        return list(made) if isinstance(made, (tuple, list)) else [made]
+
+
+class _Collective:
+    """A step in which ranks meet."""
+
+    def __init__(self, kind, reference, reduce_op, mesh_dims, mesh):
+        if kind not in ("all_reduce", "all_gather"):
+            raise NotImplementedError(f"a {kind} inside an operator")
+        self._reference = reference
+        self._moves = []
+        for dim in reversed(mesh_dims):
+            size, group = mesh.size(dim), mesh._dim_group_names[dim]
+            if size == 1:
+                continue
+            if kind == "all_reduce":
+                self._moves.append(_moves.reduction(reduce_op, group))
+            else:
+                self._moves.append(_moves.gather(0, size, group))
+
+    def __call__(self, results: list) -> list:
+        value = _looked_up(self._reference, results).contiguous()
+        for move in self._moves:
+            value = move(value)
+        return [value]
+
+
+class _Program:
+    """A local program: what is the same on every call is found out once."""
+
+    def __init__(self, program, mesh):
+        steps, self._outputs = program
+        self._steps = [
+            _Collective(*step[1:], mesh)
+            if step[0] == "collective"
+            else _Operator(*step[1:])
+            for step in steps
+        ]
+
+    def __call__(self, operands: list) -> list:
+        results = [operands]
+        for step in self._steps:
+            results.append(step(results))
+        return [_looked_up(reference, results) for reference in self._outputs]
 
 
 class MovedCall:
@@ -258,11 +302,21 @@ class LocalCall(MovedCall):
         super().__init__(op, moves, slots)
         self._sharding = sharding
         self._specs = specs
-        self._programs = {}
+        self._of_ranks = {}
         # Asked for on every call.
         self._is_program = sharding.needs_program
         self._differs = sharding.has_rank_arguments
-        self._places = {a.name: i for i, a in enumerate(op._schema.arguments)}
+        schema = op._schema
+        self._places = {a.name: i for i, a in enumerate(schema.arguments)}
+        self._written = [
+            a.name
+            for a in schema.arguments
+            if a.alias_info is not None and a.alias_info.is_write
+        ]
+        returns, slots = schema.returns, sharding.output_slots
+        self._returns_one = len(returns) == 1
+        self._returns_list = len(returns) == 1 and str(returns[0].type)[:4] == "List"
+        self._result_slots = slots if 1 < len(returns) == len(slots) else None
         self._runs = _OF_VIEWS.get(op, op)
 
     def written_out(self, args) -> "Optional[tuple]":
@@ -301,7 +355,7 @@ class LocalCall(MovedCall):
         """The program, or the arguments that differ, for the ranks played here."""
         mode = enabled_local_tensor_mode()
         key = None if mode is None else mode.ranks
-        if key not in self._programs:
+        if key not in self._of_ranks:
             ask = (
                 self._sharding.program
                 if self._is_program
@@ -317,8 +371,10 @@ class LocalCall(MovedCall):
                         name: _merge({r: v[name] for r, v in found.items()})
                         for name in names
                     }
-            self._programs[key] = found
-        return self._programs[key]
+            if self._is_program:
+                found = _Program(found, self._specs.mesh)
+            self._of_ranks[key] = found
+        return self._of_ranks[key]
 
     def __call__(self, *args, **kwargs):
         if self._is_program:
@@ -345,27 +401,20 @@ class LocalCall(MovedCall):
         return args, kwargs
 
     def _run_program(self, operands, args, kwargs):
-        results = run_program(self._rank_values(), operands, self._specs.mesh)
-        written = [
-            argument.name
-            for argument in self._op._schema.arguments
-            if argument.alias_info is not None and argument.alias_info.is_write
-        ]
-        if written:
+        results = self._rank_values()(operands)
+        if self._written:
             targets = []
-            for name in written:
+            for name in self._written:
                 at = self._places[name]
                 targets.append(args[at] if at < len(args) else kwargs[name])
             for target, result in zip(targets, results):
                 target.copy_(result)
             results = targets
-        returns = self._op._schema.returns
-        if len(returns) == 1 and not str(returns[0].type).startswith("List"):
-            return results[0]
-        slots = self._sharding.output_slots
-        if len(returns) > 1 and len(slots) == len(returns):
-            return tuple(None if at < 0 else results[at] for at in slots)
-        return list(results) if len(returns) == 1 else tuple(results)
+        if self._returns_one:
+            return results if self._returns_list else results[0]
+        if self._result_slots is None:
+            return tuple(results)
+        return tuple(None if at < 0 else results[at] for at in self._result_slots)
 
 
 class WrittenBack:
