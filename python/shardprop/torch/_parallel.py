@@ -16,6 +16,15 @@ from .._plan import Plan
 from . import _constants, _count, _failures, _groups, _layout, _load, _safetensors
 
 
+WeightSource = Union[
+    nn.Module,
+    torch.export.ExportedProgram,
+    Mapping[str, torch.Tensor],
+    str,
+    "os.PathLike[str]",
+]
+
+
 class ParallelModule(nn.Module):
     """This rank's part of a planned program.
 
@@ -211,7 +220,7 @@ def _place_on(graph_module, device):
 
 def load_weights(
     module: ParallelModule,
-    source: "Union[nn.Module, torch.export.ExportedProgram, Mapping[str, torch.Tensor], str, os.PathLike[str]]",
+    source: WeightSource,
 ) -> "list[str]":
     """Fills a module from the unsharded model, its state dict, a program that was
     exported with its weights, or .safetensors: the path of a file, of an index
@@ -272,7 +281,8 @@ def parallelize(
     `exported` is the program that was planned: an ExportedProgram, a path or a
     graph. All ranks of the mesh call this together. `compile` puts the local
     program through torch.compile. Constants made in forward get their values from
-    an ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes them).
+    an ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes
+    them).
 
     Raises Error: a plan for another program or mesh, an optimizer in the plan,
     another release of torch. Calling the module raises Error if a rank is lost.

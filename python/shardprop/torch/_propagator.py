@@ -16,9 +16,9 @@ from .. import _core
 from .._error import Error
 from . import _failures, _local_call, _redistribution
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
-from ._layout import DTYPES
 from ._local_call import whole_spec
-from ._specs import MeshSpecs, NotOurs, dtype_name
+from ._operands import Operands, output_spec_of
+from ._specs import MeshSpecs, NotOurs
 
 aten = torch.ops.aten
 
@@ -84,15 +84,11 @@ class Propagator(ShardingPropagator):
     def propagate_op_sharding_non_cached(self, op_schema: OpSchema) -> OutputSharding:
         try:
             sharding = self._answer(op_schema)
-        except (Error, NotOurs) as reason:
+        except (Error, NotOurs) as first:
             try:
-                if _viewing(op_schema.op) is not None:
-                    sharding = self._answer_copy(op_schema)
-                else:
-                    sharding = self._answer_in_place(op_schema)
-            except (Error, NotOurs) as in_place:
-                if isinstance(in_place, Error):
-                    reason = in_place
+                sharding = self._answer_by_another(op_schema)
+            except (Error, NotOurs) as second:
+                reason = second if isinstance(second, Error) else first
                 return self._ask_stock(op_schema, reason)
         self.statistics.ours += 1
         return sharding
@@ -130,7 +126,7 @@ class Propagator(ShardingPropagator):
     def _replicated(self, op_schema: OpSchema) -> OutputSharding:
         """Every input gathered: of operators whose stock handler is taken away."""
         made = self._propagate_tensor_meta_non_cached(op_schema)
-        operands = _Operands(op_schema)
+        operands = Operands(op_schema)
         mesh = operands.mesh()
         output_spec = (
             whole_spec(mesh, made)
@@ -145,7 +141,7 @@ class Propagator(ShardingPropagator):
     def _measured(self, op_schema: OpSchema) -> OutputSharding:
         """Every input gathered: of operators whose results have shapes that only
         values tell."""
-        operands = _Operands(op_schema)
+        operands = Operands(op_schema)
         call = _local_call.MeasuredCall(
             op_schema.op,
             operands.gathering(),
@@ -178,7 +174,7 @@ class Propagator(ShardingPropagator):
 
     def _call_of(self, op, op_schema: OpSchema):
         """What the ranks run for `op` on these arguments, and what comes out."""
-        operands = _Operands(op_schema)
+        operands = Operands(op_schema)
         if not operands.specs:
             raise NotOurs("no argument is a tensor")
         specs = self.specs_of(operands.specs[0].mesh)
@@ -190,7 +186,7 @@ class Propagator(ShardingPropagator):
                 raise
             results = self._results(OpSchema(op, *_arguments(op_schema)), specs)
             found = specs.core.propagate(str(op), args, kwargs, results)
-        output_spec = _output_spec(op, found, specs)
+        output_spec = output_spec_of(op, found, specs)
         moves = {
             index: _redistribution.Walk(
                 _redistribution.path_of(specs, operands.specs[index], steps)
@@ -211,9 +207,16 @@ class Propagator(ShardingPropagator):
         metas = [made] if isinstance(made, TensorMeta) else made
         return [meta and specs.ours(whole_spec(specs.mesh, meta)) for meta in metas]
 
-    def _answer_copy(self, op_schema: OpSchema) -> OutputSharding:
+    def _answer_by_another(self, op_schema: OpSchema) -> OutputSharding:
+        """By an operator that computes the same."""
+        view = _viewing(op_schema.op)
+        if view is None:
+            return self._answer_in_place(op_schema)
+        return self._answer_copy(view, op_schema)
+
+    def _answer_copy(self, view, op_schema: OpSchema) -> OutputSharding:
         """squeeze_copy and the like: the view, copied."""
-        call, output_spec = self._call_of(_viewing(op_schema.op), op_schema)
+        call, output_spec = self._call_of(view, op_schema)
         return through(_local_call.Copied(call), op_schema, output_spec)
 
     def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
@@ -303,93 +306,6 @@ def _functional(op):
         return None
     packet = getattr(aten, name[:-1], None)
     return getattr(packet, op._overloadname, None) if packet is not None else None
-
-
-class _Operands:
-    """The tensors of a call, in declared order, and where each stands."""
-
-    def __init__(self, op_schema: OpSchema):
-        self.args = op_schema.args_schema
-        self.kwargs = op_schema.kwargs_schema
-        self.specs: "list[DTensorSpec]" = []
-        self.slots: "list[tuple]" = []
-        for position, value in enumerate(self.args):
-            self._add(position, value)
-        for argument in op_schema.op._schema.arguments:
-            if argument.name in self.kwargs:
-                self._add(argument.name, self.kwargs[argument.name])
-
-    def _add(self, where, value):
-        if isinstance(value, DTensorSpec):
-            self.specs.append(value)
-            self.slots.append((where, None))
-        elif isinstance(value, (list, tuple)):
-            for index, item in enumerate(value):
-                if isinstance(item, DTensorSpec):
-                    self.specs.append(item)
-                    self.slots.append((where, index))
-
-    def mesh(self):
-        """The one that all of them are on."""
-        mesh = self.specs[0].mesh
-        if any(spec.mesh != mesh for spec in self.specs):
-            raise RuntimeError("the tensors of an operator are on several meshes")
-        return mesh
-
-    def gathering(self) -> "dict[int, _redistribution.Walk]":
-        """What makes each of them whole."""
-        moves = {}
-        for index, spec in enumerate(self.specs):
-            if any(not p.is_replicate() for p in spec.placements):
-                whole = whole_spec(spec.mesh, spec.tensor_meta)
-                moves[index] = _redistribution.Walk([spec, whole])
-        return moves
-
-    def ours(self, specs: MeshSpecs):
-        args = [_ours(value, specs) for value in self.args]
-        kwargs = {name: _ours(value, specs) for name, value in self.kwargs.items()}
-        return args, kwargs
-
-
-def _ours(value: Any, specs: MeshSpecs) -> Any:
-    """An argument as our propagator takes it."""
-    if isinstance(value, DTensorSpec):
-        return specs.ours(value)
-    if isinstance(value, (list, tuple)):
-        return [_ours(item, specs) for item in value]
-    if value is None or isinstance(value, (bool, int, float, complex, str)):
-        return value
-    if isinstance(value, torch.dtype):
-        return dtype_name(value)
-    if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
-        return str(value).removeprefix("torch.")
-    raise NotOurs(f"an argument is a {type(value).__name__}")
-
-
-def _output_spec(op, found, specs):
-    """What DTensor expects beside the local results."""
-    made = []
-    for shape, strides, dtype, layout in found.outputs:
-        if dtype not in DTYPES:
-            raise NotOurs(f"a result is of {dtype}")
-        meta = TensorMeta(torch.Size(shape), tuple(strides), DTYPES[dtype])
-        made.append(specs.theirs(layout, meta))
-    returns = op._schema.returns
-    kinds = [str(r.type) for r in returns]
-    # Numbers come from whole tensors: every rank returns its own.
-    if all("Tensor" not in kind for kind in kinds):
-        return None
-    if any("Tensor" not in kind for kind in kinds):
-        raise NotOurs("it returns what is no tensor")
-    if len(kinds) == 1 and kinds[0] == "Tensor":
-        if len(made) != 1:
-            raise NotOurs("its result is not produced")
-        return made[0]
-    if len(kinds) == 1:
-        return tuple(made)
-    if any(kind != "Tensor" for kind in kinds):
-        raise NotOurs("it returns a list among others")
-    return tuple(None if at < 0 else made[at] for at in found.output_slots)
 
 
 _replaced: Optional[ShardingPropagator] = None
