@@ -28,6 +28,15 @@ sys.path.insert(
 from exporting import failures, metadata, program, write  # noqa: E402
 
 
+# The options, as an explanation names them.
+_OPTIONS = {
+    "infer": "--mode infer",
+    "train": "--mode train",
+    "core": "--ir core",
+    "loss_index": "--loss-index",
+}
+
+
 def find_factory(name):
     if ":" in name:
         module, _, attribute = name.partition(":")
@@ -91,6 +100,15 @@ def parse_arguments(arguments):
     return options
 
 
+def explained(error):
+    """The text that the command ends with."""
+    found = failures.explain(error, _OPTIONS)
+    lines = [f"error: {found.message}", f"   |  {found.cause}"]
+    if found.help is not None:
+        lines.append(f"   = help: {found.help}")
+    return "\n".join([*lines, "   = help: --traceback shows where"])
+
+
 def main(arguments=None):
     options = parse_arguments(arguments)
     # Of torch's own pickling, on every run.
@@ -109,7 +127,7 @@ def main(arguments=None):
     except Exception as error:  # noqa: BLE001  (whatever torch raises)
         if options.traceback:
             raise
-        raise SystemExit(failures.explain(error)) from None
+        raise SystemExit(explained(error)) from None
     ops = sum(
         n.op == "call_function" and n.target is not operator.getitem
         for n in exported.graph.nodes

@@ -8,9 +8,13 @@
 Planning needs no PyTorch; `shardprop.torch` does.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
+from . import _core
 from ._core import __version__
 from ._error import Error
-from ._graph import Graph, load_graph
+from ._graph import Graph, GraphLike, load_graph
 from ._mesh import MeshLike
 from ._plan import Plan, plan, plan_options
 from ._propagate import OpSharding, propagate
@@ -19,6 +23,7 @@ from ._redistribute import RedistributePlan, RedistributeStep, redistribute
 __all__ = [
     "Error",
     "Graph",
+    "GraphLike",
     "MeshLike",
     "OpSharding",
     "Plan",
@@ -36,15 +41,15 @@ __all__ = [
 
 def topologies() -> "dict[str, str]":
     """The presets by name, with what each describes."""
-    from . import _core
-
     return dict(_core.topologies())
 
 
-def __getattr__(name: str):
-    """`shardprop.torch` is there once it is asked for."""
-    if name == "torch":
-        import importlib
+if TYPE_CHECKING:
+    from . import torch as torch
+else:
 
-        return importlib.import_module(".torch", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        """`shardprop.torch` is there once it is asked for."""
+        if name == "torch":
+            return importlib.import_module(".torch", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,7 @@
 """The exception of the package: an error of the library as it stands."""
 
+from collections.abc import Iterable
+
 
 class Error(Exception):
     """What an input of yours caused, with a stable code.
@@ -14,15 +16,23 @@ class Error(Exception):
     notes: "list[str]"  # what the reader needs to see
     help: str  # what to do about it; may be empty
 
-    def __init__(self, code, message, place="", notes=(), help=""):
-        super().__init__(code, message, place, list(notes), help)
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        place: str = "",
+        notes: "Iterable[str]" = (),
+        help: str = "",
+    ) -> None:
         self.code = code
         self.message = message
         self.place = place
         self.notes = list(notes)
         self.help = help
+        # What it is pickled and copied by.
+        super().__init__(code, message, place, self.notes, help)
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"[{self.code}] {self.message}"]
         if self.place:
             lines.append(f"  --> {self.place}")

@@ -6,11 +6,10 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional, TextIO, Union
 
 from . import _core
-from ._error import Error
-from ._graph import Graph, load_graph
+from ._graph import Graph, GraphLike, load_graph
 from ._mesh import MeshLike, mesh_text
 
 # phase ("set up", "search", "report"), seconds so far, the best objective and
@@ -21,8 +20,8 @@ ProgressCallback = Callable[[str, float, Optional[float], Optional[float]], None
 class Plan:
     """How every tensor of a graph is laid out, and what has to move.
 
-    `data` is the plan as JSON says it (schema shardprop.plan/2); the properties
-    are its first lines.
+    plan() makes one, load() and from_json() read one back. `data` is the plan as
+    its JSON says it (schema shardprop.plan/2); the properties are parts of it.
     """
 
     def __init__(self, core: "_core.Plan", interrupted: bool = False):
@@ -32,6 +31,7 @@ class Plan:
 
     @functools.cached_property
     def data(self) -> "dict[str, Any]":
+        """The JSON, read once."""
         return json.loads(self._core.json())
 
     @property
@@ -46,14 +46,17 @@ class Plan:
 
     @property
     def lower_bound_us(self) -> float:
+        """No plan takes less time than this, in microseconds."""
         return self.data["lower_bound_us"]
 
     @property
     def gap(self) -> Optional[float]:
+        """How far the objective is above the bound, as a part of the objective."""
         return self.data["gap"]
 
     @property
     def mesh(self) -> "dict[str, int]":
+        """Sizes of the mesh dims by name, outermost first."""
         return {dim["name"]: dim["size"] for dim in self.data["mesh"]["dims"]}
 
     @property
@@ -68,14 +71,17 @@ class Plan:
 
     @property
     def nodes(self) -> "list[dict[str, Any]]":
+        """Every call of an operator: its layouts, and the collectives inside."""
         return self.data["nodes"]
 
     @property
     def memory(self) -> "dict[str, Any]":
+        """Bytes of each rank: the limit, the peak, where it is and what makes it up."""
         return self.data["memory"]
 
     @property
     def summary(self) -> "dict[str, Any]":
+        """Times and bytes in total, and the collectives by kind."""
         return self.data["summary"]
 
     def placements(self, name: str) -> "list[str]":
@@ -95,6 +101,7 @@ class Plan:
         return self._core.text(detail)
 
     def to_json(self) -> str:
+        """The text that save() writes and from_json() reads."""
         return self._core.json()
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -112,11 +119,13 @@ class Plan:
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Plan":
+        """Reads what save() wrote. Raises Error, OSError."""
         with open(path, encoding="utf-8") as file:
             return cls.from_json(file.read())
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
+        """Raises Error: what is not the JSON of a plan."""
         return cls(_core.read_plan(text))
 
     def __repr__(self) -> str:
@@ -135,11 +144,17 @@ class Plan:
 class _Bar:
     """One line on a terminal that is written over and over."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._width = 0
 
-    def __call__(self, phase, seconds, objective, bound):
+    def __call__(
+        self,
+        phase: str,
+        seconds: float,
+        objective: Optional[float],
+        bound: Optional[float],
+    ) -> None:
         text = f"{seconds:7.1f} s  {phase}"
         if objective is not None:
             text += f"  best {objective:.1f} us"
@@ -147,12 +162,12 @@ class _Bar:
             text += f"  bound {bound:.1f} us"
         self._write(text)
 
-    def close(self):
+    def close(self) -> None:
         self._write("")
         self._stream.write("\r")
         self._stream.flush()
 
-    def _write(self, text):
+    def _write(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._width))
         self._stream.flush()
         self._width = len(text)
@@ -173,8 +188,10 @@ def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
     for name, value in options.items():
         if name in ("pin", "pins"):
             pairs = value.items() if isinstance(value, Mapping) else value
-            for pin in pairs:
-                texts.append(("pin", pin if isinstance(pin, str) else "=".join(pin)))
+            texts += [
+                ("pin", pin if isinstance(pin, str) else "=".join(pin))
+                for pin in pairs
+            ]
             continue
         repeatable = rows.get(name, {}).get("repeatable", False)
         if repeatable and not isinstance(value, str) and isinstance(value, Iterable):
@@ -185,7 +202,7 @@ def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
 
 
 def plan(
-    graph: Union[Graph, str, "os.PathLike[str]", bytes],
+    graph: Union[Graph, GraphLike],
     mesh: MeshLike,
     *,
     topology: str = "dgx-h100",
@@ -194,9 +211,10 @@ def plan(
 ) -> Plan:
     """Plans a graph on a mesh at least cost.
 
-    `graph` may also be what load_graph() takes. `options` are those of
-    plan_options(), such as memory="80GiB" (or bytes, or None), optimizer="adamw",
-    time_limit=60, threads=2, seed=0, pins={"lm_head.weight": "S(0),R"}.
+    `graph` may also be what load_graph() takes, `mesh` a torch DeviceMesh.
+    `options` are those of plan_options(), such as memory="80GiB" (or bytes, or
+    None), optimizer="adamw", time_limit=60, threads=2, seed=0,
+    pins={"lm_head.weight": "S(0),R"}.
 
     `progress` is called a few times a second; True shows a line on standard
     error, None does so on a terminal. Ctrl-C ends the search and returns the
@@ -229,6 +247,3 @@ def plan(
 def plan_options() -> "list[dict[str, Any]]":
     """The options of plan(): name, description, range, default, choices."""
     return _core.plan_options()
-
-
-__all__ = ["Error", "Plan", "plan", "plan_options"]

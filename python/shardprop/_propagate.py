@@ -33,7 +33,7 @@ class OpSharding:
 
 
 @functools.lru_cache(maxsize=64)
-def _propagator(mesh: str, topology: str):
+def _propagator(mesh: str, topology: str) -> _core.Propagator:
     dims = []
     for index, entry in enumerate(mesh.split(",")):
         name, _, size = entry.rpartition("=")
@@ -70,7 +70,7 @@ def propagate(
     """
     propagator = _propagator(mesh_text(mesh), topology)
 
-    def given(value):
+    def given(value: Any) -> Any:
         if isinstance(value, str) and _TENSOR.match(value):
             return propagator.parse(value)
         if isinstance(value, (list, tuple)):

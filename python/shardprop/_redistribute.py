@@ -23,11 +23,13 @@ class RedistributeStep:
 
 @dataclass(frozen=True)
 class RedistributePlan:
+    """Collectives that lead from one layout to another, in turn."""
+
     steps: "tuple[RedistributeStep, ...]"
     cost_us: float
     bytes_per_rank: int
     peak_bytes_per_rank: int
-    text: str
+    text: str  # a line per step
 
     def __str__(self) -> str:
         return self.text

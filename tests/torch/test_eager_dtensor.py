@@ -356,23 +356,33 @@ class EagerDTensor(unittest.TestCase):
 
     def test_sizes_that_values_tell(self):
         x = torch.randn(8, 6)
+        before = self.ours.statistics.gathered
+        self.check(torch.nonzero, [x])
+        self.assertGreater(self.ours.statistics.gathered, before)
+        self.check(lambda x: x[x > 0], [x])
+        self.check(lambda x: x[x[:, 0] > 0], [x])
+        self.check(torch.masked_select, [x, x > 0])
+        self.check(lambda x: torch.unique(x.round(), return_counts=True)[1], [x])
+        self.check(torch.repeat_interleave, [x[:, 0], torch.arange(8)])
+        # Again, with other sizes: the answer is asked for once.
+        first, second = (
+            torch.nonzero(distribute_tensor(t, self.line, [Shard(0)]))
+            for t in (x.relu(), torch.ones(8, 6))
+        )
+        self.assertEqual(second.shape, (48, 2))
+        self.assertEqual(first.shape, whole(first).shape)
+        self.assertLess(len(first), 48)
+
+    def test_unknown_operators_are_gathered_where_asked_for(self):
+        x = torch.rand(8, 6)
         shardprop.torch.install_propagator(unknown="gather")
         try:
-            self.check(torch.nonzero, [x])
-            self.check(lambda x: x[x > 0], [x])
-            self.check(lambda x: x[x[:, 0] > 0], [x])
-            self.check(lambda x: torch.unique(x.round(), return_counts=True)[1], [x])
-            # Again, with other sizes: the answer is asked for once.
-            first, second = (
-                torch.nonzero(distribute_tensor(t, self.line, [Shard(0)]))
-                for t in (x.relu(), torch.ones(8, 6))
-            )
-            self.assertEqual(second.shape, (48, 2))
-            self.assertEqual(first.shape, whole(first).shape)
-            self.assertLess(len(first), 48)
+            pdist_backward = torch.ops.aten._pdist_backward.default
+            distances = torch.rand(28)
+            self.check(lambda x, d: pdist_backward(d, x, 2.0, d), [x, distances])
             with self.assertRaisesRegex(NotImplementedError, "shardprop"):
                 # Each rank would draw its own.
-                torch._standard_gamma(distribute_tensor(x.exp(), self.line, [Shard(0)]))
+                torch._standard_gamma(distribute_tensor(x, self.line, [Shard(0)]))
         finally:
             type(self).ours = shardprop.torch.install_propagator()
 
@@ -400,9 +410,27 @@ class EagerDTensor(unittest.TestCase):
 
     def test_what_neither_knows_says_both_reasons(self):
         d = distribute_tensor(torch.randn(4, 4), self.line, [Shard(0)])
-        with self.assertRaises(Exception) as caught:
-            torch.nonzero(d)
+        with self.assertRaises(NotImplementedError) as caught:
+            torch.ops.aten._pdist_backward(d[0], d, 2.0, d[0])
         self.assertIn("shardprop", str(caught.exception))
+
+    def test_random_numbers_are_left_to_stock(self):
+        rates = distribute_tensor(torch.rand(8, 6), self.line, [R])
+        with self.assertRaisesRegex(NotImplementedError, "random numbers"):
+            torch.poisson(rates)  # replicas would differ
+        x = torch.randn(8, 6)
+        noise = torch.zeros(8, 6)
+        rrelu = torch.ops.aten.rrelu_with_noise.default
+        before = self.ours.statistics.ours
+        self.check(lambda x, n: rrelu(x, n, 0.1, 0.3, False), [x, noise])
+        self.assertGreater(self.ours.statistics.ours, before)
+
+    def test_tensors_on_several_meshes_are_refused(self):
+        x = torch.randn(8, 6)
+        on_line = distribute_tensor(x, self.line, [Shard(0)])
+        on_square = distribute_tensor(x > 0, self.grid, [Shard(0), R])
+        with self.assertRaisesRegex(RuntimeError, "several meshes"):
+            torch.masked_select(on_line, on_square)
 
 
 if __name__ == "__main__":

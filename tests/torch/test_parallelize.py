@@ -199,6 +199,26 @@ class Export(unittest.TestCase):
         with self.assertRaises(sp.torch.ExportError):
             sp.torch.export(Weighted(), (torch.randn(2, 8),), mode="training")
 
+    def test_a_loss_is_blamed_where_torch_blames_it_alone(self):
+        class Doubled(torch.nn.Module):
+            def forward(self, x):
+                return 2 * x.sum()
+
+        class Broken(torch.nn.Module):
+            def forward(self, x):
+                raise ValueError("the loss of this model is no scalar")
+
+        x = torch.randn(4)
+        with self.assertRaises(sp.torch.ExportError) as caught:
+            sp.torch.export(Doubled(), (x,), mode="train")
+        self.assertIn("depends on the parameters", caught.exception.message)
+        with self.assertRaises(sp.torch.ExportError) as caught:
+            sp.torch.export(Broken(), (x,), mode="train")
+        self.assertEqual(
+            caught.exception.message, "torch.export cannot export the model"
+        )
+        self.assertIn("of this model", caught.exception.notes[0])
+
 
 if __name__ == "__main__":
     unittest.main()

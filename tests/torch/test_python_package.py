@@ -3,11 +3,16 @@
 $SHARDPROP_PACKAGE is the folder that holds it (scripts/test_torch.sh builds it).
 """
 
+import copy
+import inspect
+import io
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
+import typing
 import unittest
 
 from running.package import PACKAGE
@@ -35,6 +40,33 @@ class Graphs(unittest.TestCase):
         self.assertIn("help: check the path", str(caught.exception))
         with self.assertRaises(sp.Error):
             sp.load_graph(b"no graph")
+        for wrong in (object(), io.StringIO("{}"), 3):
+            with self.assertRaisesRegex(TypeError, "not a " + type(wrong).__name__):
+                sp.load_graph(wrong)
+
+
+class Errors(unittest.TestCase):
+    def test_they_are_copied_and_pickled_whole(self):
+        error = sp.Error("SP0001", "no", "--mesh", ["seen: 3"], "say 4")
+        for again in (copy.copy(error), pickle.loads(pickle.dumps(error))):
+            self.assertEqual(str(again), str(error))
+            self.assertEqual(again.notes, ["seen: 3"])
+
+
+class Types(unittest.TestCase):
+    def test_hints_are_read_without_torch(self):
+        for name in sp.__all__:
+            value = getattr(sp, name)
+            if inspect.isfunction(value) or inspect.isclass(value):
+                typing.get_type_hints(value)
+        for function in (sp.Plan.save, sp.Plan.placements, sp.Error.__init__):
+            self.assertIn("return", typing.get_type_hints(function))
+
+    def test_the_stub_lists_what_the_extension_has(self):
+        stub = pathlib.Path(sp.__file__).with_name("_core.pyi").read_text()
+        for name in dir(sp._core):
+            if not name.startswith("_"):
+                self.assertRegex(stub, rf"(?m)^(class|def) {name}\b")
 
 
 class Plans(unittest.TestCase):
@@ -42,13 +74,14 @@ class Plans(unittest.TestCase):
     def setUpClass(cls):
         cls.graph = sp.load_graph(GRAPH)
 
-    def test_meshes_are_written_in_three_ways(self):
+    def test_meshes_are_written_in_several_ways(self):
         plan = sp.plan(self.graph, "dp=2,tp=2")
         self.assertEqual(plan.status, "optimal")
         self.assertEqual(plan.mesh, {"dp": 2, "tp": 2})
         again = sp.plan(self.graph, {"dp": 2, "tp": 2})
         self.assertEqual(plan.objective_us, again.objective_us)
         self.assertEqual(list(sp.plan(self.graph, (2, 2)).mesh), ["d0", "d1"])
+        self.assertEqual(sp.plan(self.graph, 2).mesh, {"d0": 2})
 
     def test_options_are_those_of_the_library(self):
         plan = sp.plan(
@@ -159,6 +192,21 @@ class Propagation(unittest.TestCase):
                 with self.assertRaises(sp.Error) as caught:
                     sp.propagate(mesh, op, args)
                 self.assertEqual(caught.exception.code, code)
+
+
+class WithoutTorch(unittest.TestCase):
+    def test_what_needs_torch_says_so(self):
+        program = (
+            "import sys\n"
+            f"sys.path.insert(0, {PACKAGE!r})\n"
+            "sys.modules['torch'] = None\n"
+            "import shardprop as sp\n"
+            "sp.torch.export\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True
+        )
+        self.assertIn("shardprop.torch needs PyTorch", done.stderr)
 
 
 class CommandLine(unittest.TestCase):

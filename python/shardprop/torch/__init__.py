@@ -9,11 +9,24 @@
     sp.torch.install_propagator()                # DTensor asks us from here on
 """
 
-from ._count import Collective, Count, Match, count
-from ._export import ExportError, export
-from ._parallel import ParallelModule, load_weights, parallelize
-from ._propagator import install_propagator, uninstall_propagator
-from ._serialize import to_json
+try:
+    from . import _failures
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "shardprop.torch needs PyTorch: pip install 'torch==2.13.*'", name="torch"
+    ) from None
+try:
+    from ._count import Collective, Count, Match, count
+    from ._export import ExportError, export
+    from ._parallel import ParallelModule, load_weights, parallelize
+    from ._propagator import install_propagator, uninstall_propagator
+    from ._serialize import to_json
+except ImportError:
+    # Parts of torch that only its own release has.
+    _failures.check_torch()
+    raise
 
 __all__ = [
     "Collective",

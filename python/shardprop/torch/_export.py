@@ -1,7 +1,6 @@
 """export(): a model as a program that can be planned, weights never touched."""
 
 import copy
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -9,86 +8,46 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .._error import Error
-from .exporting import metadata, program
+from .exporting import failures, metadata, program
 
 
 class ExportError(Error):
     """A model that torch.export cannot export, with what to do about it."""
 
 
-# What torch says, and what that means to someone who wants a plan.
-_EXPLANATIONS = (
-    (
-        r"GuardOnDataDependentSymNode|data-dependent",
-        "a branch or a size of the model depends on the data",
-        "let forward compute both ways and choose with torch.where, give fixed "
-        "sizes, or torch._check() what holds; experts: send every token to every "
-        "expert and weight by the router, layerdrop: export with mode='infer' or "
-        "set its probability to zero",
-    ),
-    (
-        r"TensorWrapper|functorch|torch\.func",
-        "the model takes gradients with torch.func inside forward",
-        "export the loss alone with mode='train': the backward pass is traced "
-        "from it",
-    ),
-    (
-        r"does not support automatic differentiation for outputs with complex",
-        "the backward pass goes through an operator of complex numbers",
-        "export with mode='infer', or keep the transform out of what is trained",
-    ),
-    (
-        r"flex_attention|SerializeError|Failed serializing",
-        "the program holds an operator that torch.export cannot write down",
-        "use scaled_dot_product_attention in place of flex_attention; "
-        "composite=False takes higher-order operators apart",
-    ),
-    (
-        r"loss|scalar|requires_grad",
-        "mode='train' needs a forward that returns a scalar loss that depends on "
-        "the parameters",
-        "return the loss, alone or at `loss_index`",
-    ),
-)
+# The options of export(), as an explanation names them.
+_OPTIONS = {
+    "infer": "mode='infer'",
+    "train": "mode='train'",
+    "core": "composite=False",
+    "loss_index": "loss_index",
+}
 
 
 def _explained(failure: BaseException, mode: str) -> ExportError:
-    text = f"{type(failure).__name__}: {failure}"
-    first = text.splitlines()[0][:300]
-    for pattern, message, help_text in _EXPLANATIONS:
-        if re.search(pattern, text):
-            return ExportError("SP0500", message, f"mode={mode!r}", [first], help_text)
+    found = failures.explain(failure, _OPTIONS)
     return ExportError(
         "SP0500",
-        "torch.export cannot export the model",
+        found.message,
         f"mode={mode!r}",
-        [first],
-        "the exception that caused this one says where",
+        [found.cause],
+        found.help or "the exception that caused this one says where",
     )
 
 
 def _fake_copy(value: Any, fake_mode: FakeTensorMode, memo: dict) -> Any:
     """A deep copy whose tensors are fake, on the CPU; `value` stays as it is."""
-
-    def tensors(module):
-        yield from module.parameters()
-        yield from module.buffers()
-
-    found = []
     if isinstance(value, torch.nn.Module):
-        found = list(tensors(value))
+        tensors = [*value.parameters(), *value.buffers()]
     else:
-        torch.utils._pytree.tree_map_only(torch.Tensor, found.append, value)
-    for tensor in found:
-        if id(tensor) in memo:
-            continue
-        with fake_mode:
-            like = torch.empty_strided(
-                tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
-            )
-            if isinstance(tensor, torch.nn.Parameter):
-                like = torch.nn.Parameter(like, tensor.requires_grad)
-        memo[id(tensor)] = like
+        tensors = [
+            leaf
+            for leaf in torch.utils._pytree.tree_leaves(value)
+            if isinstance(leaf, torch.Tensor)
+        ]
+    for tensor in tensors:
+        if id(tensor) not in memo:
+            memo[id(tensor)] = program.fake_like(tensor, fake_mode)
     return copy.deepcopy(value, memo)
 
 

@@ -1,38 +1,24 @@
-"""What a rank runs in place of an operator of DTensor's: our moves, then our
-local program.
-
-Runs under LocalTensorMode too, where one process plays every rank and numbers
-that differ by rank are symbols.
+"""What a rank runs in place of an operator of DTensor's: our moves, then the
+operator with this rank's numbers, or its local program.
 """
 
-import functools
-import re
 from typing import Any, Optional
 
 import torch
-import torch.distributed._functional_collectives as funcol
-from torch.distributed._local_tensor import (
-    LocalIntNode,
-    LocalTensor,
-    enabled_local_tensor_mode,
-)
+from torch.distributed._local_tensor import enabled_local_tensor_mode
 from torch.distributed.tensor import Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._utils import ExplicitRedistributionContext
 from torch.distributed.tensor.placement_types import _StridedShard
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from ._layout import DTYPES
-
-# Local strides may ask for a copy where those of the whole tensor do not.
-_OF_VIEWS = {
-    torch.ops.aten.view.default: torch.ops.aten.reshape.default,
-    torch.ops.aten._unsafe_view.default: torch.ops.aten.reshape.default,
-}
-
-
-def _is_symbol(value: Any) -> bool:
-    return isinstance(value, torch.SymInt)
+from ._local_program import (
+    OF_VIEWS,
+    Program,
+    is_symbol,
+    merge,
+    numbers_of,
+    rank_by_rank,
+)
 
 
 def whole_spec(mesh, meta: TensorMeta) -> DTensorSpec:
@@ -48,117 +34,7 @@ def for_this_rank(specs, ask) -> Any:
     mode = enabled_local_tensor_mode()
     if mode is None:
         return ask(specs.index[torch.distributed.get_rank()])
-    answers = {
-        rank: ask(specs.index[rank]) for rank in mode.ranks if rank in specs.index
-    }
-    return answers
-
-
-def _overload(name: str):
-    namespace, packet, overload = name.split(".")
-    return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-
-
-def _plain(value: Any, results: list) -> Any:
-    """An argument of a step, its references looked up."""
-    if isinstance(value, tuple) and value and isinstance(value[0], str):
-        kind = value[0]
-        if kind == "ref":
-            _, step, index = value
-            return None if index < 0 else results[step + 1][index]
-        if kind == "dtype":
-            return DTYPES[value[1]]
-        if kind == "named":
-            return getattr(torch, value[1], None)
-    if isinstance(value, list):
-        return [_plain(item, results) for item in value]
-    return value
-
-
-def _merge(per_rank: "dict[int, Any]") -> Any:
-    """The programs or arguments of several ranks as one: they differ in integers
-    only, which become symbols."""
-    values = list(per_rank.values())
-    first = values[0]
-    if all(value == first for value in values):
-        return first
-    if isinstance(first, (list, tuple)):
-        merged = [
-            _merge({rank: value[i] for rank, value in per_rank.items()})
-            for i in range(len(first))
-        ]
-        return tuple(merged) if isinstance(first, tuple) else merged
-    return torch.SymInt(LocalIntNode(per_rank))
-
-
-def _collective(step, results, mesh):
-    _, kind, ref, reduce_op, mesh_dims = step
-    value = _plain(ref, results).contiguous()
-    for dim in reversed(mesh_dims):
-        group = (mesh, dim)
-        if mesh.size(dim) == 1:
-            continue
-        if kind == "all_reduce":
-            value = funcol.all_reduce(value, reduce_op, group)
-        elif kind == "all_gather":
-            value = funcol.all_gather_tensor(value, 0, group)
-        else:
-            raise NotImplementedError(f"a {kind} inside an operator")
-        value = funcol.wait_tensor(value)
-    return value
-
-
-@functools.lru_cache(maxsize=None)
-def _numbers_of(op) -> "frozenset[str]":
-    """Arguments that take a number, and no symbol for it: the text alone tells."""
-    return frozenset(re.findall(r"\b(?:int|Scalar)\?? (\w+)", str(op._schema)))
-
-
-def _of_each_rank(value: Any) -> "Optional[dict[int, Any]]":
-    """What each rank has in its place; None where all have the same."""
-    if isinstance(value, LocalTensor):
-        return value._local_tensors
-    if _is_symbol(value) and isinstance(value.node, LocalIntNode):
-        return value.node._local_ints
-    return None
-
-
-def _rank_by_rank(op, args, kwargs) -> LocalTensor:
-    """Under LocalTensorMode: each rank's tensors with its own numbers."""
-    leaves, tree = tree_flatten((list(args), dict(kwargs)))
-    by_rank = [_of_each_rank(leaf) for leaf in leaves]
-    ranks = set.intersection(*(set(held) for held in by_rank if held is not None))
-
-    def run(rank):
-        own = [
-            leaf if held is None else held[rank]
-            for leaf, held in zip(leaves, by_rank)
-        ]
-        own_args, own_kwargs = tree_unflatten(own, tree)
-        return op(*own_args, **own_kwargs)
-
-    with enabled_local_tensor_mode().disable():
-        return LocalTensor({rank: run(rank) for rank in sorted(ranks)})
-
-
-def run_program(program, operands: list, mesh) -> list:
-    steps, outputs = program
-    results = [operands]
-    for step in steps:
-        if step[0] == "collective":
-            results.append([_collective(step, results, mesh)])
-            continue
-        _, name, arguments = step
-        op = _overload(name)
-        op = _OF_VIEWS.get(op, op)
-        given = {key: _plain(value, results) for key, value in arguments}
-        symbols = [key for key, value in given.items() if _is_symbol(value)]
-        if symbols and not _numbers_of(op).isdisjoint(symbols):
-            made = _rank_by_rank(op, (), given)
-        else:
-            made = op(**given)
-        results.append(list(made) if isinstance(made, (tuple, list)) else [made])
-    return [_plain(ref, results) for ref in outputs]
+    return {rank: ask(specs.index[rank]) for rank in mode.ranks if rank in specs.index}
 
 
 class MovedCall:
@@ -258,12 +134,22 @@ class LocalCall(MovedCall):
         super().__init__(op, moves, slots)
         self._sharding = sharding
         self._specs = specs
-        self._programs = {}
+        self._of_ranks = {}
         # Asked for on every call.
         self._is_program = sharding.needs_program
         self._differs = sharding.has_rank_arguments
-        self._places = {a.name: i for i, a in enumerate(op._schema.arguments)}
-        self._runs = _OF_VIEWS.get(op, op)
+        schema = op._schema
+        self._places = {a.name: i for i, a in enumerate(schema.arguments)}
+        self._written = [
+            a.name
+            for a in schema.arguments
+            if a.alias_info is not None and a.alias_info.is_write
+        ]
+        returns, slots = schema.returns, sharding.output_slots
+        self._returns_one = len(returns) == 1
+        self._returns_list = len(returns) == 1 and str(returns[0].type)[:4] == "List"
+        self._result_slots = slots if 1 < len(returns) == len(slots) else None
+        self._runs = OF_VIEWS.get(op, op)
 
     def written_out(self, args) -> "Optional[tuple]":
         """The operator to run and `args` with the numbers that every rank has;
@@ -301,7 +187,7 @@ class LocalCall(MovedCall):
         """The program, or the arguments that differ, for the ranks played here."""
         mode = enabled_local_tensor_mode()
         key = None if mode is None else mode.ranks
-        if key not in self._programs:
+        if key not in self._of_ranks:
             ask = (
                 self._sharding.program
                 if self._is_program
@@ -310,15 +196,17 @@ class LocalCall(MovedCall):
             found = for_this_rank(self._specs, ask)
             if mode is not None:
                 if self._is_program:
-                    found = _merge(found)
+                    found = merge(found)
                 else:
                     names = next(iter(found.values()))
                     found = {
-                        name: _merge({r: v[name] for r, v in found.items()})
+                        name: merge({r: v[name] for r, v in found.items()})
                         for name in names
                     }
-            self._programs[key] = found
-        return self._programs[key]
+            if self._is_program:
+                found = Program(found, self._specs.mesh)
+            self._of_ranks[key] = found
+        return self._of_ranks[key]
 
     def __call__(self, *args, **kwargs):
         if self._is_program:
@@ -329,9 +217,9 @@ class LocalCall(MovedCall):
         if self._differs:
             values = self._rank_values()
             args, kwargs = self._with_values(values, args, kwargs)
-            symbols = [name for name, value in values.items() if _is_symbol(value)]
-            if symbols and not _numbers_of(self._op).isdisjoint(symbols):
-                return _rank_by_rank(self._runs, args, kwargs)
+            symbols = [name for name, value in values.items() if is_symbol(value)]
+            if symbols and not numbers_of(self._op).isdisjoint(symbols):
+                return rank_by_rank(self._runs, args, kwargs)
         return self._runs(*args, **kwargs)
 
     def _with_values(self, values, args, kwargs):
@@ -345,27 +233,20 @@ class LocalCall(MovedCall):
         return args, kwargs
 
     def _run_program(self, operands, args, kwargs):
-        results = run_program(self._rank_values(), operands, self._specs.mesh)
-        written = [
-            argument.name
-            for argument in self._op._schema.arguments
-            if argument.alias_info is not None and argument.alias_info.is_write
-        ]
-        if written:
+        results = self._rank_values()(operands)
+        if self._written:
             targets = []
-            for name in written:
+            for name in self._written:
                 at = self._places[name]
                 targets.append(args[at] if at < len(args) else kwargs[name])
             for target, result in zip(targets, results):
                 target.copy_(result)
             results = targets
-        returns = self._op._schema.returns
-        if len(returns) == 1 and not str(returns[0].type).startswith("List"):
-            return results[0]
-        slots = self._sharding.output_slots
-        if len(returns) > 1 and len(slots) == len(returns):
-            return tuple(None if at < 0 else results[at] for at in slots)
-        return list(results) if len(returns) == 1 else tuple(results)
+        if self._returns_one:
+            return results if self._returns_list else results[0]
+        if self._result_slots is None:
+            return tuple(results)
+        return tuple(None if at < 0 else results[at] for at in self._result_slots)
 
 
 class WrittenBack:

@@ -112,10 +112,9 @@ def _lean(mesh, mesh_dim, before, after):
     size = mesh.size(mesh_dim)
     group = mesh._dim_group_names[mesh_dim]
     if kinds == (Partial, Replicate):
-        op = before.reduce_op
-        return lambda local: _wait(_all_reduce(local, op, group))
+        return reduction(before.reduce_op, group)
     if kinds == (Shard, Replicate):
-        return _gather(before.dim, size, group)
+        return gather(before.dim, size, group)
     if kinds == (Partial, Shard):
         return _scatter(before.reduce_op, after.dim, size, group)
     if kinds == (Shard, Shard):
@@ -125,7 +124,14 @@ def _lean(mesh, mesh_dim, before, after):
     return None
 
 
-def _gather(dim, size, group):
+def reduction(op, group):
+    """The sum, or what else `op` says, of every rank of a group."""
+    return lambda local: _wait(_all_reduce(local, op, group))
+
+
+def gather(dim, size, group):
+    """The parts of every rank of a group, of one size, along a tensor dim."""
+
     def move(local):
         made = _wait(_all_gather(local.contiguous(), size, group))
         return made if dim == 0 else _joined(made.unflatten(0, (size, -1)), dim)

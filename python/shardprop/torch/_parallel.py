@@ -1,6 +1,7 @@
 """parallelize(): a planned program as a module, each rank running its part."""
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any, Optional, Union
 
@@ -11,9 +12,17 @@ from torch.distributed.tensor import DTensor
 from .. import _core
 from .._error import Error
 from .._graph import load_graph
-from .._mesh import mesh_text
 from .._plan import Plan
-from . import _constants, _count, _failures, _groups, _layout, _load
+from . import _constants, _count, _failures, _groups, _layout, _load, _safetensors
+
+
+WeightSource = Union[
+    nn.Module,
+    torch.export.ExportedProgram,
+    Mapping[str, torch.Tensor],
+    str,
+    "os.PathLike[str]",
+]
 
 
 class ParallelModule(nn.Module):
@@ -211,12 +220,13 @@ def _place_on(graph_module, device):
 
 def load_weights(
     module: ParallelModule,
-    source: "Union[nn.Module, torch.export.ExportedProgram, Mapping[str, torch.Tensor], str]",
+    source: WeightSource,
 ) -> "list[str]":
     """Fills a module from the unsharded model, its state dict, a program that was
-    exported with its weights, or the path of a .safetensors file.
+    exported with its weights, or .safetensors: the path of a file, of an index
+    (model.safetensors.index.json), or of the folder that holds them.
 
-    Each rank reads its own part alone: of a file nothing else is touched.
+    Each rank reads its own part alone: of files nothing else is touched.
     Returns the names that the source lacks and the program did not carry: a state
     dict has no buffers that are not persistent.
     """
@@ -226,11 +236,9 @@ def load_weights(
         tensors = dict(source.named_buffers(remove_duplicate=False))
         tensors.update(source.named_parameters(remove_duplicate=False))
         return load_weights(module, tensors)
-    if isinstance(source, str):
-        from safetensors import safe_open
-
-        with safe_open(source, framework="pt") as file:
-            return load_weights(module, _LazyFile(file))
+    if isinstance(source, (str, os.PathLike)):
+        with _safetensors.opened(source) as tensors:
+            return load_weights(module, tensors)
     missing = []
     with torch.no_grad():
         for entry in module._shardings["inputs"]:
@@ -245,46 +253,6 @@ def load_weights(
             )
             module._tensor(entry["name"]).to_local().copy_(part)
     return missing
-
-
-class _LazyFile:
-    """A safetensors file whose tensors are read where they are narrowed."""
-
-    def __init__(self, file):
-        self._file = file
-        self._names = set(file.keys())
-
-    def __contains__(self, name):
-        return name in self._names
-
-    def __getitem__(self, name):
-        return _LazyTensor(self._file.get_slice(name))
-
-
-class _LazyTensor:
-    def __init__(self, source, ranges=None):
-        self._source = source
-        shape = source.get_shape()
-        self._ranges = ranges or [(0, size) for size in shape]
-
-    def narrow(self, dim, start, length):
-        ranges = list(self._ranges)
-        begin = ranges[dim][0] + start
-        ranges[dim] = (begin, begin + length)
-        return _LazyTensor(self._source, ranges)
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        def read(value):
-            return value.read() if isinstance(value, _LazyTensor) else value
-
-        args = torch.utils._pytree.tree_map(
-            read, args, is_leaf=lambda v: isinstance(v, _LazyTensor)
-        )
-        return function(*args, **(kwargs or {}))
-
-    def read(self):
-        return self._source[tuple(slice(a, b) for a, b in self._ranges)]
 
 
 def _constants_of(shardings, exported):
@@ -313,7 +281,8 @@ def parallelize(
     `exported` is the program that was planned: an ExportedProgram, a path or a
     graph. All ranks of the mesh call this together. `compile` puts the local
     program through torch.compile. Constants made in forward get their values from
-    an ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes them).
+    an ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes
+    them).
 
     Raises Error: a plan for another program or mesh, an optimizer in the plan,
     another release of torch. Calling the module raises Error if a rank is lost.
@@ -338,5 +307,3 @@ def parallelize(
         module._runner = torch.compile(module._runner)
     return module
 
-
-__all__ = ["ParallelModule", "load_weights", "mesh_text", "parallelize"]

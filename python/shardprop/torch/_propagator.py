@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any, Optional
 
 import torch
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding
@@ -15,9 +16,9 @@ from .. import _core
 from .._error import Error
 from . import _failures, _local_call, _redistribution
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
-from ._layout import DTYPES
 from ._local_call import whole_spec
-from ._specs import MeshSpecs, NotOurs, dtype_name
+from ._operands import Operands, output_spec_of
+from ._specs import MeshSpecs, NotOurs
 
 aten = torch.ops.aten
 
@@ -45,7 +46,9 @@ class Statistics:
 
     ours: int = 0
     stock: int = 0
-    #: Why an operator was left to stock, the last reason of each.
+    #: By neither: they run on gathered inputs.
+    gathered: int = 0
+    #: Why an operator was not answered by ours, the last reason of each.
     reasons: "dict[str, str]" = dataclasses.field(default_factory=dict)
 
 
@@ -81,35 +84,36 @@ class Propagator(ShardingPropagator):
     def propagate_op_sharding_non_cached(self, op_schema: OpSchema) -> OutputSharding:
         try:
             sharding = self._answer(op_schema)
-        except (Error, NotOurs) as reason:
+        except (Error, NotOurs) as first:
             try:
-                if _viewing(op_schema.op) is not None:
-                    sharding = self._answer_copy(op_schema)
-                else:
-                    sharding = self._answer_in_place(op_schema)
-            except (Error, NotOurs) as in_place:
-                if isinstance(in_place, Error):
-                    reason = in_place
+                sharding = self._answer_by_another(op_schema)
+            except (Error, NotOurs) as second:
+                reason = second if isinstance(second, Error) else first
                 return self._ask_stock(op_schema, reason)
         self.statistics.ours += 1
         return sharding
 
-    def _ask_stock(self, op_schema, reason):
-        self.statistics.stock += 1
-        self.statistics.reasons[str(op_schema.op)] = str(reason)
-        if op_schema.op in _handlers:
+    def _ask_stock(self, op_schema: OpSchema, reason: Exception) -> OutputSharding:
+        op = op_schema.op
+        self.statistics.reasons[str(op)] = str(reason)
+        if op in _handlers:
             return self._replicated(op_schema)
         try:
-            return super().propagate_op_sharding_non_cached(op_schema)
+            answer = super().propagate_op_sharding_non_cached(op_schema)
         except NotImplementedError as error:
             # The dispatcher decomposes composite operators.
-            if self._unknown == "gather" and _runs_whole(op_schema.op):
+            if self._unknown == "gather" and _runs_whole(op):
                 return self._replicated(op_schema)
             raise NotImplementedError(_both(error, reason)) from error
         except Exception as error:
-            if self._unknown == "gather" and _makes_tensors(op_schema.op):
+            # Sizes that only values tell are known to who has all of them: there
+            # is no other way to run it.
+            only_way = isinstance(error, DynamicOutputShapeException)
+            if (only_way or self._unknown == "gather") and _makes_tensors(op):
                 return self._measured(op_schema)
             raise RuntimeError(_both(error, reason)) from error
+        self.statistics.stock += 1
+        return answer
 
     def _quiet_stock(self, op_schema: OpSchema) -> Optional[OutputSharding]:
         """DTensor's own answer, if nothing moves for it."""
@@ -122,8 +126,8 @@ class Propagator(ShardingPropagator):
     def _replicated(self, op_schema: OpSchema) -> OutputSharding:
         """Every input gathered: of operators whose stock handler is taken away."""
         made = self._propagate_tensor_meta_non_cached(op_schema)
-        operands = _Operands(op_schema)
-        mesh = operands.specs[0].mesh
+        operands = Operands(op_schema)
+        mesh = operands.mesh()
         output_spec = (
             whole_spec(mesh, made)
             if isinstance(made, TensorMeta)
@@ -131,24 +135,28 @@ class Propagator(ShardingPropagator):
         )
         moves = operands.gathering()
         call = _local_call.MovedCall(op_schema.op, moves, operands.slots)
+        self.statistics.gathered += 1
         return through(call, op_schema, output_spec)
 
     def _measured(self, op_schema: OpSchema) -> OutputSharding:
         """Every input gathered: of operators whose results have shapes that only
         values tell."""
-        operands = _Operands(op_schema)
+        operands = Operands(op_schema)
         call = _local_call.MeasuredCall(
             op_schema.op,
             operands.gathering(),
             operands.slots,
-            operands.specs[0].mesh,
+            operands.mesh(),
         )
+        self.statistics.gathered += 1
         return measured(call, op_schema)
 
     def _answer(self, op_schema: OpSchema) -> OutputSharding:
         op = op_schema.op
-        if op in _STOCK or op in DTensor._op_dispatcher._random_ops:
+        if op in _STOCK:
             raise NotOurs("DTensor's dispatcher runs it itself")
+        if _draws(op_schema):
+            raise NotOurs("which rank draws which random numbers is DTensor's matter")
         call, output_spec = self._call_of(op, op_schema)
         if call.is_plain():
             return OutputSharding(output_spec)
@@ -166,7 +174,7 @@ class Propagator(ShardingPropagator):
 
     def _call_of(self, op, op_schema: OpSchema):
         """What the ranks run for `op` on these arguments, and what comes out."""
-        operands = _Operands(op_schema)
+        operands = Operands(op_schema)
         if not operands.specs:
             raise NotOurs("no argument is a tensor")
         specs = self.specs_of(operands.specs[0].mesh)
@@ -178,7 +186,7 @@ class Propagator(ShardingPropagator):
                 raise
             results = self._results(OpSchema(op, *_arguments(op_schema)), specs)
             found = specs.core.propagate(str(op), args, kwargs, results)
-        output_spec = _output_spec(op, found, specs)
+        output_spec = output_spec_of(op, found, specs)
         moves = {
             index: _redistribution.Walk(
                 _redistribution.path_of(specs, operands.specs[index], steps)
@@ -199,9 +207,16 @@ class Propagator(ShardingPropagator):
         metas = [made] if isinstance(made, TensorMeta) else made
         return [meta and specs.ours(whole_spec(specs.mesh, meta)) for meta in metas]
 
-    def _answer_copy(self, op_schema: OpSchema) -> OutputSharding:
+    def _answer_by_another(self, op_schema: OpSchema) -> OutputSharding:
+        """By an operator that computes the same."""
+        view = _viewing(op_schema.op)
+        if view is None:
+            return self._answer_in_place(op_schema)
+        return self._answer_copy(view, op_schema)
+
+    def _answer_copy(self, view, op_schema: OpSchema) -> OutputSharding:
         """squeeze_copy and the like: the view, copied."""
-        call, output_spec = self._call_of(_viewing(op_schema.op), op_schema)
+        call, output_spec = self._call_of(view, op_schema)
         return through(_local_call.Copied(call), op_schema, output_spec)
 
     def _answer_in_place(self, op_schema: OpSchema) -> OutputSharding:
@@ -245,6 +260,23 @@ def _runs_whole(op) -> bool:
     return not _is_composite(op) and torch.Tag.nondeterministic_seeded not in op.tags
 
 
+def _draws(op_schema: OpSchema) -> bool:
+    """Whether a call takes random numbers."""
+    op = op_schema.op
+    if torch.Tag.nondeterministic_seeded not in op.tags:
+        return False
+    given = dict(op_schema.kwargs_schema)
+    declared = op._schema.arguments
+    given.update(zip((a.name for a in declared), op_schema.args_schema))
+    for argument in declared:
+        value = given.get(argument.name, argument.default_value)
+        if argument.name in ("dropout_p", "dropout") and value == 0:
+            return False
+        if argument.name in ("train", "training") and value is False:
+            return False
+    return True
+
+
 def _makes_tensors(op) -> bool:
     """It writes none of its arguments, and returns tensors that are no views."""
     schema = op._schema
@@ -276,86 +308,6 @@ def _functional(op):
     return getattr(packet, op._overloadname, None) if packet is not None else None
 
 
-class _Operands:
-    """The tensors of a call, in declared order, and where each stands."""
-
-    def __init__(self, op_schema: OpSchema):
-        self.args = op_schema.args_schema
-        self.kwargs = op_schema.kwargs_schema
-        self.specs: "list[DTensorSpec]" = []
-        self.slots: "list[tuple]" = []
-        for position, value in enumerate(self.args):
-            self._add(position, value)
-        for argument in op_schema.op._schema.arguments:
-            if argument.name in self.kwargs:
-                self._add(argument.name, self.kwargs[argument.name])
-
-    def _add(self, where, value):
-        if isinstance(value, DTensorSpec):
-            self.specs.append(value)
-            self.slots.append((where, None))
-        elif isinstance(value, (list, tuple)):
-            for index, item in enumerate(value):
-                if isinstance(item, DTensorSpec):
-                    self.specs.append(item)
-                    self.slots.append((where, index))
-
-    def gathering(self) -> "dict[int, _redistribution.Walk]":
-        """What makes each of them whole."""
-        moves = {}
-        for index, spec in enumerate(self.specs):
-            if any(not p.is_replicate() for p in spec.placements):
-                whole = whole_spec(spec.mesh, spec.tensor_meta)
-                moves[index] = _redistribution.Walk([spec, whole])
-        return moves
-
-    def ours(self, specs: MeshSpecs):
-        args = [_ours(value, specs) for value in self.args]
-        kwargs = {name: _ours(value, specs) for name, value in self.kwargs.items()}
-        return args, kwargs
-
-
-def _ours(value: Any, specs: MeshSpecs) -> Any:
-    """An argument as our propagator takes it."""
-    if isinstance(value, DTensorSpec):
-        return specs.ours(value)
-    if isinstance(value, (list, tuple)):
-        return [_ours(item, specs) for item in value]
-    if value is None or isinstance(value, (bool, int, float, complex, str)):
-        return value
-    if isinstance(value, torch.dtype):
-        return dtype_name(value)
-    if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
-        return str(value).removeprefix("torch.")
-    raise NotOurs(f"an argument is a {type(value).__name__}")
-
-
-def _output_spec(op, found, specs):
-    """What DTensor expects beside the local results."""
-    made = []
-    for shape, strides, dtype, layout in found.outputs:
-        if dtype not in DTYPES:
-            raise NotOurs(f"a result is of {dtype}")
-        meta = TensorMeta(torch.Size(shape), tuple(strides), DTYPES[dtype])
-        made.append(specs.theirs(layout, meta))
-    returns = op._schema.returns
-    kinds = [str(r.type) for r in returns]
-    # Numbers come from whole tensors: every rank returns its own.
-    if all("Tensor" not in kind for kind in kinds):
-        return None
-    if any("Tensor" not in kind for kind in kinds):
-        raise NotOurs("it returns what is no tensor")
-    if len(kinds) == 1 and kinds[0] == "Tensor":
-        if len(made) != 1:
-            raise NotOurs("its result is not produced")
-        return made[0]
-    if len(kinds) == 1:
-        return tuple(made)
-    if any(kind != "Tensor" for kind in kinds):
-        raise NotOurs("it returns a list among others")
-    return tuple(None if at < 0 else made[at] for at in found.output_slots)
-
-
 _replaced: Optional[ShardingPropagator] = None
 _replicated_before = False
 _handlers: "dict[Any, Any]" = {}
@@ -375,13 +327,12 @@ def install_propagator(
     Operators that the library does not know, and layouts that it cannot say,
     are answered by DTensor as before; what neither can is an error that says
     both reasons. Redistributions, those asked for included, follow our plans.
-    `topology`, a preset or a file, prices them. With `unknown="gather"` an
-    operator that neither knows runs on gathered inputs, one whose results have
-    sizes that only values tell (`torch.nonzero(x)`, `x[x > 0]`) among them; none
-    that draws random numbers. With
-    `implicit_replication` plain tensors among DTensors count as replicated: all
-    ranks must hold the same. Returns the propagator, whose `statistics` count
-    the calls. Again: the options are changed.
+    `topology`, a preset or a file, prices them. Operators whose results have
+    sizes that only values tell (`torch.nonzero(x)`, `x[x > 0]`) run on gathered
+    inputs; with `unknown="gather"` every operator that neither knows does, but
+    for those that draw random numbers. With `implicit_replication` plain tensors
+    among DTensors count as replicated: all ranks must hold the same. Returns the
+    propagator, whose `statistics` count the calls. Again: the options are changed.
 
     Raises Error: an unknown topology, an unknown word.
     """

@@ -1,57 +1,67 @@
-"""Why torch could not export a model, in a line, and what to do about it."""
+"""Why torch could not export a model, and what to do about it."""
 
 import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
-# A part of the message, what it means, what helps.
+# Part of what torch says, what it means, what helps. Options stand in braces: the
+# command line and the function spell them differently.
 _KNOWN = (
     (
-        r"data-dependent expression|GuardOnDataDependent|DataDependentOutput",
-        "the model branches on values that only a run knows",
-        "make the branch one of shapes or flags: experts chosen by data as "
-        "tools/models/mixtral.py does, layerdrop and the like switched off; "
-        "torch._check() tells the exporter what always holds",
+        r"data-dependent|GuardOnDataDependent|DataDependentOutput",
+        "a branch or a size of the model depends on the data",
+        "let forward compute both ways and choose with torch.where, give fixed "
+        "sizes, or torch._check() what always holds; experts: send every token to "
+        "every expert and weight by the router, as tools/models/mixtral.py does; "
+        "layerdrop: export with {infer} or set its probability to zero",
     ),
     (
-        r"Cannot access storage of TensorWrapper",
-        "the forward calls torch.func transforms, which cannot be taken apart",
-        "return the loss and use --mode train: the gradients are added here",
+        r"TensorWrapper|functorch tensor",
+        "the model takes gradients with torch.func inside forward",
+        "return the loss alone and export with {train}: the backward pass is traced "
+        "from it",
     ),
     (
         r"does not support automatic differentiation for outputs with complex",
-        "an operator on complex numbers has no gradient that can be exported",
-        "use --mode infer, or write the transform as a product of reals",
+        "the backward pass goes through an operator on complex numbers",
+        "export with {infer}, write the transform as a product of reals, or keep it "
+        "out of what is trained",
+    ),
+    (
+        r"flex_?attention",
+        "flex_attention cannot be written down, and has no backward on the CPU",
+        "use scaled_dot_product_attention in its place",
     ),
     (
         r"Unsupported list/tuple argument type|Unsupported getattr attribute|"
-        r"Failed serializing node",
-        "torch.export.save has no way to write an operator of this program",
-        "--ir core takes it apart where it can be; flex_attention cannot",
+        r"SerializeError|Failed serializing",
+        "the program holds an operator that torch.export cannot write down",
+        "{core} takes higher-order operators apart where it can be done",
     ),
     (
-        r"FlexAttention|flex_attention",
-        "flex_attention has no backward on the CPU",
-        "use scaled_dot_product_attention, or --device cuda",
-    ),
-    (
-        r"loss.*(scalar|requires grad)|element 0 of tensors does not require grad",
-        "the loss that the forward returns is not a scalar with a gradient",
-        "return it first, or name its place with --loss-index",
+        r"output.* marked as the loss|element 0 of tensors does not require grad",
+        "the loss that forward returns is not a scalar that depends on the "
+        "parameters",
+        "return the loss first, or say its place with {loss_index}",
     ),
 )
 
 
-def explain(error):
-    """The text that the command ends with."""
-    text = str(error).strip()
-    first = text.split("\n")[0][:300]
-    name = type(error).__name__
-    for pattern, meaning, advice in _KNOWN:
-        if re.search(pattern, f"{name}: {text}", re.IGNORECASE):
-            return (
-                f"error: {meaning}\n   |  {name}: {first}\n   = help: {advice}\n"
-                "   = help: --traceback shows where"
-            )
-    return (
-        f"error: torch could not export the model\n   |  {name}: {first}\n"
-        "   = help: --traceback shows where"
-    )
+class Explanation(NamedTuple):
+    """What an exception of torch means to someone who wants a plan."""
+
+    message: str
+    #: What torch said first.
+    cause: str
+    #: What to do about it; None where nothing is known.
+    help: "str | None"
+
+
+def explain(error: BaseException, options: "Mapping[str, str]") -> Explanation:
+    """`options` spells infer, train, core and loss_index as its user does."""
+    text = f"{type(error).__name__}: {str(error).strip()}"
+    cause = text.splitlines()[0][:300]
+    for pattern, message, advice in _KNOWN:
+        if re.search(pattern, text, re.IGNORECASE):
+            return Explanation(message, cause, advice.format(**options))
+    return Explanation("torch.export cannot export the model", cause, None)

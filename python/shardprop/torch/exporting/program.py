@@ -33,20 +33,25 @@ def _call_factory(factory, training):
     return made if isinstance(made, Example) else Example(*made)
 
 
+def fake_like(tensor, fake_mode):
+    """A fake tensor or parameter of the same sizes, strides and dtype, on the CPU."""
+    with fake_mode:
+        like = torch.empty_strided(
+            tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
+        )
+        if isinstance(tensor, torch.nn.Parameter):
+            like = torch.nn.Parameter(like, tensor.requires_grad)
+    return like
+
+
 def _as_fake(example, fake_mode):
     """Replaces every tensor of an example by a fake one on the CPU, in place."""
     memo = {}  # tied parameters stay tied
 
     def fake(tensor):
         if id(tensor) not in memo:
-            with fake_mode:
-                like = torch.empty_strided(
-                    tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
-                )
-                if isinstance(tensor, torch.nn.Parameter):
-                    like = torch.nn.Parameter(like, tensor.requires_grad)
             # The tensor is held too, so that its id is not given out again.
-            memo[id(tensor)] = tensor, like
+            memo[id(tensor)] = tensor, fake_like(tensor, fake_mode)
         return memo[id(tensor)][1]
 
     for module in example.module.modules():

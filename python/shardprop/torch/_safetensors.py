@@ -1,0 +1,75 @@
+"""Weights in .safetensors files, read by the parts that are asked for."""
+
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+
+import torch
+
+from .._error import Error
+
+_INDEX = "model.safetensors.index.json"
+
+
+def _files(path: pathlib.Path) -> "list[pathlib.Path]":
+    """Those behind a path: the file itself, the files that an index names, or
+    those of a folder."""
+    if path.is_dir():
+        index = path / _INDEX
+        return _files(index) if index.exists() else sorted(path.glob("*.safetensors"))
+    if path.name.endswith(".index.json"):
+        named = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
+        return [path.with_name(name) for name in sorted(set(named.values()))]
+    return [path]
+
+
+@contextlib.contextmanager
+def opened(
+    path: "str | os.PathLike[str]",
+) -> "Iterator[Mapping[str, LazyTensor]]":
+    """By name, what the files behind `path` hold; nothing of it is read yet."""
+    from safetensors import safe_open
+
+    files = _files(pathlib.Path(path))
+    if not files:
+        raise Error(
+            "SP0401",
+            "there are no .safetensors files",
+            os.fspath(path),
+            [],
+            "name a file, an index or a folder that holds some",
+        )
+    with contextlib.ExitStack() as open_files:
+        held = {}
+        for file in files:
+            reader = open_files.enter_context(safe_open(file, framework="pt"))
+            held.update(
+                (name, LazyTensor(reader.get_slice(name))) for name in reader.keys()
+            )
+        yield held
+
+
+class LazyTensor:
+    """A tensor of a file: narrow() only notes what to read, torch.cat() and
+    copy_() read it."""
+
+    def __init__(self, source, ranges=None):
+        self._source = source
+        shape = source.get_shape()
+        self._ranges = ranges or [(0, size) for size in shape]
+
+    def narrow(self, dim: int, start: int, length: int) -> "LazyTensor":
+        ranges = list(self._ranges)
+        begin = ranges[dim][0] + start
+        ranges[dim] = (begin, begin + length)
+        return LazyTensor(self._source, ranges)
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        args = torch.utils._pytree.tree_map_only(LazyTensor, LazyTensor.read, args)
+        return function(*args, **(kwargs or {}))
+
+    def read(self) -> torch.Tensor:
+        return self._source[tuple(slice(a, b) for a, b in self._ranges)]
