@@ -63,6 +63,7 @@ class Importer {
   void add_bounds();
   // Operators: pt2_import_nodes.cc.
   Result<void> add_node(const Node& node);
+  Result<void> add_with_effects(const Node& node);
   Result<void> fold_scalars(const Node& node);
   Result<std::shared_ptr<const FunctionSchema>> declare(const Node& node);
   Result<std::vector<std::string_view>> add_results(const Node& node,
@@ -85,6 +86,7 @@ class Importer {
   GraphBuilder& builder_;
   Frame frame_;
   int casts_ = 0;
+  std::set<std::string_view> left_out_;  // operators, each noted once
   // Inputs by the names under which outputs refer to them.
   Scope targets_;
   std::map<std::string, std::string> file_of_;
