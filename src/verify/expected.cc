@@ -46,6 +46,14 @@ class InputDraw {
   std::uint32_t stream_;
 };
 
+std::int64_t integer_of(const InputDomain& domain, const InputDraw& draw,
+                        std::uint64_t element) {
+  // Of a table of one row only zero is a row.
+  return domain.nonzero && domain.below > 1
+             ? 1 + draw.below(element, domain.below - 1)
+             : draw.below(element, domain.below);
+}
+
 // Matrices keep the size of what goes through them; vectors scale and shift.
 double float_of(const ProgramInput& input, const TensorMeta& meta,
                 const InputDomain& domain, double normal) {
@@ -81,9 +89,10 @@ Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
         break;
       default:
         if (dtype == DType::kBool) {
-          integers.push_back(draw.uniform(e, 0) < 0.75 ? 1 : 0);
+          integers.push_back(domain.nonzero || draw.uniform(e, 0) < 0.75 ? 1
+                                                                         : 0);
         } else if (is_integral(dtype)) {
-          integers.push_back(draw.below(e, domain.below));
+          integers.push_back(integer_of(domain, draw, e));
         } else {
           floats.push_back(float_of(input, meta, domain, draw.normal(e)));
         }
@@ -154,9 +163,10 @@ Result<std::shared_ptr<Expected::Body>> run_once(
     const auto domain = domains.find(value.name);
     SP_ASSIGN(
         LocalTensor tensor,
-        drawn(input, value.meta,
-              domain == domains.end() ? InputDomain{1, false} : domain->second,
-              InputDraw(options.seed, static_cast<std::uint32_t>(i)), options));
+        drawn(
+            input, value.meta,
+            domain == domains.end() ? InputDomain{.below = 1} : domain->second,
+            InputDraw(options.seed, static_cast<std::uint32_t>(i)), options));
     body->inputs[value.name] = tensor;
     body->values[value.name] = tensor;
     inputs.push_back(std::move(tensor));
