@@ -10,9 +10,9 @@ bool is_with_effects(std::string_view target) {
 }
 
 Result<Node> without_token(const Node& node) {
-  const Foreign* within =
-      node.inputs.size() < 2 ? nullptr
-                             : std::get_if<Foreign>(&node.inputs[1].value);
+  const Foreign* within = node.inputs.size() < 2
+                              ? nullptr
+                              : std::get_if<Foreign>(&node.inputs[1].value);
   if (within == nullptr || within->kind != "as_operator") {
     return fail(ErrorCode::kHigherOrderOp,
                 "`with_effects` takes a token and an operator",

@@ -4,6 +4,7 @@
 #include "base/memory_at_hand.h"
 #include "base/saturating.h"
 #include "base/try.h"
+#include "ops/foreign_operator.h"
 #include "reference/elements.h"
 #include "verify/host_values.h"
 #include "verify/input_domains.h"
@@ -126,6 +127,25 @@ std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
   return bytes;
 }
 
+// Of others it is not known what they compute.
+Result<void> check_declared(const SpmdProgram& program,
+                            const OpLibrary& library) {
+  for (const ProgramStep& step : program.steps) {
+    const auto* op = std::get_if<ProgramOp>(&step.action);
+    if (op == nullptr || op->op == "shardprop.random_bits" ||
+        library.find(op->op) != nullptr) {
+      continue;
+    }
+    return fail(
+        Error{ErrorCode::kNoReference,
+              what_is_foreign(op->op) + "; the reference does not evaluate it",
+              program.nodes[step.node].name,
+              {},
+              help_without_foreign(op->op)});
+  }
+  return {};
+}
+
 Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
                            std::vector<LocalTensor> inputs) {
   ProgramRunOptions options;
@@ -152,6 +172,7 @@ Result<std::shared_ptr<Expected::Body>> run_once(
             lower_unsharded(graph, *library, optimizer));
   SP_CHECK(check_fits(bytes_of(program, options.own_dtypes),
                       "the values of the unsharded program"));
+  SP_CHECK(check_declared(program, *library));
   auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;
