@@ -58,7 +58,7 @@ class Importer {
   void note_hint(const SymbolicDim& dim, std::string_view of);
   Result<void> add_outputs();
   Result<void> add_output(std::size_t i);
-  Result<ValueId> find_target(std::string_view name, const NewOutput& output);
+  Result<ValueId> find_target(const OutputSpec& spec, const NewOutput& output);
   void add_guards();
   void add_bounds();
   // Operators: pt2_import_nodes.cc.
@@ -87,8 +87,10 @@ class Importer {
   Frame frame_;
   int casts_ = 0;
   std::set<std::string_view> left_out_;  // operators, each noted once
-  // Inputs by the names under which outputs refer to them.
+  // Inputs by the names under which outputs refer to them: a buffer and an
+  // argument of forward() may have one name.
   Scope targets_;
+  Scope user_targets_;
   std::map<std::string, std::string> file_of_;
   std::map<std::string, std::vector<std::string>> names_in_;
   std::set<std::string_view> input_targets_;

@@ -15,8 +15,8 @@ inline bool is_higher_order(std::string_view op) {
 // Runs its graphs or not, or several times.
 inline bool is_control_flow(std::string_view op) {
   constexpr std::string_view kNames[] = {
-      "cond",     "switch", "while_loop", "while_loop_stack_output",
-      "map",      "scan",   "map_impl",   "associative_scan",
+      "cond",       "switch", "while_loop", "while_loop_stack_output",
+      "map",        "scan",   "map_impl",   "associative_scan",
       "foreach_map"};
   if (!is_higher_order(op)) return false;
   op.remove_prefix(op.find('.') + 1);
@@ -28,7 +28,7 @@ inline bool is_control_flow(std::string_view op) {
 // "`mylib.swiglu.default` is not an operator of aten or prims"
 inline std::string what_is_foreign(std::string_view op) {
   return '`' + std::string(op) + "` " +
-         (is_control_flow(op)   ? "is control flow, which runs graphs of its own"
+         (is_control_flow(op) ? "is control flow, which runs graphs of its own"
           : is_higher_order(op) ? "is a higher-order operator"
                                 : "is not an operator of aten or prims");
 }

@@ -180,6 +180,43 @@ TEST_CASE("an operator with effects stands for itself, without its token") {
   }
 }
 
+TEST_CASE("parameters, arguments and nodes may have one name") {
+  Json json = program();
+  Json& signature = json["graph_module"]["signature"];
+  // The buffer is called as the argument is, the parameter as a node. There is
+  // an `mm_1` behind that.
+  for (Json& spec : signature["input_specs"]) {
+    if (spec.contains("parameter")) spec["parameter"]["parameter_name"] = "mm";
+    if (spec.contains("buffer")) spec["buffer"]["buffer_name"] = "x";
+  }
+  for (Json& spec : signature["output_specs"]) {
+    if (spec.contains("gradient_to_parameter")) {
+      spec["gradient_to_parameter"]["parameter_name"] = "mm";
+    }
+    if (spec.contains("buffer_mutation")) {
+      spec["buffer_mutation"]["buffer_name"] = "x";
+    }
+  }
+  const auto graph = read_json(json);
+  INFO((graph ? std::string() : to_string(graph.error())));
+  REQUIRE(graph);
+  std::vector<std::string> shown;
+  for (const Value& value : graph->values()) {
+    shown.push_back(value.display_name());
+    CHECK(graph->find_value(shown.back()) == value.id);
+  }
+  std::sort(shown.begin(), shown.end());
+  CHECK(std::adjacent_find(shown.begin(), shown.end()) == shown.end());
+  CHECK(find_node(*graph, "mm") == nullptr);
+  const auto parameter = graph->find_value("mm");
+  REQUIRE(parameter);
+  CHECK(graph->value(*parameter).is_input());
+  CHECK(graph->gradient_of(*parameter));
+  CHECK(graph->value(*graph->find_value("x")).roles.has(ValueRole::kBuffer));
+  CHECK(graph->find_value("x.input"));
+  CHECK(graph->find_value("mm.node"));
+}
+
 TEST_CASE("sizes that depend on data have a bound") {
   Json json = program();
   for (const char* name : {"x", "mm", "relu", "ones_like"}) {
