@@ -8,6 +8,7 @@ included, but for what names this machine or this run.
   composite.pt2   composite and in-place operators
   train.pt2       forward and backward with batch norm's buffers and dropout,
                   by PyTorch's own _export_forward_backward
+  linalg.pt2      operators with effects, and the tokens that order them
   two_models.pt2  one archive with two programs
   legacy.pt2      mlp.pt2 in the layout of PyTorch 2.7 and before
 """
@@ -46,6 +47,14 @@ class Classifier(nn.Module):
         return F.cross_entropy(self.fc(F.dropout(x, 0.1, self.training)), labels)
 
 
+class Solve(nn.Module):
+    """Decomposes into factorisations and checks of whether they succeeded."""
+
+    def forward(self, a, b):
+        lower = torch.linalg.cholesky(a @ a.mT + torch.eye(4))
+        return torch.linalg.inv(a), torch.linalg.solve(a, lower @ b)
+
+
 def export_mlp():
     example = small.mlp_dynamic()
     program = torch.export.export(
@@ -63,6 +72,11 @@ def export_train():
     return _export_forward_backward(torch.export.export(Classifier(), args))
 
 
+def export_linalg():
+    args = (torch.randn(6, 4, 4), torch.randn(6, 4, 2))
+    return torch.export.export(Solve(), args).run_decompositions()
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -76,6 +90,7 @@ def main():
         "mlp": export_mlp(),
         "composite": export_composite(),
         "train": export_train(),
+        "linalg": export_linalg(),
     }
     for name, program in programs.items():
         metadata.make_portable(program)

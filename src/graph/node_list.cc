@@ -4,7 +4,6 @@
 #include "graph/view_algebra.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
 namespace shardprop {
@@ -57,6 +56,11 @@ Result<ValueId> NodeList::add_input(NewInput input) {
   value.name = input.name;
   value.qualified_name =
       input.qualified_name.empty() ? input.name : input.qualified_name;
+  if (is_taken(value.qualified_name)) {
+    value.qualified_name = unique_node_name(value.qualified_name + ".input");
+  }
+  if (shown_names_.contains(value.name)) value.name = value.qualified_name;
+  shown_names_.insert(value.qualified_name);
   value.aliases = std::move(input.aliases);
   value.meta = std::move(input.meta);
   value.symbolic = std::move(input.symbolic);
@@ -78,13 +82,32 @@ Result<void> NodeList::check_names(const NewNode& node) const {
 
 std::string NodeList::unique_node_name(std::string_view wanted) {
   std::string name(wanted);
-  if (!node_names_.contains(name) && !value_names_.contains(name)) return name;
+  if (!is_taken(name)) return name;
   // Counted on, not from 1 again: a program may want one name very often.
   int& suffix = last_suffix_[name];
   do {
     name = std::string(wanted) + '_' + std::to_string(++suffix);
-  } while (node_names_.contains(name) || value_names_.contains(name));
+  } while (is_taken(name));
   return name;
+}
+
+bool NodeList::is_taken(const std::string& name) const {
+  return node_names_.contains(name) || value_names_.contains(name) ||
+         shown_names_.contains(name);
+}
+
+// A parameter may be called `t`, as a transposition is: that one is then
+// `t.node`, which no program calls a later one.
+void NodeList::rename_as_no_input(NewNode& node) {
+  const std::string own = node.name;
+  if (shown_names_.contains(own)) {
+    node.name = unique_node_name(own + ".node");
+    renamed_.emplace(own, NodeId(body_->nodes.size()));
+  }
+  for (std::string& name : node.output_names) {
+    if (!shown_names_.contains(name)) continue;
+    name = name == own ? node.name : unique_node_name(name + ".node");
+  }
 }
 
 Result<std::vector<ValueId>> NodeList::append(NewNode added) {
@@ -99,6 +122,7 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
     }
   }
   SP_CHECK(check_names(added));
+  rename_as_no_input(added);
   Node node;
   node.id = NodeId(body_->nodes.size());
   const std::vector<std::optional<std::size_t>> viewed =
@@ -115,9 +139,9 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
     const ValueId view_of = viewed[i] ? added.inputs[*viewed[i]] : ValueId();
     node.outputs.push_back(add_value(std::move(value), view_of));
   }
-  if (const auto forward = node_names_.find(added.forward_node);
-      forward != node_names_.end()) {
-    node.forward_node = forward->second;
+  for (const auto* names : {&node_names_, &renamed_}) {
+    const auto forward = names->find(added.forward_node);
+    if (forward != names->end()) node.forward_node = forward->second;
   }
   node.name = std::move(added.name);
   node.op = std::move(added.op);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace shardprop {
@@ -40,6 +41,9 @@ class NodeList {
   std::unique_ptr<Graph::Body> finish();
 
  private:
+  bool is_taken(const std::string& name) const;
+  // Names by which inputs are shown stand for them alone.
+  void rename_as_no_input(NewNode& node);
   Result<void> check_names(const NewNode& node) const;
   ValueId add_value(Value value, ValueId view_of);
   void drop_unused_generated();
@@ -54,6 +58,8 @@ class NodeList {
   std::vector<bool> generated_;  // by node
   std::unordered_map<std::string, ValueId> value_names_;
   std::unordered_map<std::string, NodeId> node_names_;
+  std::unordered_set<std::string> shown_names_;      // of inputs
+  std::unordered_map<std::string, NodeId> renamed_;  // by their old names
   std::unordered_map<std::string, int> last_suffix_;
 };
 

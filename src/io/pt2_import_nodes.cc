@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "io/pt2_declare.h"
+#include "io/pt2_effects.h"
 #include "io/pt2_importer.h"
 #include "io/pt2_metadata.h"
 
@@ -28,12 +29,14 @@ bool computes_scalars(std::string_view target) {
 bool is_assertion(std::string_view target) {
   return starts_with_any(
       target, {"torch.ops.aten._assert_", "torch.ops.aten.sym_constrain_range",
-               "torch.ops.aten._functional_assert_"});
+               "torch.ops.aten._functional_assert_",
+               "torch.ops.aten._linalg_check_errors."});
 }
 
 }  // namespace
 
 Result<void> Importer::add_node(const Node& node) {
+  if (is_with_effects(node.target)) return add_with_effects(node);
   if (is_higher_order(node.target)) {
     if (const auto region = region_of(node)) return add_region(node, *region);
   }
@@ -71,6 +74,18 @@ Result<void> Importer::add_node(const Node& node) {
       return fail(ErrorCode::kDuplicateName,
                   "two values are named " + quote(names[i]));
     }
+  }
+  return {};
+}
+
+// An operator with effects writes none of its operands: one without results
+// leaves nothing that a plan could place.
+Result<void> Importer::add_with_effects(const Node& node) {
+  SP_ASSIGN(const Node within, without_token(node));
+  if (!within.outputs.empty()) return add_node(within);
+  if (!is_assertion(within.target) && left_out_.insert(within.target).second) {
+    builder_.add_note(quote(within.target) +
+                      " has effects and no results; it is left out");
   }
   return {};
 }

@@ -114,11 +114,12 @@ Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
 // Later uses of what a custom operator wrote see what it made.
 void Importer::note_written(const Node& node, ValueId value) {
   ValueId& named = frame_.scope.at(*written_argument(node));
-  const auto input =
-      std::find_if(targets_.begin(), targets_.end(),
-                   [&](const auto& target) { return target.second == named; });
-  if (input != targets_.end()) {
-    builder_.add_output({value, OutputKind::kUpdate, named});
+  for (const Scope* targets : {&targets_, &user_targets_}) {
+    if (std::any_of(targets->begin(), targets->end(), [&](const auto& target) {
+          return target.second == named;
+        })) {
+      builder_.add_output({value, OutputKind::kUpdate, named});
+    }
   }
   named = value;
 }

@@ -81,7 +81,7 @@ Result<void> Importer::add_input(std::size_t i) {
   SP_ASSIGN(const ValueId id, builder_.add_input(std::move(input)));
   frame_.scope.emplace(tensor->name, id);
   const std::string_view target = user ? tensor->name : spec.target;
-  if (!targets_.emplace(target, id).second) {
+  if (!(user ? user_targets_ : targets_).emplace(target, id).second) {
     return fail(ErrorCode::kDuplicateName,
                 "two inputs are named " + quote(target));
   }
@@ -167,16 +167,21 @@ Result<void> Importer::add_output(std::size_t i) {
   }
   if (output.kind == OutputKind::kUpdate ||
       output.kind == OutputKind::kGradient) {
-    SP_ASSIGN(output.target, find_target(spec.target, output));
+    SP_ASSIGN(output.target, find_target(spec, output));
   }
   builder_.add_output(output);
   return {};
 }
 
-Result<ValueId> Importer::find_target(std::string_view name,
+Result<ValueId> Importer::find_target(const OutputSpec& spec,
                                       const NewOutput& output) {
-  const auto target = targets_.find(name);
-  if (target == targets_.end()) {
+  const std::string_view name = spec.target;
+  const Scope& targets = spec.role == OutputRole::kInputMutation ||
+                                 spec.role == OutputRole::kInputGradient
+                             ? user_targets_
+                             : targets_;
+  const auto target = targets.find(name);
+  if (target == targets.end()) {
     return fail(ErrorCode::kDanglingName,
                 quote(name) + " is no input of the graph");
   }

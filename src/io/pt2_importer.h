@@ -58,11 +58,12 @@ class Importer {
   void note_hint(const SymbolicDim& dim, std::string_view of);
   Result<void> add_outputs();
   Result<void> add_output(std::size_t i);
-  Result<ValueId> find_target(std::string_view name, const NewOutput& output);
+  Result<ValueId> find_target(const OutputSpec& spec, const NewOutput& output);
   void add_guards();
   void add_bounds();
   // Operators: pt2_import_nodes.cc.
   Result<void> add_node(const Node& node);
+  Result<void> add_with_effects(const Node& node);
   Result<void> fold_scalars(const Node& node);
   Result<std::shared_ptr<const FunctionSchema>> declare(const Node& node);
   Result<std::vector<std::string_view>> add_results(const Node& node,
@@ -85,8 +86,11 @@ class Importer {
   GraphBuilder& builder_;
   Frame frame_;
   int casts_ = 0;
-  // Inputs by the names under which outputs refer to them.
+  std::set<std::string_view> left_out_;  // operators, each noted once
+  // Inputs by the names under which outputs refer to them: a buffer and an
+  // argument of forward() may have one name.
   Scope targets_;
+  Scope user_targets_;
   std::map<std::string, std::string> file_of_;
   std::map<std::string, std::vector<std::string>> names_in_;
   std::set<std::string_view> input_targets_;

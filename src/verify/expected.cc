@@ -4,6 +4,7 @@
 #include "base/memory_at_hand.h"
 #include "base/saturating.h"
 #include "base/try.h"
+#include "ops/foreign_operator.h"
 #include "reference/elements.h"
 #include "verify/host_values.h"
 #include "verify/input_domains.h"
@@ -46,6 +47,14 @@ class InputDraw {
   std::uint32_t stream_;
 };
 
+std::int64_t integer_of(const InputDomain& domain, const InputDraw& draw,
+                        std::uint64_t element) {
+  // Of a table of one row only zero is a row.
+  return domain.nonzero && domain.below > 1
+             ? 1 + draw.below(element, domain.below - 1)
+             : draw.below(element, domain.below);
+}
+
 // Matrices keep the size of what goes through them; vectors scale and shift.
 double float_of(const ProgramInput& input, const TensorMeta& meta,
                 const InputDomain& domain, double normal) {
@@ -81,9 +90,10 @@ Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
         break;
       default:
         if (dtype == DType::kBool) {
-          integers.push_back(draw.uniform(e, 0) < 0.75 ? 1 : 0);
+          integers.push_back(domain.nonzero || draw.uniform(e, 0) < 0.75 ? 1
+                                                                         : 0);
         } else if (is_integral(dtype)) {
-          integers.push_back(draw.below(e, domain.below));
+          integers.push_back(integer_of(domain, draw, e));
         } else {
           floats.push_back(float_of(input, meta, domain, draw.normal(e)));
         }
@@ -117,6 +127,25 @@ std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
   return bytes;
 }
 
+// Of others it is not known what they compute.
+Result<void> check_declared(const SpmdProgram& program,
+                            const OpLibrary& library) {
+  for (const ProgramStep& step : program.steps) {
+    const auto* op = std::get_if<ProgramOp>(&step.action);
+    if (op == nullptr || op->op == "shardprop.random_bits" ||
+        library.find(op->op) != nullptr) {
+      continue;
+    }
+    return fail(
+        Error{ErrorCode::kNoReference,
+              what_is_foreign(op->op) + "; the reference does not evaluate it",
+              program.nodes[step.node].name,
+              {},
+              help_without_foreign(op->op)});
+  }
+  return {};
+}
+
 Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
                            std::vector<LocalTensor> inputs) {
   ProgramRunOptions options;
@@ -143,6 +172,7 @@ Result<std::shared_ptr<Expected::Body>> run_once(
             lower_unsharded(graph, *library, optimizer));
   SP_CHECK(check_fits(bytes_of(program, options.own_dtypes),
                       "the values of the unsharded program"));
+  SP_CHECK(check_declared(program, *library));
   auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;
@@ -154,9 +184,10 @@ Result<std::shared_ptr<Expected::Body>> run_once(
     const auto domain = domains.find(value.name);
     SP_ASSIGN(
         LocalTensor tensor,
-        drawn(input, value.meta,
-              domain == domains.end() ? InputDomain{1, false} : domain->second,
-              InputDraw(options.seed, static_cast<std::uint32_t>(i)), options));
+        drawn(
+            input, value.meta,
+            domain == domains.end() ? InputDomain{.below = 1} : domain->second,
+            InputDraw(options.seed, static_cast<std::uint32_t>(i)), options));
     body->inputs[value.name] = tensor;
     body->values[value.name] = tensor;
     inputs.push_back(std::move(tensor));

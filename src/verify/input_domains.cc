@@ -63,17 +63,67 @@ bool asks_positive(const Node& node, std::uint32_t operand) {
   return false;
 }
 
+// Of floats, zero is never drawn.
+bool divides_by(const Node& node, std::uint32_t operand) {
+  const OpSchema& op = node.op;
+  std::string_view name = op.function->base_name();
+  if (name.ends_with('_')) name.remove_suffix(1);
+  if (name != "div" && name != "divide" && name != "floor_divide" &&
+      name != "remainder" && name != "fmod") {
+    return false;
+  }
+  return op.has_arg("other") && op.tensor_arg("other") == operand;
+}
+
 // Whether what stands in this operand stands in the results too.
 bool hands_on(const Node& node, std::uint32_t operand) {
   const std::string_view name = node.op.function->base_name();
   if (node.outputs.empty()) return false;
   if (node.op.function->is_view()) return operand == 0;
   if (name == "where") return operand > 0;
-  for (const std::string_view same :
-       {"_to_copy", "clone", "copy", "cat", "stack", "slice_scatter",
-        "select_scatter", "masked_fill", "_unsafe_view", "constant_pad_nd",
-        "reshape", "contiguous", "lift_fresh_copy", "flip", "roll", "clamp",
-        "index_put", "scatter"}) {
+  // Not where they look, but what they find there.
+  for (const std::string_view lookup :
+       {"gather", "index", "index_select", "masked_select", "take",
+        "take_along_dim", "_unsafe_index", "_unsafe_masked_index"}) {
+    if (name == lookup) return operand == 0;
+  }
+  for (const std::string_view same : {"_to_copy",
+                                      "clone",
+                                      "copy",
+                                      "cat",
+                                      "stack",
+                                      "slice_scatter",
+                                      "select_scatter",
+                                      "masked_fill",
+                                      "_unsafe_view",
+                                      "constant_pad_nd",
+                                      "reshape",
+                                      "contiguous",
+                                      "lift_fresh_copy",
+                                      "flip",
+                                      "roll",
+                                      "clamp",
+                                      "index_put",
+                                      "scatter",
+                                      "to",
+                                      "repeat",
+                                      "tile",
+                                      "repeat_interleave",
+                                      "concat",
+                                      "convert_element_type",
+                                      "expand_copy",
+                                      "view_copy",
+                                      "slice_copy",
+                                      "select_copy",
+                                      "diagonal_scatter",
+                                      "sort",
+                                      "topk",
+                                      "tril",
+                                      "triu",
+                                      "amax",
+                                      "amin",
+                                      "maximum",
+                                      "minimum"}) {
     if (name == same) return true;
   }
   return false;
@@ -102,6 +152,7 @@ class Search {
         found_.below = found_.below == 0 ? size : std::min(found_.below, size);
       }
       found_.positive = found_.positive || asks_positive(node, use.operand);
+      found_.nonzero = found_.nonzero || divides_by(node, use.operand);
       if (!hands_on(node, use.operand)) continue;
       for (const ValueId output : node.outputs) visit(output);
     }

@@ -12,6 +12,7 @@ struct InputDomain {
   // Of integers: below this; looked up in the smallest table that they reach.
   std::int64_t below = 0;
   bool positive = false;  // a logarithm or a root follows
+  bool nonzero = false;   // an integer is divided by it
 };
 
 // By graph input.

@@ -164,6 +164,19 @@ TEST_CASE("archives as torch.export.save writes them") {
   check_invariants(train);
   CHECK(train.has_backward());
 
+  // The token that orders the checks is neither input nor output.
+  const Graph linalg = load("tests/data/pt2/linalg.pt2");
+  check_invariants(linalg);
+  CHECK(linalg.inputs().size() == 2);
+  CHECK(linalg.outputs().size() == 2);
+  const auto is = [&](const char* op) {
+    return std::any_of(linalg.nodes().begin(), linalg.nodes().end(),
+                       [&](const Node& n) { return n.op_name() == op; });
+  };
+  CHECK(is("aten.linalg_cholesky_ex.default"));
+  CHECK_FALSE(is("aten._linalg_check_errors.default"));
+  CHECK_FALSE(is("higher_order.with_effects.default"));
+
   const auto several =
       load_graph("tests/data/pt2/two_models.pt2", test_library());
   REQUIRE_FALSE(several);

@@ -119,6 +119,104 @@ TEST_CASE("control flow is one operator without a rule") {
   CHECK(space.error().message.find("replicated") != std::string::npos);
 }
 
+TEST_CASE("an operator with effects stands for itself, without its token") {
+  const auto with_effects = [](const std::string& token, const Json& op,
+                               const Json& results) {
+    Json call = node("with_effects", "torch.ops.higher_order.with_effects",
+                     {{"", tensor_argument(token)},
+                      {"", {{"as_operator", op}}},
+                      {"", tensor_argument("mm")}});
+    call["outputs"] = results;
+    return call;
+  };
+  Json json = program();
+  Json& graph = json["graph_module"]["graph"];
+  Json& signature = json["graph_module"]["signature"];
+  for (const char* token : {"token", "token_1", "token_2", "token_3"}) {
+    tensors_of(json)[token] = tensor_meta(kF32, {0}, {1});
+  }
+  const Json none = {{"as_none", true}};
+  nodes_of(json)[2] =
+      with_effects("token_2", "torch.ops.aten.relu.default",
+                   {tensor_argument("token_3"), tensor_argument("relu")});
+  nodes_of(json)[2]["inputs"][2]["name"] = "self";
+  nodes_of(json).insert(
+      nodes_of(json).begin() + 2,
+      with_effects("token", "torch.ops.aten._linalg_check_errors.default",
+                   {tensor_argument("token_1"), none}));
+  nodes_of(json).insert(nodes_of(json).begin() + 3,
+                        with_effects("token_1", "torch.ops.mylib.log.default",
+                                     {tensor_argument("token_2"), none}));
+  const Json spec = {{"token", {{"arg", {{"name", "token"}}}}}};
+  graph["inputs"].insert(graph["inputs"].begin(), tensor_argument("token"));
+  signature["input_specs"].insert(signature["input_specs"].begin(), spec);
+  graph["outputs"].insert(graph["outputs"].begin(), tensor_argument("token_3"));
+  signature["output_specs"].insert(signature["output_specs"].begin(), spec);
+
+  const auto plain = read_json(program());
+  const auto read = read_json(json);
+  REQUIRE(plain);
+  INFO((read ? std::string() : to_string(read.error())));
+  REQUIRE(read);
+  CHECK(read->inputs().size() == plain->inputs().size());
+  CHECK(read->outputs().size() == plain->outputs().size());
+  CHECK(read->nodes().size() == plain->nodes().size());
+  const Node* relu = find_node(*read, "with_effects");
+  REQUIRE(relu != nullptr);
+  CHECK(relu->op_name() == "aten.relu.default");
+  CHECK(relu->inputs.front() == find_node(*read, "mm")->outputs.front());
+  CHECK(find_node(*read, "sum_1")->inputs.front() == relu->outputs.front());
+  // What checks is left out silently, what does more is not.
+  CHECK_FALSE(has_note(*read, "_linalg_check_errors"));
+  CHECK(has_note(*read, "`torch.ops.mylib.log.default` has effects"));
+
+  // Without a token, an operator or results.
+  for (const char* part : {"inputs", "outputs"}) {
+    Json broken = json;
+    nodes_of(broken)[4][part] = Json::array();
+    const auto refused = read_json(broken);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kHigherOrderOp);
+  }
+}
+
+TEST_CASE("parameters, arguments and nodes may have one name") {
+  Json json = program();
+  Json& signature = json["graph_module"]["signature"];
+  // The buffer is called as the argument is, the parameter as a node. There is
+  // an `mm_1` behind that.
+  for (Json& spec : signature["input_specs"]) {
+    if (spec.contains("parameter")) spec["parameter"]["parameter_name"] = "mm";
+    if (spec.contains("buffer")) spec["buffer"]["buffer_name"] = "x";
+  }
+  for (Json& spec : signature["output_specs"]) {
+    if (spec.contains("gradient_to_parameter")) {
+      spec["gradient_to_parameter"]["parameter_name"] = "mm";
+    }
+    if (spec.contains("buffer_mutation")) {
+      spec["buffer_mutation"]["buffer_name"] = "x";
+    }
+  }
+  const auto graph = read_json(json);
+  INFO((graph ? std::string() : to_string(graph.error())));
+  REQUIRE(graph);
+  std::vector<std::string> shown;
+  for (const Value& value : graph->values()) {
+    shown.push_back(value.display_name());
+    CHECK(graph->find_value(shown.back()) == value.id);
+  }
+  std::sort(shown.begin(), shown.end());
+  CHECK(std::adjacent_find(shown.begin(), shown.end()) == shown.end());
+  CHECK(find_node(*graph, "mm") == nullptr);
+  const auto parameter = graph->find_value("mm");
+  REQUIRE(parameter);
+  CHECK(graph->value(*parameter).is_input());
+  CHECK(graph->gradient_of(*parameter));
+  CHECK(graph->value(*graph->find_value("x")).roles.has(ValueRole::kBuffer));
+  CHECK(graph->find_value("x.input"));
+  CHECK(graph->find_value("mm.node"));
+}
+
 TEST_CASE("sizes that depend on data have a bound") {
   Json json = program();
   for (const char* name : {"x", "mm", "relu", "ones_like"}) {
@@ -129,7 +227,8 @@ TEST_CASE("sizes that depend on data have a bound") {
   const auto rows = [&](const LoadOptions& options) {
     const auto graph = read_graph(json.dump(), "test", test_library(), options);
     REQUIRE(graph);
-    CHECK(has_note(*graph, "`u0` depends on data"));
+    // Whoever gave the bound is not told of it.
+    CHECK(has_note(*graph, "`u0` depends on data") == options.bounds.empty());
     return find_node(*graph, "mm")->op.outputs[0].size(0);
   };
   CHECK(rows({}) == 1024);

@@ -73,6 +73,70 @@ TEST_CASE("an operator that the reference lacks is named") {
   CHECK(expected.error().location.find("airy") != std::string::npos);
 }
 
+TEST_CASE("what is looked up in a table is drawn within the table") {
+  GraphBuilder b("lookups", *shared_library());
+  const auto input = [&](const char* name, const char* meta) {
+    return test::add_input(b, InputKind::kUser, name, meta);
+  };
+  const ValueId places = input("places", "i64[3,40]");
+  const ValueId table = input("table", "f32[2,5]");
+  const auto embed = [&](ValueId kinds, const char* name) {
+    b.add_output(
+        {.value = test::add_op(b, "aten.embedding.default",
+                               {{"", TensorArg{0}}, {"", TensorArg{1}}},
+                               {table, kinds}, name)});
+  };
+  embed(test::add_op(b, "aten.gather.default",
+                     {{"", TensorArg{0}},
+                      {"dim", std::int64_t{1}},
+                      {"index", TensorArg{1}}},
+                     {input("gathered", "i64[3,50]"), places}, "gather"),
+        "of_gather");
+  embed(test::add_op(b, "aten.index_select.default",
+                     {{"", TensorArg{0}},
+                      {"dim", std::int64_t{0}},
+                      {"index", TensorArg{1}}},
+                     {input("selected", "i64[50]"), input("rows", "i64[30]")},
+                     "select"),
+        "of_select");
+  embed(test::add_op(
+            b, "aten.index.Tensor",
+            {{"", TensorArg{0}}, {"indices", std::vector<TensorArg>{{1}}}},
+            {input("indexed", "i64[50]"), places}, "index"),
+        "of_index");
+  embed(test::add_op(
+            b, "aten.repeat.default",
+            {{"", TensorArg{0}}, {"repeats", std::vector<std::int64_t>{2}}},
+            {input("repeated", "i64[50]")}, "repeat"),
+        "of_repeat");
+  const Graph graph = value_of(std::move(b).build());
+  CHECK(value_of(verify(planned(graph, "2"), graph, shared_library())).ok);
+}
+
+TEST_CASE("integers are divided by what is not zero") {
+  GraphBuilder b("divisions", *shared_library());
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "i64[60]");
+  const auto divide = [&](const char* op, const char* name,
+                          std::vector<GivenArgument> more = {}) {
+    const std::string own = std::string("by_") + name;
+    const ValueId by = test::add_op(
+        b, "aten.unsqueeze.default",
+        {{"", TensorArg{0}}, {"dim", std::int64_t{0}}},
+        {test::add_input(b, InputKind::kUser, own.c_str(), "i64[60]")},
+        (own + "_row").c_str());
+    std::vector<GivenArgument> args = {{"", TensorArg{0}}, {"", TensorArg{1}}};
+    args.insert(args.end(), more.begin(), more.end());
+    b.add_output({.value = test::add_op(b, op, args, {x, by}, name)});
+  };
+  divide("aten.div.Tensor_mode", "div",
+         {{"rounding_mode", std::string("floor")}});
+  divide("aten.floor_divide.default", "floor_divide");
+  divide("aten.remainder.Tensor", "remainder");
+  divide("aten.fmod.Tensor", "fmod");
+  const Graph graph = value_of(std::move(b).build());
+  CHECK(value_of(verify(planned(graph, "2"), graph, shared_library())).ok);
+}
+
 // Prefixes and the largest of all shards, by what the ranks tell each other.
 TEST_CASE("operators gather inside their own programs") {
   GraphBuilder b("scans", *shared_library());

@@ -92,7 +92,7 @@ struct Value {
 
   bool is_view() const { return view_of.valid(); }
   bool is_input() const { return !producer.valid(); }
-  // What people call it: the qualified name where there is one.
+  // What people call it, it alone: the qualified name where there is one.
   const std::string& display_name() const {
     return qualified_name.empty() ? name : qualified_name;
   }

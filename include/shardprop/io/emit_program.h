@@ -31,8 +31,8 @@ namespace shardprop {
 enum class EmitFormat : std::uint8_t { kPt2, kJsonGz };
 
 // The JSON of rank's exported program. Errors: kMeshCoordinate (a rank outside
-// the mesh); kUnknownOperator, kNoShapeInference (an operator that is not
-// declared, or whose local sizes are not known); kPlanStep.
+// the mesh); kNotLowered (an operator that is not declared, such as control
+// flow); kNoShapeInference (local sizes that are not known); kPlanStep.
 Result<std::string> exported_program_json(const SpmdProgram& program,
                                           const OpLibrary& library,
                                           std::int64_t rank);

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "io/emit/philox.h"
+#include "ops/foreign_operator.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/program/rank_program.h>
@@ -68,7 +69,7 @@ Result<TorchProgram> RankEmitter::run() {
   for (const ProgramStep& step : program_.steps) {
     graph_.stand_at(step.node, step.copy);
     if (const auto* op = std::get_if<ProgramOp>(&step.action)) {
-      SP_CHECK(add(*op));
+      SP_CHECK(add(*op, step.node));
     } else if (const auto* moved =
                    std::get_if<ProgramCollective>(&step.action)) {
       SP_CHECK(add(*moved));
@@ -175,20 +176,19 @@ Result<void> RankEmitter::add_call(const std::string& op, TorchArguments args,
   return {};
 }
 
-Result<void> RankEmitter::add(const ProgramOp& op) {
+Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
   if (op.op == "shardprop.random_bits") {
     draw_bits(op);
     return {};
   }
   const std::string name(local_name(op.op));
   if (graph_.find(name) == nullptr) {
-    return fail(Error{ErrorCode::kUnknownOperator,
-                      "`" + op.op +
-                          "` is not declared, so that it cannot be "
-                          "written with its arguments",
-                      {},
-                      {},
-                      "declare it with --rule"});
+    return fail(
+        Error{ErrorCode::kNotLowered,
+              what_is_foreign(op.op) + "; a program with it cannot be written",
+              node < program_.nodes.size() ? program_.nodes[node].name : "",
+              {},
+              help_without_foreign(op.op)});
   }
   TorchArguments args;
   for (const auto& [given, value] : op.args) {

@@ -25,12 +25,13 @@ class RankEmitter {
  public:
   RankEmitter(const SpmdProgram& program, const OpLibrary& library,
               Coordinate at);
-  // Errors: kNotLowered (a local tensor whose sizes are not known), kPlanStep.
+  // Errors: kNotLowered (an operator that is not declared), kNoShapeInference (a
+  // local tensor whose sizes are not known), kPlanStep.
   Result<TorchProgram> run();
 
  private:
   void add_input(const ProgramInput& input);
-  Result<void> add(const ProgramOp& op);
+  Result<void> add(const ProgramOp& op, std::size_t node);
   Result<void> add(const ProgramCollective& collective);
   TorchArgument argument(const ProgramArgument& argument) const;
   Result<void> add_call(const std::string& op, TorchArguments args,
