@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "ops/foreach.h"
 #include "ops/op_call.h"
+#include "ops/trace/held_factors.h"
 #include "ops/trace/trace.h"
 
 #include <algorithm>
@@ -259,9 +260,11 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
   if (row.definition.program() == nullptr) {
     hold_whole_what_needs_a_program(space);
   } else if (uses_program(space)) {
-    SP_ASSIGN(space.program,
+    SP_ASSIGN(const auto program,
               trace_program(*row.definition.program(), op, library,
                             row.definition.program_is_per_rank()));
+    if (program->per_rank) note_factors(*program, space, library);
+    space.program = program;
   }
   return space;
 }

@@ -8,6 +8,7 @@
 #include "strategy/derived_program.h"
 
 #include "base/saturating.h"
+#include "strategy/factor_shards.h"
 
 #include <shardprop/placement/local_region.h>
 
@@ -282,65 +283,46 @@ class Transcript {
 
   LocalProgram run() {
     for (const DecompositionStep& step : program_.steps) {
-      bytes_.push_back(local_bytes(step));
       if (!step.collective) {
         out_.steps.emplace_back(step.op);
         continue;
       }
       const RankCollective& c = *step.collective;
-      out_.collective(c.kind, c.value, c.op, over_, dtype_of(c.value),
-                      bytes_.back());
+      out_.collective(c.kind, c.value, c.op, over_, c.meta.dtype(),
+                      message_bytes(c));
     }
     out_.outputs = program_.outputs;
     return std::move(out_);
   }
 
  private:
-  DType dtype_of(LocalRef ref) const {
-    if (ref.step < 0) {
-      return context_.op.inputs[static_cast<std::size_t>(ref.index)].dtype();
+  // A gather's message is all that it gathers.
+  std::int64_t message_bytes(const RankCollective& c) const {
+    std::int64_t bytes = item_size(c.meta.dtype());
+    for (std::size_t d = 0; d < c.dims.size(); ++d) {
+      bytes = sat_mul(bytes, local_size(c.meta.shape()[d], c.dims[d]));
     }
-    const DecompositionStep& step =
-        program_.steps[static_cast<std::size_t>(ref.step)];
-    return step.collective
-               ? dtype_of(step.collective->value)
-               : step.schema.outputs[static_cast<std::size_t>(ref.index)]
-                     .dtype();
-  }
-
-  // Of the first result, whose meta is that of whole tensors: what the program
-  // is not there for is sharded as ever. A gather's message is all that it
-  // gathers.
-  std::int64_t local_bytes(const DecompositionStep& step) const {
-    if (!step.collective) return bytes_of(step.schema.outputs.front());
-    const LocalRef value = step.collective->value;
-    const std::int64_t own =
-        value.step < 0
-            ? bytes_of(
-                  context_.op.inputs[static_cast<std::size_t>(value.index)])
-            : bytes_[static_cast<std::size_t>(value.step)];
-    if (step.collective->kind != CollectiveKind::kAllGather) return own;
-    std::int64_t ranks = 1;
-    for (const std::int32_t m : over_) ranks *= context_.mesh.size(m);
-    return sat_mul(own, ranks);
-  }
-  std::int64_t bytes_of(const TensorMeta& meta) const {
-    std::int64_t bytes = meta.bytes();
-    for (std::size_t m = 0; m < context_.strategy.assignment.size(); ++m) {
-      const std::int16_t choice = context_.strategy.assignment[m];
-      const auto f = static_cast<std::size_t>(choice);
-      if (choice == kUnassigned || f >= context_.space.factors.size()) continue;
-      if (context_.space.factors[f].program != ProgramUse::kNever) continue;
-      const std::int64_t ranks = context_.mesh.size(static_cast<int>(m));
-      bytes = bytes / ranks + (bytes % ranks != 0 ? 1 : 0);
+    if (c.kind != CollectiveKind::kAllGather) return bytes;
+    for (const std::int32_t m : over_) {
+      bytes = sat_mul(bytes, context_.mesh.size(m));
     }
     return bytes;
+  }
+
+  // Of a dim of that size, on the busiest rank.
+  std::int64_t local_size(std::int64_t size, const DimFactors& dim) const {
+    for (const FactorId factor : dim) {
+      const FactorShards shards = factor_shards(
+          context_.space, context_.mesh, context_.strategy.assignment, factor);
+      if (shards.mesh_dims.empty()) continue;
+      size = size / context_.space.factor(factor).size * shards.largest;
+    }
+    return size;
   }
 
   const LocalContext& context_;
   const Decomposition& program_;
   DimIndices over_;
-  std::vector<std::int64_t> bytes_;  // by step, of its first result
   LocalProgram out_;
 };
 

@@ -38,6 +38,20 @@ std::vector<std::string> steps_of(const LocalProgram& program) {
   return names;
 }
 
+// "all_reduce of 8 bytes", in order.
+std::vector<std::string> messages_of(const LocalContext& context) {
+  std::vector<std::string> out;
+  for (const LocalStep& step : local_program(context).steps) {
+    if (const auto* one = std::get_if<LocalCollective>(&step)) {
+      out.push_back(std::string(to_string(one->kind)) + " of " +
+                    std::to_string(one->bytes) + " bytes");
+    }
+  }
+  return out;
+}
+
+using Messages = std::vector<std::string>;
+
 const LocalOp::Value* find_arg(const LocalOp& op, std::string_view name) {
   for (const auto& [key, value] : op.args) {
     if (key == name) return &value;
@@ -177,6 +191,63 @@ TEST_CASE("a cumsum over its own dim gathers totals and where they stand") {
   const auto& totals = std::get<LocalCollective>(
       program.steps[static_cast<std::size_t>(at - steps.begin())]);
   CHECK(totals.bytes == 3 * 2 * 4);  // of three ranks, a number per row
+}
+
+TEST_CASE(
+    "totals are as large as their rows; where a shard starts is a number") {
+  const auto cumsum = [](const char* mesh) {
+    return Strategies(applied("aten.cumsum.default", {"f32[5,6]"},
+                              {{"dim", std::int64_t{1}}}),
+                      mesh);
+  };
+  // Three rows of five on the busiest rank.
+  CHECK(messages_of(cumsum("2,2").context("[S(0),S(1)]->[S(0),S(1)]")) ==
+        Messages{"all_gather of 24 bytes", "all_gather of 16 bytes"});
+  CHECK(messages_of(
+            cumsum("2,2,2").context("[S(0),S(1),S(1)]->[S(0),S(1),S(1)]")) ==
+        Messages{"all_gather of 48 bytes", "all_gather of 32 bytes"});
+  CHECK(messages_of(
+            cumsum("2,2,2").context("[S(0),S(0),S(1)]->[S(0),S(0),S(1)]")) ==
+        Messages{"all_gather of 16 bytes", "all_gather of 16 bytes"});
+  CHECK(messages_of(cumsum("3,2").context("[S(1),S(0)]->[S(1),S(0)]")) ==
+        Messages{"all_gather of 36 bytes", "all_gather of 24 bytes"});
+}
+
+TEST_CASE("every rank gives its best k of its own rows") {
+  const Strategies topk(
+      applied("aten.topk.default", {"f32[5,8]"}, {{"k", std::int64_t{2}}}),
+      "2,2");
+  CHECK(messages_of(topk.context("[S(0),S(1)]->[S(0),R],[S(0),R]")) ==
+        Messages{"all_gather of 48 bytes", "all_gather of 96 bytes"});
+}
+
+TEST_CASE("an extremum and its place are exchanged row by row") {
+  const Strategies argmax(
+      applied("aten.argmax.default", {"f32[5,6]"}, {{"dim", std::int64_t{1}}}),
+      "2,2");
+  CHECK(messages_of(argmax.context("[S(0),S(1)]->[S(0),R]")) ==
+        Messages{"all_reduce of 12 bytes", "all_reduce of 24 bytes"});
+  const Strategies max(
+      applied("aten.max.dim", {"bf16[5,6,3]"}, {{"dim", std::int64_t{0}}}),
+      "2,2,2");
+  CHECK(messages_of(
+            max.context("[S(0),S(1),S(2)]->[R,S(0),S(1)],[R,S(0),S(1)]")) ==
+        Messages{"all_reduce of 12 bytes", "all_reduce of 48 bytes"});
+}
+
+TEST_CASE("blocks of keys exchange their log-sum-exp, then what they make") {
+  const Strategies attention(
+      applied("aten._scaled_dot_product_flash_attention_for_cpu.default",
+              {"f32[2,4,5,8]", "f32[2,2,10,8]", "f32[2,2,10,8]"}),
+      "2,2");
+  CHECK(messages_of(attention.context(
+            "[S(2),R],[R,S(2)],[R,S(2)]->[S(2),R],[S(2),R]")) ==
+        Messages{"all_reduce of 96 bytes", "all_reduce of 96 bytes",
+                 "all_reduce of 768 bytes"});
+  CHECK(messages_of(attention.context(
+            "[S(1),R],[S(1),S(2)],[S(1),S(2)]->[S(1),R],[S(1),R]")) ==
+        Messages{"all_reduce of 80 bytes", "all_reduce of 80 bytes",
+                 "all_reduce of 640 bytes"});
 }
 
 TEST_CASE("the best k of every rank's best k, where each rank has k") {

@@ -12,9 +12,11 @@
 #pragma once
 
 #include <shardprop/mesh/collective_kind.h>
+#include <shardprop/ops/dim_factors.h>
 #include <shardprop/ops/op_schema.h>
 #include <shardprop/ops/rank_scalar.h>
 #include <shardprop/placement/placement.h>
+#include <shardprop/placement/tensor_meta.h>
 
 #include <cstdint>
 #include <memory>
@@ -52,6 +54,11 @@ struct RankCollective {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   LocalRef value;
   std::optional<ReduceOp> op;  // where it reduces
+  // The value, as it would be of whole tensors, and by dim the factors of the
+  // program's operator that it is made of: what a rank holds of the value is
+  // what it holds of those. A dim of none is as long on every rank.
+  TensorMeta meta;
+  std::vector<DimFactors> dims;
 };
 
 struct DecompositionStep {

@@ -21,9 +21,9 @@
 //   | max->min a linearity: the operator turns these partials into those.
 #pragma once
 
-#include <shardprop/base/inline_vector.h>
 #include <shardprop/base/result.h>
 #include <shardprop/ops/decomposition.h>
+#include <shardprop/ops/dim_factors.h>
 #include <shardprop/ops/rank_scalar.h>
 #include <shardprop/placement/placement.h>
 
@@ -35,8 +35,6 @@
 #include <vector>
 
 namespace shardprop {
-
-using FactorId = std::int16_t;
 
 enum class FactorKind : std::uint8_t {
   kParallel,   // each rank may take a part of it
@@ -68,9 +66,6 @@ struct Factor {
   }
   friend bool operator==(const Factor&, const Factor&) = default;
 };
-
-// The factors of one tensor dim, major first.
-using DimFactors = InlineVector<FactorId, 4>;
 
 struct Operand {
   std::vector<DimFactors> dims;

@@ -13,9 +13,11 @@ namespace shardprop {
 
 // Precondition: op.outputs filled in. `per_rank` programs may use local sizes,
 // offsets and collectives; of others each step has its index space.
+// The factors of what collectives move are left to note_factors().
 // Errors: kProgram, where the text does not fit the call.
-Result<std::shared_ptr<const Decomposition>> trace_program(
-    const ProgramText& text, const OpSchema& op, const OpLibrary& library,
-    bool per_rank);
+Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
+                                                     const OpSchema& op,
+                                                     const OpLibrary& library,
+                                                     bool per_rank);
 
 }  // namespace shardprop

@@ -213,7 +213,7 @@ TraceValue Tracer::collective(CollectiveKind kind, std::optional<ReduceOp> op,
   require(out_->per_rank, "a program on whole tensors has no collectives");
   const TensorValue& x = tensor_of(value);
   DecompositionStep step;
-  step.collective = RankCollective{kind, x.ref, op};
+  step.collective = RankCollective{kind, x.ref, op, x.meta, {}};
   return add_step(std::move(step), x.meta);
 }
 

@@ -11,7 +11,7 @@ Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank)
   bind_arguments();
 }
 
-std::shared_ptr<const Decomposition> Tracer::run(const ProgramText& text) {
+std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
   for (const ProgramLine& line : text.lines) {
     if (is_made(line)) assign(line);
   }
@@ -193,9 +193,10 @@ TraceValue Tracer::combined(const std::string& op, const TraceValue& left,
   return folded(op, left, right);
 }
 
-Result<std::shared_ptr<const Decomposition>> trace_program(
-    const ProgramText& text, const OpSchema& op, const OpLibrary& library,
-    bool per_rank) {
+Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
+                                                     const OpSchema& op,
+                                                     const OpLibrary& library,
+                                                     bool per_rank) {
   try {
     return Tracer(op, library, per_rank).run(text);
   } catch (const CallError& error) {

@@ -22,7 +22,7 @@ class Tracer {
   Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank);
 
   // May throw CallError.
-  std::shared_ptr<const Decomposition> run(const ProgramText& text);
+  std::shared_ptr<Decomposition> run(const ProgramText& text);
 
  private:
   using Values = std::vector<TraceValue>;
