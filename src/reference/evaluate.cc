@@ -62,7 +62,7 @@ tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
                         (why.empty() ? "" : ": " + why),
                     {},
                     {},
-                    "what it evaluates is listed by `shardprop ops`"});
+                    "run the plan under PyTorch: `shardprop emit` writes it"});
 }
 
 // One step of a program as a call on whole tensors.
