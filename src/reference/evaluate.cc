@@ -193,7 +193,7 @@ Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
               "`" + op.name() + "` cannot be evaluated: " + error.message,
               {},
               {},
-              {}});
+              "give it values that it takes; another seed draws others"});
   } catch (const NoKernel& missing) {
     return lacks(op, missing.what);
   }
