@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "base/printable.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "io/json_text.h"
 
@@ -70,7 +71,7 @@ void print_catalogue(const std::vector<CatalogueRow>& rows, bool json,
                                 row.family, row.proof, row.rule,
                                 row.note.empty() ? "" : "   # ", row.note);
   }
-  console.data << fmt::format("{} operators\n", rows.size());
+  console.data << counted(rows.size(), "operator") << '\n';
 }
 
 struct Usage {
@@ -119,7 +120,8 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
           usage.why_not.empty() ? "" : "   # ", printable(usage.why_not));
     }
     console.data << fmt::format(
-        "{} operators in {} nodes, {}\n", used.size(), graph.nodes().size(),
+        "{} in {}, {}\n", counted(used.size(), "operator"),
+        counted(graph.nodes().size(), "node"),
         all ? "all with strategies" : "not all with strategies");
   }
   return all ? kDone : kUnsupported;

@@ -1,5 +1,6 @@
 #include "base/parse_int.h"
 #include "base/printable.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/plan_options.h"
 #include "commands.h"
@@ -107,9 +108,9 @@ Result<int> run_fit(const Arguments& arguments, Console& console) {
     topology.measured.insert(topology.measured.end(), fit->lines.begin(),
                              fit->lines.end());
     console.messages << fmt::format(
-        "{}: {} measurements, {} lines, off by {:.1f} % at most\n",
-        printable(request.path), rows->size(), fit->lines.size(),
-        100 * fit->worst_relative_error);
+        "{}: {}, {}, off by {:.1f} % at most\n", printable(request.path),
+        counted(rows->size(), "measurement"),
+        counted(fit->lines.size(), "line"), 100 * fit->worst_relative_error);
   }
   console.data << topology_to_toml(topology);
   return kDone;

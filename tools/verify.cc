@@ -1,6 +1,7 @@
 // A plan run on simulated ranks and compared with the unsharded program.
 
 #include "base/printable.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_plan.h"
 #include "commands.h"
@@ -93,9 +94,10 @@ void print_report(const VerifyReport& report, bool trace, Console& console) {
     console.data << mismatch_text(*report.mismatch);
   } else {
     console.data << fmt::format(
-        "{} nodes agree: {} values compared on the ranks, {} outputs, largest "
-        "difference {:.1e}\n",
-        report.nodes, report.compared, report.outputs.size(), most);
+        "{} {}: {} compared on the ranks, {}, largest difference {:.1e}\n",
+        counted(report.nodes, "node"), report.nodes == 1 ? "agrees" : "agree",
+        counted(report.compared, "value"),
+        counted(report.outputs.size(), "output"), most);
   }
   console.data << "collectives that ran:";
   for (const CollectiveKind kind : kAllCollectiveKinds) {

@@ -27,9 +27,39 @@ namespace {
 // Of each strategy a line; JSON has all of them.
 constexpr std::size_t kMostLines = 24;
 
+// Those of the module and of the modules within it.
+std::vector<std::string_view> nodes_in_module(const Graph& graph,
+                                              std::string_view module) {
+  std::vector<std::string_view> names;
+  for (const Node& node : graph.nodes()) {
+    const std::string_view path = node.module_path;
+    if (!module.empty() && path.starts_with(module) &&
+        (path.size() == module.size() || path[module.size()] == '.')) {
+      names.push_back(node.name);
+    }
+  }
+  return names;
+}
+
+std::string list_of(const std::vector<std::string_view>& names) {
+  constexpr std::size_t kMostListed = 8;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostListed); ++i) {
+    out += fmt::format("{}`{}`", i == 0 ? "" : ", ", names[i]);
+  }
+  return names.size() > kMostListed ? out + ", …" : out;
+}
+
 Result<NodeId> node_option(const Arguments& arguments, const Graph& graph) {
   const std::string name = arguments.get("NODE");
   if (const auto node = graph.find_node(name)) return *node;
+  if (const auto inside = nodes_in_module(graph, name); !inside.empty()) {
+    return fail(Error{ErrorCode::kInvalidArgument,
+                      "`" + name + "` is a module, not a node",
+                      "NODE " + name,
+                      {},
+                      "ask for one of its nodes: " + list_of(inside)});
+  }
   std::vector<std::string_view> names;
   for (const Node& node : graph.nodes()) names.push_back(node.name);
   std::string help = did_you_mean(name, names);

@@ -29,21 +29,35 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Whether `part` is `whole` with letters left out, in upper or lower case.
+bool lacks_only(std::string_view part, std::string_view whole) {
+  std::size_t at = 0;
+  for (const char letter : whole) {
+    if (at < part.size() && lower(part[at]) == lower(letter)) ++at;
+  }
+  return at == part.size();
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view wrong,
                          std::span<const std::string_view> known) {
   std::string_view nearest;
+  bool is_part = false;
   std::size_t least = std::max<std::size_t>(1, wrong.size() / 3) + 1;
   for (const std::string_view name : known) {
     const std::size_t length_gap = name.size() > wrong.size()
                                        ? name.size() - wrong.size()
                                        : wrong.size() - name.size();
-    if (length_gap >= least) continue;
+    if (length_gap > least) continue;
     const std::size_t distance = edit_distance(wrong, name);
-    if (distance < least) {
+    // Of names equally near, one whose letters were all typed.
+    const bool typed = lacks_only(name, wrong) || lacks_only(wrong, name);
+    if (distance < least ||
+        (distance == least && !nearest.empty() && typed && !is_part)) {
       least = distance;
       nearest = name;
+      is_part = typed;
     }
   }
   if (!nearest.empty()) return "did you mean `" + std::string(nearest) + "`?";

@@ -36,6 +36,14 @@ std::string count_text(std::int64_t count) {
   return digits;
 }
 
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");
+}
+
+std::string counted(std::size_t count, std::string_view noun) {
+  return counted(static_cast<std::int64_t>(count), noun);
+}
+
 double microseconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / 1e3;
 }

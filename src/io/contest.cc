@@ -2,6 +2,7 @@
 
 #include "base/edit_distance.h"
 #include "base/guard.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "io/inflate.h"
 #include "io/input_file.h"
@@ -137,15 +138,15 @@ Result<Problem> build(const Parts& parts) {
   const std::size_t n = parts.node_costs.size();
   if (parts.intervals.size() != n || parts.usages.size() != n) {
     return misshapen(
-        fmt::format("{} intervals, {} lists of costs and {} lists of usages "
-                    "are not one each "
-                    "per node",
-                    parts.intervals.size(), n, parts.usages.size()));
+        fmt::format("{}, {} of costs and {} of usages are not one each per "
+                    "node",
+                    counted(parts.intervals.size(), "interval"),
+                    counted(n, "list"), counted(parts.usages.size(), "list")));
   }
   if (parts.edge_nodes.size() != parts.edge_costs.size()) {
-    return misshapen(fmt::format("{} edges but {} lists of edge costs",
-                                 parts.edge_nodes.size(),
-                                 parts.edge_costs.size()));
+    return misshapen(fmt::format("{} but {} of edge costs",
+                                 counted(parts.edge_nodes.size(), "edge"),
+                                 counted(parts.edge_costs.size(), "list")));
   }
   ProblemBuilder builder;
   for (std::size_t i = 0; i < n; ++i) {
@@ -160,8 +161,8 @@ Result<Problem> build(const Parts& parts) {
   for (std::size_t e = 0; e < parts.edge_nodes.size(); ++e) {
     const auto nodes = parts.edge_nodes[e];
     if (nodes.size() != 2) {
-      return misshapen(
-          fmt::format("edge {} joins {} nodes, not two", e, nodes.size()));
+      return misshapen(fmt::format("edge {} joins {}, not two", e,
+                                   counted(nodes.size(), "node")));
     }
     if (nodes[0] < 0 || nodes[1] < 0 ||
         nodes[0] >= static_cast<std::int64_t>(n) ||

@@ -1,5 +1,6 @@
 // Inputs, outputs and guards of a program.
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "io/pt2_importer.h"
 
@@ -227,14 +228,13 @@ void Importer::add_bounds() {
   }
   for (const auto& [value, names] : sizes) {
     const std::size_t others = names.size() - 1;
-    builder_.add_note(
-        quote(names.front()) +
-        (others == 0 ? " depends on data and is taken to be "
-                     : " and " + std::to_string(others) +
-                           " more sizes depend on data and are each taken "
-                           "to be ") +
-        std::to_string(value) + "; --bound " + names.front() +
-        "=N says otherwise");
+    builder_.add_note(quote(names.front()) +
+                      (others == 0 ? " depends on data and is taken to be "
+                                   : " and " + counted(others, "more size") +
+                                         " depend on data and are each taken "
+                                         "to be ") +
+                      std::to_string(value) + "; --bound " + names.front() +
+                      "=N says otherwise");
   }
 }
 

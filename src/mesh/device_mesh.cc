@@ -1,6 +1,7 @@
 #include "mesh/device_mesh_body.h"
 
 #include "base/edit_distance.h"
+#include "base/quantities.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -157,9 +158,10 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
                                           std::span<const std::int64_t> ranks) {
   SP_ASSIGN(const DeviceMesh plain, create(dims));
   if (static_cast<std::int64_t>(ranks.size()) != plain.size()) {
-    return fail(ErrorCode::kMeshRanks, std::to_string(ranks.size()) +
-                                           " ranks are given for a mesh of " +
-                                           std::to_string(plain.size()));
+    return fail(ErrorCode::kMeshRanks,
+                "a mesh of " + counted(plain.size(), "rank") + " is given " +
+                    std::to_string(ranks.size()),
+                "give each place of the mesh a rank, in row-major order");
   }
   std::unordered_set<std::int64_t> seen;
   for (const std::int64_t rank : ranks) {

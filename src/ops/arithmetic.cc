@@ -6,6 +6,7 @@
 #include "ops/arithmetic.h"
 
 #include "ops/argument_reads.h"
+#include "ops/definitions/dtypes.h"
 #include "ops/op_call.h"
 
 #include <algorithm>
@@ -41,6 +42,14 @@ bool keeps_values(DType from, DType to) {
   return is_complex(from) && is_complex(to) && item_size(to) >= item_size(from);
 }
 
+// Sums and averages of complex numbers: the real part of a sum is the sum of
+// the real parts.
+bool keeps_real_parts(DType from, DType to) {
+  if (!is_complex(from) || !is_floating(to)) return false;
+  const DType part = real_dtype(from);
+  return part == to || keeps_values(part, to);
+}
+
 // Extrema: whatever is larger stays at least as large.
 bool keeps_order(DType from, DType to) {
   if (is_complex(from) || is_complex(to) || to == DType::kBool) return false;
@@ -60,6 +69,7 @@ bool cast_keeps(ReduceOp op, DType from, DType to) {
       return keeps_order(from, to);
     case ReduceOp::kSum:
     case ReduceOp::kAvg:
+      return keeps_values(from, to) || keeps_real_parts(from, to);
     case ReduceOp::kProduct:
       return keeps_values(from, to);
     case ReduceOp::kBand:

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "ops/foreach.h"
 #include "ops/op_call.h"
+#include "ops/operand_name.h"
 #include "ops/trace/held_factors.h"
 #include "ops/trace/trace.h"
 
@@ -63,7 +64,7 @@ Error mismatch(const OpSchema& op, CallError refused) {
                   (is_taken ? "` of these operands is not known: "
                             : "` does not take these operands: ") +
                   std::move(refused.message),
-              {},
+              refused.operand ? operand_name(op, *refused.operand) : "",
               {},
               is_taken
                   ? "state its results, which cannot be inferred"

@@ -173,7 +173,8 @@ Result<IndexSpace> derived_space(const OpLibrary& library,
     } catch (const CallError& error) {
       return fail(
           ErrorCode::kShapeMismatch,
-          "`" + op.name() + "` does not take these operands: " + error.message);
+          "`" + op.name() + "` does not take these operands: " + error.message,
+          "give tensors that fit `" + to_string(*op.function) + "`");
     }
   }
   SP_ASSIGN(IndexSpace from, bound_space(library, row, functional));

@@ -4,6 +4,7 @@
 #include "ops/program_text.h"
 #include "ops/trace/trace.h"
 
+#include "base/quantities.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -125,7 +126,9 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
       if (!op.function->arguments()[a].is_list &&
           op.inputs[operand].rank() > 0) {
         return fail(ErrorCode::kShapeMismatch,
-                    "`" + op.name() + "` takes a scalar for every element");
+                    "`" + op.name() + "` takes a scalar for every element",
+                    "give a tensor of rank 0 as `" +
+                        op.function->arguments()[a].name + "`");
       }
       tensor->operand = static_cast<std::int32_t>(inputs.size());
       inputs.push_back(op.inputs[operand]);
@@ -383,10 +386,12 @@ Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
     if (length) count = length;
   }
   if (!agree || !count || *count == 0) {
-    return fail(ErrorCode::kShapeMismatch,
-                "`" + op.name() +
-                    "` does not take these operands: its lists are empty or "
-                    "differ in length");
+    return fail(
+        ErrorCode::kShapeMismatch,
+        "`" + op.name() +
+            "` does not take these operands: its lists are empty or "
+            "differ in length",
+        "give lists of one length to `" + to_string(*op.function) + "`");
   }
   for (std::size_t a = 0; a < form.arguments.size(); ++a) {
     if (!is_numbers(op.function->arguments()[a],
@@ -398,7 +403,9 @@ Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
         op.inputs[static_cast<std::size_t>(numbers->operand)].shape() !=
             Dims{static_cast<std::int64_t>(*count)}) {
       return fail(ErrorCode::kShapeMismatch,
-                  "`" + op.name() + "` takes a number for every element");
+                  "`" + op.name() + "` takes a number for every element",
+                  "give a vector of " + counted(*count, "element") + " as `" +
+                      op.function->arguments()[a].name + "`");
     }
   }
   std::vector<ElementCall> out;

@@ -251,6 +251,15 @@ Dims broadcast(const Dims& a, const Dims& b) {
   return out;
 }
 
+Dims broadcast(std::span<const TensorMeta> operands) {
+  Dims shape;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    shape =
+        at_operand(i, [&] { return broadcast(shape, operands[i].shape()); });
+  }
+  return shape;
+}
+
 namespace {
 
 // Compares two dims by the strides of the operands, as TensorIterator does:

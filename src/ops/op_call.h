@@ -11,7 +11,9 @@
 #include <shardprop/ops/op_definition.h>
 #include <shardprop/ops/op_library.h>
 
+#include <cstddef>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,11 +24,22 @@ namespace shardprop {
 struct CallError {
   std::string message;
   ErrorCode code = ErrorCode::kShapeMismatch;
+  std::optional<std::size_t> operand;  // the one that does not fit, if known
 };
 [[noreturn]] void call_error(std::string message);
 // A call that PyTorch takes and the row cannot state: sizes that depend on data.
 [[noreturn]] void call_not_stated(std::string message);
 void require(bool holds, std::string_view message);
+// What `look` returns; its CallError is of that operand.
+template <class Look>
+auto at_operand(std::size_t operand, const Look& look) {
+  try {
+    return look();
+  } catch (CallError& error) {
+    if (!error.operand) error.operand = operand;
+    throw;
+  }
+}
 
 // The index of a dim, an operand or a result.
 constexpr std::size_t index(std::int64_t i) {
@@ -98,6 +111,7 @@ bool is_dense(const TensorMeta& meta);
 
 // Shapes broadcast together, or a CallError.
 Dims broadcast(const Dims& a, const Dims& b);
+Dims broadcast(std::span<const TensorMeta> operands);  // all of the call's
 
 // dtype of an operation on these arguments (tensors or numbers), by PyTorch's
 // three tiers: tensors with dims, tensors without, numbers.

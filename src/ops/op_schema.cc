@@ -1,5 +1,6 @@
 #include <shardprop/ops/op_schema.h>
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "ops/argument_check.h"
 #include "ops/argument_reads.h"
@@ -99,7 +100,7 @@ Result<std::vector<std::optional<Argument>>> place_arguments(
       if (index >= declared.size() || declared[index].keyword_only) {
         return fail(ErrorCode::kUnknownArgument,
                     "`" + function.name() + "` is given more than its " +
-                        std::to_string(index) + " positional arguments",
+                        counted(index, "positional argument"),
                     to_string(function));
       }
     } else if (const auto known = function.argument_index(argument.name)) {
@@ -113,7 +114,8 @@ Result<std::vector<std::optional<Argument>>> place_arguments(
     if (placed[index]) {
       return fail(ErrorCode::kUnknownArgument,
                   "`" + function.name() + "` is given its argument `" +
-                      declared[index].name + "` twice");
+                      declared[index].name + "` twice",
+                  "give it by position or by name, not both");
     }
     placed[index] = std::move(argument.value);
   }
@@ -197,7 +199,8 @@ Result<OpSchema> make_op_schema(std::shared_ptr<const FunctionSchema> function,
   }
   if (!operands.all_used()) {
     return fail(ErrorCode::kArgumentType,
-                "`" + op.name() + "` is given a tensor that no argument names");
+                "`" + op.name() + "` is given a tensor that no argument names",
+                to_string(*op.function));
   }
   return op;
 }

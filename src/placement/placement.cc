@@ -100,7 +100,8 @@ Result<Placement> Placement::parse(std::string_view text) {
   if (!dim || *dim < 0) return wrong(text);
   if (*dim > INT16_MAX) {
     return fail(ErrorCode::kShardDimOutOfRange,
-                "no tensor has a dim " + std::string(first));
+                "no tensor has a dim " + std::string(first),
+                "name a dim of the tensor, counted from 0");
   }
   if (name == "S" && !second) return shard(static_cast<int>(*dim));
   if (name != "SS" || !second) return wrong(text);

@@ -1,6 +1,7 @@
 #include <shardprop/placement/tensor_meta.h>
 
 #include "base/parse_int.h"
+#include "base/quantities.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -73,12 +74,14 @@ Result<TensorMeta> TensorMeta::create(Dims shape, Dims strides, DType dtype) {
     return fail(ErrorCode::kTensorMeta,
                 "a tensor of rank " + std::to_string(shape.size()) +
                     " is more than the " + std::to_string(kMaxTensorRank) +
-                    " supported");
+                    " supported",
+                "fold dims that are never sharded apart into one");
   }
   if (shape.size() != strides.size()) {
     return fail(ErrorCode::kTensorMeta,
-                "a tensor of " + std::to_string(shape.size()) + " sizes has " +
-                    std::to_string(strides.size()) + " strides");
+                "a tensor of " + counted(shape.size(), "size") + " has " +
+                    counted(strides.size(), "stride"),
+                "give a stride for every dim, or none at all");
   }
   std::int64_t elements = kMaxBytes / item_size(dtype);
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -93,14 +96,16 @@ Result<TensorMeta> TensorMeta::create(Dims shape, Dims strides, DType dtype) {
     // cannot hide sizes whose strides overflow.
     if (shape[i] > elements) {
       return fail(ErrorCode::kTensorMeta,
-                  "a tensor of shape [" + join(shape) + "] is too large");
+                  "a tensor of shape [" + join(shape) + "] is too large",
+                  "a tensor holds at most 2^56 bytes");
     }
     if (shape[i] > 0) elements /= shape[i];
   }
   if (!strides_reach(shape, strides, kMaxBytes / item_size(dtype))) {
-    return fail(ErrorCode::kTensorMeta, "strides [" + join(strides) +
-                                            "] of shape [" + join(shape) +
-                                            "] reach beyond any memory");
+    return fail(ErrorCode::kTensorMeta,
+                "strides [" + join(strides) + "] of shape [" + join(shape) +
+                    "] reach beyond any memory",
+                "leave the strides out for a tensor that lies in one piece");
   }
   return TensorMeta(std::move(shape), std::move(strides), dtype);
 }

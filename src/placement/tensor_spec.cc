@@ -66,6 +66,20 @@ std::vector<Cut> canonical_cuts(std::vector<Cut> cuts, std::int64_t size) {
   return cuts;
 }
 
+// Which partials there are of a dtype, for help.
+std::string partials_of(DType dtype) {
+  std::string text;
+  for (const ReduceOp op :
+       {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kProduct, ReduceOp::kMin,
+        ReduceOp::kMax, ReduceOp::kBand, ReduceOp::kBor, ReduceOp::kBxor}) {
+    if (!is_defined(op, dtype)) continue;
+    text += (text.empty() ? "" : ", ") + to_string(Placement::partial(op));
+  }
+  const std::string name(to_string(dtype));
+  return text.empty() ? "no partial is defined on " + name
+                      : "partials of " + name + " are " + text;
+}
+
 }  // namespace
 
 Layout canonical(const Layout& layout, const DeviceMesh& mesh,
@@ -124,7 +138,8 @@ Result<void> check_layout(const Layout& layout, const DeviceMesh& mesh,
       if (!is_defined(placement.reduce_op(), dtype)) {
         return fail(ErrorCode::kPartialDType,
                     to_string(placement) + " is not defined on " +
-                        std::string(to_string(dtype)));
+                        std::string(to_string(dtype)),
+                    partials_of(dtype));
       }
     }
   }

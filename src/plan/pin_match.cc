@@ -98,8 +98,26 @@ bool matches_result(const Pin& pin, const Node& node, const Value& result) {
          matches_node(pin, node);
 }
 
-std::vector<std::string_view> names_to_pin(const Graph& graph) {
+std::vector<std::string_view> names_to_pin(const Graph& graph,
+                                           PinTerm::Kind kind) {
   std::vector<std::string_view> names;
+  for (const Node& node : graph.nodes()) {
+    if (kind == PinTerm::Kind::kOp) {
+      const std::string_view name = node.op_name();
+      names.insert(names.end(), {name, name.substr(0, name.rfind('.')),
+                                 node.op.function->base_name()});
+    } else if (kind == PinTerm::Kind::kModule) {
+      names.push_back(node.module_path);
+    } else if (kind == PinTerm::Kind::kPhase) {
+      names.push_back(to_string(node.phase));
+    }
+  }
+  for (const Value& value : graph.values()) {
+    if (kind == PinTerm::Kind::kModule && value.is_input()) {
+      names.push_back(module_of(value));
+    }
+  }
+  if (kind != PinTerm::Kind::kName) return names;
   for (const Value& value : graph.values()) {
     names.push_back(value.name);
     if (!value.qualified_name.empty()) names.push_back(value.qualified_name);

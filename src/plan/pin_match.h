@@ -17,7 +17,8 @@ bool matches_use(const Pin& pin, const Value& input, const Node& node);
 // What a node makes; by the node's name its first result only.
 bool matches_result(const Pin& pin, const Node& node, const Value& result);
 
-// Every name that a pin may match.
-std::vector<std::string_view> names_to_pin(const Graph& graph);
+// Every name that a term of the kind may match in the graph.
+std::vector<std::string_view> names_to_pin(const Graph& graph,
+                                           PinTerm::Kind kind);
 
 }  // namespace shardprop

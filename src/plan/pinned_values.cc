@@ -67,20 +67,67 @@ Error conflict(const Pin& pin, const Pin& other, const Value& value) {
       "leave one of them out, or narrow its pattern"};
 }
 
-Error matches_nothing(const Pin& pin, const Graph& graph) {
-  std::string help;
-  for (const PinTerm& term : pin.terms) {
-    if (term.kind == PinTerm::Kind::kName) {
-      help = did_you_mean(term.glob, names_to_pin(graph));
-    }
+// `modul:` of "modul:b.0*", where that is taken for a name; else empty. Names
+// may hold colons, as in aten::mm.
+std::string_view unknown_selector(std::string_view glob) {
+  const std::size_t colon = glob.find(':');
+  if (colon == 0 || colon == std::string_view::npos) return {};
+  if (glob.substr(colon).starts_with("::")) return {};
+  return glob.substr(0, colon + 1);
+}
+
+// What to do about a term that nothing in the graph matches.
+std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
+  const bool is_name = term.kind == PinTerm::Kind::kName;
+  const std::string_view selector = unknown_selector(term.glob);
+  if (is_name && !selector.empty()) {
+    static constexpr std::string_view kSelectors[] = {
+        "name:", "module:", "op:", "phase:", "stored:", "used:"};
+    return "`" + std::string(selector) + "` is not a selector; " +
+           did_you_mean(selector, kSelectors);
   }
+  // Nobody misspells a star.
+  std::string letters = term.glob;
+  std::erase(letters, '*');
+  const std::string near =
+      did_you_mean(letters, names_to_pin(graph, term.kind));
   // A list of every name of a model helps nobody.
-  if (!help.starts_with("did you mean")) {
-    help = pin.place == Pin::Place::kBoth
-               ? "name a parameter, input or node; `*` stands for any "
-                 "characters"
-               : "stored: and used: are for parameters and inputs; `*` stands "
-                 "for any characters";
+  if (near.starts_with("did you mean")) return near;
+  switch (term.kind) {
+    case PinTerm::Kind::kOp:
+      return "no node has that operator; `shardprop ops --supported` lists "
+             "those of a graph";
+    case PinTerm::Kind::kModule:
+      return "no node or parameter is of that module; `shardprop explain` "
+             "prints the modules";
+    case PinTerm::Kind::kPhase:
+      return "no node of the graph is of that phase";
+    case PinTerm::Kind::kName:
+      break;
+  }
+  return pin.place == Pin::Place::kBoth
+             ? "name a parameter, input or node; `*` stands for any characters"
+             : "stored: and used: are for parameters and inputs; `*` stands "
+               "for any characters";
+}
+
+bool is_idle(const PinTerm& term, const Graph& graph) {
+  const auto names = names_to_pin(graph, term.kind);
+  return std::none_of(names.begin(), names.end(), [&](std::string_view name) {
+    return !name.empty() && glob_matches(term.glob, name);
+  });
+}
+
+Error matches_nothing(const Pin& pin, const Graph& graph) {
+  std::string help =
+      pin.place == Pin::Place::kBoth
+          ? "each term matches something, all together nothing: leave one out"
+          : "stored: and used: are for parameters and inputs; leave a term "
+            "out, or pin what a node makes without them";
+  for (const PinTerm& term : pin.terms) {
+    if (!is_idle(term, graph)) continue;
+    help = help_for(term, pin, graph);
+    break;
   }
   return Error{ErrorCode::kPinMatchesNothing,
                "the pin matches nothing in `" + graph.name() + "`",

@@ -1,5 +1,7 @@
 #include "plan/plan_differences.h"
 
+#include "base/quantities.h"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -26,8 +28,8 @@ class Differences {
   void steps(const std::string& where, const std::vector<CollectiveStep>& said,
              const std::vector<CollectiveStep>& is) {
     if (said.size() != is.size()) {
-      return add(fmt::format("{}: {} steps in the file, are {}", where,
-                             said.size(), is.size()));
+      return add(fmt::format("{}: {} in the file, {} by the plan", where,
+                             counted(said.size(), "step"), is.size()));
     }
     for (std::size_t s = 0; s < is.size(); ++s) {
       step(fmt::format("{}[{}]", where, s), said[s], is[s]);

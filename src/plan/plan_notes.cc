@@ -112,10 +112,12 @@ class Notes {
       }
       if (heads.empty() || !worth_saying(lost)) continue;
       out_.push_back(fmt::format(
-          "{} heads are not a multiple of {}={}: attention runs alike on its "
-          "ranks, {} more than shared out",
-          fmt::join(heads, " and "), problem_.mesh().name(m), size,
-          time_text(lost)));
+          "{} not a multiple of {}={}: attention runs alike on its ranks, {} "
+          "more than shared out",
+          heads == std::set<std::int64_t>{1}
+              ? "1 head is"
+              : fmt::format("{} heads are", fmt::join(heads, " and ")),
+          problem_.mesh().name(m), size, time_text(lost)));
     }
   }
 

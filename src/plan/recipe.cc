@@ -1,6 +1,7 @@
 #include <shardprop/plan/recipe.h>
 
 #include "base/edit_distance.h"
+#include "base/quantities.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -178,10 +179,14 @@ Result<Recipe> on_mesh(const Recipe& recipe, const DeviceMesh& mesh) {
     if (!unnamed(p) || !is_data(part.kind)) continue;
     part.dims = left.take_all();
     if (part.kind == RecipeKind::kHsdp && part.dims.size() != 2) {
+      const std::size_t count = part.dims.size();
       return refused("hsdp takes two mesh dims, and " +
-                         std::to_string(part.dims.size()) +
-                         " are left for it on " + to_string(mesh),
-                     text, "name them: hsdp=OUTER:INNER");
+                         counted(count, "mesh dim") +
+                         (count == 1 ? " is" : " are") + " left for it on " +
+                         to_string(mesh),
+                     text,
+                     count < 2 ? "give it two mesh dims, or ask for fsdp"
+                               : "name them: hsdp=OUTER:INNER");
     }
   }
   // Experts lie over ranks that have data of their own, where there are any.

@@ -4,6 +4,7 @@
 #include "base/nothing_wrong.h"
 #include "base/quantities.h"
 #include "base/try.h"
+#include "ops/operand_name.h"
 #include "propagate/propagator_body.h"
 
 #include <shardprop/redistribute/planner.h>
@@ -15,25 +16,6 @@
 namespace shardprop {
 namespace {
 
-// The declared argument that an operand belongs to.
-std::string argument_of(const OpSchema& op, std::size_t operand) {
-  const auto is = [&](const TensorArg& tensor) {
-    return tensor.operand == static_cast<std::int32_t>(operand);
-  };
-  for (std::size_t a = 0; a < op.args.size(); ++a) {
-    const std::string& name = op.function->arguments()[a].name;
-    if (const auto* one = std::get_if<TensorArg>(&op.args[a])) {
-      if (is(*one)) return name;
-    }
-    if (const auto* list = std::get_if<std::vector<TensorArg>>(&op.args[a])) {
-      for (std::size_t k = 0; k < list->size(); ++k) {
-        if (is((*list)[k])) return name + "[" + std::to_string(k) + "]";
-      }
-    }
-  }
-  return {};
-}
-
 Error written_layout(const BoundOp& call, std::span<const Layout> given) {
   Error error{ErrorCode::kNoStrategy,
               "`" + call.op->name() +
@@ -44,7 +26,7 @@ Error written_layout(const BoundOp& call, std::span<const Layout> given) {
               "redistribute it first, or call the operator that returns a new "
               "tensor"};
   for (const WrittenOperand& write : call.writes) {
-    error.notes.push_back("writes `" + argument_of(*call.op, write.operand) +
+    error.notes.push_back("writes `" + operand_name(*call.op, write.operand) +
                           "`: " + to_string(call.op->inputs[write.operand]) +
                           " " + to_string(given[write.operand]));
   }
@@ -111,9 +93,8 @@ Result<void> ShardingPropagator::Body::check_inputs(
   if (inputs.size() != op.inputs.size()) {
     return fail(Error{ErrorCode::kInvalidArgument,
                       "`" + op.name() + "` has " +
-                          std::to_string(op.inputs.size()) +
-                          " operands and is given " +
-                          std::to_string(inputs.size()) + " layouts",
+                          counted(op.inputs.size(), "operand") +
+                          " and is given " + counted(inputs.size(), "layout"),
                       op.name(),
                       {},
                       "give one per tensor, list elements each, absent ones "
@@ -122,7 +103,7 @@ Result<void> ShardingPropagator::Body::check_inputs(
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (auto fits = check_layout(inputs[i], mesh, op.inputs[i]); !fits) {
       return fail(std::move(fits).error().at(op.name() + ", `" +
-                                             argument_of(op, i) + "`"));
+                                             operand_name(op, i) + "`"));
     }
   }
   return nothing_wrong();
@@ -387,8 +368,9 @@ std::string describe_moves(const OpSchema& op, std::span<const Layout> given,
     }
     if (!text.empty()) text += "; ";
     text += "input " + std::to_string(move.input) + " `" +
-            argument_of(op, move.input) + "`: " + to_string(given[move.input]) +
-            " -> " + to_string(sharding.inputs[move.input].layout()) + ", " +
+            operand_name(op, move.input) +
+            "`: " + to_string(given[move.input]) + " -> " +
+            to_string(sharding.inputs[move.input].layout()) + ", " +
             std::to_string(sent) +
             (sent == 1 ? " collective, " : " collectives, ") +
             time_text(move.plan->nanoseconds);

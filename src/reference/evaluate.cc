@@ -62,7 +62,7 @@ tl::unexpected<Error> lacks(const OpSchema& op, const std::string& why = {}) {
                         (why.empty() ? "" : ": " + why),
                     {},
                     {},
-                    "what it evaluates is listed by `shardprop ops`"});
+                    "run the plan under PyTorch: `shardprop emit` writes it"});
 }
 
 // One step of a program as a call on whole tensors.
@@ -193,7 +193,7 @@ Result<std::vector<Tensor>> run(const OpLibrary& library, const OpSchema& op,
               "`" + op.name() + "` cannot be evaluated: " + error.message,
               {},
               {},
-              {}});
+              "give it values that it takes; another seed draws others"});
   } catch (const NoKernel& missing) {
     return lacks(op, missing.what);
   }

@@ -2,6 +2,7 @@
 
 #include "reference/call.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -93,6 +94,28 @@ std::vector<Tensor> eye(const Call& call) {
   return {call.made(out)};
 }
 
+// Where the lower or the upper triangle lies: rows, then columns.
+std::vector<Tensor> triangle_indices(const Call& call) {
+  const bool is_lower = call.base_name() == "tril_indices";
+  const std::int64_t offset = call.integer_or("offset", 0);
+  const std::int64_t columns = call.integer("col");
+  std::vector<std::int64_t> out;
+  std::vector<std::int64_t> behind;
+  for (std::int64_t r = 0; r < call.integer("row"); ++r) {
+    const std::int64_t diagonal = r + offset;
+    const std::int64_t begin =
+        is_lower ? 0 : std::clamp<std::int64_t>(diagonal, 0, columns);
+    const std::int64_t end =
+        is_lower ? std::clamp<std::int64_t>(diagonal + 1, 0, columns) : columns;
+    for (std::int64_t c = begin; c < end; ++c) {
+      out.push_back(r);
+      behind.push_back(c);
+    }
+  }
+  out.insert(out.end(), behind.begin(), behind.end());
+  return {call.made(out)};
+}
+
 bool draws(const Call& call) {
   const bool trains = call.boolean_or("train", true);
   return trains && call.number("p", 1) > 0;
@@ -133,6 +156,7 @@ void add_factories(Kernels& k) {
   k["linspace"] = linspace;
   k["logspace"] = logspace;
   k["eye"] = eye;
+  k["tril_indices"] = k["triu_indices"] = triangle_indices;
   k["_assert_tensor_metadata"] = [](const Call&) {
     return std::vector<Tensor>{};
   };

@@ -254,6 +254,65 @@ std::vector<Tensor> index_written(const Call& call) {
   });
 }
 
+// --- Where values belong in rows that are sorted ---
+
+// The first place of the row whose element is not before `value`; from the
+// right, the first whose element is behind it. NaN is behind everything.
+template <class T>
+std::int64_t place_in(const std::vector<T>& row, T value, bool from_right) {
+  std::size_t begin = 0;
+  std::size_t end = row.size();
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    const bool is_there =
+        from_right ? row[middle] > value : row[middle] >= value;
+    if (is_there) {
+      end = middle;
+    } else {
+      begin = middle + 1;
+    }
+  }
+  return static_cast<std::int64_t>(begin);
+}
+
+std::vector<Tensor> searchsorted(const Call& call) {
+  const Tensor& sequence = call.value("sorted_sequence");
+  const Tensor& self = call.value("self");
+  const Tensor* sorter = call.optional_value("sorter");
+  const bool from_right =
+      call.boolean_or("right", false) || call.text("side") == "right";
+  if (domain_of(sequence.dtype()) == Domain::kComplex) {
+    throw NoKernel{"complex numbers"};
+  }
+  const std::int64_t width = sequence.size(sequence.rank() - 1);
+  // One row for all values, or as many rows as the values have.
+  const bool is_shared = sequence.rank() == 1;
+  const std::int64_t in_a_row =
+      is_shared || self.rank() == 0 ? 0 : self.size(self.rank() - 1);
+  const auto run = [&]<class T>(T) -> std::vector<Tensor> {
+    const std::vector<T> sorted = values<T>(sequence);
+    const std::vector<T> wanted = values<T>(self);
+    std::vector<std::int64_t> order;
+    if (sorter != nullptr) order = values<std::int64_t>(*sorter);
+    std::vector<T> row(index(width));
+    std::vector<std::int64_t> out;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const auto n = static_cast<std::int64_t>(i);
+      const std::int64_t start = is_shared ? 0 : n / in_a_row * width;
+      for (std::int64_t j = 0; j < width; ++j) {
+        const std::int64_t at =
+            sorter == nullptr ? j
+                              : checked_index(order[index(start + j)], width);
+        row[index(j)] = sorted[index(start + at)];
+      }
+      out.push_back(place_in(row, wanted[i], from_right));
+    }
+    return {call.made(out)};
+  };
+  return domain_of(sequence.dtype()) == Domain::kReal ? run(0.0)
+                                                      : run(std::int64_t{0});
+}
+
 }  // namespace
 
 void add_lookups(Kernels& k) {
@@ -263,6 +322,7 @@ void add_lookups(Kernels& k) {
   k["gather"] = gather;
   k["scatter"] = k["scatter_add"] = k["scatter_reduce"] = scatter;
   k["index_select"] = index_select;
+  k["searchsorted.Tensor"] = searchsorted;
   k["index_add"] = k["index_copy"] = k["index_fill"] = index_written;
 }
 

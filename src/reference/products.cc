@@ -2,10 +2,12 @@
 // the index space of the call.
 
 #include "reference/call.h"
+#include "reference/indexing.h"
 #include "reference/matrix_product.h"
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 namespace shardprop::reference {
@@ -183,6 +185,42 @@ std::vector<Tensor> einsum(const Call& call) {
   return multiplied<Complex>(call, *space);
 }
 
+// Of any number of operands, point by point.
+template <class T>
+std::vector<Tensor> summed(const Call& call, const IndexSpace& space) {
+  std::vector<int> factors(space.factors.size());
+  std::iota(factors.begin(), factors.end(), 0);
+  std::vector<T> terms(index(points(space, factors)), T{1});
+  for (std::size_t i = 0; i < call.inputs().size(); ++i) {
+    const std::vector<T> each = arranged(space, axes_of(space, space.inputs[i]),
+                                         values<T>(call.inputs()[i]), factors);
+    for (std::size_t p = 0; p < terms.size(); ++p) {
+      terms[p] = combined<T>(Combine::kMultiply, terms[p], each[p]);
+    }
+  }
+  const Axes result = axes_of(space, space.outputs[0]);
+  Dims shape;
+  Dims strides;
+  for (const int factor : factors) {
+    shape.push_back(space.factor(factor).size);
+    strides.push_back(stride_of(result, factor));
+  }
+  std::vector<T> out(index(call.out().numel()));
+  std::size_t p = 0;
+  for_each_offset(shape, strides, [&](std::int64_t offset) {
+    T& sum = out[index(offset)];
+    sum = combined<T>(Combine::kAdd, sum, terms[p++]);
+  });
+  return {call.made(out)};
+}
+
+std::vector<Tensor> trilinear(const Call& call) {
+  auto space = call.library().index_space(call.op());
+  if (!space) call_error(space.error().message);
+  return in_domain(call.out().dtype(),
+                   [&]<class T>(T) { return summed<T>(call, *space); });
+}
+
 }  // namespace
 
 void add_products(Kernels& k) {
@@ -191,6 +229,7 @@ void add_products(Kernels& k) {
         "addr", "addbmm", "baddbmm", "matmul", "linear"}) {
     k[name] = einsum;
   }
+  k["_trilinear"] = trilinear;
 }
 
 }  // namespace shardprop::reference

@@ -138,6 +138,63 @@ std::vector<Tensor> as_strided(const Call& call) {
                        call.integer_or("storage_offset", 0))};
 }
 
+// A dim as windows of `size`, which become the last dim.
+std::vector<Tensor> unfold(const Call& call) {
+  const Tensor& self = call.first_value();
+  Dims strides = self.strides();
+  std::int64_t step = 1;
+  if (self.rank() > 0) {
+    std::int64_t& along = strides[index(call.dim("dimension", self.rank()))];
+    step = along;
+    along *= call.integer("step");
+  }
+  strides.push_back(step);
+  return {self.seen_as(call.out().shape(), std::move(strides))};
+}
+
+// The memory of complex numbers as pairs of reals, `offset` reals further on.
+Tensor as_reals(const Call& call, Dims strides, std::int64_t offset) {
+  const Tensor& self = call.first_value();
+  const DType real = call.out().dtype();
+  return Tensor::wrap(
+      self.data() + offset * static_cast<std::int64_t>(item_size(real)),
+      call.out().shape(), std::move(strides), real, self.owner());
+}
+
+Dims doubled(Dims strides) {
+  for (std::int64_t& stride : strides) stride *= 2;
+  return strides;
+}
+
+std::vector<Tensor> view_as_real(const Call& call) {
+  Dims strides = doubled(call.first_value().strides());
+  strides.push_back(1);
+  return {as_reals(call, std::move(strides), 0)};
+}
+
+std::vector<Tensor> view_as_complex(const Call& call) {
+  const Tensor& self = call.first_value();
+  Dims strides = self.strides();
+  require(strides.back() == 1, "pairs do not lie together");
+  strides.pop_back();
+  for (std::int64_t& stride : strides) {
+    require(stride % 2 == 0, "pairs do not lie together");
+    stride /= 2;
+  }
+  return {Tensor::wrap(self.data(), call.out().shape(), std::move(strides),
+                       call.out().dtype(), self.owner())};
+}
+
+std::vector<Tensor> part_of_complex(const Call& call) {
+  const Tensor& self = call.first_value();
+  const bool is_imaginary = call.base_name() == "imag";
+  if (!is_complex(self.dtype())) {
+    require(!is_imaginary, "a real tensor has no imaginary part");
+    return same(call);
+  }
+  return {as_reals(call, doubled(self.strides()), is_imaginary ? 1 : 0)};
+}
+
 }  // namespace
 
 void add_views(Kernels& k) {
@@ -151,8 +208,8 @@ void add_views(Kernels& k) {
         "movedim", "moveaxis", "expand", "expand_as", "broadcast_to"}) {
     k[name] = mapped;
   }
-  for (const char* name :
-       {"alias", "detach", "lift_fresh", "view_of", "positive"}) {
+  for (const char* name : {"alias", "detach", "lift_fresh", "view_of",
+                           "positive", "resolve_conj", "resolve_neg"}) {
     k[name] = same;
   }
   for (const char* name : {"mH", "adjoint"}) {
@@ -178,6 +235,10 @@ void add_views(Kernels& k) {
     k[name] = cut_up;
   }
   k["diagonal"] = diagonal;
+  k["unfold"] = unfold;
+  k["view_as_real"] = view_as_real;
+  k["view_as_complex"] = view_as_complex;
+  k["real"] = k["imag"] = part_of_complex;
   k["as_strided"] = k["_reshape_alias"] = as_strided;
 }
 

@@ -195,8 +195,8 @@ std::string layout_lines(const char* title,
                        groups[folded[i].members.front()]);
   }
   if (folded.size() > kMostLines) {
-    out += fmt::format("  and {} lines more: --format json has them\n",
-                       folded.size() - kMostLines);
+    out += fmt::format("  and {} more: --format json has all\n",
+                       counted(folded.size() - kMostLines, "line"));
   }
   return out;
 }

@@ -82,15 +82,40 @@ class DimInWords {
     }
     // Where the most lies goes without saying.
     const bool clear = parts[0].first->permille >= kMost;
+    std::vector<std::int64_t> shares;
+    for (const auto& part : parts) shares.push_back(part.first->permille);
+    shares = whole_percents(shares);
     std::string text;
-    for (const auto& [found, name] : parts) {
-      const bool rest = clear && found == parts[0].first;
-      text += fmt::format("{}{}{} ({}{})", text.empty() ? "" : "; ", name,
-                          rest ? std::string() : in_modules(found->modules),
-                          percent(found->permille),
-                          text.empty() ? " of the products" : "");
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto& [found, name] = parts[i];
+      text += fmt::format(
+          "{}{}{} ({} %{})", i == 0 ? "" : "; ", name,
+          clear && i == 0 ? std::string() : in_modules(found->modules),
+          shares[i], i == 0 ? " of the products" : "");
     }
     return text;
+  }
+
+  // Rounded so that they add up to their sum rounded: those that lose most by
+  // being cut are rounded up.
+  static std::vector<std::int64_t> whole_percents(
+      const std::vector<std::int64_t>& permilles) {
+    std::vector<std::int64_t> out;
+    std::vector<std::size_t> by_rest;
+    std::int64_t left = 5;
+    for (const std::int64_t permille : permilles) {
+      by_rest.push_back(out.size());
+      out.push_back(permille / 10);
+      left += permille % 10;
+    }
+    std::stable_sort(by_rest.begin(), by_rest.end(),
+                     [&](std::size_t a, std::size_t b) {
+                       return permilles[a] % 10 > permilles[b] % 10;
+                     });
+    for (std::int64_t i = 0; i < left / 10; ++i) {
+      ++out[by_rest[static_cast<std::size_t>(i)]];
+    }
+    return out;
   }
 
   // What lies between the products, where it is split otherwise than they are.

@@ -72,10 +72,9 @@ class Printer {
   }
 
   void print_heading() {
-    line("{} ({} ops) on {} ({} ranks), {}", plan_.graph_name,
-         count_text(static_cast<std::int64_t>(plan_.graph_ops)),
-         to_string(plan_.mesh), count_text(plan_.mesh.size()),
-         plan_.topology.name);
+    line("{} ({}) on {} ({}), {}", plan_.graph_name,
+         counted(plan_.graph_ops, "op"), to_string(plan_.mesh),
+         counted(plan_.mesh.size(), "rank"), plan_.topology.name);
     if (!plan_.has_plan()) return print_no_plan();
     line("{}", verdict(plan_));
     if (plan_.status == PlanStatus::kOptimal) return;
@@ -247,8 +246,7 @@ class Printer {
     if (plan_.pins.empty()) return;
     line("\npinned");
     for (const PlanPin& pin : plan_.pins) {
-      line("  {}   {} value{}{}", pin.pin, count_text(pin.pinned),
-           pin.pinned == 1 ? "" : "s",
+      line("  {}   {}{}", pin.pin, counted(pin.pinned, "value"),
            pin.matched > pin.pinned
                ? fmt::format(
                      " of {} that it matches; the others it does not fit",
@@ -274,9 +272,8 @@ class Printer {
       rest += moves[i].nanoseconds;
     }
     if (moves.size() > kMostMoves) {
-      const std::size_t kinds = moves.size() - kMostMoves;
-      line("  {} in {} other kind{}", time_text(rest), kinds,
-           kinds == 1 ? "" : "s");
+      line("  {} in {}", time_text(rest),
+           counted(moves.size() - kMostMoves, "other kind"));
     }
     left_out_ = true;
   }

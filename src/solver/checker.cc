@@ -1,5 +1,7 @@
 #include <shardprop/solver/checker.h>
 
+#include "base/quantities.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +13,10 @@ Result<Evaluation> evaluate(const Problem& problem,
                             std::span<const std::uint32_t> assignment) {
   if (assignment.size() != problem.num_variables()) {
     return fail(ErrorCode::kAssignmentShape,
-                fmt::format("an assignment of {} choices for {} variables",
-                            assignment.size(), problem.num_variables()));
+                fmt::format("an assignment of {} for {}",
+                            counted(assignment.size(), "choice"),
+                            counted(problem.num_variables(), "variable")),
+                "give one choice to each variable, in order");
   }
   Evaluation out;
   // Bytes that appear (or, negated, vanish) at a time; intervals are half-open,
@@ -23,7 +27,9 @@ Result<Evaluation> evaluate(const Problem& problem,
     const std::uint32_t choice = assignment[i];
     if (choice >= problem.num_choices(v)) {
       return fail(ErrorCode::kAssignmentShape,
-                  fmt::format("variable {} has no choice {}", i, choice));
+                  fmt::format("variable {} has no choice {}", i, choice),
+                  fmt::format("it has {}, counted from 0",
+                              counted(problem.num_choices(v), "choice")));
     }
     const std::int64_t cost = problem.costs(v)[choice];
     if (is_forbidden(cost)) {

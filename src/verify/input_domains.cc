@@ -87,44 +87,18 @@ bool hands_on(const Node& node, std::uint32_t operand) {
         "take_along_dim", "_unsafe_index", "_unsafe_masked_index"}) {
     if (name == lookup) return operand == 0;
   }
-  for (const std::string_view same : {"_to_copy",
-                                      "clone",
-                                      "copy",
-                                      "cat",
-                                      "stack",
-                                      "slice_scatter",
-                                      "select_scatter",
-                                      "masked_fill",
-                                      "_unsafe_view",
-                                      "constant_pad_nd",
-                                      "reshape",
-                                      "contiguous",
-                                      "lift_fresh_copy",
-                                      "flip",
-                                      "roll",
-                                      "clamp",
-                                      "index_put",
-                                      "scatter",
-                                      "to",
-                                      "repeat",
-                                      "tile",
-                                      "repeat_interleave",
-                                      "concat",
-                                      "convert_element_type",
-                                      "expand_copy",
-                                      "view_copy",
-                                      "slice_copy",
-                                      "select_copy",
-                                      "diagonal_scatter",
-                                      "sort",
-                                      "topk",
-                                      "tril",
-                                      "triu",
-                                      "amax",
-                                      "amin",
-                                      "maximum",
-                                      "minimum"}) {
-    if (name == same) return true;
+  // clang-format off
+  static constexpr std::string_view kSame[] = {
+      "_to_copy", "clone", "copy", "cat", "stack", "slice_scatter",
+      "select_scatter", "masked_fill", "_unsafe_view", "constant_pad_nd",
+      "reshape", "contiguous", "lift_fresh_copy", "flip", "roll", "clamp",
+      "index_put", "scatter", "to", "repeat", "tile", "repeat_interleave",
+      "concat", "convert_element_type", "expand_copy", "view_copy",
+      "slice_copy", "select_copy", "diagonal_scatter", "sort", "topk", "tril",
+      "triu", "amax", "amin", "maximum", "minimum"};
+  // clang-format on
+  if (std::find(std::begin(kSame), std::end(kSame), name) != std::end(kSame)) {
+    return true;
   }
   return false;
 }

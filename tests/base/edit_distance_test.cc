@@ -22,6 +22,13 @@ TEST_CASE("upper and lower case are the same") {
   CHECK(did_you_mean("F32", names) == "did you mean `f32`?");
 }
 
+TEST_CASE("of names equally near, the one whose letters were typed") {
+  const std::vector<std::string_view> names = {"bmm", "mm", "mv"};
+  CHECK(did_you_mean("mmm", names) == "did you mean `mm`?");
+  CHECK(did_you_mean("mn", names) == "did you mean `mm`?");
+  CHECK(did_you_mean("bm", names) == "did you mean `bmm`?");
+}
+
 TEST_CASE("names that are too far are listed instead") {
   const std::vector<std::string_view> names = {"dp", "tp"};
   CHECK(did_you_mean("expert", names) == "known: dp, tp");

@@ -80,6 +80,11 @@ TEST_CASE("linearities are those that the dtypes keep") {
   CHECK_FALSE(sums("i32[4,6]", {}));
   CHECK_FALSE(sums("bool[4,6]", {}));
   CHECK_FALSE(sums("f32[4,6]", {{"dtype", DType::kI64}}));
+  // The real part of a sum is the sum of the real parts, of products it is not.
+  CHECK(sums("c64[4,6]", {{"dtype", DType::kF32}}));
+  CHECK_FALSE(sums("c128[4,6]", {{"dtype", DType::kF16}}));
+  CHECK(to_string(space_of(applied("aten.real.default", {"c64[4,6]"}))) ==
+        "ab->ab {a=4,b=6} | sum->sum | avg->avg");
   const std::string narrowed =
       to_string(space_of(applied("aten.copy.default", {"i64[2]", "f64[2]"})));
   CHECK(narrowed.find("_,sum->sum") == std::string::npos);

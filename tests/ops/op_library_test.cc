@@ -47,7 +47,7 @@ TEST_CASE("a call whose operands do not fit says which and where") {
   const auto space = library().index_space(
       stated("aten.mm.default", {"f32[3,8]", "f32[6,3]"}, "f32[3,3]"));
   CHECK_CODE(space, ErrorCode::kShapeMismatch);
-  CHECK(space.error().location == "aten.mm.default");
+  CHECK(space.error().location == "aten.mm.default: mat2");
   // Stated outputs are checked as well.
   CHECK_CODE(library().index_space(stated(
                  "aten.mm.default", {"f32[3,8]", "f32[8,3]"}, "f32[4,3]")),

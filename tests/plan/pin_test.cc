@@ -106,6 +106,33 @@ TEST_CASE("pins that match nothing say what was near") {
   CHECK(plan.error().location == "--pin 'net.w3=R,R'");
 }
 
+TEST_CASE("pins that match nothing get the help that their term asks for") {
+  const auto help = [](const char* pin) {
+    const auto plan = mlp_planner().plan({pin});
+    REQUIRE_FALSE(plan.has_value());
+    CHECK(plan.error().code == ErrorCode::kPinMatchesNothing);
+    return plan.error().help;
+  };
+  CHECK(help("modul:net=R,R") ==
+        "`modul:` is not a selector; did you mean `module:`?");
+  CHECK(help("sored:net.w1=R,R") ==
+        "`sored:` is not a selector; did you mean `stored:`?");
+  CHECK(help("op:aten.mn*=R,R") == "did you mean `aten.mm`?");
+  CHECK(help("module:nett=R,R") == "did you mean `net`?");
+  CHECK(help("op:aten.convolution=R,R").find("no node has that operator") == 0);
+  CHECK(help("phase:backward=R,R") == "no node of the graph is of that phase");
+  CHECK(help("name:x op:aten.mm=R,R") ==
+        "each term matches something, all together nothing: leave one out");
+}
+
+TEST_CASE("used: pins how the nodes take an input of the user") {
+  const Plan plan =
+      value_of(mlp_planner().plan({"stored:x=S(0),R", "used:x=R,R"}));
+  REQUIRE(plan.has_plan());
+  CHECK(to_string(plan.values[0].tensor.layout) == "S(0),R");
+  CHECK(to_string(plan.nodes[0].inputs[0].layout) == "R,R");
+}
+
 TEST_CASE("pins that do not fit") {
   const Planner planner = mlp_planner();
   CHECK_CODE(planner.plan({"x=R"}), ErrorCode::kPinDoesNotFit);

@@ -93,6 +93,51 @@ TEST_CASE("views see the same memory") {
              {7, 8, 7, 8});
 }
 
+TEST_CASE("windows, and the parts of complex numbers, are views") {
+  const auto windows = testing::value_of(
+      try_evaluate("aten.unfold.default", {{"i64[5]", {0, 1, 2, 3, 4}}},
+                   {{"dimension", std::int64_t{0}},
+                    {"size", std::int64_t{3}},
+                    {"step", std::int64_t{2}}}));
+  check_near(reference::values<double>(windows[0]), {0, 1, 2, 2, 3, 4});
+  CHECK(windows[0].strides() == Dims{2, 1});
+  const auto pairs = testing::value_of(try_evaluate(
+      "aten.view_as_complex.default", {{"f32[2,2]", {1, 2, 3, 4}}}));
+  CHECK(reference::values<reference::Complex>(pairs[0]) ==
+        std::vector<reference::Complex>{{1, 2}, {3, 4}});
+  check_near(evaluated("aten.view_as_real.default", {{"c64[2]", {5, 6}}}),
+             {5, 0, 6, 0});
+  check_near(evaluated("aten.imag.default", {{"c64[2]", {5, 6}}}), {0, 0});
+  check_near(evaluated("aten.real.default", {{"c64[2]", {5, 6}}}), {5, 6});
+}
+
+TEST_CASE("places in sorted rows, and in triangles") {
+  const auto places = [](bool right) {
+    return evaluated("aten.searchsorted.Tensor",
+                     {{"f32[4]", {1, 3, 3, 5}}, {"f32[3]", {3, 0, 9}}},
+                     {{"right", right}});
+  };
+  check_near(places(false), {1, 0, 4});
+  check_near(places(true), {3, 0, 4});
+  check_near(evaluated("aten.tril_indices.default", {},
+                       {{"row", std::int64_t{2}},
+                        {"col", std::int64_t{3}},
+                        {"offset", std::int64_t{1}}}),
+             {0, 0, 1, 1, 1, 0, 1, 0, 1, 2});
+}
+
+TEST_CASE("three operands are multiplied and summed") {
+  check_near(evaluated("aten._trilinear.default",
+                       {{"f64[1,2]", {1, 2}},
+                        {"f64[1,2,2]", {1, 0, 0, 1}},
+                        {"f64[1,2]", {3, 4}}},
+                       {{"expand1", Ints{2}},
+                        {"expand2", Ints{}},
+                        {"expand3", Ints{1}},
+                        {"sumdim", Ints{1, 2}}}),
+             {11});
+}
+
 TEST_CASE("lookups and writes go where indices say") {
   check_near(evaluated("aten.embedding.default",
                        {{"f32[3,2]", {0, 1, 2, 3, 4, 5}}, {"i64[2]", {2, 0}}}),

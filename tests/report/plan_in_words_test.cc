@@ -42,6 +42,26 @@ TEST_CASE("each mesh dim is said in the words of the field") {
         "in attn.o (20 %); by tokens between products (sequence parallel)");
 }
 
+TEST_CASE("shares of the products add up to the whole") {
+  const auto shares = [](std::int64_t batch, std::int64_t tensor,
+                         std::int64_t replicated) {
+    return plan_in_words(plan_with({{"batch", "dp", batch, {}},
+                                    {"tensor", "dp", tensor, {}},
+                                    {"replicated", "dp", replicated, {}}}))
+        .at(0);
+  };
+  CHECK(shares(505, 495, 0) ==
+        "dp=8: data parallel (51 % of the products); tensor parallel (49 %); "
+        "parameters replicated");
+  CHECK(shares(336, 334, 330).find("(34 % of the products)") !=
+        std::string::npos);
+  CHECK(shares(336, 334, 330).find("(33 %)") != std::string::npos);
+  // What is left out because it is hardly there belongs to nobody.
+  CHECK(shares(600, 385, 15)
+            .find("(60 % of the products); tensor parallel "
+                  "(39 %)") != std::string::npos);
+}
+
 TEST_CASE("a sharded optimizer beside whole parameters is said") {
   const auto words = plan_in_words(plan_with({
       {"batch", "dp", 1000, {}},

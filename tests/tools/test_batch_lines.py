@@ -48,6 +48,30 @@ class Lines(Case):
         self.assertIn(words, answer["error"]["message"])
         return answer
 
+    def test_operands_that_do_not_fit_have_a_place(self):
+        self.error({**mm(), "args": [tensor(8, 2), tensor(8, 2)]}, "$.args[1]",
+                   "a dim of size 8 does not match the 2")
+        add = {"op": "aten.add.Tensor", "mesh": [2]}
+        self.error({**add, "args": [tensor(8, 2)], "kwargs": {"other": tensor(8, 3)}},
+                   "$.kwargs.other", "sizes 2 and 3 do not broadcast")
+        cat = {"op": "aten.cat.default", "mesh": [2]}
+        self.error({**cat, "args": [[tensor(8, 2), tensor(8, 2), tensor(8, 3)]]},
+                   "$.args[0][2]", "sizes differ outside the dim that is joined")
+
+    def test_near_names_of_operators(self):
+        answer = self.error({**mm(), "op": "aten.mmm.default"}, "$.op", "declared")
+        self.assertEqual(answer["error"]["help"], "did you mean `aten.mm.default`?")
+
+    def test_sums_of_complex_numbers_stay(self):
+        for op, dtype in (("real", "c64"), ("view_as_real", "c64"),
+                          ("conj_physical", "c64"), ("view_as_complex", "f32")):
+            for partial in ("P(sum)", "P(avg)"):
+                x = tensor(8, 2, dtype=dtype, placements=[partial])
+                answer = self.answers({"op": f"aten.{op}.default", "mesh": [2],
+                                       "args": [x]})[0]
+                self.assertEqual(answer["outputs"][0]["placements"], [partial])
+                self.assertEqual(answer["cost_us"], 0)
+
     def test_text(self):
         cut = {**mm(), "args": [tensor(8, 8), {**tensor(8, 8), "placements": ["S(0)"]}]}
         lines = "\n".join(map(json.dumps, (cut, {**cut, "op": "aten.mmm.default"})))
@@ -142,9 +166,9 @@ class Lines(Case):
     def test_stated_outputs_agree_with_the_arguments(self):
         right = {"shape": [8, 8], "dtype": "f32"}
         self.assertIn("cost_us", self.answers(mm(outputs=[right]))[0])
-        self.error(mm(outputs=[]), "$.outputs", "1 outputs, not 0")
+        self.error(mm(outputs=[]), "$.outputs", "1 output, not 0")
         self.error(mm(outputs=None), "$.outputs", "expected a list")
-        self.error(mm(outputs=[right] * 2), "$.outputs", "1 outputs, not 2")
+        self.error(mm(outputs=[right] * 2), "$.outputs", "1 output, not 2")
         wrong = {"shape": [1, 1], "dtype": "f32"}
         self.error(mm(outputs=[wrong]), "$.outputs[0]", "f32[1,1]")
         wrong = {"shape": [8, 8], "dtype": "f64"}

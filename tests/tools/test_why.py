@@ -48,6 +48,13 @@ class Why(Case):
             name = done.stderr.partition("ask for `")[2].partition("`")[0]
             self.answered(shardprop("why", LLAMA, name, *ARGUMENTS))
 
+    def test_a_module_is_not_a_node(self):
+        self.refused(shardprop("why", LLAMA, "model.layers.0.mlp", *ARGUMENTS), 2, "SP0001",
+                     "`model.layers.0.mlp` is a module, not a node",
+                     "= help: ask for one of its nodes: `")
+        self.refused(shardprop("why", LLAMA, "model.layers.0.mlp.", *ARGUMENTS), 2, "SP0001",
+                     "has no node")
+
     def test_a_plan_that_does_not_fit(self):
         done = shardprop("why", LLAMA, "mm_1", *ARGUMENTS, "--memory", "1KiB")
         self.assertEqual(done.returncode, 1, done.stderr)

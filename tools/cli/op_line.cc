@@ -1,8 +1,10 @@
 #include "cli/op_line.h"
 
 #include "base/edit_distance.h"
+#include "base/quantities.h"
 #include "base/try.h"
 #include "io/json_tree.h"
+#include "ops/operand_name.h"
 #include "report/json_cursor.h"
 
 #include <algorithm>
@@ -95,7 +97,12 @@ class LineReader {
   Result<void> check() const {
     if (!reading_.problem) return {};
     const auto& [path, message] = *reading_.problem;
-    return fail(Error{ErrorCode::kBatchLine, message, "$" + path, {}, {}});
+    return fail(Error{
+        ErrorCode::kBatchLine,
+        message,
+        "$" + path,
+        {},
+        R"(a tensor is {"shape": [4, 8], "dtype": "f32", "placements": ["R"]})"});
   }
 
   Result<Dims> integers(const JsonCursor& at, std::int64_t least) const {
@@ -247,6 +254,19 @@ bool may_have_dtype(const OpLibrary& library, OpSchema op, std::size_t output,
   return library.check_outputs(op).has_value();
 }
 
+// The library says which operand does not fit by its name; the line has a
+// path for it.
+Error at_path(Error error, const OpSchema& op, const LineReader& reader) {
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (error.location.empty() || error.location != operand_name(op, i)) {
+      continue;
+    }
+    error.location = "$" + reader.paths[i];
+    break;
+  }
+  return error;
+}
+
 // What the line states of the results must be what follows from the arguments,
 // wherever that is known.
 Result<std::vector<TensorMeta>> read_outputs(const JsonCursor& root,
@@ -281,8 +301,8 @@ Result<std::vector<TensorMeta>> read_outputs(const JsonCursor& root,
   SP_CHECK(reader.check());
   if (known && stated.size() != inferred->size()) {
     return bad_line(list,
-                    "the operator has " + std::to_string(inferred->size()) +
-                        " outputs, not " + std::to_string(stated.size()),
+                    "the operator has " + counted(inferred->size(), "output") +
+                        ", not " + std::to_string(stated.size()),
                     "leave out `outputs`");
   }
   return stated;
@@ -324,7 +344,9 @@ Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
             read_arguments(root, *function, reader));
   SP_ASSIGN(OpSchema op,
             make_op_schema(function, std::move(given), reader.metas));
-  SP_ASSIGN(op.outputs, read_outputs(root, op, library, reader));
+  auto outputs = read_outputs(root, op, library, reader);
+  if (!outputs) return fail(at_path(std::move(outputs).error(), op, reader));
+  op.outputs = *std::move(outputs);
   std::size_t placed_count = 0;
   for (const auto& layout : reader.layouts) placed_count += layout ? 1 : 0;
   for (std::size_t i = 0; placed_count != 0 && i < op.inputs.size(); ++i) {

@@ -3,7 +3,8 @@
 //   parse_plan_json(plan_to_json(plan)) == plan
 //
 // Times are microseconds, exact to the nanosecond; placements one text per mesh
-// dim. Readers must pass over keys they do not know.
+// dim. summary.compute_us is the sum of the compute_us of nodes, updates
+// included, and of the cut_us of copies. Readers must pass over keys they do not know.
 #pragma once
 
 #include <shardprop/base/result.h>

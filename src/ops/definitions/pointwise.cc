@@ -336,14 +336,14 @@ void define_functions(Family& f) {
         pointwise().floating());
   f.add({"neg", "negative"},
         pointwise().typed(of_negative).multilinear().nonincreasing());
+  f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
   f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
          "hardsigmoid"},
         pointwise().nondecreasing());
-  f.add(
-      {"sign", "sgn", "frac", "bitwise_not", "conj_physical", "_conj_physical",
-       "gelu", "silu", "mish", "elu", "selu", "leaky_relu", "hardswish",
-       "softshrink", "hardshrink", "nan_to_num", "log_sigmoid", "softplus"},
-      pointwise());
+  f.add({"sign", "sgn", "frac", "bitwise_not", "gelu", "silu", "mish", "elu",
+         "selu", "leaky_relu", "hardswish", "softshrink", "hardshrink",
+         "nan_to_num", "log_sigmoid", "softplus"},
+        pointwise());
   f.add({"abs", "angle"},
         pointwise().typed([](const OpCall& call, std::size_t) {
           const DType dtype = real_dtype(call.first().dtype());

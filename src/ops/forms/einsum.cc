@@ -2,6 +2,8 @@
 
 #include "ops/forms/forms.h"
 
+#include "base/quantities.h"
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -100,8 +102,9 @@ class Binder {
         static_cast<int>(term.dims.size() - dropped) - (has_leading ? 1 : 0);
     const int leading = meta.rank() - named;
     if (leading < 0 || (leading > 0 && !has_leading)) {
-      call_error(to_string(meta) + " does not have " + std::to_string(named) +
-                 (has_leading ? " or more dims" : " dims"));
+      call_error(to_string(meta) + " does not have " +
+                 (has_leading ? std::to_string(named) + " or more dims"
+                              : counted(std::int64_t{named}, "dim")));
     }
     Operand operand;
     int dim = 0;
@@ -245,7 +248,8 @@ BoundForm bind(const Notation& notation, const OpCall& call) {
                      return binding_place(*terms[i]) < binding_place(*terms[j]);
                    });
   for (const std::size_t i : order) {
-    b.space.inputs[i] = binder.input(*terms[i], op.inputs[i]);
+    b.space.inputs[i] =
+        at_operand(i, [&] { return binder.input(*terms[i], op.inputs[i]); });
   }
   for (const Term& term : notation.outputs) b.output(binder.output(term));
 

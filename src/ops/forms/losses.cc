@@ -31,10 +31,7 @@ void check_width(const OpCall& call) {
 BoundForm bind_elementwise_loss(const OpCall& call) {
   const LossReduction reduction = reduction_of(call);
   check_width(call);
-  Dims shape;
-  for (const TensorMeta& meta : call.op().inputs) {
-    shape = broadcast(shape, meta.shape());
-  }
+  const Dims shape = broadcast(call.op().inputs);
   SpaceBuilder b;
   const Operand whole = b.per_dim(shape);
   for (const TensorMeta& meta : call.op().inputs) {

@@ -57,8 +57,11 @@ class Mapping {
   BoundForm run(std::string_view notation) {
     const std::size_t arrow = notation.find("->");
     const auto inputs = terms_in(notation.substr(0, arrow));
-    for (const auto& [term, meta] : operands(inputs)) {
-      b_.input(input(*term, *meta));
+    const auto given = operands(inputs);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const auto& [term, meta] = given[i];
+      b_.input(at_operand(
+          i, [&, &term = term, &meta = meta] { return input(*term, *meta); }));
     }
     const auto& declared = call_.op().function->returns();
     const auto terms = terms_in(notation.substr(arrow + 2));

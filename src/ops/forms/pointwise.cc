@@ -10,10 +10,7 @@ namespace {
 BoundForm bind_pointwise(const OpCall& call, int results) {
   const std::vector<TensorMeta>& inputs = call.op().inputs;
   require(!inputs.empty(), "no operand is a tensor");
-  Dims shape;
-  for (const TensorMeta& input : inputs) {
-    shape = broadcast(shape, input.shape());
-  }
+  const Dims shape = broadcast(inputs);
   SpaceBuilder b;
   const Operand whole = b.per_dim(shape);
   for (const TensorMeta& input : inputs) {

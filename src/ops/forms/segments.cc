@@ -166,11 +166,13 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
       b.input(SpaceBuilder::whole(1));
       continue;
     }
-    require(piece.shape.size() == like.size(), "the ranks differ");
-    for (std::size_t d = 0; d < like.size(); ++d) {
-      require(static_cast<int>(d) == dim || piece.shape[d] == like[d],
-              "sizes differ outside the dim that is joined");
-    }
+    at_operand(call.op().tensor_list_arg("tensors")[i], [&] {
+      require(piece.shape.size() == like.size(), "the ranks differ");
+      for (std::size_t d = 0; d < like.size(); ++d) {
+        require(static_cast<int>(d) == dim || piece.shape[d] == like[d],
+                "sizes differ outside the dim that is joined");
+      }
+    });
     const std::int64_t size = piece.shape[index(dim)];
     total = add_sizes(total, size);
     Operand operand = whole;

@@ -1,0 +1,15 @@
+// The name of an operand: the declared argument that it is given to.
+//   operand_name(mm, 1) == "mat2"   operand_name(cat, 1) == "tensors[1]"
+#pragma once
+
+#include <shardprop/ops/op_schema.h>
+
+#include <cstddef>
+#include <string>
+
+namespace shardprop {
+
+// Empty if no argument holds the operand.
+std::string operand_name(const OpSchema& op, std::size_t operand);
+
+}  // namespace shardprop
