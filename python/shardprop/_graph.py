@@ -1,7 +1,7 @@
 """Graphs: exported programs, read for planning."""
 
 import os
-from typing import Any, BinaryIO, Protocol, Union, runtime_checkable
+from typing import Any, BinaryIO, Mapping, Optional, Protocol, Union, runtime_checkable
 
 from . import _core
 
@@ -30,22 +30,25 @@ def load_graph(
     *,
     program: str = "",
     max_input_bytes: int = _MAX_INPUT_BYTES,
+    bounds: Optional[Mapping[str, int]] = None,
 ) -> Graph:
     """Reads what torch.export.save wrote, or a program's .json or .json.gz.
 
     `source` is a path, the bytes of a file, an open binary file, or an
     ExportedProgram. Weights are not read. `program` names one of several in an
     archive; at most `max_input_bytes` of JSON are read, after decompression.
+    `bounds` says how large sizes are that depend on data: {"u0": 128}.
 
     Raises Error: what cannot be read, or is no graph.
     """
+    how = (max_input_bytes, program, dict(bounds or {}))
     if isinstance(source, (str, os.PathLike)):
-        return _core.load_graph(os.fspath(source), max_input_bytes, program)
+        return _core.load_graph(os.fspath(source), *how)
     if isinstance(source, ExportedProgram):
         from .torch import to_json
 
         name = type(source.graph_module).__name__
-        return _core.read_graph(to_json(source), name, max_input_bytes, program)
+        return _core.read_graph(to_json(source), name, *how)
     name = getattr(source, "name", "graph")
     data = source.read() if hasattr(source, "read") else source
     if not isinstance(data, bytes):
@@ -54,4 +57,4 @@ def load_graph(
             f"not a {type(source).__name__}; shardprop.torch.export() makes one of "
             "a module"
         )
-    return _core.read_graph(data, str(name), max_input_bytes, program)
+    return _core.read_graph(data, str(name), *how)

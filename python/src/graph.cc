@@ -7,6 +7,7 @@
 #include "bindings.h"
 #include "raise.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -22,11 +23,14 @@ namespace nb = nanobind;
 namespace shardprop::python {
 namespace {
 
+using Bounds = std::map<std::string, std::int64_t>;
+
 LoadOptions load_options(std::int64_t max_input_bytes,
-                         const std::string& program) {
+                         const std::string& program, const Bounds& bounds) {
   LoadOptions options;
   options.max_input_bytes = max_input_bytes;
   options.program = program;
+  options.bounds = bounds;
   return options;
 }
 
@@ -75,24 +79,27 @@ void bind_graph(nb::module_& module) {
   module.def(
       "load_graph",
       [](const std::string& path, std::int64_t max_input_bytes,
-         const std::string& program) {
+         const std::string& program, const Bounds& bounds) {
         const nb::gil_scoped_release released;
         auto graph = load_graph(path, *OpLibrary::standard(),
-                                load_options(max_input_bytes, program));
+                                load_options(max_input_bytes, program, bounds));
         const nb::gil_scoped_acquire held;
         return value_of(std::move(graph));
       },
-      nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"));
+      nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"),
+      nb::arg("bounds"));
   module.def(
       "read_graph",
       [](const nb::bytes& bytes, const std::string& name,
-         std::int64_t max_input_bytes, const std::string& program) {
-        return value_of(read_graph({bytes.c_str(), bytes.size()}, name,
-                                   *OpLibrary::standard(),
-                                   load_options(max_input_bytes, program)));
+         std::int64_t max_input_bytes, const std::string& program,
+         const Bounds& bounds) {
+        return value_of(
+            read_graph({bytes.c_str(), bytes.size()}, name,
+                       *OpLibrary::standard(),
+                       load_options(max_input_bytes, program, bounds)));
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
-      nb::arg("program"));
+      nb::arg("program"), nb::arg("bounds"));
 }
 
 }  // namespace shardprop::python

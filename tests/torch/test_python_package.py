@@ -44,6 +44,15 @@ class Graphs(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "not a " + type(wrong).__name__):
                 sp.load_graph(wrong)
 
+    def test_sizes_that_depend_on_data(self):
+        path = ROOT / "tests" / "golden" / "inputs" / "unbacked.json"
+        self.assertIn("--bound u0=N", " ".join(sp.load_graph(path).notes))
+        bound = sp.load_graph(path, bounds={"u0": 4})
+        self.assertNotIn("--bound", " ".join(bound.notes))
+        self.assertEqual(sp.load_graph(path.read_bytes(), bounds={"u0": 4}).hash, bound.hash)
+        with self.assertRaisesRegex(sp.Error, "`u9` is not a size of this program"):
+            sp.load_graph(path, bounds={"u9": 4})
+
 
 class Errors(unittest.TestCase):
     def test_they_are_copied_and_pickled_whole(self):
