@@ -311,7 +311,6 @@ class Transcript {
 
   // Of a dim of that size, on the busiest rank.
   std::int64_t local_size(std::int64_t size, const DimFactors& dim) const {
-    if (size == 0) return 0;  // and so may be a factor of it
     for (const FactorId factor : dim) {
       const FactorShards shards = factor_shards(
           context_.space, context_.mesh, context_.strategy.assignment, factor);

@@ -213,14 +213,6 @@ TEST_CASE(
         Messages{"all_gather of 36 bytes", "all_gather of 24 bytes"});
 }
 
-TEST_CASE("of no rows, no totals are sent") {
-  const Strategies cumsum(
-      applied("aten.cumsum.default", {"f32[0,6]"}, {{"dim", std::int64_t{1}}}),
-      "2,2");
-  CHECK(messages_of(cumsum.context("[S(0),S(1)]->[S(0),S(1)]")) ==
-        Messages{"all_gather of 0 bytes", "all_gather of 16 bytes"});
-}
-
 TEST_CASE("every rank gives its best k of its own rows") {
   const Strategies topk(
       applied("aten.topk.default", {"f32[5,8]"}, {{"k", std::int64_t{2}}}),
