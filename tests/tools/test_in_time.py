@@ -69,7 +69,7 @@ class InTime(Case):
     def test_trained_tensors_of_five_dims_on_five_mesh_dims(self):
         # Once each pair of layouts of a weight was searched for alone, for seconds.
         began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        graph = ROOT / "tests" / "golden" / "inputs" / "conv3d_train.json.gz"
+        graph = ROOT / "tests" / "data" / "conv3d_train.json.gz"
         self.planned(graph, "2,2,2,2,2", 2, "--optimizer", "adamw")
         spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began
         self.took_time(spent, 4)
