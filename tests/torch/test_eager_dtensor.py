@@ -411,7 +411,7 @@ class EagerDTensor(unittest.TestCase):
     def test_what_neither_knows_says_both_reasons(self):
         d = distribute_tensor(torch.randn(4, 4), self.line, [Shard(0)])
         with self.assertRaises(NotImplementedError) as caught:
-            torch.ops.aten._pdist_backward(d[0], d, 2.0, d[0])
+            torch.ops.aten._compute_linear_combination(d, d)
         self.assertIn("shardprop", str(caught.exception))
 
     def test_random_numbers_are_left_to_stock(self):
