@@ -99,6 +99,8 @@ class StagedSearch {
   bool may_be_replicated() const {
     const PlanSolution& found = best_->solution;
     if (!found.assignment) return found.status == PlanStatus::kUnknown;
+    // A recipe asks for other plans.
+    if (options_.recipe) return false;
     const auto cost = static_cast<double>(found.evaluation.objective);
     return static_cast<double>(found.lower_bound) < (1 - kNear) * cost;
   }
