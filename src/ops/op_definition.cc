@@ -1,5 +1,6 @@
 #include <shardprop/ops/op_definition.h>
 
+#include "ops/forms/shared_form.h"
 #include "ops/op_call.h"
 #include "ops/program_text.h"
 
@@ -203,6 +204,10 @@ OpDefinition OpDefinition::opened(std::vector<FactorKind> kinds) && {
       }
     }
   });
+}
+
+OpDefinition shared_form(std::string text, OpDefinition::Bind bind) {
+  return {std::move(text), std::move(bind)};
 }
 
 OpDefinition custom(std::string name, OpDefinition::Bind bind) {

@@ -60,9 +60,6 @@ class OpDefinition {
   // Adds to the index space; the call has its outputs.
   using Refine = std::function<void(const OpCall&, IndexSpace&)>;
 
-  // `text` is the line that the catalogue shows: "mk,kn->mn".
-  OpDefinition(std::string text, Bind bind);
-
   const std::string& text() const { return text_; }
   BoundForm bind(const OpCall& call) const { return bind_(call); }
   const TypeOf& type_of() const { return type_; }
@@ -131,8 +128,13 @@ class OpDefinition {
   OpDefinition refine(std::string name, Refine refine) &&;
 
  private:
+  // `text` is the line that the catalogue shows: "mk,kn->mn".
+  OpDefinition(std::string text, Bind bind);
   OpDefinition say(std::string_view text) &&;
   OpDefinition opened(std::vector<FactorKind> kinds) &&;
+  // A function becomes a row as one of the forms that rows share
+  // (src/ops/forms/shared_form.h), or is listed as custom.
+  friend OpDefinition shared_form(std::string text, Bind bind);
   friend OpDefinition custom(std::string name, Bind bind);
 
   std::string text_;

@@ -2,6 +2,7 @@
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 
 #include <algorithm>
 #include <cmath>
@@ -171,8 +172,10 @@ std::int64_t frequencies(const OpCall& call) {
   return call.base_name() == "fft_rfftfreq" ? n / 2 + 1 : n;
 }
 
-// Rows and columns of the places on and below (above) a diagonal.
-BoundForm bind_triangle(const OpCall& call) {
+// How many places lie on and below (above) a diagonal; of each, its row and its
+// column come back.
+std::int64_t triangle_size(const OpCall& call, char letter) {
+  if (letter == 't') return 2;
   const std::int64_t rows = call.integer("row");
   const std::int64_t columns = call.integer("col");
   const std::int64_t offset = call.integer_or("offset", 0);
@@ -190,12 +193,9 @@ BoundForm bind_triangle(const OpCall& call) {
     return slanted * first + slanted * (slanted - 1) / 2 +
            (rows - full_from) * columns;
   };
-  const std::int64_t count = call.base_name() == "tril_indices"
-                                 ? below(offset)
-                                 : rows * columns - below(offset - 1);
-  SpaceBuilder b;
-  b.output(SpaceBuilder::whole(2), {.shape = Dims{2, count}});
-  return b.bound();
+  return call.base_name() == "tril_indices"
+             ? below(offset)
+             : rows * columns - below(offset - 1);
 }
 
 BoundForm bind_eye(const OpCall& call) {
@@ -258,7 +258,7 @@ void define_factory(Family f) {
                      .typed(given_or_f32)
                      .refine("", blocked_by_place));
   f.add({"tril_indices", "triu_indices"},
-        OpDefinition("triangle()", bind_triangle).typed(given_or_i64));
+        mapped("->[tn]", triangle_size).typed(given_or_i64));
   f.add("randperm", vector_of("vector(n)", count)
                         .typed(given_or_i64)
                         .random()

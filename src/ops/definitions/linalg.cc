@@ -280,26 +280,26 @@ OpDefinition solved_by_least_squares() {
             const DType own = call.first().dtype();
             return i == 0 ? own : i == 2 ? DType::kI64 : real_dtype(own);
           });
-  return OpDefinition(
-             form.text(),
-             [form](const OpCall& call) {
-               const LeastSquares of = least_squares(call);
-               const TensorMeta& self = call.first();
-               Dims held = self.shape();
-               held.pop_back();
-               held.back() = std::max(from_end(call, 2), from_end(call, 1));
-               if (!of.vectors) {
-                 held.insert(held.end() - 1, call.tensor("b").shape().back());
-               }
-               Dims strides = make_meta(held, DType::kF32).strides();
-               if (!of.vectors) {
-                 std::swap(strides[strides.size() - 1],
-                           strides[strides.size() - 2]);
-               }
-               BoundForm bound = form.bind(call);
-               bound.results[0]->strides = std::move(strides);
-               return bound;
-             })
+  return custom(form.text(),
+                [form](const OpCall& call) {
+                  const LeastSquares of = least_squares(call);
+                  const TensorMeta& self = call.first();
+                  Dims held = self.shape();
+                  held.pop_back();
+                  held.back() = std::max(from_end(call, 2), from_end(call, 1));
+                  if (!of.vectors) {
+                    held.insert(held.end() - 1,
+                                call.tensor("b").shape().back());
+                  }
+                  Dims strides = make_meta(held, DType::kF32).strides();
+                  if (!of.vectors) {
+                    std::swap(strides[strides.size() - 1],
+                              strides[strides.size() - 2]);
+                  }
+                  BoundForm bound = form.bind(call);
+                  bound.results[0]->strides = std::move(strides);
+                  return bound;
+                })
       .typed(form.type_of());
 }
 

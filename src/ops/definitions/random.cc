@@ -33,7 +33,7 @@ void define_random(Family f) {
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
         contiguous(pointwise()).random());
   f.add("rrelu_with_noise_functional",
-        OpDefinition("pointwise()", bind_rrelu)
+        custom("pointwise()", bind_rrelu)
             .typed([](const OpCall& call, std::size_t result) {
               return call.tensor(result == 0 ? "self" : "noise").dtype();
             })

@@ -1,6 +1,7 @@
 // Operators that PyTorch has under a second name, and copies of views.
 
 #include "ops/definitions/families.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 
@@ -60,13 +61,14 @@ constexpr std::string_view kCopied[] = {
 
 // The row of a view as an operator that fills memory of its own.
 OpDefinition copied(const OpDefinition& view) {
-  OpDefinition copy(view.text(), [view](const OpCall& call) {
-    BoundForm bound = view.bind(call);
-    for (auto& result : bound.results) {
-      if (result) result->strides.reset();
-    }
-    return bound;
-  });
+  OpDefinition copy =
+      shared_form(view.text(), [view](const OpCall& call) {
+        BoundForm bound = view.bind(call);
+        for (auto& result : bound.results) {
+          if (result) result->strides.reset();
+        }
+        return bound;
+      });
   for (const OpDefinition::Refine& refine : view.refinements()) {
     copy = std::move(copy).refine("", refine);
   }

@@ -2,6 +2,7 @@
 // cut one dim up.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 
 #include <utility>
 
@@ -97,11 +98,11 @@ BoundForm bind_matrices(const OpCall& call) {
 
 OpDefinition along(std::string_view dim_argument, int results,
                    FactorKind kind) {
-  return OpDefinition("along(" + std::string(dim_argument) + ")",
-                      [argument = std::string(dim_argument), results,
-                       kind](const OpCall& call) {
-                        return bind_along(call, argument, results, kind);
-                      });
+  return shared_form("along(" + std::string(dim_argument) + ")",
+                     [argument = std::string(dim_argument), results,
+                      kind](const OpCall& call) {
+                       return bind_along(call, argument, results, kind);
+                     });
 }
 
 OpDefinition moved(std::string_view dims_argument) {
@@ -112,32 +113,32 @@ OpDefinition moved(std::string_view dims_argument) {
 }
 
 OpDefinition moved(std::string name, DimsOf dims) {
-  return OpDefinition(std::move(name),
-                      [dims = std::move(dims)](const OpCall& call) {
-                        return bind_moved(call, dims(call));
-                      })
+  return shared_form(std::move(name),
+                     [dims = std::move(dims)](const OpCall& call) {
+                       return bind_moved(call, dims(call));
+                     })
       .passes();
 }
 
-OpDefinition of_matrices() { return OpDefinition("matrices()", bind_matrices); }
+OpDefinition of_matrices() { return shared_form("matrices()", bind_matrices); }
 
 OpDefinition cut_up(std::string name, SizesOf sizes, bool copies) {
-  return OpDefinition(std::move(name),
-                      [sizes = std::move(sizes), copies](const OpCall& call) {
-                        const auto named = [](const OpCall& c, int rank) {
-                          return c.dim("dim", rank);
-                        };
-                        return bind_cut(call, named, sizes, copies);
-                      })
+  return shared_form(std::move(name),
+                     [sizes = std::move(sizes), copies](const OpCall& call) {
+                       const auto named = [](const OpCall& c, int rank) {
+                         return c.dim("dim", rank);
+                       };
+                       return bind_cut(call, named, sizes, copies);
+                     })
       .passes();
 }
 
 OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes) {
-  return OpDefinition(std::move(name),
-                      [along = std::move(along),
-                       sizes = std::move(sizes)](const OpCall& call) {
-                        return bind_cut(call, along, sizes, false);
-                      })
+  return shared_form(std::move(name),
+                     [along = std::move(along),
+                      sizes = std::move(sizes)](const OpCall& call) {
+                       return bind_cut(call, along, sizes, false);
+                     })
       .passes();
 }
 

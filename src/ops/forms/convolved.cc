@@ -2,6 +2,7 @@
 // exchange and stays whole.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 #include "ops/windows.h"
 
 #include <utility>
@@ -268,12 +269,12 @@ void backward_linearities(const OpCall& call, IndexSpace& space) {
 }  // namespace
 
 OpDefinition convolved() {
-  return OpDefinition("n(gc)s,(go)c,+(go)->n(go)s", bind_convolution)
+  return shared_form("n(gc)s,(go)c,+(go)->n(go)s", bind_convolution)
       .refine("", convolution_linearities);
 }
 
 OpDefinition convolved_gradients() {
-  return OpDefinition("n(go)s,n(gc)s,(go)c->n(gc)s,(go)c,(go)", bind_gradients)
+  return shared_form("n(go)s,n(gc)s,(go)c->n(gc)s,(go)c,(go)", bind_gradients)
       .refine("", backward_linearities);
 }
 

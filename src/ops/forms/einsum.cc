@@ -3,6 +3,7 @@
 #include "ops/forms/forms.h"
 
 #include "base/quantities.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 #include <map>
@@ -308,7 +309,7 @@ void product_linearities(const Notation& notation, const OpCall& call,
 
 OpDefinition einsum(std::string_view text) {
   const auto notation = std::make_shared<const Notation>(parse_notation(text));
-  return OpDefinition(
+  return shared_form(
              std::string(text),
              [notation](const OpCall& call) { return bind(*notation, call); })
       .refine("", [notation](const OpCall& call, IndexSpace& space) {
@@ -318,10 +319,10 @@ OpDefinition einsum(std::string_view text) {
 
 OpDefinition einsum(std::string name,
                     std::function<std::string(const OpCall&)> notation) {
-  return OpDefinition(std::move(name),
-                      [notation](const OpCall& call) {
-                        return bind(parse_notation(notation(call)), call);
-                      })
+  return shared_form(std::move(name),
+                     [notation](const OpCall& call) {
+                       return bind(parse_notation(notation(call)), call);
+                     })
       .refine("", [notation](const OpCall& call, IndexSpace& space) {
         product_linearities(parse_notation(notation(call)), call, space);
       });

@@ -24,6 +24,12 @@ OpDefinition with_channels(std::string_view argument);
 // other operands are whole unless they are of the same shape.
 OpDefinition same_shape(int results = 1);
 
+// A number and no tensor comes back, so that every rank needs all operands,
+// unless `needs_all` says that tensors cut alike make the same of it. `check`
+// refuses calls.
+OpDefinition number(std::string name, std::function<void(const OpCall&)> check,
+                    std::function<bool(const OpCall&)> needs_all = {});
+
 using ShapeOf = std::function<Dims(const OpCall&)>;
 using DimsOf = std::function<std::vector<int>(const OpCall&)>;
 // The dim that a call means of a tensor of that rank.

@@ -1,6 +1,7 @@
 // Lists of tensors that are broadcast or multiplied out together.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 #include <utility>
@@ -112,17 +113,17 @@ BoundForm bind_rows(const OpCall& call) {
 }  // namespace
 
 OpDefinition expanded_together() {
-  return OpDefinition("expanded_together()", bind_expanded_together)
+  return shared_form("expanded_together()", bind_expanded_together)
       .passes()
       .free();
 }
 
 OpDefinition grid_of_vectors() {
-  return OpDefinition("grid()", bind_grid).passes().free();
+  return shared_form("grid()", bind_grid).passes().free();
 }
 
 OpDefinition rows_of_vectors() {
-  return OpDefinition("rows_of_vectors()", bind_rows).passes();
+  return shared_form("rows_of_vectors()", bind_rows).passes();
 }
 
 }  // namespace shardprop

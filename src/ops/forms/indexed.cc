@@ -2,6 +2,7 @@
 
 #include "ops/forms/forms.h"
 #include "ops/forms/indices.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 
@@ -226,14 +227,14 @@ BoundForm bind_index_written(const OpCall& call) {
 }  // namespace
 
 OpDefinition gathered() {
-  return OpDefinition("gather(dim)", bind_gather).passes({"self"});
+  return shared_form("gather(dim)", bind_gather).passes({"self"});
 }
-OpDefinition scattered() { return OpDefinition("scatter(dim)", bind_scatter); }
+OpDefinition scattered() { return shared_form("scatter(dim)", bind_scatter); }
 OpDefinition selected_along() {
-  return OpDefinition("index_select(dim)", bind_index_select).passes({"self"});
+  return shared_form("index_select(dim)", bind_index_select).passes({"self"});
 }
 OpDefinition written_along() {
-  return OpDefinition("index_written(dim)", bind_index_written);
+  return shared_form("index_written(dim)", bind_index_written);
 }
 
 }  // namespace shardprop

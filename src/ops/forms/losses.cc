@@ -3,6 +3,7 @@
 
 #include "ops/forms/losses.h"
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 
 namespace shardprop {
 namespace {
@@ -88,11 +89,11 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call) {
 }  // namespace
 
 OpDefinition elementwise_loss() {
-  return OpDefinition("loss()", bind_elementwise_loss).promoted();
+  return shared_form("loss()", bind_elementwise_loss).promoted();
 }
 
 OpDefinition elementwise_loss_gradient() {
-  return OpDefinition("loss_gradient()", bind_elementwise_loss_backward);
+  return shared_form("loss_gradient()", bind_elementwise_loss_backward);
 }
 
 }  // namespace shardprop

@@ -1,5 +1,6 @@
 #include "ops/forms/mapped.h"
 
+#include "ops/forms/shared_form.h"
 #include "ops/forms/space_builder.h"
 
 #include <algorithm>
@@ -243,7 +244,7 @@ std::vector<std::string> broadcast_terms(
 }
 
 OpDefinition mapped(std::string_view notation, SizeOf size) {
-  return OpDefinition(
+  return shared_form(
       std::string(notation),
       [text = std::string(notation), size = std::move(size)](
           const OpCall& call) { return Mapping(call, size).run(text); });
@@ -252,11 +253,11 @@ OpDefinition mapped(std::string_view notation, SizeOf size) {
 OpDefinition mapped(std::string name,
                     std::function<std::string(const OpCall&)> notation,
                     SizeOf size) {
-  return OpDefinition(std::move(name),
-                      [notation = std::move(notation),
-                       size = std::move(size)](const OpCall& call) {
-                        return Mapping(call, size).run(notation(call));
-                      });
+  return shared_form(std::move(name),
+                     [notation = std::move(notation),
+                      size = std::move(size)](const OpCall& call) {
+                       return Mapping(call, size).run(notation(call));
+                     });
 }
 
 }  // namespace shardprop

@@ -2,6 +2,7 @@
 
 #include "ops/forms/norms.h"
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 #include <string>
@@ -174,14 +175,14 @@ BoundForm bind_gradients_by_row(const OpCall& call,
 }  // namespace
 
 OpDefinition normalized(int statistics) {
-  return OpDefinition("normalized(normalized_shape)",
-                      [statistics](const OpCall& call) {
-                        return bind_layer_norm(call, statistics);
-                      });
+  return shared_form("normalized(normalized_shape)",
+                     [statistics](const OpCall& call) {
+                       return bind_layer_norm(call, statistics);
+                     });
 }
 
 OpDefinition masked_gradients(std::vector<std::string> of) {
-  return OpDefinition(
+  return shared_form(
       "masked_gradients()", [of = std::move(of)](const OpCall& call) {
         return call.has("normalized_shape") ? bind_gradients_by_row(call, of)
                                             : bind_gradients(call, of);

@@ -2,6 +2,7 @@
 
 #include "ops/forms/forms.h"
 
+#include "ops/forms/shared_form.h"
 #include "ops/windows.h"
 
 #include <utility>
@@ -139,17 +140,17 @@ BoundForm bind_shuffle(const OpCall& call, bool into_space) {
 }  // namespace
 
 OpDefinition unfolded() {
-  return OpDefinition("unfold(dimension)", bind_unfold);
+  return shared_form("unfold(dimension)", bind_unfold);
 }
 
 OpDefinition columns(bool backward) {
-  return OpDefinition(
+  return shared_form(
       backward ? "n(ck)[l]->nc[hw]" : "nc[hw]->n(ck)[l]",
       [backward](const OpCall& call) { return bind_columns(call, backward); });
 }
 
 OpDefinition shuffled(bool into_space) {
-  return OpDefinition(
+  return shared_form(
       into_space ? "...(crs)hw->...c(hr)(ws)" : "...c(hr)(ws)->...(crs)hw",
       [into_space](const OpCall& call) {
         return bind_shuffle(call, into_space);

@@ -1,6 +1,7 @@
 // Pointwise operators, and the factories and reductions that are close to them.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 
@@ -127,25 +128,52 @@ BoundForm bind_factory(const OpCall& call, const std::string& argument) {
   return b.bound();
 }
 
+// Where not all is needed, the operands are cut alike.
+BoundForm bind_number(const OpCall& call, bool needs_all) {
+  SpaceBuilder b;
+  for (const TensorMeta& meta : call.op().inputs) {
+    if (!needs_all && !b.space.inputs.empty()) {
+      b.input(b.space.inputs.front());
+      continue;
+    }
+    const Operand own = b.per_dim(meta.shape());
+    for (const DimFactors& dim : own.dims) {
+      if (needs_all) b.block(dim, "the result is a number, not a tensor");
+    }
+    b.input(own);
+  }
+  return b.bound();
+}
+
 }  // namespace
+
+OpDefinition number(std::string name, std::function<void(const OpCall&)> check,
+                    std::function<bool(const OpCall&)> needs_all) {
+  return shared_form(std::move(name),
+                     [check = std::move(check),
+                      needs_all = std::move(needs_all)](const OpCall& call) {
+                       if (check) check(call);
+                       return bind_number(call, !needs_all || needs_all(call));
+                     });
+}
 
 Dims dims_of(std::span<const std::int64_t> sizes) {
   return Dims(sizes.begin(), sizes.end());
 }
 
 OpDefinition pointwise(int results) {
-  return OpDefinition("pointwise()",
-                      [results](const OpCall& call) {
-                        return bind_pointwise(call, results);
-                      })
+  return shared_form("pointwise()",
+                     [results](const OpCall& call) {
+                       return bind_pointwise(call, results);
+                     })
       .elementwise();
 }
 
 OpDefinition pointwise_into(std::string_view argument) {
-  return OpDefinition("pointwise_into(" + std::string(argument) + ")",
-                      [name = std::string(argument)](const OpCall& call) {
-                        return bind_into(call, name);
-                      })
+  return shared_form("pointwise_into(" + std::string(argument) + ")",
+                     [name = std::string(argument)](const OpCall& call) {
+                       return bind_into(call, name);
+                     })
       .strided([name = std::string(argument)](const OpCall& call, const Dims&,
                                               DType) {
         return call.tensor(name).strides();
@@ -153,10 +181,10 @@ OpDefinition pointwise_into(std::string_view argument) {
 }
 
 OpDefinition with_channels(std::string_view argument) {
-  return OpDefinition("with_channels(" + std::string(argument) + ")",
-                      [name = std::string(argument)](const OpCall& call) {
-                        return bind_with_channels(call, name);
-                      })
+  return shared_form("with_channels(" + std::string(argument) + ")",
+                     [name = std::string(argument)](const OpCall& call) {
+                       return bind_with_channels(call, name);
+                     })
       .like("self");
 }
 
@@ -168,13 +196,13 @@ OpDefinition contiguous(OpDefinition row) {
 }
 
 OpDefinition same_shape(int results) {
-  return OpDefinition("same_shape()", [results](const OpCall& call) {
+  return shared_form("same_shape()", [results](const OpCall& call) {
     return bind_same_shape(call, results);
   });
 }
 
 OpDefinition reduction(std::optional<ReduceOp> op, int results) {
-  OpDefinition form(
+  OpDefinition form = shared_form(
       "reduction(" + (op ? std::string(to_string(*op)) : std::string()) + ")",
       [op, results](const OpCall& call) {
         return bind_reduction(call, op, results);
@@ -187,28 +215,29 @@ OpDefinition reduction(std::optional<ReduceOp> op, int results) {
 }
 
 OpDefinition factory(std::string_view shape_argument) {
-  OpDefinition form("factory(" + std::string(shape_argument) + ")",
-                    [name = std::string(shape_argument)](const OpCall& call) {
-                      return bind_factory(call, name);
-                    });
+  OpDefinition form =
+      shared_form("factory(" + std::string(shape_argument) + ")",
+                  [name = std::string(shape_argument)](const OpCall& call) {
+                    return bind_factory(call, name);
+                  });
   if (shape_argument.empty()) return form;
   return std::move(form).local_shape(shape_argument);
 }
 
 OpDefinition vector_of(std::string name, LengthOf length) {
-  return OpDefinition(std::move(name),
-                      [length = std::move(length)](const OpCall& call) {
-                        const std::int64_t size = length(call);
-                        require(size >= 0, "a size is negative");
-                        SpaceBuilder b;
-                        // Bounds may be tensors of one number.
-                        for (const TensorMeta& meta : call.op().inputs) {
-                          require(meta.rank() == 0, "a bound is not a number");
-                          b.input({});
-                        }
-                        b.output(b.per_dim(Dims{size}));
-                        return b.bound();
-                      });
+  return shared_form(std::move(name),
+                     [length = std::move(length)](const OpCall& call) {
+                       const std::int64_t size = length(call);
+                       require(size >= 0, "a size is negative");
+                       SpaceBuilder b;
+                       // Bounds may be tensors of one number.
+                       for (const TensorMeta& meta : call.op().inputs) {
+                         require(meta.rank() == 0, "a bound is not a number");
+                         b.input({});
+                       }
+                       b.output(b.per_dim(Dims{size}));
+                       return b.bound();
+                     });
 }
 
 }  // namespace shardprop

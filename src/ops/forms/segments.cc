@@ -2,6 +2,7 @@
 // written.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -261,7 +262,7 @@ BoundForm bind_select_scatter(const OpCall& call) {
 }
 
 OpDefinition part(std::string name, OpDefinition::Bind bind) {
-  return OpDefinition(std::move(name), std::move(bind)).passes().free();
+  return shared_form(std::move(name), std::move(bind)).passes().free();
 }
 
 }  // namespace
@@ -281,21 +282,21 @@ OpDefinition joined() {
   });
 }
 OpDefinition joined(std::string name, LiftOf lift, DimOf along) {
-  return OpDefinition(
+  return shared_form(
              std::move(name),
              [lift = std::move(lift), along = std::move(along)](
                  const OpCall& call) { return bind_cat(call, lift, along); })
       .passes({"tensors"});
 }
 OpDefinition stacked() {
-  return OpDefinition("stack(dim)", bind_stack).passes({"tensors"});
+  return shared_form("stack(dim)", bind_stack).passes({"tensors"});
 }
 OpDefinition slice_written() {
-  return OpDefinition("written(dim)", bind_slice_scatter)
+  return shared_form("written(dim)", bind_slice_scatter)
       .passes({"self", "src"});
 }
 OpDefinition selection_written() {
-  return OpDefinition("written(dim)", bind_select_scatter)
+  return shared_form("written(dim)", bind_select_scatter)
       .passes({"self", "src"});
 }
 

@@ -1,6 +1,7 @@
 // Fourier transforms: the dims transformed stay whole, the others are cut.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 #include <optional>
@@ -139,7 +140,7 @@ BoundForm bind_transform(const OpCall& call, Transform kind) {
 
 OpDefinition transformed(Transform kind) {
   constexpr std::string_view kNames[] = {"fft(dim)", "rfft(dim)", "irfft(dim)"};
-  return OpDefinition(
+  return shared_form(
       std::string(kNames[static_cast<std::size_t>(kind)]),
       [kind](const OpCall& call) { return bind_transform(call, kind); });
 }

@@ -4,6 +4,7 @@
 // factors, the way digits of a mixed-radix number are.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 #include "ops/view_strides.h"
 
 #include <algorithm>
@@ -250,10 +251,10 @@ Dims resolve_sizes(const TensorMeta& self,
 OpDefinition reshaped(std::string name, ShapeOf shape,
                       std::string_view argument) {
   OpDefinition form =
-      OpDefinition(std::move(name),
-                   [shape = std::move(shape)](const OpCall& call) {
-                     return bind_reshaped(call, shape);
-                   })
+      shared_form(std::move(name),
+                  [shape = std::move(shape)](const OpCall& call) {
+                    return bind_reshaped(call, shape);
+                  })
           .passes({"self"})
           .free();
   if (argument.empty()) return form;
@@ -261,29 +262,29 @@ OpDefinition reshaped(std::string name, ShapeOf shape,
 }
 
 OpDefinition permuted(std::string name, DimsOf order) {
-  return OpDefinition(std::move(name),
-                      [order = std::move(order)](const OpCall& call) {
-                        return bind_permuted(call, order);
-                      })
+  return shared_form(std::move(name),
+                     [order = std::move(order)](const OpCall& call) {
+                       return bind_permuted(call, order);
+                     })
       .passes()
       .free();
 }
 
 OpDefinition expanded(std::string_view argument) {
-  return OpDefinition("expanded(" + std::string(argument) + ")",
-                      [name = std::string(argument)](const OpCall& call) {
-                        return bind_expanded(call, name);
-                      })
+  return shared_form("expanded(" + std::string(argument) + ")",
+                     [name = std::string(argument)](const OpCall& call) {
+                       return bind_expanded(call, name);
+                     })
       .passes({"self"})
       .free();
 }
 
 OpDefinition unsqueezed() {
-  return OpDefinition("unsqueeze(dim)", bind_unsqueeze).passes().free();
+  return shared_form("unsqueeze(dim)", bind_unsqueeze).passes().free();
 }
 
 OpDefinition squeezed() {
-  return OpDefinition("squeeze(dim)", bind_squeeze).passes().free();
+  return shared_form("squeeze(dim)", bind_squeeze).passes().free();
 }
 
 }  // namespace shardprop

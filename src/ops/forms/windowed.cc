@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/forms/forms.h"
+#include "ops/forms/shared_form.h"
 #include "ops/windows.h"
 
 #include <utility>
@@ -102,20 +103,19 @@ BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
 }  // namespace
 
 OpDefinition resized(std::string name, Resize resize, int results) {
-  return OpDefinition(
-             std::move(name),
-             [results, resize = std::move(resize)](const OpCall& call) {
-               return bind_resized(call, results, resize);
-             })
+  return shared_form(std::move(name),
+                     [results, resize = std::move(resize)](const OpCall& call) {
+                       return bind_resized(call, results, resize);
+                     })
       .typed(value_and_index)
       .strided(image_strides);
 }
 
 OpDefinition resized_gradient(Resize resize) {
-  return OpDefinition("resized_gradient()",
-                      [resize = std::move(resize)](const OpCall& call) {
-                        return bind_resized_gradient(call, resize);
-                      })
+  return shared_form("resized_gradient()",
+                     [resize = std::move(resize)](const OpCall& call) {
+                       return bind_resized_gradient(call, resize);
+                     })
       .linear_in("grad_output");
 }
 
