@@ -11,7 +11,8 @@
 //
 // Calls stay as they are when the list is written; an operator without a line
 // gets one by sample_call(), or has to be given its call by hand, or stands in a
-// comment `# no call: NAME  why`. Comments start with `#`.
+// comment `# no call: NAME  its sizes depend on the data`. Comments start with
+// `#`.
 //
 // REASONS lists the rows whose form is a function of their own, `custom`, and
 // why: `aten.eye  which elements are 1 depends on their place`. They are at
@@ -43,6 +44,8 @@ using shardprop::testing::to_text;
 
 constexpr std::string_view kArrow = " => ";
 constexpr std::string_view kNoCall = "# no call: ";
+// The one reason that there is for it.
+constexpr std::string_view kByData = "  its sizes depend on the data";
 
 std::string outputs_text(const OpSchema& op) {
   std::string out;
@@ -85,7 +88,7 @@ std::vector<std::string> lines_now(const std::vector<std::string>& lines,
   for (const std::string& line : lines) {
     if (line.starts_with('#')) {
       comments.push_back(line);
-      if (line.starts_with(kNoCall)) {
+      if (line.starts_with(kNoCall) && line.ends_with(kByData)) {
         const std::string name = line.substr(kNoCall.size());
         known.insert(name.substr(0, name.find(' ')));
       }
