@@ -104,6 +104,21 @@ OpDefinition OpDefinition::free() && {
       "", [](const OpCall&, IndexSpace& space) { space.is_free = true; });
 }
 
+OpDefinition OpDefinition::filling() && {
+  bind_ = [view = std::move(bind_)](const OpCall& call) {
+    BoundForm bound = view(call);
+    for (auto& result : bound.results) {
+      if (result) result->strides.reset();
+    }
+    return bound;
+  };
+  strides_ = nullptr;
+  // The function is that of the view, which is counted once.
+  custom_ = false;
+  return std::move(*this).refine(
+      "", [](const OpCall&, IndexSpace& space) { space.is_free = false; });
+}
+
 OpDefinition OpDefinition::flops(double per_point) && {
   return std::move(*this).refine("",
                                  [per_point](const OpCall&, IndexSpace& space) {

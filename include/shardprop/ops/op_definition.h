@@ -106,6 +106,9 @@ class OpDefinition {
   // --- what else there is to say ---
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
+  // The row of a view as that of an operator that fills memory of its own,
+  // dense and in the order of its dims.
+  OpDefinition filling() &&;
   OpDefinition flops(double per_point) &&;
   // The result is that argument with some elements overwritten
   // (IndexSpace::writes_into).

@@ -290,15 +290,11 @@ void define_complex(Family& f) {
                             .strided(strides_as_real)
                             .linear_in("self")
                             .free());
-  f.add("view_as_real_copy",
-        mapped("...->...[c]", two).typed(into_real).linear_in("self"));
   f.add("view_as_complex", mapped("...[c]->...")
                                .typed(into_complex)
                                .strided(strides_as_complex)
                                .linear_in("self")
                                .free());
-  f.add("view_as_complex_copy",
-        mapped("...[c]->...").typed(into_complex).linear_in("self"));
   f.add({"real", "imag"}, same_shape()
                               .typed(into_real)
                               .strided(strides_of_part)

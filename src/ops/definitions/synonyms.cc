@@ -1,7 +1,6 @@
 // Operators that PyTorch has under a second name, and copies of views.
 
 #include "ops/definitions/families.h"
-#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 
@@ -54,26 +53,20 @@ constexpr Synonym kSynonyms[] = {
     {"resolve_neg", "conj"},
 };
 
+// Each has a copy: `expand_copy` does what `expand` does, into memory of its
+// own.
 constexpr std::string_view kCopied[] = {
-    "expand", "diagonal",   "permute",        "transpose", "t",
-    "select", "unsqueeze",  "slice",          "unfold",    "squeeze",
-    "unbind", "as_strided", "narrow.default", "alias"};
+    "expand",     "diagonal",   "permute", "transpose",      "t",
+    "select",     "slice",      "unfold",  "squeeze",        "unsqueeze",
+    "unbind",     "as_strided", "alias",   "narrow.default", "view",
+    "view.dtype", "detach",     "_conj",   "view_as_real",   "view_as_complex"};
 
-// The row of a view as an operator that fills memory of its own.
-OpDefinition copied(const OpDefinition& view) {
-  OpDefinition copy =
-      shared_form(view.text(), [view](const OpCall& call) {
-        BoundForm bound = view.bind(call);
-        for (auto& result : bound.results) {
-          if (result) result->strides.reset();
-        }
-        return bound;
-      });
-  for (const OpDefinition::Refine& refine : view.refinements()) {
-    copy = std::move(copy).refine("", refine);
-  }
-  return std::move(copy).refine(
-      "", [](const OpCall&, IndexSpace& space) { space.is_free = false; });
+// "narrow_copy" of "narrow.default", "view_copy.dtype" of "view.dtype".
+std::string copy_of(std::string_view view) {
+  const std::size_t dot = std::min(view.find('.'), view.size());
+  const std::string_view overload = view.substr(dot);
+  return std::string(view.substr(0, dot)) + "_copy" +
+         std::string(overload == ".default" ? "" : overload);
 }
 
 }  // namespace
@@ -94,8 +87,7 @@ void define_synonyms(std::vector<OpRow>& rows) {
   for (const std::string_view view : kCopied) {
     const OpRow row = named(view);
     Family(rows, row.family)
-        .add(std::string(view.substr(0, view.find('.'))) + "_copy",
-             copied(row.definition), row.note);
+        .add(copy_of(view), OpDefinition(row.definition).filling(), row.note);
   }
 }
 

@@ -267,9 +267,7 @@ BoundForm bind_diagonal(const OpCall& call) {
 void define_view(Family f) {
   f.add("view", reshaped("view(size)", sizes_given, "size"));
   f.add("view.dtype", same_shape().typed(of_view).strided(same_strides).free());
-  f.add("view_copy.dtype", same_shape().typed(of_view));
-  f.add({"_unsafe_view", "view_copy"},
-        reshaped("view(size)", sizes_given, "size"));
+  f.add("_unsafe_view", reshaped("view(size)", sizes_given, "size"));
   f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
   f.add({"view_as", "reshape_as"}, reshaped("view(other)", shape_of_other));
   f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
