@@ -3,6 +3,7 @@
 #include "ops/forms/shared_form.h"
 #include "ops/op_call.h"
 #include "ops/program_text.h"
+#include "ops/view_strides.h"
 
 #include <algorithm>
 #include <utility>
@@ -102,6 +103,13 @@ OpDefinition OpDefinition::random() && {
 OpDefinition OpDefinition::free() && {
   return std::move(*this).refine(
       "", [](const OpCall&, IndexSpace& space) { space.is_free = true; });
+}
+
+OpDefinition OpDefinition::free_where_viewed() && {
+  return std::move(*this).refine("", [](const OpCall& call, IndexSpace& space) {
+    space.is_free = !call.boolean_or("copy", false) &&
+                    is_reshaped_view(call.first(), call.op().outputs[0]);
+  });
 }
 
 OpDefinition OpDefinition::filling() && {

@@ -42,6 +42,23 @@ std::optional<Dims> view_strides(const TensorMeta& self, const Dims& shape) {
   return strides;
 }
 
+bool is_reshaped_view(const TensorMeta& self, const TensorMeta& result) {
+  if (self.dtype() != result.dtype() || self.numel() != result.numel()) {
+    return false;
+  }
+  // Of nothing, nothing is copied.
+  if (self.numel() == 0) return true;
+  const std::optional<Dims> strides = view_strides(self, result.shape());
+  if (!strides) return false;
+  for (int dim = 0; dim < result.rank(); ++dim) {
+    const auto d = static_cast<std::size_t>(dim);
+    if (result.size(dim) != 1 && result.strides()[d] != (*strides)[d]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 std::int64_t slice_length(std::int64_t size, std::optional<std::int64_t> start,
                           std::optional<std::int64_t> end, std::int64_t step) {
   require(step > 0, "a step is not positive");

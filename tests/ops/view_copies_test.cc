@@ -1,4 +1,5 @@
-// Operators that copy what a view shows.
+// What a view costs nothing for, and where it has to copy; operators that copy
+// what a view shows.
 
 #include "ops/applied_op.h"
 
@@ -16,7 +17,34 @@ namespace {
 
 Argument ints(std::vector<std::int64_t> list) { return list; }
 
+bool is_free(std::string_view name, std::string_view tensor,
+             const std::vector<GivenArgument>& rest = {}) {
+  return space_of(applied(name, {tensor}, rest)).is_free;
+}
+
 }  // namespace
+
+TEST_CASE("a reshape is free where strides allow a view, and else a copy") {
+  CHECK(is_free("aten.ravel", "f32[6,8]"));
+  CHECK_FALSE(is_free("aten.ravel", "f32[6,8]{1,6}"));
+  CHECK(is_free("aten.flatten.using_ints", "f32[6,8]"));
+  CHECK_FALSE(is_free("aten.flatten.using_ints", "f32[6,8]{1,6}"));
+  CHECK(is_free("aten.reshape", "f32[6,8]{1,6}", {{"shape", ints({6, 2, 4})}}));
+  CHECK_FALSE(
+      is_free("aten.reshape", "f32[6,8]{1,6}", {{"shape", ints({8, 6})}}));
+  CHECK(is_free("aten.view", "f32[6,8]", {{"size", ints({48})}}));
+  CHECK_FALSE(is_free("aten.view_copy", "f32[6,8]", {{"size", ints({48})}}));
+}
+
+TEST_CASE("what changes nothing is free") {
+  CHECK(is_free("aten.contiguous", "f32[6,8]"));
+  CHECK_FALSE(is_free("aten.contiguous", "f32[6,8]{1,6}"));
+  CHECK(is_free("aten.to.dtype", "f32[6,8]", {{"dtype", DType::kF32}}));
+  CHECK_FALSE(is_free("aten.to.dtype", "f32[6,8]", {{"dtype", DType::kF64}}));
+  CHECK_FALSE(is_free("aten.to.dtype", "f32[6,8]",
+                      {{"dtype", DType::kF32}, {"copy", true}}));
+  CHECK_FALSE(is_free("aten._to_copy", "f32[6,8]", {{"dtype", DType::kF32}}));
+}
 
 TEST_CASE("a copy of a view has all that the view has, and costs a copy") {
   struct Case {

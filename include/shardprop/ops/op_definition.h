@@ -106,6 +106,9 @@ class OpDefinition {
   // --- what else there is to say ---
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
+  // Free where the result can be the first operand, seen in another shape: by
+  // its dtype and strides, and unless `copy` is given. A copy elsewhere.
+  OpDefinition free_where_viewed() &&;
   // The row of a view as that of an operator that fills memory of its own,
   // dense and in the order of its dims.
   OpDefinition filling() &&;

@@ -396,9 +396,9 @@ void define_backwards(Family& f) {
 void define_copies(Family& f) {
   f.add("clone", copied().passes({"self"}));
   f.add("lift_fresh_copy", same_shape().passes({"self"}));
-  f.add("contiguous", same_shape().passes());
+  f.add("contiguous", same_shape().passes().free_where_viewed());
   f.add("_to_copy", cast());
-  f.add({"to", "type_as"}, cast());
+  f.add({"to", "type_as"}, cast().free_where_viewed());
   constexpr std::pair<std::string_view, DType> kCasts[] = {
       {"_cast_Byte", DType::kU8},   {"_cast_Char", DType::kI8},
       {"_cast_Short", DType::kI16}, {"_cast_Int", DType::kI32},

@@ -36,7 +36,7 @@ using DimsOf = std::function<std::vector<int>(const OpCall&)>;
 using DimOf = std::function<int(const OpCall&, int rank)>;
 
 // The same elements in the same order in another shape: dims flatten and
-// split. `argument`, if any, is the new shape.
+// split. `argument`, if any, is the new shape. A copy where no strides fit.
 OpDefinition reshaped(std::string name, ShapeOf shape,
                       std::string_view argument = {});
 // The dims of the first operand in another order.

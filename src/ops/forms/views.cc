@@ -256,7 +256,7 @@ OpDefinition reshaped(std::string name, ShapeOf shape,
                     return bind_reshaped(call, shape);
                   })
           .passes({"self"})
-          .free();
+          .free_where_viewed();
   if (argument.empty()) return form;
   return std::move(form).local_shape(argument);
 }
