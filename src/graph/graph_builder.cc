@@ -65,6 +65,8 @@ Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
   if (node.op.function->is_mutating()) {
     return impl_->mutations.append_mutating(node);
   }
+  // By the metas that the program has, whose strides tell views from copies.
+  const ViewedOperands viewed = viewed_operands(node.op, impl_->library);
   const std::vector<ValueId> handles = node.inputs;
   for (std::size_t i = 0; i < handles.size(); ++i) {
     SP_ASSIGN(node.inputs[i], impl_->mutations.current(handles[i]));
@@ -73,13 +75,12 @@ Result<std::vector<ValueId>> GraphBuilder::add_node(NewNode node) {
     }
   }
   const std::vector<ValueId> inputs = node.inputs;
-  SP_ASSIGN(std::vector<ValueId> outputs, impl_->nodes.append(std::move(node)));
-  for (const ValueId output : outputs) {
-    const ValueId viewed = impl_->nodes.body().value(output).view_of;
-    if (!viewed.valid()) continue;
-    const auto operand = static_cast<std::size_t>(
-        std::find(inputs.begin(), inputs.end(), viewed) - inputs.begin());
-    impl_->mutations.note_view(output, handles[operand], viewed);
+  SP_ASSIGN(std::vector<ValueId> outputs,
+            impl_->nodes.append(std::move(node), viewed));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!viewed[i]) continue;
+    impl_->mutations.note_view(outputs[i], handles[*viewed[i]],
+                               inputs[*viewed[i]]);
   }
   return outputs;
 }

@@ -1,8 +1,9 @@
 #include "graph/mutation.h"
 
 #include "base/try.h"
-#include "graph/view_algebra.h"
+#include "ops/view_algebra.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop {
@@ -126,7 +127,8 @@ Result<ValueId> Mutations::current(ValueId handle) {
   return fresh.now;
 }
 
-Result<std::vector<ValueId>> Mutations::append_generated(NewNode node) {
+Result<std::vector<ValueId>> Mutations::append_generated(
+    NewNode node, const ViewedOperands& viewed) {
   generated_ += 1 + node.op.outputs.size();
   if (generated_ > kLeastGenerated + nodes_.body().values.size() / 2) {
     return not_functional(
@@ -134,7 +136,7 @@ Result<std::vector<ValueId>> Mutations::append_generated(NewNode node) {
         "steps to carry to all views",
         kHelp);
   }
-  return nodes_.append_generated(std::move(node));
+  return nodes_.append_generated(std::move(node), viewed);
 }
 
 Result<std::vector<ValueId>> Mutations::append_generated(
@@ -151,7 +153,8 @@ Result<std::vector<ValueId>> Mutations::append_generated(
   SP_ASSIGN(auto results, library_.infer_results(node.op));
   set_results(node.op, std::move(results));
   node.inputs = std::move(inputs);
-  return append_generated(std::move(node));
+  const ViewedOperands viewed = viewed_operands(node.op, library_);
+  return append_generated(std::move(node), viewed);
 }
 
 Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
@@ -182,10 +185,19 @@ Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
   again.module_class = view.module_class;
   again.source = view.source;
   const std::vector<ValueId> stale_outputs = view.outputs;
+  // What was a view is one again, wherever its base lies now.
+  const auto operand = static_cast<std::size_t>(
+      std::find(view.inputs.begin(), view.inputs.end(), seen) -
+      view.inputs.begin());
+  ViewedOperands viewed(stale_outputs.size());
+  for (std::size_t i = 0; i < stale_outputs.size(); ++i) {
+    if (cells_.contains(stale_outputs[i])) viewed[i] = operand;
+  }
   SP_ASSIGN(const std::vector<ValueId> outputs,
-            append_generated(std::move(again)));
+            append_generated(std::move(again), viewed));
   // All pieces of a split come back together.
   for (std::size_t i = 0; i < stale_outputs.size(); ++i) {
+    if (!viewed[i]) continue;
     Cell& renewed = cells_.at(stale_outputs[i]);
     renewed.now = outputs[i];
     renewed.base_seen = base_now;
@@ -198,7 +210,7 @@ Result<ValueId> Mutations::carry_back(ValueId handle, ValueId base_now,
   const Value& value = nodes_.body().value(handle);
   if (!value.producer.valid()) return written;
   const Node& view = nodes_.body().node(value.producer);
-  auto step = write_back(view.op, value.output_index);
+  auto step = write_back(view.op, value.output_index, library_);
   if (!step) {
     return not_functional("a write through the view `" + view.name + "` (`" +
                               view.op_name() +
@@ -287,7 +299,7 @@ Result<std::vector<ValueId>> Mutations::append_mutating(const NewNode& node) {
   if (added.output_names.size() != made) added.output_names.clear();
   added.output_symbolic.resize(made);
   SP_ASSIGN(const std::vector<ValueId> outputs,
-            nodes_.append(std::move(added)));
+            nodes_.append(std::move(added), {}));
 
   const std::size_t list_length =
       form->writes.empty()

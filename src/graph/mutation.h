@@ -46,7 +46,8 @@ class Mutations {
   Result<void> write(ValueId handle, ValueId value);
   Result<ValueId> carry_back(ValueId handle, ValueId base_now, ValueId written);
   Result<void> regenerate(ValueId handle, ValueId base_now);
-  Result<std::vector<ValueId>> append_generated(NewNode node);
+  Result<std::vector<ValueId>> append_generated(NewNode node,
+                                                const ViewedOperands& viewed);
   Result<std::vector<ValueId>> append_generated(
       std::string_view op, std::vector<GivenArgument> arguments,
       std::vector<ValueId> inputs);

@@ -1,7 +1,6 @@
 #include "graph/node_list.h"
 
 #include "base/try.h"
-#include "graph/view_algebra.h"
 
 #include <algorithm>
 #include <utility>
@@ -110,7 +109,8 @@ void NodeList::rename_as_no_input(NewNode& node) {
   }
 }
 
-Result<std::vector<ValueId>> NodeList::append(NewNode added) {
+Result<std::vector<ValueId>> NodeList::append(NewNode added,
+                                              const ViewedOperands& viewed) {
   if (added.name.empty()) {
     added.name = unique_node_name(added.op.function->base_name());
   }
@@ -125,8 +125,6 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
   rename_as_no_input(added);
   Node node;
   node.id = NodeId(body_->nodes.size());
-  const std::vector<std::optional<std::size_t>> viewed =
-      viewed_operands(added.op);
   for (std::size_t i = 0; i < count; ++i) {
     Value value;
     value.name = std::move(added.output_names[i]);
@@ -136,7 +134,8 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
     }
     value.producer = node.id;
     value.output_index = static_cast<std::uint32_t>(i);
-    const ValueId view_of = viewed[i] ? added.inputs[*viewed[i]] : ValueId();
+    const ValueId view_of =
+        i < viewed.size() && viewed[i] ? added.inputs[*viewed[i]] : ValueId();
     node.outputs.push_back(add_value(std::move(value), view_of));
   }
   for (const auto* names : {&node_names_, &renamed_}) {
@@ -158,7 +157,8 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added) {
   return outputs;
 }
 
-std::vector<ValueId> NodeList::append_generated(NewNode node) {
+std::vector<ValueId> NodeList::append_generated(NewNode node,
+                                                const ViewedOperands& viewed) {
   node.name = unique_node_name(node.name.empty() ? node.op.function->base_name()
                                                  : node.name);
   node.output_names.clear();
@@ -167,7 +167,7 @@ std::vector<ValueId> NodeList::append_generated(NewNode node) {
     node.output_names.push_back(
         unique_node_name(node.name + '_' + std::to_string(i)));
   }
-  auto outputs = append(std::move(node));
+  auto outputs = append(std::move(node), viewed);
   if (!outputs) throw InternalError("a generated name is not unique");
   generated_.back() = true;
   return *std::move(outputs);

@@ -5,6 +5,7 @@
 #include <shardprop/graph/graph_builder.h>
 
 #include "graph/graph_body.h"
+#include "ops/view_algebra.h"
 
 #include <cstddef>
 #include <memory>
@@ -27,11 +28,14 @@ class NodeList {
   }
 
   Result<ValueId> add_input(NewInput input);
-  // Appends a node that writes nothing in place. Error: kDuplicateName.
-  Result<std::vector<ValueId>> append(NewNode node);
+  // Appends a node that writes nothing in place; `viewed` has an entry per
+  // output, or none where no output is a view. Error: kDuplicateName.
+  Result<std::vector<ValueId>> append(NewNode node,
+                                      const ViewedOperands& viewed);
   // The same for a node that the source program does not hold: its names are
   // made unique, and it goes away again if nothing uses it.
-  std::vector<ValueId> append_generated(NewNode node);
+  std::vector<ValueId> append_generated(NewNode node,
+                                        const ViewedOperands& viewed);
 
   std::string unique_node_name(std::string_view wanted);
   Graph::Body& body() { return *body_; }

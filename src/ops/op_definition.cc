@@ -112,6 +112,11 @@ OpDefinition OpDefinition::free_where_viewed() && {
   });
 }
 
+OpDefinition OpDefinition::conjugated() && {
+  conjugates_ = true;
+  return std::move(*this);
+}
+
 OpDefinition OpDefinition::filling() && {
   bind_ = [view = std::move(bind_)](const OpCall& call) {
     BoundForm bound = view(call);

@@ -71,6 +71,8 @@ class OpDefinition {
   // Whether its form is a function of its own (custom) and not one of those
   // below.
   bool is_custom() const { return custom_; }
+  // Whether complex elements of the result are the conjugates of those given.
+  bool is_conjugating() const { return conjugates_; }
 
   // --- dtype of the results; the default is the first operand's ---
   OpDefinition promoted() &&;  // PyTorch's promotion of its operands
@@ -109,6 +111,8 @@ class OpDefinition {
   // Free where the result can be the first operand, seen in another shape: by
   // its dtype and strides, and unless `copy` is given. A copy elsewhere.
   OpDefinition free_where_viewed() &&;
+  // The result has the conjugates of its complex elements.
+  OpDefinition conjugated() &&;
   // The row of a view as that of an operator that fills memory of its own,
   // dense and in the order of its dims.
   OpDefinition filling() &&;
@@ -151,6 +155,7 @@ class OpDefinition {
   std::shared_ptr<const ProgramText> program_;
   bool per_rank_ = false;
   bool custom_ = false;
+  bool conjugates_ = false;
 };
 
 // --- Forms ---

@@ -280,16 +280,19 @@ void define_view(Family f) {
   f.add("permute", permuted("permute(dims)", order_given));
   f.add({"transpose", "swapaxes", "swapdims"},
         permuted("transpose(dim0,dim1)", two_swapped));
-  f.add({"t", "mT", "mH", "adjoint"},
-        permuted("transpose()", last_two_swapped));
+  f.add({"t", "mT"}, permuted("transpose()", last_two_swapped));
+  f.add({"mH", "adjoint"},
+        permuted("transpose()", last_two_swapped).conjugated());
   f.add({"numpy_T"}, permuted("reversed()", reversed));
   f.add({"movedim", "moveaxis"},
         permuted("moved(source,destination)", dims_moved));
   f.add("expand", expanded("size").local_shape("size"));
   f.add("expand_as", expanded("other"));
   f.add({"broadcast_to"}, expanded("size").local_shape("size"));
-  f.add({"alias", "detach", "lift_fresh", "conj", "_conj", "prims.view_of"},
+  f.add({"alias", "detach", "lift_fresh", "prims.view_of"},
         same_shape().strided(same_strides).passes().free());
+  f.add({"conj", "_conj"},
+        same_shape().strided(same_strides).passes().free().conjugated());
   f.add({"as_strided", "_reshape_alias"},
         custom("as_strided()", bind_as_strided));
   f.add("resize", resized_storage().local_shape("size"));
