@@ -265,14 +265,16 @@ BoundForm bind_diagonal(const OpCall& call) {
 }  // namespace
 
 void define_view(Family f) {
-  f.add("view", reshaped("view(size)", sizes_given, "size"));
+  // What refuses to copy is free whatever its operand was made from.
+  f.add({"view", "_unsafe_view"},
+        reshaped("view(size)", sizes_given, "size").free());
   f.add("view.dtype", same_shape().typed(of_view).strided(same_strides).free());
-  f.add("_unsafe_view", reshaped("view(size)", sizes_given, "size"));
   f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
-  f.add({"view_as", "reshape_as"}, reshaped("view(other)", shape_of_other));
+  f.add("view_as", reshaped("view(other)", shape_of_other).free());
+  f.add("reshape_as", reshaped("view(other)", shape_of_other));
   f.add({"flatten", "ravel"}, reshaped("flatten()", flattened));
   f.add("unflatten",
-        reshaped("unflatten()", unflattened).refine("", local_sizes));
+        reshaped("unflatten()", unflattened).free().refine("", local_sizes));
   f.add("unsqueeze", unsqueezed());
   f.add("squeeze",
         squeezed().per_rank(
