@@ -63,6 +63,16 @@ std::vector<Tensor> select_scatter(const Call& call) {
   return {out};
 }
 
+std::vector<Tensor> diagonal_scatter(const Call& call) {
+  const Tensor out = copy_of_self(call);
+  const Tensor& src = call.value("src");
+  copy_into(diagonal_of(out, call.dim("dim1", out.rank()),
+                        call.dim("dim2", out.rank()), call.integer("offset"),
+                        src.shape()),
+            src);
+  return {out};
+}
+
 // Where element i of a padded dim comes from; nullopt: from nowhere.
 using Source = std::optional<std::int64_t> (*)(std::int64_t i,
                                                std::int64_t size);
@@ -248,6 +258,7 @@ void add_joins(Kernels& k) {
   k["stack"] = stack;
   k["slice_scatter"] = slice_scatter;
   k["select_scatter"] = select_scatter;
+  k["diagonal_scatter"] = diagonal_scatter;
   k["constant_pad_nd"] = k["pad"] = pad;
   k["repeat"] = repeat;
   k["flip"] = flip;

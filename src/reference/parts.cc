@@ -1,5 +1,6 @@
 #include "reference/parts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop::reference {
@@ -22,6 +23,23 @@ Tensor element_of(const Tensor& whole, int dim, std::int64_t at) {
   shape.erase(shape.begin() + dim);
   strides.erase(strides.begin() + dim);
   return part.seen_as(std::move(shape), std::move(strides));
+}
+
+Tensor diagonal_of(const Tensor& whole, int a, int b, std::int64_t offset,
+                   Dims shape) {
+  const Dims& steps = whole.strides();
+  const std::int64_t along_a = steps[static_cast<std::size_t>(a)];
+  const std::int64_t along_b = steps[static_cast<std::size_t>(b)];
+  Dims strides;
+  for (int d = 0; d < whole.rank(); ++d) {
+    if (d != a && d != b) strides.push_back(steps[static_cast<std::size_t>(d)]);
+  }
+  strides.push_back(along_a + along_b);
+  const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  const std::int64_t begin = empty         ? 0
+                             : offset >= 0 ? offset * along_b
+                                           : -offset * along_a;
+  return whole.seen_as(std::move(shape), std::move(strides), begin);
 }
 
 }  // namespace shardprop::reference

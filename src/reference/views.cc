@@ -106,19 +106,9 @@ std::vector<Tensor> cut_up(const Call& call) {
 
 std::vector<Tensor> diagonal(const Call& call) {
   const Tensor& self = call.first_value();
-  const int a = call.dim("dim1", self.rank());
-  const int b = call.dim("dim2", self.rank());
-  const std::int64_t offset = call.integer("offset");
-  const Dims& steps = self.strides();
-  Dims strides;
-  for (int d = 0; d < self.rank(); ++d) {
-    if (d != a && d != b) strides.push_back(steps[index(d)]);
-  }
-  strides.push_back(steps[index(a)] + steps[index(b)]);
-  const std::int64_t begin = call.out().numel() == 0 ? 0
-                             : offset >= 0           ? offset * steps[index(b)]
-                                           : -offset * steps[index(a)];
-  return {self.seen_as(call.out().shape(), std::move(strides), begin)};
+  return {diagonal_of(self, call.dim("dim1", self.rank()),
+                      call.dim("dim2", self.rank()), call.integer("offset"),
+                      call.out().shape())};
 }
 
 std::vector<Tensor> as_strided(const Call& call) {
@@ -234,7 +224,7 @@ void add_views(Kernels& k) {
         "split_with_sizes_copy", "chunk", "unsafe_chunk"}) {
     k[name] = cut_up;
   }
-  k["diagonal"] = diagonal;
+  k["diagonal"] = k["linalg_diagonal"] = diagonal;
   k["unfold"] = unfold;
   k["view_as_real"] = view_as_real;
   k["view_as_complex"] = view_as_complex;

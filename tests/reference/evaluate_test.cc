@@ -151,6 +151,21 @@ TEST_CASE("lookups and writes go where indices say") {
              ErrorCode::kReferenceCall);
 }
 
+TEST_CASE("a diagonal is written where it lies") {
+  const testing::Given zeros{"f32[2,3]", {0, 0, 0, 0, 0, 0}};
+  check_near(
+      evaluated("aten.diagonal_scatter.default", {zeros, {"f32[2]", {1, 2}}},
+                {{"offset", std::int64_t{1}}}),
+      {0, 1, 0, 0, 0, 2});
+  check_near(
+      evaluated("aten.diagonal_scatter.default", {zeros, {"f32[1]", {7}}},
+                {{"offset", std::int64_t{-1}}}),
+      {0, 0, 0, 7, 0, 0});
+  check_near(evaluated("aten.linalg_diagonal.default",
+                       {{"f32[2,3]", {1, 2, 3, 4, 5, 6}}}),
+             {1, 5});
+}
+
 TEST_CASE("decompositions run through the program of their row") {
   const Numbers soft =
       evaluated("aten._softmax.default", {{"f64[2]", {0, std::log(3)}}},
