@@ -16,9 +16,12 @@ bool is_copy(const OpSchema& op, const TensorMeta& from, const TensorMeta& to,
   if (!asked && is_reshaped_view(from, to)) return false;
   if (from.numel() != to.numel()) return false;
   // Dims may have changed places, or a dtype its meaning: the row knows.
-  if (library.row(*op.function) == nullptr) return asked;
-  const auto space = library.index_space(op);
-  return space ? !space->is_free : asked;
+  if (library.row(*op.function) != nullptr) {
+    if (const auto space = library.index_space(op)) return !space->is_free;
+  }
+  // Elements of another width lie elsewhere, but for parts of complex ones.
+  return asked || (item_size(from.dtype()) != item_size(to.dtype()) &&
+                   !is_complex(from.dtype()));
 }
 
 std::optional<std::size_t> aliased_operand(const OpSchema& op,

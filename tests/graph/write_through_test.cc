@@ -175,6 +175,31 @@ TEST_CASE("what has to copy does not see a later write") {
   }
 }
 
+TEST_CASE("what has no row and makes elements of another width is a copy") {
+  GraphFixture f;
+  const ValueId c = f.op("aten.clone.default", {f.input("x", "f32[4]")});
+  NewNode cast;
+  auto op = make_op_schema(
+      f.library.find("aten._autocast_to_reduced_precision.default"),
+      {{"self", TensorArg{0}},
+       {"cuda_enabled", true},
+       {"cpu_enabled", true},
+       {"cuda_dtype", DType::kBF16},
+       {"cpu_dtype", DType::kBF16}},
+      {meta("f32[4]")});
+  REQUIRE(op);
+  cast.op = *std::move(op);
+  set_results(cast.op, {meta("bf16[4]")});
+  cast.inputs = {c};
+  const auto made = f.builder.add_node(std::move(cast));
+  REQUIRE(made);
+  f.op("aten.zero_.default", {c});
+  f.output(f.op("aten.neg.default", {made->front()}));
+  const Graph graph = f.build();
+  CHECK_FALSE(graph.value(graph.nodes()[1].outputs[0]).is_view());
+  CHECK(graph.nodes().size() == 4);
+}
+
 TEST_CASE("what can be a view of a transposition sees a later write") {
   for (const auto& [view, rest] :
        std::vector<std::pair<const char*, Arguments>>{
