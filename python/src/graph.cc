@@ -93,10 +93,9 @@ void bind_graph(nb::module_& module) {
       [](const nb::bytes& bytes, const std::string& name,
          std::int64_t max_input_bytes, const std::string& program,
          const Bounds& bounds) {
-        return value_of(
-            read_graph({bytes.c_str(), bytes.size()}, name,
-                       *OpLibrary::standard(),
-                       load_options(max_input_bytes, program, bounds)));
+        return value_of(read_graph(
+            {bytes.c_str(), bytes.size()}, name, *OpLibrary::standard(),
+            load_options(max_input_bytes, program, bounds)));
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
       nb::arg("program"), nb::arg("bounds"));

@@ -84,6 +84,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
     *how.work_limit = static_cast<std::uint64_t>(
         attempt.share_of_work * static_cast<double>(*how.work_limit));
   }
+  how.explains = attempt.bounds && !found();
   how.enough_gap = attempt.enough_gap;
   how.enough_cost = attempt.enough_cost;
   if (options_.progress) {

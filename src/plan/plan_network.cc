@@ -207,10 +207,16 @@ class NetworkBuilder {
 
   // ---- costs
 
-  template <class Cost>
+  // `uncounted`: the bytes that a pair takes beside what is counted.
+  template <class Cost, class Uncounted>
   solver::TableId table(const PlanStorage& storage, TableKind what,
                         std::size_t use, std::int64_t slot, std::size_t rows,
-                        std::size_t columns, const Cost& cost) {
+                        std::size_t columns, const Cost& cost,
+                        const Uncounted& uncounted) {
+    const auto takes_too_much = [&](std::size_t r, std::size_t c) {
+      return options_.most_uncounted &&
+             uncounted(r, c) > *options_.most_uncounted;
+    };
     const std::int64_t price = price_at(slot);
     const auto key = std::tuple{storage.kind.get(), what, use, price};
     if (const auto known = tables_.find(key); known != tables_.end()) {
@@ -222,7 +228,7 @@ class NetworkBuilder {
       for (std::size_t c = 0; c < columns; ++c) {
         const auto way = cost(r, c);
         costs.push_back(
-            way.nanoseconds >= kUnreachable
+            way.nanoseconds >= kUnreachable || takes_too_much(r, c)
                 ? solver::kForbidden
                 : sat_add(way.nanoseconds, share_of(way.hidden, price)));
       }
@@ -265,6 +271,37 @@ class NetworkBuilder {
     return problem_.variable(id).choices->size();
   }
 
+  // What carrying a storage from a state to another takes beside both.
+  std::int64_t beside(const PlanStorage& storage, StorageState from,
+                      StorageState to) const {
+    const StorageClass& kind = *storage.kind;
+    const StorageClass::Move& move = kind.move(from, to);
+    if (move.nanoseconds >= kUnreachable) return 0;
+    if (move.via != StorageClass::Move::kDirect) {
+      const auto via = static_cast<StorageState>(move.via);
+      return sat_add(kind.bytes[via], std::max(beside(storage, from, via),
+                                               beside(storage, via, to)));
+    }
+    const ValueId value = storage.values[move.value];
+    const LayoutId src = kind.layouts[move.value][from];
+    const LayoutId dst = kind.layouts[move.value][to];
+    return problem_.redistribution_peak(value, src, dst) -
+           problem_.local_bytes(value, src) - problem_.local_bytes(value, dst);
+  }
+  // From one stretch to the next: what is held no longer is still there.
+  std::int64_t uncounted(const PlanStorage& storage, HeldSet from,
+                         HeldSet to) const {
+    std::int64_t sources = 0;
+    std::int64_t room = 0;
+    for (const Making& making : transition(storage, from, to).makings) {
+      if (!to.has(making.from) && !storage.persistent) {
+        sources = sat_add(sources, storage.kind->bytes[making.from]);
+      }
+      room = std::max(room, beside(storage, making.from, making.to));
+    }
+    return sat_add(sources, room);
+  }
+
   void add_edges(const PlanStorage& storage,
                  const std::vector<Stretch>& stretches) {
     const std::size_t made_ways = choices(storage.maker);
@@ -274,17 +311,26 @@ class NetworkBuilder {
       if (i == 0) {
         builder_.add_edge(
             of(storage.maker), here.variable,
-            table(storage, TableKind::kMaker, 0, here.begin, made_ways,
-                  sets.size(), [&](std::size_t r, std::size_t c) {
-                    return transition(storage, made(storage, r), sets[c]);
-                  }));
+            table(
+                storage, TableKind::kMaker, 0, here.begin, made_ways,
+                sets.size(),
+                [&](std::size_t r, std::size_t c) {
+                  return transition(storage, made(storage, r), sets[c]);
+                },
+                [&](std::size_t r, std::size_t c) {
+                  return uncounted(storage, made(storage, r), sets[c]);
+                }));
       } else {
-        builder_.add_edge(
-            stretches[i - 1].variable, here.variable,
-            table(storage, TableKind::kNext, 0, here.begin, sets.size(),
-                  sets.size(), [&](std::size_t r, std::size_t c) {
-                    return transition(storage, sets[r], sets[c]);
-                  }));
+        builder_.add_edge(stretches[i - 1].variable, here.variable,
+                          table(
+                              storage, TableKind::kNext, 0, here.begin,
+                              sets.size(), sets.size(),
+                              [&](std::size_t r, std::size_t c) {
+                                return transition(storage, sets[r], sets[c]);
+                              },
+                              [&](std::size_t r, std::size_t c) {
+                                return uncounted(storage, sets[r], sets[c]);
+                              }));
       }
       for (std::size_t u = here.first_use; u < here.first_use + here.num_uses;
            ++u) {
@@ -301,24 +347,42 @@ class NetworkBuilder {
       return;
     }
     const PlanVariableId user = storage.uses[last].variable;
-    builder_.add_edge(
-        of(storage.maker), of(user),
-        table(storage, TableKind::kDirect, last, storage.uses[last].slot,
-              made_ways, choices(user), [&](std::size_t r, std::size_t c) {
-                return taken_by(storage, made(storage, r), last, c);
-              }));
+    builder_.add_edge(of(storage.maker), of(user),
+                      table(
+                          storage, TableKind::kDirect, last,
+                          storage.uses[last].slot, made_ways, choices(user),
+                          [&](std::size_t r, std::size_t c) {
+                            return taken_by(storage, made(storage, r), last, c);
+                          },
+                          [&](std::size_t r, std::size_t c) {
+                            const StorageState from = made(storage, r).first;
+                            const StorageState to = wanted(storage, last, c);
+                            return from == to
+                                       ? 0
+                                       : sat_add(storage.kind->bytes[from],
+                                                 beside(storage, from, to));
+                          }));
   }
 
   void add_taking(const PlanStorage& storage, const Stretch& held,
                   std::size_t use) {
     const PlanVariableId user = storage.uses[use].variable;
     const std::vector<HeldSet>& sets = *held.sets;
-    builder_.add_edge(
-        held.variable, of(user),
-        table(storage, TableKind::kTaken, use, storage.uses[use].slot,
-              sets.size(), choices(user), [&](std::size_t r, std::size_t c) {
-                return taken_by(storage, sets[r], use, c);
-              }));
+    builder_.add_edge(held.variable, of(user),
+                      table(
+                          storage, TableKind::kTaken, use,
+                          storage.uses[use].slot, sets.size(), choices(user),
+                          [&](std::size_t r, std::size_t c) {
+                            return taken_by(storage, sets[r], use, c);
+                          },
+                          [&](std::size_t r, std::size_t c) {
+                            const StorageState to = wanted(storage, use, c);
+                            if (sets[r].has(to)) return std::int64_t{0};
+                            const StorageState from =
+                                taking(storage, sets[r], to).from;
+                            return sat_add(storage.kind->bytes[to],
+                                           beside(storage, from, to));
+                          }));
   }
 
   // ---- memory

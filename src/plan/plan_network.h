@@ -30,6 +30,9 @@ struct NetworkOptions {
   std::optional<std::int64_t> memory_limit;
   // By slot: bytes to keep free beyond what the network counts; may be empty.
   std::vector<std::int64_t> reserved;
+  // Bytes that a redistribution may take beside what the network counts; more
+  // is forbidden. Without it all may.
+  std::optional<std::int64_t> most_uncounted;
   // By slot: what each nanosecond costs that may hide there, and that each
   // nanosecond of compute there is worth, in parts of kHiddenPriceUnit, from
   // none to all of it. With one price for each window no assignment costs less

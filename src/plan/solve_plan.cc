@@ -19,9 +19,11 @@ namespace {
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
 constexpr int kMostRounds = 5;
-constexpr int kMostTightenings = 12;
-constexpr std::uint32_t kMostSpread = 64;
-constexpr double kMostAside = 0.5;  // of the limit
+constexpr std::uint32_t kMostSpread = 256;
+constexpr int kRoundsOfShare = 3;
+constexpr double kMostUncounted = 0.5;  // of the limit
+// Cheaper plans are looked for until this share of the time is spent.
+constexpr double kShareOfSpread = 0.5;
 // Of the time left: when the first of these gives way to the next, and what
 // each of those may take.
 constexpr double kFirstGivesUpAt = 0.2;
@@ -32,6 +34,15 @@ constexpr double kGivesUpAt = 0.5;  // of its share
 // are none better would take as long as the search.
 constexpr std::uint64_t kTieWork = 1'000'000'000;
 constexpr std::uint64_t kTieShare = 4;
+
+// The digits of i behind the point, the last one first: numbers from 0 to 1 from
+// all over, 1/2, 1/4, 3/4, 1/8, 5/8, ... with base 2 (van der Corput).
+double spread_out(std::uint32_t i, std::uint32_t base) {
+  double out = 0;
+  double digit = 1.0 / base;
+  for (; i != 0; i /= base, digit /= base) out += digit * (i % base);
+  return out;
+}
 
 class PlanSolver {
  public:
@@ -80,20 +91,18 @@ class PlanSolver {
     };
     for (int round = 1; round <= kMostRounds && !fits(); ++round) {
       reserve(network);
-      solve_in_round(network);
+      fits_in(network);
       if (search_.out_of_limits()) return;
     }
-    if (!search_.found()) tighten();
     if (!search_.found()) spread();
     // What was left of these looks makes the plan cheaper.
-    if (search_.found() && !search_.is_done() && !nothing_there_) {
-      search_.solve(last_look_, {.bounds = false});
+    if (search_.found() && !search_.is_done()) {
+      search_.solve(best_look_, {.bounds = false});
     }
   }
 
   // A short look, for something that fits.
   bool solve_in_round(const NetworkOptions& network) {
-    last_look_ = network;
     const bool solved =
         search_.solve(network, {.bounds = false,
                                 .gives_up_at = kGivesUpAt,
@@ -119,48 +128,57 @@ class PlanSolver {
     }
   }
 
-  // Where setting aside slot by slot what is lacking leads nowhere: all slots
-  // keep some bytes free, more of them until a plan fits, and fewer again where
-  // that leaves no plan at all.
-  void tighten() {
-    if (search_.last().choices.empty()) return;
-    const std::int64_t limit = *options_.memory_limit;
-    const std::vector<std::int64_t> bytes =
-        bytes_by_slot(problem_, search_.last());
-    std::int64_t too_little = 0;
-    std::int64_t too_much = limit;
-    std::int64_t aside = std::max<std::int64_t>(
-        1, *std::max_element(bytes.begin(), bytes.end()) - limit);
-    for (int i = 0; i < kMostTightenings && !search_.found(); ++i) {
-      if (aside <= too_little || aside >= too_much) return;
-      NetworkOptions network;
-      network.memory_limit = limit - aside;
-      const bool found = solve_in_round(network);
-      (found ? too_little : too_much) = aside;
-      aside =
-          too_much < limit ? std::midpoint(too_little, too_much) : 2 * aside;
-    }
-  }
-
-  // Neither more nor less led anywhere: shares of the limit from all over what
-  // may be set aside, at 1/2, 1/4, 3/4, 1/8, 5/8, ... of the most, while there
-  // is time.
+  // Where setting aside slot by slot what is lacking leads nowhere, what a
+  // redistribution takes beside what the network counts is bounded: by shares
+  // of the limit from all over, with as much set aside in all slots, with
+  // nothing, and with something between.
   void spread() {
     if (search_.last().choices.empty()) return;
     const std::int64_t limit = *options_.memory_limit;
-    for (std::uint32_t i = 1; i < kMostSpread && !search_.found(); ++i) {
-      if (search_.out_of_limits()) return;
-      double share = 0;
-      double bit = 0.5;
-      for (std::uint32_t rest = i; rest != 0; rest >>= 1, bit /= 2) {
-        if ((rest & 1U) != 0) share += bit;
-      }
+    for (std::uint32_t i = 1; i < kMostSpread; ++i) {
       NetworkOptions network;
-      network.memory_limit =
-          limit - static_cast<std::int64_t>(share * kMostAside *
-                                            static_cast<double>(limit));
-      solve_in_round(network);
+      const auto most = static_cast<std::int64_t>(
+          kMostUncounted * spread_out(i, 2) * static_cast<double>(limit));
+      network.most_uncounted = most;
+      const auto between = static_cast<std::int64_t>(spread_out(i, 3) *
+                                                     static_cast<double>(most));
+      for (const std::int64_t aside : {most, std::int64_t{0}, between}) {
+        network.memory_limit = limit - aside;
+        network.reserved.clear();
+        look_around(network);
+        if (search_.out_of_limits() || has_looked_enough()) return;
+      }
     }
+  }
+  bool has_looked_enough() const {
+    if (!search_.found()) return false;
+    if (limits_.work) {
+      return static_cast<double>(search_.best().work) >
+             kShareOfSpread * static_cast<double>(*limits_.work);
+    }
+    return search_.seconds() > kShareOfSpread * limits_.seconds;
+  }
+
+  // A few rounds on a network, what is lacking set aside after each.
+  void look_around(NetworkOptions& network) {
+    for (int round = 0; round < kRoundsOfShare; ++round) {
+      if (fits_in(network) || nothing_there_) return;
+      if (search_.out_of_limits()) return;
+      reserve(network);
+    }
+  }
+
+  // Whether a short look at the network leads to a plan that fits.
+  bool fits_in(const NetworkOptions& network) {
+    const std::int64_t before = search_.best().evaluation.objective;
+    const bool known = search_.found();
+    if (!solve_in_round(network) || !search_.fits(search_.tried().evaluation)) {
+      return false;
+    }
+    if (!known || search_.best().evaluation.objective < before) {
+      best_look_ = network;
+    }
+    return true;
   }
 
   // Among plans of this cost, one that is easier to live with.
@@ -192,7 +210,7 @@ class PlanSolver {
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
-  NetworkOptions last_look_;           // of the last round
+  NetworkOptions best_look_;           // in which a plan was found that fits
   bool nothing_there_ = false;         // in the last round
   std::optional<std::int64_t> alike_;  // met while hidden time was priced
   NetworkOptions network_;             // in which the best plan was found

@@ -188,6 +188,7 @@ class Explainer {
     options_.threads = 1;
     options_.work_limit = kWorkPerQuestion;
     options_.progress = nullptr;
+    options_.go_on = nullptr;  // it knows the whole problem only
   }
 
   Clash run() {

@@ -392,7 +392,7 @@ Solution solve(const Problem& problem, const SolveOptions& options) {
     return {.failure = std::move(valid).error()};
   }
   Solution solution = solve_plainly(problem, options);
-  if (solution.status == Status::kInfeasible) {
+  if (solution.status == Status::kInfeasible && options.explains) {
     auto clash = guarded(
         [&]() -> Result<Clash> { return find_clash(problem, options); });
     if (clash) {

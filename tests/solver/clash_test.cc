@@ -109,6 +109,31 @@ void each_left_out(const Problem& problem, Clash clash,
   }
 }
 
+TEST_CASE("while a clash is looked for, nobody is asked about its parts") {
+  Rng rng(7);
+  int seen = 0;
+  int asked_of_parts = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Problem problem = testing::random_problem(
+        rng, {.most_variables = 24, .most_assignments = 1 << 29});
+    SolveOptions options = patient();
+    // What is left is searched, round by round.
+    for (const Pass pass :
+         {Pass::kDominance, Pass::kLowDegree, Pass::kElimination}) {
+      options.passes.disable(pass);
+    }
+    options.work_limit = 1'000'000;
+    options.go_on = [&](const Assignment& assignment, double) {
+      const auto judged = evaluate(problem, assignment);
+      if (!judged.has_value() || !judged->feasible()) ++asked_of_parts;
+      return true;
+    };
+    if (solve(problem, options).status == Status::kInfeasible) ++seen;
+  }
+  CHECK(seen > 10);
+  CHECK(asked_of_parts == 0);
+}
+
 TEST_CASE("clashes of random problems clash, and no part can be left out") {
   Rng rng(5);
   int seen = 0;

@@ -67,7 +67,7 @@ struct Solution {
   // No assignment costs less; absent when infeasible or nothing is known.
   std::optional<Int128> lower_bound;
   Assignment assignment;
-  std::optional<Clash> clash;
+  std::optional<Clash> clash;  // unless SolveOptions::explains is off
   std::vector<PassStats> passes;
   double seconds = 0;
   std::uint64_t work = 0;  // table entries touched
@@ -103,6 +103,8 @@ struct SolveOptions {
   int threads = 1;
   std::uint64_t seed = 0;
   PassSet passes;
+  // Whether `clash` is looked for where nothing holds.
+  bool explains = true;
   // Called by the thread that called solve(), when workers meet.
   std::function<void(const Progress&)> progress;
   // Whether to go on: asked between rounds about the best assignment, with the
