@@ -52,10 +52,6 @@ namespace shardprop {
 using PlanStatus = solver::Status;
 std::optional<PlanStatus> parse_plan_status(std::string_view text);
 
-// "user", "loss", "gradient", "update".
-std::string_view to_string(OutputKind kind);
-std::optional<OutputKind> parse_output_kind(std::string_view text);
-
 // A tensor of the plan: whole shape, and how it is laid out.
 struct PlannedTensor {
   Dims shape;
