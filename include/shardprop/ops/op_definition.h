@@ -7,8 +7,8 @@
 //   {"aten.add",       pointwise().promoted().additive()},
 //   {"aten.erf",       pointwise().floating().nondecreasing()},
 //   {"aten.amax",      reduction(ReduceOp::kMax)},
-//   {"aten._softmax",  along("dim").decomposed("m = amax(self, [dim],
-//   True)...")},
+//   {"aten._softmax",  along("dim").decomposed(
+//        "e = exp(self); return e / sum(e, [dim], True)")},
 //
 // A row named like an operator ("aten.add") serves its functional overloads;
 // one named like an overload ("aten.sum.dim_IntList") that overload alone.
