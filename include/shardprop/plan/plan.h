@@ -306,7 +306,8 @@ struct Plan {
   std::size_t graph_ops = 0;
   DeviceMesh mesh;
   Topology topology;
-  // Name and value of every option that shaped the plan, pins included.
+  // Name and value of every option that shaped the plan, pins included; of the
+  // command line also how the graph was read: `bound` (u0=128), `rule`.
   std::vector<std::pair<std::string, std::string>> options;
 
   PlanStatus status = PlanStatus::kUnknown;
