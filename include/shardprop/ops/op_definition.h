@@ -110,6 +110,10 @@ class OpDefinition {
   OpDefinition random() &&;
   OpDefinition free() &&;  // costs nothing to run
   OpDefinition flops(double per_point) &&;
+  OpDefinition multiplies(ProductKind kind) &&;
+  OpDefinition normalises() &&;
+  // Its result is the elements of its one tensor (IndexSpace::carries).
+  OpDefinition carries() &&;
   // The result is that argument with some elements overwritten
   // (IndexSpace::writes_into).
   OpDefinition writes_into(std::string_view argument) &&;
