@@ -207,8 +207,8 @@ class Writer {
     }
     std::size_t outputs = 0;
     for (const ProgramOutput& output : program_.outputs) {
-      const bool handed_back = output.kind == OutputKind::kUser ||
-                               output.kind == OutputKind::kLoss;
+      const bool handed_back =
+          output.kind == OutputKind::kUser || output.kind == OutputKind::kLoss;
       outputs += handed_back ? 1 : 0;
     }
     const auto tuple = [](std::size_t leaves) {
