@@ -96,9 +96,10 @@ std::map<std::string, Usage> usage_of(const Graph& graph,
 }
 
 Result<int> print_supported(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(const auto library, library_of(arguments));
+  const GraphReading reading = reading_of(arguments);
+  SP_ASSIGN(const auto library, library_of(reading));
   SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("--supported"),
-                                        *library, console));
+                                        reading, *library, console));
   const auto used = usage_of(graph, *library);
   const bool all = std::all_of(used.begin(), used.end(), [](const auto& entry) {
     return entry.second.why_not.empty();

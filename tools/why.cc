@@ -173,9 +173,10 @@ std::string as_json(const Graph& graph, const Node& node,
 
 Result<int> run_why(const Arguments& arguments, Console& console) {
   const auto start = std::chrono::steady_clock::now();
-  SP_ASSIGN(const auto library, library_of(arguments));
-  SP_ASSIGN(const Graph graph,
-            graph_of(arguments, arguments.get("GRAPH"), *library, console));
+  const GraphReading reading = reading_of(arguments);
+  SP_ASSIGN(const auto library, library_of(reading));
+  SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("GRAPH"),
+                                        reading, *library, console));
   SP_ASSIGN(const NodeId id, node_option(arguments, graph));
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   SP_ASSIGN(const Topology topology, topology_option(arguments));

@@ -232,11 +232,31 @@ SizeBounds Values::shares(const Program& program,
   return shared;
 }
 
+namespace {
+
+Result<void> check_range(const std::string& name, const Symbol& symbol,
+                         std::int64_t bound) {
+  const bool is_small = symbol.min && bound < *symbol.min;
+  if (!is_small && !(symbol.max && bound > *symbol.max)) return {};
+  return fail(Error{ErrorCode::kInvalidArgument,
+                    quote(name) + " cannot be " + std::to_string(bound),
+                    "bound " + name + "=" + std::to_string(bound),
+                    {"the program says " + name +
+                     (is_small ? " >= " + std::to_string(*symbol.min)
+                               : " <= " + std::to_string(*symbol.max))},
+                    "give a size within its range"});
+}
+
+}  // namespace
+
 Result<void> Values::bound_sizes(const Program& program,
                                  const SizeBounds& bounds) {
   for (const auto& [name, value] : bounds) {
     const auto found = symbols_.find(name);
-    if (found != symbols_.end() && !found->second.hint) continue;
+    if (found != symbols_.end() && !found->second.hint) {
+      SP_CHECK(check_range(name, found->second, value));
+      continue;
+    }
     std::string known;
     for (const auto& [other, symbol] : symbols_) {
       if (!symbol.hint) known += (known.empty() ? "" : ", ") + other;

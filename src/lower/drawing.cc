@@ -117,6 +117,74 @@ Result<std::vector<ProgramValueId>> Drawing::dropout() {
   return out;
 }
 
+// One number for all that a sample has in a channel: ones of its dims behind
+// the second are whole on every rank.
+ElementOps Drawing::by_channel() const {
+  Dims shape = node_.op.outputs[0].shape();
+  for (std::size_t d = 2; d < shape.size(); ++d) shape[d] = 1;
+  Layout layout = planned_.outputs[0].tensor.layout;
+  for (int m = 0; m < layout.mesh_ndim(); ++m) {
+    if (!layout[m].is_shard() || layout[m].dim() < 2) continue;
+    layout = *layout.with(m, Placement::replicate());
+  }
+  return {build_, node_.name + ".r", std::move(shape), std::move(layout)};
+}
+
+// Elements or whole channels, which become zero, or the least value of SELU with
+// mean and variance kept (alpha).
+Result<std::vector<ProgramValueId>> Drawing::special_dropout(bool by_feature,
+                                                             bool alpha) {
+  const double p = number("p", 0.5);
+  if (!node_.op.bool_arg("train").value_or(true) || p == 0) {
+    return untouched(false);
+  }
+  const DType in = drawn_in(dtype());
+  ElementOps mask = by_feature ? by_channel() : ops_;
+  const Id kept = mask.cast(
+      mask.op("aten.ge.Scalar", DType::kBool,
+              {{"self", mask.uniform(draws_, in, 0)}, {"other", Argument(p)}}),
+      in);
+  constexpr double kLeast = 1.7580993408473766;
+  double scale = 0;
+  if (p < 1) {
+    scale = alpha ? 1 / std::sqrt((kLeast * kLeast * p + 1) * (1 - p))
+                  : 1 / (1 - p);
+  }
+  const Id scaled =
+      ops_.op("aten.mul.Tensor", in,
+              {{"self", operand(0)},
+               {"other", mask.scalar_op("aten.mul.Scalar", kept, scale)}});
+  if (!alpha) return std::vector<Id>{finish(scaled)};
+  const Id dropped =
+      mask.scalar_op("aten.add.Scalar",
+                     mask.scalar_op("aten.mul.Scalar", kept, kLeast * scale),
+                     kLeast * scale * (p - 1));
+  return std::vector<Id>{finish(
+      ops_.op("aten.add.Tensor", in, {{"self", scaled}, {"other", dropped}}))};
+}
+
+// By the inverse of its distribution.
+Drawing::Id Drawing::cauchy(DType dtype) {
+  const Id centred =
+      ops_.scalar_op("aten.add.Scalar", ops_.uniform(draws_, dtype, 0), -0.5);
+  const Id angle = ops_.scalar_op("aten.mul.Scalar", centred, std::numbers::pi);
+  const Id wide = ops_.scalar_op(
+      "aten.mul.Scalar", ops_.op("aten.tan.default", dtype, {{"self", angle}}),
+      number("sigma", 1));
+  return ops_.scalar_op("aten.add.Scalar", wide, number("median", 0));
+}
+
+// How many trials it takes until one succeeds: 1, 2, ...
+Drawing::Id Drawing::geometric(DType dtype) {
+  const double p = number("p", 0.5);
+  const Id log = ops_.op("aten.log.default", dtype,
+                         {{"self", ops_.positive_uniform(draws_, dtype, 0)}});
+  const Id failures = ops_.op(
+      "aten.floor.default", dtype,
+      {{"self", ops_.scalar_op("aten.div.Scalar", log, std::log1p(-p))}});
+  return ops_.scalar_op("aten.add.Scalar", failures, 1);
+}
+
 Drawing::Id Drawing::shifted(Id value) {
   const DType in = build_[value].meta.dtype();
   const auto tensor = [&](const char* name) {
@@ -155,6 +223,9 @@ Result<std::vector<ProgramValueId>> Drawing::by_name(std::string_view name) {
                                  : fallback;
   };
   if (name == "native_dropout" || name == "dropout") return dropout();
+  if (name == "feature_dropout") return special_dropout(true, false);
+  if (name == "alpha_dropout") return special_dropout(false, true);
+  if (name == "feature_alpha_dropout") return special_dropout(true, true);
   if (name == "rand" || name == "rand_like") {
     return one(ops_.uniform(draws_, is_floating(dtype()) ? dtype() : in, 0));
   }
@@ -176,6 +247,8 @@ Result<std::vector<ProgramValueId>> Drawing::by_name(std::string_view name) {
     return one(
         ops_.scalar_op("aten.div.Scalar", exponential(in), number("lambd", 1)));
   }
+  if (name == "cauchy") return one(cauchy(in));
+  if (name == "geometric") return one(geometric(in));
   if (name == "randint" || name == "randint_like") {
     const std::int64_t low = integer("low", 0);
     const std::int64_t high = integer("high", low);
@@ -194,6 +267,12 @@ Result<std::vector<ProgramValueId>> Drawing::by_name(std::string_view name) {
     return one(ops_.op("aten.lt.Tensor", DType::kBool, std::move(args)));
   }
   if (name == "randperm") return permutation();
+  if (name == "poisson") {
+    return refuse("how many numbers it takes depends on the rate");
+  }
+  if (name == "multinomial") {
+    return refuse("what is drawn of a row depends on all that lies in it");
+  }
   return refuse("there is no rule for it");
 }
 

@@ -28,6 +28,8 @@ class Drawing {
 
   Id normal(DType dtype);
   Id exponential(DType dtype);
+  Id cauchy(DType dtype);
+  Id geometric(DType dtype);
   Id integers(std::int64_t low, std::int64_t high);
 
   // In the dtype in which floats are drawn for an output of this one.
@@ -39,6 +41,8 @@ class Drawing {
   Id finish(Id value);
 
   Result<std::vector<Id>> dropout();
+  Result<std::vector<Id>> special_dropout(bool by_feature, bool alpha);
+  ElementOps by_channel() const;
   std::vector<Id> untouched(bool has_mask);
   Result<std::vector<Id>> by_name(std::string_view name);
   Result<std::vector<Id>> refuse(const std::string& why) const;

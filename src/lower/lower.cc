@@ -28,20 +28,6 @@ ProgramInputKind kind_of(InputKind kind) {
   return ProgramInputKind::kUser;
 }
 
-ProgramOutputKind kind_of(OutputKind kind) {
-  switch (kind) {
-    case OutputKind::kUser:
-      return ProgramOutputKind::kUser;
-    case OutputKind::kLoss:
-      return ProgramOutputKind::kLoss;
-    case OutputKind::kGradient:
-      return ProgramOutputKind::kGradient;
-    case OutputKind::kUpdate:
-      return ProgramOutputKind::kUpdate;
-  }
-  return ProgramOutputKind::kUser;
-}
-
 }  // namespace
 
 Lowering::Lowering(const Plan& plan, const Graph& graph,
@@ -222,7 +208,7 @@ Result<void> Lowering::add_outputs() {
   for (const PlannedOutput& output : plan_.outputs) {
     SP_ASSIGN(const ProgramValueId id,
               taken(output.value, "output " + output.value.from));
-    ProgramOutput made{kind_of(output.kind), id, {}};
+    ProgramOutput made{output.kind, id, {}};
     if (!output.target.empty()) {
       const auto found = inputs.find(output.target);
       if (found == inputs.end()) {

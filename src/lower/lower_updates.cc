@@ -76,7 +76,7 @@ struct AdamW {
     const ProgramValueId after = next(before);
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
       if (program.inputs[i].value != before) continue;
-      program.outputs.push_back({ProgramOutputKind::kUpdate, after, i});
+      program.outputs.push_back({OutputKind::kUpdate, after, i});
     }
     return after;
   }

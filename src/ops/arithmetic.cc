@@ -293,6 +293,7 @@ OpDefinition OpDefinition::passes(std::vector<std::string> arguments) && {
                                                      IndexSpace& space) {
         const auto takes = operands_named(call.op(), arguments);
         if (!takes) return;
+        space.carries = space.inputs.size() == 1 && (*takes)[0];
         for (const ReduceOp kind : kAllReduceOps) {
           Partials inputs(space.inputs.size());
           for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -67,7 +67,9 @@ IndexSpace placed(const OpSchema& op, IndexSpace from,
   space.local_arguments = std::move(from.local_arguments);
   space.program = std::move(from.program);
   space.flops_per_point = from.flops_per_point;
-  space.fuses_products = from.fuses_products;
+  space.product = from.product;
+  space.normalises = from.normalises;
+  space.carries = from.carries;
   if (from.writes_into != IndexSpace::kNothing) {
     space.writes_into =
         static_cast<int>(kept[static_cast<std::size_t>(from.writes_into)]);

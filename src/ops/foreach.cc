@@ -224,6 +224,7 @@ class SideBySide {
     if (has_output) space_.outputs.push_back(renamed(own.outputs[0], ids));
     space_.flops_per_point =
         std::max(space_.flops_per_point, own.flops_per_point);
+    if (own.product != ProductKind::kNone) space_.product = own.product;
     space_.is_free = space_.is_free && own.is_free;
     space_.is_random = space_.is_random || own.is_random;
     added_.push_back({&call, std::move(own), &ids, has_output});

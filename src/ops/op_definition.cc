@@ -139,6 +139,21 @@ OpDefinition OpDefinition::flops(double per_point) && {
                                  });
 }
 
+OpDefinition OpDefinition::multiplies(ProductKind kind) && {
+  return std::move(*this).refine(
+      "", [kind](const OpCall&, IndexSpace& space) { space.product = kind; });
+}
+
+OpDefinition OpDefinition::normalises() && {
+  return std::move(*this).refine(
+      "", [](const OpCall&, IndexSpace& space) { space.normalises = true; });
+}
+
+OpDefinition OpDefinition::carries() && {
+  return std::move(*this).refine(
+      "", [](const OpCall&, IndexSpace& space) { space.carries = true; });
+}
+
 OpDefinition OpDefinition::writes_into(std::string_view argument) && {
   return std::move(*this).refine(
       "",

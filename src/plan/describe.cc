@@ -233,12 +233,16 @@ class Describer {
 }  // namespace
 
 OpKind kind_of(const Node& node, const IndexSpace& space) {
-  const std::string_view name = node.op.function->base_name();
-  if (name.find("attention") != std::string_view::npos) {
-    return OpKind::kAttention;
+  switch (space.product) {
+    case ProductKind::kAttention:
+      return OpKind::kAttention;
+    case ProductKind::kConvolution:
+      return OpKind::kConvolution;
+    case ProductKind::kPlain:
+      return OpKind::kMatmul;
+    case ProductKind::kNone:
+      break;
   }
-  if (name.find("conv") != std::string_view::npos) return OpKind::kConvolution;
-  if (space.flops_per_point > 0) return OpKind::kMatmul;
   if (node.op.function->has_tag("pointwise")) return OpKind::kPointwise;
   if (space.is_free || node.inputs.empty()) return OpKind::kOther;
   const auto held = [&](const std::vector<Operand>& operands, int factor) {
@@ -246,21 +250,23 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
         operands.begin(), operands.end(),
         [&](const Operand& operand) { return operand.holds(factor); });
   };
-  bool reduces = false;
+  bool reduces = space.normalises;
+  bool is_parallel = true;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    if (space.factors[f].kind == FactorKind::kIndexed ||
-        space.factors[f].kind == FactorKind::kSegmented) {
+    const FactorKind kind = space.factors[f].kind;
+    if (kind == FactorKind::kIndexed || kind == FactorKind::kSegmented) {
       return OpKind::kOther;
     }
+    is_parallel = is_parallel && kind == FactorKind::kParallel;
     reduces = reduces || (space.factors[f].size > 1 &&
                           held(space.inputs, static_cast<int>(f)) &&
                           !held(space.outputs, static_cast<int>(f)));
   }
-  const bool normalises = name.find("softmax") != std::string_view::npos ||
-                          name.find("norm") != std::string_view::npos;
-  if (reduces || normalises) return OpKind::kReduction;
-  return name == "_to_copy" || name == "clone" ? OpKind::kPointwise
-                                               : OpKind::kOther;
+  if (reduces) return OpKind::kReduction;
+  // Copies and casts that leave every element where it is.
+  const bool in_place = space.carries && is_parallel &&
+                        space.inputs[0].dims == space.outputs[0].dims;
+  return in_place ? OpKind::kPointwise : OpKind::kOther;
 }
 
 void describe(const PlanProblem& problem, const PlanSolution& solution,

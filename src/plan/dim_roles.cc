@@ -1,5 +1,7 @@
 #include "plan/dim_roles.h"
 
+#include "plan/carried.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -12,12 +14,17 @@ bool is_integer(const Value& value) {
   return !is_floating(value.meta.dtype()) && value.meta.dtype() != DType::kBool;
 }
 
-// The same elements, maybe in another order or dtype.
-bool carries(const Graph& graph, const Node& node) {
-  if (node.inputs.size() != 1 || node.outputs.size() != 1) return false;
-  const std::string_view name = node.op.function->base_name();
-  return graph.value(node.outputs[0]).is_view() || name == "_to_copy" ||
-         name == "clone";
+// How much of a product's weight its result keeps: columns, and what else is
+// not contracted.
+std::int64_t kept_of(const IndexSpace& space, std::size_t weight) {
+  std::int64_t kept = 1;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    const auto factor = static_cast<FactorId>(f);
+    if (space.inputs[weight].holds(factor) && space.outputs[0].holds(factor)) {
+      kept *= space.factor(factor).size;
+    }
+  }
+  return kept;
 }
 
 }  // namespace
@@ -53,7 +60,7 @@ void DimRoles::find_parameters() {
     }
   }
   for (const Node& node : graph_.nodes()) {
-    if (carries(graph_, node)) {
+    if (carries_elements(graph_, node, spaces_[node.id.index()])) {
       parameter_[node.outputs[0].index()] = parameter_[node.inputs[0].index()];
     }
   }
@@ -113,21 +120,28 @@ void DimRoles::seed_tokens() {
   }
 }
 
+// Each index of the dim is a matrix of its own: its columns are in the result
+// beside it, or values say which of them a row is multiplied with. Kernels of a
+// convolution are no such matrices.
 void DimRoles::seed_experts() {
-  for (const GraphInput& input : graph_.inputs()) {
-    const Value& value = graph_.value(input.value);
-    if (input.kind != InputKind::kParameter || value.meta.rank() != 3 ||
-        value.meta.size(0) < 2) {
-      continue;
-    }
-    const bool multiplied = std::any_of(
-        graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& node) {
-          const auto& weight = weight_[node.id.index()];
-          return weight && node.op.function->base_name() != "convolution" &&
-                 parameter_[node.inputs[*weight].index()] == value.id;
-        });
-    if (multiplied) {
-      of(DimRole::kExperts).values[value.id.index()] = DimTrace{0, 1};
+  for (const Node& node : graph_.nodes()) {
+    const auto& weight = weight_[node.id.index()];
+    if (!weight) continue;
+    const IndexSpace& space = *spaces_[node.id.index()];
+    if (space.product == ProductKind::kConvolution) continue;
+    for (std::size_t f = 0; f < space.factors.size(); ++f) {
+      const auto factor = static_cast<FactorId>(f);
+      const bool by_values = space.factor(factor).kind == FactorKind::kIndexed;
+      if (!by_values && !space.outputs[0].holds(factor)) continue;
+      const std::vector<Hop> way = way_back(node, *weight, {factor, 1});
+      if (way.empty() || way.back().dim != DimTrace{0, 1}) continue;
+      const Value& parameter = graph_.value(way.back().value);
+      const TensorMeta& meta = parameter.meta;
+      if (!parameter.is_input() || meta.rank() < 3 || meta.size(0) < 2)
+        continue;
+      if (by_values || kept_of(space, *weight) > meta.size(0)) {
+        of(DimRole::kExperts).values[parameter.id.index()] = DimTrace{0, 1};
+      }
     }
   }
 }
@@ -178,24 +192,37 @@ bool DimRoles::is_stream(ValueId value) const {
   return dim(value, DimRole::kBatch).has_value();
 }
 
-// Back through views and casts to the parameter itself.
-void DimRoles::mark_parameter(const Node& node, std::size_t operand,
-                              const FactorTrace& trace) {
+// Back through views and casts to the parameter itself, as far as it goes.
+std::vector<DimRoles::Hop> DimRoles::way_back(const Node& node,
+                                              std::size_t operand,
+                                              const FactorTrace& trace) const {
+  std::vector<Hop> way;
   const IndexSpace& space = *spaces_[node.id.index()];
   ValueId value = node.inputs[operand];
   auto at = dim_at(space, space.inputs[operand], trace);
   while (at) {
-    of(DimRole::kTensor).values[value.index()] = at;
+    way.push_back({value, *at, {}, {}});
     const Value& made = graph_.value(value);
-    if (made.is_input()) return;
+    if (made.is_input()) break;
     const Node& maker = graph_.node(made.producer);
     const IndexSpace* through = spaces_[maker.id.index()];
-    if (through == nullptr) return;
+    if (through == nullptr) break;
     const auto factor = factor_at(*through, through->outputs[0], *at);
-    if (!factor) return;
-    of(DimRole::kTensor).nodes[maker.id.index()] = factor;
+    if (!factor) break;
+    way.back().maker = maker.id;
+    way.back().factor = factor;
     at = dim_at(*through, through->inputs[0], *factor);
     value = maker.inputs[0];
+  }
+  return way;
+}
+
+void DimRoles::mark_parameter(const Node& node, std::size_t operand,
+                              const FactorTrace& trace) {
+  Traced& traced = of(DimRole::kTensor);
+  for (const Hop& hop : way_back(node, operand, trace)) {
+    traced.values[hop.value.index()] = hop.dim;
+    if (hop.factor) traced.nodes[hop.maker.index()] = hop.factor;
   }
 }
 
@@ -307,6 +334,25 @@ bool any_output_holds(const IndexSpace& space, FactorId factor) {
 
 }  // namespace
 
+// The parameter whose rows are looked up by what flows in: an embedding.
+std::optional<std::size_t> DimRoles::looked_up(const Node& node) const {
+  const IndexSpace& space = *spaces_[node.id.index()];
+  std::optional<std::size_t> table;
+  bool by_stream = false;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const auto rows = factor_at(space, space.inputs[i], DimTrace{0, 1});
+    if (parameter_[node.inputs[i].index()].valid() && rows &&
+        space.factor(rows->factor).kind == FactorKind::kIndexed &&
+        !any_output_holds(space, rows->factor)) {
+      table = i;
+    } else if (is_stream(node.inputs[i]) &&
+               is_integer(graph_.value(node.inputs[i]))) {
+      by_stream = true;
+    }
+  }
+  return by_stream ? table : std::nullopt;
+}
+
 std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
   constexpr DimRole kRole = DimRole::kTensor;
   Beginnings beginnings(graph_);
@@ -331,15 +377,13 @@ std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
         meets_stream = true;
       }
     }
-    const bool embeds = forward && !trace && !weight &&
-                        node.op.function->base_name() == "embedding" &&
-                        parameter_[node.inputs[0].index()].valid() &&
-                        is_stream(node.inputs.back());
-    if (embeds) {
-      trace = factor_at(*space, space->inputs[0], DimTrace{0, 1});
+    const auto table =
+        forward && !trace && !weight ? looked_up(node) : std::nullopt;
+    if (table) {
+      trace = factor_at(*space, space->inputs[*table], DimTrace{0, 1});
       if (!trace || !may_cut(*space, trace->factor)) continue;
       mark_outputs(node, kRole, *trace);
-      mark_parameter(node, 0, *trace);
+      mark_parameter(node, *table, *trace);
       continue;
     }
     // A product whose other operand is not cut begins a pair, unless its

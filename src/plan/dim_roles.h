@@ -7,7 +7,8 @@
 //   tensor    the columns of the first product of a pair, up to the rows of the
 //             second: of feed-forward blocks, of attention by heads; the
 //             vocabulary of embedding and loss
-//   experts   the first dim of parameters of rank 3 that products take
+//   experts   the first dim of parameters of rank 3 or more that products take,
+//             where each index of it is a matrix of its own
 // A product is the first of a pair where what it makes, through whatever is
 // not blocked along it and without meeting the residual stream, is contracted
 // in another, or ends in the loss.
@@ -72,8 +73,19 @@ class DimRoles {
   // The operand whose trace the node follows, by how much it holds.
   std::optional<FactorTrace> strongest(const Node& node, DimRole role) const;
   void mark_outputs(const Node& node, DimRole role, const FactorTrace& trace);
+  // A value on the way from a product to its parameter; `maker`, and the factor
+  // of it that is followed, of those that lie in between.
+  struct Hop {
+    ValueId value;
+    DimTrace dim;
+    NodeId maker;
+    std::optional<FactorTrace> factor;
+  };
+  std::vector<Hop> way_back(const Node& node, std::size_t operand,
+                            const FactorTrace& trace) const;
   void mark_parameter(const Node& node, std::size_t operand,
                       const FactorTrace& trace);
+  std::optional<std::size_t> looked_up(const Node& node) const;
   bool is_stream(ValueId value) const;
 
   const Graph& graph_;

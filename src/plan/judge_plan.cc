@@ -293,16 +293,17 @@ class Judge {
 }  // namespace
 
 Result<PlanOptions> options_of(const Plan& saved) {
-  // How long it was searched for says nothing of a plan.
-  static constexpr std::string_view kOfTheSearch[] = {
-      "time_limit", "work_limit", "threads", "seed"};
+  // How long it was searched for says nothing of a plan; how its graph was read
+  // is part of the graph and the library that are given.
+  static constexpr std::string_view kOfOthers[] = {
+      "time_limit", "work_limit", "threads", "seed", "bound", "rule"};
   PlanOptions options;
   // Plans that do not say were made before there was a choice.
   options.fusion = Fusion::kNone;
   options.precision = Precision::kOwn;
   for (const auto& [name, text] : saved.options) {
-    if (std::find(std::begin(kOfTheSearch), std::end(kOfTheSearch), name) !=
-        std::end(kOfTheSearch)) {
+    if (std::find(std::begin(kOfOthers), std::end(kOfOthers), name) !=
+        std::end(kOfOthers)) {
       continue;
     }
     if (auto set = set_option(options, name, text); !set) {

@@ -1,5 +1,7 @@
 #include "plan/moved_tensors.h"
 
+#include "plan/carried.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -7,28 +9,31 @@
 namespace shardprop {
 namespace {
 
-// The same values under another shape or dtype.
-bool carries_through(const Graph& graph, const Node& node) {
-  return node.inputs.size() == 1 && node.outputs.size() == 1 &&
-         (graph.value(node.outputs[0]).is_view() ||
-          node.op.function->base_name() == "_to_copy");
+bool carries_through(const PlanProblem::Body& body, const Node& node) {
+  const auto& set = body.choices_of_node[node.id.index()];
+  return carries_elements(body.graph, node,
+                          set ? set->op.space.get() : nullptr);
 }
 
-void mark_parameters(const Graph& graph, std::vector<PlanValue>& values) {
+void mark_parameters(PlanProblem::Body& body) {
+  const Graph& graph = body.graph;
+  std::vector<PlanValue>& values = body.values;
   for (const GraphInput& input : graph.inputs()) {
     if (input.kind == InputKind::kParameter) {
       values[input.value.index()].hideable = true;
     }
   }
   for (const Node& node : graph.nodes()) {
-    if (carries_through(graph, node) &&
+    if (carries_through(body, node) &&
         values[node.inputs[0].index()].hideable) {
       values[node.outputs[0].index()].hideable = true;
     }
   }
 }
 
-void mark_gradients(const Graph& graph, std::vector<PlanValue>& values) {
+void mark_gradients(PlanProblem::Body& body) {
+  const Graph& graph = body.graph;
+  std::vector<PlanValue>& values = body.values;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kGradient) continue;
     ValueId at = output.value;
@@ -37,7 +42,7 @@ void mark_gradients(const Graph& graph, std::vector<PlanValue>& values) {
       const Value& value = graph.value(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);
-      if (!carries_through(graph, node) ||
+      if (!carries_through(body, node) ||
           graph.value(node.inputs[0]).consumers.size() != 1) {
         break;
       }
@@ -68,7 +73,7 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
       found.insert(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);
-      if (!carries_through(graph, node)) break;
+      if (!carries_through(body, node)) break;
       at = node.inputs[0];
     }
   }
@@ -83,8 +88,8 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
 }  // namespace
 
 void set_moved_tensors(PlanProblem::Body& body) {
-  mark_parameters(body.graph, body.values);
-  mark_gradients(body.graph, body.values);
+  mark_parameters(body);
+  mark_gradients(body);
   const std::set<ValueId> wide = f32_gradients(body);
   for (const Value& value : body.graph.values()) {
     PlanValue& planned = body.values[value.id.index()];

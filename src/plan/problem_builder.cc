@@ -22,11 +22,12 @@
 namespace shardprop {
 namespace {
 
-// Checks of the program itself, which move and make nothing.
+// Checks of the program itself, which make and write nothing. Nobody knows what
+// an operator without a declaration writes.
 bool is_assertion(const Node& node) {
-  const std::string_view name = node.op.function->base_name();
-  return node.outputs.empty() &&
-         (name.starts_with("_assert") || name.starts_with("sym_constrain"));
+  const FunctionSchema& function = *node.op.function;
+  return node.outputs.empty() && !function.is_mutating() &&
+         !function.has_tag("undeclared");
 }
 
 // Parameters that are gathered and gradients that are reduced go in buckets of

@@ -28,20 +28,6 @@ std::string_view to_string(ProgramInputKind kind) {
   return "?";
 }
 
-std::string_view to_string(ProgramOutputKind kind) {
-  switch (kind) {
-    case ProgramOutputKind::kUser:
-      return "user";
-    case ProgramOutputKind::kLoss:
-      return "loss";
-    case ProgramOutputKind::kGradient:
-      return "gradient";
-    case ProgramOutputKind::kUpdate:
-      return "update";
-  }
-  return "?";
-}
-
 TensorSpec spec_of(const SpmdProgram& program, ProgramValueId id) {
   const ProgramValue& value = program.value(id);
   auto spec = TensorSpec::create(program.mesh, value.layout, value.meta);

@@ -4,6 +4,7 @@
 #include "io/json_tree.h"
 #include "report/json_cursor.h"
 #include "report/local_run_read.h"
+#include "report/repeatable_options.h"
 #include "report/topology_json.h"
 
 #include <algorithm>
@@ -106,11 +107,14 @@ class Reader {
 
   void read_options(const JsonCursor& options) {
     for (const auto& [name, value] : options.members()) {
-      if (name == "pin") continue;
+      if (is_repeatable(name)) continue;
       plan_.options.emplace_back(name, value.text());
     }
-    for (const std::string& pin : options["pin"].texts()) {
-      plan_.options.emplace_back("pin", pin);
+    for (const std::string_view repeated : kRepeatableOptions) {
+      if (!is_always_listed(repeated) && !options.has(repeated)) continue;
+      for (const std::string& text : options[repeated].texts()) {
+        plan_.options.emplace_back(repeated, text);
+      }
     }
   }
 

@@ -3,8 +3,10 @@
 #include "io/json_text.h"
 #include "report/local_run_json.h"
 #include "report/mesh_json.h"
+#include "report/repeatable_options.h"
 #include "report/topology_json.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardprop {
@@ -88,13 +90,23 @@ class Writer {
   void options() {
     json_.key("options").open('{');
     for (const auto& [name, value] : plan_.options) {
-      if (name != "pin") json_.member(name, value);
+      if (!is_repeatable(name)) json_.member(name, value);
     }
-    json_.key("pin").open('[');
-    for (const auto& [name, value] : plan_.options) {
-      if (name == "pin") json_.text(value);
+    for (const std::string_view repeated : kRepeatableOptions) {
+      const auto is_it = [&](const auto& option) {
+        return option.first == repeated;
+      };
+      if (!is_always_listed(repeated) &&
+          std::none_of(plan_.options.begin(), plan_.options.end(), is_it)) {
+        continue;
+      }
+      json_.key(repeated).open('[');
+      for (const auto& option : plan_.options) {
+        if (is_it(option)) json_.text(option.second);
+      }
+      json_.close(']');
     }
-    json_.close(']').close('}');
+    json_.close('}');
   }
 
   // How good it is, and how that is known.

@@ -1,5 +1,7 @@
 #include <shardprop/report/torch_styles.h>
 
+#include "plan/carried.h"
+#include "plan/dim_trace.h"
 #include "report/name_folding.h"
 #include "report/unsaid.h"
 
@@ -59,45 +61,52 @@ std::int32_t mesh_dim_named(const DeviceMesh& mesh,
   return otherwise;
 }
 
-// What takes a weight, and whether its rows are the outputs.
-enum class Taker { kLinear, kLinearTransposed, kEmbedding, kOther };
-
-Taker taker_of(const Graph& graph, ValueId weight) {
-  bool turned = false;
+// What cutting a dim of a weight cuts in the product or lookup that takes it,
+// seen through views and casts.
+std::optional<std::string> style_of_cut(const Graph& graph,
+                                        const OpLibrary& library,
+                                        ValueId weight, int dim) {
+  DimTrace trace{dim, 1};
   ValueId at = weight;
-  for (int hops = 0; hops < 8; ++hops) {
-    const Value& value = graph.value(at);
-    if (value.consumers.empty()) return Taker::kOther;
-    const Use& use = value.consumers.front();
+  while (!graph.value(at).consumers.empty()) {
+    const Use& use = graph.value(at).consumers.front();
     const Node& node = graph.node(use.node);
-    const std::string_view name = node.op.function->base_name();
-    if (name == "embedding") return Taker::kEmbedding;
-    if (name == "linear") return Taker::kLinear;
-    if (name == "mm" || name == "addmm" || name == "bmm") {
-      return turned ? Taker::kLinear : Taker::kLinearTransposed;
+    const auto space = library.index_space(node.op);
+    if (!space) return std::nullopt;
+    const Operand& operand = space->inputs[use.operand];
+    const auto cut = factor_at(*space, operand, trace);
+    if (!cut) return std::nullopt;
+    if (space->product == ProductKind::kPlain) {
+      return space->outputs[0].holds(cut->factor) ? "colwise" : "rowwise";
     }
-    if (name == "permute" || name == "t" || name == "transpose") {
-      turned = !turned;
-    } else if (name != "_to_copy" && name != "alias" && name != "detach") {
-      return Taker::kOther;
+    if (carries_elements(graph, node, &*space)) {
+      const auto next = dim_at(*space, space->outputs[0], *cut);
+      if (!next) return std::nullopt;
+      trace = *next;
+      at = node.outputs[0];
+      continue;
     }
-    at = node.outputs[0];
+    const auto rows = factor_at(*space, operand, DimTrace{0, 1});
+    if (!rows || space->factor(rows->factor).kind != FactorKind::kIndexed) {
+      return std::nullopt;
+    }
+    return rows->factor == cut->factor ? "embedding_rowwise"
+                                       : "embedding_colwise";
   }
-  return Taker::kOther;
+  return std::nullopt;
 }
 
 // A plan's parameters, one by one, in words that know one mesh dim.
 class Styling {
  public:
-  Styling(const Plan& plan, const Graph& graph, std::int32_t mesh_dim)
-      : plan_(plan), graph_(graph) {
+  Styling(const Plan& plan, std::int32_t mesh_dim) : plan_(plan) {
     out_.mesh_dim = mesh_dim;
   }
 
-  TorchStyles tensor_parallel() {
+  TorchStyles tensor_parallel(const Graph& graph, const OpLibrary& library) {
     for (const PlannedValue& value : plan_.values) {
       if (value.role != ValueRole::kParameter) continue;
-      say(value, tensor_parallel_style(value));
+      say(value, tensor_parallel_style(value, graph, library));
     }
     gather_outputs();
     out_.folded = fold(out_.modules);
@@ -119,29 +128,20 @@ class Styling {
 
  private:
   std::optional<std::string> tensor_parallel_style(
-      const PlannedValue& value) const {
+      const PlannedValue& value, const Graph& graph,
+      const OpLibrary& library) const {
     const Placement placement = value.tensor.layout[out_.mesh_dim];
     if (!placement.is_shard() || placement.split_factor() != 1) {
       return std::nullopt;
     }
-    const auto id = graph_.find_value(value.name);
+    const auto id = graph.find_value(value.name);
     if (!id) return std::nullopt;
     // A bias is cut with the outputs of its layer.
     if (value.tensor.shape.size() == 1 && value.name.ends_with(".bias")) {
       return "colwise";
     }
     if (value.tensor.shape.size() != 2) return std::nullopt;
-    switch (taker_of(graph_, *id)) {
-      case Taker::kLinear:
-        return placement.dim() == 0 ? "colwise" : "rowwise";
-      case Taker::kLinearTransposed:
-        return placement.dim() == 1 ? "colwise" : "rowwise";
-      case Taker::kEmbedding:
-        return placement.dim() == 0 ? "embedding_rowwise" : "embedding_colwise";
-      case Taker::kOther:
-        return std::nullopt;
-    }
-    return std::nullopt;
+    return style_of_cut(graph, library, *id, placement.dim());
   }
 
   void say(const PlannedValue& value, std::optional<std::string> style) {
@@ -230,7 +230,6 @@ class Styling {
   }
 
   const Plan& plan_;
-  const Graph& graph_;
   TorchStyles out_;
   // Parameters by block, and how many of them are sharded.
   struct Counts {
@@ -242,14 +241,14 @@ class Styling {
 
 }  // namespace
 
-TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph) {
-  return Styling(plan, graph,
-                 mesh_dim_named(plan.mesh, {"tp"}, plan.mesh.ndim() - 1))
-      .tensor_parallel();
+TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph,
+                                   const OpLibrary& library) {
+  return Styling(plan, mesh_dim_named(plan.mesh, {"tp"}, plan.mesh.ndim() - 1))
+      .tensor_parallel(graph, library);
 }
 
-TorchStyles fully_shard_styles(const Plan& plan, const Graph& graph) {
-  return Styling(plan, graph, mesh_dim_named(plan.mesh, {"dp", "fsdp"}, 0))
+TorchStyles fully_shard_styles(const Plan& plan) {
+  return Styling(plan, mesh_dim_named(plan.mesh, {"dp", "fsdp"}, 0))
       .fully_shard();
 }
 

@@ -14,9 +14,9 @@ void min_plus(const double* h, int rows, const double* table, int columns,
 double min_plus_all(const double* h, int rows, const double* g, int columns,
                     const double* table);
 
-// out[d] = min of ceiling and, over i < n, base[row[i]] + table[row[i] *
-// columns
-// + d]. The sum of two entries must fit.
+// out[d] = min of ceiling and, over r = row[i] with i < n, of
+//   base[r] + table[r * columns + d]
+// The sum of two entries must fit.
 void min_plus_of(const std::int32_t* base, const int* row, int n,
                  const std::int32_t* table, int columns, std::int32_t ceiling,
                  std::int32_t* out);

@@ -111,7 +111,8 @@ ProductCost product_work(const LocalContext& context,
   if (space.flops_per_point <= 0) return work;
   const double plain = space.flops_per_point * max_local_points(context) *
                        of_the_last_rank(context);
-  if (space.fuses_products && topology.attention_efficiency.value > 0) {
+  if (space.product == ProductKind::kAttention &&
+      topology.attention_efficiency.value > 0) {
     return {
         plain * topology.efficiency.value / topology.attention_efficiency.value,
         0};

@@ -44,7 +44,7 @@ SpmdProgram negation() {
   gather.output = z;
   program.steps = {{negate, 0, {}}, {gather, 1, {}}, {ProgramFree{{y}}, 1, {}}};
   program.copies.push_back({"y", z, 1, 1});
-  program.outputs.push_back({ProgramOutputKind::kUser, z, {}});
+  program.outputs.push_back({OutputKind::kUser, z, {}});
   return program;
 }
 

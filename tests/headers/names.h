@@ -32,7 +32,7 @@
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/redistribute/collective_cost.h>
 #include <shardprop/redistribute/fit.h>
-#include <shardprop/redistribute/redistribute_table.h>
+#include <shardprop/redistribute/redistribute_rows.h>
 #include <shardprop/reference/tensor.h>
 #include <shardprop/report/plan_diff.h>
 #include <shardprop/solver/solve.h>
@@ -121,12 +121,6 @@ extern const TensorMeta meta;
 extern const Layout src;
 extern const Layout dst;
 }  // namespace redistribute_redistribute_rows_h
-namespace redistribute_redistribute_table_h {
-using redistribute_redistribute_rows_h::dst;
-using redistribute_redistribute_rows_h::meta;
-using redistribute_redistribute_rows_h::planner;
-using redistribute_redistribute_rows_h::src;
-}  // namespace redistribute_redistribute_table_h
 namespace report_plan_diff_h {
 extern const Plan fsdp;
 extern const Plan best;

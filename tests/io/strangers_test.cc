@@ -237,6 +237,12 @@ TEST_CASE("sizes that depend on data have a bound") {
   CHECK(rows(bounded) == 48);
   json["range_constraints"]["u0"] = {{"min_val", 0}, {"max_val", 32}};
   CHECK(rows({}) == 32);
+  bounded.bounds = {{"u0", 33}};
+  const auto larger = read_graph(json.dump(), "test", test_library(), bounded);
+  REQUIRE_FALSE(larger);
+  CHECK(larger.error().code == ErrorCode::kInvalidArgument);
+  CHECK(larger.error().notes ==
+        std::vector<std::string>{"the program says u0 <= 32"});
 
   LoadOptions unknown;
   unknown.bounds = {{"u7", 48}};

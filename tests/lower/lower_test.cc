@@ -102,7 +102,7 @@ TEST_CASE("the unsharded program has every node and moves nothing") {
   CHECK(program.nodes.size() == graph.nodes().size() + parameters + 1);
   CHECK(std::count_if(program.outputs.begin(), program.outputs.end(),
                       [](const ProgramOutput& output) {
-                        return output.kind == ProgramOutputKind::kUpdate;
+                        return output.kind == OutputKind::kUpdate;
                       }) == static_cast<std::ptrdiff_t>(3 * parameters));
 }
 

@@ -7,7 +7,6 @@
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/redistribute/collective_cost.h>
 #include <shardprop/redistribute/redistribute_rows.h>
-#include <shardprop/redistribute/redistribute_table.h>
 
 #include <atomic>
 #include <cmath>
@@ -312,21 +311,21 @@ TEST_CASE("a caching planner serves several threads") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a table names its layouts and takes wanted ones in") {
+TEST_CASE("rows name their layouts and take wanted ones in") {
   const auto mesh = value_of(DeviceMesh::parse("2,1,4"));
   const auto meta = value_of(TensorMeta::parse("f32[16,8]"));
   const auto planner =
       value_of(RedistributePlanner::create(mesh, default_topology()));
   const Layout strided = value_of(Layout::parse("SS(0,2),R,R"));
   const Layout wanted[] = {strided};
-  const auto table = value_of(RedistributeTable::create(planner, meta, wanted));
-  CHECK(table.index_of(strided).has_value());
-  CHECK(table.index_of(value_of(Layout::parse("S(0),S(1),R"))) ==
-        table.index_of(value_of(Layout::parse("S(0),R,R"))));
+  const auto rows = value_of(RedistributeRows::create(planner, meta, wanted));
+  CHECK(rows.index_of(strided).has_value());
+  CHECK(rows.index_of(value_of(Layout::parse("S(0),S(1),R"))) ==
+        rows.index_of(value_of(Layout::parse("S(0),R,R"))));
   CHECK_FALSE(
-      table.index_of(value_of(Layout::parse("SS(1,2),R,R"))).has_value());
+      rows.index_of(value_of(Layout::parse("SS(1,2),R,R"))).has_value());
   const Layout outside[] = {value_of(Layout::parse("S(5),R,R"))};
-  CHECK_CODE(RedistributeTable::create(planner, meta, outside),
+  CHECK_CODE(RedistributeRows::create(planner, meta, outside),
              ErrorCode::kShardDimOutOfRange);
 }
 

@@ -43,6 +43,18 @@ TEST_CASE("a plan reads back as it was written") {
   CHECK(plan_to_json(back) == plan_to_json(plan));
 }
 
+TEST_CASE("rules and bounds that a graph was read with are lists") {
+  Plan plan = training_plan();
+  for (const char* bound : {"u0=4", "u1=8"}) {
+    plan.options.emplace_back("bound", bound);
+  }
+  plan.options.emplace_back("rule", "mylib.swiglu=pointwise()");
+  const auto json = ordered_json::parse(plan_to_json(plan));
+  CHECK(json["options"]["bound"] == ordered_json{"u0=4", "u1=8"});
+  CHECK(json["options"]["rule"] == ordered_json{"mylib.swiglu=pointwise()"});
+  CHECK(value_of(parse_plan_json(plan_to_json(plan))) == plan);
+}
+
 TEST_CASE("what found no plan reads back too") {
   const Plan none = training_plan(1024);
   REQUIRE_FALSE(none.has_plan());

@@ -73,6 +73,33 @@ TEST_CASE("an operator that the reference lacks is named") {
   CHECK(expected.error().location.find("airy") != std::string::npos);
 }
 
+TEST_CASE("what distributions draw is the same however it is laid out") {
+  const GivenArgument self = {"", TensorArg{0}};
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> ops = {
+      {"aten.cauchy.default", {self, {"median", 2.0}, {"sigma", 0.5}}},
+      {"aten.geometric.default", {self, {"p", 0.25}}},
+      {"aten.feature_dropout.default", {self, {"p", 0.5}, {"train", true}}},
+      {"aten.alpha_dropout.default", {self, {"p", 0.5}, {"train", true}}},
+      {"aten.feature_alpha_dropout.default",
+       {self, {"p", 0.5}, {"train", true}}},
+      {"aten.feature_dropout.default", {self, {"p", 0.5}, {"train", false}}}};
+  for (const auto& [op, args] : ops) {
+    for (const char* layout : {"y=S(0),S(1)", "y=S(2),S(0)", "y=S(3),R"}) {
+      CAPTURE(op);
+      CAPTURE(layout);
+      GraphBuilder b("drawn", *shared_library());
+      const ValueId x =
+          test::add_input(b, InputKind::kUser, "x", "f32[4,6,2,8]");
+      b.add_output({.value = test::add_op(b, op, args, {x}, "y")});
+      const Graph graph = value_of(std::move(b).build());
+      PlanOptions options = quick_options();
+      options.pins = {value_of(Pin::parse(layout))};
+      const Plan plan = planned(graph, "2,2", options);
+      CHECK(value_of(verify(plan, graph, shared_library())).ok);
+    }
+  }
+}
+
 TEST_CASE("what is looked up in a table is drawn within the table") {
   GraphBuilder b("lookups", *shared_library());
   const auto input = [&](const char* name, const char* meta) {

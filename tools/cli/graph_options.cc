@@ -15,27 +15,15 @@
 namespace shardprop::cli {
 namespace {
 
-// "mylib.swiglu" of "mylib.swiglu=pointwise()".
-std::string operator_of(std::string_view rule) {
-  std::string name(rule.substr(0, rule.find('=')));
-  std::erase(name, ' ');
-  constexpr std::string_view kPrefix = "torch.ops.";
-  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
-  if (const auto colons = name.find("::"); colons != std::string::npos) {
-    name.replace(colons, 2, ".");
-  }
-  return name;
-}
-
 bool is_named(std::string_view op, std::string_view rule) {
   return op == rule || (op.starts_with(rule) && op.size() > rule.size() &&
                         op[rule.size()] == '.');
 }
 
 Result<std::map<std::string, std::int64_t>> bounds_of(
-    const Arguments& arguments) {
+    const GraphReading& reading) {
   std::map<std::string, std::int64_t> bounds;
-  for (const std::string& text : arguments.all("--bound")) {
+  for (const auto& [text, place] : reading.bounds) {
     const std::size_t equals = text.find('=');
     const auto value =
         equals == std::string::npos
@@ -44,7 +32,7 @@ Result<std::map<std::string, std::int64_t>> bounds_of(
     if (!value || *value < 0 || equals == 0) {
       return fail(Error{ErrorCode::kInvalidArgument,
                         "a bound is written NAME=N, N a size",
-                        "--bound " + text,
+                        place,
                         {},
                         "as in --bound u0=128"});
     }
@@ -75,10 +63,9 @@ std::vector<Option> graph_options() {
 }
 
 Result<std::shared_ptr<const OpLibrary>> library_of(
-    const Arguments& arguments) {
+    const GraphReading& reading) {
   std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
-  for (const std::string& text : arguments.all("--rule")) {
-    const std::string place = "--rule " + text;
+  for (const auto& [text, place] : reading.rules) {
     const std::size_t equals = text.find('=');
     const std::string op = operator_of(text);
     if (equals == std::string::npos || op.find('.') == std::string::npos) {
@@ -100,14 +87,15 @@ Result<std::shared_ptr<const OpLibrary>> library_of(
 }
 
 Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
-                       const OpLibrary& library, Console& console) {
+                       const GraphReading& reading, const OpLibrary& library,
+                       Console& console) {
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   LoadOptions load;
   load.max_input_bytes = *max_input;
   load.program = arguments.get("--program");
-  SP_ASSIGN(load.bounds, bounds_of(arguments));
+  SP_ASSIGN(load.bounds, bounds_of(reading));
   SP_ASSIGN(Graph graph, load_graph(path, library, load));
-  for (const std::string& text : arguments.all("--rule")) {
+  for (const auto& [text, place] : reading.rules) {
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
     if (std::none_of(nodes.begin(), nodes.end(), [&](const Node& node) {
@@ -115,7 +103,7 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
         })) {
       return fail(Error{ErrorCode::kInvalidArgument,
                         "`" + op + "` is not an operator of the graph",
-                        "--rule " + text,
+                        place,
                         {},
                         "shardprop ops --supported lists its operators"});
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "cli/graph_reading.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_library.h>
@@ -15,14 +16,16 @@ namespace shardprop::cli {
 // --bound, --rule, --program, --max-input.
 std::vector<Option> graph_options();
 
-// The standard library with the rules of --rule.
+// The standard library with the rules.
 // Errors: kInvalidArgument, kUnknownOperator.
-Result<std::shared_ptr<const OpLibrary>> library_of(const Arguments& arguments);
+Result<std::shared_ptr<const OpLibrary>> library_of(
+    const GraphReading& reading);
 
 // The graph at `path`; what was taken for granted is said among the messages.
 // Errors: those of load_graph; kInvalidArgument.
 Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
-                       const OpLibrary& library, Console& console);
+                       const GraphReading& reading, const OpLibrary& library,
+                       Console& console);
 
 // What a rule could say of a custom operator of the graph, judged by shapes;
 // empty where nothing can be told.

@@ -66,26 +66,24 @@ Result<void> check_supported(const Plan& plan, const Arguments& arguments) {
             "make a plan with a rule for it, or leave out --strict"});
 }
 
-// A saved plan, if it is one of this graph (and mesh, where one is given).
-Result<Plan> saved_plan(const Arguments& arguments, const Graph& graph,
-                        std::int64_t max_input) {
+// Whether a saved plan is one of this graph (and mesh, where one is given).
+Result<void> check_same(const Plan& plan, const Arguments& arguments,
+                        const Graph& graph) {
   const std::string path = arguments.get("--plan");
-  Result<Plan> plan = read_plan_file(path, "--plan " + path, max_input);
-  if (!plan) return plan;
   const std::string hash = hash_text(graph.hash());
-  if (plan->graph_hash != hash) {
+  if (plan.graph_hash != hash) {
     return fail(other(path, "graph",
-                      {"plan: " + plan->graph_name + " " + plan->graph_hash,
+                      {"plan: " + plan.graph_name + " " + plan.graph_hash,
                        "graph: " + graph.name() + " " + hash},
                       "give the graph it was made for, or plan anew without "
                       "--plan"));
   }
-  if (!arguments.has("--mesh")) return plan;
+  if (!arguments.has("--mesh")) return {};
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
-  if (mesh == plan->mesh) return plan;
+  if (mesh == plan.mesh) return {};
   return fail(
       other(path, "mesh",
-            {"plan: " + to_string(plan->mesh), "--mesh: " + to_string(mesh)},
+            {"plan: " + to_string(plan.mesh), "--mesh: " + to_string(mesh)},
             "leave out --mesh"));
 }
 
@@ -156,24 +154,30 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
   const auto start = std::chrono::steady_clock::now();
   // What needs no graph is checked before one is read. A file is read once: it
   // may be a pipe.
+  const bool is_saved = arguments.has("--plan");
+  GraphReading reading = reading_of(arguments);
   Topology topology;
+  JudgedPlan found;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
-  if (!arguments.has("--plan")) {
+  if (!is_saved) {
     SP_CHECK(mesh_option(arguments));
     SP_ASSIGN(topology, topology_option(arguments));
     SP_CHECK(plan_options(arguments, topology));
   } else {
     SP_CHECK(check_nothing_to_plan(arguments));
+    const std::string path = arguments.get("--plan");
+    SP_ASSIGN(found.plan, read_plan_file(path, "--plan " + path, *max_input));
+    SP_CHECK(add_saved(reading, found.plan, path));
   }
-  SP_ASSIGN(auto library, library_of(arguments));
-  SP_ASSIGN(Graph graph,
-            graph_of(arguments, arguments.get("GRAPH"), *library, console));
-  JudgedPlan found;
-  if (!arguments.has("--plan")) {
+  SP_ASSIGN(auto library, library_of(reading));
+  SP_ASSIGN(Graph graph, graph_of(arguments, arguments.get("GRAPH"), reading,
+                                  *library, console));
+  if (!is_saved) {
     SP_ASSIGN(found.plan,
               new_plan(arguments, graph, topology, *library, start, console));
+    save(reading, found.plan);
   } else {
-    SP_ASSIGN(found.plan, saved_plan(arguments, graph, *max_input));
+    SP_CHECK(check_same(found.plan, arguments, graph));
     SP_CHECK(check_supported(found.plan, arguments));
     if (saved == SavedPlan::kAsWritten) {
       found.plan.is_proof_given = true;

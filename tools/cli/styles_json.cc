@@ -80,16 +80,18 @@ void write_torch(JsonText& json, std::string_view as,
   json.close('}');
 }
 
-Words words_of(std::string_view as, const Plan& plan, const Graph& graph) {
+Words words_of(std::string_view as, const GraphPlan& given) {
+  const Plan& plan = given.plan;
   if (as == "jax") {
     JaxSpecs specs = jax_specs(plan);
     return {specs.pins, specs.unsaid, [&plan, specs](JsonText& json) {
               write_jax(json, plan.mesh, specs);
             }};
   }
-  TorchStyles styles = as == "fully-shard"
-                           ? fully_shard_styles(plan, graph)
-                           : tensor_parallel_styles(plan, graph);
+  TorchStyles styles =
+      as == "fully-shard"
+          ? fully_shard_styles(plan)
+          : tensor_parallel_styles(plan, given.graph, *given.library);
   return {styles.pins, styles.unsaid, [&plan, as, styles](JsonText& json) {
             json.member("mesh_dim", plan.mesh.name(styles.mesh_dim));
             write_torch(json, as, styles);
@@ -112,7 +114,7 @@ Result<PlanOptions> options_for(const Plan& plan, const Arguments& arguments) {
 
 Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                                 const Arguments& arguments) {
-  const Words words = words_of(as, given.plan, given.graph);
+  const Words words = words_of(as, given);
   SP_ASSIGN(PlanOptions options, options_for(given.plan, arguments));
   options.pins.insert(options.pins.end(), words.pins.begin(), words.pins.end());
   const Interruption interruption;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <shardprop/graph/node.h>
+#include <shardprop/graph/output_kind.h>
 #include <shardprop/graph/value.h>
 
 #include <cstddef>
@@ -31,8 +32,6 @@ struct GraphInput {
   InputKind kind = InputKind::kUser;
   bool persistent = true;  // buffers: part of the saved state
 };
-
-enum class OutputKind : std::uint8_t { kUser, kLoss, kGradient, kUpdate };
 
 struct GraphOutput {
   ValueId value;

@@ -33,6 +33,7 @@ struct LoadOptions {
 };
 
 // Errors: kNoSizeHint (a bound names a size that the program does not have),
+// kInvalidArgument (the program says that the size cannot be as large),
 // SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options = {});

@@ -50,6 +50,14 @@ std::string_view to_string(FactorKind kind);
 // operator itself.
 enum class ProgramUse : std::uint8_t { kNever, kWhenSharded, kWhenUneven };
 
+// What is multiplied, where anything is.
+enum class ProductKind : std::uint8_t {
+  kNone,
+  kPlain,        // factors with factors, as in einsum
+  kConvolution,  // a kernel with the places that it is laid on
+  kAttention,    // two products, the second with what the first one makes
+};
+
 struct Factor {
   std::int64_t size = 1;
   char letter = '?';
@@ -124,9 +132,14 @@ struct IndexSpace {
   // Floating point operations per point of the iteration space; the points are
   // the product of all factor sizes. Zero: bound by memory traffic alone.
   double flops_per_point = 0;
-  // Products that one kernel makes one of the other, without leaving the chip
-  // between them: attention. Such kernels have a rate of their own.
-  bool fuses_products = false;
+  // Attention's products are made in one kernel, without leaving the chip
+  // between them; such kernels have a rate of their own.
+  ProductKind product = ProductKind::kNone;
+  // Combines elements along dims that stay: softmax, norms.
+  bool normalises = false;
+  // Every element of the first result is one of the first input, maybe in
+  // another dtype: views, copies, casts.
+  bool carries = false;
   // The input that the first result is, but for the elements that the other
   // inputs name; kNothing: none. Where nobody needs that input afterwards, its
   // storage becomes the result's, and only those elements are touched: a token

@@ -7,8 +7,8 @@
 //   {"aten.add",       pointwise().promoted().additive()},
 //   {"aten.erf",       pointwise().floating().nondecreasing()},
 //   {"aten.amax",      reduction(ReduceOp::kMax)},
-//   {"aten._softmax",  along("dim").decomposed("m = amax(self, [dim],
-//   True)...")},
+//   {"aten._softmax",  along("dim").decomposed(
+//        "e = exp(self); return e / sum(e, [dim], True)")},
 //
 // A row named like an operator ("aten.add") serves its functional overloads;
 // one named like an overload ("aten.sum.dim_IntList") that overload alone.
@@ -117,6 +117,10 @@ class OpDefinition {
   // dense and in the order of its dims.
   OpDefinition filling() &&;
   OpDefinition flops(double per_point) &&;
+  OpDefinition multiplies(ProductKind kind) &&;
+  OpDefinition normalises() &&;
+  // Its result is the elements of its one tensor (IndexSpace::carries).
+  OpDefinition carries() &&;
   // The result is that argument with some elements overwritten
   // (IndexSpace::writes_into).
   OpDefinition writes_into(std::string_view argument) &&;

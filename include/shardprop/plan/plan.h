@@ -52,10 +52,6 @@ namespace shardprop {
 using PlanStatus = solver::Status;
 std::optional<PlanStatus> parse_plan_status(std::string_view text);
 
-// "user", "loss", "gradient", "update".
-std::string_view to_string(OutputKind kind);
-std::optional<OutputKind> parse_output_kind(std::string_view text);
-
 // A tensor of the plan: whole shape, and how it is laid out.
 struct PlannedTensor {
   Dims shape;
@@ -310,7 +306,8 @@ struct Plan {
   std::size_t graph_ops = 0;
   DeviceMesh mesh;
   Topology topology;
-  // Name and value of every option that shaped the plan, pins included.
+  // Name and value of every option that shaped the plan, pins included; of the
+  // command line also how the graph was read: `bound` (u0=128), `rule`.
   std::vector<std::pair<std::string, std::string>> options;
 
   PlanStatus status = PlanStatus::kUnknown;

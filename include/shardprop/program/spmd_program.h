@@ -19,6 +19,7 @@
 #pragma once
 
 #include <shardprop/base/strong_id.h>
+#include <shardprop/graph/output_kind.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/ops/argument.h>
 #include <shardprop/placement/layout.h>
@@ -142,18 +143,12 @@ struct ProgramInput {
   bool persistent = true;  // buffers: part of the saved state
 };
 
-enum class ProgramOutputKind : std::uint8_t {
-  kUser,
-  kLoss,
-  kGradient,  // of input `target`
-  kUpdate,    // what input `target` becomes
-};
-std::string_view to_string(ProgramOutputKind kind);  // "user", ...
-
 struct ProgramOutput {
-  ProgramOutputKind kind = ProgramOutputKind::kUser;
+  OutputKind kind = OutputKind::kUser;
   ProgramValueId value;
-  std::optional<std::size_t> target;  // index into SpmdProgram::inputs
+  // Index into SpmdProgram::inputs. Gradient: of which one. Update: which one
+  // it replaces.
+  std::optional<std::size_t> target;
 };
 
 struct SpmdProgram {

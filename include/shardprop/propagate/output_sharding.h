@@ -51,7 +51,6 @@ struct OutputSharding {
   std::int64_t cost() const {
     return redistribute_nanoseconds + inside_nanoseconds;
   }
-  bool needs_redistribute() const { return !moves.empty(); }
 };
 
 // One way that was considered.

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_library.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/plan.h>
 #include <shardprop/report/unsaid_layout.h>
@@ -45,11 +46,12 @@ struct TorchStyles {
 // The mesh dim is the one named tp, else the last. A linear layer whose weight
 // is cut over it along its outputs is colwise, along its inputs rowwise; an
 // embedding cut along its rows is rowwise, along its columns colwise.
-TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph);
+TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph,
+                                   const OpLibrary& library);
 
 // The mesh dim is the one named dp or fsdp, else the first. Modules all of
 // whose parameters lie sharded on dim 0 over it between steps; it gathers them
 // before they are used.
-TorchStyles fully_shard_styles(const Plan& plan, const Graph& graph);
+TorchStyles fully_shard_styles(const Plan& plan);
 
 }  // namespace shardprop

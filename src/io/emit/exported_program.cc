@@ -164,10 +164,10 @@ class Writer {
     const ProgramOutput& output = program_.outputs[o];
     const TorchId id = torch_.outputs[o];
     json_.open('{');
-    if (output.kind == ProgramOutputKind::kUser) {
+    if (output.kind == OutputKind::kUser) {
       json_.key("user_output").open('{').key("arg");
       torch_json_.tensor(id);
-    } else if (output.kind == ProgramOutputKind::kLoss) {
+    } else if (output.kind == OutputKind::kLoss) {
       json_.key("loss_output").open('{').key("arg");
       torch_json_.name_object(id);
     } else {
@@ -183,7 +183,7 @@ class Writer {
     const std::string& argument =
         torch_json_.name(torch_.inputs[*output.target]);
     const InputPlace place = place_of(of.kind);
-    const bool gradient = output.kind == ProgramOutputKind::kGradient;
+    const bool gradient = output.kind == OutputKind::kGradient;
     std::string tag =
         gradient ? "gradient_to_user_input" : "user_input_mutation";
     std::string key = "user_input_name";
@@ -207,8 +207,8 @@ class Writer {
     }
     std::size_t outputs = 0;
     for (const ProgramOutput& output : program_.outputs) {
-      const bool handed_back = output.kind == ProgramOutputKind::kUser ||
-                               output.kind == ProgramOutputKind::kLoss;
+      const bool handed_back =
+          output.kind == OutputKind::kUser || output.kind == OutputKind::kLoss;
       outputs += handed_back ? 1 : 0;
     }
     const auto tuple = [](std::size_t leaves) {

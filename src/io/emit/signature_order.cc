@@ -8,17 +8,17 @@ namespace {
 
 int place_of(const SpmdProgram& program, const ProgramOutput& output) {
   switch (output.kind) {
-    case ProgramOutputKind::kUpdate: {
+    case OutputKind::kUpdate: {
       const InputPlace written =
           emit::place_of(program.inputs[*output.target].kind);
       return written == InputPlace::kBuffer      ? 0
              : written == InputPlace::kParameter ? 1
                                                  : 2;
     }
-    case ProgramOutputKind::kUser:
-    case ProgramOutputKind::kLoss:
+    case OutputKind::kUser:
+    case OutputKind::kLoss:
       return 3;
-    case ProgramOutputKind::kGradient:
+    case OutputKind::kGradient:
       return 4;
   }
   return 4;

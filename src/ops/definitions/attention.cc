@@ -88,7 +88,7 @@ void say_what_it_costs(const OpCall& call, IndexSpace& space, double products) {
       call.has("dropout_p") && call.op().float_arg("dropout_p").value_or(0) > 0;
   // Two flops a product and point; a causal mask skips half of each.
   space.flops_per_point = 2 * products * (causal ? 0.5 : 1.0);
-  space.fuses_products = true;
+  space.product = ProductKind::kAttention;
 }
 
 // Each rank may take a block of keys: with a log-sum-exp of its own in the
@@ -177,6 +177,7 @@ BoundForm bind_composite(const OpCall& call) {
   shape.back() = a.value.shape().back();
   b.output(SpaceBuilder::whole(static_cast<int>(shape.size())),
            {.shape = shape});
+  b.space.product = ProductKind::kAttention;
   return b.bound();
 }
 

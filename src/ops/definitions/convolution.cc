@@ -23,8 +23,9 @@ void define_convolution(Family f) {
          "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"},
         convolved());
   f.add("convolution_backward", convolved_gradients());
-  f.add("conv_tbc",
-        mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after).nonempty());
+  f.add("conv_tbc", mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after)
+                        .nonempty()
+                        .multiplies(ProductKind::kConvolution));
 }
 
 }  // namespace shardprop

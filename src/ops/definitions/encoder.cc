@@ -52,7 +52,9 @@ void define_encoder(Family f) {
   f.add("_transformer_encoder_layer_fwd",
         mapped("encoder_layer()", layer_notation).nonempty());
   f.add("_native_multi_head_attention",
-        mapped("multi_head_attention()", heads_notation, heads).nonempty());
+        mapped("multi_head_attention()", heads_notation, heads)
+            .nonempty()
+            .multiplies(ProductKind::kAttention));
 }
 
 }  // namespace shardprop

@@ -264,30 +264,34 @@ OpDefinition batch_norm(bool functional, bool reserve) {
 }  // namespace
 
 void define_norm(Family f) {
-  f.add("layer_norm", normalized(0).decomposed(kLayerNorm));
-  f.add("native_layer_norm", normalized(2).decomposed(kLayerNorm));
-  f.add("rms_norm", normalized(0).decomposed(kRmsNorm));
-  f.add("_fused_rms_norm", normalized(1).decomposed(kRmsNorm));
-  f.add({"native_layer_norm_backward", "native_group_norm_backward"},
-        masked_gradients({"input", "weight", "bias"}));
-  f.add("_fused_rms_norm_backward", masked_gradients({"input", "weight"}));
-  f.add({"native_batch_norm", "_native_batch_norm_legit",
-         "_native_batch_norm_legit_no_training"},
-        batch_norm(false, false));
-  f.add("_native_batch_norm_legit_functional", batch_norm(true, false));
-  f.add("_batch_norm_with_update", batch_norm(false, true));
-  f.add("_batch_norm_with_update_functional", batch_norm(true, true));
-  f.add({"native_batch_norm_backward", "batch_norm_backward"},
-        custom("batch_norm_backward()", bind_batch_norm_backward));
-  f.add("native_group_norm", custom("group_norm()", bind_native_group_norm));
+  const auto add = [&](std::initializer_list<std::string_view> names,
+                       OpDefinition row) {
+    f.add(names, std::move(row).normalises());
+  };
+  add({"layer_norm"}, normalized(0).decomposed(kLayerNorm));
+  add({"native_layer_norm"}, normalized(2).decomposed(kLayerNorm));
+  add({"rms_norm"}, normalized(0).decomposed(kRmsNorm));
+  add({"_fused_rms_norm"}, normalized(1).decomposed(kRmsNorm));
+  add({"native_layer_norm_backward", "native_group_norm_backward"},
+      masked_gradients({"input", "weight", "bias"}));
+  add({"_fused_rms_norm_backward"}, masked_gradients({"input", "weight"}));
+  add({"native_batch_norm", "_native_batch_norm_legit",
+       "_native_batch_norm_legit_no_training"},
+      batch_norm(false, false));
+  add({"_native_batch_norm_legit_functional"}, batch_norm(true, false));
+  add({"_batch_norm_with_update"}, batch_norm(false, true));
+  add({"_batch_norm_with_update_functional"}, batch_norm(true, true));
+  add({"native_batch_norm_backward", "batch_norm_backward"},
+      custom("batch_norm_backward()", bind_batch_norm_backward));
+  add({"native_group_norm"}, custom("group_norm()", bind_native_group_norm));
   const auto norm = [] {
     return custom("norm()", [](const OpCall& call) {
       return bind_same_as_input(call, 0);
     });
   };
-  f.add("batch_norm", norm().like("input"));
-  f.add("instance_norm", contiguous(norm()));
-  f.add("group_norm", custom("group_norm()", [](const OpCall& call) {
+  add({"batch_norm"}, norm().like("input"));
+  add({"instance_norm"}, contiguous(norm()));
+  add({"group_norm"}, custom("group_norm()", [](const OpCall& call) {
                         return bind_same_as_input(call, 1);
                       }).like("input"));
 }

@@ -205,7 +205,11 @@ void cast_linearities(const OpCall& call, IndexSpace& space) {
   }
 }
 
-OpDefinition cast() { return copied().refine("cast()", cast_linearities); }
+OpDefinition casting(OpDefinition form) {
+  return std::move(form).refine("cast()", cast_linearities).carries();
+}
+
+OpDefinition cast() { return casting(copied()); }
 
 DType of_frexp(const OpCall& call, std::size_t result) {
   return result == 0 ? call.first().dtype() : DType::kI32;
@@ -405,8 +409,7 @@ void define_copies(Family& f) {
       {"_cast_Long", DType::kI64},  {"_cast_Half", DType::kF16},
       {"_cast_Float", DType::kF32}, {"_cast_Double", DType::kF64}};
   for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
-  f.add("prims.convert_element_type",
-        pointwise().typed(of_copy).refine("cast()", cast_linearities));
+  f.add("prims.convert_element_type", casting(pointwise().typed(of_copy)));
   f.add("copy", pointwise_into("self").passes({"src"}));
   f.add("fill", pointwise_into("self").refine("", lone_value));
   f.add("zero", same_shape().like("self").ignores_values());

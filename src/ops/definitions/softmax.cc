@@ -26,7 +26,7 @@ DType of_input(const OpCall& call, std::size_t) {
 }
 
 OpDefinition over_dim(std::string_view program) {
-  return along("dim").typed(of_softmax).decomposed(program);
+  return along("dim").typed(of_softmax).decomposed(program).normalises();
 }
 
 constexpr std::string_view kSoftmax = R"(
@@ -47,7 +47,7 @@ constexpr std::string_view kLogSoftmaxBackward = R"(
 return cast(grad_output - exp(output) * sum(grad_output, [dim], True), dtype(out)))";
 
 OpDefinition backward(std::string_view program) {
-  return along("dim").typed(of_input).decomposed(program);
+  return along("dim").typed(of_input).decomposed(program).normalises();
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ OpDefinition backward(std::string_view program) {
 void define_softmax(Family f) {
   f.add({"_softmax", "softmax"}, over_dim(kSoftmax));
   f.add({"_log_softmax", "log_softmax"}, over_dim(kLogSoftmax));
-  f.add("_safe_softmax", along("dim").typed(of_softmax));
+  f.add("_safe_softmax", along("dim").typed(of_softmax).normalises());
   f.add("_softmax_backward_data", backward(kSoftmaxBackward));
   f.add("_log_softmax_backward_data", backward(kLogSoftmaxBackward));
 }

@@ -140,6 +140,7 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
       factor.reason = "the input is not a batch";
     }
   }
+  b.space.product = ProductKind::kConvolution;
   b.space.flops_per_point = 2;
   return dims;
 }

@@ -273,6 +273,7 @@ BoundForm bind(const Notation& notation, const OpCall& call) {
       }
     }
   }
+  space.product = ProductKind::kPlain;
   space.flops_per_point = 2;
   return b.bound();
 }

@@ -1,0 +1,88 @@
+#include "cli/graph_reading.h"
+
+#include "base/try.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardprop::cli {
+namespace {
+
+constexpr std::string_view kRule = "rule";
+constexpr std::string_view kBound = "bound";
+
+std::string without_blanks(std::string_view text) {
+  std::string out(text);
+  std::erase(out, ' ');
+  return out;
+}
+
+std::string value_of(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  return without_blanks(equals == std::string_view::npos
+                            ? std::string_view()
+                            : text.substr(equals + 1));
+}
+
+Result<void> add(std::vector<Said>& said, std::string_view option,
+                 const std::string& text, const std::string& place) {
+  const std::string name = operator_of(text);
+  const auto same = std::find_if(
+      said.begin(), said.end(),
+      [&](const Said& other) { return operator_of(other.text) == name; });
+  if (same == said.end()) {
+    said.push_back({text, place});
+    return {};
+  }
+  if (value_of(same->text) == value_of(text)) return {};
+  return fail(
+      Error{ErrorCode::kInvalidArgument,
+            "the plan was made with --" + std::string(option) + " " + text,
+            same->place,
+            {},
+            "leave it out, or plan anew without --plan"});
+}
+
+}  // namespace
+
+std::string operator_of(std::string_view rule) {
+  std::string name = without_blanks(rule.substr(0, rule.find('=')));
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  if (const auto colons = name.find("::"); colons != std::string::npos) {
+    name.replace(colons, 2, ".");
+  }
+  return name;
+}
+
+GraphReading reading_of(const Arguments& arguments) {
+  GraphReading reading;
+  for (const std::string& text : arguments.all("--rule")) {
+    reading.rules.push_back({text, "--rule " + text});
+  }
+  for (const std::string& text : arguments.all("--bound")) {
+    reading.bounds.push_back({text, "--bound " + text});
+  }
+  return reading;
+}
+
+Result<void> add_saved(GraphReading& reading, const Plan& plan,
+                       const std::string& path) {
+  for (const auto& [name, text] : plan.options) {
+    const std::string place = "--plan " + path + " $.options." + name;
+    if (name == kRule) SP_CHECK(add(reading.rules, name, text, place));
+    if (name == kBound) SP_CHECK(add(reading.bounds, name, text, place));
+  }
+  return {};
+}
+
+void save(const GraphReading& reading, Plan& plan) {
+  for (const Said& said : reading.bounds) {
+    plan.options.emplace_back(kBound, said.text);
+  }
+  for (const Said& said : reading.rules) {
+    plan.options.emplace_back(kRule, said.text);
+  }
+}
+
+}  // namespace shardprop::cli
