@@ -200,6 +200,23 @@ std::string condition(const Plan& plan) {
   return text;
 }
 
+// "at most 22.7 % above the best": by how much of the bound the plan may miss
+// the best one, which takes at least that.
+std::string above_the_best(const Plan& plan) {
+  const std::string_view where =
+      plan.space.is_named() ? "" : " of the space searched";
+  if (plan.lower_bound_nanoseconds <= 0) {
+    return fmt::format("how far above the best{} is not known", where);
+  }
+  const auto bound = static_cast<double>(plan.lower_bound_nanoseconds);
+  const double over =
+      (static_cast<double>(*plan.objective_nanoseconds) - bound) / bound;
+  return fmt::format(
+      "at most {:.1f} % above the best{}; no plan{}{} takes less than {}",
+      std::max(100 * over, 0.1), where, plan.space.is_named() ? "" : " there",
+      condition(plan), time_text(plan.lower_bound_nanoseconds));
+}
+
 // Behind what was not proven here.
 std::string as_said(const Plan& plan) {
   return plan.is_proof_given ? ", as the file says" : "";
@@ -240,13 +257,8 @@ std::string verdict(const Plan& plan) {
     return fmt::format("{}: {}, the best plan{} of the space searched{}",
                        status, total, among, as_said(plan));
   }
-  return fmt::format(
-      "{}: {}, at most {:.1f} % above the best{}; no plan{}{} takes less than "
-      "{}{}",
-      status, total, std::max(100 * plan.gap().value_or(0), 0.1),
-      plan.space.is_named() ? "" : " of the space searched",
-      plan.space.is_named() ? "" : " there", among,
-      time_text(plan.lower_bound_nanoseconds), as_said(plan));
+  return fmt::format("{}: {}, {}{}", status, total, above_the_best(plan),
+                     as_said(plan));
 }
 
 }  // namespace shardprop

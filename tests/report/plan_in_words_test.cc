@@ -102,17 +102,21 @@ TEST_CASE("the verdict says of which plans, and why it is no more") {
   CHECK(verdict(plan).find("operators without a rule") != std::string::npos);
   CHECK(verdict(plan).find("at most") == std::string::npos);
   plan.unsupported.clear();
-  plan.lower_bound_nanoseconds = 900'000;
+  plan.lower_bound_nanoseconds = 800'000;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, at most 10.0 % above the best; no plan takes less "
-        "than 900.0 us");
+        "feasible: 1.00 ms, at most 25.0 % above the best; no plan takes less "
+        "than 800.0 us");
   plan.space.most_runs = 1;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, at most 10.0 % above the best of the space "
-        "searched; no plan there takes less than 900.0 us");
+        "feasible: 1.00 ms, at most 25.0 % above the best of the space "
+        "searched; no plan there takes less than 800.0 us");
   plan.lower_bound_nanoseconds = *plan.objective_nanoseconds;
   CHECK(verdict(plan) ==
         "feasible: 1.00 ms, the best plan of the space searched");
+  plan.lower_bound_nanoseconds = 0;
+  CHECK(verdict(plan) ==
+        "feasible: 1.00 ms, how far above the best of the space searched is "
+        "not known");
 }
 
 TEST_CASE("rows are broken at blanks") {
