@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -47,20 +48,11 @@ class Totals {
 
   // "matmul 14.2 ms, attention 3.1 ms, optimizer 2.5 ms"
   std::string kinds_text() const {
-    std::array<std::int64_t, std::size(kAllOpKinds)> times{};
-    for (const PlannedNode& node : plan_.nodes) {
-      times[static_cast<std::size_t>(node.kind)] += node.compute_nanoseconds;
-    }
     std::string text;
-    const auto add = [&](std::string_view name, std::int64_t nanoseconds) {
-      if (nanoseconds == 0) return;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                          time_text(nanoseconds));
-    };
-    for (const OpKind kind : kAllOpKinds) {
-      add(to_string(kind), times[static_cast<std::size_t>(kind)]);
+    for (const ComputeShare& share : compute_by_kind(plan_)) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", share.name,
+                          time_text(share.nanoseconds));
     }
-    add("optimizer", plan_.optimizer_nanoseconds);
     return text;
   }
 
@@ -142,6 +134,25 @@ class Totals {
 };
 
 }  // namespace
+
+std::vector<ComputeShare> compute_by_kind(const Plan& plan) {
+  std::array<std::int64_t, std::size(kAllOpKinds)> times{};
+  for (const PlannedNode& node : plan.nodes) {
+    times[static_cast<std::size_t>(node.kind)] += node.compute_nanoseconds;
+  }
+  std::int64_t cuts = 0;
+  for (const PlannedCopy& copy : plan.copies) cuts += copy.cut_nanoseconds;
+  std::vector<ComputeShare> out;
+  const auto add = [&](std::string_view name, std::int64_t nanoseconds) {
+    if (nanoseconds != 0) out.push_back({name, nanoseconds});
+  };
+  for (const OpKind kind : kAllOpKinds) {
+    add(to_string(kind), times[static_cast<std::size_t>(kind)]);
+  }
+  add("optimizer", plan.optimizer_nanoseconds);
+  add("cut kernels", cuts);
+  return out;
+}
 
 std::string plan_totals(const Plan& plan) { return Totals(plan).text(); }
 
