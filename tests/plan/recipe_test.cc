@@ -244,5 +244,33 @@ TEST_CASE("experts lie over the mesh dim that ep names") {
   CHECK(by_experts == 1);
 }
 
+Plan tiny_llama(const PlanOptions& options) {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/llama3_train.json.gz", library));
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
+                            default_topology(), library, options));
+}
+
+std::int64_t parameters_in_shards(const Plan& plan, const char* mesh_dim) {
+  for (const PlanRole& role : plan.roles) {
+    if (role.use == "parameters" && role.mesh_dim == mesh_dim) {
+      return role.permille;
+    }
+  }
+  return 0;
+}
+
+TEST_CASE("what products are split by is not said to lie in shards") {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 2'000'000'000;
+  options.optimizer = Optimizer::kAdamW;
+  options.recipe = value_of(Recipe::parse("fsdp=dp,megatron=tp"));
+  const Plan plan = tiny_llama(options);
+  CHECK(parameters_in_shards(plan, "dp") == 1000);
+  CHECK(parameters_in_shards(plan, "tp") < 100);
+}
+
 }  // namespace
 }  // namespace shardprop
