@@ -6,6 +6,8 @@
 #include "plan/staged_search.h"
 #include "plan/stop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -109,6 +111,15 @@ RanOut ran_out(const PlanOptions& options, const StagedResult& found) {
   return options.work_limit ? RanOut::kWork : RanOut::kNothing;
 }
 
+// What was asked for, whatever part of it the search was given.
+void set_time_limit(const PlanOptions& options, Plan& plan) {
+  for (auto& [name, value] : plan.options) {
+    if (name == "time_limit") {
+      value = fmt::format("{}", options.time_limit_seconds);
+    }
+  }
+}
+
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                       const Topology& topology, const OpLibrary& library,
                       const PlanOptions& options) {
@@ -137,7 +148,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   tell(last);
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
-  plan.ran_out = ran_out(own, found);
+  plan.ran_out = ran_out(search, found);
+  set_time_limit(own, plan);
   plan.clash.pins = std::move(pins);
   if (options.compare) {
     SP_CHECK(compare_recipes(

@@ -252,6 +252,20 @@ Plan tiny_llama(const PlanOptions& options) {
                             default_topology(), library, options));
 }
 
+TEST_CASE("beside recipes a plan keeps its options and what ended the search") {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 0;
+  options.compare = true;
+  const Plan plan = tiny_llama(options);
+  CHECK(plan.ran_out == RanOut::kWork);
+  const auto limit = std::find_if(
+      plan.options.begin(), plan.options.end(),
+      [](const auto& option) { return option.first == "time_limit"; });
+  REQUIRE(limit != plan.options.end());
+  CHECK(limit->second == "1000000");
+}
+
 std::int64_t parameters_in_shards(const Plan& plan, const char* mesh_dim) {
   for (const PlanRole& role : plan.roles) {
     if (role.use == "parameters" && role.mesh_dim == mesh_dim) {
