@@ -1,6 +1,7 @@
 #include "report/plan_in_words.h"
 
 #include "base/quantities.h"
+#include "report/once_a_step.h"
 
 #include <fmt/format.h>
 
@@ -186,12 +187,8 @@ std::string launch_bound(const Plan& plan) {
 
 // " that follows fsdp=dp and keeps the pins": of which plans it is the best.
 std::string condition(const Plan& plan) {
-  std::string recipe;
-  bool pins = false;
-  for (const auto& [name, value] : plan.options) {
-    if (name == "recipe") recipe = value;
-    pins = pins || name == "pin";
-  }
+  const std::string recipe = option_of(plan, "recipe");
+  const bool pins = !option_of(plan, "pin").empty();
   if (recipe.empty() && !pins) return "";
   std::string text = " that ";
   if (!recipe.empty()) text += "follows " + recipe;
@@ -259,6 +256,34 @@ std::string verdict(const Plan& plan) {
   }
   return fmt::format("{}: {}, {}{}", status, total, above_the_best(plan),
                      as_said(plan));
+}
+
+std::string space_in_words(const Plan& plan) {
+  if (plan.space.most_runs != 0) return to_string(plan.space);
+  const bool recipe = !option_of(plan, "recipe").empty();
+  const bool pins = !option_of(plan, "pin").empty();
+  if (!recipe && !pins) return to_string(plan.space);
+  return fmt::format("what the {} {}, all else replicated",
+                     recipe && pins ? "recipe and the pins"
+                     : recipe       ? "recipe"
+                                    : "pins",
+                     recipe && !pins ? "says" : "say");
+}
+
+std::string_view why_none(RanOut what) {
+  switch (what) {
+    case RanOut::kTime:
+      return "time ran out";
+    case RanOut::kWork:
+      return "the work limit was reached";
+    case RanOut::kInterrupted:
+      return "the search was interrupted";
+    case RanOut::kNothing:
+    case RanOut::kMemory:
+    case RanOut::kSize:
+      break;
+  }
+  return "the search ended";
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "report/dear_moves.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
+#include "report/once_a_step.h"
 #include "report/plan_in_words.h"
 #include "report/plan_totals.h"
 #include "report/printable_plan.h"
@@ -44,7 +45,9 @@ std::string_view why_no_more(RanOut what) {
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
-      : plan_(plan), options_(options) {}
+      : plan_(plan),
+        options_(options),
+        once_a_step_(copies_once_a_step(plan)) {}
 
   std::string print() {
     print_heading();
@@ -400,21 +403,24 @@ class Printer {
     const PlannedCopy& copy = plan_.copies[move.copy];
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
-    print_steps(copy.steps, indent);
+    print_steps(copy.steps, indent,
+                once_a_step_[move.copy] ? "   " + once_in(plan_)
+                                        : std::string());
     out_ += wrapped("because " + copy.reason,
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }
 
   template <class Steps>  // of CollectiveStep, or of what derives from it
-  void print_steps(const Steps& steps, const std::string& indent) {
+  void print_steps(const Steps& steps, const std::string& indent,
+                   const std::string& how_often = {}) {
     for (const CollectiveStep& step : steps) {
       std::string dims;
       for (const std::int32_t dim : step.mesh_dims) {
         dims += (dims.empty() ? "" : ",") + plan_.mesh.name(dim);
       }
-      line("{}    {:<14} over {:<8} {:>10} {:>10}", indent,
+      line("{}    {:<14} over {:<8} {:>10} {:>10}{}", indent,
            to_string(step.kind), dims, bytes_text(step.bytes_per_rank),
-           time_text(step.nanoseconds));
+           time_text(step.nanoseconds), how_often);
     }
   }
 
@@ -425,6 +431,7 @@ class Printer {
 
   const Plan& plan_;
   const TextOptions& options_;
+  std::vector<bool> once_a_step_;  // by copy
   std::string out_;
   bool left_out_ = false;
 };

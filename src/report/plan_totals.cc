@@ -1,6 +1,7 @@
 #include "report/plan_totals.h"
 
 #include "base/quantities.h"
+#include "report/once_a_step.h"
 #include "report/wrapped_text.h"
 
 #include <fmt/format.h>
@@ -33,7 +34,9 @@ class Totals {
                          sum.communication_nanoseconds) +
                    " without overlap" + rate_text()) +
            row("memory", bytes_text(plan_.memory.peak_bytes), memory_text()) +
-           row("sent", bytes_text(sum.bytes_per_rank), collectives_text(sum));
+           row("sent", bytes_text(sum.bytes_per_rank),
+               collectives_text(sum) + once_text()) +
+           micro_batches_text();
   }
 
  private:
@@ -128,6 +131,25 @@ class Totals {
                           count_text(count), to_string(kind));
     }
     return text.empty() ? "nothing" : text;
+  }
+
+  // "; of this 257.7 MiB once in 8 micro-batches"
+  std::string once_text() const {
+    const std::vector<bool> once = copies_once_a_step(plan_);
+    std::int64_t bytes = 0;
+    for (std::size_t c = 0; c < once.size(); ++c) {
+      if (!once[c]) continue;
+      for (const RedistributeStep& step : plan_.copies[c].steps) {
+        bytes += step.bytes_per_rank;
+      }
+    }
+    if (bytes == 0) return "";
+    return fmt::format("; of this {} {}", bytes_text(bytes), once_in(plan_));
+  }
+
+  std::string micro_batches_text() const {
+    const std::string text = micro_batches(plan_);
+    return text.empty() ? text : wrapped(text);
   }
 
   const Plan& plan_;
