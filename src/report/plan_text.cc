@@ -82,7 +82,7 @@ class Printer {
     line("{}", verdict(plan_));
     if (plan_.status == PlanStatus::kOptimal) return;
     if (!plan_.space.is_named()) {
-      line("searched and bounded: {}; {}", to_string(plan_.space),
+      line("searched and bounded: {}; {}", space_in_words(plan_),
            why_no_more(plan_.ran_out));
     } else if (plan_.ran_out == RanOut::kMemory) {
       line("memory ran out in the search");
