@@ -103,11 +103,7 @@ class Printer {
     const PlanMemory& memory = plan_.memory;
     if (plan_.status != PlanStatus::kInfeasible) {
       line("{}: {} before there was a plan{}{}", status,
-           plan_.ran_out == RanOut::kTime   ? "time ran out"
-           : plan_.ran_out == RanOut::kWork ? "the work limit was reached"
-           : plan_.ran_out == RanOut::kInterrupted
-               ? "the search was interrupted"
-               : "the search ended",
+           why_none(plan_.ran_out),
            memory.limit_bytes
                ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
                : std::string(),
@@ -210,7 +206,8 @@ class Printer {
     line("\nrecipes");
     for (const PlanRecipe& recipe : plan_.recipes) {
       if (!recipe.objective_nanoseconds) {
-        line("  {:<{}}  {}", recipe.name, width, to_string(recipe.status));
+        line("  {:<{}}  {}{}", recipe.name, width, to_string(recipe.status),
+             why_no_plan(recipe));
         continue;
       }
       line("  {:<{}}  {:>10}  {:>8}  {:>9}", recipe.name, width,
@@ -218,6 +215,21 @@ class Printer {
            compared(*recipe.objective_nanoseconds),
            bytes_text(recipe.peak_bytes));
     }
+  }
+
+  // ": the nearest plan takes 81.5 GiB", ": time ran out"
+  std::string why_no_plan(const PlanRecipe& recipe) const {
+    if (recipe.status == PlanStatus::kInfeasible) {
+      if (recipe.peak_bytes == 0) return "";
+      return ": the nearest plan takes " + bytes_text(recipe.peak_bytes);
+    }
+    if (plan_.ran_out == RanOut::kInterrupted) {
+      return ": " + std::string(why_none(plan_.ran_out));
+    }
+    const std::string work = option_of(plan_, "work_limit");
+    const bool by_work = !work.empty() && work != "none";
+    return ": " + std::string(why_none(by_work ? RanOut::kWork
+                                               : RanOut::kTime));
   }
 
   // "+3.4 %": beside the plan.

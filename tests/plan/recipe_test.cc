@@ -252,6 +252,24 @@ Plan tiny_llama(const PlanOptions& options) {
                             default_topology(), library, options));
 }
 
+TEST_CASE("recipes have the plan of the lone command where time runs out") {
+  PlanOptions options;
+  options.time_limit_seconds = 0;
+  options.compare = true;
+  const Plan compared = tiny_llama(options);
+  options.compare = false;
+  REQUIRE(compared.recipes.size() >= 4);
+  for (const PlanRecipe& recipe : compared.recipes) {
+    CAPTURE(recipe.name);
+    options.recipe = value_of(Recipe::parse(recipe.name));
+    const Plan alone = tiny_llama(options);
+    CHECK(recipe.status == PlanStatus::kFeasible);
+    CHECK(recipe.objective_nanoseconds == alone.objective_nanoseconds);
+    CHECK(recipe.peak_bytes == alone.memory.peak_bytes);
+    CHECK(*recipe.objective_nanoseconds >= *compared.objective_nanoseconds);
+  }
+}
+
 TEST_CASE("beside recipes a plan keeps its options and what ended the search") {
   PlanOptions options;
   options.time_limit_seconds = 1e6;
