@@ -10,13 +10,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
 
-// For one question whether there is a plan without some pin: table entries to
-// touch, and seconds.
+// For one question whether there is a plan without a pin or the recipe: table
+// entries to touch, and seconds.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
 // Of the time, where recipes are to be priced, too.
@@ -24,8 +26,8 @@ constexpr double kShareBesideRecipes = 0.5;
 
 using Clock = std::chrono::steady_clock;
 
-// Leaves of the pins those without which there would be a plan, and makes the
-// clash that of what is left. Infeasible as all pins together are.
+// Leaves of the recipe and the pins those without which there would be a plan,
+// and makes the clash that of what is left. Infeasible as all together are.
 class Blame {
  public:
   // `options.start` is set.
@@ -43,34 +45,19 @@ class Blame {
   }
 
   Result<void> run(PlanSolution& solution) {
-    for (std::size_t i = 0; i < options_.pins.size();) {
-      if (left() <= 0 || options_.stop.stop_requested()) {
-        unsure_ = true;
-        break;
-      }
+    if (options_.recipe) {
+      PlanOptions fewer = options_;
+      fewer.recipe.reset();
+      SP_CHECK(drop(std::move(fewer), solution));
+      // The recipe is among what is said to clash, and does not matter.
+      unsure_ = unsure_ || !options_.recipe;
+    }
+    for (std::size_t i = 0; i < options_.pins.size() && !is_over_;) {
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
-      auto problem = PlanProblem::create(
-          graph_, mesh_, topology_, library_, fewer,
-          {{}, deadline(*options_.start, options_.time_limit_seconds)});
-      if (!problem) {
-        if (problem.error().code != ErrorCode::kStopped) {
-          return fail(std::move(problem).error());
-        }
-        unsure_ = true;
-        break;
-      }
-      // Under a work limit of the caller's the answer hangs on work alone.
-      PlanSolution without = solve_plan(
-          *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
-                     options_.work_limit});
-      if (without.status == PlanStatus::kInfeasible) {
-        options_ = std::move(fewer);
-        solution = std::move(without);
-        continue;
-      }
-      unsure_ = unsure_ || !without.assignment;
-      ++i;
+      const std::size_t before = options_.pins.size();
+      SP_CHECK(drop(std::move(fewer), solution));
+      if (options_.pins.size() == before) ++i;
     }
     solution.clash_irreducible = solution.clash_irreducible && !unsure_;
     return {};
@@ -79,6 +66,34 @@ class Blame {
   const std::vector<Pin>& pins() const { return options_.pins; }
 
  private:
+  // Leaves out what `fewer` lacks if there is no plan without it.
+  Result<void> drop(PlanOptions fewer, PlanSolution& solution) {
+    is_over_ = left() <= 0 || options_.stop.stop_requested();
+    unsure_ = unsure_ || is_over_;
+    if (is_over_) return {};
+    auto problem = PlanProblem::create(
+        graph_, mesh_, topology_, library_, fewer,
+        {{}, deadline(*options_.start, options_.time_limit_seconds)});
+    if (!problem) {
+      if (problem.error().code != ErrorCode::kStopped) {
+        return fail(std::move(problem).error());
+      }
+      is_over_ = unsure_ = true;
+      return {};
+    }
+    // Under a work limit of the caller's the answer hangs on work alone.
+    PlanSolution without = solve_plan(
+        *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
+                   options_.work_limit});
+    if (without.status == PlanStatus::kInfeasible) {
+      options_ = std::move(fewer);
+      solution = std::move(without);
+      return {};
+    }
+    unsure_ = unsure_ || !without.assignment;
+    return {};
+  }
+
   double left() const {
     return options_.time_limit_seconds - seconds_since(*options_.start);
   }
@@ -89,7 +104,8 @@ class Blame {
   const OpLibrary& library_;
   PlanOptions options_;
   bool by_work_;
-  bool unsure_ = false;
+  bool unsure_ = false;   // whether all that is left matters
+  bool is_over_ = false;  // there is no time for more questions
 };
 
 // What ended the search before there was a proof.

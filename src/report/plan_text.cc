@@ -115,9 +115,13 @@ class Printer {
     line("{}: these cannot hold together{}", status,
          plan_.clash.irreducible ? "; without any one of them the others can"
                                  : "");
+    if (const std::string recipe = option_of(plan_, "recipe");
+        !recipe.empty()) {
+      line("  --recipe {}", recipe);
+    }
     for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
     for (const PlanClash::Step& step : plan_.clash.memory) {
-      line("  {} a rank at {}: {} short",
+      line("  {} a rank at {}: at least {} short",
            memory.limit_bytes ? bytes_text(*memory.limit_bytes)
                               : std::string("the memory"),
            step.node.empty() ? std::string("the end") : "`" + step.node + "`",

@@ -284,6 +284,23 @@ TEST_CASE("beside recipes a plan keeps its options and what ended the search") {
   CHECK(limit->second == "1000000");
 }
 
+TEST_CASE("a recipe that does not matter leaves a clash reducible") {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 50'000'000;
+  options.optimizer = Optimizer::kAdamW;
+  options.memory_limit = 110 << 10;
+  CHECK(tiny_llama(options).has_plan());
+  options.recipe = value_of(Recipe::parse("ddp"));
+  const Plan plan = tiny_llama(options);
+  CHECK(plan.status == PlanStatus::kInfeasible);
+  CHECK(plan.clash.irreducible);
+  options.memory_limit = 1024;
+  const Plan less = tiny_llama(options);
+  CHECK(less.status == PlanStatus::kInfeasible);
+  CHECK_FALSE(less.clash.irreducible);
+}
+
 std::int64_t parameters_in_shards(const Plan& plan, const char* mesh_dim) {
   for (const PlanRole& role : plan.roles) {
     if (role.use == "parameters" && role.mesh_dim == mesh_dim) {

@@ -86,6 +86,7 @@ TEST_CASE("without a plan the text says what was missing") {
   CHECK(text.find("infeasible: these cannot hold together; without any one of "
                   "them the others can\n  1.0 KiB a rank at `") !=
         std::string::npos);
+  CHECK(text.find(": at least ") != std::string::npos);
   CHECK(text.find(" short\n") != std::string::npos);
 }
 
@@ -119,6 +120,16 @@ TEST_CASE("recipes without a plan say why") {
   CHECK(text.find("  ddp=dp   unknown: time ran out\n"
                   "  fsdp=dp  infeasible: the nearest plan takes 3.0 MiB\n"
                   "  tp=dp    infeasible\n") != std::string::npos);
+}
+
+TEST_CASE("the recipe is named among what cannot hold together") {
+  PlanOptions options;
+  options.memory_limit = 1024;
+  options.recipe = value_of(Recipe::parse("ddp"));
+  const std::string text = text_of(options);
+  CAPTURE(text);
+  CHECK(text.find("infeasible: these cannot hold together\n"
+                  "  --recipe ddp=dp:tp\n") != std::string::npos);
 }
 
 }  // namespace
