@@ -52,11 +52,12 @@ class Comparison {
     PlanRecipe out;
     out.name = recipe ? to_string(*recipe) : std::string(kOptimum);
     const double share = seconds_left() / static_cast<double>(left);
+    PlanOptions own = options_;
+    own.recipe = recipe;
     if (share > 0 && !options_.stop.stop_requested()) {
-      PlanOptions own = options_;
-      own.recipe = recipe;
       SP_CHECK(price_within(share, own, out));
     }
+    if (out.status == PlanStatus::kUnknown) price_constructed(own, out);
     plan_.recipes.push_back(std::move(out));
     return {};
   }
@@ -78,13 +79,33 @@ class Comparison {
         solve_plan(*problem, {seconds - setup, options.work_limit, false});
     out.status = solution.status;
     out.peak_bytes = solution.evaluation.peak_bytes;
-    if (!solution.assignment) return {};
-    out.objective_nanoseconds = solution.evaluation.objective;
-    if (!options_.recipe) take_if_better(*problem, solution);
+    if (solution.assignment) take(*problem, solution, out);
     return {};
   }
 
-  // The space of the plan holds all that recipes choose from.
+  // As the lone command does where the search found no plan: what the recipe
+  // says, all else replicated. Costs next to nothing, so that it may take
+  // longer than there is.
+  void price_constructed(const PlanOptions& options, PlanRecipe& out) {
+    if (options_.stop.stop_requested()) return;
+    const auto problem =
+        PlanProblem::create(graph_, mesh_, topology_, library_, options,
+                            {PlanSpace{0}, {}});
+    if (!problem) return;
+    const PlanSolution solution = solve_plan(*problem, {1, 0, false});
+    if (!solution.assignment) return;
+    out.status = PlanStatus::kFeasible;
+    out.peak_bytes = solution.evaluation.peak_bytes;
+    take(*problem, solution, out);
+  }
+
+  void take(const PlanProblem& problem, const PlanSolution& solution,
+            PlanRecipe& out) {
+    out.objective_nanoseconds = solution.evaluation.objective;
+    if (!options_.recipe) take_if_better(problem, solution);
+  }
+
+  // The named space holds all that recipes choose from, a smaller one need not.
   void take_if_better(const PlanProblem& problem,
                       const PlanSolution& solution) {
     if (plan_.has_plan() &&
@@ -100,6 +121,12 @@ class Comparison {
     better.lower_bound_nanoseconds =
         std::min(plan_.lower_bound_nanoseconds, *better.objective_nanoseconds);
     better.status = PlanStatus::kFeasible;
+    // It lies outside a smaller space whose bound it beats: that says nothing.
+    if (!plan_.space.is_named() &&
+        *better.objective_nanoseconds < plan_.lower_bound_nanoseconds) {
+      better.space = {};
+      better.lower_bound_nanoseconds = 0;
+    }
     plan_ = std::move(better);
   }
 

@@ -189,6 +189,17 @@ class Describer {
     return Cut::kTensor;
   }
 
+  // Whether some user takes the value gathered on mesh dim `m`.
+  bool is_gathered(const std::string& value, int m) const {
+    return std::any_of(
+        plan_.copies.begin(), plan_.copies.end(), [&](const PlannedCopy& copy) {
+          if (!copy.src[m].is_shard() || copy.dst[m].is_shard()) return false;
+          const PlannedCopy* root = &copy;
+          while (root->source) root = &plan_.copies[*root->source];
+          return root->of == value;
+        });
+  }
+
   void describe_storage(int m) {
     std::array<Shares, 3> shares;  // parameters, optimizer state, inputs
     for (const PlannedValue& value : plan_.values) {
@@ -196,9 +207,13 @@ class Describer {
       for (const std::int64_t size : value.tensor.shape) {
         bytes *= static_cast<double>(size);
       }
+      // What is used as it lies is split by the products, not stored in shards.
+      const bool used_so = value.role == ValueRole::kParameter &&
+                           value.tensor.layout[m].is_shard() &&
+                           !is_gathered(value.name, m);
       const auto add_to = [&](std::size_t which, const Layout& layout) {
-        shares[which].add(layout[m].is_shard() ? Cut::kBatch : Cut::kNothing,
-                          bytes, {});
+        const bool counts = layout[m].is_shard() && !used_so;
+        shares[which].add(counts ? Cut::kBatch : Cut::kNothing, bytes, {});
       };
       if (value.role == ValueRole::kParameter) {
         add_to(0, value.tensor.layout);

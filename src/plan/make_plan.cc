@@ -6,15 +6,19 @@
 #include "plan/staged_search.h"
 #include "plan/stop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
 
-// For one question whether there is a plan without some pin: table entries to
-// touch, and seconds.
+// For one question whether there is a plan without a pin or the recipe: table
+// entries to touch, and seconds.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
 // Of the time, where recipes are to be priced, too.
@@ -22,8 +26,8 @@ constexpr double kShareBesideRecipes = 0.5;
 
 using Clock = std::chrono::steady_clock;
 
-// Leaves of the pins those without which there would be a plan, and makes the
-// clash that of what is left. Infeasible as all pins together are.
+// Leaves of the recipe and the pins those without which there would be a plan,
+// and makes the clash that of what is left. Infeasible as all together are.
 class Blame {
  public:
   // `options.start` is set.
@@ -41,34 +45,19 @@ class Blame {
   }
 
   Result<void> run(PlanSolution& solution) {
-    for (std::size_t i = 0; i < options_.pins.size();) {
-      if (left() <= 0 || options_.stop.stop_requested()) {
-        unsure_ = true;
-        break;
-      }
+    if (options_.recipe) {
+      PlanOptions fewer = options_;
+      fewer.recipe.reset();
+      SP_CHECK(drop(std::move(fewer), solution));
+      // The recipe is among what is said to clash, and does not matter.
+      unsure_ = unsure_ || !options_.recipe;
+    }
+    for (std::size_t i = 0; i < options_.pins.size() && !is_over_;) {
       PlanOptions fewer = options_;
       fewer.pins.erase(fewer.pins.begin() + static_cast<std::ptrdiff_t>(i));
-      auto problem = PlanProblem::create(
-          graph_, mesh_, topology_, library_, fewer,
-          {{}, deadline(*options_.start, options_.time_limit_seconds)});
-      if (!problem) {
-        if (problem.error().code != ErrorCode::kStopped) {
-          return fail(std::move(problem).error());
-        }
-        unsure_ = true;
-        break;
-      }
-      // Under a work limit of the caller's the answer hangs on work alone.
-      PlanSolution without = solve_plan(
-          *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
-                     options_.work_limit});
-      if (without.status == PlanStatus::kInfeasible) {
-        options_ = std::move(fewer);
-        solution = std::move(without);
-        continue;
-      }
-      unsure_ = unsure_ || !without.assignment;
-      ++i;
+      const std::size_t before = options_.pins.size();
+      SP_CHECK(drop(std::move(fewer), solution));
+      if (options_.pins.size() == before) ++i;
     }
     solution.clash_irreducible = solution.clash_irreducible && !unsure_;
     return {};
@@ -77,6 +66,34 @@ class Blame {
   const std::vector<Pin>& pins() const { return options_.pins; }
 
  private:
+  // Leaves out what `fewer` lacks if there is no plan without it.
+  Result<void> drop(PlanOptions fewer, PlanSolution& solution) {
+    is_over_ = left() <= 0 || options_.stop.stop_requested();
+    unsure_ = unsure_ || is_over_;
+    if (is_over_) return {};
+    auto problem = PlanProblem::create(
+        graph_, mesh_, topology_, library_, fewer,
+        {{}, deadline(*options_.start, options_.time_limit_seconds)});
+    if (!problem) {
+      if (problem.error().code != ErrorCode::kStopped) {
+        return fail(std::move(problem).error());
+      }
+      is_over_ = unsure_ = true;
+      return {};
+    }
+    // Under a work limit of the caller's the answer hangs on work alone.
+    PlanSolution without = solve_plan(
+        *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
+                   options_.work_limit});
+    if (without.status == PlanStatus::kInfeasible) {
+      options_ = std::move(fewer);
+      solution = std::move(without);
+      return {};
+    }
+    unsure_ = unsure_ || !without.assignment;
+    return {};
+  }
+
   double left() const {
     return options_.time_limit_seconds - seconds_since(*options_.start);
   }
@@ -87,7 +104,8 @@ class Blame {
   const OpLibrary& library_;
   PlanOptions options_;
   bool by_work_;
-  bool unsure_ = false;
+  bool unsure_ = false;   // whether all that is left matters
+  bool is_over_ = false;  // there is no time for more questions
 };
 
 // What ended the search before there was a proof.
@@ -107,6 +125,15 @@ RanOut ran_out(const PlanOptions& options, const StagedResult& found) {
       seconds_since(*options.start) < kMostOfIt * options.time_limit_seconds;
   if (!in_time) return RanOut::kTime;
   return options.work_limit ? RanOut::kWork : RanOut::kNothing;
+}
+
+// What was asked for, whatever part of it the search was given.
+void set_time_limit(const PlanOptions& options, Plan& plan) {
+  for (auto& [name, value] : plan.options) {
+    if (name == "time_limit") {
+      value = fmt::format("{}", options.time_limit_seconds);
+    }
+  }
 }
 
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
@@ -137,7 +164,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   tell(last);
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
-  plan.ran_out = ran_out(own, found);
+  plan.ran_out = ran_out(search, found);
+  set_time_limit(own, plan);
   plan.clash.pins = std::move(pins);
   if (options.compare) {
     SP_CHECK(compare_recipes(

@@ -59,7 +59,7 @@ class Notes {
   }
 
   // Products that hold the batch and cannot split it over a mesh dim, others
-  // having done so before.
+  // having done so before. What uneven heads explain is said there alone.
   void add_small_batch() {
     const std::int64_t batch = plan_.work.samples;
     const std::int64_t ranks = problem_.mesh().size();
@@ -72,7 +72,8 @@ class Notes {
         const IndexSpace* space = space_of(node);
         const auto& factor = problem_.roles().factor(node.id, DimRole::kBatch);
         if (space == nullptr || space->flops_per_point <= 0 || !factor ||
-            !idle(node, m) || space->factor(factor->factor).size >= ranks) {
+            !idle(node, m) || space->factor(factor->factor).size >= ranks ||
+            uneven_heads(node, m) > 0) {
           continue;
         }
         lost = sat_add(lost, wasted(node, size));
@@ -86,7 +87,24 @@ class Notes {
     }
   }
 
-  // Attention that a mesh dim leaves alone, its heads being no multiple of it.
+  // The heads of attention that mesh dim `m` leaves alone because they are not
+  // a multiple of it; 0 of all else.
+  std::int64_t uneven_heads(const Node& node, int m) const {
+    const IndexSpace* space = space_of(node);
+    if (space == nullptr || !idle(node, m) ||
+        plan_.nodes[node.id.index()].kind != OpKind::kAttention ||
+        space->inputs[0].dims.size() != 4) {
+      return 0;
+    }
+    std::int64_t uneven = 0;
+    for (const Operand& input : space->inputs) {
+      if (input.dims.size() != 4) continue;
+      const std::int64_t own = space->size(input.dims[1]);
+      if (own % problem_.mesh().size(m) != 0) uneven = own;
+    }
+    return uneven;
+  }
+
   void add_heads() {
     for (int m = 0; m < problem_.mesh().ndim(); ++m) {
       const std::int64_t size = problem_.mesh().size(m);
@@ -94,18 +112,7 @@ class Notes {
       std::set<std::int64_t> heads;
       std::int64_t lost = 0;
       for (const Node& node : graph_.nodes()) {
-        const IndexSpace* space = space_of(node);
-        if (space == nullptr || !idle(node, m) ||
-            plan_.nodes[node.id.index()].kind != OpKind::kAttention ||
-            space->inputs[0].dims.size() != 4) {
-          continue;
-        }
-        std::int64_t uneven = 0;
-        for (const Operand& input : space->inputs) {
-          if (input.dims.size() != 4) continue;
-          const std::int64_t own = space->size(input.dims[1]);
-          if (own % size != 0) uneven = own;
-        }
+        const std::int64_t uneven = uneven_heads(node, m);
         if (uneven == 0) continue;
         heads.insert(uneven);
         lost = sat_add(lost, wasted(node, size));

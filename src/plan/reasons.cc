@@ -1,5 +1,7 @@
 #include "plan/reasons.h"
 
+#include "plan/pin_match.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -49,6 +51,43 @@ std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
          dst;
 }
 
+// Whether a pin says how the user takes a value.
+bool decides(const PlanProblem& problem, const Pin& pin,
+             const StorageUse& use) {
+  const Graph& graph = problem.graph();
+  const PlanVariable& user = problem.variable(use.variable);
+  if (user.kind == PlanVariable::Kind::kOutput) return false;
+  if (user.kind == PlanVariable::Kind::kInput) {
+    return pin.pins_storage() &&
+           matches_input(pin, graph.value(user.makes[0]));
+  }
+  const Node& node = graph.nodes()[user.index];
+  for (const ValueId made : node.outputs) {
+    if (matches_result(pin, node, graph.value(made))) return true;
+  }
+  // Taken as it is, or through a view.
+  const PlanStorageId storage = problem.value(user.uses[use.operand]).storage;
+  const Value& value = graph.value(problem.storage(storage).values[0]);
+  return pin.pins_uses() && !value.producer.valid() &&
+         matches_use(pin, value, node);
+}
+
+// What leaves the user no other layout.
+std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
+  for (const Pin& pin : problem.options().pins) {
+    if (decides(problem, pin, use)) {
+      return "; pinned by --pin '" + to_string(pin) + "'";
+    }
+  }
+  const PlanVariable& user = problem.variable(use.variable);
+  const bool restricted = user.kind != PlanVariable::Kind::kOutput &&
+                          user.choices->unsupported.empty();
+  if (problem.options().recipe && restricted) {
+    return "; the recipe asks for it";
+  }
+  return "; it can be had in no other layout";
+}
+
 }  // namespace
 
 CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
@@ -92,7 +131,7 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
         std::abs(static_cast<double>(other->nanoseconds) / 1000),
         other->nanoseconds < 0 ? "less, and hold more memory" : "more");
   } else {
-    reason.text += "; it can be had in no other layout";
+    reason.text += why_no_other(problem, use);
   }
   return reason;
 }

@@ -157,6 +157,7 @@ std::size_t signature(const PlannedNode& node) {
 
 std::size_t signature(const PlannedCopy& copy) {
   std::size_t seed = hash_combine(hash_combine(0, copy.src), copy.dst);
+  seed = hash_mix(seed, static_cast<std::uint64_t>(copy.cut_nanoseconds));
   for (const CollectiveStep& step : copy.steps) {
     seed = hash_mix(seed, static_cast<std::uint64_t>(step.nanoseconds));
   }
@@ -229,6 +230,19 @@ std::size_t finish(Module& module, const Plan& plan) {
   return seed;
 }
 
+// What copies add by cutting kernels in two is compute of the module that asks
+// for the copy.
+void add_cuts(const Plan& plan, const std::vector<std::string_view>& home,
+              ModuleFinder& modules) {
+  const std::vector<std::size_t> users = first_users(plan);
+  for (std::size_t c = 0; c < users.size(); ++c) {
+    const std::size_t user = users[c];
+    if (user >= plan.nodes.size()) continue;
+    modules.at(home[user]).times.compute[phase_of(plan.nodes[user])] +=
+        plan.copies[c].cut_nanoseconds;
+  }
+}
+
 }  // namespace
 
 std::vector<ModuleMove> all_moves(const Plan& plan) {
@@ -267,6 +281,7 @@ Module module_tree(const Plan& plan) {
   for (const ModuleMove& move : all_moves(plan)) {
     modules.at(move.home).moves.push_back(move);
   }
+  add_cuts(plan, home, modules);
   Module root = std::move(modules).take();
   finish(root, plan);
   return root;

@@ -12,7 +12,8 @@
 namespace shardprop {
 
 struct ModuleTimes {
-  // By phase: forward, backward.
+  // By phase: forward, backward. Compute holds what copies made for the module
+  // add by cutting kernels in two, and not the optimizer's step.
   std::array<std::int64_t, 2> compute{};
   std::array<std::int64_t, 2> communication{};
   friend bool operator==(const ModuleTimes&, const ModuleTimes&) = default;

@@ -1,6 +1,7 @@
 #include "report/plan_in_words.h"
 
 #include "base/quantities.h"
+#include "report/once_a_step.h"
 
 #include <fmt/format.h>
 
@@ -186,18 +187,31 @@ std::string launch_bound(const Plan& plan) {
 
 // " that follows fsdp=dp and keeps the pins": of which plans it is the best.
 std::string condition(const Plan& plan) {
-  std::string recipe;
-  bool pins = false;
-  for (const auto& [name, value] : plan.options) {
-    if (name == "recipe") recipe = value;
-    pins = pins || name == "pin";
-  }
+  const std::string recipe = option_of(plan, "recipe");
+  const bool pins = !option_of(plan, "pin").empty();
   if (recipe.empty() && !pins) return "";
   std::string text = " that ";
   if (!recipe.empty()) text += "follows " + recipe;
   if (!recipe.empty() && pins) text += " and ";
   if (pins) text += "keeps the pins";
   return text;
+}
+
+// "at most 22.7 % above the best": by how much of the bound the plan may miss
+// the best one, which takes at least that.
+std::string above_the_best(const Plan& plan) {
+  const std::string_view where =
+      plan.space.is_named() ? "" : " of the space searched";
+  if (plan.lower_bound_nanoseconds <= 0) {
+    return fmt::format("how far above the best{} is not known", where);
+  }
+  const auto bound = static_cast<double>(plan.lower_bound_nanoseconds);
+  const double over =
+      (static_cast<double>(*plan.objective_nanoseconds) - bound) / bound;
+  return fmt::format(
+      "at most {:.1f} % above the best{}; no plan{}{} takes less than {}",
+      std::max(100 * over, 0.1), where, plan.space.is_named() ? "" : " there",
+      condition(plan), time_text(plan.lower_bound_nanoseconds));
 }
 
 // Behind what was not proven here.
@@ -240,13 +254,36 @@ std::string verdict(const Plan& plan) {
     return fmt::format("{}: {}, the best plan{} of the space searched{}",
                        status, total, among, as_said(plan));
   }
-  return fmt::format(
-      "{}: {}, at most {:.1f} % above the best{}; no plan{}{} takes less than "
-      "{}{}",
-      status, total, std::max(100 * plan.gap().value_or(0), 0.1),
-      plan.space.is_named() ? "" : " of the space searched",
-      plan.space.is_named() ? "" : " there", among,
-      time_text(plan.lower_bound_nanoseconds), as_said(plan));
+  return fmt::format("{}: {}, {}{}", status, total, above_the_best(plan),
+                     as_said(plan));
+}
+
+std::string space_in_words(const Plan& plan) {
+  if (plan.space.most_runs != 0) return to_string(plan.space);
+  const bool recipe = !option_of(plan, "recipe").empty();
+  const bool pins = !option_of(plan, "pin").empty();
+  if (!recipe && !pins) return to_string(plan.space);
+  return fmt::format("what the {} {}, all else replicated",
+                     recipe && pins ? "recipe and the pins"
+                     : recipe       ? "recipe"
+                                    : "pins",
+                     recipe && !pins ? "says" : "say");
+}
+
+std::string_view why_none(RanOut what) {
+  switch (what) {
+    case RanOut::kTime:
+      return "time ran out";
+    case RanOut::kWork:
+      return "the work limit was reached";
+    case RanOut::kInterrupted:
+      return "the search was interrupted";
+    case RanOut::kNothing:
+    case RanOut::kMemory:
+    case RanOut::kSize:
+      break;
+  }
+  return "the search ended";
 }
 
 }  // namespace shardprop

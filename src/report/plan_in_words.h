@@ -17,4 +17,10 @@ std::vector<std::string> plan_in_words(const Plan& plan);
 // The first lines: how good the plan is, and how that is known.
 std::string verdict(const Plan& plan);
 
+// "all replicated": the part of the named space that was searched.
+// Precondition: the plan's space is not the named one.
+std::string space_in_words(const Plan& plan);
+// "time ran out": why there is no plan.
+std::string_view why_none(RanOut what);
+
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "report/dear_moves.h"
 #include "report/module_tree.h"
 #include "report/name_folding.h"
+#include "report/once_a_step.h"
 #include "report/plan_in_words.h"
 #include "report/plan_totals.h"
 #include "report/printable_plan.h"
@@ -44,7 +45,9 @@ std::string_view why_no_more(RanOut what) {
 class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
-      : plan_(plan), options_(options) {}
+      : plan_(plan),
+        options_(options),
+        once_a_step_(copies_once_a_step(plan)) {}
 
   std::string print() {
     print_heading();
@@ -79,7 +82,7 @@ class Printer {
     line("{}", verdict(plan_));
     if (plan_.status == PlanStatus::kOptimal) return;
     if (!plan_.space.is_named()) {
-      line("searched and bounded: {}; {}", to_string(plan_.space),
+      line("searched and bounded: {}; {}", space_in_words(plan_),
            why_no_more(plan_.ran_out));
     } else if (plan_.ran_out == RanOut::kMemory) {
       line("memory ran out in the search");
@@ -100,11 +103,7 @@ class Printer {
     const PlanMemory& memory = plan_.memory;
     if (plan_.status != PlanStatus::kInfeasible) {
       line("{}: {} before there was a plan{}{}", status,
-           plan_.ran_out == RanOut::kTime   ? "time ran out"
-           : plan_.ran_out == RanOut::kWork ? "the work limit was reached"
-           : plan_.ran_out == RanOut::kInterrupted
-               ? "the search was interrupted"
-               : "the search ended",
+           why_none(plan_.ran_out),
            memory.limit_bytes
                ? " within " + bytes_text(*memory.limit_bytes) + " a rank"
                : std::string(),
@@ -116,9 +115,13 @@ class Printer {
     line("{}: these cannot hold together{}", status,
          plan_.clash.irreducible ? "; without any one of them the others can"
                                  : "");
+    if (const std::string recipe = option_of(plan_, "recipe");
+        !recipe.empty()) {
+      line("  --recipe {}", recipe);
+    }
     for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
     for (const PlanClash::Step& step : plan_.clash.memory) {
-      line("  {} a rank at {}: {} short",
+      line("  {} a rank at {}: at least {} short",
            memory.limit_bytes ? bytes_text(*memory.limit_bytes)
                               : std::string("the memory"),
            step.node.empty() ? std::string("the end") : "`" + step.node + "`",
@@ -207,7 +210,8 @@ class Printer {
     line("\nrecipes");
     for (const PlanRecipe& recipe : plan_.recipes) {
       if (!recipe.objective_nanoseconds) {
-        line("  {:<{}}  {}", recipe.name, width, to_string(recipe.status));
+        line("  {:<{}}  {}{}", recipe.name, width, to_string(recipe.status),
+             why_no_plan(recipe));
         continue;
       }
       line("  {:<{}}  {:>10}  {:>8}  {:>9}", recipe.name, width,
@@ -215,6 +219,21 @@ class Printer {
            compared(*recipe.objective_nanoseconds),
            bytes_text(recipe.peak_bytes));
     }
+  }
+
+  // ": the nearest plan takes 81.5 GiB", ": time ran out"
+  std::string why_no_plan(const PlanRecipe& recipe) const {
+    if (recipe.status == PlanStatus::kInfeasible) {
+      if (recipe.peak_bytes == 0) return "";
+      return ": the nearest plan takes " + bytes_text(recipe.peak_bytes);
+    }
+    if (plan_.ran_out == RanOut::kInterrupted) {
+      return ": " + std::string(why_none(plan_.ran_out));
+    }
+    const std::string work = option_of(plan_, "work_limit");
+    const bool by_work = !work.empty() && work != "none";
+    return ": " + std::string(why_none(by_work ? RanOut::kWork
+                                               : RanOut::kTime));
   }
 
   // "+3.4 %": beside the plan.
@@ -400,21 +419,24 @@ class Printer {
     const PlannedCopy& copy = plan_.copies[move.copy];
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
-    print_steps(copy.steps, indent);
+    print_steps(copy.steps, indent,
+                once_a_step_[move.copy] ? "   " + once_in(plan_)
+                                        : std::string());
     out_ += wrapped("because " + copy.reason,
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }
 
   template <class Steps>  // of CollectiveStep, or of what derives from it
-  void print_steps(const Steps& steps, const std::string& indent) {
+  void print_steps(const Steps& steps, const std::string& indent,
+                   const std::string& how_often = {}) {
     for (const CollectiveStep& step : steps) {
       std::string dims;
       for (const std::int32_t dim : step.mesh_dims) {
         dims += (dims.empty() ? "" : ",") + plan_.mesh.name(dim);
       }
-      line("{}    {:<14} over {:<8} {:>10} {:>10}", indent,
+      line("{}    {:<14} over {:<8} {:>10} {:>10}{}", indent,
            to_string(step.kind), dims, bytes_text(step.bytes_per_rank),
-           time_text(step.nanoseconds));
+           time_text(step.nanoseconds), how_often);
     }
   }
 
@@ -425,6 +447,7 @@ class Printer {
 
   const Plan& plan_;
   const TextOptions& options_;
+  std::vector<bool> once_a_step_;  // by copy
   std::string out_;
   bool left_out_ = false;
 };

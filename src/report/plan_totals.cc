@@ -1,6 +1,7 @@
 #include "report/plan_totals.h"
 
 #include "base/quantities.h"
+#include "report/once_a_step.h"
 #include "report/wrapped_text.h"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -32,7 +34,9 @@ class Totals {
                          sum.communication_nanoseconds) +
                    " without overlap" + rate_text()) +
            row("memory", bytes_text(plan_.memory.peak_bytes), memory_text()) +
-           row("sent", bytes_text(sum.bytes_per_rank), collectives_text(sum));
+           row("sent", bytes_text(sum.bytes_per_rank),
+               collectives_text(sum) + once_text()) +
+           micro_batches_text();
   }
 
  private:
@@ -47,20 +51,11 @@ class Totals {
 
   // "matmul 14.2 ms, attention 3.1 ms, optimizer 2.5 ms"
   std::string kinds_text() const {
-    std::array<std::int64_t, std::size(kAllOpKinds)> times{};
-    for (const PlannedNode& node : plan_.nodes) {
-      times[static_cast<std::size_t>(node.kind)] += node.compute_nanoseconds;
-    }
     std::string text;
-    const auto add = [&](std::string_view name, std::int64_t nanoseconds) {
-      if (nanoseconds == 0) return;
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                          time_text(nanoseconds));
-    };
-    for (const OpKind kind : kAllOpKinds) {
-      add(to_string(kind), times[static_cast<std::size_t>(kind)]);
+    for (const ComputeShare& share : compute_by_kind(plan_)) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", share.name,
+                          time_text(share.nanoseconds));
     }
-    add("optimizer", plan_.optimizer_nanoseconds);
     return text;
   }
 
@@ -138,10 +133,48 @@ class Totals {
     return text.empty() ? "nothing" : text;
   }
 
+  // "; of this 257.7 MiB once in 8 micro-batches"
+  std::string once_text() const {
+    const std::vector<bool> once = copies_once_a_step(plan_);
+    std::int64_t bytes = 0;
+    for (std::size_t c = 0; c < once.size(); ++c) {
+      if (!once[c]) continue;
+      for (const RedistributeStep& step : plan_.copies[c].steps) {
+        bytes += step.bytes_per_rank;
+      }
+    }
+    if (bytes == 0) return "";
+    return fmt::format("; of this {} {}", bytes_text(bytes), once_in(plan_));
+  }
+
+  std::string micro_batches_text() const {
+    const std::string text = micro_batches(plan_);
+    return text.empty() ? text : wrapped(text);
+  }
+
   const Plan& plan_;
 };
 
 }  // namespace
+
+std::vector<ComputeShare> compute_by_kind(const Plan& plan) {
+  std::array<std::int64_t, std::size(kAllOpKinds)> times{};
+  for (const PlannedNode& node : plan.nodes) {
+    times[static_cast<std::size_t>(node.kind)] += node.compute_nanoseconds;
+  }
+  std::int64_t cuts = 0;
+  for (const PlannedCopy& copy : plan.copies) cuts += copy.cut_nanoseconds;
+  std::vector<ComputeShare> out;
+  const auto add = [&](std::string_view name, std::int64_t nanoseconds) {
+    if (nanoseconds != 0) out.push_back({name, nanoseconds});
+  };
+  for (const OpKind kind : kAllOpKinds) {
+    add(to_string(kind), times[static_cast<std::size_t>(kind)]);
+  }
+  add("optimizer", plan.optimizer_nanoseconds);
+  add("cut kernels", cuts);
+  return out;
+}
 
 std::string plan_totals(const Plan& plan) { return Totals(plan).text(); }
 

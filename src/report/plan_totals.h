@@ -3,9 +3,21 @@
 
 #include <shardprop/plan/plan.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace shardprop {
+
+// What of the compute one kind of work takes.
+struct ComputeShare {
+  std::string_view name;  // of an OpKind, "optimizer" or "cut kernels"
+  std::int64_t nanoseconds = 0;
+};
+
+// They add up to the summary's compute; kinds that take nothing are left out.
+std::vector<ComputeShare> compute_by_kind(const Plan& plan);
 
 // One row each. Precondition: has_plan().
 std::string plan_totals(const Plan& plan);

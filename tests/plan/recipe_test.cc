@@ -244,5 +244,82 @@ TEST_CASE("experts lie over the mesh dim that ep names") {
   CHECK(by_experts == 1);
 }
 
+Plan tiny_llama(const PlanOptions& options) {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/llama3_train.json.gz", library));
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
+                            default_topology(), library, options));
+}
+
+TEST_CASE("recipes have the plan of the lone command where time runs out") {
+  PlanOptions options;
+  options.time_limit_seconds = 0;
+  options.compare = true;
+  const Plan compared = tiny_llama(options);
+  options.compare = false;
+  REQUIRE(compared.recipes.size() >= 4);
+  for (const PlanRecipe& recipe : compared.recipes) {
+    CAPTURE(recipe.name);
+    options.recipe = value_of(Recipe::parse(recipe.name));
+    const Plan alone = tiny_llama(options);
+    CHECK(recipe.status == PlanStatus::kFeasible);
+    CHECK(recipe.objective_nanoseconds == alone.objective_nanoseconds);
+    CHECK(recipe.peak_bytes == alone.memory.peak_bytes);
+    CHECK(*recipe.objective_nanoseconds >= *compared.objective_nanoseconds);
+  }
+}
+
+TEST_CASE("beside recipes a plan keeps its options and what ended the search") {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 0;
+  options.compare = true;
+  const Plan plan = tiny_llama(options);
+  CHECK(plan.ran_out == RanOut::kWork);
+  const auto limit = std::find_if(
+      plan.options.begin(), plan.options.end(),
+      [](const auto& option) { return option.first == "time_limit"; });
+  REQUIRE(limit != plan.options.end());
+  CHECK(limit->second == "1000000");
+}
+
+TEST_CASE("a recipe that does not matter leaves a clash reducible") {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 50'000'000;
+  options.optimizer = Optimizer::kAdamW;
+  options.memory_limit = 110 << 10;
+  CHECK(tiny_llama(options).has_plan());
+  options.recipe = value_of(Recipe::parse("ddp"));
+  const Plan plan = tiny_llama(options);
+  CHECK(plan.status == PlanStatus::kInfeasible);
+  CHECK(plan.clash.irreducible);
+  options.memory_limit = 1024;
+  const Plan less = tiny_llama(options);
+  CHECK(less.status == PlanStatus::kInfeasible);
+  CHECK_FALSE(less.clash.irreducible);
+}
+
+std::int64_t parameters_in_shards(const Plan& plan, const char* mesh_dim) {
+  for (const PlanRole& role : plan.roles) {
+    if (role.use == "parameters" && role.mesh_dim == mesh_dim) {
+      return role.permille;
+    }
+  }
+  return 0;
+}
+
+TEST_CASE("what products are split by is not said to lie in shards") {
+  PlanOptions options;
+  options.time_limit_seconds = 1e6;
+  options.work_limit = 2'000'000'000;
+  options.optimizer = Optimizer::kAdamW;
+  options.recipe = value_of(Recipe::parse("fsdp=dp,megatron=tp"));
+  const Plan plan = tiny_llama(options);
+  CHECK(parameters_in_shards(plan, "dp") == 1000);
+  CHECK(parameters_in_shards(plan, "tp") < 100);
+}
+
 }  // namespace
 }  // namespace shardprop

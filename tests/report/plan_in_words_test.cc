@@ -1,6 +1,7 @@
 // The sentences at the top of a plan's text, from plans made by hand.
 #include "report/plan_in_words.h"
 
+#include "report/once_a_step.h"
 #include "report/wrapped_text.h"
 #include "support/result_checks.h"
 
@@ -102,17 +103,21 @@ TEST_CASE("the verdict says of which plans, and why it is no more") {
   CHECK(verdict(plan).find("operators without a rule") != std::string::npos);
   CHECK(verdict(plan).find("at most") == std::string::npos);
   plan.unsupported.clear();
-  plan.lower_bound_nanoseconds = 900'000;
+  plan.lower_bound_nanoseconds = 800'000;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, at most 10.0 % above the best; no plan takes less "
-        "than 900.0 us");
+        "feasible: 1.00 ms, at most 25.0 % above the best; no plan takes less "
+        "than 800.0 us");
   plan.space.most_runs = 1;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, at most 10.0 % above the best of the space "
-        "searched; no plan there takes less than 900.0 us");
+        "feasible: 1.00 ms, at most 25.0 % above the best of the space "
+        "searched; no plan there takes less than 800.0 us");
   plan.lower_bound_nanoseconds = *plan.objective_nanoseconds;
   CHECK(verdict(plan) ==
         "feasible: 1.00 ms, the best plan of the space searched");
+  plan.lower_bound_nanoseconds = 0;
+  CHECK(verdict(plan) ==
+        "feasible: 1.00 ms, how far above the best of the space searched is "
+        "not known");
 }
 
 TEST_CASE("rows are broken at blanks") {
@@ -121,6 +126,33 @@ TEST_CASE("rows are broken at blanks") {
   CHECK(wrapped("incomprehensible", {.indent = 1, .width = 4}) ==
         " incomprehensible\n");
   CHECK(wrapped("a", {}) == "  a\n");
+}
+
+TEST_CASE("what was searched is said of the request") {
+  Plan plan = plan_with({});
+  plan.space.most_runs = 0;
+  CHECK(space_in_words(plan) == "all replicated");
+  plan.options = {{"recipe", "fsdp=dp"}};
+  CHECK(space_in_words(plan) ==
+        "what the recipe says, all else replicated");
+  plan.options.emplace_back("pin", "w=R,R");
+  CHECK(space_in_words(plan) ==
+        "what the recipe and the pins say, all else replicated");
+  plan.options.erase(plan.options.begin());
+  CHECK(space_in_words(plan) == "what the pins say, all else replicated");
+  plan.space.most_runs = 1;
+  CHECK(space_in_words(plan) == "mesh dims in one run");
+}
+
+TEST_CASE("times of a micro-batch are said to be those of one") {
+  Plan plan = plan_with({});
+  CHECK(micro_batches(plan).empty());
+  plan.options = {{"accumulate", "1"}};
+  CHECK(micro_batches(plan).empty());
+  plan.options = {{"accumulate", "8"}};
+  CHECK(micro_batches(plan).find("times are those of one of 8 micro-batches, "
+                                 "with its share") == 0);
+  CHECK(once_in(plan) == "once in 8 micro-batches");
 }
 
 }  // namespace

@@ -86,7 +86,50 @@ TEST_CASE("without a plan the text says what was missing") {
   CHECK(text.find("infeasible: these cannot hold together; without any one of "
                   "them the others can\n  1.0 KiB a rank at `") !=
         std::string::npos);
+  CHECK(text.find(": at least ") != std::string::npos);
   CHECK(text.find(" short\n") != std::string::npos);
+}
+
+TEST_CASE("what is sent once a step says so") {
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  options.accumulate = 8;
+  options.pins.push_back(value_of(Pin::parse("stored:net.w=R,R")));
+  options.pins.push_back(value_of(Pin::parse("gw=P(sum),R")));
+  const std::string text = text_of(options);
+  CAPTURE(text);
+  CHECK(text.find("  times are those of one of 8 micro-batches") !=
+        std::string::npos);
+  CHECK(text.find(" us   once in 8 micro-batches\n") != std::string::npos);
+}
+
+TEST_CASE("recipes without a plan say why") {
+  Plan plan;
+  plan.mesh = value_of(DeviceMesh::parse("dp=2"));
+  plan.topology = default_topology();
+  plan.objective_nanoseconds = 1000;
+  plan.recipes = {
+      {.name = "ddp=dp"},
+      {.name = "fsdp=dp",
+       .status = PlanStatus::kInfeasible,
+       .peak_bytes = 3 << 20},
+      {.name = "tp=dp", .status = PlanStatus::kInfeasible},
+  };
+  const std::string text = plan_to_text(plan, {});
+  CAPTURE(text);
+  CHECK(text.find("  ddp=dp   unknown: time ran out\n"
+                  "  fsdp=dp  infeasible: the nearest plan takes 3.0 MiB\n"
+                  "  tp=dp    infeasible\n") != std::string::npos);
+}
+
+TEST_CASE("the recipe is named among what cannot hold together") {
+  PlanOptions options;
+  options.memory_limit = 1024;
+  options.recipe = value_of(Recipe::parse("ddp"));
+  const std::string text = text_of(options);
+  CAPTURE(text);
+  CHECK(text.find("infeasible: these cannot hold together\n"
+                  "  --recipe ddp=dp:tp\n") != std::string::npos);
 }
 
 }  // namespace

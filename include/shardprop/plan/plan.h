@@ -188,7 +188,8 @@ struct UnsupportedOp {
 };
 
 // Infeasible: constraints that cannot hold together. Without any one of them
-// the others can, provided `irreducible`.
+// the others can, provided `irreducible`. The recipe of the options, if any, is
+// one of them.
 struct PlanClash {
   struct Step {
     std::int64_t at = 0;           // index of the node that runs then
@@ -219,7 +220,8 @@ struct PlanRole {
   // `batch`, `tokens`, `tensor` (features or heads), `experts`, or nothing:
   // `replicated`. Of what flows between them (its time): `between batch`,
   // `between tokens`, `between tensor`. Of `parameters`, `optimizer` state and
-  // `inputs` (bytes): that they lie in shards.
+  // `inputs` (bytes): that they lie in shards; not of parameters that all users
+  // take in the same shards, which products are split by.
   std::string use;
   std::string mesh_dim;
   std::int64_t permille = 0;
