@@ -28,9 +28,25 @@ void mark_parameters(const Graph& graph, std::vector<PlanValue>& values) {
   }
 }
 
+// Taken by nothing that computes, under no view or cast of it.
+bool is_only_carried(const Graph& graph, ValueId value) {
+  for (const Use& use : graph.value(value).consumers) {
+    const Node& node = graph.node(use.node);
+    if (!carries_through(graph, node) ||
+        !is_only_carried(graph, node.outputs[0])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What the backward pass goes on with is needed at once: nothing hides it.
 void mark_gradients(const Graph& graph, std::vector<PlanValue>& values) {
   for (const GraphOutput& output : graph.outputs()) {
-    if (output.kind != OutputKind::kGradient) continue;
+    if (output.kind != OutputKind::kGradient ||
+        !is_only_carried(graph, output.value)) {
+      continue;
+    }
     ValueId at = output.value;
     while (true) {
       values[at.index()].hideable = true;
@@ -62,9 +78,11 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
         !has_16_bits(graph.value(output.target))) {
       continue;
     }
-    for (ValueId at = output.value; body.values[at.index()].hideable;) {
+    for (ValueId at = output.value;;) {
       const Value& value = graph.value(at);
-      if (!has_16_bits(value)) break;
+      const bool on_its_way =
+          at == output.value || body.values[at.index()].hideable;
+      if (!on_its_way || !has_16_bits(value)) break;
       found.insert(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);
