@@ -251,6 +251,7 @@ class Beginnings {
     parents_.push_back(parents_.size());
     nodes_.push_back(node);
     paired_.push_back(false);
+    normed_.push_back(false);
     return parents_.back();
   }
   void set(ValueId value, std::optional<std::size_t> group) {
@@ -264,9 +265,14 @@ class Beginnings {
     b = root(b);
     parents_[b] = a;
     if (paired_[b]) paired_[a] = true;
+    if (normed_[b]) normed_[a] = true;
     return a;
   }
   void pair(std::size_t group) { paired_[root(group)] = true; }
+  // That a norm or a softmax on the way needs the columns whole: what it is a
+  // norm of is the stream between pairs, or the last result.
+  void norm(std::size_t group) { normed_[root(group)] = true; }
+  bool is_normed(std::size_t group) { return normed_[root(group)]; }
 
   std::vector<NodeId> unpaired() {
     std::vector<NodeId> out;
@@ -286,6 +292,7 @@ class Beginnings {
   std::vector<std::size_t> parents_;
   std::vector<NodeId> nodes_;
   std::vector<bool> paired_;
+  std::vector<bool> normed_;
 };
 
 // The columns of a product: the largest factor that the parameter and the
@@ -330,6 +337,14 @@ bool any_output_holds(const IndexSpace& space, FactorId factor) {
   return std::any_of(
       space.outputs.begin(), space.outputs.end(),
       [&](const Operand& output) { return output.holds(factor); });
+}
+
+// Made from all of the factor, along which it can be cut only by exchanging
+// what its program needs.
+bool needs_whole(const IndexSpace& space, FactorId factor) {
+  return space.program != nullptr &&
+         space.factor(factor).program == ProgramUse::kWhenSharded &&
+         any_output_holds(space, factor);
 }
 
 }  // namespace
@@ -406,7 +421,11 @@ std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
         mark_parameter(node, i, *trace);
       }
     }
-    if (forward && group && !any_output_holds(*space, trace->factor)) {
+    if (!forward || !group) continue;
+    if (needs_whole(*space, trace->factor)) beginnings.norm(*group);
+    // The second of a pair follows the first with no norm between them.
+    if (!any_output_holds(*space, trace->factor) &&
+        !(weight && beginnings.is_normed(*group))) {
       beginnings.pair(*group);
     }
   }
@@ -414,7 +433,9 @@ std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
     if (output.kind != OutputKind::kUser && output.kind != OutputKind::kLoss) {
       continue;
     }
-    if (const auto& group = beginnings.of(output.value)) {
+    const auto& group = beginnings.of(output.value);
+    if (group &&
+        (output.kind == OutputKind::kLoss || !beginnings.is_normed(*group))) {
       beginnings.pair(*group);
     }
   }

@@ -34,6 +34,7 @@ class Judge {
     SP_ASSIGN(choices_, choices_of(saved_, graph_));
     SP_ASSIGN(const PlanOptions options, options_of(saved_));
     SetUp set_up;
+    set_up.space = saved_.made_in;
     set_up.given = &choices_.given;
     SP_ASSIGN(const PlanProblem problem,
               PlanProblem::create(graph_, saved_.mesh, saved_.topology,

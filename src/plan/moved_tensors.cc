@@ -31,11 +31,31 @@ void mark_parameters(PlanProblem::Body& body) {
   }
 }
 
+// Taken by nothing that computes, under no view or cast of it.
+bool is_only_carried(const PlanProblem::Body& body, ValueId value) {
+  const Graph& graph = body.graph;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId at = open.back();
+    open.pop_back();
+    for (const Use& use : graph.value(at).consumers) {
+      const Node& node = graph.node(use.node);
+      if (!carries_through(body, node)) return false;
+      open.push_back(node.outputs[0]);
+    }
+  }
+  return true;
+}
+
+// What the backward pass goes on with is needed at once: nothing hides it.
 void mark_gradients(PlanProblem::Body& body) {
   const Graph& graph = body.graph;
   std::vector<PlanValue>& values = body.values;
   for (const GraphOutput& output : graph.outputs()) {
-    if (output.kind != OutputKind::kGradient) continue;
+    if (output.kind != OutputKind::kGradient ||
+        !is_only_carried(body, output.value)) {
+      continue;
+    }
     ValueId at = output.value;
     while (true) {
       values[at.index()].hideable = true;
@@ -67,9 +87,11 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
         !has_16_bits(graph.value(output.target))) {
       continue;
     }
-    for (ValueId at = output.value; body.values[at.index()].hideable;) {
+    for (ValueId at = output.value;;) {
       const Value& value = graph.value(at);
-      if (!has_16_bits(value)) break;
+      const bool on_its_way =
+          at == output.value || body.values[at.index()].hideable;
+      if (!on_its_way || !has_16_bits(value)) break;
       found.insert(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);

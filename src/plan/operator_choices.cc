@@ -80,16 +80,15 @@ PartialSet partials_of(const Layout& layout) {
   return set;
 }
 
-OperatorChoiceCache::OperatorChoiceCache(const DeviceMesh& mesh,
-                                         const Topology& topology,
-                                         const OpLibrary& library,
-                                         LayoutTable& layouts,
-                                         const PlanSpace& space)
+OperatorChoiceCache::OperatorChoiceCache(
+    const DeviceMesh& mesh, const Topology& topology, const OpLibrary& library,
+    LayoutTable& layouts, const PlanSpace& space, StepFusion fusion)
     : mesh_(mesh),
       topology_(topology),
       library_(library),
       layouts_(layouts),
-      space_(space) {}
+      space_(space),
+      fusion_(fusion) {}
 
 std::size_t OperatorChoiceCache::KeyHash::operator()(const Key& key) const {
   return hash_range(hash_application(*key.op), key.meets);
@@ -135,7 +134,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   fill_layouts(*set);
   const auto alone = [&](InputStorage storage) {
     return [this, storage](const LocalContext& context) {
-      return compute_nanoseconds(context, topology_, storage);
+      return compute_nanoseconds(context, topology_, storage, fusion_);
     };
   };
   set_costs(*set, alone(InputStorage::kTakenOver));

@@ -2,6 +2,8 @@
 // application and can meet the same partials.
 #pragma once
 
+#include "strategy/program_kernels.h"
+
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan_problem.h>
@@ -32,7 +34,7 @@ class OperatorChoiceCache {
  public:
   OperatorChoiceCache(const DeviceMesh& mesh, const Topology& topology,
                       const OpLibrary& library, LayoutTable& layouts,
-                      const PlanSpace& space);
+                      const PlanSpace& space, StepFusion fusion);
 
   // `meets`: per input, the partials its value may come as. Where no rule fits,
   // the one choice is all replicated, and set->unsupported says why. The
@@ -65,6 +67,7 @@ class OperatorChoiceCache {
   const OpLibrary& library_;
   LayoutTable& layouts_;
   PlanSpace space_;
+  StepFusion fusion_;
   std::unordered_map<Key, OperatorChoices, KeyHash, KeyEqual> cache_;
   std::map<std::pair<const ChoiceSet*, KernelPart>,
            std::shared_ptr<const ChoiceSet>>

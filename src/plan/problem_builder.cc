@@ -46,6 +46,11 @@ std::int64_t bucket_bytes(const Graph& graph) {
   return std::min(kBucketBytes, saturated(all));
 }
 
+StepFusion step_fusion(const PlanOptions& options) {
+  return options.fusion == Fusion::kCompiler ? StepFusion::kBetweenCollectives
+                                             : StepFusion::kEachStep;
+}
+
 }  // namespace
 
 class PlanProblemBuilder {
@@ -55,8 +60,9 @@ class PlanProblemBuilder {
         graph_(body.graph),
         forest_(body.graph),
         choices_(body.mesh, body.topology, library, body.layouts,
-                 body.set_up.space),
-        pinnable_(body.mesh, body.topology, library, body.layouts, {}),
+                 body.set_up.space, step_fusion(body.options)),
+        pinnable_(body.mesh, body.topology, library, body.layouts, {},
+                  step_fusion(body.options)),
         given_(body.set_up.given) {
     if (given_ != nullptr) strategies_.emplace(*given_, body.layouts);
   }

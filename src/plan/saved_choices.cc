@@ -81,9 +81,16 @@ class Gatherer {
         return fail(broken_plan("there is no value `" + copy.from + "`",
                                 place_in("copies", c, ".from")));
       }
-      SP_ASSIGN(Layout layout, checked(copy.dst, graph_.value(of->second).meta,
-                                       place_in("copies", c, ".dst")));
-      out_.given.copies[of->second.index()].push_back(std::move(layout));
+      const TensorMeta& meta = graph_.value(of->second).meta;
+      // A copy of a copy is made from a layout that nobody may take the value
+      // in: what it is a copy of was moved as another view.
+      SP_ASSIGN(Layout src,
+                checked(copy.src, meta, place_in("copies", c, ".src")));
+      SP_ASSIGN(Layout dst,
+                checked(copy.dst, meta, place_in("copies", c, ".dst")));
+      std::vector<Layout>& layouts = out_.given.copies[of->second.index()];
+      if (copy.source) layouts.push_back(std::move(src));
+      layouts.push_back(std::move(dst));
       out_.moved.push_back(c);
     }
     return gather_outputs();

@@ -132,10 +132,9 @@ class Reader {
     }
     plan_.is_proof_given = !runnable_;
     if (root_.has("proof")) root_["proof"].text();  // said, not believed
-    if (root_.has("space")) {
-      plan_.space.most_runs = static_cast<int>(
-          root_["space"]["most_runs"].integer(0, plan_.mesh.ndim()));
-    }
+    if (root_.has("space")) plan_.space = space(root_["space"]);
+    plan_.made_in =
+        root_.has("made_in") ? space(root_["made_in"]) : plan_.space;
     if (root_.has("ran_out")) {
       if (const auto what = parse_ran_out(root_["ran_out"].text())) {
         plan_.ran_out = *what;
@@ -148,6 +147,11 @@ class Reader {
     if (planned != plan_.has_plan()) {
       root_["objective_us"].fail("status and objective disagree");
     }
+  }
+
+  PlanSpace space(const JsonCursor& at) const {
+    if (!at.has("most_runs")) return {};
+    return {static_cast<int>(at["most_runs"].integer(0, plan_.mesh.ndim()))};
   }
 
   void read_clash(const JsonCursor& clash) {

@@ -115,16 +115,20 @@ class Writer {
     json_.member("objective_us", us(plan_.objective_nanoseconds));
     json_.member("lower_bound_us", us(plan_.lower_bound_nanoseconds));
     json_.member("gap", plan_.gap());
-    if (plan_.space.most_runs) {
-      json_.key("space").open('{').member("most_runs", *plan_.space.most_runs);
-      json_.close('}');
-    }
+    if (!plan_.space.is_named()) space("space", plan_.space);
+    if (plan_.made_in != plan_.space) space("made_in", plan_.made_in);
     if (plan_.is_proof_given) json_.member("proof", "as the file says");
     if (plan_.ran_out != RanOut::kNothing) {
       json_.member("ran_out", to_string(plan_.ran_out));
     }
     json_.member("solve_seconds", plan_.solve_seconds);
     if (plan_.status == PlanStatus::kInfeasible) clash();
+  }
+
+  void space(const char* key, const PlanSpace& space) {
+    json_.key(key).open('{');
+    if (space.most_runs) json_.member("most_runs", *space.most_runs);
+    json_.close('}');
   }
 
   void clash() {

@@ -85,12 +85,22 @@ std::vector<Way> ways_of(const IndexSpace& space) {
   return ways;
 }
 
+bool is_by_point(const IndexSpace& space) {
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.factors[f].kind != FactorKind::kParallel ||
+        !space.outputs[0].holds(static_cast<int>(f))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 class Deriver {
  public:
   explicit Deriver(const LocalContext& context)
       : context_(context), program_(*context.space.program) {}
 
-  LocalProgram run() {
+  DerivedProgram run() {
     for (std::size_t s = 0; s < program_.steps.size(); ++s) step(s);
     for (std::size_t o = 0; o < program_.outputs.size(); ++o) {
       LocalValue value = value_of(program_.outputs[o]);
@@ -99,7 +109,8 @@ class Deriver {
       }
       out_.outputs.push_back(reduced(value));
     }
-    return std::move(out_);
+    work_.resize(out_.steps.size());
+    return {std::move(out_), std::move(work_)};
   }
 
  private:
@@ -255,12 +266,18 @@ class Deriver {
       }
     }
     result.ref = out_.op(std::move(op.name), std::move(op.args));
+    work_.resize(out_.steps.size());
+    work_.back() = {step.space->is_free        ? StepWork::Kind::kView
+                    : is_by_point(*step.space) ? StepWork::Kind::kByPoint
+                                               : StepWork::Kind::kOther,
+                    local_bytes(result)};
     values_.emplace(static_cast<std::int32_t>(s), std::move(result));
   }
 
   const LocalContext& context_;
   const Decomposition& program_;
   LocalProgram out_;
+  std::vector<StepWork> work_;
   std::map<std::int32_t, LocalValue> values_;  // by step of the decomposition
   std::map<std::int32_t, LocalValue> inputs_;
 };
@@ -281,10 +298,12 @@ class Transcript {
     }
   }
 
-  LocalProgram run() {
+  DerivedProgram run() {
     for (const DecompositionStep& step : program_.steps) {
+      StepWork& work = work_.emplace_back();
       if (!step.collective) {
         out_.steps.emplace_back(step.op);
+        if (step.schema.function->is_view()) work.kind = StepWork::Kind::kView;
         continue;
       }
       const RankCollective& c = *step.collective;
@@ -292,7 +311,7 @@ class Transcript {
                       message_bytes(c));
     }
     out_.outputs = program_.outputs;
-    return std::move(out_);
+    return {std::move(out_), std::move(work_)};
   }
 
  private:
@@ -324,11 +343,12 @@ class Transcript {
   const Decomposition& program_;
   DimIndices over_;
   LocalProgram out_;
+  std::vector<StepWork> work_;
 };
 
 }  // namespace
 
-LocalProgram derived_program(const LocalContext& context) {
+DerivedProgram derived_program(const LocalContext& context) {
   const Decomposition& program = *context.space.program;
   return program.per_rank ? Transcript(context).run() : Deriver(context).run();
 }

@@ -126,7 +126,7 @@ bool needs_program(const LocalContext& context) {
 }
 
 LocalProgram local_program(const LocalContext& context) {
-  return needs_program(context) ? derived_program(context)
+  return needs_program(context) ? derived_program(context).program
                                 : operator_alone(context);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/saturating.h"
 #include "strategy/product_work.h"
+#include "strategy/program_kernels.h"
 
 #include <shardprop/redistribute/collective_cost.h>
 
@@ -117,21 +118,24 @@ double touched_bytes(const LocalContext& context, InputStorage storage) {
 }  // namespace
 
 std::int64_t compute_nanoseconds(const LocalContext& context,
-                                 const Topology& topology,
-                                 InputStorage storage) {
+                                 const Topology& topology, InputStorage storage,
+                                 StepFusion fusion) {
   if (context.space.is_free) return 0;
   const ProductCost products = product_work(context, topology);
   const std::int64_t once =
       compute_nanoseconds(topology, math_class(context.op), products.flops,
                           touched_bytes(context, storage) + products.bytes);
   if (!needs_program(context)) return once;
-  // A program of several kernels pays each one's launch.
-  std::int64_t kernels = 0;
-  for (const LocalStep& step : local_program(context).steps) {
-    kernels += std::holds_alternative<LocalOp>(step) ? 1 : 0;
-  }
-  return std::max(once, whole_nanoseconds(static_cast<double>(kernels) *
-                                          topology.launch_us.value * 1000));
+  // What the operator reads and multiplies in one kernel, its program does in
+  // no less.
+  return std::max(
+      once, kernels_nanoseconds(topology, program_kernels(context, fusion)));
+}
+
+std::int64_t compute_nanoseconds(const LocalContext& context,
+                                 const Topology& topology,
+                                 InputStorage storage) {
+  return compute_nanoseconds(context, topology, storage, StepFusion::kEachStep);
 }
 
 std::int64_t traffic_nanoseconds(const Topology& topology, double bytes) {
@@ -147,7 +151,10 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
                                  const Topology& topology,
                                  const KernelPart& part) {
   if (context.space.is_free) return 0;
-  if (needs_program(context)) return compute_nanoseconds(context, topology);
+  if (needs_program(context)) {
+    return compute_nanoseconds(context, topology, InputStorage::kTakenOver,
+                               StepFusion::kBetweenCollectives);
+  }
   double bytes = 0;
   for (std::size_t i = 0; i < part.reads.size(); ++i) {
     bytes += part.reads[i] * read_bytes(context, i);

@@ -54,6 +54,38 @@ void check_windows(const PlanEvaluation& judged, const Plan& plan) {
   CHECK(*plan.objective_nanoseconds >= plan.summary.compute_nanoseconds);
 }
 
+// The gradients of two biases: one is only handed back, under a view; the other
+// goes on to what the backward pass computes, as batch norm's does.
+TEST_CASE("what the backward pass needs at once is not reduced in a bucket") {
+  const std::vector<GivenArgument> sums = {{"", TensorArg{0}},
+                                           {"", std::vector<std::int64_t>{0}}};
+  GraphBuilder b("biases", testing::standard_library());
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[64,32]");
+  const ValueId p = test::add_input(b, InputKind::kParameter, "p", "f32[32]");
+  const ValueId q = test::add_input(b, InputKind::kParameter, "q", "f32[32]");
+  const ValueId gp = test::add_op(b, "aten.sum.dim_IntList", sums, {x}, "gp");
+  const ValueId shown = test::add_op(
+      b, "aten.view.default",
+      {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{32}}}, {gp}, "shown");
+  const ValueId r =
+      test::add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {x}, "r");
+  const ValueId gq = test::add_op(b, "aten.sum.dim_IntList", sums, {r}, "gq");
+  const ValueId row =
+      test::add_op(b, "aten.unsqueeze.default",
+                   {{"", TensorArg{0}}, {"", std::int64_t{0}}}, {gq}, "row");
+  const ValueId y =
+      test::add_op(b, "aten.mul.Tensor",
+                   {{"", TensorArg{0}}, {"", TensorArg{1}}}, {x, row}, "y");
+  b.add_output({.value = y});
+  b.add_output({.value = shown, .kind = OutputKind::kGradient, .target = p});
+  b.add_output({.value = gq, .kind = OutputKind::kGradient, .target = q});
+  const Graph graph = value_of(std::move(b).build());
+  const PlanProblem problem = problem_of(graph, "2", {});
+  CHECK(problem.value(shown).hideable);
+  CHECK(problem.value(gp).hideable);
+  CHECK_FALSE(problem.value(gq).hideable);
+}
+
 TEST_CASE("what hides in a window is bounded by the compute there") {
   const OpLibrary& library = testing::standard_library();
   for (const double times : {1.0, 8.0, 64.0}) {

@@ -198,6 +198,40 @@ TEST_CASE("Llama 3 8B on dp=8,tp=8 lies as the recipes say, and costs more") {
   }
 }
 
+// The patches' convolution makes the stream, which the norms need whole.
+TEST_CASE("ViT on tp=4 has the pairs of attention and of the MLP") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph =
+      value_of(load_graph("examples/graphs/vit_b16_infer.json.gz", library));
+  const Plan plan = planned(graph, library, "tp=4", "megatron");
+  REQUIRE(plan.has_plan());
+  const auto lies = stored(plan);
+  const std::string patches = "vit.embeddings.patch_embeddings.projection.";
+  CHECK(lies.at(patches + "weight") == "R");
+  constexpr int kLayers = 12;
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const std::string prefix = "vit.layers." + std::to_string(layer) + ".";
+    CAPTURE(prefix);
+    for (const char* first : {"attention.q_proj", "attention.k_proj",
+                              "attention.v_proj", "mlp.fc1"}) {
+      CHECK(lies.at(prefix + first + ".weight") == "S(0)");
+      CHECK(lies.at(prefix + first + ".bias") == "S(0)");
+    }
+    for (const char* second : {"attention.o_proj", "mlp.fc2"}) {
+      CHECK(lies.at(prefix + second + ".weight") == "S(1)");
+    }
+    for (const char* norm : {"layernorm_before", "layernorm_after"}) {
+      CHECK(lies.at(prefix + norm + ".weight") == "R");
+    }
+  }
+  const auto reduced = static_cast<std::size_t>(CollectiveKind::kAllReduce);
+  CHECK(plan.summary.collectives[reduced] == 2 * kLayers);
+  for (const PlannedNode& node : plan.nodes) {
+    if (node.op.find("attention") == std::string::npos) continue;
+    CHECK(to_string(node.inputs[0].layout) == "S(1)");
+  }
+}
+
 TEST_CASE("every recipe of every mesh is planned, and none beats the optimum") {
   const OpLibrary& library = testing::standard_library();
   for (const char* name : {"llama3_train", "gpt2_train", "mixtral_infer",

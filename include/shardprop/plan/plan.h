@@ -318,6 +318,9 @@ struct Plan {
   // What the bound holds for: less than the named space where `ran_out` kept
   // that from being searched.
   PlanSpace space;
+  // The part of it that the plan was chosen from, which says how its copies
+  // are moved: `space`, or less.
+  PlanSpace made_in;
   RanOut ran_out = RanOut::kNothing;
   // Status and bound are what a file says, not proven here.
   bool is_proof_given = false;

@@ -36,7 +36,7 @@ struct KernelPart {
 };
 
 // Its part of the kernel's time: launch + bytes / rate. Where its local program
-// has more than the operator, it is on its own and costs as much.
+// has more than the operator, that is kernels of its own between collectives.
 std::int64_t compute_nanoseconds(const LocalContext& context,
                                  const Topology& topology,
                                  const KernelPart& part);
