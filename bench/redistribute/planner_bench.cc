@@ -5,9 +5,10 @@
 // time being its least over the run. No plan is remembered; the planner has
 // planned before, as in any use but the first (first_plan: a planner's very
 // first).
+#include "redistribute/redistribute_rows.h"
+
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/redistribute/planner.h>
-#include <shardprop/redistribute/redistribute_rows.h>
 
 #include <benchmark/benchmark.h>
 

@@ -4,9 +4,9 @@
 #include "lower/broken_plan.h"
 #include "ops/unsharded_space.h"
 #include "plan/op_application.h"
+#include "strategy/strategy_of.h"
 
 #include <shardprop/base/hash.h>
-#include <shardprop/strategy/strategy_of.h>
 
 #include <algorithm>
 #include <type_traits>

@@ -1,4 +1,4 @@
-#include <shardprop/plan/make_plan.h>
+#include "plan/assemble_plan.h"
 
 #include "plan/copy_list.h"
 #include "plan/count_kernels.h"
@@ -8,6 +8,7 @@
 #include "plan/storage_views.h"
 
 #include <shardprop/base/error.h>
+#include <shardprop/plan/make_plan.h>
 
 #include <fmt/format.h>
 

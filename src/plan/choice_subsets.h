@@ -1,7 +1,7 @@
 // Parts of a set of choices, and sets of layouts as choices.
 #pragma once
 
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_problem.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "plan/compare_recipes.h"
 
 #include "base/try.h"
+#include "plan/assemble_plan.h"
 #include "plan/stop.h"
 
 #include <shardprop/plan/make_plan.h>
@@ -16,6 +17,8 @@ namespace shardprop {
 namespace {
 
 constexpr std::string_view kOptimum = "optimum";
+// By as much may the plans that recipes lay out themselves be late.
+constexpr double kGraceSeconds = 0.5;
 
 class Comparison {
  public:
@@ -84,13 +87,13 @@ class Comparison {
   }
 
   // As the lone command does where the search found no plan: what the recipe
-  // says, all else replicated. Costs next to nothing, so that it may take
-  // longer than there is.
+  // says, all else replicated. Costs next to nothing on most graphs, so that it
+  // may take a little longer than there is.
   void price_constructed(const PlanOptions& options, PlanRecipe& out) {
     if (options_.stop.stop_requested()) return;
-    const auto problem =
-        PlanProblem::create(graph_, mesh_, topology_, library_, options,
-                            {PlanSpace{0}, {}});
+    const auto problem = PlanProblem::create(
+        graph_, mesh_, topology_, library_, options,
+        {PlanSpace{0}, deadline(start_, seconds_ + kGraceSeconds)});
     if (!problem) return;
     const PlanSolution solution = solve_plan(*problem, {1, 0, false});
     if (!solution.assignment) return;

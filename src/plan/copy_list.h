@@ -4,10 +4,10 @@
 #pragma once
 
 #include "plan/alternatives.h"
+#include "plan/plan_assignment.h"
 #include "plan/storage_views.h"
 
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_assignment.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,9 @@
 // The kernels of a plan, counted one by one.
 #pragma once
 
+#include "plan/plan_assignment.h"
+
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_assignment.h>
 
 namespace shardprop {
 

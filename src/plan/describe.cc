@@ -191,13 +191,15 @@ class Describer {
 
   // Whether some user takes the value gathered on mesh dim `m`.
   bool is_gathered(const std::string& value, int m) const {
-    return std::any_of(
-        plan_.copies.begin(), plan_.copies.end(), [&](const PlannedCopy& copy) {
-          if (!copy.src[m].is_shard() || copy.dst[m].is_shard()) return false;
-          const PlannedCopy* root = &copy;
-          while (root->source) root = &plan_.copies[*root->source];
-          return root->of == value;
-        });
+    return std::any_of(plan_.copies.begin(), plan_.copies.end(),
+                       [&](const PlannedCopy& copy) {
+                         if (!copy.src[m].is_shard() || copy.dst[m].is_shard())
+                           return false;
+                         const PlannedCopy* root = &copy;
+                         while (root->source)
+                           root = &plan_.copies[*root->source];
+                         return root->of == value;
+                       });
   }
 
   void describe_storage(int m) {

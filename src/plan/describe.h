@@ -2,11 +2,12 @@
 // of a Plan that people read first.
 #pragma once
 
+#include "plan/plan_problem.h"
+#include "plan/solve_plan.h"
+
 #include <shardprop/graph/node.h>
 #include <shardprop/ops/index_space.h>
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_problem.h>
-#include <shardprop/plan/solve_plan.h>
 
 namespace shardprop {
 

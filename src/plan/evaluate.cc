@@ -2,8 +2,7 @@
 // with the network that it came from.
 #include "base/saturating.h"
 #include "plan/held_memory.h"
-
-#include <shardprop/plan/plan_assignment.h>
+#include "plan/plan_assignment.h"
 
 #include <algorithm>
 

@@ -3,8 +3,9 @@
 // names. Set up in a fraction of the time that the named space takes.
 #pragma once
 
+#include "plan/plan_problem.h"
+
 #include <shardprop/placement/layout.h>
-#include <shardprop/plan/plan_problem.h>
 
 #include <cstdint>
 #include <map>

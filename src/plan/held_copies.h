@@ -1,7 +1,7 @@
 // The copies of each storage, and those that are held in a slot.
 #pragma once
 
-#include <shardprop/plan/plan_assignment.h>
+#include "plan/plan_assignment.h"
 
 #include <algorithm>
 #include <cstddef>

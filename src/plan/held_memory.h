@@ -1,8 +1,8 @@
 // What a rank holds under a plan, from when to when, and as what.
 #pragma once
 
-#include <shardprop/plan/plan_assignment.h>
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_assignment.h"
+#include "plan/plan_problem.h"
 
 #include <cstdint>
 #include <vector>

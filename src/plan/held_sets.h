@@ -1,7 +1,7 @@
 // What a storage may be held in: one state, or two.
 #pragma once
 
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_problem.h"
 
 #include <cstdint>
 #include <vector>

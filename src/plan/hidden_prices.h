@@ -13,7 +13,7 @@
 // best ones so far.
 #pragma once
 
-#include <shardprop/plan/plan_assignment.h>
+#include "plan/plan_assignment.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/assemble_plan.h"
 #include "plan/plan_differences.h"
 #include "plan/saved_choices.h"
 

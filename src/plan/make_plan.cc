@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "plan/assemble_plan.h"
 #include "plan/compare_recipes.h"
 #include "plan/staged_search.h"
 #include "plan/stop.h"

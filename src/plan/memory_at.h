@@ -1,8 +1,9 @@
 // What the bytes that a rank holds in one slot are of.
 #pragma once
 
+#include "plan/plan_assignment.h"
+
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_assignment.h>
 
 #include <cstdint>
 

@@ -8,8 +8,9 @@
 // are the paths that take merged dims apart on the way.
 #pragma once
 
+#include "redistribute/redistribute_rows.h"
+
 #include <shardprop/redistribute/planner.h>
-#include <shardprop/redistribute/redistribute_rows.h>
 
 #include <cstdint>
 #include <map>

@@ -1,8 +1,9 @@
 #include "plan/move_costs.h"
 
+#include "plan/plan_problem.h"
+
 #include <shardprop/base/hash.h>
 #include <shardprop/placement/local_region.h>
-#include <shardprop/plan/plan_problem.h>
 
 #include <algorithm>
 #include <new>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "plan/merged_moves.h"
+#include "redistribute/redistribute_rows.h"
 
 #include <shardprop/placement/tensor_meta.h>
 #include <shardprop/redistribute/planner.h>
-#include <shardprop/redistribute/redistribute_rows.h>
 #include <shardprop/strategy/layout_table.h>
 
 #include <cstdint>

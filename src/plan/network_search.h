@@ -3,8 +3,8 @@
 #pragma once
 
 #include "plan/plan_network.h"
+#include "plan/solve_plan.h"
 
-#include <shardprop/plan/solve_plan.h>
 #include <shardprop/solver/solve.h>
 
 #include <algorithm>

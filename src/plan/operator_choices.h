@@ -2,11 +2,11 @@
 // application and can meet the same partials.
 #pragma once
 
+#include "plan/plan_problem.h"
 #include "strategy/program_kernels.h"
 
 #include <shardprop/mesh/topology.h>
 #include <shardprop/ops/op_library.h>
-#include <shardprop/plan/plan_problem.h>
 
 #include <cstdint>
 #include <map>

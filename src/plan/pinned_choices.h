@@ -3,9 +3,8 @@
 #pragma once
 
 #include "plan/pinned_values.h"
+#include "plan/plan_problem.h"
 #include "plan/problem_body.h"
-
-#include <shardprop/plan/plan_problem.h>
 
 #include <cstddef>
 #include <map>

@@ -12,8 +12,8 @@
 #pragma once
 
 #include "plan/held_sets.h"
+#include "plan/plan_assignment.h"
 
-#include <shardprop/plan/plan_assignment.h>
 #include <shardprop/solver/problem.h>
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // What a user may not expect of a plan, and what it costs, in sentences.
 #pragma once
 
+#include "plan/plan_problem.h"
+#include "plan/solve_plan.h"
+
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_problem.h>
-#include <shardprop/plan/solve_plan.h>
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_problem.h"
 
 #include "plan/problem_body.h"
 

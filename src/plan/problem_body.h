@@ -6,10 +6,9 @@
 #include "plan/fusion.h"
 #include "plan/move_costs.h"
 #include "plan/pinned_values.h"
+#include "plan/plan_problem.h"
 #include "plan/stop.h"
 #include "plan/windows.h"
-
-#include <shardprop/plan/plan_problem.h>
 
 #include <cmath>
 #include <memory>

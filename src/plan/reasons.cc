@@ -58,8 +58,7 @@ bool decides(const PlanProblem& problem, const Pin& pin,
   const PlanVariable& user = problem.variable(use.variable);
   if (user.kind == PlanVariable::Kind::kOutput) return false;
   if (user.kind == PlanVariable::Kind::kInput) {
-    return pin.pins_storage() &&
-           matches_input(pin, graph.value(user.makes[0]));
+    return pin.pins_storage() && matches_input(pin, graph.value(user.makes[0]));
   }
   const Node& node = graph.nodes()[user.index];
   for (const ValueId made : node.outputs) {

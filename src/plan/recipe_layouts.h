@@ -3,11 +3,11 @@
 #pragma once
 
 #include "plan/dim_roles.h"
+#include "plan/plan_problem.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/placement/layout.h>
-#include <shardprop/plan/plan_problem.h>
 #include <shardprop/plan/recipe.h>
 
 #include <compare>

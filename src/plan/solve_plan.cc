@@ -1,4 +1,4 @@
-#include <shardprop/plan/solve_plan.h>
+#include "plan/solve_plan.h"
 
 #include "base/guard.h"
 #include "plan/hidden_time.h"

@@ -8,8 +8,9 @@
 // in time is left out; where nothing was, all replicated is a plan.
 #pragma once
 
+#include "plan/solve_plan.h"
+
 #include <shardprop/plan/plan_space.h>
-#include <shardprop/plan/solve_plan.h>
 
 #include <chrono>
 #include <optional>

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "plan/held_copies.h"
-
-#include <shardprop/plan/plan_assignment.h>
+#include "plan/plan_assignment.h"
 
 #include <cstddef>
 #include <map>

@@ -2,8 +2,9 @@
 // between.
 #pragma once
 
+#include "plan/plan_problem.h"
+
 #include <shardprop/graph/graph.h>
-#include <shardprop/plan/plan_problem.h>
 
 #include <cstddef>
 #include <memory>

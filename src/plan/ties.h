@@ -2,8 +2,9 @@
 // memory, then fewer moves, and equal layers laid out alike.
 #pragma once
 
-#include <shardprop/plan/plan_problem.h>
-#include <shardprop/plan/solve_plan.h>
+#include "plan/plan_problem.h"
+#include "plan/solve_plan.h"
+
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>

@@ -7,11 +7,11 @@
 
 #include "ops/argument_reads.h"
 #include "propagate/call_key.h"
+#include "strategy/strategy_walk.h"
 
 #include <shardprop/base/result.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/ops/op_library.h>
-#include <shardprop/strategy/strategy_walk.h>
 
 #include <cstddef>
 #include <memory>

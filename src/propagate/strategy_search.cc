@@ -4,8 +4,7 @@
 #include "propagate/assignment_bounds.h"
 #include "propagate/operand_needs.h"
 #include "propagate/strategy_price.h"
-
-#include <shardprop/strategy/strategy_walk.h>
+#include "strategy/strategy_walk.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include <shardprop/redistribute/redistribute_rows.h>
+#include "redistribute/redistribute_rows.h"
 
 #include "base/guard.h"
 #include "base/try.h"

@@ -232,8 +232,8 @@ class Printer {
     }
     const std::string work = option_of(plan_, "work_limit");
     const bool by_work = !work.empty() && work != "none";
-    return ": " + std::string(why_none(by_work ? RanOut::kWork
-                                               : RanOut::kTime));
+    return ": " +
+           std::string(why_none(by_work ? RanOut::kWork : RanOut::kTime));
   }
 
   // "+3.4 %": beside the plan.
@@ -419,9 +419,9 @@ class Printer {
     const PlannedCopy& copy = plan_.copies[move.copy];
     line("{}{} {}  {} -> {}{}", indent, phase, copy.from, to_string(copy.src),
          to_string(copy.dst), times);
-    print_steps(copy.steps, indent,
-                once_a_step_[move.copy] ? "   " + once_in(plan_)
-                                        : std::string());
+    print_steps(
+        copy.steps, indent,
+        once_a_step_[move.copy] ? "   " + once_in(plan_) : std::string());
     out_ += wrapped("because " + copy.reason,
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }

@@ -1,15 +1,14 @@
 // Composition over the mesh: assignments of mesh dims to factors and
 // linearities, and the layouts that follow.
 
-#include <shardprop/strategy/op_strategy.h>
-#include <shardprop/strategy/strategy_of.h>
-#include <shardprop/strategy/strategy_walk.h>
-
 #include "placement/split_factor.h"
 #include "strategy/assignment_walk.h"
 #include "strategy/factor_shards.h"
+#include "strategy/strategy_of.h"
+#include "strategy/strategy_walk.h"
 
 #include <shardprop/placement/partials.h>
+#include <shardprop/strategy/op_strategy.h>
 
 #include <algorithm>
 #include <deque>

@@ -1,12 +1,12 @@
 #include "faults/failing_machine.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
+#include "plan/solve_plan.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
-#include <shardprop/plan/solve_plan.h>
 #include <shardprop/redistribute/planner.h>
 
 namespace shardprop {

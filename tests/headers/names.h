@@ -32,7 +32,6 @@
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/redistribute/collective_cost.h>
 #include <shardprop/redistribute/fit.h>
-#include <shardprop/redistribute/redistribute_rows.h>
 #include <shardprop/reference/tensor.h>
 #include <shardprop/report/plan_diff.h>
 #include <shardprop/solver/solve.h>
@@ -115,12 +114,6 @@ extern const TensorMeta meta;
 namespace redistribute_fit_h {
 extern Topology topology;
 }
-namespace redistribute_redistribute_rows_h {
-extern const RedistributePlanner planner;
-extern const TensorMeta meta;
-extern const Layout src;
-extern const Layout dst;
-}  // namespace redistribute_redistribute_rows_h
 namespace report_plan_diff_h {
 extern const Plan fsdp;
 extern const Plan best;

@@ -1,5 +1,7 @@
 // Lowered programs of the example graphs: what the plan predicts is read off
 // the program.
+#include "plan/assemble_plan.h"
+#include "plan/plan_assignment.h"
 #include "plan/random_plans.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
@@ -8,7 +10,6 @@
 #include <shardprop/io/load_graph.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/plan/make_plan.h>
-#include <shardprop/plan/plan_assignment.h>
 #include <shardprop/program/footprint.h>
 #include <shardprop/program/rank_program.h>
 

@@ -4,7 +4,7 @@
 // searched.
 #pragma once
 
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_problem.h"
 
 #include <algorithm>
 #include <cstdint>

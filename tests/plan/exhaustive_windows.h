@@ -5,9 +5,8 @@
 #pragma once
 
 #include "plan/exhaustive.h"
-
-#include <shardprop/plan/plan_assignment.h>
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_assignment.h"
+#include "plan/plan_problem.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,11 +1,11 @@
 // Chains that a compiler makes one kernel of.
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
+#include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
 #include <shardprop/plan/make_plan.h>
-#include <shardprop/plan/solve_plan.h>
 
 #include <string>
 

@@ -1,16 +1,17 @@
 // What hides is no more than the compute beside it.
+#include "plan/assemble_plan.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
 #include "plan/small_graphs.h"
+#include "plan/solve_plan.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
-#include <shardprop/plan/solve_plan.h>
 
 #include <random>
 

@@ -1,13 +1,14 @@
 // What training keeps, in which dtypes, and what a write into a part costs.
+#include "plan/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
+#include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/sanitizers.h"
 #include "support/standard_library.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
-#include <shardprop/plan/solve_plan.h>
 #include <shardprop/redistribute/collective_cost.h>
 
 #include <string>

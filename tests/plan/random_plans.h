@@ -2,10 +2,10 @@
 // some of its choices drawn at random, solved again and again.
 #pragma once
 
+#include "plan/assemble_plan.h"
 #include "plan/plan_network.h"
-
-#include <shardprop/plan/plan_problem.h>
-#include <shardprop/plan/solve_plan.h>
+#include "plan/plan_problem.h"
+#include "plan/solve_plan.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,4 @@
-#include <shardprop/plan/solve_plan.h>
-
+#include "plan/solve_plan.h"
 #include "plan/exhaustive.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"

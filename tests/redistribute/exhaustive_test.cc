@@ -1,12 +1,11 @@
 // Plans cost what an independent exhaustive search over the same layouts and
 // moves finds.
+#include "redistribute/redistribute_rows.h"
 #include "redistribute/reference_search.h"
-
 #include "support/property.h"
 #include "support/result_checks.h"
 
 #include <shardprop/redistribute/planner.h>
-#include <shardprop/redistribute/redistribute_rows.h>
 
 #include <random>
 

@@ -1,12 +1,11 @@
 // Paths that plans must take, errors, limits, ties.
-#include <shardprop/redistribute/planner.h>
-
+#include "redistribute/redistribute_rows.h"
 #include "support/result_checks.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/caching_planner.h>
 #include <shardprop/redistribute/collective_cost.h>
-#include <shardprop/redistribute/redistribute_rows.h>
+#include <shardprop/redistribute/planner.h>
 
 #include <atomic>
 #include <cmath>

@@ -42,9 +42,9 @@ TEST_CASE("kinds and modules add up to the compute, cut kernels included") {
     if (!entry.path().string().ends_with(".json.gz")) continue;
     CAPTURE(entry.path().string());
     const Graph graph = value_of(load_graph(entry.path().string(), library));
-    cuts += check_parts(value_of(
-        make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
-                  default_topology(), library, options)));
+    cuts += check_parts(
+        value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
+                           default_topology(), library, options)));
   }
   CHECK(cuts > 0);
 }

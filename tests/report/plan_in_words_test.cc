@@ -133,8 +133,7 @@ TEST_CASE("what was searched is said of the request") {
   plan.space.most_runs = 0;
   CHECK(space_in_words(plan) == "all replicated");
   plan.options = {{"recipe", "fsdp=dp"}};
-  CHECK(space_in_words(plan) ==
-        "what the recipe says, all else replicated");
+  CHECK(space_in_words(plan) == "what the recipe says, all else replicated");
   plan.options.emplace_back("pin", "w=R,R");
   CHECK(space_in_words(plan) ==
         "what the recipe and the pins say, all else replicated");

@@ -29,7 +29,7 @@ struct JudgedPlan {
 };
 
 // Errors: kPlanOtherGraph, kPlanFile (choices that no operator has, copies
-// that are not there), those of PlanProblem::create() for the options and the
+// that are not there), those of make_plan() for the options and the
 // topology of the file.
 Result<JudgedPlan> judge_plan(const Plan& saved, const Graph& graph,
                               const OpLibrary& library);

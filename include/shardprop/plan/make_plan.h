@@ -12,19 +12,17 @@
 #include <shardprop/ops/op_library.h>
 #include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
-#include <shardprop/plan/plan_problem.h>
-#include <shardprop/plan/solve_plan.h>
 
 namespace shardprop {
 
-// Errors: those of PlanProblem::create(), and kProblemTooLarge and kOutOfMemory
-// where they kept any plan from being found. That there is no plan, or that
-// none was found in time, is not an error: the status says so.
+// Errors: those of validate() and check_topology(), kNoStrategy
+// (options.strict), kPinMatchesNothing, kPinDoesNotFit, kPinNoStrategy,
+// kPinConflict, kRedistributeMeshTooLarge (a tensor has too many layouts on the
+// mesh), those of RedistributePlanner::create(), and kStopped, kProblemTooLarge
+// and kOutOfMemory where they kept any plan from being found. That there is no
+// plan, or that none was found in time, is not an error: the status says so.
 Result<Plan> make_plan(const Graph& graph, const DeviceMesh& mesh,
                        const Topology& topology, const OpLibrary& library,
                        const PlanOptions& options);
-
-// The plan that a solution says, with copies, schedule, memory and reasons.
-Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution);
 
 }  // namespace shardprop

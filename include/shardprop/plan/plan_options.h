@@ -74,8 +74,7 @@ struct PlanOptions {
   // those of one of them, with its share of what is done once a step.
   int accumulate = 1;
   // Share of a hideable transfer that may hide behind the compute of its window
-  // (plan_problem.h), 0 to 1: gathers of
-  // parameters, reductions of gradients.
+  // (docs/planning.md), 0 to 1: gathers of parameters, reductions of gradients.
   double overlap = 0;
   std::vector<Pin> pins;
   // Follow this recipe wherever it can be followed; the plan is the best of

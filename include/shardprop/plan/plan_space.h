@@ -1,5 +1,5 @@
-// PlanSpace: which of the ways to lay a graph out a plan problem chooses from:
-// the named space (plan_problem.h), or a part of it that is set up and searched
+// PlanSpace: which of the ways to lay a graph out a plan is chosen from:
+// the named space (docs/planning.md), or a part of it that is set up and searched
 // in a fraction of the time.
 //
 //   relu f32[16,8] on [2,2,2]
@@ -9,7 +9,6 @@
 //     named space   also S(0),R,S(0)  S(0),S(1),S(0) ...
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
@@ -23,16 +22,6 @@ struct PlanSpace {
 
   bool is_named() const { return !most_runs.has_value(); }
   friend bool operator==(const PlanSpace&, const PlanSpace&) = default;
-};
-
-struct GivenChoices;  // private to src/plan
-
-// What a plan problem is made of, and by when: PlanProblem::create() fails with
-// kStopped once the deadline has come.
-struct SetUp {
-  PlanSpace space;
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  const GivenChoices* given = nullptr;  // judge_plan()'s
 };
 
 // "all replicated", "mesh dims in one run", "mesh dims in at most 2 runs"; ""

@@ -24,6 +24,9 @@
 //     variables x w mm relu output, storages x w mm relu
 #pragma once
 
+#include "plan/plan_storage.h"
+#include "plan/set_up.h"
+
 #include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/topology.h>
@@ -31,7 +34,6 @@
 #include <shardprop/plan/plan.h>
 #include <shardprop/plan/plan_options.h>
 #include <shardprop/plan/plan_space.h>
-#include <shardprop/plan/plan_storage.h>
 #include <shardprop/redistribute/planner.h>
 #include <shardprop/strategy/op_cost.h>
 #include <shardprop/strategy/op_strategy.h>

@@ -8,9 +8,10 @@
 //       == solution.evaluation.objective;
 #pragma once
 
+#include "plan/plan_assignment.h"
+#include "plan/plan_problem.h"
+
 #include <shardprop/plan/plan.h>
-#include <shardprop/plan/plan_assignment.h>
-#include <shardprop/plan/plan_problem.h>
 
 #include <cstdint>
 #include <optional>

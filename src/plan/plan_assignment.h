@@ -17,7 +17,7 @@
 // dropped and made at will.
 #pragma once
 
-#include <shardprop/plan/plan_problem.h>
+#include "plan/plan_problem.h"
 
 #include <cstdint>
 #include <optional>
