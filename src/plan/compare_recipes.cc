@@ -17,8 +17,9 @@ namespace shardprop {
 namespace {
 
 constexpr std::string_view kOptimum = "optimum";
-// By as much may the plans that recipes lay out themselves be late.
-constexpr double kGraceSeconds = 0.5;
+// The plans that recipes lay out themselves are made for graphs of so many
+// operators whether there is time or not: they take milliseconds.
+constexpr std::size_t kFewOperators = 2000;
 
 class Comparison {
  public:
@@ -87,13 +88,14 @@ class Comparison {
   }
 
   // As the lone command does where the search found no plan: what the recipe
-  // says, all else replicated. Costs next to nothing on most graphs, so that it
-  // may take a little longer than there is.
+  // says, all else replicated.
   void price_constructed(const PlanOptions& options, PlanRecipe& out) {
     if (options_.stop.stop_requested()) return;
     const auto problem = PlanProblem::create(
         graph_, mesh_, topology_, library_, options,
-        {PlanSpace{0}, deadline(start_, seconds_ + kGraceSeconds)});
+        {PlanSpace{0}, graph_.nodes().size() <= kFewOperators
+                           ? std::nullopt
+                           : deadline(start_, seconds_)});
     if (!problem) return;
     const PlanSolution solution = solve_plan(*problem, {1, 0, false});
     if (!solution.assignment) return;

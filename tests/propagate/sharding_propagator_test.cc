@@ -367,7 +367,7 @@ TEST_CASE("the choice by bound is the choice among all") {
   check_against_all("4", testing::scaled(100), 2);
   check_against_all("2,3", testing::scaled(80), 3);
   check_against_all("4,2", testing::scaled(80), 4);
-  check_against_all("2,2,2", testing::scaled(12), 5);
+  check_against_all("2,2,2", testing::scaled(20), 5);
 }
 
 }  // namespace
