@@ -1,3 +1,4 @@
+#include "plan/held_as_made.h"
 #include "plan/plan_network.h"
 #include "plan/storage_views.h"
 
@@ -37,8 +38,6 @@ class StorageDecoder {
     last_slot_ = -1;
     if (taken < wanted.size()) take(taken, wanted[taken]);
   }
-
-  std::int64_t freed_at() const { return made_needed_until_; }
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
@@ -92,19 +91,16 @@ class StorageDecoder {
       thing =
           make(wanted, thing_in(taking(storage_, set_, wanted).from), at.slot);
     }
-    need(thing, at.slot, until);
+    need(thing, until);
     out_.taken[id_.index()][use] =
         thing == 0 ? std::nullopt : std::optional(things_[thing].copy);
   }
 
-  void need(std::size_t thing, std::int64_t slot, std::int64_t until) {
-    if (thing == 0) {
-      made_needed_until_ = std::max({made_needed_until_, slot, until});
-      return;
-    }
+  void need(std::size_t thing, std::int64_t until) {
+    if (thing == 0) return;  // held_as_made() says how long that is
     if (things_[thing].copy == kNone) {
       const Thing made = things_[thing];
-      need(made.source, made.slot, made.slot);
+      need(made.source, made.slot);
       AssignedCopy copy;
       copy.storage = id_;
       copy.state = made.state;
@@ -126,7 +122,6 @@ class StorageDecoder {
   std::vector<std::pair<StorageState, std::size_t>> holding_;
   HeldSet set_;
   std::int64_t last_slot_ = -1;  // of the present stretch
-  std::int64_t made_needed_until_ = -1;
 };
 
 // A view is taken when its node runs, whoever takes the view: where it can be
@@ -241,14 +236,11 @@ PlanAssignment PlanNetwork::decode(
     StorageDecoder decoder(storage, PlanStorageId(s), out);
     decoder.run(storage.kind->made[pick(storage.maker, storage.operand)],
                 stretches_[s], held, wanted);
-    const auto end = static_cast<std::int64_t>(problem_.graph().nodes().size());
-    out.freed_at.push_back(storage.persistent
-                               ? end
-                               : std::max(decoder.freed_at(), storage.made_at));
   }
   sort_copies(out);
   ViewsInTime(problem_, out).run();
   sort_copies(out);
+  out.freed_at = held_as_made(problem_, out);
   return out;
 }
 

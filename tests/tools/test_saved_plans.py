@@ -12,6 +12,8 @@ from command_line import MLP, ROOT, TINY, Case, complaints, shardprop
 
 # Costs that differ much by layout, so that plans are full of copies.
 DEAR = ROOT / "examples/topologies/dear-compute.toml"
+# Ends the search early: what it finds then is full of copies.
+LITTLE_WORK = ("--topology", DEAR, "--work-limit", "100000", "--threads", "1")
 
 GENUINE = [
     ("mlp_dynamic", "dp=2,tp=2", ()),
@@ -24,6 +26,10 @@ GENUINE = [
     ("mixtral_infer", "2,2", ()),
     ("t5_train", "2", ("--optimizer", "sgd")),
     ("vit_infer", "4,2", ()),
+    ("gpt2_train", "8,2", LITTLE_WORK),
+    ("gpt2_train", "3,2", LITTLE_WORK),
+    ("gpt2_train_cuda", "8,2", LITTLE_WORK),
+    ("gpt2_train_cuda", "3,2", LITTLE_WORK),
 ]
 
 # Found in a part of the named space, whose copies move over merged mesh dims.
