@@ -214,12 +214,11 @@ std::string above_the_best(const Plan& plan) {
       condition(plan), time_text(plan.lower_bound_nanoseconds));
 }
 
-// Behind what was not proven here.
+}  // namespace
+
 std::string as_said(const Plan& plan) {
   return plan.is_proof_given ? ", as the file says" : "";
 }
-
-}  // namespace
 
 std::vector<std::string> plan_in_words(const Plan& plan) {
   std::vector<std::string> out;

@@ -16,6 +16,8 @@ std::vector<std::string> plan_in_words(const Plan& plan);
 
 // The first lines: how good the plan is, and how that is known.
 std::string verdict(const Plan& plan);
+// ", as the file says": what stands behind a status that was not proven here.
+std::string as_said(const Plan& plan);
 
 // "all replicated": the part of the named space that was searched.
 // Precondition: the plan's space is not the named one.

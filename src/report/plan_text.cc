@@ -112,9 +112,10 @@ class Printer {
                : std::string());
       return;
     }
-    line("{}: these cannot hold together{}", status,
+    line("{}: these cannot hold together{}{}", status,
          plan_.clash.irreducible ? "; without any one of them the others can"
-                                 : "");
+                                 : "",
+         as_said(plan_));
     if (const std::string recipe = option_of(plan_, "recipe");
         !recipe.empty()) {
       line("  --recipe {}", recipe);

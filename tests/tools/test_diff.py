@@ -32,9 +32,11 @@ class Diff(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("the second plan costs", done.stdout)
         self.assertIn("R,R -> S(0),R", done.stdout)
+        self.assertIn("as the files say", done.stdout)
         told = json.loads(
             shardprop("diff", best, pinned, "--format", "json").stdout)
         self.assertFalse(told["same"])
+        self.assertEqual(told["proof"], "as the files say")
         costs = [json.loads(path.read_text())["objective_us"]
                  for path in (best, pinned)]
         self.assertAlmostEqual(told["objective_us"], costs[1] - costs[0], 3)

@@ -64,7 +64,8 @@ PlanDiff diff_plans(const Plan& a, const Plan& b);
 // For people; names that differ in numbers only are said once.
 std::string diff_to_text(const PlanDiff& diff);
 
-// {"schema": "shardprop.diff/1", "same": false, "objective_us": -3200.0,
+// {"schema": "shardprop.diff/1", "proof": "as the files say", "same": false,
+//  "objective_us": -3200.0,
 //  "settings": [{"what": "mesh", "a": "dp=8", "b": "dp=4,tp=2"}],
 //  "figures": [{"what": "communication_us", "a": 1.0, "b": 2.0}],
 //  "inputs": [{"value": "w", "a": ["S(0)"], "b": ["R"]}], "results": [...],
