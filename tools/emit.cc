@@ -10,6 +10,7 @@
 
 #include <shardprop/io/emit_program.h>
 #include <shardprop/lower/lower.h>
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/report/plan_json.h>
 
 #include <fmt/format.h>
@@ -144,6 +145,18 @@ Result<bool> write_files(const GraphPlan& given,
   return true;
 }
 
+// Empty where there is one. A saved one may be beyond the limit it names.
+Result<std::string> why_no_plan(const Plan& plan) {
+  if (!plan.has_plan()) return std::string(solver::to_string(plan.status));
+  SP_ASSIGN(const PlanOptions options, options_of(plan));
+  const std::int64_t held = plan.memory.peak_bytes;
+  if (!options.memory_limit || held <= *options.memory_limit) {
+    return std::string();
+  }
+  return fmt::format("infeasible: {} bytes are held, and the limit is {}", held,
+                     *options.memory_limit);
+}
+
 Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
   const std::string as = arguments.get("--as");
@@ -163,9 +176,9 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
         op.count);
   }
-  if (!given.plan.has_plan()) {
-    console.messages << fmt::format("no plan to write: {}\n",
-                                    solver::to_string(given.plan.status));
+  SP_ASSIGN(const std::string why, why_no_plan(given.plan));
+  if (!why.empty()) {
+    console.messages << "no plan to write: " << why << '\n';
     return kFinding;
   }
   SP_ASSIGN(const bool whole, write_files(given, rank, arguments, console));

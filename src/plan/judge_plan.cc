@@ -3,6 +3,7 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "plan/assemble_plan.h"
+#include "plan/held_as_made.h"
 #include "plan/plan_differences.h"
 #include "plan/saved_choices.h"
 
@@ -48,12 +49,13 @@ class Judge {
     }
     solution.lower_bound =
         std::min(saved_.lower_bound_nanoseconds, solution.evaluation.objective);
-    solution.status = solution.lower_bound == solution.evaluation.objective
-                          ? saved_.status
-                          : PlanStatus::kFeasible;
+    solution.status = status_of(solution, options);
     JudgedPlan judged{assemble_plan(problem, solution), {}};
     SP_CHECK(check_same(judged.plan));
     judged.differences = differences(saved_, judged.plan);
+    if (solution.status == PlanStatus::kInfeasible) {
+      judged.plan = none_within_limit(problem, std::move(solution));
+    }
     judged.plan = given_proof(std::move(judged.plan));
     // Other choices are not looked at here, so what they would cost is as the
     // file says, too.
@@ -80,6 +82,26 @@ class Judge {
     return plan;
   }
 
+  PlanStatus status_of(const PlanSolution& solution,
+                       const PlanOptions& options) const {
+    const PlanEvaluation& judged = solution.evaluation;
+    if (options.memory_limit && judged.peak_bytes > *options.memory_limit) {
+      return PlanStatus::kInfeasible;
+    }
+    return solution.lower_bound == judged.objective ? saved_.status
+                                                    : PlanStatus::kFeasible;
+  }
+
+  // It is not a plan that may be followed; where it fails is said in its place.
+  static Plan none_within_limit(const PlanProblem& problem,
+                                PlanSolution solution) {
+    const PlanEvaluation& judged = solution.evaluation;
+    solution.clash = {{judged.peak_at,
+                       judged.peak_bytes - *problem.options().memory_limit}};
+    solution.assignment.reset();
+    return assemble_plan(problem, solution);
+  }
+
   // ---- the assignment
 
   Result<PlanAssignment> assignment(const PlanProblem& problem) {
@@ -87,7 +109,7 @@ class Judge {
     SP_CHECK(choose(problem, out));
     SP_CHECK(add_copies(problem, out));
     SP_CHECK(add_uses(problem, out));
-    free_storages(problem, out);
+    out.freed_at = held_as_made(problem, out);
     return out;
   }
 
@@ -208,34 +230,6 @@ class Judge {
     const auto found = tied_.find({user.makes[0], user.uses[operand]});
     if (found == tied_.end()) return std::nullopt;
     return saved_.outputs[found->second].value.copy;
-  }
-
-  // A storage is held as it was made to the end of the last segment that takes
-  // it so, or until the last copy of it is made.
-  static void free_storages(const PlanProblem& problem, PlanAssignment& out) {
-    for (std::size_t s = 0; s < problem.storages().size(); ++s) {
-      const PlanStorage& storage = problem.storages()[s];
-      std::int64_t until = storage.made_at;
-      for (const UseSegment& segment : storage.segments) {
-        std::int64_t last = 0;
-        bool as_made = false;
-        for (std::size_t u = segment.first; u < segment.first + segment.count;
-             ++u) {
-          last = std::max(last, storage.uses[u].until);
-          as_made = as_made || !out.taken[s][u];
-        }
-        if (as_made) until = std::max(until, last);
-      }
-      if (storage.persistent) {
-        until = static_cast<std::int64_t>(problem.graph().nodes().size());
-      }
-      out.freed_at.push_back(until);
-    }
-    for (const AssignedCopy& copy : out.copies) {
-      if (copy.source) continue;
-      std::int64_t& until = out.freed_at[copy.storage.index()];
-      until = std::max(until, copy.made_at);
-    }
   }
 
   static bool same(const PlannedInput& a, const PlannedInput& b) {

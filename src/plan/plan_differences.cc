@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 namespace shardprop {
@@ -83,6 +84,19 @@ void compare_memory(const PlanMemory& said, const PlanMemory& is,
              is.activation_bytes);
   out.figure("$.memory.gathered_bytes", said.gathered_bytes, is.gathered_bytes);
   out.figure("$.memory.buffer_bytes", said.buffer_bytes, is.buffer_bytes);
+  // The limit is an option, and stands beside what is held once more.
+  const auto limit = [](const PlanMemory& memory) {
+    return memory.limit_bytes ? std::to_string(*memory.limit_bytes) : "none";
+  };
+  if (said.limit_bytes != is.limit_bytes) {
+    out.add(fmt::format("$.memory.limit_bytes: {} in the file, is {}",
+                        limit(said), limit(is)));
+  }
+  if (is.limit_bytes && is.peak_bytes > *is.limit_bytes) {
+    out.add(fmt::format(
+        "$.memory.peak_bytes_per_rank: {} are held, and the limit is {}",
+        is.peak_bytes, *is.limit_bytes));
+  }
 }
 
 }  // namespace

@@ -29,7 +29,11 @@ class Reader {
     if (root_.has("topology_figures")) {
       plan_.topology = read_topology(root_["topology_figures"]);
     }
-    plan_.topology.name = root_["topology"].text();
+    const std::string topology = root_["topology"].text();
+    if (root_.has("topology_figures") && plan_.topology.name != topology) {
+      root_["topology"].fail("not the name that its figures have");
+    }
+    plan_.topology.name = topology;
     const std::vector<JsonCursor> nodes = root_["nodes"].elements();
     end_ = std::max(static_cast<std::int64_t>(plan_.graph_ops),
                     static_cast<std::int64_t>(nodes.size()));

@@ -212,6 +212,41 @@ class Tampered(Case):
         plan["graph"]["hash"] = "0123456789abcdef"
         self.refused(self.judged(plan), 3, "SP0708")
 
+    def test_more_memory_than_its_limit(self):
+        for memory in ("1024", "none"):
+            plan = self.tampered()
+            plan["options"]["memory"] = memory
+            done = self.judged(plan)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("$.memory.limit_bytes", done.stderr)
+        plan["options"]["memory"] = "1024"
+        plan["memory"]["limit_bytes"] = 1024
+        done = self.judged(plan)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("are held, and the limit is 1024", done.stderr)
+        self.assertNotIn("optimal", done.stdout)
+        self.assertIn("infeasible", done.stdout)
+        file = self.file("plan.json", json.dumps(plan))
+        judged = self.file(
+            "judged.json", explained(self.graph, file, "--format", "json").stdout
+        )
+        told = json.loads(judged.read_text())
+        self.assertEqual((told["status"], told["objective_us"]), ("infeasible", None))
+        again = explained(self.graph, judged)
+        self.assertEqual(again.returncode, 1, again.stderr)
+        self.assertIn("infeasible: these cannot hold together, as the file says", again.stdout)
+        for more in ([], ["--as", "tp-plan"]):
+            out = self.folder / "out"
+            done = shardprop("emit", self.graph, "--plan", file, *more, "-o", out)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("no plan to write: infeasible", done.stderr)
+            self.assertFalse(out.exists())
+
+    def test_the_name_of_another_topology(self):
+        plan = self.tampered()
+        plan["topology"] = "dgx-b200"
+        self.refused(self.judged(plan), 3, "SP0706", "$.topology")
+
     def test_a_proof_that_is_claimed(self):
         plan = self.tampered()
         plan["memory"]["peak_bytes_per_rank"] = 1
