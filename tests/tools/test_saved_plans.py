@@ -8,6 +8,7 @@ import copy
 import json
 
 import command_line
+import made_graphs
 from command_line import MLP, ROOT, TINY, Case, complaints, shardprop
 
 # Costs that differ much by layout, so that plans are full of copies.
@@ -246,6 +247,22 @@ class Tampered(Case):
         plan = self.tampered()
         plan["topology"] = "dgx-b200"
         self.refused(self.judged(plan), 3, "SP0706", "$.topology")
+
+    def test_an_operator_that_is_said_to_be_known(self):
+        program = made_graphs.build("relu", 2)
+        program["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.mylib.f.default"
+        graph = self.file("graph.json", json.dumps(program))
+        file = self.folder / "plan.json"
+        made = shardprop("explain", graph, "--mesh", "2", "--format", "json", "-o", file)
+        self.assertEqual(complaints(made, (0,)), [], made.stderr)
+        plan = json.loads(file.read_text())
+        self.assertTrue(plan["unsupported"])
+        plan["unsupported"] = []
+        file.write_text(json.dumps(plan))
+        out = self.folder / "out"
+        for call in (["explain"], ["verify"], ["emit", "-o", out]):
+            done = shardprop(call[0], graph, "--plan", file, "--strict", *call[1:])
+            self.refused(done, 4, "SP", "runs replicated in this plan", "--plan")
 
     def test_a_proof_that_is_claimed(self):
         plan = self.tampered()

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -54,6 +55,25 @@ Result<void> check_nothing_to_plan(const Arguments& arguments) {
   return {};
 }
 
+// Whatever a file says of them.
+std::vector<UnsupportedOp> unsupported_ops(const Graph& graph,
+                                           const OpLibrary& library) {
+  std::map<std::string, UnsupportedOp> by_op;
+  for (const Node& node : graph.nodes()) {
+    if (node.outputs.empty()) continue;
+    const auto space = library.index_space(node.op);
+    if (space) continue;
+    UnsupportedOp& entry = by_op[node.op_name()];
+    entry.op = node.op_name();
+    entry.reason = space.error().message;
+    ++entry.count;
+  }
+  std::vector<UnsupportedOp> out;
+  out.reserve(by_op.size());
+  for (auto& [name, entry] : by_op) out.push_back(std::move(entry));
+  return out;
+}
+
 // --strict of a plan that is there already.
 Result<void> check_supported(const Plan& plan, const Arguments& arguments) {
   if (!arguments.has("--strict") || plan.unsupported.empty()) return {};
@@ -91,7 +111,10 @@ Result<void> check_same(const Plan& plan, const Arguments& arguments,
 Result<JudgedPlan> judged(Plan plan, const std::string& path,
                           const Graph& graph, const OpLibrary& library) {
   // Schema 1 does not say enough of a plan to judge it.
-  if (plan.is_proof_given) return JudgedPlan{std::move(plan), {}};
+  if (plan.is_proof_given) {
+    plan.unsupported = unsupported_ops(graph, library);
+    return JudgedPlan{std::move(plan), {}};
+  }
   Result<JudgedPlan> judged = judge_plan(plan, graph, library);
   if (judged) return judged;
   Error error = std::move(judged).error();
@@ -178,13 +201,14 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
     save(reading, found.plan);
   } else {
     SP_CHECK(check_same(found.plan, arguments, graph));
-    SP_CHECK(check_supported(found.plan, arguments));
     if (saved == SavedPlan::kAsWritten) {
       found.plan.is_proof_given = true;
+      found.plan.unsupported = unsupported_ops(graph, *library);
     } else {
       SP_ASSIGN(found, judged(std::move(found.plan), arguments.get("--plan"),
                               graph, *library));
     }
+    SP_CHECK(check_supported(found.plan, arguments));
   }
   return GraphPlan{std::move(library), std::move(graph), std::move(found.plan),
                    std::move(found.differences)};
