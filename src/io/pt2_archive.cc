@@ -93,6 +93,16 @@ std::vector<std::string> record_names(zip_t* archive) {
   return names;
 }
 
+// Readers differ in which of two records of one name they take.
+Result<void> check_once(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return {};
+  return fail(ErrorCode::kArchiveDamaged,
+              "the archive holds " + twice->substr(0, 80) + " twice",
+              "write it with torch.export.save(program, path)");
+}
+
 // All records lie below one folder, named after the file when it was written.
 std::string common_root(const std::vector<std::string>& names) {
   if (names.empty()) return {};
@@ -221,6 +231,7 @@ std::optional<std::string> stored_record(const std::vector<std::string>& names,
 Result<ArchivedProgram> read_zip(zip_t* archive, const std::string& program,
                                  std::int64_t limit) {
   const std::vector<std::string> names = record_names(archive);
+  SP_CHECK(check_once(names));
   const std::string root = common_root(names);
   SP_ASSIGN(const std::string record, find_program(names, root, program));
   ArchivedProgram out;

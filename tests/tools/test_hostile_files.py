@@ -8,6 +8,7 @@ import pathlib
 import threading
 import time
 import unittest
+import warnings
 import zipfile
 
 import command_line
@@ -109,6 +110,12 @@ class Archives(Case):
         self.answered(self.explain(path, "--program", "p7"))
         self.answered(shardprop("ops", "--supported", path, "--program", "p7"))
         self.refused(self.explain(path, "--program", "p77"), 3, "`p77`", "and 42 more")
+
+    def test_a_name_that_occurs_twice(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path = self.archive(["model", "model"])
+        self.refused(self.explain(path), 3, "g/models/model.json twice")
 
     def test_encrypted(self):
         def encrypt(data, flags):
