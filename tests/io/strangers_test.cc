@@ -248,7 +248,8 @@ TEST_CASE("sizes that depend on data have a bound") {
   unknown.bounds = {{"u7", 48}};
   const auto refused = read_graph(json.dump(), "test", test_library(), unknown);
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == ErrorCode::kNoSizeHint);
+  CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+  CHECK(refused.error().location.ends_with("bound u7=48"));
   CHECK(refused.error().help.find("u0") != std::string::npos);
 }
 

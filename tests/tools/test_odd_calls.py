@@ -228,6 +228,17 @@ class Usage(Case):
         self.answered(done)
         self.assertNotIn("\x1b", done.stdout)
 
+    def test_rules_and_bounds_are_given_once(self):
+        explain = ["explain", MLP, "--mesh", "2"]
+        rule = "mylib.f=pointwise()"
+        for again in (rule, "mylib::f=batch(0)"):
+            self.refused(shardprop(*explain, "--rule", rule, "--rule", again), 2, "SP0001",
+                         "`mylib.f`", f"--> --rule {again}")
+        self.refused(shardprop(*explain, "--bound", "u0=5", "--bound", "u0=6"), 2, "SP0001",
+                     "`u0`", "--> --bound u0=6")
+        self.refused(shardprop(*explain, "--bound", "u0=5"), 2, "SP0001",
+                     "`u0` is not a size of this program", "--> --bound u0=5")
+
     def test_a_program_of_one(self):
         self.refused(shardprop("explain", MLP, "--mesh", "2", "--program", "x"), 3,
                      "SP0404", "`x`", MLP)

@@ -10,10 +10,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace shardprop::cli {
 namespace {
+
+Error said_twice(const std::string& option, const std::string& name,
+                 const std::string& place) {
+  return {ErrorCode::kInvalidArgument,
+          option + " is given twice for `" + name + "`",
+          place,
+          {},
+          "give it once"};
+}
 
 bool is_named(std::string_view op, std::string_view rule) {
   return op == rule || (op.starts_with(rule) && op.size() > rule.size() &&
@@ -36,9 +46,20 @@ Result<std::map<std::string, std::int64_t>> bounds_of(
                         {},
                         "as in --bound u0=128"});
     }
-    bounds[text.substr(0, equals)] = *value;
+    const std::string name = text.substr(0, equals);
+    if (!bounds.emplace(name, *value).second) {
+      return fail(said_twice("--bound", name, place));
+    }
   }
   return bounds;
+}
+
+// A bound that the program refuses stands where it was given.
+Error at_bound(Error error, const GraphReading& reading) {
+  for (const auto& [text, place] : reading.bounds) {
+    if (error.location.ends_with("bound " + text)) error.location = place;
+  }
+  return error;
 }
 
 }  // namespace
@@ -65,6 +86,7 @@ std::vector<Option> graph_options() {
 Result<std::shared_ptr<const OpLibrary>> library_of(
     const GraphReading& reading) {
   std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
+  std::set<std::string> ruled;
   for (const auto& [text, place] : reading.rules) {
     const std::size_t equals = text.find('=');
     const std::string op = operator_of(text);
@@ -74,6 +96,9 @@ Result<std::shared_ptr<const OpLibrary>> library_of(
                         place,
                         {},
                         "as in --rule 'mylib.swiglu=pointwise()'"});
+    }
+    if (!ruled.insert(op).second) {
+      return fail(said_twice("--rule", op, place));
     }
     auto definition = parse_rule(std::string_view(text).substr(equals + 1));
     if (!definition) return fail(std::move(definition).error().at(place));
@@ -94,7 +119,9 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
   load.max_input_bytes = *max_input;
   load.program = arguments.get("--program");
   SP_ASSIGN(load.bounds, bounds_of(reading));
-  SP_ASSIGN(Graph graph, load_graph(path, library, load));
+  Result<Graph> loaded = load_graph(path, library, load);
+  if (!loaded) return fail(at_bound(std::move(loaded).error(), reading));
+  Graph graph = *std::move(loaded);
   for (const auto& [text, place] : reading.rules) {
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
