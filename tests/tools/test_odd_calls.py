@@ -71,6 +71,19 @@ class Outputs(Case):
             self.refused(shardprop("explain", "missing.json", "--mesh", "2", "-o", path),
                          2, "SP0002", why, f"-o {path}".strip())
 
+    def test_descriptors_are_written_to(self):
+        told = shardprop("topologies").stdout
+        call = ["topologies", "-o"]
+        self.assertEqual(shardprop(*call, "/dev/stdout").stdout, told)
+        self.assertEqual(shardprop(*call, "/dev/stderr").stderr, told)
+        file = self.file("older", "a line before\n")
+        for folder in ("/dev/fd", "/proc/self/fd"):
+            with file.open("a") as stream:
+                number = stream.fileno()
+                self.answered(shardprop(*call, f"{folder}/{number}", pass_fds=[number]))
+        self.assertEqual(file.read_text(), "a line before\n" + told + told)
+        self.refused(shardprop(*call, "/dev/fd/99"), 2, "SP0002", "-o /dev/fd/99")
+
     def emitted(self, out, **options):
         return shardprop("emit", LLAMA, "--mesh", "3", "-o", out, **options)
 

@@ -105,17 +105,21 @@ void fill_fallbacks(const Command& command,
 
 Result<int> run_command(const Command& command, const Arguments& arguments) {
   const std::string path = arguments.get(kOutput);
-  if (!arguments.has(kOutput) || path == "/dev/stdout") {
-    DescriptorBuffer buffer(STDOUT_FILENO);
+  if (arguments.has(kOutput)) SP_CHECK(check_target(path));
+  const std::optional<int> descriptor =
+      arguments.has(kOutput) ? descriptor_named(path) : STDOUT_FILENO;
+  if (descriptor) {
+    DescriptorBuffer buffer(*descriptor);
     std::ostream data(&buffer);
-    Console console{data, std::cerr, wants_colour(STDOUT_FILENO),
+    Console console{data, std::cerr, wants_colour(*descriptor),
                     isatty(STDERR_FILENO) != 0};
     Result<int> code = command.run(arguments, console);
     data.flush();
     if (buffer.error() == 0) return code;
-    return fail(cannot_write("standard output", buffer.error()));
+    return fail(cannot_write(*descriptor == STDOUT_FILENO ? "standard output"
+                                                          : "-o " + path,
+                             buffer.error()));
   }
-  SP_CHECK(check_target(path));
   // A failed run leaves an older file alone.
   std::ostringstream data;
   data.exceptions(std::ios::badbit);  // else it is cut off without memory

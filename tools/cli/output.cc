@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include "base/parse_int.h"
 #include "base/try.h"
 
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -147,11 +149,27 @@ Error cannot_write(const std::string& where, int number) {
           std::move(help)};
 }
 
+std::optional<int> descriptor_named(std::string_view path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const auto number = parse_int(path.substr(folder.size()));
+    if (number && *number >= 0 && *number <= INT_MAX) {
+      return static_cast<int>(*number);
+    }
+  }
+  return std::nullopt;
+}
+
 Result<void> check_target(const std::string& path) {
   struct stat status = {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   int number = 0;
-  if (path.empty()) {
+  if (const std::optional<int> descriptor = descriptor_named(path)) {
+    const int flags = ::fcntl(*descriptor, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) number = EBADF;
+  } else if (path.empty()) {
     number = ENOENT;
   } else if (exists && S_ISDIR(status.st_mode)) {
     number = EISDIR;

@@ -5,6 +5,7 @@
 #include <shardprop/base/result.h>
 
 #include <array>
+#include <optional>
 #include <streambuf>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ class DescriptorBuffer : public std::streambuf {
 
 // kCannotWriteOutput, with the reason as errno has it.
 Error cannot_write(const std::string& where, int number);
+
+// The descriptor that a path names, open or not: /dev/stdout, /dev/stderr,
+// /dev/fd/N, /proc/self/fd/N. It is written to and never replaced.
+std::optional<int> descriptor_named(std::string_view path);
 
 // Whether there is a place for the file, asked before long work whose answer it
 // gets. Errors: kCannotWriteOutput, at the flag.
