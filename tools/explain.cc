@@ -67,8 +67,8 @@ std::string written(const Plan& plan, const Arguments& arguments) {
 }
 
 Result<int> run_explain(const Arguments& arguments, Console& console) {
-  SP_ASSIGN(const GraphPlan given,
-            graph_plan(arguments, SavedPlan::kJudged, console));
+  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, SavedPlan::kJudged,
+                                              console, WithPlan::kOutput));
   const Plan& plan = given.plan;
   warn_of_differences(given.differences, console);
   warn_of_unsupported(plan, given.graph, console);

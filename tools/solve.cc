@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,8 +102,9 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const io::ContestProblem contest,
             io::read_contest(arguments.get("PROBLEM"),
                              static_cast<std::uint64_t>(*max_input)));
-  const Interruption interruption;
-  options.stop = interruption.token();
+  const auto interruption = std::make_shared<const Interruption>();
+  console.until_written = interruption;
+  options.stop = interruption->token();
   const Solution solution = solver::solve(contest.problem, options);
   if (console.progress) console.messages << '\n';
   if (solution.failure && !solution.cost) return fail(*solution.failure);
@@ -110,7 +112,7 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
     console.messages << "warning: the search ended early: "
                      << solution.failure->message << '\n';
   }
-  if (interruption.came()) {
+  if (interruption->came()) {
     console.messages << "interrupted: this is the best so far\n";
   }
   if (arguments.get("--format") == "json") {

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -182,8 +183,9 @@ Result<int> run_why(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const Topology topology, topology_option(arguments));
   SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
   options.start = start;
-  const Interruption interruption;
-  options.stop = interruption.token();
+  const auto interruption = std::make_shared<const Interruption>();
+  console.until_written = interruption;
+  options.stop = interruption->token();
   SP_ASSIGN(const WeighedNode why,
             weigh_strategies(graph, id, mesh, topology, *library, options));
   const Node& node = graph.node(id);

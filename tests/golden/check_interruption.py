@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 import random
 import signal
@@ -16,6 +17,7 @@ import time
 
 LIMIT_S = 100
 MOST_WAIT_S = 40
+GRAPH = pathlib.Path(__file__).parents[2] / "examples/graphs/tiny/llama3_train.json.gz"
 
 
 def grid_problem(width):
@@ -59,6 +61,43 @@ def interrupted(binary, problem, signals):
     return process.returncode, out, messages
 
 
+def check_writing(binary, folder):
+    """A signal that comes while the answer is written loses nothing of it."""
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [binary, "explain", GRAPH, "--mesh", "2,2", "--format", "json", "-o", pipe],
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    with pipe.open(encoding="utf-8") as reader:
+        start = reader.read(1)  # all is found by then, and more than a pipe holds
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        text = start + reader.read()
+    messages = process.communicate(timeout=MOST_WAIT_S)[1]
+    assert process.returncode == 0, (process.returncode, messages)
+    assert json.loads(text)["status"] in ("optimal", "feasible"), text[:1000]
+
+
+def check_ignored(binary, problem):
+    """Who starts it with SIGINT ignored wants it to go on."""
+    process = subprocess.Popen(
+        [binary, "solve", problem, "--time-limit", "4", "--threads", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    started = time.monotonic()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    messages = process.communicate(timeout=MOST_WAIT_S)[1]
+    assert process.returncode == 0, (process.returncode, messages)
+    assert "interrupted" not in messages, messages
+    assert time.monotonic() - started > 2
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True)
@@ -74,6 +113,8 @@ def main():
             assert solution["cost"] >= solution["lower_bound"]
             assert len(solution["assignment"]) == 3600
             assert "interrupted: this is the best so far" in messages, messages
+        check_writing(binary, pathlib.Path(folder))
+        check_ignored(binary, str(problem))
     print("interrupted searches kept what they had")
     return 0
 

@@ -112,7 +112,7 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
     DescriptorBuffer buffer(*descriptor);
     std::ostream data(&buffer);
     Console console{data, std::cerr, wants_colour(*descriptor),
-                    isatty(STDERR_FILENO) != 0};
+                    isatty(STDERR_FILENO) != 0, nullptr};
     Result<int> code = command.run(arguments, console);
     data.flush();
     if (buffer.error() == 0) return code;
@@ -123,7 +123,7 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
   // A failed run leaves an older file alone.
   std::ostringstream data;
   data.exceptions(std::ios::badbit);  // else it is cut off without memory
-  Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0};
+  Console console{data, std::cerr, false, isatty(STDERR_FILENO) != 0, nullptr};
   Result<int> code = command.run(arguments, console);
   if (!code) return code;
   if (auto written = write_whole(path, data.view()); !written) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <span>
@@ -89,6 +90,9 @@ struct Console {
   std::ostream& messages;  // standard error
   bool colour = false;     // data goes to a terminal that wants colour
   bool progress = false;   // messages go to a terminal
+  // Let go once all data is written: the Interruption of a command whose answer
+  // a late signal must not lose.
+  std::shared_ptr<const void> until_written;
 };
 
 // The value, or its error at this place of the command line.

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -150,11 +151,12 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
       print_progress(now, console);
     };
   }
-  const Interruption interruption;
-  options.stop = interruption.token();
+  const auto interruption = std::make_shared<const Interruption>();
+  console.until_written = interruption;
+  options.stop = interruption->token();
   Result<Plan> plan = make_plan(graph, mesh, topology, library, options);
   if (console.progress) console.messages << "\r\x1b[K";  // rub it out
-  if (interruption.came() && plan) {
+  if (interruption->came() && plan) {
     console.messages << (plan->has_plan()
                              ? "interrupted: this is the best plan so far\n"
                              : "interrupted: no plan had been found yet\n");
@@ -173,7 +175,7 @@ std::vector<Option> graph_plan_options() {
 }
 
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
-                             Console& console) {
+                             Console& console, WithPlan next) {
   const auto start = std::chrono::steady_clock::now();
   // What needs no graph is checked before one is read. A file is read once: it
   // may be a pipe.
@@ -198,6 +200,7 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
   if (!is_saved) {
     SP_ASSIGN(found.plan,
               new_plan(arguments, graph, topology, *library, start, console));
+    if (next == WithPlan::kWork) console.until_written.reset();
     save(reading, found.plan);
   } else {
     SP_CHECK(check_same(found.plan, arguments, graph));

@@ -25,6 +25,11 @@ struct GraphPlan {
 // Whether the figures of a saved plan are taken, or worked out again.
 enum class SavedPlan : std::uint8_t { kAsWritten, kJudged };
 
+// What a command does with its plan. Where that is work (kWork), a signal ends
+// it; where it is output alone, a signal waits until all of it is written
+// (Console::until_written).
+enum class WithPlan : std::uint8_t { kWork, kOutput };
+
 // planning_options() and --plan.
 std::vector<Option> graph_plan_options();
 
@@ -32,6 +37,7 @@ std::vector<Option> graph_plan_options();
 // of load_graph(), make_plan() and judge_plan(); kPlanFile; kPlanOtherGraph,
 // where the plan is one of another graph or mesh.
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
-                             Console& console);
+                             Console& console,
+                             WithPlan next = WithPlan::kWork);
 
 }  // namespace shardprop::cli

@@ -17,6 +17,18 @@ extern "C" void on_signal(int signal) {
   errno = before;
 }
 
+// Who started the program with a signal ignored, as a shell does for what runs
+// in its background, wants it to stay so.
+void listen(int signal, struct sigaction& before) {
+  sigaction(signal, nullptr, &before);
+  if (before.sa_handler == SIG_IGN) return;
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
 }  // namespace
 
 int Interruption::last_signal() { return last; }
@@ -33,12 +45,8 @@ Interruption::Interruption() {
   } catch (const std::system_error&) {
     return;  // without a thread to watch, a signal ends the program
   }
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &before_interrupt_);
-  sigaction(SIGTERM, &action, &before_terminate_);
+  listen(SIGINT, before_interrupt_);
+  listen(SIGTERM, before_terminate_);
 }
 
 Interruption::~Interruption() {

@@ -1,5 +1,6 @@
 // Interruption: while it lives, SIGINT and SIGTERM ask for the best answer so
-// far instead of ending the program; a second signal ends it.
+// far instead of ending the program; a second signal ends it. A signal that was
+// ignored before stays ignored.
 //
 //   Interruption interruption;
 //   options.stop = interruption.token();
