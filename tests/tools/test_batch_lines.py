@@ -109,6 +109,12 @@ class Lines(Case):
         self.assertIn("error", answer)
         self.took_time(time.monotonic() - began, SECONDS)
 
+    def test_lines_that_are_no_json_say_where(self):
+        error = self.answers(RELU, '{"op":\n')[1]["error"]
+        self.assertEqual(error["location"], "line 2: $.op")
+        self.assertEqual(error["notes"], ["at byte 6"])
+        self.assertIn("one JSON object a line", error["help"])
+
     def test_lines_that_are_no_lines(self):
         for line, words in {
             "": None,

@@ -83,6 +83,7 @@ std::string refusal_as_json(const std::optional<std::string>& op,
   json.open('{').member("op", op).key("error").open('{');
   json.member("code", code_string(error.code));
   json.member("message", error.message).member("location", error.location);
+  if (!error.notes.empty()) json.member("notes", error.notes);
   if (!error.help.empty()) json.member("help", error.help);
   json.close('}').close('}');
   return json.take();

@@ -316,6 +316,16 @@ Result<OpLine> parse_op_line(std::string_view line, const OpLibrary& library,
   if (!json) {
     Error error = std::move(json).error();
     error.code = ErrorCode::kBatchLine;
+    // Which line of the file it is, is said at the place.
+    constexpr std::string_view kOnlyLine = ", line 1";
+    for (std::string& note : error.notes) {
+      if (note.ends_with(kOnlyLine)) {
+        note.resize(note.size() - kOnlyLine.size());
+      }
+    }
+    if (error.help.empty()) {
+      error.help = "write one JSON object a line, with `op`, `mesh` and `args`";
+    }
     return fail(std::move(error));
   }
   JsonCursor::Reading reading;
