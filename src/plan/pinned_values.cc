@@ -7,6 +7,7 @@
 #include <shardprop/placement/tensor_spec.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -83,6 +84,14 @@ std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
   if (is_name && !selector.empty()) {
     static constexpr std::string_view kSelectors[] = {
         "name:", "module:", "op:", "phase:", "stored:", "used:"};
+    if (selector == "stored:" || selector == "used:") {
+      return "`" + std::string(selector) +
+             "` stands once, in front of the first term";
+    }
+    if (std::find(std::begin(kSelectors), std::end(kSelectors), selector) !=
+        std::end(kSelectors)) {
+      return "`" + std::string(selector) + "` stands once in a term";
+    }
     return "`" + std::string(selector) + "` is not a selector; " +
            did_you_mean(selector, kSelectors);
   }

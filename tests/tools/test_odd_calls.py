@@ -241,6 +241,25 @@ class Usage(Case):
         self.answered(done)
         self.assertNotIn("\x1b", done.stdout)
 
+    def test_words_in_another_place(self):
+        for call, words in (
+                (["--mesh", "2", "explain", MLP],
+                 ["`--mesh` is not read as an option there", "--> --mesh",
+                  "options come after `explain`"]),
+                (["--versio"], ["`--versio`", "--> --versio", "did you mean `--version`?"]),
+                (["-x"], ["`-x`", "--> -x"]),
+                (["--", "explain"], ["is not read as a command there", "-->",
+                                     "the command is the first word"])):
+            done = shardprop(*call)
+            self.refused(done, 2, "SP0001", "= help: ", *words)
+        for pin, word in (("stored:stored:x=R", "stored:"), ("name:op:x=R", "op:"),
+                          ("op:used:x=R", None)):
+            done = shardprop("explain", MLP, "--mesh", "2", "--pin", pin)
+            self.refused(done, 2, "SP0702")
+            if word:
+                self.assertIn(f"`{word}` stands once", done.stderr)
+                self.assertNotIn("did you mean", done.stderr)
+
     def test_rules_and_bounds_are_given_once(self):
         explain = ["explain", MLP, "--mesh", "2"]
         rule = "mylib.f=pointwise()"

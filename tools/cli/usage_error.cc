@@ -49,8 +49,36 @@ Error left_over(const std::string& word, const Command& command,
       if (name.starts_with("--")) known.push_back(name);
     }
   }
+  // It has it, and it was not read as one: it stands elsewhere.
+  if (option_named(command, flag) != nullptr) {
+    error.message = "`" + flag + "` is not read as an option there";
+    error.help = "options come after `" + command.name +
+                 "`, and before a word of `--` alone; " + help;
+    return error;
+  }
   const std::string near = did_you_mean(flag, known);
   if (near.starts_with("did")) error.help = near + "; " + help;
+  return error;
+}
+
+// A line that names no command where one should be.
+Error without_command(const std::string& word) {
+  Error error{ErrorCode::kInvalidArgument,
+              {},
+              word,
+              {},
+              "shardprop --help, or shardprop COMMAND --help"};
+  if (!word.starts_with('-') || word == "--") {
+    error.message = "`" + word + "` is not read as a command there";
+    error.help = "the command is the first word; " + error.help;
+    return error;
+  }
+  const std::string flag = word.substr(0, word.find('='));
+  static constexpr std::string_view kOwn[] = {"--help", "--version"};
+  const std::string near = did_you_mean(flag, kOwn);
+  error.message = "`" + flag + "` is not an option in front of a command";
+  error.help = (near.starts_with("did") ? near + "; " : std::string()) +
+               "options of a command come after it; " + error.help;
   return error;
 }
 
@@ -95,6 +123,8 @@ Error usage_error(const CLI::ParseError& wrong, const CLI::App& app,
                                     return known.name == subs[0]->get_name();
                                   });
   if (command == commands.end()) {
+    const auto words = app.remaining(true);
+    if (!words.empty()) return without_command(words.front());
     return {ErrorCode::kInvalidArgument,
             text,
             {},
