@@ -12,6 +12,7 @@
 #include <shardprop/placement/local_region.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace shardprop {
@@ -39,6 +40,38 @@ Result<void> check_pair(const Layout& src, const Layout& dst) {
   return {};
 }
 
+// Whether some rank holds nothing of dim `d`. 4 over 3 ranks is 2, 2, 0.
+bool has_empty_shard(const Layout& layout, const DeviceMesh& mesh,
+                     const TensorMeta& meta, int d) {
+  const auto cuts = layout.cuts(d);
+  if (!layout.has_strided()) {
+    std::set<std::int64_t> sizes = {meta.size(d)};
+    for (const std::int32_t cut : cuts) {
+      std::set<std::int64_t> parts;
+      for (const std::int64_t size : sizes) {
+        for (std::int64_t i = 0; i < mesh.size(cut); ++i) {
+          parts.insert(chunk(size, mesh.size(cut), i).size());
+        }
+      }
+      sizes = std::move(parts);
+    }
+    return sizes.contains(0);
+  }
+  // Coordinates along the mesh dims that cut `d`, like an odometer.
+  Coordinate at(static_cast<std::size_t>(mesh.ndim()), 0);
+  for (;;) {
+    const Dims local = local_shape(layout, mesh, meta.shape(), at);
+    if (local[static_cast<std::size_t>(d)] == 0) return true;
+    auto cut = cuts.begin();
+    for (; cut != cuts.end(); ++cut) {
+      std::int64_t& place = at[static_cast<std::size_t>(*cut)];
+      if (++place < mesh.size(*cut)) break;
+      place = 0;
+    }
+    if (cut == cuts.end()) return false;
+  }
+}
+
 Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
                           const TensorMeta& meta) {
   for (int d = 0; d < meta.rank(); ++d) {
@@ -46,12 +79,15 @@ Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
     for (const std::int32_t mesh_dim : layout.cuts(d)) {
       parts *= mesh.size(mesh_dim);
     }
-    if (parts > meta.size(d) && parts > 1) {
+    if (parts == 1) continue;
+    const bool too_many = parts > meta.size(d);
+    if (too_many || has_empty_shard(layout, mesh, meta, d)) {
       return fail(ErrorCode::kRedistributeMeshTooLarge,
                   "`" + to_string(layout) + "` cuts dim " + std::to_string(d) +
                       " of " + to_string(meta) + " into " +
                       std::to_string(parts) +
-                      " parts, more than it has elements",
+                      (too_many ? " parts, more than it has elements"
+                                : " parts, some of them empty"),
                   "shard it over fewer ranks, or allow empty shards");
     }
   }

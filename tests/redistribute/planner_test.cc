@@ -161,6 +161,14 @@ TEST_CASE("bad pairs are refused with what is wrong") {
       plan_of("16", "f32[8,8]", "R", "S(0)", {.allow_empty_shards = false}),
       ErrorCode::kRedistributeMeshTooLarge);
   CHECK(plan_of("16", "f32[8,8]", "R", "S(0)").has_value());
+  // 4 over 3 ranks is 2, 2, 0; 5 over 3 is 2, 2, 1.
+  const RedistributeOptions full{.allow_empty_shards = false};
+  CHECK_CODE(plan_of("3", "f32[4]", "R", "S(0)", full),
+             ErrorCode::kRedistributeMeshTooLarge);
+  CHECK(plan_of("3", "f32[5]", "R", "S(0)", full).has_value());
+  CHECK_CODE(plan_of("3,2", "f32[8]", "R,R", "SS(0,2),S(0)", full),
+             ErrorCode::kRedistributeMeshTooLarge);
+  CHECK(plan_of("2,2", "f32[8]", "R,R", "SS(0,2),S(0)", full).has_value());
   CHECK_CODE(plan_of("2,2,2,2,2,2", "f32[8]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)"),
              ErrorCode::kRedistributeMeshTooLarge);
   CHECK_CODE(plan_of("2,2", "f32[1125899906842624,4]", "R,R", "S(0),R"),
