@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "redistribute/detour.h"
 #include "redistribute/exchange_bytes.h"
 #include "redistribute/move_price.h"
 #include "redistribute/planner_body.h"
@@ -135,6 +136,9 @@ const RedistributeOptions& RedistributePlanner::options() const {
 
 namespace {
 
+// A second or two of search.
+constexpr std::size_t kMostStridedMoves = 4'000'000;
+
 struct Found {
   Alphabet alphabet;
   Path path;
@@ -159,10 +163,17 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
     throw InternalError("an endpoint lies outside its own alphabet");
   }
   const auto graph = body.graphs.get(body.active, alphabet);
-  auto path =
-      shortest_path(SearchProblem{body.active, alphabet, body.times, body.mesh,
-                                  meta, body.options.memory_limit, graph.get()},
-                    *source, *target);
+  SearchProblem problem{body.active, alphabet,
+                        body.times,  body.mesh,
+                        meta,        body.options.memory_limit,
+                        graph.get()};
+  // A detour may take more memory than there is.
+  const bool may_detour = alphabet.has_strided() && !body.options.memory_limit;
+  if (may_detour) problem.most_moves = kMostStridedMoves;
+  auto path = shortest_path(problem, *source, *target);
+  if (!path && may_detour) {
+    path = redistribute::path_around_strides(problem, *source, *target);
+  }
   if (!path) {
     if (!body.options.memory_limit) {
       throw InternalError("no path between two layouts");

@@ -187,6 +187,18 @@ TEST_CASE("five mesh dims, and the same plan every time") {
   CHECK(value_of(plan_of(mesh, "bf16[256,128]", src, dst)) == first);
 }
 
+TEST_CASE("strided shards over many mesh dims are gone around") {
+  const auto plan = value_of(plan_of("2,2,2,2,2", "f32[64,64]",
+                                     "SS(0,2),R,R,R,P(sum)", "R,S(0),R,R,R"));
+  REQUIRE_FALSE(plan.steps.empty());
+  CHECK(to_string(plan.steps.front().src) == "SS(0,2),R,R,R,P(sum)");
+  CHECK(to_string(plan.steps.back().dst) == "R,S(0),R,R,R");
+  CHECK(plan.nanoseconds > 0);
+  const auto three = value_of(plan_of("3,5,7", "f32[105,105]",
+                                      "SS(0,2),SS(0,4),SS(1,2)", "R,R,R"));
+  CHECK(three.steps.size() == 1);
+}
+
 TEST_CASE("a planner that has planned much plans the same") {
   // After some plans a planner keeps the graph of its layouts.
   const auto mesh = value_of(DeviceMesh::parse("2,2,2"));
