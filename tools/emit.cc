@@ -20,6 +20,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,19 @@ Result<void> write_rank(const Emission& emission, std::int64_t rank) {
       const std::string bytes,
       emit_program(emission.program, emission.library, rank, emission.format));
   return emission.folder.write(file_of(emission, rank), bytes);
+}
+
+// Of a plan for more ranks, or of another format: "rank3.pt2".
+bool is_program(std::string_view name) {
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const std::string_view suffix = name.substr(dot);
+  if (suffix != ".pt2" && suffix != ".json.gz") return false;
+  std::string_view stem = name.substr(0, dot);
+  if (stem == "program") return true;
+  if (!stem.starts_with("rank")) return false;
+  stem.remove_prefix(4);
+  return !stem.empty() &&
+         stem.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // One file each from the first difference on; one for all where there is none.
@@ -138,7 +152,12 @@ Result<bool> write_files(const GraphPlan& given,
   } else {
     SP_CHECK(write_styles(as, given, arguments, folder));
   }
-  SP_CHECK(folder.put());
+  // Programs of other ranks stay beside that of one.
+  if (as == "program" && !rank) {
+    SP_CHECK(folder.put(is_program));
+  } else {
+    SP_CHECK(folder.put());
+  }
   for (const std::string& path : folder.written()) {
     console.data << printable(path) << '\n';
   }

@@ -1,5 +1,6 @@
 // One operator a line in, one answer a line out.
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "cli/op_answer.h"
 #include "cli/op_line.h"
@@ -34,12 +35,10 @@ class Batch {
 
   std::string answer(std::string_view line, std::int64_t number) {
     std::optional<std::string> name;
-    const auto parsed = parse_op_line(line, *library_, name);
-    if (!parsed) return refusal(name, parsed.error(), number);
-    const auto found = answer_to(*parsed);
-    if (!found) return refusal(parsed->op->name(), found.error(), number);
-    return options_.json ? as_json(*parsed, *found, options_.topology)
-                         : as_text(*parsed, *found);
+    // The text of an answer may take more memory than the answer.
+    const Result<std::string> text =
+        guarded([&]() -> Result<std::string> { return text_of(line, name); });
+    return text ? *text : refusal(name, text.error(), number);
   }
 
   // The answer to a line that has none.
@@ -53,6 +52,15 @@ class Batch {
   }
 
  private:
+  Result<std::string> text_of(std::string_view line,
+                              std::optional<std::string>& name) {
+    SP_ASSIGN(const OpLine parsed, parse_op_line(line, *library_, name));
+    name = parsed.op->name();
+    SP_ASSIGN(const OpAnswer found, answer_to(parsed));
+    return options_.json ? as_json(parsed, found, options_.topology)
+                         : as_text(parsed, found);
+  }
+
   Result<const ShardingPropagator*> propagator(const DeviceMesh& mesh) {
     const std::string key = to_string(mesh);
     if (const auto it = propagators_.find(key); it != propagators_.end()) {

@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_plan.h"
+#include "cli/plan_options.h"
 #include "commands.h"
 #include "io/json_text.h"
 
@@ -19,6 +20,8 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace shardprop::cli {
 namespace {
@@ -35,7 +38,9 @@ void write_mismatch(JsonText& json, const VerifyMismatch& found) {
   json.close('}');
 }
 
-std::string report_json(const VerifyReport& report, bool trace) {
+// `status` says why nothing ran; it is empty where something did.
+std::string report_json(const VerifyReport& report, bool trace,
+                        std::string_view status = {}) {
   JsonText json(JsonText::Form::kIndented);
   json.open('{').member("schema", "shardprop.verify/1");
   json.member("ok", report.ok).member("nodes", report.nodes);
@@ -67,6 +72,7 @@ std::string report_json(const VerifyReport& report, bool trace) {
           json.member("planned_bytes_per_rank", one.planned_bytes).close('}');
         });
   }
+  if (!status.empty()) json.member("status", status);
   return json.close('}').take();
 }
 
@@ -121,7 +127,43 @@ void print_report(const VerifyReport& report, bool trace, Console& console) {
   }
 }
 
+// A thread each: two mappings of memory, and a process has 65,530 by default.
+constexpr std::int64_t kMostRanks = 30'000;
+
+Result<void> check_ranks(const DeviceMesh& mesh, std::string location) {
+  if (mesh.size() <= kMostRanks) return {};
+  return fail(Error{ErrorCode::kInvalidArgument,
+                    fmt::format("the mesh has {} ranks, and at most {} are run "
+                                "as threads",
+                                mesh.size(), kMostRanks),
+                    std::move(location),
+                    {},
+                    "verify on a smaller mesh"});
+}
+
+// Before the graph is read, where the mesh is known by then.
+Result<void> check_given_mesh(const Arguments& arguments) {
+  if (!arguments.has("--mesh")) return {};
+  SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
+  return check_ranks(mesh, "--mesh " + to_string(mesh));
+}
+
+int report_no_plan(const Plan& plan, const Arguments& arguments,
+                   Console& console) {
+  const std::string_view status = solver::to_string(plan.status);
+  if (arguments.get("--format") == "json") {
+    const VerifyReport nothing{.ok = false};
+    console.data << report_json(nothing, arguments.has("--trace"), status)
+                 << '\n';
+  } else {
+    console.data << fmt::format("no plan to verify: {}\n", status);
+  }
+  return kFinding;
+}
+
 Result<int> run_verify(const Arguments& arguments, Console& console) {
+  const bool on_threads = arguments.get("--backend") != "mpi";
+  if (on_threads) SP_CHECK(check_given_mesh(arguments));
   VerifyOptions options;
   options.own_dtypes = arguments.get("--dtype") == "own";
   SP_ASSIGN(const auto seed, arguments.integer("--seed", 0, INT64_MAX));
@@ -134,8 +176,11 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
         op.count);
   }
+  if (!given.plan.has_plan()) {
+    return report_no_plan(given.plan, arguments, console);
+  }
   VerifyReport report;
-  if (arguments.get("--backend") == "mpi") {
+  if (!on_threads) {
 #ifdef SHARDPROP_WITH_MPI
     SP_ASSIGN(const std::unique_ptr<Communicator> world, mpi_communicator());
     SP_ASSIGN(auto ours, verify_on(*world, given.plan, given.graph,
@@ -147,6 +192,7 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
                 "leave out --backend, or build where MPI is found");
 #endif
   } else {
+    SP_CHECK(check_ranks(given.plan.mesh, "--plan " + arguments.get("--plan")));
     auto ran = verify(given.plan, given.graph, given.library, options);
     if (!ran) {
       Error error = std::move(ran).error();

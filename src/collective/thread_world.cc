@@ -41,6 +41,29 @@ void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
   }
 }
 
+// Threads that are waited for, however the scope is left.
+struct JoinedThreads {
+  std::vector<std::thread> threads;
+  ~JoinedThreads() {
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+// The error of the first rank without a thread is everyone's. The ranks behind
+// it may be many: each is told by a code, and words that need no memory.
+void end_without_thread(std::size_t first, std::vector<Result<void>>& ends,
+                        Communicator& rank, MemoryReserve& reserve) {
+  Error error = refusal(std::current_exception())
+                    .value_or(Error{ErrorCode::kThreadStart,
+                                    "the thread of a rank cannot be started"});
+  const ErrorCode code = error.code;
+  abort(rank, error, reserve);
+  ends[first] = fail(std::move(error));
+  for (std::size_t r = first + 1; r < ends.size(); ++r) {
+    ends[r] = fail(code, "not started");
+  }
+}
+
 }  // namespace
 
 ThreadWorld::ThreadWorld(std::int64_t size, const CommunicatorOptions& options)
@@ -79,25 +102,20 @@ std::vector<Result<void>> run_ranks(
     }
     if (!ends[r]) abort(*mine, ends[r].error(), reserve);
   };
-  std::vector<std::thread> threads;
-  threads.reserve(ends.size());
-  try {
-    for (std::size_t r = 0; r < ends.size(); ++r) {
-      threads.emplace_back(run_rank, r);
-    }
-  } catch (const std::exception&) {
-    // Those that run wait for those that cannot.
-    reserve.release();
-    const Error error =
-        refusal(std::current_exception())
-            .value_or(Error{ErrorCode::kThreadStart,
-                            "the thread of a rank cannot be started"});
-    for (std::size_t r = threads.size(); r < ends.size(); ++r) {
-      ends[r] = fail(error);
-      abort(*communicators[r], error, reserve);
+  {
+    JoinedThreads started;
+    started.threads.reserve(ends.size());
+    try {
+      for (std::size_t r = 0; r < ends.size(); ++r) {
+        started.threads.emplace_back(run_rank, r);
+      }
+    } catch (const std::exception&) {
+      // Those that run wait for those that cannot.
+      reserve.release();
+      const std::size_t first = started.threads.size();
+      end_without_thread(first, ends, *communicators[first], reserve);
     }
   }
-  for (std::thread& thread : threads) thread.join();
   return ends;
 }
 

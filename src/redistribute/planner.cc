@@ -2,6 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
+#include "redistribute/detour.h"
 #include "redistribute/exchange_bytes.h"
 #include "redistribute/move_price.h"
 #include "redistribute/planner_body.h"
@@ -12,6 +13,7 @@
 #include <shardprop/placement/local_region.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace shardprop {
@@ -39,6 +41,38 @@ Result<void> check_pair(const Layout& src, const Layout& dst) {
   return {};
 }
 
+// Whether some rank holds nothing of dim `d`. 4 over 3 ranks is 2, 2, 0.
+bool has_empty_shard(const Layout& layout, const DeviceMesh& mesh,
+                     const TensorMeta& meta, int d) {
+  const auto cuts = layout.cuts(d);
+  if (!layout.has_strided()) {
+    std::set<std::int64_t> sizes = {meta.size(d)};
+    for (const std::int32_t cut : cuts) {
+      std::set<std::int64_t> parts;
+      for (const std::int64_t size : sizes) {
+        for (std::int64_t i = 0; i < mesh.size(cut); ++i) {
+          parts.insert(chunk(size, mesh.size(cut), i).size());
+        }
+      }
+      sizes = std::move(parts);
+    }
+    return sizes.contains(0);
+  }
+  // Coordinates along the mesh dims that cut `d`, like an odometer.
+  Coordinate at(static_cast<std::size_t>(mesh.ndim()), 0);
+  for (;;) {
+    const Dims local = local_shape(layout, mesh, meta.shape(), at);
+    if (local[static_cast<std::size_t>(d)] == 0) return true;
+    auto cut = cuts.begin();
+    for (; cut != cuts.end(); ++cut) {
+      std::int64_t& place = at[static_cast<std::size_t>(*cut)];
+      if (++place < mesh.size(*cut)) break;
+      place = 0;
+    }
+    if (cut == cuts.end()) return false;
+  }
+}
+
 Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
                           const TensorMeta& meta) {
   for (int d = 0; d < meta.rank(); ++d) {
@@ -46,12 +80,15 @@ Result<void> check_shards(const Layout& layout, const DeviceMesh& mesh,
     for (const std::int32_t mesh_dim : layout.cuts(d)) {
       parts *= mesh.size(mesh_dim);
     }
-    if (parts > meta.size(d) && parts > 1) {
+    if (parts == 1) continue;
+    const bool too_many = parts > meta.size(d);
+    if (too_many || has_empty_shard(layout, mesh, meta, d)) {
       return fail(ErrorCode::kRedistributeMeshTooLarge,
                   "`" + to_string(layout) + "` cuts dim " + std::to_string(d) +
                       " of " + to_string(meta) + " into " +
                       std::to_string(parts) +
-                      " parts, more than it has elements",
+                      (too_many ? " parts, more than it has elements"
+                                : " parts, some of them empty"),
                   "shard it over fewer ranks, or allow empty shards");
     }
   }
@@ -99,6 +136,9 @@ const RedistributeOptions& RedistributePlanner::options() const {
 
 namespace {
 
+// A second or two of search.
+constexpr std::size_t kMostStridedMoves = 4'000'000;
+
 struct Found {
   Alphabet alphabet;
   Path path;
@@ -123,10 +163,17 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
     throw InternalError("an endpoint lies outside its own alphabet");
   }
   const auto graph = body.graphs.get(body.active, alphabet);
-  auto path =
-      shortest_path(SearchProblem{body.active, alphabet, body.times, body.mesh,
-                                  meta, body.options.memory_limit, graph.get()},
-                    *source, *target);
+  SearchProblem problem{body.active, alphabet,
+                        body.times,  body.mesh,
+                        meta,        body.options.memory_limit,
+                        graph.get()};
+  // A detour may take more memory than there is.
+  const bool may_detour = alphabet.has_strided() && !body.options.memory_limit;
+  if (may_detour) problem.most_moves = kMostStridedMoves;
+  auto path = shortest_path(problem, *source, *target);
+  if (!path && may_detour) {
+    path = redistribute::path_around_strides(problem, *source, *target);
+  }
   if (!path) {
     if (!body.options.memory_limit) {
       throw InternalError("no path between two layouts");

@@ -68,6 +68,7 @@ class Search {
       // is expanded again, so that rounded bounds lose nothing.
       const Standing& standing = standings_[next.node];
       if (next.whole > standing.label + standing.ahead) continue;
+      if (moves_ > problem_.most_moves) return std::nullopt;
       if (problem_.graph != nullptr) {
         expand_listed(next.node);
       } else {
@@ -136,6 +137,7 @@ class Search {
       if (least + ahead_.latencies(raw) >= best()) return;
       State to = raw;
       if (problem_.alphabet.has_strided()) {
+        if (++moves_ > problem_.most_moves) return;
         const auto form =
             canonical_state(raw, problem_.active, problem_.alphabet,
                             problem_.mesh, problem_.meta.shape());
@@ -189,6 +191,7 @@ class Search {
   std::vector<Node> nodes_;
   std::vector<Standing> standings_;
   Queue queue_;
+  std::size_t moves_ = 0;  // between layouts of alphabets with strided shards
   std::uint32_t source_ = kNone;
   std::uint32_t target_ = kNone;
 };

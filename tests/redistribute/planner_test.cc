@@ -161,6 +161,14 @@ TEST_CASE("bad pairs are refused with what is wrong") {
       plan_of("16", "f32[8,8]", "R", "S(0)", {.allow_empty_shards = false}),
       ErrorCode::kRedistributeMeshTooLarge);
   CHECK(plan_of("16", "f32[8,8]", "R", "S(0)").has_value());
+  // 4 over 3 ranks is 2, 2, 0; 5 over 3 is 2, 2, 1.
+  const RedistributeOptions full{.allow_empty_shards = false};
+  CHECK_CODE(plan_of("3", "f32[4]", "R", "S(0)", full),
+             ErrorCode::kRedistributeMeshTooLarge);
+  CHECK(plan_of("3", "f32[5]", "R", "S(0)", full).has_value());
+  CHECK_CODE(plan_of("3,2", "f32[8]", "R,R", "SS(0,2),S(0)", full),
+             ErrorCode::kRedistributeMeshTooLarge);
+  CHECK(plan_of("2,2", "f32[8]", "R,R", "SS(0,2),S(0)", full).has_value());
   CHECK_CODE(plan_of("2,2,2,2,2,2", "f32[8]", "R,R,R,R,R,R", "R,R,R,R,R,S(0)"),
              ErrorCode::kRedistributeMeshTooLarge);
   CHECK_CODE(plan_of("2,2", "f32[1125899906842624,4]", "R,R", "S(0),R"),
@@ -177,6 +185,18 @@ TEST_CASE("five mesh dims, and the same plan every time") {
   const auto first = value_of(plan_of(mesh, "bf16[256,128]", src, dst));
   CHECK_FALSE(first.steps.empty());
   CHECK(value_of(plan_of(mesh, "bf16[256,128]", src, dst)) == first);
+}
+
+TEST_CASE("strided shards over many mesh dims are gone around") {
+  const auto plan = value_of(plan_of("2,2,2,2,2", "f32[64,64]",
+                                     "SS(0,2),R,R,R,P(sum)", "R,S(0),R,R,R"));
+  REQUIRE_FALSE(plan.steps.empty());
+  CHECK(to_string(plan.steps.front().src) == "SS(0,2),R,R,R,P(sum)");
+  CHECK(to_string(plan.steps.back().dst) == "R,S(0),R,R,R");
+  CHECK(plan.nanoseconds > 0);
+  const auto three = value_of(plan_of("3,5,7", "f32[105,105]",
+                                      "SS(0,2),SS(0,4),SS(1,2)", "R,R,R"));
+  CHECK(three.steps.size() == 1);
 }
 
 TEST_CASE("a planner that has planned much plans the same") {

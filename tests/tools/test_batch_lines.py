@@ -2,6 +2,7 @@
 and that names operator, line and place."""
 
 import json
+import resource
 import time
 import unittest
 
@@ -209,6 +210,25 @@ class Lines(Case):
         self.error(mm(args=[{**tensor(8), "dtype": long}]), "$.args[0].dtype", "`xxx")
         bad = {**tensor(8), "placements": [long]}
         self.error(mm(args=[bad]), "$.args[0].placements", "`xxx")
+
+    @unittest.skipIf(command_line.SANITIZED, "sanitizers take addresses")
+    def test_an_answer_without_memory_costs_only_itself(self):
+        """An argument for each of 16 million ranks takes some 500 MB."""
+        view = {"op": "aten.view.default", "mesh": [16_000_000],
+                "args": [tensor(20_000_000, 4, placements=["S(0)"]),
+                         [20_000_000, 2, 2]]}
+        lines = "\n".join(map(json.dumps, (RELU, view, RELU)))
+        limit = (300_000 << 10, 300_000 << 10)
+        done = shardprop(
+            "propagate", "--batch", self.file("b.jsonl", lines),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        self.answered(done)
+        first, second, third = map(json.loads, done.stdout.splitlines())
+        self.assertIn("outputs", first)
+        self.assertEqual(first, third)
+        self.assertEqual(second["op"], "aten.view.default")
+        self.assertEqual(second["error"]["code"], "SP0910")
+        self.assertEqual(second["error"]["location"], "line 2")
 
     def test_a_line_without_end(self):
         line = '{"op": "' + "x" * (65 << 20) + '"}'

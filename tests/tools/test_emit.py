@@ -49,6 +49,24 @@ class Emit(Case):
                          for one in values[entry["argument"]]["sizes"]]
                 self.assertEqual(sizes, shapes[rank % len(shapes)])
 
+    def test_programs_of_the_plan_before_are_taken_away(self):
+        out = self.folder / "out"
+        self.answered(self.emit("-o", out, graph=LLAMA))
+        for name in ("notes.txt", "ranks.pt2", "rank1.txt", "rank9.json.gz"):
+            (out / name).write_text("")
+        self.answered(self.emit("-o", out, "--rank", "1", graph=LLAMA))
+        self.assertIn("rank3.pt2", os.listdir(out))
+        self.answered(self.emit("-o", out, mesh="1,1"))
+        self.assertEqual(sorted(os.listdir(out)),
+                         ["notes.txt", "plan.json", "program.pt2", "rank1.txt",
+                          "ranks.pt2", "shardings.json"])
+
+    def test_a_link_to_nowhere_stays(self):
+        link = self.folder / "link"
+        link.symlink_to(self.folder / "nowhere")
+        self.refused(self.emit("-o", link), 2, "SP0002")
+        self.assertTrue(link.is_symlink())
+
     def test_one_program_where_ranks_do_not_differ(self):
         out = self.folder / "out"
         self.answered(self.emit("-o", out, mesh="1,1"))

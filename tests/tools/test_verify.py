@@ -3,6 +3,7 @@ graphs agree is tested in tests/verify."""
 
 import gzip
 import json
+import resource
 import unittest
 
 import command_line
@@ -116,6 +117,33 @@ class Verify(Case):
         graph = self.file("airy.json", json.dumps(graph))
         self.refused(self.verify("--mesh", "2", graph=graph), 4, "SP1001",
                      "special_airy_ai")
+
+    def test_more_ranks_than_threads_are_refused(self):
+        done = self.verify("--mesh", "700000", graph=MLP)
+        self.refused(done, 2, "SP0001", "700000 ranks", "at most 30000",
+                     "--mesh d0=700000")
+
+    @unittest.skipIf(command_line.SANITIZED, "sanitizers take addresses")
+    def test_ranks_without_memory_for_their_threads_are_refused(self):
+        limit = (6_000_000 << 10, 6_000_000 << 10)
+        done = self.verify(
+            "--mesh", "30000", "--threads", "1", graph=MLP,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"^error\[SP(0004|0910)\]")
+
+    def test_no_plan_is_a_finding(self):
+        none = ["--mesh", "2", "--memory", "1KiB"]
+        done = self.verify(*none, graph=MLP)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stdout, "no plan to verify: infeasible\n")
+        done = self.verify(*none, "--format", "json", graph=MLP)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["schema"], "shardprop.verify/1")
+        self.assertFalse(report["ok"])
+        self.assertEqual(report["status"], "infeasible")
+        self.assertEqual(report["outputs"], [])
 
     def test_a_full_disk_is_told(self):
         self.refused(self.verify("--mesh", "2", "-o", "/dev/full", graph=MLP), 2,

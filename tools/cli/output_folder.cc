@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -31,7 +32,8 @@ Result<void> OutputFolder::make() {
   if (path_.empty()) return cannot(ENOENT);
   std::error_code failed;
   fs::path folder = path_.has_filename() ? path_ : path_.parent_path();
-  for (; !folder.empty() && !fs::exists(folder, failed);
+  // A link to nowhere is there: it is not ours to take away.
+  for (; !folder.empty() && !fs::exists(fs::symlink_status(folder, failed));
        folder = folder.parent_path()) {
     made_ = folder;
   }
@@ -56,7 +58,29 @@ Result<void> OutputFolder::write(const std::string& name,
   return {};
 }
 
-Result<void> OutputFolder::put() {
+Result<void> OutputFolder::take_away(
+    const std::function<bool(std::string_view)>& is_old) {
+  std::error_code failed;
+  std::vector<fs::path> old;
+  for (fs::directory_iterator at(path_, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const bool is_file = !fs::is_directory(at->symlink_status(failed));
+    const bool is_new =
+        std::find(names_.begin(), names_.end(), name) != names_.end();
+    if (is_file && !is_new && is_old(name)) old.push_back(at->path());
+  }
+  for (const fs::path& path : old) {
+    fs::remove(path, failed);
+    if (failed) {
+      return fail(cannot_write("-o " + path.string(), failed.value()));
+    }
+  }
+  return {};
+}
+
+Result<void> OutputFolder::put(
+    const std::function<bool(std::string_view)>& is_old) {
   std::error_code failed;
   // Once the first file is replaced, the others should be, too.
   for (const std::string& name : names_) {
@@ -71,6 +95,7 @@ Result<void> OutputFolder::put() {
     }
     is_put_ = true;
   }
+  if (is_old) SP_CHECK(take_away(is_old));
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <shardprop/base/result.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,15 +27,17 @@ class OutputFolder {
   // Into a folder beside the others' sight; the folder is made if it is not
   // there. Errors: kCannotWriteOutput.
   Result<void> write(const std::string& name, std::string_view data);
-  // Where they belong; older files of their names are replaced. Errors:
-  // kCannotWriteOutput.
-  Result<void> put();
+  // Where they belong; older files of their names are replaced, and those whose
+  // names `is_old` knows are taken away: they went with what was there before.
+  // Errors: kCannotWriteOutput.
+  Result<void> put(const std::function<bool(std::string_view)>& is_old = {});
 
   // Where the files are, in the order in which they were written.
   std::vector<std::string> written() const;
 
  private:
   Result<void> make();
+  Result<void> take_away(const std::function<bool(std::string_view)>& is_old);
 
   std::filesystem::path path_;
   std::filesystem::path made_;    // the outermost folder that was not there
