@@ -96,8 +96,8 @@ class Judge {
   static Plan none_within_limit(const PlanProblem& problem,
                                 PlanSolution solution) {
     const PlanEvaluation& judged = solution.evaluation;
-    solution.clash = {{judged.peak_at,
-                       judged.peak_bytes - *problem.options().memory_limit}};
+    solution.clash = {
+        {judged.peak_at, judged.peak_bytes - *problem.options().memory_limit}};
     solution.assignment.reset();
     return assemble_plan(problem, solution);
   }

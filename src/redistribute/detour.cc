@@ -41,11 +41,11 @@ void append_step(const SearchProblem& problem, const PathStep& step,
                  Path& path) {
   MovePricer pricer(problem.times, problem.active, problem.alphabet,
                     problem.meta);
-  path.nanoseconds += pricer
-                          .price(step.move, step.group, step.from,
-                                 pricer.local_size(step.from), step.to,
-                                 pricer.local_size(step.to))
-                          .nanoseconds;
+  path.nanoseconds +=
+      pricer
+          .price(step.move, step.group, step.from, pricer.local_size(step.from),
+                 step.to, pricer.local_size(step.to))
+          .nanoseconds;
   path.steps.push_back(step);
 }
 
@@ -63,8 +63,8 @@ std::optional<Path> path_around_strides(const SearchProblem& problem,
   const Layout others = Layout::replicated(problem.mesh.ndim());
   const Layout ends[] = {to_layout(first, active, alphabet, others),
                          to_layout(last, active, alphabet, others)};
-  const auto plain = Alphabet::create(active, problem.meta, ends,
-                                      SplitFactors::kEndpoints);
+  const auto plain =
+      Alphabet::create(active, problem.meta, ends, SplitFactors::kEndpoints);
   if (!plain) throw InternalError("fewer placements are too many");
   const SearchProblem inner{active,       *plain,       problem.times,
                             problem.mesh, problem.meta, std::nullopt,
@@ -79,10 +79,9 @@ std::optional<Path> path_around_strides(const SearchProblem& problem,
   }
   path.nanoseconds += between->nanoseconds;
   for (const PathStep& step : between->steps) {
-    path.steps.push_back(
-        {step.move, step.group,
-         translated(step.from, active, *plain, alphabet),
-         translated(step.to, active, *plain, alphabet)});
+    path.steps.push_back({step.move, step.group,
+                          translated(step.from, active, *plain, alphabet),
+                          translated(step.to, active, *plain, alphabet)});
   }
   if (sliced != 0) {
     append_step(problem, {Move::kSlice, sliced, last, target}, path);

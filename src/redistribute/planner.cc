@@ -163,9 +163,8 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
     throw InternalError("an endpoint lies outside its own alphabet");
   }
   const auto graph = body.graphs.get(body.active, alphabet);
-  SearchProblem problem{body.active, alphabet,
-                        body.times,  body.mesh,
-                        meta,        body.options.memory_limit,
+  SearchProblem problem{body.active, alphabet, body.times,
+                        body.mesh,   meta,     body.options.memory_limit,
                         graph.get()};
   // A detour may take more memory than there is.
   const bool may_detour = alphabet.has_strided() && !body.options.memory_limit;

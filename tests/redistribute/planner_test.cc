@@ -194,8 +194,8 @@ TEST_CASE("strided shards over many mesh dims are gone around") {
   CHECK(to_string(plan.steps.front().src) == "SS(0,2),R,R,R,P(sum)");
   CHECK(to_string(plan.steps.back().dst) == "R,S(0),R,R,R");
   CHECK(plan.nanoseconds > 0);
-  const auto three = value_of(plan_of("3,5,7", "f32[105,105]",
-                                      "SS(0,2),SS(0,4),SS(1,2)", "R,R,R"));
+  const auto three = value_of(
+      plan_of("3,5,7", "f32[105,105]", "SS(0,2),SS(0,4),SS(1,2)", "R,R,R"));
   CHECK(three.steps.size() == 1);
 }
 

@@ -116,9 +116,9 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
     Result<int> code = command.run(arguments, console);
     data.flush();
     if (buffer.error() == 0) return code;
-    return fail(cannot_write(*descriptor == STDOUT_FILENO ? "standard output"
-                                                          : "-o " + path,
-                             buffer.error()));
+    return fail(cannot_write(
+        *descriptor == STDOUT_FILENO ? "standard output" : "-o " + path,
+        buffer.error()));
   }
   // A failed run leaves an older file alone.
   std::ostringstream data;

@@ -37,7 +37,6 @@ std::vector<Option> graph_plan_options();
 // of load_graph(), make_plan() and judge_plan(); kPlanFile; kPlanOtherGraph,
 // where the plan is one of another graph or mesh.
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
-                             Console& console,
-                             WithPlan next = WithPlan::kWork);
+                             Console& console, WithPlan next = WithPlan::kWork);
 
 }  // namespace shardprop::cli

@@ -125,7 +125,7 @@ class Count:
                 (
                     one
                     for one in waiting[_place(predicted)]
-                    if _fits(one, predicted, sent)
+                    if _fits(one, predicted, sent, rank)
                 ),
                 None,
             )
@@ -133,7 +133,7 @@ class Count:
                 self._of_rank += sent
                 self.missing.append(predicted)
             else:
-                self._of_rank += found.bytes if predicted.uneven else sent
+                self._of_rank += found.bytes
                 waiting[_place(predicted)].remove(found)
                 self.matched.append(Match(predicted, found))
         for rest in waiting.values():
@@ -149,13 +149,15 @@ def _bytes_of_rank(predicted: Collective, rank: int) -> int:
     return predicted.bytes if step is None else step.bytes_of_rank(rank)
 
 
-def _fits(executed: Collective, predicted: Collective, sent: int) -> bool:
+def _fits(executed: Collective, predicted: Collective, sent: int, rank: int) -> bool:
     kind = "all_to_all" if predicted.kind == "permute" else predicted.kind
     if (executed.kind, executed.group) != (kind, predicted.group):
         return False
     if predicted.uneven:
         return executed.bytes <= sent
-    return executed.bytes == sent
+    if predicted.step is None or executed.bytes == sent:
+        return executed.bytes == sent
+    return sent < executed.bytes <= predicted.step.padded_bytes_of_rank(rank)
 
 
 class _Predicted:

@@ -36,15 +36,15 @@ class Step:
             for intervals in self._region(end, rank)
         )
 
-    def _kept(self, rank):
-        """Elements that a rank holds before and after."""
+    def _common(self, sender, receiver):
+        """Elements that one rank holds before and another, or itself, after."""
         return math.prod(
             sum(
                 max(0, min(a[1], b[1]) - max(a[0], b[0]))
                 for a, b in itertools.product(before, after)
             )
             for before, after in zip(
-                self._region("src", rank), self._region("dst", rank)
+                self._region("src", sender), self._region("dst", receiver)
             )
         )
 
@@ -60,7 +60,8 @@ class Step:
 
     def _bytes_of_rank(self, rank: int) -> int:
         if self._kind in ("all_to_all", "permute"):
-            return (self._size("src", rank) - self._kept(rank)) * self._item
+            kept = self._common(rank, rank)
+            return (self._size("src", rank) - kept) * self._item
         group = self._group(rank)
         others = len(group) - 1
         if self._kind == "all_reduce":
@@ -69,3 +70,11 @@ class Step:
         end = "src" if self._kind == "all_gather" else "dst"
         padded = max(self._size(end, member) for member in group)
         return others * padded * self._item
+
+    def padded_bytes_of_rank(self, rank: int) -> int:
+        """The same where PyTorch exchanges uneven shards: as large as the largest."""
+        if self._kind != "all_to_all":
+            return self.bytes_of_rank(rank)
+        group = self._group(rank)
+        largest = max(self._common(a, b) for a in group for b in group)
+        return max(self.bytes_of_rank(rank), (len(group) - 1) * largest * self._item)
