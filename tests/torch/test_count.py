@@ -70,6 +70,33 @@ class Simulated:
             )
 
 
+class Exchanges(unittest.TestCase):
+    """What a rank sends to exchange columns for rows, and what PyTorch pads."""
+
+    def bytes_of(self, shape):
+        step = sp.torch._count._steps.Step(
+            {"dp": 2, "tp": 2},
+            shape,
+            {
+                "collective": "all_to_all",
+                "mesh_dims": ["tp"],
+                "dtype": "f32",
+                "src": ["S(1)", "S(1)"],
+                "dst": ["S(1)", "S(0)"],
+            },
+        )
+        ranks = range(4)
+        exact = [step.bytes_of_rank(rank) for rank in ranks]
+        return exact, [step.padded_bytes_of_rank(rank) for rank in ranks]
+
+    def test_even_shards_are_sent_as_they_are(self):
+        self.assertEqual(self.bytes_of([10, 8]), ([40] * 4, [40] * 4))
+
+    def test_uneven_shards_are_padded_to_the_largest_of_their_group(self):
+        # Columns 2, 1, 1 and 1: half of the ten rows of each is sent.
+        self.assertEqual(self.bytes_of([10, 5]), ([40, 20, 20, 20], [40, 40, 20, 20]))
+
+
 class Counting(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
