@@ -6,7 +6,8 @@
 // cost equals RedistributePlanner::cost() of the same pair under the same
 // alphabet of placements. Without any asked for that is cost() of the pair: a
 // partial comes from R or from partials only, so that what has none gains
-// nothing by P(sum).
+// nothing by P(sum). The exception: between strided layouts of many mesh dims a
+// plan goes around them (detour.h), and may cost more than the row says.
 //
 //   auto rows = RedistributeRows::create(planner, meta).value();
 //   rows.costs_from(*rows.index_of(src))[*rows.index_of(dst)];

@@ -62,8 +62,8 @@ struct RedistributeOptions {
   // Most bytes a rank may hold at once: source, input, output and staging.
   std::optional<std::int64_t> memory_limit;
   SplitFactors split_factors = SplitFactors::kEndpointsAndMesh;
-  // Whether a cut into more parts than there are elements, which leaves ranks
-  // with nothing, is planned for or refused (kRedistributeMeshTooLarge).
+  // Whether a cut that leaves ranks with nothing, as 4 elements over 3 do, is
+  // planned for or refused (kRedistributeMeshTooLarge).
   bool allow_empty_shards = true;
   // Gathers and reductions of less than this many bytes share one launch with
   // others that add up to it, as frameworks bucket parameters and gradients:
