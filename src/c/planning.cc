@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "base/index.h"
+
 using namespace shardprop;     // NOLINT(google-build-using-namespace)
 using namespace shardprop::c;  // NOLINT(google-build-using-namespace)
 
@@ -70,9 +72,9 @@ shardprop_error* shardprop_options_set_progress(
     }
     of->options.progress = [progress, user](const PlanProgress& now) {
       static constexpr const char* kPhases[] = {"setup", "search", "report"};
-      const shardprop_progress said = {
-          kPhases[static_cast<std::size_t>(now.phase)], now.seconds,
-          now.objective.value_or(-1), now.lower_bound.value_or(-1)};
+      const shardprop_progress said = {kPhases[index(now.phase)], now.seconds,
+                                       now.objective.value_or(-1),
+                                       now.lower_bound.value_or(-1)};
       progress(&said, user);
     };
     return {};

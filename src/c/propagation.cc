@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
+
 using namespace shardprop;     // NOLINT(google-build-using-namespace)
 using namespace shardprop::c;  // NOLINT(google-build-using-namespace)
 
@@ -260,7 +262,7 @@ const char* shardprop_sharding_rank_argument_name(
   const OutputSharding* of = answer_of(sharding);
   if (of == nullptr || i < 0 || i >= count(of->rank_arguments.size()))
     return "";
-  return of->rank_arguments[static_cast<std::size_t>(i)].name().c_str();
+  return of->rank_arguments[index(i)].name().c_str();
 }
 shardprop_error* shardprop_sharding_rank_argument(
     const shardprop_sharding* sharding, int64_t i, int64_t rank,

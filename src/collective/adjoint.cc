@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -86,7 +88,7 @@ Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
                 "broadcast: no member has the index " + std::to_string(root) +
                     " of the root");
   }
-  call.inputs[static_cast<std::size_t>(root)] = grad;
+  call.inputs[index(root)] = grad;
   const auto place = group.place_of(communicator.rank());
   if (place && place->index == root) {
     call.outputs = {out};
@@ -104,7 +106,7 @@ Result<AsyncTensor> permute_tensor_adjoint(
   std::vector<std::int64_t> back(destinations.size(), -1);
   for (std::size_t i = 0; i < destinations.size(); ++i) {
     // What is no permutation stays none, and is refused there.
-    const auto to = static_cast<std::size_t>(destinations[i]);
+    const auto to = index(destinations[i]);
     if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
   }
   return permute_tensor(communicator, grad, back, group);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/index.h"
+
 namespace shardprop::collective {
 
 struct ByteRange {
@@ -21,7 +23,7 @@ inline ByteRange byte_range(const LocalTensor& tensor) {
   std::int64_t high = 0;
   for (int d = 0; d < tensor.rank(); ++d) {
     const std::int64_t reach =
-        (tensor.size(d) - 1) * tensor.strides()[static_cast<std::size_t>(d)];
+        (tensor.size(d) - 1) * tensor.strides()[index(d)];
     (reach < 0 ? low : high) += reach;
   }
   const std::int64_t item = item_size(tensor.dtype());

@@ -2,6 +2,7 @@
 
 #include <shardprop/base/error.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/byte_range.h"
 #include "collective/reduction.h"
@@ -164,7 +165,7 @@ class ReadRanges {
                                });
     while (at != ranges_.begin()) {
       --at;
-      const auto i = static_cast<std::size_t>(at - ranges_.begin());
+      const auto i = index(at - ranges_.begin());
       if (reach_[i] <= range.first) break;
       if (at->range.end <= range.first) continue;
       if (except != kNone && at->of == except) continue;

@@ -2,6 +2,7 @@
 
 #include <shardprop/base/error.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/dim_of.h"
 
@@ -181,10 +182,9 @@ Result<AsyncTensor> permute_tensor(Communicator& communicator,
   bool permutes = destinations.size() == ranks;
   for (std::size_t i = 0; permutes && i < ranks; ++i) {
     const std::int64_t to = destinations[i];
-    permutes = to >= 0 && to < group.size() &&
-               sources[static_cast<std::size_t>(to)] < 0;
+    permutes = to >= 0 && to < group.size() && sources[index(to)] < 0;
     if (permutes) {
-      sources[static_cast<std::size_t>(to)] = static_cast<std::int64_t>(i);
+      sources[index(to)] = static_cast<std::int64_t>(i);
     }
   }
   if (!permutes) {
@@ -198,7 +198,7 @@ Result<AsyncTensor> permute_tensor(Communicator& communicator,
                       given(options), options.where));
   CollectiveCall call{.kind = CollectiveKind::kPermute, .where = options.where};
   if (const auto place = group.place_of(communicator.rank())) {
-    const auto me = static_cast<std::size_t>(place->index);
+    const auto me = index(place->index);
     call.sends = {{destinations[me], {input}}};
     call.receives = {{sources[me], {out}}};
   }

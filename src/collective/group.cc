@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -69,7 +71,7 @@ struct MeshGroups {
     const auto joined = [&](const std::vector<std::int32_t>& over) {
       std::int64_t i = 0;
       for (const std::int32_t dim : over) {
-        i = i * mesh.size(dim) + (*at)[static_cast<std::size_t>(dim)];
+        i = i * mesh.size(dim) + (*at)[index(dim)];
       }
       return i;
     };
@@ -184,15 +186,15 @@ Result<Group> Group::mesh_dims(const DeviceMesh& mesh,
       return fail(ErrorCode::kGroup, "mesh " + to_string(mesh) +
                                          " has no dim " + std::to_string(dim));
     }
-    if (inside[static_cast<std::size_t>(dim)]) {
+    if (inside[index(dim)]) {
       return fail(ErrorCode::kGroup,
                   "mesh dim " + mesh.name(dim) + " is named twice");
     }
-    inside[static_cast<std::size_t>(dim)] = true;
+    inside[index(dim)] = true;
   }
   MeshGroups groups{mesh, {dims.begin(), dims.end()}, {}};
   for (std::int32_t dim = 0; dim < mesh.ndim(); ++dim) {
-    if (!inside[static_cast<std::size_t>(dim)]) groups.others.push_back(dim);
+    if (!inside[index(dim)]) groups.others.push_back(dim);
   }
   auto body = std::make_shared<Body>();
   body->num_lists = groups.count(groups.others);
@@ -220,7 +222,7 @@ std::int64_t Group::num_lists() const { return body_->num_lists; }
 Group::Ranks Group::list(std::int64_t list) const {
   Ranks out(static_cast<std::size_t>(body_->size));
   for (std::int64_t i = 0; i < body_->size; ++i) {
-    out[static_cast<std::size_t>(i)] = body_->rank(list, i);
+    out[index(i)] = body_->rank(list, i);
   }
   return out;
 }

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -70,7 +72,7 @@ bool LocalTensor::is_contiguous() const {
   std::int64_t step = 1;
   for (int d = rank() - 1; d >= 0; --d) {
     if (size(d) == 1) continue;
-    if (strides_[static_cast<std::size_t>(d)] != step) return false;
+    if (strides_[index(d)] != step) return false;
     step *= size(d);
   }
   return true;
@@ -83,7 +85,7 @@ LocalTensor LocalTensor::narrow(int dim, std::int64_t start,
     throw InternalError("narrow() outside " + to_string(*this));
   }
   LocalTensor out = *this;
-  const auto d = static_cast<std::size_t>(dim);
+  const auto d = index(dim);
   out.sizes_[d] = length;
   // Nothing may be computed from the null pointer of an empty tensor.
   if (data_ != nullptr) {
@@ -97,8 +99,8 @@ LocalTensor LocalTensor::transpose(int a, int b) const {
     throw InternalError("transpose() outside " + to_string(*this));
   }
   LocalTensor out = *this;
-  const auto i = static_cast<std::size_t>(a);
-  const auto j = static_cast<std::size_t>(b);
+  const auto i = index(a);
+  const auto j = index(b);
   std::swap(out.sizes_[i], out.sizes_[j]);
   std::swap(out.strides_[i], out.strides_[j]);
   return out;

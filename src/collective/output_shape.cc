@@ -1,5 +1,6 @@
 #include <shardprop/collective/output_shape.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "base/wrap_dim.h"
 #include "collective/dim_of.h"
@@ -54,7 +55,7 @@ Result<int> dim_of(const Dims& sizes, int dim) {
 Result<Dims> all_gather_shape(const Dims& sizes, int dim, std::int64_t ranks) {
   SP_ASSIGN(const int at, collective::dim_of(sizes, dim));
   Dims out = sizes;
-  out[static_cast<std::size_t>(at)] *= ranks;
+  out[index(at)] *= ranks;
   return out;
 }
 
@@ -62,7 +63,7 @@ Result<Dims> reduce_scatter_shape(const Dims& sizes, int dim,
                                   std::int64_t ranks) {
   SP_ASSIGN(const int at, collective::dim_of(sizes, dim));
   Dims out = sizes;
-  std::int64_t& size = out[static_cast<std::size_t>(at)];
+  std::int64_t& size = out[index(at)];
   if (size % ranks != 0) {
     return fail(ErrorCode::kCollectiveDim,
                 std::to_string(ranks) + " ranks do not divide dim " +

@@ -3,6 +3,7 @@
 #include <shardprop/base/error.h>
 #include <shardprop/kernels/cpu.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/call_check.h"
 #include "collective/thread_hub.h"
@@ -49,7 +50,7 @@ std::shared_ptr<ThreadOp> ThreadChannel::find_or_add(std::int64_t number) {
     ops_.push_back(std::make_shared<ThreadOp>(
         swept_ + static_cast<std::int64_t>(ops_.size()), ranks_.size()));
   }
-  return ops_[static_cast<std::size_t>(number - swept_)];
+  return ops_[index(number - swept_)];
 }
 
 Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,

@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop::collective {
 
 ThreadHub::ThreadHub(std::int64_t size, const CommunicatorOptions& options)
@@ -19,7 +21,7 @@ std::shared_ptr<ThreadChannel> ThreadHub::channel(const Group& group,
   const std::lock_guard lock(mutex_);
   auto& of_group = channels_[group];
   of_group.resize(static_cast<std::size_t>(group.num_lists()));
-  auto& channel = of_group[static_cast<std::size_t>(list)];
+  auto& channel = of_group[index(list)];
   if (channel == nullptr) {
     channel = std::make_shared<ThreadChannel>(*this, group.list(list));
   }

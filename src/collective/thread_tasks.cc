@@ -2,6 +2,7 @@
 
 #include <shardprop/base/error.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/bulk_copy.h"
 #include "collective/call_check.h"
@@ -87,7 +88,7 @@ class Task {
 
   Result<void> broadcast() const {
     const CollectiveCall& mine = calls_[me_];
-    const CollectiveCall& root = calls_[static_cast<std::size_t>(mine.root)];
+    const CollectiveCall& root = calls_[index(mine.root)];
     for (std::size_t t = 0; t < mine.outputs.size(); ++t) {
       SP_CHECK(copy_piece(root.inputs[t], mine.outputs[t]));
     }
@@ -96,8 +97,7 @@ class Task {
 
   Result<void> exchange() const {
     for (const Message& message : calls_[me_].receives) {
-      const CollectiveCall& peer =
-          calls_[static_cast<std::size_t>(message.peer)];
+      const CollectiveCall& peer = calls_[index(message.peer)];
       const Message* sent =
           find_message(peer.sends, static_cast<std::int64_t>(me_));
       for (std::size_t i = 0; i < message.pieces.size(); ++i) {
@@ -167,7 +167,7 @@ class Task {
   static Result<LocalTensor> block_for(const LocalTensor& like, int dim,
                                        std::int64_t step) {
     Dims sizes = like.sizes();
-    auto& length = sizes[static_cast<std::size_t>(dim)];
+    auto& length = sizes[index(dim)];
     length = std::min(length, step);
     return LocalTensor::empty(std::move(sizes), like.dtype());
   }

@@ -1,5 +1,6 @@
 #include "execute/compile.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "execute/gathered_parts.h"
 #include "execute/local_ops.h"
@@ -82,7 +83,7 @@ Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
   }
   SP_ASSIGN(out.staged, is_staged(step, out.receives, out.where));
   if (!out.staged) {
-    out.sends.push_back(out.receives[static_cast<std::size_t>(out.index)]);
+    out.sends.push_back(out.receives[index(out.index)]);
     return {};
   }
   std::int64_t offset = 0;

@@ -1,6 +1,7 @@
 #include <shardprop/execute/executor.h>
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 #include "execute/local_ops.h"
 #include "execute/program_body.h"
@@ -120,7 +121,7 @@ class Run {
     if (step.slice_start && !changes && !last && at.data() == source_.data()) {
       LocalTensor part = at;
       for (int d = 0; d < part.rank(); ++d) {
-        const auto i = static_cast<std::size_t>(d);
+        const auto i = index(d);
         part = part.narrow(d, (*step.slice_start)[i], step.shape[i]);
       }
       return part;
@@ -235,7 +236,7 @@ class Run {
     for (const PeerCopies& peer : step.sends) {
       call.inputs.push_back(box_from(at, peer));
     }
-    const auto own = static_cast<std::size_t>(step.index);
+    const auto own = index(step.index);
     call.outputs = {box_to(out, step.sends[own])};
     SP_CHECK(carry_out(step, std::move(call)));
     if (step.scale == 1) return out;
@@ -254,7 +255,7 @@ class Run {
     const LocalTensor flat_out = out.reshaped(Dims{out.numel()});
     // In place where the result is not of the tensor's dtype yet.
     const LocalTensor result =
-        casts ? call.inputs[static_cast<std::size_t>(step.index)] : flat_out;
+        casts ? call.inputs[index(step.index)] : flat_out;
     call.outputs = {result};
     SP_CHECK(carry_out(step, std::move(call)));
     if (casts) {

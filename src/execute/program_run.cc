@@ -1,6 +1,7 @@
 #include <shardprop/execute/program_run.h>
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 #include "execute/held_values.h"
 #include "execute/region_elements.h"
@@ -167,7 +168,7 @@ class RankRun {
             ErrorCode::kLocalTensor,
             "`" + call.name + "` does not produce result " + std::to_string(r));
       }
-      SP_CHECK(make(op.outputs[r], made[static_cast<std::size_t>(slot)]));
+      SP_CHECK(make(op.outputs[r], made[index(slot)]));
     }
     return {};
   }
@@ -183,7 +184,7 @@ class RankRun {
         if (argument.name != declared.name) continue;
         const auto add = [&](const TensorArg& tensor) {
           if (tensor.operand == TensorArg::kNone) return;
-          out.push_back(given[static_cast<std::size_t>(tensor.operand)]);
+          out.push_back(given[index(tensor.operand)]);
         };
         if (const auto* one = std::get_if<TensorArg>(&argument.value))
           add(*one);

@@ -1,5 +1,6 @@
 #include "graph/mutation.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "ops/view_algebra.h"
 
@@ -45,7 +46,7 @@ std::vector<std::vector<ValueId>> by_result(const OpSchema& op,
         const std::int32_t output = op.output_slots[slot];
         values.push_back(output == OpSchema::kNotProduced
                              ? ValueId()
-                             : outputs[static_cast<std::size_t>(output)]);
+                             : outputs[index(output)]);
       }
     }
     results.push_back(std::move(values));
@@ -72,8 +73,7 @@ std::optional<std::vector<std::optional<TensorMeta>>> recorded_results(
     if (i >= mutating.output_slots.size()) return std::nullopt;
     const std::int32_t output = mutating.output_slots[i];
     if (output == OpSchema::kNotProduced) continue;
-    results[*form.results[i]] =
-        mutating.outputs[static_cast<std::size_t>(output)];
+    results[*form.results[i]] = mutating.outputs[index(output)];
   }
   return results;
 }
@@ -186,9 +186,9 @@ Result<void> Mutations::regenerate(ValueId handle, ValueId base_now) {
   again.source = view.source;
   const std::vector<ValueId> stale_outputs = view.outputs;
   // What was a view is one again, wherever its base lies now.
-  const auto operand = static_cast<std::size_t>(
-      std::find(view.inputs.begin(), view.inputs.end(), seen) -
-      view.inputs.begin());
+  const auto operand =
+      index(std::find(view.inputs.begin(), view.inputs.end(), seen) -
+            view.inputs.begin());
   ViewedOperands viewed(stale_outputs.size());
   for (std::size_t i = 0; i < stale_outputs.size(); ++i) {
     if (cells_.contains(stale_outputs[i])) viewed[i] = operand;

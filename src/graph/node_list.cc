@@ -1,5 +1,6 @@
 #include "graph/node_list.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -267,14 +268,13 @@ void NodeList::mark_roles() {
     constexpr ValueRole kRoles[] = {ValueRole::kParameter, ValueRole::kBuffer,
                                     ValueRole::kConstant,
                                     ValueRole::kUserInput};
-    body_->value(input.value)
-        .roles.add(kRoles[static_cast<std::size_t>(input.kind)]);
+    body_->value(input.value).roles.add(kRoles[index(input.kind)]);
   }
   for (const GraphOutput& output : body_->outputs) {
     constexpr ValueRole kRoles[] = {ValueRole::kUserOutput, ValueRole::kLoss,
                                     ValueRole::kGradient, ValueRole::kUpdate};
     RoleSet& roles = body_->value(output.value).roles;
-    roles.add(kRoles[static_cast<std::size_t>(output.kind)]);
+    roles.add(kRoles[index(output.kind)]);
     if (output.kind == OutputKind::kLoss) roles.add(ValueRole::kUserOutput);
     if (output.kind == OutputKind::kGradient) {
       body_->gradients.emplace(output.target, output.value);

@@ -2,6 +2,7 @@
 
 #include "base/edit_distance.h"
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "io/inflate.h"
@@ -82,8 +83,7 @@ bool read_members(JsonNumberReader& json, std::span<const Member> members) {
           fmt::format("there is no key `{}` here", key.substr(0, 80)),
           did_you_mean(key, known));
     }
-    std::vector<bool>::reference again =
-        seen[static_cast<std::size_t>(it - members.begin())];
+    std::vector<bool>::reference again = seen[index(it - members.begin())];
     if (again) return json.fail(fmt::format("`{}` stands twice", key));
     again = true;
     if (!it->read()) return false;
@@ -170,8 +170,8 @@ Result<Problem> build(const Parts& parts) {
       return misshapen(
           fmt::format("edge {} names a node that does not exist", e));
     }
-    const auto a = static_cast<std::size_t>(nodes[0]);
-    const auto b = static_cast<std::size_t>(nodes[1]);
+    const auto a = index(nodes[0]);
+    const auto b = index(nodes[1]);
     const TableId table =
         builder.add_table(parts.node_costs[a].size(),
                           parts.node_costs[b].size(), parts.edge_costs[e]);

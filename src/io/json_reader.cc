@@ -1,5 +1,6 @@
 #include "io/json_reader.h"
 
+#include "base/index.h"
 #include "base/utf8.h"
 
 #include <algorithm>
@@ -92,9 +93,8 @@ void JsonReader::expected(std::string_view what) {
     syntax("a value is missing or is no JSON");
     return;
   }
-  fail(ErrorCode::kFieldType,
-       std::string(what) + " is expected here, not " +
-           std::string(kFound[static_cast<std::size_t>(kind)]));
+  fail(ErrorCode::kFieldType, std::string(what) + " is expected here, not " +
+                                  std::string(kFound[index(kind)]));
 }
 
 void JsonReader::syntax(std::string message) {

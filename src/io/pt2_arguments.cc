@@ -1,5 +1,6 @@
 #include "io/pt2_arguments.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::string_view layout_name(std::int64_t number) {
       "sparse_bsr", "sparse_bsc", "_mkldnn",    "strided"};
   const bool known =
       number >= 0 && number < static_cast<std::int64_t>(std::size(kNames));
-  return kNames[known ? static_cast<std::size_t>(number) : 0];
+  return kNames[known ? index(number) : 0];
 }
 
 class Reader {

@@ -1,5 +1,6 @@
 // Inputs, outputs and guards of a program.
 
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "io/pt2_importer.h"
@@ -68,7 +69,7 @@ Result<void> Importer::add_input(std::size_t i) {
   constexpr InputKind kKinds[] = {InputKind::kUser, InputKind::kParameter,
                                   InputKind::kBuffer, InputKind::kConstant};
   NewInput input;
-  input.kind = kKinds[static_cast<std::size_t>(spec.role)];
+  input.kind = kKinds[index(spec.role)];
   input.name = tensor->name;
   input.qualified_name = spec.target;
   input.persistent = spec.persistent;

@@ -1,5 +1,6 @@
 #include "io/pt2_values.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -225,8 +226,7 @@ SizeBounds Values::shares(const Program& program,
     if (open.empty()) continue;
     const auto parts = static_cast<std::int64_t>(open.size());
     for (std::int64_t i = 0; i < parts; ++i) {
-      shared.emplace(open[static_cast<std::size_t>(i)],
-                     left / parts + (i < left % parts ? 1 : 0));
+      shared.emplace(open[index(i)], left / parts + (i < left % parts ? 1 : 0));
     }
   }
   return shared;

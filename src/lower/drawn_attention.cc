@@ -1,5 +1,6 @@
 #include "lower/drawn_attention.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <cmath>
@@ -143,7 +144,7 @@ std::vector<ProgramValueId> DrawnAttention::backward() {
   std::vector<Id> results;
   for (std::size_t r = 0; r < node_.op.output_slots.size(); ++r) {
     if (node_.op.output_slots[r] == OpSchema::kNotProduced) continue;
-    const auto o = static_cast<std::size_t>(node_.op.output_slots[r]);
+    const auto o = index(node_.op.output_slots[r]);
     const Layout& layout = planned_.outputs[o].tensor.layout;
     Id made;
     if (r == 0) {

@@ -1,5 +1,6 @@
 #include "lower/local_calls.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "lower/broken_plan.h"
 #include "ops/unsharded_space.h"
@@ -21,8 +22,8 @@ RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
   ShardOrder order(placements.size());
   std::int8_t place = 0;
   for (const std::int32_t dim : mesh_dims) {
-    placements[static_cast<std::size_t>(dim)] = Placement::shard(0);
-    order[static_cast<std::size_t>(dim)] = place++;
+    placements[index(dim)] = Placement::shard(0);
+    order[index(dim)] = place++;
   }
   auto layout = Layout::create(std::move(placements), std::move(order));
   if (!layout) throw InternalError("the cuts of a factor are not a layout");
@@ -33,7 +34,7 @@ RankInt factor_size(std::int64_t size, const DimIndices& mesh_dims,
 }  // namespace
 
 RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
-  const auto operand = static_cast<std::size_t>(scalar.operand);
+  const auto operand = index(scalar.operand);
   switch (scalar.kind) {
     case RankScalar::Kind::kConstant:
       return scalar.constant;
@@ -63,7 +64,7 @@ namespace {
 const OpSchema* origin(const LocalRef& ref, const LocalContext& context) {
   const auto& program = context.space.program;
   if (ref.step < 0 || program == nullptr || !program->per_rank) return nullptr;
-  const auto& step = program->steps[static_cast<std::size_t>(ref.step)];
+  const auto& step = program->steps[index(ref.step)];
   return step.collective ? nullptr : &step.schema;
 }
 
@@ -126,8 +127,7 @@ std::vector<LocalRef> direct_outputs(const OpSchema& op) {
   std::vector<LocalRef> out(op.outputs.size());
   for (std::size_t slot = 0; slot < op.output_slots.size(); ++slot) {
     if (op.output_slots[slot] == OpSchema::kNotProduced) continue;
-    out[static_cast<std::size_t>(op.output_slots[slot])] = {
-        0, static_cast<std::int32_t>(slot)};
+    out[index(op.output_slots[slot])] = {0, static_cast<std::int32_t>(slot)};
   }
   return out;
 }

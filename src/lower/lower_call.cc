@@ -2,6 +2,7 @@
 // inside them.
 #include "lower/lowering.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "lower/broken_plan.h"
 

@@ -1,6 +1,7 @@
 #include "mesh/device_mesh_body.h"
 
 #include "base/edit_distance.h"
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
 
@@ -183,7 +184,7 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
   std::int64_t step = 1;
   for (std::size_t i = dims.size(); i-- > 0;) {
     const std::int64_t stride =
-        dims[i].size > 1 ? ranks[static_cast<std::size_t>(step)] - ranks[0] : 1;
+        dims[i].size > 1 ? ranks[index(step)] - ranks[0] : 1;
     body->modes[i] = {{dims[i].size, stride}};
     step *= dims[i].size;
   }
@@ -206,10 +207,10 @@ Result<DeviceMesh> DeviceMesh::from_ranks(std::span<const MeshDim> dims,
 int DeviceMesh::ndim() const { return static_cast<int>(body_->dims.size()); }
 std::int64_t DeviceMesh::size() const { return body_->size; }
 std::int64_t DeviceMesh::size(int dim) const {
-  return body_->dims[static_cast<std::size_t>(dim)].size;
+  return body_->dims[index(dim)].size;
 }
 const std::string& DeviceMesh::name(int dim) const {
-  return body_->dims[static_cast<std::size_t>(dim)].name;
+  return body_->dims[index(dim)].name;
 }
 const std::vector<MeshDim>& DeviceMesh::dims() const { return body_->dims; }
 bool DeviceMesh::is_strided() const { return body_->table == nullptr; }
@@ -285,7 +286,7 @@ RankGroup DeviceMesh::group(std::span<const std::int32_t> dims,
   }
   RankModes modes;
   for (const std::int32_t dim : dims) {
-    for (const RankMode& mode : body_->modes[static_cast<std::size_t>(dim)]) {
+    for (const RankMode& mode : body_->modes[index(dim)]) {
       modes.push_back(mode);
     }
   }

@@ -1,4 +1,5 @@
 // Meshes made of others: slices, and dims joined and split.
+#include "base/index.h"
 #include "base/try.h"
 #include "mesh/device_mesh_body.h"
 
@@ -63,9 +64,9 @@ Result<DeviceMesh> DeviceMesh::slice(
   body->first = body_->first;
   for (const std::string_view name : names) {
     SP_ASSIGN(const int dim, dim_index(name));
-    body->dims.push_back(body_->dims[static_cast<std::size_t>(dim)]);
-    body->modes.push_back(body_->modes[static_cast<std::size_t>(dim)]);
-    origin[static_cast<std::size_t>(dim)] = 0;
+    body->dims.push_back(body_->dims[index(dim)]);
+    body->modes.push_back(body_->modes[index(dim)]);
+    origin[index(dim)] = 0;
   }
   SP_CHECK(check_dims(body->dims));
   for (std::size_t i = 0; i < origin.size(); ++i) {
@@ -95,13 +96,13 @@ Result<DeviceMesh> DeviceMesh::flatten(std::span<const std::int32_t> dims,
                                        std::string name) const {
   std::vector<bool> merged(body_->dims.size(), false);
   for (const std::int32_t dim : dims) {
-    if (dim < 0 || dim >= ndim() || merged[static_cast<std::size_t>(dim)]) {
+    if (dim < 0 || dim >= ndim() || merged[index(dim)]) {
       return fail(
           ErrorCode::kMeshReshape,
           "mesh dim " + std::to_string(dim) + " is out of range or named twice",
           "name distinct dims of " + to_string(*this));
     }
-    merged[static_cast<std::size_t>(dim)] = true;
+    merged[index(dim)] = true;
   }
   if (dims.empty()) {
     return fail(ErrorCode::kMeshReshape, "flatten names no mesh dim");
@@ -109,15 +110,14 @@ Result<DeviceMesh> DeviceMesh::flatten(std::span<const std::int32_t> dims,
   MeshDim whole{std::move(name), 1};
   RankModes whole_modes;
   for (const std::int32_t dim : dims) {
-    const auto d = static_cast<std::size_t>(dim);
+    const auto d = index(dim);
     whole.size *= body_->dims[d].size;
     for (const RankMode& mode : body_->modes[d]) whole_modes.push_back(mode);
   }
   auto body = std::make_shared<Body>();
   body->first = body_->first;
   body->table = body_->table;
-  const auto place =
-      static_cast<std::size_t>(*std::min_element(dims.begin(), dims.end()));
+  const auto place = index(*std::min_element(dims.begin(), dims.end()));
   for (std::size_t i = 0; i < merged.size(); ++i) {
     if (i == place) {
       body->dims.push_back(whole);
@@ -151,7 +151,7 @@ Result<DeviceMesh> DeviceMesh::unflatten(int dim,
   dims.erase(dims.begin() + dim);
   dims.insert(dims.begin() + dim, into.begin(), into.end());
   SP_CHECK(check_dims(dims));
-  auto parts = split_modes(body_->modes[static_cast<std::size_t>(dim)], into);
+  auto parts = split_modes(body_->modes[index(dim)], into);
   // Cut across the seams of what the dim was flattened from: the ranks keep
   // their order but have no strides any more.
   if (!parts) return from_ranks(dims, body_->ranks().ranks());

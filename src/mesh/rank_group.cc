@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 RankTable::RankTable(std::vector<std::int64_t> ranks)
@@ -41,7 +43,7 @@ std::optional<std::int64_t> RankGroup::index_of(std::int64_t rank) const {
 std::vector<std::int64_t> RankGroup::ranks() const {
   std::vector<std::int64_t> out(static_cast<std::size_t>(size_));
   for (std::int64_t i = 0; i < size_; ++i) {
-    out[static_cast<std::size_t>(i)] = rank(i);
+    out[index(i)] = rank(i);
   }
   return out;
 }

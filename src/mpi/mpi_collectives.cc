@@ -3,6 +3,7 @@
 #include <shardprop/base/error.h>
 #include <shardprop/redistribute/collective_cost.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/direct_collectives.h"
 #include "collective/stretch.h"
@@ -80,8 +81,7 @@ Result<void> scatter_natively(MpiOp& op, const NanOps& nan_ops) {
   for (std::size_t t = 0; t < call.outputs.size(); ++t) {
     const std::span<const LocalTensor> terms(&call.inputs[t * n], n);
     const LocalTensor& out = call.outputs[t];
-    const bool in_place =
-        out.same_view(terms[static_cast<std::size_t>(op.index())]);
+    const bool in_place = out.same_view(terms[index(op.index())]);
     SP_ASSIGN(const LocalTensor in,
               one_stretch(op, terms, numel_of(terms), in_place));
     SP_ASSIGN(const LocalTensor landing, op.landing(out));

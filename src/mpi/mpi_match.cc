@@ -1,5 +1,6 @@
 #include "mpi/mpi_match.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/call_record.h"
 #include "collective/direct_collectives.h"
@@ -12,7 +13,7 @@ Result<void> post_matched(MpiOp& op) {
     const auto theirs = collective::no_records(staged.ranks());
     for (std::int64_t peer = 0; peer < staged.size(); ++peer) {
       if (peer == staged.index()) continue;
-      const auto r = static_cast<std::size_t>(peer);
+      const auto r = index(peer);
       SP_CHECK(staged.send(peer, collective::record_bytes(mine, r)));
       SP_CHECK(staged.receive(peer, collective::record_bytes(theirs, r)));
     }

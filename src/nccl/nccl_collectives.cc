@@ -2,6 +2,7 @@
 
 #include <shardprop/base/error.h>
 
+#include "base/index.h"
 #include "base/try.h"
 #include "collective/direct_collectives.h"
 #include "collective/stretch.h"

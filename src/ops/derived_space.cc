@@ -1,6 +1,7 @@
 // In-place and out= overloads: the index space of the functional overload,
 // with what is written laid out like the result that it becomes.
 
+#include "base/index.h"
 #include "base/try.h"
 #include "ops/arithmetic.h"
 #include "ops/bound_call.h"
@@ -71,8 +72,7 @@ IndexSpace placed(const OpSchema& op, IndexSpace from,
   space.normalises = from.normalises;
   space.carries = from.carries;
   if (from.writes_into != IndexSpace::kNothing) {
-    space.writes_into =
-        static_cast<int>(kept[static_cast<std::size_t>(from.writes_into)]);
+    space.writes_into = static_cast<int>(kept[index(from.writes_into)]);
   }
   space.is_free = from.is_free;
   space.is_random = from.is_random;

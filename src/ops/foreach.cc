@@ -1,5 +1,6 @@
 #include "ops/foreach.h"
 
+#include "base/index.h"
 #include "ops/argument_reads.h"
 #include "ops/program_text.h"
 #include "ops/trace/trace.h"
@@ -122,7 +123,7 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
     Argument value = element_of(op.args[a], i);
     if (auto* tensor = std::get_if<TensorArg>(&value);
         tensor != nullptr && tensor->operand != TensorArg::kNone) {
-      const auto operand = static_cast<std::size_t>(tensor->operand);
+      const auto operand = index(tensor->operand);
       if (!op.function->arguments()[a].is_list &&
           op.inputs[operand].rank() > 0) {
         return fail(ErrorCode::kShapeMismatch,
@@ -146,8 +147,7 @@ Result<ElementCall> element_call(const ForeachForm& form, const OpSchema& op,
       const auto* tensor = std::get_if<TensorArg>(&argument.value);
       if (argument.name == declared.name && tensor != nullptr &&
           tensor->operand != TensorArg::kNone) {
-        ordered.push_back(
-            out.operands[static_cast<std::size_t>(tensor->operand)]);
+        ordered.push_back(out.operands[index(tensor->operand)]);
       }
     }
   }
@@ -178,8 +178,7 @@ void append(Decomposition& all, const Decomposition& one,
   const auto renamed = [&](LocalRef ref) {
     return ref.step < 0
                ? LocalRef{-1,
-                          static_cast<std::int32_t>(
-                              operands[static_cast<std::size_t>(ref.index)])}
+                          static_cast<std::int32_t>(operands[index(ref.index)])}
                : LocalRef{ref.step + before, ref.index};
   };
   for (DecompositionStep step : one.steps) {
@@ -242,7 +241,7 @@ class SideBySide {
       const auto place = [&](std::vector<Without>& row,
                              const std::vector<Without>& own) {
         for (std::size_t f = 0; f < one.ids->size(); ++f) {
-          row[static_cast<std::size_t>((*one.ids)[f])] = own[f];
+          row[index((*one.ids)[f])] = own[f];
         }
       };
       for (std::size_t i = 0; i < one.call->operands.size(); ++i) {
@@ -282,7 +281,7 @@ class SideBySide {
 
   static Operand renamed(Operand operand, const std::vector<FactorId>& ids) {
     for (DimFactors& dim : operand.dims) {
-      for (FactorId& id : dim) id = ids[static_cast<std::size_t>(id)];
+      for (FactorId& id : dim) id = ids[index(id)];
     }
     return operand;
   }
@@ -401,7 +400,7 @@ Result<std::vector<ElementCall>> element_calls(const ForeachForm& form,
     }
     const auto* numbers = std::get_if<TensorArg>(&op.args[a]);
     if (numbers == nullptr || numbers->operand == TensorArg::kNone ||
-        op.inputs[static_cast<std::size_t>(numbers->operand)].shape() !=
+        op.inputs[index(numbers->operand)].shape() !=
             Dims{static_cast<std::int64_t>(*count)}) {
       return fail(ErrorCode::kShapeMismatch,
                   "`" + op.name() + "` takes a number for every element",

@@ -2,6 +2,7 @@
 
 #include <shardprop/ops/index_space.h>
 
+#include "base/index.h"
 #include "base/parse_int.h"
 #include "base/try.h"
 
@@ -39,7 +40,7 @@ std::string operand_text(const Operand& operand,
   std::string text;
   for (const DimFactors& dim : operand.dims) {
     if (dim.size() != 1) text += dim.empty() ? "1" : "(";
-    for (const FactorId id : dim) text += names[static_cast<std::size_t>(id)];
+    for (const FactorId id : dim) text += names[index(id)];
     if (dim.size() > 1) text += ")";
   }
   return text;
@@ -291,7 +292,7 @@ class SpaceParser {
       return error("`" + std::string(text) + "` is not of every operand");
     }
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      Without& without = table[i][static_cast<std::size_t>(factor)];
+      Without& without = table[i][index(factor)];
       if (parts[i] == ".") continue;
       if (parts[i] == "_") {
         without = Without::same();

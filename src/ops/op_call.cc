@@ -1,5 +1,6 @@
 #include "ops/op_call.h"
 
+#include "base/index.h"
 #include "base/wrap_dim.h"
 
 #include <algorithm>
@@ -186,7 +187,7 @@ Dims strides_in_order(const Dims& shape, std::span<const int> order) {
   Dims strides(shape.size());
   std::int64_t step = 1;
   for (const int dim : order) {
-    const auto at = static_cast<std::size_t>(dim);
+    const auto at = index(dim);
     strides[at] = step;
     step = multiply_sizes(step, std::max<std::int64_t>(shape[at], 1));
   }
@@ -200,8 +201,7 @@ TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
   std::vector<int> order(shape.size());
   std::iota(order.rbegin(), order.rend(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return like.strides()[static_cast<std::size_t>(a)] <
-           like.strides()[static_cast<std::size_t>(b)];
+    return like.strides()[index(a)] < like.strides()[index(b)];
   });
   // Sizes are checked before their strides are multiplied up.
   const TensorMeta checked = make_meta(shape, dtype);

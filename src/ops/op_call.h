@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 struct CallError {
@@ -39,11 +41,6 @@ auto at_operand(std::size_t operand, const Look& look) {
     if (!error.operand) error.operand = operand;
     throw;
   }
-}
-
-// The index of a dim, an operand or a result.
-constexpr std::size_t index(std::int64_t i) {
-  return static_cast<std::size_t>(i);
 }
 
 // 64-bit arithmetic on sizes that a file may choose at will.

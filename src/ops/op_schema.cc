@@ -1,5 +1,6 @@
 #include <shardprop/ops/op_schema.h>
 
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "ops/argument_check.h"

@@ -1,5 +1,6 @@
 #include "ops/overload_form.h"
 
+#include "base/index.h"
 #include "ops/foreach.h"
 
 #include <string>
@@ -220,7 +221,7 @@ Result<OpSchema> rebind(const OpSchema& op,
   kept.clear();
   const auto keep = [&](TensorArg& tensor) {
     if (tensor.operand == TensorArg::kNone) return;
-    const auto operand = static_cast<std::size_t>(tensor.operand);
+    const auto operand = index(tensor.operand);
     tensor.operand = static_cast<std::int32_t>(inputs.size());
     inputs.push_back(op.inputs[operand]);
     kept.push_back(operand);

@@ -1,5 +1,6 @@
 #include "ops/view_algebra.h"
 
+#include "base/index.h"
 #include "ops/op_call.h"
 #include "ops/view_strides.h"
 

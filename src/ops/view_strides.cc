@@ -1,5 +1,6 @@
 #include "ops/view_strides.h"
 
+#include "base/index.h"
 #include "ops/op_call.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ bool is_reshaped_view(const TensorMeta& self, const TensorMeta& result) {
   const std::optional<Dims> strides = view_strides(self, result.shape());
   if (!strides) return false;
   for (int dim = 0; dim < result.rank(); ++dim) {
-    const auto d = static_cast<std::size_t>(dim);
+    const auto d = index(dim);
     if (result.size(dim) != 1 && result.strides()[d] != (*strides)[d]) {
       return false;
     }

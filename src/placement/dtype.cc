@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -56,7 +58,7 @@ constexpr bool rows_follow_the_enum() {
 }
 static_assert(rows_follow_the_enum());
 
-const Row& row(DType dtype) { return kRows[static_cast<std::size_t>(dtype)]; }
+const Row& row(DType dtype) { return kRows[index(dtype)]; }
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include <shardprop/placement/layout.h>
 
+#include "base/index.h"
 #include "base/nothing_wrong.h"
 #include "base/parse_int.h"
 #include "base/try.h"
@@ -168,8 +169,7 @@ DimIndices Layout::cuts(int tensor_dim) const {
     if ((*this)[i].shards(tensor_dim)) out.push_back(i);
   }
   std::sort(out.begin(), out.end(), [&](std::int32_t a, std::int32_t b) {
-    return order_[static_cast<std::size_t>(a)] <
-           order_[static_cast<std::size_t>(b)];
+    return order_[index(a)] < order_[index(b)];
   });
   return out;
 }
@@ -183,7 +183,7 @@ int Layout::min_tensor_rank() const {
 }
 
 Result<Layout> Layout::with(int mesh_dim, Placement placement) const {
-  const auto at = static_cast<std::size_t>(mesh_dim);
+  const auto at = index(mesh_dim);
   if (placements_[at] == placement) return *this;
   Placements placements = placements_;
   ShardOrder order = order_;
@@ -214,8 +214,7 @@ std::vector<std::string> to_strings(const Layout& layout) {
       const DimIndices cuts = layout.cuts(layout[i].dim());
       if (!std::is_sorted(cuts.begin(), cuts.end())) {
         entry += '@';
-        entry +=
-            std::to_string(layout.shard_order()[static_cast<std::size_t>(i)]);
+        entry += std::to_string(layout.shard_order()[index(i)]);
       }
     }
     out.push_back(std::move(entry));

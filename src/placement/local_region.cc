@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -126,7 +128,7 @@ Intervals local_intervals(const Layout& layout, const DeviceMesh& mesh,
   append(held, {0, size});
   for (const std::int32_t mesh_dim : layout.cuts(tensor_dim)) {
     held = cut(held, layout[mesh_dim].split_factor(), mesh.size(mesh_dim),
-               at[static_cast<std::size_t>(mesh_dim)]);
+               at[index(mesh_dim)]);
   }
   return held;
 }
@@ -154,9 +156,8 @@ Dims local_shape(const Layout& layout, const DeviceMesh& mesh,
   for (std::size_t d = 0; d < shape.size(); ++d) {
     std::int64_t size = shape[d];
     for (const std::int32_t mesh_dim : layout.cuts(static_cast<int>(d))) {
-      size =
-          cut_size(size, layout[mesh_dim].split_factor(), mesh.size(mesh_dim),
-                   at[static_cast<std::size_t>(mesh_dim)]);
+      size = cut_size(size, layout[mesh_dim].split_factor(),
+                      mesh.size(mesh_dim), at[index(mesh_dim)]);
     }
     out.push_back(size);
   }

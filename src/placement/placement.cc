@@ -1,5 +1,6 @@
 #include <shardprop/placement/placement.h>
 
+#include "base/index.h"
 #include "base/parse_int.h"
 #include "base/try.h"
 #include "placement/split_factor.h"
@@ -47,9 +48,7 @@ tl::unexpected<Error> wrong(std::string_view text) {
 
 }  // namespace
 
-std::string_view to_string(ReduceOp op) {
-  return kReduceOpNames[static_cast<std::size_t>(op)];
-}
+std::string_view to_string(ReduceOp op) { return kReduceOpNames[index(op)]; }
 
 std::optional<ReduceOp> parse_reduce_op(std::string_view text) {
   for (const ReduceOp op : kAllReduceOps) {

@@ -1,5 +1,6 @@
 #include <shardprop/placement/tensor_spec.h>
 
+#include "base/index.h"
 #include "base/nothing_wrong.h"
 #include "base/try.h"
 #include "placement/split_factor.h"
@@ -95,7 +96,7 @@ Layout canonical(const Layout& layout, const DeviceMesh& mesh,
     }
     cuts = canonical_cuts(std::move(cuts), shape[d]);
     for (std::size_t i = 0; i < cuts.size(); ++i) {
-      const auto at = static_cast<std::size_t>(cuts[i].mesh_dim);
+      const auto at = index(cuts[i].mesh_dim);
       placements[at] = Placement::strided_shard(
           static_cast<int>(d), static_cast<int>(cuts[i].pieces));
       order[at] = static_cast<std::int8_t>(i);

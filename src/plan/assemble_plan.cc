@@ -1,5 +1,6 @@
 #include "plan/assemble_plan.h"
 
+#include "base/index.h"
 #include "plan/copy_list.h"
 #include "plan/count_kernels.h"
 #include "plan/describe.h"
@@ -386,7 +387,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.memory.peak_at = judged.peak_at;
   plan.memory.limit_bytes = problem.options().memory_limit;
   for (const PlanSolution::ShortSlot& step : solution.clash) {
-    const auto at = static_cast<std::size_t>(step.slot);
+    const auto at = index(step.slot);
     plan.clash.memory.push_back(
         {step.slot,
          at < plan.graph_ops ? problem.graph().nodes()[at].name : std::string(),

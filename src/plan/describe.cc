@@ -1,5 +1,6 @@
 #include "plan/describe.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
 #include "plan/plan_notes.h"
@@ -53,22 +54,22 @@ std::string place_in_layer(const std::string& module) {
 class Shares {
  public:
   void add(Cut cut, double amount, const std::string& module) {
-    amounts_[static_cast<std::size_t>(cut)] += amount;
+    amounts_[index(cut)] += amount;
     whole_ += amount;
     if (!module.empty() && amount > 0) {
-      modules_[static_cast<std::size_t>(cut)][module] += amount;
+      modules_[index(cut)][module] += amount;
     }
   }
 
   std::int64_t permille(Cut cut) const {
-    const double amount = amounts_[static_cast<std::size_t>(cut)];
+    const double amount = amounts_[index(cut)];
     return whole_ > 0 ? saturated(1000 * amount / whole_) : 0;
   }
 
   // The largest first.
   std::vector<std::string> modules(Cut cut) const {
     std::vector<std::pair<double, std::string>> sorted;
-    for (const auto& [name, amount] : modules_[static_cast<std::size_t>(cut)]) {
+    for (const auto& [name, amount] : modules_[index(cut)]) {
       sorted.emplace_back(-amount, name);
     }
     std::sort(sorted.begin(), sorted.end());
@@ -155,7 +156,7 @@ class Describer {
           products.modules(cut));
     }
     for (const Cut cut : {Cut::kBatch, Cut::kTokens, Cut::kTensor}) {
-      add(m, "between " + std::string(kCutNames[static_cast<std::size_t>(cut)]),
+      add(m, "between " + std::string(kCutNames[index(cut)]),
           between.permille(cut), {});
     }
     describe_storage(m);
@@ -163,14 +164,14 @@ class Describer {
 
   Cut cut_of(const Node& node, const IndexSpace& space,
              const Assignment& assignment, int m) const {
-    const std::int16_t given = assignment[static_cast<std::size_t>(m)];
+    const std::int16_t given = assignment[index(m)];
     if (given < 0 || static_cast<std::size_t>(given) >= space.factors.size()) {
       return Cut::kNothing;
     }
     // Cut before by other mesh dims into this many parts.
     std::int64_t parts = 1;
     for (int other = 0; other < m; ++other) {
-      if (assignment[static_cast<std::size_t>(other)] == given) {
+      if (assignment[index(other)] == given) {
         parts *= problem_.mesh().size(other);
       }
     }

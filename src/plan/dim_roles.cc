@@ -1,5 +1,6 @@
 #include "plan/dim_roles.h"
 
+#include "base/index.h"
 #include "plan/carried.h"
 
 #include <algorithm>
@@ -325,8 +326,7 @@ bool may_cut(const IndexSpace& space, FactorId factor) {
   if (!space.factor(factor).shardable()) return false;
   for (std::size_t o = 0; o < space.outputs.size(); ++o) {
     if (!space.outputs[o].holds(factor) &&
-        space.outputs_without[o][static_cast<std::size_t>(factor)]
-            .is_forbidden()) {
+        space.outputs_without[o][index(factor)].is_forbidden()) {
       return false;
     }
   }

@@ -14,6 +14,7 @@
 // in another, or ends in the loss.
 #pragma once
 
+#include "base/index.h"
 #include "plan/dim_trace.h"
 
 #include <shardprop/graph/graph.h>
@@ -54,10 +55,8 @@ class DimRoles {
     std::vector<std::optional<DimTrace>> values;
     std::vector<std::optional<FactorTrace>> nodes;
   };
-  const Traced& of(DimRole role) const {
-    return traced_[static_cast<std::size_t>(role)];
-  }
-  Traced& of(DimRole role) { return traced_[static_cast<std::size_t>(role)]; }
+  const Traced& of(DimRole role) const { return traced_[index(role)]; }
+  Traced& of(DimRole role) { return traced_[index(role)]; }
 
   void find_parameters();
   void find_products();

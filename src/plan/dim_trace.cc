@@ -1,11 +1,13 @@
 #include "plan/dim_trace.h"
 
+#include "base/index.h"
+
 namespace shardprop {
 
 std::optional<FactorTrace> factor_at(const IndexSpace& space,
                                      const Operand& operand,
                                      const DimTrace& trace) {
-  const auto dim = static_cast<std::size_t>(trace.dim);
+  const auto dim = index(trace.dim);
   if (dim >= operand.dims.size()) return std::nullopt;
   std::int64_t before = 1;
   for (const FactorId factor : operand.dims[dim]) {

@@ -1,5 +1,6 @@
 // Judges an assignment by the definitions in plan_assignment.h; shares nothing
 // with the network that it came from.
+#include "base/index.h"
 #include "base/saturating.h"
 #include "plan/held_memory.h"
 #include "plan/plan_assignment.h"
@@ -199,13 +200,13 @@ std::vector<std::int64_t> bytes_by_slot(const PlanProblem& problem,
   std::vector<WideInt> change(slots + 1, 0);
   std::vector<std::int64_t> moving(slots, 0);
   for (const HeldBytes& held : held_bytes(problem, assignment)) {
-    const auto from = static_cast<std::size_t>(held.from);
+    const auto from = index(held.from);
     if (held.kind == MemoryKind::kMoving) {
       moving[from] = std::max(moving[from], held.bytes);
       continue;
     }
     change[from] += held.bytes;
-    change[static_cast<std::size_t>(held.until) + 1] -= held.bytes;
+    change[index(held.until) + 1] -= held.bytes;
   }
   WideInt live = 0;
   std::vector<std::int64_t> out(slots);

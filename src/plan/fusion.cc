@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -49,8 +51,7 @@ Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
   if (space.writes_into == IndexSpace::kNothing) return Fusing::kCompute;
   // A write to given places is a choice by element of what is there and what is
   // written; into a buffer it is better done in place.
-  const Value& into =
-      graph.value(node.inputs[static_cast<std::size_t>(space.writes_into)]);
+  const Value& into = graph.value(node.inputs[index(space.writes_into)]);
   const bool is_buffer =
       graph.value(graph.storage(into.storage).base()).is_input();
   return is_buffer || has_factor(space, FactorKind::kIndexed)
@@ -99,7 +100,7 @@ void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
   std::vector<bool> launched(size_, false);
   for (std::size_t n = 0; n < nodes; ++n) {
     if (group_[n] == kAlone || fusing[n] != Fusing::kCompute) continue;
-    const auto group = static_cast<std::size_t>(group_[n]);
+    const auto group = index(group_[n]);
     launches_[n] = !launched[group];
     launched[group] = true;
   }

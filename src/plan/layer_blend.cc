@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -169,7 +171,7 @@ bool LayerBlend::solve(const Counts& counts, const NetworkOptions& network) {
   };
   NetworkOptions options = network;
   for (std::size_t v = 0; v < slots_.size(); ++v) {
-    const std::size_t layer = layers_[static_cast<std::size_t>(slots_[v])];
+    const std::size_t layer = layers_[index(slots_[v])];
     if (at_seam(layer)) continue;
     options.left[static_cast<std::uint32_t>(v)] = {
         known_[plan_of[layer]].assignment[v]};
@@ -185,7 +187,7 @@ void LayerBlend::run(const NetworkOptions& network) {
         return a.evaluation.objective < b.evaluation.objective;
       });
   Guess at{Counts(known_.size(), 0), 0};
-  at.counts[static_cast<std::size_t>(cheapest - known_.begin())] = num_layers_;
+  at.counts[index(cheapest - known_.begin())] = num_layers_;
   at.cost = static_cast<double>(cheapest->evaluation.objective);
   tried_.insert(at.counts);
   PlanEvaluation there = cheapest->evaluation;

@@ -5,6 +5,8 @@
 #include <set>
 #include <type_traits>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -17,7 +19,7 @@ bool alike_along(const Rows& rows, const InlineVector<std::int64_t, 5>& sizes,
   for (std::size_t d = dim + 1; d < sizes.size(); ++d) {
     stride *= static_cast<std::size_t>(sizes[d]);
   }
-  const auto size = static_cast<std::size_t>(sizes[dim]);
+  const auto size = index(sizes[dim]);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t at = i / stride % size;
     if (at > 0 && rows[i] != rows[i - stride]) return false;
@@ -32,7 +34,7 @@ Rows without_dim(Rows rows, const InlineVector<std::int64_t, 5>& sizes,
   for (std::size_t d = dim + 1; d < sizes.size(); ++d) {
     stride *= static_cast<std::size_t>(sizes[d]);
   }
-  const auto size = static_cast<std::size_t>(sizes[dim]);
+  const auto size = index(sizes[dim]);
   Rows kept;
   kept.reserve(rows.size() / size);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -88,7 +90,7 @@ RankValues values_of(const std::vector<RankScalar>& scalars, bool is_list,
     // The next coordinate on the dims, the last fastest.
     std::size_t d = dims.size();
     while (d > 0) {
-      const auto dim = static_cast<std::size_t>(dims[d - 1]);
+      const auto dim = index(dims[d - 1]);
       if (++at[dim] < context.mesh.size(dims[d - 1])) break;
       at[dim] = 0;
       --d;
@@ -196,7 +198,7 @@ LocalRunProgram written(const LocalProgram& program,
 
 // The scalar of the unsharded operator.
 std::int64_t unsharded(const RankScalar& scalar, const LocalContext& context) {
-  const auto operand = static_cast<std::size_t>(scalar.operand);
+  const auto operand = index(scalar.operand);
   std::int64_t x = 0;
   if (scalar.kind == RankScalar::Kind::kLocalSize) {
     x = (scalar.of_output ? context.op.outputs : context.op.inputs)[operand]
@@ -227,9 +229,8 @@ RankValues::RankValues(const DeviceMesh& mesh, DimIndices mesh_dims,
 const std::vector<std::int64_t>& RankValues::at(const Coordinate& rank) const {
   std::size_t row = 0;
   for (std::size_t d = 0; d < mesh_dims_.size(); ++d) {
-    row =
-        row * static_cast<std::size_t>(sizes_[d]) +
-        static_cast<std::size_t>(rank[static_cast<std::size_t>(mesh_dims_[d])]);
+    row = row * static_cast<std::size_t>(sizes_[d]) +
+          static_cast<std::size_t>(rank[index(mesh_dims_[d])]);
   }
   return rows_[row];
 }

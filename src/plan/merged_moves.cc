@@ -1,5 +1,6 @@
 #include "plan/merged_moves.h"
 
+#include "base/index.h"
 #include "redistribute/exchange_bytes.h"
 
 #include <shardprop/base/error.h>
@@ -73,7 +74,7 @@ Ties MergedMoves::alike(const Layout& layout) {
   Ties ties = 0;
   if (layout.has_strided()) return ties;
   for (int i = 1; i < layout.mesh_ndim(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = index(i);
     const bool follows =
         !layout[i].is_shard() ||
         layout.shard_order()[at] == layout.shard_order()[at - 1] + 1;
@@ -95,8 +96,7 @@ Layout MergedMoves::merged(const Layout& layout, Ties ties) {
     std::int8_t place = 0;
     for (const std::int32_t i : layout.cuts(d)) {
       if (tied(ties, i)) continue;
-      order[static_cast<std::size_t>(group[static_cast<std::size_t>(i)])] =
-          place++;
+      order[index(group[index(i)])] = place++;
     }
   }
   return created(std::move(placements), std::move(order));
@@ -120,7 +120,7 @@ RedistributePlan MergedMoves::unmerged(RedistributePlan plan, Ties ties,
   for (RedistributeStep& step : plan.steps) {
     DimIndices over;
     for (int i = 0; i < mesh.ndim(); ++i) {
-      const int g = group[static_cast<std::size_t>(i)];
+      const int g = group[index(i)];
       if (mesh.size(i) > 1 &&
           std::find(step.mesh_dims.begin(), step.mesh_dims.end(), g) !=
               step.mesh_dims.end()) {

@@ -1,5 +1,6 @@
 #include "plan/move_costs.h"
 
+#include "base/index.h"
 #include "plan/plan_problem.h"
 
 #include <shardprop/base/hash.h>
@@ -121,12 +122,11 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
   const std::int32_t from = place(rows, tensor, src);
   const std::int32_t to = from < 0 ? kElsewhere : place(rows, tensor, dst);
   if (to >= 0) {
-    std::vector<std::int64_t>& costs =
-        rows.costs[static_cast<std::size_t>(from)];
+    std::vector<std::int64_t>& costs = rows.costs[index(from)];
     if (costs.empty()) {
       costs = rows.rows->costs_from(static_cast<std::size_t>(from));
     }
-    return std::min(costs[static_cast<std::size_t>(to)], kUnreachable);
+    return std::min(costs[index(to)], kUnreachable);
   }
   const auto [it, fresh] =
       moves_.try_emplace(Key{tensor, src, dst}, kUnreachable);

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 std::optional<PlanStatus> parse_plan_status(std::string_view text) {
@@ -86,7 +88,7 @@ PlanSummary summarize(const Plan& plan) {
     sum.communication_nanoseconds =
         sat_add(sum.communication_nanoseconds, step.nanoseconds);
     sum.bytes_per_rank = sat_add(sum.bytes_per_rank, step.bytes_per_rank);
-    ++sum.collectives[static_cast<std::size_t>(step.kind)];
+    ++sum.collectives[index(step.kind)];
   };
   for (const PlannedCopy& copy : plan.copies) {
     for (const CollectiveStep& step : copy.steps) add(step);

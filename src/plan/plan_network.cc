@@ -1,5 +1,6 @@
 #include "plan/plan_network.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 #include "base/try.h"
 #include "plan/held_memory.h"
@@ -147,9 +148,8 @@ class NetworkBuilder {
   }
 
   std::int64_t price_at(std::int64_t slot) const {
-    return options_.hidden_prices.empty()
-               ? 0
-               : options_.hidden_prices[static_cast<std::size_t>(slot)];
+    return options_.hidden_prices.empty() ? 0
+                                          : options_.hidden_prices[index(slot)];
   }
 
   std::int64_t first_use(const PlanVariable& input) const {

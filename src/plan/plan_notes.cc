@@ -1,5 +1,6 @@
 #include "plan/plan_notes.h"
 
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
@@ -43,8 +44,7 @@ class Notes {
   }
 
   bool idle(const Node& node, int m) const {
-    return plan_.nodes[node.id.index()]
-               .assignment[static_cast<std::size_t>(m)] == kUnassigned;
+    return plan_.nodes[node.id.index()].assignment[index(m)] == kUnassigned;
   }
 
   bool worth_saying(std::int64_t nanoseconds) const {

@@ -1,5 +1,6 @@
 #include <shardprop/plan/plan_options.h>
 
+#include "base/index.h"
 #include "base/option_bounds.h"
 #include "base/option_fields.h"
 #include "base/try.h"
@@ -103,7 +104,7 @@ const OptionField<PlanOptions> kFields[] = {
 }  // namespace
 
 std::string_view to_string(Optimizer optimizer) {
-  const auto at = static_cast<std::size_t>(optimizer);
+  const auto at = index(optimizer);
   return at < std::size(kOptimizers) ? kOptimizers[at] : kOptimizers[0];
 }
 
@@ -116,12 +117,12 @@ std::optional<Optimizer> parse_optimizer(std::string_view text) {
 }
 
 std::string_view to_string(Precision precision) {
-  const auto at = static_cast<std::size_t>(precision);
+  const auto at = index(precision);
   return at < std::size(kPrecisions) ? kPrecisions[at] : kPrecisions[0];
 }
 
 std::string_view to_string(Fusion fusion) {
-  const auto at = static_cast<std::size_t>(fusion);
+  const auto at = index(fusion);
   return at < std::size(kFusions) ? kFusions[at] : kFusions[0];
 }
 

@@ -1,6 +1,7 @@
 #include <shardprop/plan/recipe.h>
 
 #include "base/edit_distance.h"
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
 
@@ -106,7 +107,7 @@ Recipe joined(std::initializer_list<RecipePart> parts) {
 }  // namespace
 
 std::string_view to_string(RecipeKind kind) {
-  const auto at = static_cast<std::size_t>(kind);
+  const auto at = index(kind);
   return at < std::size(kNames) ? kNames[at] : kNames[0];
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -13,7 +15,7 @@ bool all_ranks_hold_some(const Layout& layout, const DeviceMesh& mesh,
                          const Dims& shape) {
   // A dim is chunked outermost first; chunks behind the first are shorter.
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
-    std::int64_t least = shape[static_cast<std::size_t>(dim)];
+    std::int64_t least = shape[index(dim)];
     for (const std::int32_t m : layout.cuts(dim)) {
       const std::int64_t parts = mesh.size(m);
       const std::int64_t full = (least + parts - 1) / parts;
@@ -35,7 +37,7 @@ RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
       order_(uses_.size()) {
   for (const RecipePart& part : recipe.parts) {
     for (const std::string& name : part.dims) {
-      Use& use = uses_[static_cast<std::size_t>(*mesh.find_dim(name))];
+      Use& use = uses_[index(*mesh.find_dim(name))];
       switch (part.kind) {
         case RecipeKind::kDdp:
           use.data = true;
@@ -61,7 +63,7 @@ RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
   }
   std::iota(order_.begin(), order_.end(), 0);
   std::stable_partition(order_.begin(), order_.end(), [&](int dim) {
-    const Use& use = uses_[static_cast<std::size_t>(dim)];
+    const Use& use = uses_[index(dim)];
     return use.tensor || (use.experts && !use.data);
   });
 }
@@ -111,7 +113,7 @@ DimWish RecipeLayouts::wish(const Node& node, const Use& use) const {
 // would leave a rank without elements.
 bool RecipeLayouts::place(const Value& value, int dim, int mesh_dim,
                           Placements& placements, ShardOrder& order) const {
-  const auto m = static_cast<std::size_t>(mesh_dim);
+  const auto m = index(mesh_dim);
   Placements cut = placements;
   ShardOrder places = order;
   cut[m] = Placement::shard(dim);
@@ -142,7 +144,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     // gather over the latter leaves what the former use.
     std::vector<int> rest;
     for (const int m : order_) {
-      const Use& use = uses_[static_cast<std::size_t>(m)];
+      const Use& use = uses_[index(m)];
       if ((use.tensor && give(DimRole::kTensor, m)) ||
           (use.experts && give(DimRole::kExperts, m))) {
         continue;
@@ -157,7 +159,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
   } else if (input.kind == InputKind::kUser &&
              roles_.dim(value.id, DimRole::kBatch)) {
     for (const int m : order_) {
-      if (uses_[static_cast<std::size_t>(m)].data) give(DimRole::kBatch, m);
+      if (uses_[index(m)].data) give(DimRole::kBatch, m);
     }
   } else {
     return std::nullopt;
@@ -182,7 +184,7 @@ std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
     return true;
   };
   for (const int dim : order) {
-    const auto m = static_cast<std::size_t>(dim);
+    const auto m = index(dim);
     switch (wish[m].kind) {
       case DimWish::Kind::kFree:
         break;

@@ -1,5 +1,6 @@
 #include "plan/storages.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "plan/problem_body.h"
 #include "plan/stop.h"
@@ -21,8 +22,7 @@ std::vector<UseSegment> segments_of(const Graph& graph,
   const auto phase_at = [&](const StorageUse& use) {
     return use.until == end
                ? -1
-               : static_cast<int>(
-                     graph.nodes()[static_cast<std::size_t>(use.slot)].phase);
+               : static_cast<int>(graph.nodes()[index(use.slot)].phase);
   };
   std::vector<UseSegment> segments;
   for (std::size_t u = 0; u < uses.size(); ++u) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 // Stretches of nodes of one phase; what is moved behind the last node belongs
@@ -18,9 +20,7 @@ class Windows {
 
   std::size_t size() const { return size_; }
   // `slot` up to the number of nodes, which stands for the end.
-  std::size_t at(std::int64_t slot) const {
-    return of_slot_[static_cast<std::size_t>(slot)];
-  }
+  std::size_t at(std::int64_t slot) const { return of_slot_[index(slot)]; }
 
  private:
   std::size_t size_ = 1;

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -138,7 +140,7 @@ ProgramTraffic traffic(const SpmdProgram& program) {
   for (const ProgramStep& step : program.steps) {
     const auto* moved = std::get_if<ProgramCollective>(&step.action);
     if (moved == nullptr) continue;
-    ++out.collectives[static_cast<std::size_t>(moved->step.kind)];
+    ++out.collectives[index(moved->step.kind)];
     out.bytes_per_rank =
         sat_add(out.bytes_per_rank, moved->step.bytes_per_rank);
   }

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 tl::unexpected<Error> broken_step(const std::string& where,
@@ -57,7 +59,7 @@ bool gives_up(const RedistributeStep& step, const Coordinate& at) {
     const ReduceOp op = step.dst[dim].reduce_op();
     const bool counts = op == ReduceOp::kSum || op == ReduceOp::kProduct ||
                         op == ReduceOp::kBxor;
-    if (counts && at[static_cast<std::size_t>(dim)] != 0) return true;
+    if (counts && at[index(dim)] != 0) return true;
   }
   return false;
 }

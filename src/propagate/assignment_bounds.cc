@@ -8,11 +8,7 @@
 #include <string>
 
 namespace shardprop {
-namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 void AssignmentBounds::Beginning::add(const Ask& ask) {
   parts *= ask.parts;

@@ -7,6 +7,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -77,7 +79,7 @@ MoveBound::MoveBound(const Topology& topology, const DeviceMesh& mesh)
         least = std::min(
             least,
             line_nanoseconds(lines, place, static_cast<std::int64_t>(bytes)));
-        auto& slot = by_bytes_[static_cast<std::size_t>(s)];
+        auto& slot = by_bytes_[index(s)];
         slot = std::min(slot, least);
       }
       for (std::uint32_t m = 0; m < dims; ++m) {
@@ -91,7 +93,7 @@ std::int64_t MoveBound::coming(std::int64_t bytes) const {
   if (bytes < 1) return 0;
   // Its exponent and the first two bits behind the point.
   const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(bytes));
-  const auto step = static_cast<std::size_t>((bits >> 50) - (1023U << 2));
+  const auto step = index((bits >> 50) - (1023U << 2));
   return by_bytes_[std::min<std::size_t>(step, kSteps - 1)];
 }
 

@@ -16,6 +16,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 // What a strategy needs of one operand on one mesh dim.
@@ -33,7 +35,7 @@ class MoveBound {
   // Of a tensor with elements whose part on the mesh dim changes so, which is
   // Change::kCollective.
   std::int64_t at_least(int mesh_dim, Placement given, Placement needed) const {
-    const auto m = static_cast<std::size_t>(mesh_dim);
+    const auto m = index(mesh_dim);
     if (!given.is_shard()) return by_dim_[m].any;
     // What a shard becomes it becomes by a gather in the end, or an exchange.
     return needed.is_shard() ? by_dim_[m].shards : by_dim_[m].gather;

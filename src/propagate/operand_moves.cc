@@ -1,5 +1,6 @@
 #include "propagate/operand_moves.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <shardprop/placement/partials.h>
@@ -45,8 +46,7 @@ OperandMoves::OperandMoves(CachingPlanner& planner,
   shifts_.resize(static_cast<std::size_t>(given.mesh_ndim()));
   const redistribute::ActiveDims& active = reach_->active();
   for (std::size_t i = 0; i < active.mesh_dims.size(); ++i) {
-    shifts_[static_cast<std::size_t>(active.mesh_dims[i])] =
-        redistribute::State::shift(i);
+    shifts_[index(active.mesh_dims[i])] = redistribute::State::shift(i);
   }
 }
 

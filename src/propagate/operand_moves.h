@@ -3,6 +3,7 @@
 // by pair elsewhere.
 #pragma once
 
+#include "base/index.h"
 #include "redistribute/recent_reaches.h"
 
 #include <shardprop/redistribute/caching_planner.h>
@@ -50,9 +51,7 @@ class OperandMoves {
                      std::uint64_t cut) const {
     return (std::uint64_t{symbol} << 4 | cut) << shift(mesh_dim);
   }
-  std::uint8_t shift(int mesh_dim) const {
-    return shifts_[static_cast<std::size_t>(mesh_dim)];
-  }
+  std::uint8_t shift(int mesh_dim) const { return shifts_[index(mesh_dim)]; }
   // kImpossible where it takes more than the limit.
   std::int64_t nanoseconds(std::uint64_t code) const {
     return reach_->nanoseconds(code);

@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop {
 
 // Whether some operand that the linearity takes as a partial is one; others
@@ -27,12 +29,11 @@ class OperandNeeds {
   std::size_t choices() const { return fed_.size(); }
   // False of a linearity without any partial that it takes.
   bool is_fed_choice(std::int16_t choice) const {
-    return choice == kUnassigned || fed_[static_cast<std::size_t>(choice)];
+    return choice == kUnassigned || fed_[index(choice)];
   }
   Placement of(std::int16_t choice, std::size_t input) const {
-    return choice == kUnassigned
-               ? Placement::replicate()
-               : needs_[static_cast<std::size_t>(choice) * inputs_ + input];
+    return choice == kUnassigned ? Placement::replicate()
+                                 : needs_[index(choice) * inputs_ + input];
   }
   // Whether the placements of an assignment, mesh dim by mesh dim and cut in
   // the order of the mesh dims, are the layout of the input. Not where a tensor

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -63,7 +65,7 @@ bool is_plain(const Layout& layout) {
 bool is_row_major(const TensorMeta& meta) {
   std::int64_t stride = 1;
   for (int d = meta.rank(); d-- > 0;) {
-    if (meta.strides()[static_cast<std::size_t>(d)] != stride) return false;
+    if (meta.strides()[index(d)] != stride) return false;
     stride *= meta.size(d);
   }
   return true;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace shardprop::redistribute {
 namespace {
 
@@ -34,7 +36,7 @@ MoveForm exchange_form(Mask group, const State& from, const State& to,
     std::int64_t product = 1;
     for (int i = 0; i < active.count; ++i) {
       if ((group >> i & 1U) != 0 && alphabet[state.symbol[i]].dim == dim) {
-        product *= active.sizes[static_cast<std::size_t>(i)];
+        product *= active.sizes[index(i)];
       }
     }
     return product;
@@ -210,8 +212,8 @@ void LayoutGraph::count_parts() {
           in_mesh_order_[at] = 0;
         }
       }
-      const std::int64_t size = active_.sizes[static_cast<std::size_t>(i)];
-      parts_[at * rank_ + static_cast<std::size_t>(dim)] *= size;
+      const std::int64_t size = active_.sizes[index(i)];
+      parts_[at * rank_ + index(dim)] *= size;
       all_parts_[at] *= size;
     }
   }

@@ -1,5 +1,6 @@
 #include "redistribute/move_price.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 
 #include <shardprop/base/hash.h>
@@ -45,7 +46,7 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
     Mask mesh_dims = 0;
     for (int i = 0; i < active.count; ++i) {
       if ((group >> i & 1U) != 0) {
-        mesh_dims |= Mask{1} << active.mesh_dims[static_cast<std::size_t>(i)];
+        mesh_dims |= Mask{1} << active.mesh_dims[index(i)];
       }
     }
     places_[group] = all.of_mask(mesh_dims);
@@ -53,14 +54,14 @@ GroupTimes::GroupTimes(const Topology& topology, const DeviceMesh& mesh,
       return nanoseconds(kind, group, 1);
     };
     for (const CollectiveKind kind : kAllCollectiveKinds) {
-      lines_[static_cast<std::size_t>(kind)][group] =
+      lines_[index(kind)][group] =
           collective_algorithms(topology, kind, places_[group]);
       if (bucket_bytes_ == 0 || !is_bucketed(kind)) continue;
-      bucket_times_[static_cast<std::size_t>(kind)][group] =
+      bucket_times_[index(kind)][group] =
           line_nanoseconds(lines(kind, group), places_[group], bucket_bytes_);
     }
     const auto set = [&](Move move, std::int64_t value) {
-      least_[static_cast<std::size_t>(move)][group] = value;
+      least_[index(move)][group] = value;
     };
     const std::int64_t exchange = least(CollectiveKind::kAllToAll);
     set(Move::kGather, least(CollectiveKind::kAllGather));
@@ -110,8 +111,7 @@ std::int64_t GroupTimes::nanoseconds(CollectiveKind kind, Mask group,
   const std::int64_t alone =
       line_nanoseconds(lines(kind, group), places_[group], bytes);
   if (bytes >= bucket_bytes_ || !is_bucketed(kind)) return alone;
-  const std::int64_t bucket =
-      bucket_times_[static_cast<std::size_t>(kind)][group];
+  const std::int64_t bucket = bucket_times_[index(kind)][group];
   const double share =
       static_cast<double>(bytes) / static_cast<double>(bucket_bytes_);
   return std::min(
@@ -131,8 +131,8 @@ LocalSize MovePricer::local_size(const State& state) const {
     for (int i = 0; i < active_.count; ++i) {
       const Alphabet::Symbol& symbol = alphabet_[state.symbol[i]];
       if (!symbol.shard() || state.order[i] != place) continue;
-      const std::int64_t parts = active_.sizes[static_cast<std::size_t>(i)];
-      std::int64_t& left = size.shape[static_cast<std::size_t>(symbol.dim)];
+      const std::int64_t parts = active_.sizes[index(i)];
+      std::int64_t& left = size.shape[index(symbol.dim)];
       if (symbol.pieces > 1 || left % parts != 0) size.even = false;
       left = first_part(left, symbol.pieces, parts);
     }
@@ -165,7 +165,7 @@ bool MovePricer::contiguous(Mask group, const State& sharded,
     dim = cut;
   }
   for (int d = 0; d < dim; ++d) {
-    if (whole.shape[static_cast<std::size_t>(d)] > 1) return false;
+    if (whole.shape[index(d)] > 1) return false;
   }
   return true;
 }
@@ -282,7 +282,7 @@ bool MovePricer::permutes(Mask group, const State& from, const State& to,
       std::array<std::int64_t, kMaxPlannedDims> before_at{};
       std::array<std::int64_t, kMaxPlannedDims> after_at{};
       for (int j = 0; j < active_.count; ++j) {
-        const std::int64_t size = active_.sizes[static_cast<std::size_t>(j)];
+        const std::int64_t size = active_.sizes[index(j)];
         if (alphabet_[from.symbol[j]].dim == symbol.dim) {
           before *= size;
           before_at[from.order[j]] = size;

@@ -2,6 +2,7 @@
 // sizes of the largest shard before and after.
 #pragma once
 
+#include "base/index.h"
 #include "redistribute/moves.h"
 #include "redistribute/sharding_state.h"
 
@@ -28,7 +29,7 @@ class GroupTimes {
                            std::int64_t bytes) const;
   // Never more than nanoseconds() of any size above 0.
   std::int64_t least_nanoseconds(Move move, Mask group) const {
-    return least_[static_cast<std::size_t>(move)][group];
+    return least_[index(move)][group];
   }
   // The same for whatever collective runs over `group`.
   std::int64_t least_nanoseconds(Mask group) const {
@@ -56,7 +57,7 @@ class GroupTimes {
 
   const std::vector<AlgorithmLine>& lines(CollectiveKind kind,
                                           Mask group) const {
-    return lines_[static_cast<std::size_t>(kind)][group];
+    return lines_[index(kind)][group];
   }
 
   Engine engine_;

@@ -1,5 +1,6 @@
 #include "redistribute/path_bound.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 
 #include <algorithm>
@@ -108,7 +109,7 @@ PathBound::CutList PathBound::cuts_of(const State& state) const {
     for (int i = 0; i < count; ++i) {
       const std::int16_t dim = problem_.alphabet[state.symbol[i]].dim;
       if (dim < 0 || state.order[i] != place) continue;
-      const auto at = static_cast<std::size_t>(cuts.count++);
+      const auto at = index(cuts.count++);
       cuts.mesh_dim[at] = static_cast<std::int8_t>(i);
       cuts.dim[at] = dim;
     }
@@ -118,8 +119,7 @@ PathBound::CutList PathBound::cuts_of(const State& state) const {
 
 Interval PathBound::part_of(Interval whole, int mesh_dim,
                             const Probe& probe) const {
-  const std::int64_t parts =
-      problem_.active.sizes[static_cast<std::size_t>(mesh_dim)];
+  const std::int64_t parts = problem_.active.sizes[index(mesh_dim)];
   const bool last = (probe.last >> mesh_dim & 1U) != 0;
   const Interval part = chunk(whole.size(), parts, last ? parts - 1 : 0);
   return {whole.begin + part.begin, whole.begin + part.end};
@@ -130,17 +130,17 @@ void PathBound::wanted_by(const CutList& cuts, Probe& probe) const {
     probe.wanted.push_back({0, size});
   }
   for (int k = 0; k < cuts.count; ++k) {
-    const auto at = static_cast<std::size_t>(k);
+    const auto at = index(k);
     bool outer = (probe.outer >> cuts.mesh_dim[at] & 1U) != 0;
     // An inner cut is undone by the union over the cell, unless it comes
     // before an outer one, which would leave holes: then one rank's part.
     for (int later = k + 1; later < cuts.count; ++later) {
-      const auto behind = static_cast<std::size_t>(later);
+      const auto behind = index(later);
       outer = outer || (cuts.dim[behind] == cuts.dim[at] &&
                         (probe.outer >> cuts.mesh_dim[behind] & 1U) != 0);
     }
     if (!outer) continue;
-    Interval& want = probe.wanted[static_cast<std::size_t>(cuts.dim[at])];
+    Interval& want = probe.wanted[index(cuts.dim[at])];
     want = part_of(want, cuts.mesh_dim[at], probe);
   }
 }
@@ -152,12 +152,12 @@ double PathBound::kept_by(const CutList& cuts, const Probe& probe) const {
   }
   std::uint64_t blurred = 0;  // dims whose union may have holes from here on
   for (int k = 0; k < cuts.count; ++k) {
-    const auto at = static_cast<std::size_t>(k);
+    const auto at = index(k);
     const std::uint64_t dim = std::uint64_t{1} << cuts.dim[at];
     if ((probe.outer >> cuts.mesh_dim[at] & 1U) == 0) {
       blurred |= dim;
     } else if ((blurred & dim) == 0) {
-      Interval& have = held[static_cast<std::size_t>(cuts.dim[at])];
+      Interval& have = held[index(cuts.dim[at])];
       have = part_of(have, cuts.mesh_dim[at], probe);
     }
   }

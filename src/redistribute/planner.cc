@@ -1,6 +1,7 @@
 #include <shardprop/redistribute/planner.h>
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 #include "redistribute/detour.h"
 #include "redistribute/exchange_bytes.h"
@@ -62,10 +63,10 @@ bool has_empty_shard(const Layout& layout, const DeviceMesh& mesh,
   Coordinate at(static_cast<std::size_t>(mesh.ndim()), 0);
   for (;;) {
     const Dims local = local_shape(layout, mesh, meta.shape(), at);
-    if (local[static_cast<std::size_t>(d)] == 0) return true;
+    if (local[index(d)] == 0) return true;
     auto cut = cuts.begin();
     for (; cut != cuts.end(); ++cut) {
-      std::int64_t& place = at[static_cast<std::size_t>(*cut)];
+      std::int64_t& place = at[index(*cut)];
       if (++place < mesh.size(*cut)) break;
       place = 0;
     }
@@ -277,7 +278,7 @@ RedistributePlan RedistributePlanner::Body::along(
     step.nanoseconds = nanoseconds;
     for (int i = 0; i < active.count; ++i) {
       if ((taken.group >> i & 1U) == 0) continue;
-      step.mesh_dims.push_back(active.mesh_dims[static_cast<std::size_t>(i)]);
+      step.mesh_dims.push_back(active.mesh_dims[index(i)]);
     }
     if (!price.exact) {
       step.bytes_per_rank =

@@ -1,5 +1,6 @@
 #include "redistribute/sharding_state.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ void add_mesh_factors(const ActiveDims& active, int without,
     std::int64_t product = 1;
     for (int i = 0; i < active.count; ++i) {
       if ((mask >> i & 1U) != 0) {
-        product *= active.sizes[static_cast<std::size_t>(i)];
+        product *= active.sizes[index(i)];
       }
     }
     factors.insert(product);
@@ -111,8 +112,8 @@ std::optional<State> to_state(const Layout& layout, const ActiveDims& active,
     for (std::size_t j = 0; j < active.mesh_dims.size(); ++j) {
       const std::int32_t other = active.mesh_dims[j];
       if (layout[other].shards(layout[mesh_dim].dim()) &&
-          layout.shard_order()[static_cast<std::size_t>(other)] <
-              layout.shard_order()[static_cast<std::size_t>(mesh_dim)]) {
+          layout.shard_order()[index(other)] <
+              layout.shard_order()[index(mesh_dim)]) {
         ++state.order[i];
       }
     }
@@ -125,7 +126,7 @@ Layout to_layout(const State& state, const ActiveDims& active,
   Placements placements = others.placements();
   ShardOrder order(placements.size());
   for (std::size_t i = 0; i < active.mesh_dims.size(); ++i) {
-    const auto at = static_cast<std::size_t>(active.mesh_dims[i]);
+    const auto at = index(active.mesh_dims[i]);
     placements[at] = alphabet[state.symbol[i]].placement;
     order[at] = static_cast<std::int8_t>(state.order[i]);
   }

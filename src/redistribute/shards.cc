@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop::redistribute {
 
 std::vector<Shard> shards_of(const TensorSpec& spec) {

@@ -2,6 +2,7 @@
 #include <shardprop/reference/evaluate.h>
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 #include "ops/overload_form.h"
 #include "ops/program_text.h"
@@ -74,9 +75,8 @@ Result<std::vector<Tensor>> run_program(const OpLibrary& library,
             trace_program(text, op, library, false));
   std::vector<std::vector<Tensor>> made;
   const auto value_of = [&](const LocalRef& ref) -> const Tensor& {
-    const auto i = static_cast<std::size_t>(ref.index);
-    return ref.step < 0 ? inputs[i]
-                        : made[static_cast<std::size_t>(ref.step)][i];
+    const auto i = index(ref.index);
+    return ref.step < 0 ? inputs[i] : made[index(ref.step)][i];
   };
   for (const DecompositionStep& step : program->steps) {
     std::vector<Tensor> operands;
@@ -118,7 +118,7 @@ Result<std::vector<Tensor>> run_mutating(const OpLibrary& library,
   SP_ASSIGN(const std::vector<Tensor> made,
             evaluate(library, functional, operands));
   const auto result = [&](std::size_t r) -> const Tensor& {
-    return made[static_cast<std::size_t>(functional.output_slots[r])];
+    return made[index(functional.output_slots[r])];
   };
   const std::vector<TensorWrite> writes = tensor_writes(form, op);
   for (const TensorWrite& write : writes) {

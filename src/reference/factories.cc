@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop::reference {
 namespace {
 

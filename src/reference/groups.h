@@ -2,6 +2,7 @@
 // along one dim that a scan or a sort runs over.
 #pragma once
 
+#include "base/index.h"
 #include "reference/call.h"
 
 #include <utility>
@@ -22,7 +23,7 @@ class Groups {
     std::vector<T> group(inner_.size());
     for (const std::int64_t begin : outer_) {
       for (std::size_t i = 0; i < inner_.size(); ++i) {
-        group[i] = all[static_cast<std::size_t>(begin + inner_[i])];
+        group[i] = all[index(begin + inner_[i])];
       }
       f(group);
     }
@@ -41,7 +42,7 @@ class Groups {
     std::vector<T> out(outer_.size() * inner_.size());
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (std::size_t i = 0; i < inner_.size(); ++i) {
-        out[static_cast<std::size_t>(outer_[g] + inner_[i])] = groups[g][i];
+        out[index(outer_[g] + inner_[i])] = groups[g][i];
       }
     }
     return out;

@@ -1,5 +1,6 @@
 // Joins, writes to a part, padding, and moves along dims.
 
+#include "base/index.h"
 #include "reference/call.h"
 #include "reference/parts.h"
 
@@ -117,11 +118,11 @@ Tensor padded(const Call& call, Source source, T value) {
     bool inside = true;
     for (std::size_t d = 0; d < rank; ++d) {
       const std::int64_t i = flat / strides[d] % shape[d];
-      const std::int64_t step = offsets[d][static_cast<std::size_t>(i)];
+      const std::int64_t step = offsets[d][index(i)];
       inside = inside && step >= 0;
       offset += step;
     }
-    out.push_back(inside ? from[static_cast<std::size_t>(offset)] : value);
+    out.push_back(inside ? from[index(offset)] : value);
   });
   return call.made(out);
 }
@@ -180,7 +181,7 @@ Tensor moved(const Tensor& self,
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < steps.size(); ++d) {
       const std::int64_t i = flat / steps[d] % self.shape()[d];
-      offset += source[d][static_cast<std::size_t>(i)] * steps[d];
+      offset += source[d][index(i)] * steps[d];
     }
     std::copy_n(from.data() + offset * width, width, out.data() + flat * width);
   });

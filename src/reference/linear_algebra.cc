@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace shardprop::reference {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<Matrix> matrices_of(const Tensor& tensor) {
   if (domain_of(tensor.dtype()) != Domain::kReal) {
     throw NoKernel{"matrices of anything but floats"};
   }
-  const auto batch = static_cast<std::size_t>(tensor.rank() - 2);
+  const auto batch = index(tensor.rank() - 2);
   const std::int64_t rows = tensor.shape()[batch];
   const std::int64_t columns = tensor.shape()[batch + 1];
   const std::vector<double> all = values<double>(tensor);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop::reference {
 
 Tensor part_of(const Tensor& whole, int dim, std::int64_t start,
                std::int64_t length, std::int64_t step) {
-  const auto d = static_cast<std::size_t>(dim);
+  const auto d = index(dim);
   Dims shape = whole.shape();
   Dims strides = whole.strides();
   const std::int64_t offset = length == 0 ? 0 : start * strides[d];
@@ -28,11 +30,11 @@ Tensor element_of(const Tensor& whole, int dim, std::int64_t at) {
 Tensor diagonal_of(const Tensor& whole, int a, int b, std::int64_t offset,
                    Dims shape) {
   const Dims& steps = whole.strides();
-  const std::int64_t along_a = steps[static_cast<std::size_t>(a)];
-  const std::int64_t along_b = steps[static_cast<std::size_t>(b)];
+  const std::int64_t along_a = steps[index(a)];
+  const std::int64_t along_b = steps[index(b)];
   Dims strides;
   for (int d = 0; d < whole.rank(); ++d) {
-    if (d != a && d != b) strides.push_back(steps[static_cast<std::size_t>(d)]);
+    if (d != a && d != b) strides.push_back(steps[index(d)]);
   }
   strides.push_back(along_a + along_b);
   const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop::reference {
 namespace {
 

@@ -1,6 +1,7 @@
 // Products of tensors, summed over the factors that the result lacks: run from
 // the index space of the call.
 
+#include "base/index.h"
 #include "reference/call.h"
 #include "reference/indexing.h"
 #include "reference/matrix_product.h"
@@ -59,7 +60,7 @@ std::vector<T> arranged(const IndexSpace& space, const Axes& axes,
   }
   std::vector<T> out;
   for_each_offset(shape, strides, [&](std::int64_t offset) {
-    out.push_back(from[static_cast<std::size_t>(offset)]);
+    out.push_back(from[index(offset)]);
   });
   return out;
 }

@@ -1,6 +1,7 @@
 // Reductions: every group of elements that share an element of the result, in
 // order.
 
+#include "base/index.h"
 #include "reference/arithmetic.h"
 #include "reference/groups.h"
 
@@ -123,7 +124,7 @@ std::size_t place_of_median(const Group<T>& x, bool ignores_nan) {
   const std::vector<std::size_t> order = order_of(x);
   std::size_t count = x.size();
   if constexpr (std::is_same_v<T, double>) {
-    const auto nan = static_cast<std::size_t>(std::count_if(
+    const auto nan = index(std::count_if(
         x.begin(), x.end(), [](double v) { return std::isnan(v); }));
     if (nan > 0 && !ignores_nan) return order[count - nan];
     if (nan < count) count -= nan;
@@ -335,7 +336,7 @@ void add_reductions(Kernels& k) {
     const std::int64_t nth = call.integer("k");
     require(nth >= 1 && static_cast<std::size_t>(nth) <= x.size(),
             "k is out of range");
-    return order_of(x)[static_cast<std::size_t>(nth) - 1];
+    return order_of(x)[index(nth) - 1];
   });
   k["mode"] = mode;
   k["var"] = k["var_mean"] = spread(false);

@@ -1,5 +1,6 @@
 // Scans and sorts along one dim.
 
+#include "base/index.h"
 #include "reference/arithmetic.h"
 #include "reference/groups.h"
 
@@ -60,9 +61,7 @@ template <class T>
 void sort_line(Line<T>& line, Line<std::int64_t>& places, bool descending) {
   std::iota(places.begin(), places.end(), std::int64_t{0});
   const Line<T> from = line;
-  const auto at = [&](std::int64_t i) {
-    return from[static_cast<std::size_t>(i)];
-  };
+  const auto at = [&](std::int64_t i) { return from[index(i)]; };
   std::stable_sort(places.begin(), places.end(),
                    [&](std::int64_t a, std::int64_t b) {
                      return comes_first(at(a), at(b), descending);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop::reference {
 
 Tensor::Tensor() = default;
@@ -12,7 +14,7 @@ Tensor Tensor::zeros(Dims shape, DType dtype) {
   std::int64_t bytes = item_size(dtype);
   for (const std::int64_t size : shape) bytes *= size;
   // Doubles, so that every dtype is aligned.
-  const auto words = static_cast<std::size_t>((bytes + 15) / 16 * 2);
+  const auto words = index((bytes + 15) / 16 * 2);
   auto memory = std::make_shared<std::vector<double>>(words);
   void* data = memory->data();
   Dims strides = contiguous_strides(shape);

@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_diff.h>
 
+#include "base/index.h"
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "io/json_text.h"
@@ -115,7 +116,7 @@ class Comparison {
     memory("gathered", &PlanMemory::gathered_bytes);
     memory("buffers", &PlanMemory::buffer_bytes);
     for (const CollectiveKind kind : kAllCollectiveKinds) {
-      const auto k = static_cast<std::size_t>(kind);
+      const auto k = index(kind);
       figure(std::string(to_string(kind)), Unit::kCount,
              a_.summary.collectives[k], b_.summary.collectives[k]);
     }

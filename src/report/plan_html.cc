@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_html.h>
 
+#include "base/index.h"
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "report/module_tree.h"
@@ -89,12 +90,11 @@ std::vector<TimePart> time_parts(const Plan& plan) {
       "#4269d0", "#6cc5b0", "#3ca951", "#efb118", "#9c6b4e", "#9498a0"};
   std::vector<TimePart> parts;
   for (const OpKind kind : kAllOpKinds) {
-    const auto i = static_cast<std::size_t>(kind);
+    const auto i = index(kind);
     parts.push_back({to_string(kind), kColours[i], 0});
   }
   for (const PlannedNode& node : plan.nodes) {
-    parts[static_cast<std::size_t>(node.kind)].nanoseconds +=
-        node.compute_nanoseconds;
+    parts[index(node.kind)].nanoseconds += node.compute_nanoseconds;
   }
   parts.push_back({"optimizer", "#a463f2", plan.optimizer_nanoseconds});
   parts.push_back({"communication waited for", "#ff725c",

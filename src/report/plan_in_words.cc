@@ -1,5 +1,6 @@
 #include "report/plan_in_words.h"
 
+#include "base/index.h"
 #include "base/quantities.h"
 #include "report/once_a_step.h"
 
@@ -114,7 +115,7 @@ class DimInWords {
                        return permilles[a] % 10 > permilles[b] % 10;
                      });
     for (std::int64_t i = 0; i < left / 10; ++i) {
-      ++out[by_rest[static_cast<std::size_t>(i)]];
+      ++out[by_rest[index(i)]];
     }
     return out;
   }

@@ -1,6 +1,7 @@
 #include <shardprop/report/plan_json.h>
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "io/json_tree.h"
 #include "report/json_cursor.h"
 #include "report/local_run_read.h"
@@ -241,7 +242,7 @@ class Reader {
     said.hidden_nanoseconds = summary["hidden_us"].nanoseconds();
     said.bytes_per_rank = summary["bytes_per_rank"].integer();
     for (const CollectiveKind kind : kAllCollectiveKinds) {
-      said.collectives[static_cast<std::size_t>(kind)] =
+      said.collectives[index(kind)] =
           summary["collectives"][to_string(kind)].integer();
     }
     if (!(said == plan_.summary)) {

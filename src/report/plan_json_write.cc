@@ -1,5 +1,6 @@
 #include <shardprop/report/plan_json.h>
 
+#include "base/index.h"
 #include "io/json_text.h"
 #include "report/local_run_json.h"
 #include "report/mesh_json.h"
@@ -209,8 +210,7 @@ class Writer {
     json_.member("hidden_us", us(sum.hidden_nanoseconds));
     json_.key("collectives").open('{');
     for (const CollectiveKind kind : kAllCollectiveKinds) {
-      json_.member(to_string(kind),
-                   sum.collectives[static_cast<std::size_t>(kind)]);
+      json_.member(to_string(kind), sum.collectives[index(kind)]);
     }
     json_.close('}').member("bytes_per_rank", sum.bytes_per_rank).close('}');
   }

@@ -1,5 +1,6 @@
 #include "report/plan_totals.h"
 
+#include "base/index.h"
 #include "base/quantities.h"
 #include "report/once_a_step.h"
 #include "report/wrapped_text.h"
@@ -124,8 +125,7 @@ class Totals {
   static std::string collectives_text(const PlanSummary& sum) {
     std::string text;
     for (const CollectiveKind kind : kAllCollectiveKinds) {
-      const std::int64_t count =
-          sum.collectives[static_cast<std::size_t>(kind)];
+      const std::int64_t count = sum.collectives[index(kind)];
       if (count == 0) continue;
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
                           count_text(count), to_string(kind));
@@ -160,7 +160,7 @@ class Totals {
 std::vector<ComputeShare> compute_by_kind(const Plan& plan) {
   std::array<std::int64_t, std::size(kAllOpKinds)> times{};
   for (const PlannedNode& node : plan.nodes) {
-    times[static_cast<std::size_t>(node.kind)] += node.compute_nanoseconds;
+    times[index(node.kind)] += node.compute_nanoseconds;
   }
   std::int64_t cuts = 0;
   for (const PlannedCopy& copy : plan.copies) cuts += copy.cut_nanoseconds;
@@ -169,7 +169,7 @@ std::vector<ComputeShare> compute_by_kind(const Plan& plan) {
     if (nanoseconds != 0) out.push_back({name, nanoseconds});
   };
   for (const OpKind kind : kAllOpKinds) {
-    add(to_string(kind), times[static_cast<std::size_t>(kind)]);
+    add(to_string(kind), times[index(kind)]);
   }
   add("optimizer", plan.optimizer_nanoseconds);
   add("cut kernels", cuts);

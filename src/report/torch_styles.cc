@@ -1,5 +1,6 @@
 #include <shardprop/report/torch_styles.h>
 
+#include "base/index.h"
 #include "plan/carried.h"
 #include "plan/dim_trace.h"
 #include "report/name_folding.h"
@@ -158,7 +159,7 @@ class Styling {
     } else if (style) {
       if (fresh) out_.modules.push_back({module, *style});
       ++of_block_[block_of(module)].said;
-      said[static_cast<std::size_t>(out_.mesh_dim)] = layout[out_.mesh_dim];
+      said[index(out_.mesh_dim)] = layout[out_.mesh_dim];
     } else if (!layout[out_.mesh_dim].is_replicate()) {
       unsaid(value, "no style cuts it so");
     }

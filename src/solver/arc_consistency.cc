@@ -6,6 +6,8 @@
 #include <deque>
 #include <limits>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
@@ -26,9 +28,9 @@ class LeastCapacity {
   std::int64_t operator()(int lo, int hi) const {
     if (lo >= hi) return std::numeric_limits<std::int64_t>::max();
     const auto width = std::bit_floor(static_cast<unsigned>(hi - lo));
-    const auto level = static_cast<std::size_t>(std::countr_zero(width));
-    return std::min(levels_[level][static_cast<std::size_t>(lo)],
-                    levels_[level][static_cast<std::size_t>(hi) - width]);
+    const auto level = index(std::countr_zero(width));
+    return std::min(levels_[level][index(lo)],
+                    levels_[level][index(hi) - width]);
   }
 
  private:
@@ -67,12 +69,12 @@ bool arc_consistency(Network& network) {
   while (!queue.empty()) {
     const int u = queue.front();
     queue.pop_front();
-    queued[static_cast<std::size_t>(u)] = 0;
+    queued[index(u)] = 0;
     for (const int e : network.live_edges(u)) {
-      const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
-      const auto w = static_cast<std::size_t>(edge.other(u));
+      const NetEdge& edge = network.edges[index(e)];
+      const auto w = index(edge.other(u));
       const int table = network.table_from(edge, static_cast<int>(w));
-      const std::vector<char>& support = alive[static_cast<std::size_t>(u)];
+      const std::vector<char>& support = alive[index(u)];
       const double* row = network.tables().costs(table).data();
       bool lost = false;
       for (char& mine : alive[w]) {

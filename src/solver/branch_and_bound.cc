@@ -1,5 +1,6 @@
 #include "solver/branch_and_bound.h"
 
+#include "base/index.h"
 #include "solver/bucket_elimination.h"
 #include "solver/core.h"
 #include "solver/dual_bound.h"
@@ -90,11 +91,10 @@ struct BranchAndBound::Bounded {
   std::vector<double> extra;  // by choice, as Core::unary
 
   std::size_t at(int variable) const {
-    return static_cast<std::size_t>(
-        core.at[static_cast<std::size_t>(variable)]);
+    return static_cast<std::size_t>(core.at[index(variable)]);
   }
   int network_variable(int variable) const {
-    return core.network_variable[static_cast<std::size_t>(variable)];
+    return core.network_variable[index(variable)];
   }
 };
 
@@ -164,8 +164,7 @@ void BranchAndBound::raise_bound(Node& node, Bounded& here, double room,
     const auto it = std::lower_bound(node.price_time.begin(),
                                      node.price_time.end(), row_time[r]);
     if (it != node.price_time.end() && *it == row_time[r]) {
-      price[r] =
-          node.price[static_cast<std::size_t>(it - node.price_time.begin())];
+      price[r] = node.price[index(it - node.price_time.begin())];
     }
   }
   dual.set_prices(price);
@@ -211,8 +210,7 @@ void BranchAndBound::look_around(const Network& network, const Bounded& here,
   if (search.best().empty() || search.best_cost() >= room) return;
   std::vector<int> choices(network.variables.size(), 0);
   for (int v = 0; v < core.size(); ++v) {
-    choices[static_cast<std::size_t>(here.network_variable(v))] =
-        search.best()[static_cast<std::size_t>(v)];
+    choices[index(here.network_variable(v))] = search.best()[index(v)];
   }
   offer(network, std::move(choices),
         network.offset + static_cast<Int128>(search.best_cost()));
@@ -225,7 +223,7 @@ bool BranchAndBound::prune(Network& network, const Bounded& here) const {
   for (int v = 0; v < here.core.size() && !network.infeasible; ++v) {
     std::vector<int> kept;
     for (int c = 0; c < here.core.choices(v); ++c) {
-      const double extra = here.extra[here.at(v) + static_cast<std::size_t>(c)];
+      const double extra = here.extra[here.at(v) + index(c)];
       if (std::ceil(here.base + extra) < room) kept.push_back(c);
     }
     pruned = pruned || static_cast<int>(kept.size()) < here.core.choices(v);

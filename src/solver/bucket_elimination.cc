@@ -1,5 +1,6 @@
 #include "solver/bucket_elimination.h"
 
+#include "base/index.h"
 #include "base/parallel.h"
 #include "solver/factor_join.h"
 
@@ -34,7 +35,7 @@ class Elimination {
       choices_.push_back(v.costs.size());
     }
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      position_[static_cast<std::size_t>(order_[i])] = i;
+      position_[index(order_[i])] = i;
     }
   }
 
@@ -42,7 +43,7 @@ class Elimination {
     place_network();
     double cost = 0;
     for (const int v : order_) {
-      joined_.push_back(std::move(waiting_[static_cast<std::size_t>(v)]));
+      joined_.push_back(std::move(waiting_[index(v)]));
       Factor<T> made = join(v, joined_.back());
       if (stopped_) return std::nullopt;
       if (made.scope.empty()) {
@@ -60,10 +61,9 @@ class Elimination {
   void place(Factor<T> factor) {
     const int first = *std::min_element(
         factor.scope.begin(), factor.scope.end(), [&](int x, int y) {
-          return position_[static_cast<std::size_t>(x)] <
-                 position_[static_cast<std::size_t>(y)];
+          return position_[index(x)] < position_[index(y)];
         });
-    waiting_[static_cast<std::size_t>(first)].push_back(std::move(factor));
+    waiting_[index(first)].push_back(std::move(factor));
   }
 
   void place_network() {
@@ -79,8 +79,7 @@ class Elimination {
     };
     std::map<std::vector<double>, Factor<T>> unary;
     for (const int v : order_) {
-      const std::vector<double>& costs =
-          network_.variables[static_cast<std::size_t>(v)].costs;
+      const std::vector<double>& costs = network_.variables[index(v)].costs;
       Factor<T>& known = unary[costs];
       if (!known.costs) known = {{}, clipped(costs), next_id_++};
       place({{v}, known.costs, known.id});
@@ -124,7 +123,7 @@ class Elimination {
       known.id = next_id_++;
     }
     Factor<T> out = known;
-    for (int& u : out.scope) u = variables[static_cast<std::size_t>(u)];
+    for (int& u : out.scope) u = variables[index(u)];
     return out;
   }
 
@@ -148,8 +147,8 @@ class Elimination {
   std::vector<int> best_choices() const {
     std::vector<int> out(network_.variables.size(), 0);
     for (std::size_t i = order_.size(); i-- > 0;) {
-      int& mine = out[static_cast<std::size_t>(order_[i])];
-      const std::size_t k = choices_[static_cast<std::size_t>(order_[i])];
+      int& mine = out[index(order_[i])];
+      const std::size_t k = choices_[index(order_[i])];
       T least = std::numeric_limits<T>::max();
       int best = 0;
       for (mine = 0; static_cast<std::size_t>(mine) < k; ++mine) {
@@ -168,7 +167,7 @@ class Elimination {
   T entry(const Factor<T>& f, const std::vector<int>& at) const {
     std::size_t i = 0;
     for (const int u : f.scope) {
-      const auto v = static_cast<std::size_t>(u);
+      const auto v = index(u);
       i = i * choices_[v] + static_cast<std::size_t>(at[v]);
     }
     return (*f.costs)[i];

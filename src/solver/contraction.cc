@@ -3,18 +3,18 @@
 #include <cmath>
 #include <deque>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
 // The edge between x and z, or -1; looks where there is less to look at.
 int edge_between(const Network& network, int x, int z) {
-  const std::vector<int>& of_x =
-      network.variables[static_cast<std::size_t>(x)].edges;
-  const std::vector<int>& of_z =
-      network.variables[static_cast<std::size_t>(z)].edges;
+  const std::vector<int>& of_x = network.variables[index(x)].edges;
+  const std::vector<int>& of_z = network.variables[index(z)].edges;
   const bool from_x = of_x.size() < of_z.size();
   for (const int e : from_x ? of_x : of_z) {
-    const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
+    const NetEdge& edge = network.edges[index(e)];
     if (edge.alive && edge.other(from_x ? x : z) == (from_x ? z : x)) return e;
   }
   return -1;
@@ -26,8 +26,7 @@ std::vector<int> function_of(const TablePool& tables, int table) {
   std::vector<int> map(static_cast<std::size_t>(rows), 0);
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
-      if (std::isfinite(tables.at(table, r, c)))
-        map[static_cast<std::size_t>(r)] = c;
+      if (std::isfinite(tables.at(table, r, c))) map[index(r)] = c;
     }
   }
   return map;
@@ -36,21 +35,20 @@ std::vector<int> function_of(const TablePool& tables, int table) {
 }  // namespace
 
 void absorb(Network& network, int x, int y, const std::vector<int>& map) {
-  NetVariable& into = network.variables[static_cast<std::size_t>(x)];
-  NetVariable& from = network.variables[static_cast<std::size_t>(y)];
+  NetVariable& into = network.variables[index(x)];
+  NetVariable& from = network.variables[index(y)];
   for (std::size_t c = 0; c < map.size(); ++c) {
-    into.costs[c] += from.costs[static_cast<std::size_t>(map[c])];
+    into.costs[c] += from.costs[index(map[c])];
   }
   for (const Segment& segment : from.segments) {
     std::vector<std::int64_t> bytes;
     bytes.reserve(map.size());
-    for (const int c : map)
-      bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
+    for (const int c : map) bytes.push_back(segment.bytes[index(c)]);
     into.segments.push_back({segment.lo, segment.hi, std::move(bytes)});
   }
   const std::vector<int> moving = network.live_edges(y);
   for (const int e : moving) {
-    const NetEdge edge = network.edges[static_cast<std::size_t>(e)];
+    const NetEdge edge = network.edges[index(e)];
     const int z = edge.other(y);
     const int table =
         network.tables().gather_rows(network.table_from(edge, y), map);
@@ -63,7 +61,7 @@ void absorb(Network& network, int x, int y, const std::vector<int>& map) {
       continue;
     }
     if (const int parallel = edge_between(network, x, z); parallel >= 0) {
-      NetEdge& other = network.edges[static_cast<std::size_t>(parallel)];
+      NetEdge& other = network.edges[index(parallel)];
       const int sum = network.tables().sum(network.table_from(other, x), table);
       other.table = other.a == x ? sum : network.tables().transposed(sum);
     } else {
@@ -87,13 +85,12 @@ bool contract_determined(Network& network) {
   while (!queue.empty()) {
     const int v = queue.front();
     queue.pop_front();
-    queued[static_cast<std::size_t>(v)] = 0;
-    for (bool again = true;
-         again && network.variables[static_cast<std::size_t>(v)].alive;) {
+    queued[index(v)] = 0;
+    for (bool again = true; again && network.variables[index(v)].alive;) {
       again = false;
       const std::vector<int> mine = network.live_edges(v);
       for (const int e : mine) {
-        const NetEdge edge = network.edges[static_cast<std::size_t>(e)];
+        const NetEdge edge = network.edges[index(e)];
         if (!edge.alive) continue;
         const int u = edge.other(v);
         const int forward = network.table_from(edge, v);
@@ -103,18 +100,16 @@ bool contract_determined(Network& network) {
         if (!i_tell && !u_tells) continue;
         // Where each tells the other, the one with fewer edges moves.
         const bool keep_me =
-            i_tell &&
-            (!u_tells ||
-             mine.size() >=
-                 network.variables[static_cast<std::size_t>(u)].edges.size());
+            i_tell && (!u_tells ||
+                       mine.size() >= network.variables[index(u)].edges.size());
         changed = true;
         if (keep_me) {
           absorb(network, v, u, function_of(network.tables(), forward));
           again = true;
         } else {
           absorb(network, u, v, function_of(network.tables(), backward));
-          if (queued[static_cast<std::size_t>(u)] == 0) queue.push_back(u);
-          queued[static_cast<std::size_t>(u)] = 1;
+          if (queued[index(u)] == 0) queue.push_back(u);
+          queued[index(u)] = 1;
           break;
         }
       }

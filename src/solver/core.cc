@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 Core::Core(Network& network, double top)
@@ -36,22 +38,22 @@ Core::Core(Network& network, double top)
   std::vector<std::size_t> degree(static_cast<std::size_t>(size()) + 1, 0);
   for (const NetEdge& edge : network.edges) {
     if (!edge.alive) continue;
-    const int a = mine[static_cast<std::size_t>(edge.a)];
-    const int b = mine[static_cast<std::size_t>(edge.b)];
+    const int a = mine[index(edge.a)];
+    const int b = mine[index(edge.b)];
     const int transposed = network.tables().transposed(edge.table);
     edges.push_back({a, b, table(edge.table), table(transposed)});
-    ++degree[static_cast<std::size_t>(a) + 1];
-    ++degree[static_cast<std::size_t>(b) + 1];
+    ++degree[index(a) + 1];
+    ++degree[index(b) + 1];
   }
   for (std::size_t v = 1; v < degree.size(); ++v) degree[v] += degree[v - 1];
   arc_begin = degree;
   arc_list.resize(degree.back());
   for (std::size_t e = 0; e < edges.size(); ++e) {
     const CoreEdge& edge = edges[e];
-    arc_list[degree[static_cast<std::size_t>(edge.a)]++] = {
-        edge.b, static_cast<int>(e), edge.table, edge.transposed};
-    arc_list[degree[static_cast<std::size_t>(edge.b)]++] = {
-        edge.a, static_cast<int>(e), edge.transposed, edge.table};
+    arc_list[degree[index(edge.a)]++] = {edge.b, static_cast<int>(e),
+                                         edge.table, edge.transposed};
+    arc_list[degree[index(edge.b)]++] = {edge.a, static_cast<int>(e),
+                                         edge.transposed, edge.table};
   }
 }
 

@@ -2,6 +2,7 @@
 // searches: variables 0..n-1, both orientations of every table at hand.
 #pragma once
 
+#include "base/index.h"
 #include "solver/network.h"
 
 #include <cstdint>
@@ -38,19 +39,14 @@ struct Core {
   Core(Network& network, double ceiling);
 
   int size() const { return static_cast<int>(network_variable.size()); }
-  int choices(int v) const {
-    return at[static_cast<std::size_t>(v) + 1] -
-           at[static_cast<std::size_t>(v)];
-  }
-  const double* cost(int v) const {
-    return &unary[static_cast<std::size_t>(at[static_cast<std::size_t>(v)])];
-  }
+  int choices(int v) const { return at[index(v) + 1] - at[index(v)]; }
+  const double* cost(int v) const { return &unary[index(at[index(v)])]; }
   std::span<const Arc> arcs(int v) const {
-    const auto i = static_cast<std::size_t>(v);
+    const auto i = index(v);
     return {arc_list.data() + arc_begin[i], arc_list.data() + arc_begin[i + 1]};
   }
   std::span<const CoreSegment> segments(int v) const {
-    const auto i = static_cast<std::size_t>(v);
+    const auto i = index(v);
     return {segment_list.data() + segment_begin[i],
             segment_list.data() + segment_begin[i + 1]};
   }

@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
@@ -30,13 +32,11 @@ struct Side {
 };
 
 std::vector<Side> sides_of(Network& network, int v) {
-  const std::vector<int>& edges =
-      network.variables[static_cast<std::size_t>(v)].edges;
+  const std::vector<int>& edges = network.variables[index(v)].edges;
   std::vector<int> tables;
   tables.reserve(edges.size());
   for (const int e : edges) {
-    tables.push_back(
-        network.table_from(network.edges[static_cast<std::size_t>(e)], v));
+    tables.push_back(network.table_from(network.edges[index(e)], v));
   }
   std::vector<Side> out;
   out.reserve(tables.size());
@@ -97,14 +97,13 @@ double most_beyond(const std::vector<Side>& sides, double unary_beyond,
 // All that decides which choices of a variable are dominated. Repeated layers
 // have many variables alike, and tables of equal content have equal ids.
 std::vector<double> fingerprint(Network& network, int v) {
-  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
+  const NetVariable& variable = network.variables[index(v)];
   // Counts first, so that no two lists read the same.
   std::vector<double> out{static_cast<double>(variable.costs.size()),
                           static_cast<double>(variable.edges.size())};
   out.insert(out.end(), variable.costs.begin(), variable.costs.end());
   for (const int e : variable.edges) {
-    out.push_back(
-        network.table_from(network.edges[static_cast<std::size_t>(e)], v));
+    out.push_back(network.table_from(network.edges[index(e)], v));
   }
   for (const Segment& s : variable.segments) {
     out.insert(out.end(), s.bytes.begin(), s.bytes.end());
@@ -124,9 +123,8 @@ bool dominance(Network& network) {
     const std::size_t k = variable.costs.size();
     double width = 1;
     for (const int e : network.live_edges(v)) {
-      const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
-      width += network.variables[static_cast<std::size_t>(edge.other(v))]
-                   .num_choices();
+      const NetEdge& edge = network.edges[index(e)];
+      width += network.variables[index(edge.other(v))].num_choices();
     }
     if (width * static_cast<double>(k * k) > kMaxWork) continue;
     const auto [alike, fresh] =

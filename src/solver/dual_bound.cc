@@ -1,5 +1,6 @@
 #include "solver/dual_bound.h"
 
+#include "base/index.h"
 #include "solver/min_plus.h"
 
 #include <algorithm>
@@ -42,9 +43,9 @@ DualBound::DualBound(const Core& core) : core_(core) {
   }
   message_.assign(total, 0.0);
   for (int v = 0; v < core.size(); ++v) {
-    for (std::size_t i = core.arc_begin[static_cast<std::size_t>(v)];
-         i < core.arc_begin[static_cast<std::size_t>(v) + 1]; ++i) {
-      const auto e = static_cast<std::size_t>(core.arc_list[i].edge);
+    for (std::size_t i = core.arc_begin[index(v)];
+         i < core.arc_begin[index(v) + 1]; ++i) {
+      const auto e = index(core.arc_list[i].edge);
       const bool is_a = core.edges[e].a == v;
       message_at_[i] = is_a ? into_a[e] : into_b[e];
       reverse_at_[i] = is_a ? into_b[e] : into_a[e];
@@ -62,12 +63,10 @@ void DualBound::price_costs() {
   for (std::size_t r = 0; r < price_.size(); ++r)
     prefix[r + 1] = prefix[r] + price_[r];
   for (int v = 0; v < core_.size(); ++v) {
-    double* const mine = &priced_[static_cast<std::size_t>(
-        core_.at[static_cast<std::size_t>(v)])];
+    double* const mine = &priced_[index(core_.at[index(v)])];
     const int k = core_.choices(v);
     for (const CoreSegment& s : core_.segments(v)) {
-      const double rate = prefix[static_cast<std::size_t>(s.hi)] -
-                          prefix[static_cast<std::size_t>(s.lo)];
+      const double rate = prefix[index(s.hi)] - prefix[index(s.lo)];
       if (rate <= 0) continue;
       const std::int64_t* bytes = core_.bytes_of(s);
       for (int c = 0; c < k; ++c)
@@ -84,11 +83,10 @@ void DualBound::price_costs() {
 
 void DualBound::beliefs(int v, double* h) const {
   const int k = core_.choices(v);
-  const double* unary =
-      &priced_[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+  const double* unary = &priced_[index(core_.at[index(v)])];
   std::copy(unary, unary + k, h);
-  for (std::size_t i = core_.arc_begin[static_cast<std::size_t>(v)];
-       i < core_.arc_begin[static_cast<std::size_t>(v) + 1]; ++i) {
+  for (std::size_t i = core_.arc_begin[index(v)];
+       i < core_.arc_begin[index(v) + 1]; ++i) {
     const double* in = &message_[message_at_[i]];
     for (int c = 0; c < k; ++c) h[c] += in[c];
   }
@@ -110,15 +108,14 @@ void DualBound::sweep() {
       beliefs(v, h.data());
       const double share =
           1.0 / std::max(ahead, static_cast<int>(arcs.size()) - ahead);
-      for (int c = 0; c < k; ++c) h[static_cast<std::size_t>(c)] *= share;
-      const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+      for (int c = 0; c < k; ++c) h[index(c)] *= share;
+      const std::size_t first = core_.arc_begin[index(v)];
       for (std::size_t i = 0; i < arcs.size(); ++i) {
         const Arc& arc = arcs[i];
         if ((arc.other > v) != forward) continue;
         const double* in = &message_[message_at_[first + i]];
         for (int c = 0; c < k; ++c) {
-          scaled[static_cast<std::size_t>(c)] =
-              h[static_cast<std::size_t>(c)] - in[c];
+          scaled[index(c)] = h[index(c)] - in[c];
         }
         double* to = &message_[reverse_at_[first + i]];
         const int m = core_.choices(arc.other);
@@ -163,7 +160,7 @@ double DualBound::evaluate() {
     beliefs(v, h.data());
     split_belief(v, h.data(), part.data());
     add(*std::min_element(h.begin(), h.begin() + k));
-    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const std::size_t first = core_.arc_begin[index(v)];
     const auto arcs = core_.arcs(v);
     for (std::size_t i = 0; i < arcs.size(); ++i) {
       const Arc& arc = arcs[i];
@@ -172,10 +169,9 @@ double DualBound::evaluate() {
       const double* mine = &message_[message_at_[first + i]];
       const double* theirs = &message_[reverse_at_[first + i]];
       for (int c = 0; c < k; ++c) {
-        h[static_cast<std::size_t>(c)] =
-            part[static_cast<std::size_t>(c)] - mine[c];
+        h[index(c)] = part[index(c)] - mine[c];
       }
-      for (int d = 0; d < m; ++d) g[static_cast<std::size_t>(d)] = -theirs[d];
+      for (int d = 0; d < m; ++d) g[index(d)] = -theirs[d];
       add(min_plus_all(h.data(), k, g.data(), m, arc.to_other));
       work_ += static_cast<std::uint64_t>(k * m);
     }
@@ -203,14 +199,12 @@ std::vector<double> DualBound::choice_bounds() const {
   std::vector<double> column(most_choices_);
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
-    double* mine =
-        &out[static_cast<std::size_t>(core_.at[static_cast<std::size_t>(v)])];
+    double* mine = &out[index(core_.at[index(v)])];
     beliefs(v, h.data());
     split_belief(v, h.data(), part.data());
     const double least = *std::min_element(h.begin(), h.begin() + k);
-    for (int c = 0; c < k; ++c)
-      mine[c] += h[static_cast<std::size_t>(c)] - least;
-    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    for (int c = 0; c < k; ++c) mine[c] += h[index(c)] - least;
+    const std::size_t first = core_.arc_begin[index(v)];
     const auto arcs = core_.arcs(v);
     for (std::size_t i = 0; i < arcs.size(); ++i) {
       const Arc& arc = arcs[i];
@@ -218,26 +212,23 @@ std::vector<double> DualBound::choice_bounds() const {
       const int m = core_.choices(arc.other);
       const double* in = &message_[message_at_[first + i]];
       const double* back = &message_[reverse_at_[first + i]];
-      double* theirs = &out[static_cast<std::size_t>(
-          core_.at[static_cast<std::size_t>(arc.other)])];
+      double* theirs = &out[index(core_.at[index(arc.other)])];
       std::fill(row.begin(), row.end(), kInfinity);
       std::fill(column.begin(), column.end(), kInfinity);
       for (int c = 0; c < k; ++c) {
         for (int d = 0; d < m; ++d) {
           const double cost =
-              part[static_cast<std::size_t>(c)] - in[c] - back[d] +
+              part[index(c)] - in[c] - back[d] +
               arc.to_other[static_cast<std::ptrdiff_t>(c) * m + d];
-          double& r = row[static_cast<std::size_t>(c)];
-          double& l = column[static_cast<std::size_t>(d)];
+          double& r = row[index(c)];
+          double& l = column[index(d)];
           r = std::min(r, cost);
           l = std::min(l, cost);
         }
       }
       const double all = *std::min_element(row.begin(), row.begin() + k);
-      for (int c = 0; c < k; ++c)
-        mine[c] += row[static_cast<std::size_t>(c)] - all;
-      for (int d = 0; d < m; ++d)
-        theirs[d] += column[static_cast<std::size_t>(d)] - all;
+      for (int c = 0; c < k; ++c) mine[c] += row[index(c)] - all;
+      for (int d = 0; d < m; ++d) theirs[d] += column[index(d)] - all;
     }
   }
   return out;
@@ -298,7 +289,7 @@ void DualBound::move_prices(double gap) {
     const double least = *std::min_element(h.begin(), h.begin() + k);
     double total = 0;
     for (int c = 0; c < k; ++c) {
-      double& p = h[static_cast<std::size_t>(c)];
+      double& p = h[index(c)];
       p -= least;
       p = tau > 0 ? (p > 40 * tau ? 0.0 : std::exp(-p / tau))
                   : (p <= 0 ? 1.0 : 0.0);
@@ -308,12 +299,11 @@ void DualBound::move_prices(double gap) {
       const std::int64_t* bytes = core_.bytes_of(s);
       double expected = 0;
       for (int c = 0; c < k; ++c) {
-        expected +=
-            h[static_cast<std::size_t>(c)] * static_cast<double>(bytes[c]);
+        expected += h[index(c)] * static_cast<double>(bytes[c]);
       }
       expected /= total;
-      overflow[static_cast<std::size_t>(s.lo)] += expected;
-      overflow[static_cast<std::size_t>(s.hi)] -= expected;
+      overflow[index(s.lo)] += expected;
+      overflow[index(s.hi)] -= expected;
     }
   }
   double sum = 0;
@@ -337,23 +327,20 @@ std::vector<int> DualBound::decode() const {
   std::vector<double> h(most_choices_);
   for (int v = 0; v < core_.size(); ++v) {
     const int k = core_.choices(v);
-    const double* unary = &priced_[static_cast<std::size_t>(
-        core_.at[static_cast<std::size_t>(v)])];
+    const double* unary = &priced_[index(core_.at[index(v)])];
     std::copy(unary, unary + k, h.begin());
-    const std::size_t first = core_.arc_begin[static_cast<std::size_t>(v)];
+    const std::size_t first = core_.arc_begin[index(v)];
     const auto arcs = core_.arcs(v);
     for (std::size_t i = 0; i < arcs.size(); ++i) {
       const double* add =
           arcs[i].other < v
               ? arcs[i].from_other +
-                    static_cast<std::ptrdiff_t>(
-                        x[static_cast<std::size_t>(arcs[i].other)]) *
-                        k
+                    static_cast<std::ptrdiff_t>(x[index(arcs[i].other)]) * k
               : &message_[message_at_[first + i]];
-      for (int c = 0; c < k; ++c) h[static_cast<std::size_t>(c)] += add[c];
+      for (int c = 0; c < k; ++c) h[index(c)] += add[c];
     }
-    x[static_cast<std::size_t>(v)] = static_cast<int>(
-        std::min_element(h.begin(), h.begin() + k) - h.begin());
+    x[index(v)] = static_cast<int>(std::min_element(h.begin(), h.begin() + k) -
+                                   h.begin());
   }
   return x;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 bool merge_parallel_edges(Network& network) {
@@ -17,7 +19,7 @@ bool merge_parallel_edges(Network& network) {
         (static_cast<std::uint64_t>(lo) << 32) | static_cast<std::uint64_t>(hi);
     const auto [it, fresh] = first.emplace(key, static_cast<int>(e));
     if (fresh) continue;
-    NetEdge& kept = network.edges[static_cast<std::size_t>(it->second)];
+    NetEdge& kept = network.edges[index(it->second)];
     kept.table =
         network.tables().sum(kept.table, network.table_from(edge, kept.a));
     network.remove_edge(static_cast<int>(e));
@@ -31,10 +33,8 @@ bool drop_separable_edges(Network& network) {
   for (std::size_t e = 0; e < network.edges.size(); ++e) {
     const NetEdge edge = network.edges[e];
     if (!edge.alive || !network.tables().is_separable(edge.table)) continue;
-    std::vector<double>& a =
-        network.variables[static_cast<std::size_t>(edge.a)].costs;
-    std::vector<double>& b =
-        network.variables[static_cast<std::size_t>(edge.b)].costs;
+    std::vector<double>& a = network.variables[index(edge.a)].costs;
+    std::vector<double>& b = network.variables[index(edge.b)].costs;
     const double corner = network.tables().at(edge.table, 0, 0);
     for (std::size_t c = 0; c < a.size(); ++c) {
       a[c] += network.tables().at(edge.table, static_cast<int>(c), 0) - corner;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <deque>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
@@ -12,13 +14,12 @@ constexpr std::size_t kPairTableCap = 1U << 20;
 // For each choice of the neighbour (or once, without one) the choice of v that
 // is cheapest and uses least at once; empty where there is no such choice.
 std::vector<int> best_at_any_price(Network& network, int v) {
-  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
+  const NetVariable& variable = network.variables[index(v)];
   const std::size_t k = variable.costs.size();
   int table = -1;
   std::size_t columns = 1;
   if (!variable.edges.empty()) {
-    const NetEdge& edge =
-        network.edges[static_cast<std::size_t>(variable.edges[0])];
+    const NetEdge& edge = network.edges[index(variable.edges[0])];
     table = network.table_from(edge, v);
     columns = static_cast<std::size_t>(network.tables().shape(table).columns);
   }
@@ -88,13 +89,13 @@ Marginal minimise(const Network& network, const std::vector<double>& costs,
 bool eliminate_exactly(Network& network, int v, std::size_t cap,
                        EliminationMemo* memo) {
   const std::vector<int> mine = network.live_edges(v);
-  const NetVariable& variable = network.variables[static_cast<std::size_t>(v)];
+  const NetVariable& variable = network.variables[index(v)];
   if (mine.size() > 2) return false;
   TrailStep step;
   std::vector<int> tables;
   std::size_t entries = 1;
   for (const int e : mine) {
-    const NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
+    const NetEdge& edge = network.edges[index(e)];
     step.on.push_back(edge.other(v));
     tables.push_back(network.table_from(edge, v));
     step.sizes.push_back(network.tables().shape(tables.back()).columns);
@@ -122,8 +123,7 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap,
   } else if (on.empty()) {
     network.offset += static_cast<Int128>(best[0]);
   } else if (on.size() == 1) {
-    std::vector<double>& costs =
-        network.variables[static_cast<std::size_t>(on[0])].costs;
+    std::vector<double>& costs = network.variables[index(on[0])].costs;
     for (std::size_t d = 0; d < entries; ++d) costs[d] += best[d];
   }
   network.forget(v, std::move(step));
@@ -131,7 +131,7 @@ bool eliminate_exactly(Network& network, int v, std::size_t cap,
   const int table =
       network.tables().intern(sizes[0], sizes[1], std::move(best));
   for (const int e : network.live_edges(on[0])) {
-    NetEdge& edge = network.edges[static_cast<std::size_t>(e)];
+    NetEdge& edge = network.edges[index(e)];
     if (edge.other(on[0]) != on[1]) continue;
     const int sum =
         network.tables().sum(network.table_from(edge, on[0]), table);
@@ -153,17 +153,17 @@ bool eliminate_low_degree(Network& network) {
   while (!queue.empty()) {
     const int v = queue.front();
     queue.pop_front();
-    queued[static_cast<std::size_t>(v)] = 0;
-    if (!network.variables[static_cast<std::size_t>(v)].alive) continue;
+    queued[index(v)] = 0;
+    if (!network.variables[index(v)].alive) continue;
     const std::vector<int>& mine = network.live_edges(v);
     if (mine.size() > 2) continue;
     std::vector<int> neighbours;
     neighbours.reserve(mine.size());
     for (const int e : mine) {
-      neighbours.push_back(network.edges[static_cast<std::size_t>(e)].other(v));
+      neighbours.push_back(network.edges[index(e)].other(v));
     }
     bool done = false;
-    if (network.variables[static_cast<std::size_t>(v)].segments.empty()) {
+    if (network.variables[index(v)].segments.empty()) {
       done = eliminate_exactly(network, v, kPairTableCap, &memo);
     } else if (neighbours.size() < 2) {
       const std::vector<int> map = best_at_any_price(network, v);
@@ -180,8 +180,8 @@ bool eliminate_low_degree(Network& network) {
     if (!done) continue;
     changed = true;
     for (const int u : neighbours) {
-      if (queued[static_cast<std::size_t>(u)] != 0) continue;
-      queued[static_cast<std::size_t>(u)] = 1;
+      if (queued[index(u)] != 0) continue;
+      queued[index(u)] = 1;
       queue.push_back(u);
     }
   }

@@ -1,5 +1,6 @@
 #include "solver/elimination_order.h"
 
+#include "base/index.h"
 #include "solver/rng.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ class Eliminating {
       const int v = queue_.begin()->second;
       queue_.erase(queue_.begin());
       const double made = table_around(v);
-      const double touched = made * choices_[static_cast<std::size_t>(v)];
+      const double touched = made * choices_[index(v)];
       out.kept += made;
       out.touched += touched;
       out.largest = std::max(out.largest, touched);
@@ -74,13 +75,11 @@ class Eliminating {
   }
 
  private:
-  std::vector<int>& around(int v) {
-    return neighbours_[static_cast<std::size_t>(v)];
-  }
+  std::vector<int>& around(int v) { return neighbours_[index(v)]; }
   double table_around(int v) {
     double product = 1;
     for (const int u : around(v)) {
-      product *= choices_[static_cast<std::size_t>(u)];
+      product *= choices_[index(u)];
     }
     return product;
   }
@@ -92,8 +91,7 @@ class Eliminating {
       steps_ += mine.size() - i;
       for (std::size_t j = i + 1; j < mine.size(); ++j) {
         if (std::binary_search(theirs.begin(), theirs.end(), mine[j])) continue;
-        fill += bits_[static_cast<std::size_t>(mine[i])] *
-                bits_[static_cast<std::size_t>(mine[j])];
+        fill += bits_[index(mine[i])] * bits_[index(mine[j])];
       }
     }
     return fill;
@@ -102,7 +100,7 @@ class Eliminating {
     double key = 0;
     switch (rule_) {
       case Rule::kTouched:
-        key = table_around(v) * choices_[static_cast<std::size_t>(v)];
+        key = table_around(v) * choices_[index(v)];
         break;
       case Rule::kKept:
         key = table_around(v);
@@ -112,7 +110,7 @@ class Eliminating {
         break;
     }
     if (shake_ > 0) key *= 1 + shake_ * rng_.unit();
-    key_[static_cast<std::size_t>(v)] = key;
+    key_[index(v)] = key;
     queue_.emplace(key, v);
   }
 
@@ -137,7 +135,7 @@ class Eliminating {
       changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     }
     for (const int u : changed) {
-      queue_.erase({key_[static_cast<std::size_t>(u)], u});
+      queue_.erase({key_[index(u)], u});
       enqueue(u);
     }
   }
@@ -166,8 +164,8 @@ std::optional<EliminationOrder> order_elimination(
     choices[v] = network.variables[v].num_choices();
     bits[v] = std::log2(choices[v] + 1);
     for (const int e : network.live_edges(static_cast<int>(v))) {
-      neighbours[v].push_back(network.edges[static_cast<std::size_t>(e)].other(
-          static_cast<int>(v)));
+      neighbours[v].push_back(
+          network.edges[index(e)].other(static_cast<int>(v)));
     }
     std::sort(neighbours[v].begin(), neighbours[v].end());
     neighbours[v].erase(std::unique(neighbours[v].begin(), neighbours[v].end()),

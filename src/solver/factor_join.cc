@@ -1,5 +1,6 @@
 #include "solver/factor_join.h"
 
+#include "base/index.h"
 #include "solver/min_plus.h"
 
 #include <algorithm>
@@ -40,10 +41,10 @@ std::vector<T> permuted(const Factor<T>& factor, const std::vector<int>& want,
   std::vector<std::size_t> sizes;
   std::vector<std::size_t> stride;
   for (const int u : want) {
-    sizes.push_back(choices[static_cast<std::size_t>(u)]);
+    sizes.push_back(choices[index(u)]);
     std::size_t s = 1;
     for (std::size_t i = factor.scope.size(); factor.scope[--i] != u;) {
-      s *= choices[static_cast<std::size_t>(factor.scope[i])];
+      s *= choices[index(factor.scope[i])];
     }
     stride.push_back(s);
   }
@@ -67,8 +68,8 @@ std::vector<T> permuted(const Factor<T>& factor, const std::vector<int>& want,
 template <class T>
 FactorJoin<T>::FactorJoin(int variable, const std::vector<Factor<T>>& factors,
                           const std::vector<std::size_t>& choices, T ceiling)
-    : choices_(choices[static_cast<std::size_t>(variable)]), ceiling_(ceiling) {
-  const auto size = [&](int u) { return choices[static_cast<std::size_t>(u)]; };
+    : choices_(choices[index(variable)]), ceiling_(ceiling) {
+  const auto size = [&](int u) { return choices[index(u)]; };
   for (const Factor<T>& f : factors) {
     for (const int u : f.scope) {
       if (u != variable) scope_.push_back(u);

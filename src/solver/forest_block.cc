@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
@@ -17,8 +19,8 @@ int ForestSearch::variable_at(int row) {
   // that begins shortly before the row.
   if (!lasting_.empty() && (rng_.next() & 1) != 0) {
     for (int attempt = 0; attempt < 4; ++attempt) {
-      const Lasting& s = lasting_[static_cast<std::size_t>(
-          rng_.below(static_cast<int>(lasting_.size())))];
+      const Lasting& s =
+          lasting_[index(rng_.below(static_cast<int>(lasting_.size())))];
       if (s.lo <= row && row < s.hi) return s.variable;
     }
   }
@@ -51,9 +53,8 @@ void ForestSearch::add_member(int v, const Touch& touch) {
 }
 
 void ForestSearch::pick_block() {
-  for (const Member& m : block_)
-    in_block_[static_cast<std::size_t>(m.variable)] = 0;
-  for (const int v : touched_) touch_[static_cast<std::size_t>(v)] = {};
+  for (const Member& m : block_) in_block_[index(m.variable)] = 0;
+  for (const int v : touched_) touch_[index(v)] = {};
   block_.clear();
   touched_.clear();
   frontier_.clear();
@@ -64,8 +65,7 @@ void ForestSearch::pick_block() {
   const int seeds = 1 + rng_.below(std::min(8, 1 + size / 4));
   int row = -1;
   if (!overflowing_.empty() && (rng_.next() & 3) != 0) {
-    row = overflowing_[static_cast<std::size_t>(
-                           rng_.below(static_cast<int>(overflowing_.size())))]
+    row = overflowing_[index(rng_.below(static_cast<int>(overflowing_.size())))]
               .row;
   } else if (core_.rows() > 0) {
     row = rng_.below(core_.rows());
@@ -75,19 +75,17 @@ void ForestSearch::pick_block() {
         row >= 0 && !starts_.empty() && (i > 0 || (rng_.next() & 1) != 0)
             ? variable_at(row)
             : rng_.below(core_.size());
-    if (in_block_[static_cast<std::size_t>(v)] == 0 &&
-        touch_[static_cast<std::size_t>(v)].count == 0) {
+    if (in_block_[index(v)] == 0 && touch_[index(v)].count == 0) {
       add_member(v, {});
     }
   }
   while (static_cast<int>(block_.size()) < size && !frontier_.empty()) {
-    const auto at = static_cast<std::size_t>(
-        rng_.below(static_cast<int>(frontier_.size())));
+    const auto at = index(rng_.below(static_cast<int>(frontier_.size())));
     const int v = frontier_[at];
     frontier_[at] = frontier_.back();
     frontier_.pop_back();
-    const Touch touch = touch_[static_cast<std::size_t>(v)];
-    if (in_block_[static_cast<std::size_t>(v)] == 0 && touch.count == 1) {
+    const Touch touch = touch_[index(v)];
+    if (in_block_[index(v)] == 0 && touch.count == 1) {
       add_member(v, touch);
     }
   }

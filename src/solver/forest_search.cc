@@ -1,5 +1,6 @@
 #include "solver/forest_search.h"
 
+#include "base/index.h"
 #include "solver/min_plus.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ void ForestSearch::assign(const std::vector<int>& choices) {
   recompute_cost();
   for (int v = 0; v < core_.size(); ++v) {
     for (const CoreSegment& s : core_.segments(v)) {
-      load_.add(s.lo, s.hi, core_.bytes_of(s)[x_[static_cast<std::size_t>(v)]]);
+      load_.add(s.lo, s.hi, core_.bytes_of(s)[x_[index(v)]]);
     }
   }
   overflowing_.clear();
@@ -63,13 +64,13 @@ void ForestSearch::assign(const std::vector<int>& choices) {
 void ForestSearch::recompute_cost() {
   cost_ = 0;
   for (int v = 0; v < core_.size(); ++v) {
-    const int mine = x_[static_cast<std::size_t>(v)];
+    const int mine = x_[index(v)];
     cost_ += core_.cost(v)[mine];
     for (const Arc& arc : core_.arcs(v)) {
       if (arc.other < v) continue;
       cost_ += arc.to_other[static_cast<std::ptrdiff_t>(mine) *
                                 core_.choices(arc.other) +
-                            x_[static_cast<std::size_t>(arc.other)]];
+                            x_[index(arc.other)]];
     }
   }
 }
@@ -83,13 +84,11 @@ void ForestSearch::set_prices(const std::vector<double>& row_prices) {
   }
   penalty_price_ = std::max(penalty_price_, most);
   for (int v = 0; v < core_.size(); ++v) {
-    double* mine = &steering_[static_cast<std::size_t>(
-        core_.at[static_cast<std::size_t>(v)])];
+    double* mine = &steering_[index(core_.at[index(v)])];
     const int k = core_.choices(v);
     std::fill(mine, mine + k, 0.0);
     for (const CoreSegment& s : core_.segments(v)) {
-      const double rate = prefix[static_cast<std::size_t>(s.hi)] -
-                          prefix[static_cast<std::size_t>(s.lo)];
+      const double rate = prefix[index(s.hi)] - prefix[index(s.lo)];
       if (rate <= 0) continue;
       for (int c = 0; c < k; ++c) {
         mine[c] += rate * static_cast<double>(core_.bytes_of(s)[c]);
@@ -107,16 +106,13 @@ void ForestSearch::refresh_penalties() {
     penalty_price_ = std::max(1.0, std::abs(cost_)) / std::max(1.0, bytes);
   }
   std::vector<int> before(core_.capacity.size() + 1, 0);
-  for (const Overflow& o : overflowing_)
-    before[static_cast<std::size_t>(o.row) + 1] = 1;
+  for (const Overflow& o : overflowing_) before[index(o.row) + 1] = 1;
   for (std::size_t r = 1; r < before.size(); ++r) before[r] += before[r - 1];
   for (int v = 0; v < core_.size(); ++v) {
-    double* mine = &penalty_[static_cast<std::size_t>(
-        core_.at[static_cast<std::size_t>(v)])];
+    double* mine = &penalty_[index(core_.at[index(v)])];
     for (const CoreSegment& s : core_.segments(v)) {
       const double rate =
-          penalty_price_ * (before[static_cast<std::size_t>(s.hi)] -
-                            before[static_cast<std::size_t>(s.lo)]);
+          penalty_price_ * (before[index(s.hi)] - before[index(s.lo)]);
       if (rate <= 0) continue;
       for (int c = 0; c < core_.choices(v); ++c) {
         mine[c] += rate * static_cast<double>(core_.bytes_of(s)[c]);
@@ -129,26 +125,21 @@ void ForestSearch::prepare_block(double steer) {
   priced_.resize(base_.size());
   for (const Member& m : block_) {
     const int k = core_.choices(m.variable);
-    const auto flat = static_cast<std::size_t>(
-        core_.at[static_cast<std::size_t>(m.variable)]);
+    const auto flat = index(core_.at[index(m.variable)]);
     double* base = &base_[m.at];
     for (int c = 0; c < k; ++c) {
-      base[c] = core_.unary[flat + static_cast<std::size_t>(c)] +
-                penalty_[flat + static_cast<std::size_t>(c)];
+      base[c] = core_.unary[flat + index(c)] + penalty_[flat + index(c)];
     }
     for (const Arc& arc : core_.arcs(m.variable)) {
-      if (in_block_[static_cast<std::size_t>(arc.other)] != 0) continue;
-      const double* add =
-          arc.from_other +
-          static_cast<std::ptrdiff_t>(x_[static_cast<std::size_t>(arc.other)]) *
-              k;
+      if (in_block_[index(arc.other)] != 0) continue;
+      const double* add = arc.from_other +
+                          static_cast<std::ptrdiff_t>(x_[index(arc.other)]) * k;
       for (int c = 0; c < k; ++c) base[c] += add[c];
       work_ += static_cast<std::uint64_t>(k);
     }
     for (int c = 0; c < k; ++c) {
-      priced_[m.at + static_cast<std::size_t>(c)] =
-          base[c] + steer * steering_[flat + static_cast<std::size_t>(c)] +
-          temperature_ * rng_.unit();
+      priced_[m.at + index(c)] = base[c] + steer * steering_[flat + index(c)] +
+                                 temperature_ * rng_.unit();
     }
   }
 }
@@ -167,13 +158,12 @@ void ForestSearch::solve_block() {
     Member& m = block_[i];
     if (m.parent < 0) continue;
     const int k = core_.choices(m.variable);
-    const Member& parent = block_[static_cast<std::size_t>(m.parent)];
+    const Member& parent = block_[index(m.parent)];
     const int up = core_.choices(parent.variable);
     message_.resize(static_cast<std::size_t>(up));
     min_plus(&belief_[m.at], k, m.to_parent, up, message_.data());
     for (int d = 0; d < up; ++d) {
-      belief_[parent.at + static_cast<std::size_t>(d)] +=
-          message_[static_cast<std::size_t>(d)];
+      belief_[parent.at + index(d)] += message_[index(d)];
     }
     work_ += static_cast<std::uint64_t>(k * up);
   }
@@ -184,8 +174,7 @@ void ForestSearch::solve_block() {
         m.parent < 0
             ? nullptr
             : m.from_parent +
-                  static_cast<std::ptrdiff_t>(
-                      block_[static_cast<std::size_t>(m.parent)].choice) *
+                  static_cast<std::ptrdiff_t>(block_[index(m.parent)].choice) *
                       k;
     int best = 0;
     double least = kInfinity;
@@ -213,15 +202,12 @@ void ForestSearch::move_loads(int v, int from, int to) {
 ForestSearch::BlockCost ForestSearch::block_cost(int Member::* which) const {
   BlockCost out;
   for (const Member& m : block_) {
-    const auto choice = static_cast<std::size_t>(m.*which);
+    const auto choice = index(m.*which);
     double link = 0;
     if (m.parent >= 0) {
-      link =
-          m.from_parent[static_cast<std::size_t>(
-                            block_[static_cast<std::size_t>(m.parent)].*which) *
-                            static_cast<std::size_t>(
-                                core_.choices(m.variable)) +
-                        choice];
+      link = m.from_parent[index(block_[index(m.parent)].*which) *
+                               index(core_.choices(m.variable)) +
+                           choice];
     }
     out.objective += base_[m.at + choice] + link;
     out.priced += priced_[m.at + choice] + link;
@@ -270,8 +256,7 @@ void ForestSearch::raise_prices(double gain) {
       if (rate <= 0) continue;
       const std::int64_t* bytes = core_.bytes_of(s);
       for (int c = 0; c < k; ++c) {
-        priced_[m.at + static_cast<std::size_t>(c)] +=
-            rate * static_cast<double>(bytes[c]);
+        priced_[m.at + index(c)] += rate * static_cast<double>(bytes[c]);
       }
     }
   }
@@ -300,11 +285,10 @@ bool ForestSearch::improve_block() {
     return false;
   }
   for (const Member& m : block_) {
-    const auto flat = static_cast<std::size_t>(
-        core_.at[static_cast<std::size_t>(m.variable)]);
-    x_[static_cast<std::size_t>(m.variable)] = m.choice;
-    now.objective -= penalty_[flat + static_cast<std::size_t>(m.choice)] -
-                     penalty_[flat + static_cast<std::size_t>(m.before)];
+    const auto flat = index(core_.at[index(m.variable)]);
+    x_[index(m.variable)] = m.choice;
+    now.objective -=
+        penalty_[flat + index(m.choice)] - penalty_[flat + index(m.before)];
   }
   cost_ += now.objective - before;
   if (!overflowing_.empty()) give_back();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
@@ -90,19 +92,18 @@ Network::Network(const Problem& problem)
 void Network::add_edge(int a, int b, int table) {
   const int id = static_cast<int>(edges.size());
   edges.push_back({a, b, table});
-  variables[static_cast<std::size_t>(a)].edges.push_back(id);
-  variables[static_cast<std::size_t>(b)].edges.push_back(id);
+  variables[index(a)].edges.push_back(id);
+  variables[index(b)].edges.push_back(id);
 }
 
 const std::vector<int>& Network::live_edges(int v) {
-  std::vector<int>& list = variables[static_cast<std::size_t>(v)].edges;
-  std::erase_if(
-      list, [&](int e) { return !edges[static_cast<std::size_t>(e)].alive; });
+  std::vector<int>& list = variables[index(v)].edges;
+  std::erase_if(list, [&](int e) { return !edges[index(e)].alive; });
   return list;
 }
 
 void Network::keep_choices(int v, const std::vector<int>& kept) {
-  NetVariable& variable = variables[static_cast<std::size_t>(v)];
+  NetVariable& variable = variables[index(v)];
   if (kept.size() == variable.costs.size()) return;
   if (kept.empty()) {
     infeasible = true;
@@ -110,18 +111,16 @@ void Network::keep_choices(int v, const std::vector<int>& kept) {
   }
   std::vector<double> costs;
   costs.reserve(kept.size());
-  for (const int c : kept)
-    costs.push_back(variable.costs[static_cast<std::size_t>(c)]);
+  for (const int c : kept) costs.push_back(variable.costs[index(c)]);
   variable.costs = std::move(costs);
   for (Segment& segment : variable.segments) {
     std::vector<std::int64_t> bytes;
     bytes.reserve(kept.size());
-    for (const int c : kept)
-      bytes.push_back(segment.bytes[static_cast<std::size_t>(c)]);
+    for (const int c : kept) bytes.push_back(segment.bytes[index(c)]);
     segment.bytes = std::move(bytes);
   }
   for (const int e : live_edges(v)) {
-    NetEdge& edge = edges[static_cast<std::size_t>(e)];
+    NetEdge& edge = edges[index(e)];
     const int mine = tables().gather_rows(table_from(edge, v), kept);
     edge.table = edge.a == v ? mine : tables().transposed(mine);
   }
@@ -129,7 +128,7 @@ void Network::keep_choices(int v, const std::vector<int>& kept) {
 }
 
 void Network::forget(int v, TrailStep step) {
-  NetVariable& variable = variables[static_cast<std::size_t>(v)];
+  NetVariable& variable = variables[index(v)];
   variable.alive = false;
   for (const int e : live_edges(v)) remove_edge(e);
   variable =
@@ -139,7 +138,7 @@ void Network::forget(int v, TrailStep step) {
 }
 
 void Network::normalise(int v) {
-  std::vector<double>& costs = variables[static_cast<std::size_t>(v)].costs;
+  std::vector<double>& costs = variables[index(v)].costs;
   const double least = *std::min_element(costs.begin(), costs.end());
   if (least == 0 || !std::isfinite(least)) return;
   for (double& cost : costs) cost -= least;
@@ -171,8 +170,7 @@ Network Network::extract(std::vector<int>& variable) const {
     if (!edge.alive) continue;
     const auto [rows, columns] = tables().shape(edge.table);
     out.add_edge(
-        mine[static_cast<std::size_t>(edge.a)],
-        mine[static_cast<std::size_t>(edge.b)],
+        mine[index(edge.a)], mine[index(edge.b)],
         out.tables().intern(rows, columns, tables().costs(edge.table)));
   }
   out.capacity = capacity;
@@ -190,15 +188,14 @@ std::size_t Network::num_alive() const {
 
 Assignment Network::expand(std::vector<int> choices) const {
   for (auto step = trail.rbegin(); step != trail.rend(); ++step) {
-    int& mine = choices[static_cast<std::size_t>(step->variable)];
+    int& mine = choices[index(step->variable)];
     std::size_t at = 0;
     if (step->renames) {
       at = static_cast<std::size_t>(mine);
     } else {
       for (std::size_t i = 0; i < step->on.size(); ++i) {
         at = at * static_cast<std::size_t>(step->sizes[i]) +
-             static_cast<std::size_t>(
-                 choices[static_cast<std::size_t>(step->on[i])]);
+             static_cast<std::size_t>(choices[index(step->on[i])]);
       }
     }
     mine = step->choice[at];

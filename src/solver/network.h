@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -35,17 +37,13 @@ class TablePool {
   };
 
   int intern(int rows, int columns, std::vector<double> costs);
-  Shape shape(int id) const {
-    return tables_[static_cast<std::size_t>(id)].shape;
-  }
+  Shape shape(int id) const { return tables_[index(id)].shape; }
   const std::vector<double>& costs(int id) const {
-    return tables_[static_cast<std::size_t>(id)].costs;
+    return tables_[index(id)].costs;
   }
   double at(int id, int row, int column) const {
-    const Entry& t = tables_[static_cast<std::size_t>(id)];
-    return t.costs[static_cast<std::size_t>(row) *
-                       static_cast<std::size_t>(t.shape.columns) +
-                   static_cast<std::size_t>(column)];
+    const Entry& t = tables_[index(id)];
+    return t.costs[index(row) * index(t.shape.columns) + index(column)];
   }
 
   // The same costs, seen from the other side.
@@ -143,7 +141,7 @@ class Network {
     return e.a == v ? e.table : tables().transposed(e.table);
   }
   void add_edge(int a, int b, int table);
-  void remove_edge(int e) { edges[static_cast<std::size_t>(e)].alive = false; }
+  void remove_edge(int e) { edges[index(e)].alive = false; }
 
   // Keeps the choices listed in `kept`; no choice left means infeasible.
   void keep_choices(int v, const std::vector<int>& kept);

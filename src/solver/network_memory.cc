@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 void Network::build_memory(const Problem& problem) {
@@ -38,13 +40,12 @@ void Network::build_memory(const Problem& problem) {
 
 void Network::reserve_bytes(int lo, int hi, std::int64_t bytes) {
   reserved_.resize(capacity.size() + 1, 0);
-  reserved_[static_cast<std::size_t>(lo)] += bytes;
-  reserved_[static_cast<std::size_t>(hi)] -= bytes;
+  reserved_[index(lo)] += bytes;
+  reserved_[index(hi)] -= bytes;
 }
 
 void Network::tidy_segments(int v) {
-  std::vector<Segment>& segments =
-      variables[static_cast<std::size_t>(v)].segments;
+  std::vector<Segment>& segments = variables[index(v)].segments;
   for (Segment& segment : segments) {
     const auto [least, most] =
         std::minmax_element(segment.bytes.begin(), segment.bytes.end());
@@ -142,8 +143,8 @@ std::vector<char> Network::tight_rows() {
     for (const Segment& s : variable.segments) {
       const std::int64_t bytes =
           *std::max_element(s.bytes.begin(), s.bytes.end());
-      most[static_cast<std::size_t>(s.lo)] += bytes;
-      most[static_cast<std::size_t>(s.hi)] -= bytes;
+      most[index(s.lo)] += bytes;
+      most[index(s.hi)] -= bytes;
     }
   }
   std::vector<char> tight(rows, 0);
@@ -169,8 +170,8 @@ std::vector<char> Network::telling_rows() const {
   for (const NetVariable& variable : variables) {
     if (!variable.alive) continue;
     for (const Segment& segment : variable.segments) {
-      starts[static_cast<std::size_t>(segment.lo)] = 1;
-      ends[static_cast<std::size_t>(segment.hi)] = 1;
+      starts[index(segment.lo)] = 1;
+      ends[index(segment.hi)] = 1;
     }
   }
   std::vector<char> keep(rows, 1);
@@ -212,8 +213,8 @@ void Network::keep_rows(const std::vector<char>& kept) {
   for (NetVariable& variable : variables) {
     if (!variable.alive) continue;
     for (Segment& s : variable.segments) {
-      s.lo = before[static_cast<std::size_t>(s.lo)];
-      s.hi = before[static_cast<std::size_t>(s.hi)];
+      s.lo = before[index(s.lo)];
+      s.hi = before[index(s.hi)];
     }
     std::erase_if(variable.segments,
                   [](const Segment& s) { return s.lo >= s.hi; });

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 namespace {
 
@@ -12,9 +14,7 @@ constexpr std::array<std::string_view, kNumPasses> kNames = {
 
 }  // namespace
 
-std::string_view pass_name(Pass pass) {
-  return kNames[static_cast<std::size_t>(pass)];
-}
+std::string_view pass_name(Pass pass) { return kNames[index(pass)]; }
 
 std::optional<Pass> parse_pass(std::string_view name) {
   for (std::size_t i = 0; i < kNumPasses; ++i) {

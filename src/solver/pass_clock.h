@@ -7,6 +7,8 @@
 #include <chrono>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 class PassClock {
@@ -28,7 +30,7 @@ class PassClock {
     return work();
   }
   void add(Pass pass, std::uint64_t runs, double seconds) {
-    PassStats& stats = stats_[static_cast<std::size_t>(pass)];
+    PassStats& stats = stats_[index(pass)];
     stats.pass = pass;
     stats.runs += runs;
     stats.seconds += seconds;

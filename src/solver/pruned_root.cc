@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 PrunedRoot::PrunedRoot(SearchState& state, double target)
@@ -15,8 +17,7 @@ PrunedRoot::PrunedRoot(SearchState& state, double target)
     std::vector<int> kept;
     for (int c = 0; c < core.choices(static_cast<int>(v)); ++c) {
       const double bound =
-          dual.best_bound() + extra[static_cast<std::size_t>(core.at[v]) +
-                                    static_cast<std::size_t>(c)];
+          dual.best_bound() + extra[index(core.at[v]) + index(c)];
       if (std::ceil(bound) < target) kept.push_back(c);
     }
     network.keep_choices(static_cast<int>(v), kept);

@@ -36,8 +36,6 @@ struct Group {
   }
 };
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 double cost_of_swap(const Core& core, const std::vector<int>& group,
                     const std::vector<int>& a, const std::vector<int>& b) {
   double cost = 0;

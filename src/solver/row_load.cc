@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 RowLoad::RowLoad(std::span<const std::int64_t> capacity)
@@ -9,7 +11,7 @@ RowLoad::RowLoad(std::span<const std::int64_t> capacity)
   while (width_ < rows_) width_ *= 2;
   node_.resize(2 * static_cast<std::size_t>(width_));
   for (std::size_t r = 0; r < capacity.size(); ++r) {
-    node_[static_cast<std::size_t>(width_) + r].most = -capacity[r];
+    node_[index(width_) + r].most = -capacity[r];
   }
   for (std::size_t i = static_cast<std::size_t>(width_) - 1; i >= 1; --i) {
     node_[i].most = std::max(node_[2 * i].most, node_[2 * i + 1].most);
@@ -18,18 +20,18 @@ RowLoad::RowLoad(std::span<const std::int64_t> capacity)
 
 void RowLoad::rebuild(int i) {
   for (i /= 2; i >= 1; i /= 2) {
-    Node& node = node_[static_cast<std::size_t>(i)];
-    node.most = std::max(node_[2 * static_cast<std::size_t>(i)].most,
-                         node_[2 * static_cast<std::size_t>(i) + 1].most) +
-                node.pending;
+    Node& node = node_[index(i)];
+    node.most =
+        std::max(node_[2 * index(i)].most, node_[2 * index(i) + 1].most) +
+        node.pending;
   }
 }
 
 void RowLoad::add(int lo, int hi, std::int64_t bytes) {
   if (lo >= hi || bytes == 0) return;
   const auto bump = [&](int i) {
-    node_[static_cast<std::size_t>(i)].most += bytes;
-    node_[static_cast<std::size_t>(i)].pending += bytes;
+    node_[index(i)].most += bytes;
+    node_[index(i)].pending += bytes;
   };
   const int first = lo + width_;
   const int last = hi - 1 + width_;
@@ -47,29 +49,26 @@ std::int64_t RowLoad::max(int lo, int hi) const {
   // pending adds of the nodes above the ends join in.
   int l = lo + width_;
   int r = hi - 1 + width_;
-  std::int64_t left = node_[static_cast<std::size_t>(l)].most;
-  std::int64_t right = node_[static_cast<std::size_t>(r)].most;
+  std::int64_t left = node_[index(l)].most;
+  std::int64_t right = node_[index(r)].most;
   while (l / 2 != r / 2) {
-    if ((l & 1) == 0)
-      left = std::max(left, node_[static_cast<std::size_t>(l) + 1].most);
-    if ((r & 1) == 1)
-      right = std::max(right, node_[static_cast<std::size_t>(r) - 1].most);
+    if ((l & 1) == 0) left = std::max(left, node_[index(l) + 1].most);
+    if ((r & 1) == 1) right = std::max(right, node_[index(r) - 1].most);
     l /= 2;
     r /= 2;
-    left += node_[static_cast<std::size_t>(l)].pending;
-    right += node_[static_cast<std::size_t>(r)].pending;
+    left += node_[index(l)].pending;
+    right += node_[index(r)].pending;
   }
   std::int64_t out = l == r ? left : std::max(left, right);
-  for (l /= 2; l >= 1; l /= 2)
-    out += node_[static_cast<std::size_t>(l)].pending;
+  for (l /= 2; l >= 1; l /= 2) out += node_[index(l)].pending;
   return out;
 }
 
 int RowLoad::row_of_max() const {
   int i = 1;
   while (i < width_) {
-    const Node& left = node_[2 * static_cast<std::size_t>(i)];
-    const Node& right = node_[2 * static_cast<std::size_t>(i) + 1];
+    const Node& left = node_[2 * index(i)];
+    const Node& right = node_[2 * index(i) + 1];
     i = left.most >= right.most ? 2 * i : 2 * i + 1;
   }
   return i - width_;

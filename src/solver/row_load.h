@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 class RowLoad {
@@ -38,7 +40,7 @@ class RowLoad {
 
   template <class Visit>
   bool walk(int i, std::int64_t above, Visit&& visit) const {
-    const Node& node = node_[static_cast<std::size_t>(i)];
+    const Node& node = node_[index(i)];
     if (node.most + above <= 0) return true;
     if (i >= width_) return visit(i - width_, node.most + above);
     above += node.pending;

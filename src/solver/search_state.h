@@ -4,6 +4,7 @@
 
 #include <shardprop/solver/solve.h>
 
+#include "base/index.h"
 #include "solver/core.h"
 #include "solver/dual_bound.h"
 #include "solver/incumbent.h"
@@ -51,7 +52,7 @@ struct SearchState {
              const std::vector<int>& variable) {
     std::vector<int> all(network.variables.size(), 0);
     for (std::size_t v = 0; v < variable.size(); ++v) {
-      all[static_cast<std::size_t>(variable[v])] = static_cast<int>(choices[v]);
+      all[index(variable[v])] = static_cast<int>(choices[v]);
     }
     best.offer(std::move(all));
   }

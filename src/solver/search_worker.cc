@@ -1,5 +1,6 @@
 #include "solver/search_worker.h"
 
+#include "base/index.h"
 #include "solver/recombination.h"
 
 #include <algorithm>
@@ -34,14 +35,14 @@ std::vector<int> leanest(const Core& core) {
     held.assign(static_cast<std::size_t>(k), 0.0);
     for (const CoreSegment& s : core.segments(v)) {
       for (int c = 0; c < k; ++c) {
-        held[static_cast<std::size_t>(c)] +=
+        held[index(c)] +=
             static_cast<double>(core.bytes_of(s)[c]) * (s.hi - s.lo);
       }
     }
-    int& best = out[static_cast<std::size_t>(v)];
+    int& best = out[index(v)];
     for (int c = 1; c < k; ++c) {
-      if (std::pair(held[static_cast<std::size_t>(c)], core.cost(v)[c]) <
-          std::pair(held[static_cast<std::size_t>(best)], core.cost(v)[best])) {
+      if (std::pair(held[index(c)], core.cost(v)[c]) <
+          std::pair(held[index(best)], core.cost(v)[best])) {
         best = c;
       }
     }

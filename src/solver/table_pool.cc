@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/index.h"
+
 namespace shardprop::solver {
 
 int TablePool::intern(int rows, int columns, std::vector<double> costs) {
@@ -19,7 +21,7 @@ int TablePool::intern(int rows, int columns, std::vector<double> costs) {
   }
   const auto [first, last] = by_hash_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
-    const Entry& known = tables_[static_cast<std::size_t>(it->second)];
+    const Entry& known = tables_[index(it->second)];
     if (known.shape.rows == rows && known.costs == costs) return it->second;
   }
   const int id = static_cast<int>(tables_.size());
@@ -29,21 +31,19 @@ int TablePool::intern(int rows, int columns, std::vector<double> costs) {
 }
 
 int TablePool::transposed(int id) {
-  if (const int known = tables_[static_cast<std::size_t>(id)].transposed;
-      known >= 0) {
+  if (const int known = tables_[index(id)].transposed; known >= 0) {
     return known;
   }
   const auto [rows, columns] = shape(id);
   std::vector<double> out(costs(id).size());
   for (int r = 0; r < rows; ++r) {
     for (int c = 0; c < columns; ++c) {
-      out[static_cast<std::size_t>(c) * static_cast<std::size_t>(rows) +
-          static_cast<std::size_t>(r)] = at(id, r, c);
+      out[index(c) * index(rows) + index(r)] = at(id, r, c);
     }
   }
   const int other = intern(columns, rows, std::move(out));
-  tables_[static_cast<std::size_t>(id)].transposed = other;
-  tables_[static_cast<std::size_t>(other)].transposed = id;
+  tables_[index(id)].transposed = other;
+  tables_[index(other)].transposed = id;
   return other;
 }
 
@@ -86,20 +86,19 @@ double TablePool::least(int id) const {
 }
 
 int TablePool::lowered(int id) {
-  if (const int known = tables_[static_cast<std::size_t>(id)].lowered;
-      known >= 0) {
+  if (const int known = tables_[index(id)].lowered; known >= 0) {
     return known;
   }
   std::vector<double> out = costs(id);
   const double by = least(id);
   for (double& cost : out) cost -= by;
   const int result = intern(shape(id).rows, shape(id).columns, std::move(out));
-  tables_[static_cast<std::size_t>(id)].lowered = result;
+  tables_[index(id)].lowered = result;
   return result;
 }
 
 bool TablePool::is_separable(int id) {
-  Entry& t = tables_[static_cast<std::size_t>(id)];
+  Entry& t = tables_[index(id)];
   if (t.separable < 0) {
     bool ok = true;
     const auto columns = static_cast<std::size_t>(t.shape.columns);
@@ -114,7 +113,7 @@ bool TablePool::is_separable(int id) {
 }
 
 bool TablePool::is_functional(int id) {
-  Entry& t = tables_[static_cast<std::size_t>(id)];
+  Entry& t = tables_[index(id)];
   if (t.functional < 0) {
     bool ok = true;
     const auto columns = static_cast<std::size_t>(t.shape.columns);

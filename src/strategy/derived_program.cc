@@ -7,6 +7,7 @@
 
 #include "strategy/derived_program.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 #include "strategy/factor_shards.h"
 
@@ -122,13 +123,13 @@ class Deriver {
               std::size_t m) const {
     const std::int16_t choice = context_.strategy.assignment[m];
     if (choice == kUnassigned) return Placement::replicate();
-    const auto f = static_cast<std::size_t>(choice);
+    const auto f = index(choice);
     if (f >= context_.space.factors.size()) return Placement::replicate();
     return state_of(operand, choice, without[f]);
   }
 
   LocalValue input(std::int32_t i) const {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = index(i);
     LocalValue value{{-1, i}, {}, context_.op.inputs[at]};
     for (std::size_t m = 0; m < mesh_dims(); ++m) {
       value.states.push_back(given(context_.space.inputs[at],
@@ -160,7 +161,7 @@ class Deriver {
     for (std::size_t m = 0; m < value.states.size(); ++m) {
       const State state = value.states[m];
       if (!state.is_shard()) continue;
-      std::int64_t& size = shape[static_cast<std::size_t>(state.dim())];
+      std::int64_t& size = shape[index(state.dim())];
       size = chunk(size, context_.mesh.size(static_cast<int>(m)), 0).size();
     }
     std::int64_t bytes = item_size(value.meta.dtype());
@@ -170,12 +171,12 @@ class Deriver {
 
   // Notes that a value must be reduced over a mesh dim.
   static void bring(LocalValue& value, int mesh_dim, State wanted) {
-    State& state = value.states[static_cast<std::size_t>(mesh_dim)];
+    State& state = value.states[index(mesh_dim)];
     if (state == wanted) return;
     if (!state.is_partial() || wanted.is_partial() || wanted.is_shard()) {
       throw InternalError("a decomposition does not end as its row says");
     }
-    value.states[static_cast<std::size_t>(mesh_dim)] = Placement::replicate();
+    value.states[index(mesh_dim)] = Placement::replicate();
   }
 
   // The value with every reduction made that its states lack, one all-reduce
@@ -290,7 +291,7 @@ class Transcript {
       : context_(context), program_(*context.space.program) {
     for (std::size_t m = 0; m < context.strategy.assignment.size(); ++m) {
       const std::int16_t choice = context.strategy.assignment[m];
-      const auto f = static_cast<std::size_t>(choice);
+      const auto f = index(choice);
       if (choice == kUnassigned || f >= context.space.factors.size()) continue;
       if (context.space.factors[f].program != ProgramUse::kNever) {
         over_.push_back(static_cast<std::int32_t>(m));

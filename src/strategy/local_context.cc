@@ -1,5 +1,6 @@
 // What a rank runs and with which scalars, for a chosen strategy.
 
+#include "base/index.h"
 #include "strategy/derived_program.h"
 #include "strategy/factor_shards.h"
 
@@ -61,7 +62,7 @@ LocalProgram operator_alone(const LocalContext& context) {
 
 std::int64_t global_value(const RankScalar& scalar,
                           const LocalContext& context) {
-  const auto operand = static_cast<std::size_t>(scalar.operand);
+  const auto operand = index(scalar.operand);
   std::int64_t x = 0;
   switch (scalar.kind) {
     case RankScalar::Kind::kConstant:
@@ -94,19 +95,19 @@ DimIndices LocalContext::mesh_dims(int factor) const {
 }
 
 const Layout& LocalContext::input(int i) const {
-  return layouts[strategy.inputs[static_cast<std::size_t>(i)]];
+  return layouts[strategy.inputs[index(i)]];
 }
 
 const Layout& LocalContext::output(int i) const {
-  return layouts[strategy.outputs[static_cast<std::size_t>(i)]];
+  return layouts[strategy.outputs[index(i)]];
 }
 
 std::int64_t LocalContext::max_local_input_elements(int i) const {
-  return elements(input(i), mesh, op.inputs[static_cast<std::size_t>(i)]);
+  return elements(input(i), mesh, op.inputs[index(i)]);
 }
 
 std::int64_t LocalContext::max_local_output_elements(int i) const {
-  return elements(output(i), mesh, op.outputs[static_cast<std::size_t>(i)]);
+  return elements(output(i), mesh, op.outputs[index(i)]);
 }
 
 bool needs_program(const LocalContext& context) {
@@ -153,7 +154,7 @@ std::int64_t RankArgument::value(const Entry& entry,
     case RankScalar::Kind::kFactorSize:
       x = entry.size;
       for (const std::int32_t m : entry.cuts) {
-        x = chunk(x, mesh_.size(m), at[static_cast<std::size_t>(m)]).size();
+        x = chunk(x, mesh_.size(m), at[index(m)]).size();
       }
       break;
     case RankScalar::Kind::kLocalSize:
@@ -200,16 +201,15 @@ std::int64_t evaluate(const RankScalar& scalar, const LocalContext& context,
     case RankScalar::Kind::kConstant:
       break;
     case RankScalar::Kind::kFactorSize: {
-      x = context.space.factors[static_cast<std::size_t>(scalar.operand)].size;
+      x = context.space.factors[index(scalar.operand)].size;
       for (const std::int32_t m : context.mesh_dims(scalar.operand)) {
-        x = chunk(x, context.mesh.size(m), at[static_cast<std::size_t>(m)])
-                .size();
+        x = chunk(x, context.mesh.size(m), at[index(m)]).size();
       }
       break;
     }
     case RankScalar::Kind::kLocalSize:
     case RankScalar::Kind::kOffset: {
-      const auto operand = static_cast<std::size_t>(scalar.operand);
+      const auto operand = index(scalar.operand);
       const TensorMeta& meta = scalar.of_output ? context.op.outputs[operand]
                                                 : context.op.inputs[operand];
       const Layout& layout = scalar.of_output ? context.output(scalar.operand)
@@ -235,7 +235,7 @@ RankArgument::RankArgument(std::string name, bool is_list,
     Entry& entry = entries_.emplace_back();
     entry.scalar = scalar;
     if (scalar.kind == RankScalar::Kind::kConstant) continue;
-    const auto operand = static_cast<std::size_t>(scalar.operand);
+    const auto operand = index(scalar.operand);
     if (scalar.kind == RankScalar::Kind::kFactorSize) {
       entry.size = context.space.factors[operand].size;
       entry.cuts = context.mesh_dims(scalar.operand);

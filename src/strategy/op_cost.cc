@@ -1,5 +1,6 @@
 #include <shardprop/strategy/op_cost.h>
 
+#include "base/index.h"
 #include "base/saturating.h"
 #include "strategy/product_work.h"
 #include "strategy/program_kernels.h"
@@ -85,7 +86,7 @@ double read_bytes(const LocalContext& context, std::size_t i) {
 // What is overwritten, and where: as much as the other inputs hold, read and
 // written.
 double overwritten_bytes(const LocalContext& context) {
-  const auto into = static_cast<std::size_t>(context.space.writes_into);
+  const auto into = index(context.space.writes_into);
   const auto item =
       static_cast<double>(item_size(context.op.inputs[into].dtype()));
   double bytes = 0;

@@ -1,6 +1,7 @@
 // Composition over the mesh: assignments of mesh dims to factors and
 // linearities, and the layouts that follow.
 
+#include "base/index.h"
 #include "placement/split_factor.h"
 #include "strategy/assignment_walk.h"
 #include "strategy/factor_shards.h"
@@ -113,9 +114,6 @@ class Composer {
   }
 
  private:
-  static std::size_t index(std::int16_t choice) {
-    return static_cast<std::size_t>(choice);
-  }
   bool is_linearity(std::int16_t choice) const {
     return index(choice) >= space_.factors.size();
   }
@@ -208,7 +206,7 @@ class Composer {
   // A factor that some output lacks without a word on what becomes of it
   // cannot be sharded.
   bool can_shard(int factor) const {
-    const auto f = static_cast<std::size_t>(factor);
+    const auto f = index(factor);
     if (!space_.factors[f].shardable()) return false;
     for (std::size_t o = 0; o < space_.outputs.size(); ++o) {
       if (!space_.outputs[o].holds(factor) &&
@@ -267,12 +265,12 @@ class Composer {
     std::int8_t place = 0;
     for (std::size_t k = 0; k < factors.size(); ++k) {
       const FactorId factor = factors[k];
-      const auto f = static_cast<std::size_t>(factor);
+      const auto f = index(factor);
       const FactorShards& cut = shards[f];
       const bool minor_most = k + 1 == factors.size();
       if (!cut.even && !minor_most) return false;
       for (const std::int32_t mesh_dim : cut.mesh_dims) {
-        const auto m = static_cast<std::size_t>(mesh_dim);
+        const auto m = index(mesh_dim);
         if (pieces > kMostPieces) return false;
         placements[m] = Placement::strided_shard(dim, static_cast<int>(pieces));
         order[m] = place++;

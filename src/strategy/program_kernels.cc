@@ -1,5 +1,6 @@
 #include "strategy/program_kernels.h"
 
+#include "base/index.h"
 #include "base/saturating.h"
 #include "strategy/derived_program.h"
 
@@ -46,7 +47,7 @@ class Kernels {
     if (context_.space.program->per_rank) return bytes_;
     for (const LocalRef output : derived_.program.outputs) {
       if (const LocalRef made = shown_by(output); made.step >= 0) {
-        stored_[static_cast<std::size_t>(made.step)] = true;
+        stored_[index(made.step)] = true;
       }
     }
     for (std::size_t s = 0; s < kernel_of_.size(); ++s) {
@@ -62,11 +63,11 @@ class Kernels {
       }
     }
     for (const auto& [what, bytes] : reads_) {
-      bytes_[static_cast<std::size_t>(what.first)] += bytes;
+      bytes_[index(what.first)] += bytes;
     }
     for (std::size_t s = 0; s < kernel_of_.size(); ++s) {
       if (stored_[s] && kernel_of_[s] != kNoKernel) {
-        bytes_[static_cast<std::size_t>(kernel_of_[s])] +=
+        bytes_[index(kernel_of_[s])] +=
             static_cast<double>(derived_.work[s].bytes);
       }
     }
@@ -77,7 +78,7 @@ class Kernels {
   static constexpr double kWhole = 1e300;
 
   const StepWork& work(LocalRef ref) const {
-    return derived_.work[static_cast<std::size_t>(ref.step)];
+    return derived_.work[index(ref.step)];
   }
 
   // A view does not begin a kernel, and a collective ends one.
@@ -97,25 +98,22 @@ class Kernels {
   // What views are of.
   LocalRef shown_by(LocalRef ref) const {
     while (ref.step >= 0 && work(ref).kind == StepWork::Kind::kView) {
-      ref = operands_of(
-          derived_.program.steps[static_cast<std::size_t>(ref.step)])[0];
+      ref = operands_of(derived_.program.steps[index(ref.step)])[0];
     }
     return ref;
   }
 
   void store(LocalRef made) {
-    if (made.step >= 0) stored_[static_cast<std::size_t>(made.step)] = true;
+    if (made.step >= 0) stored_[index(made.step)] = true;
   }
 
   double size_of(LocalRef ref) const {
     if (ref.step < 0) {
       return static_cast<double>(
           context_.max_local_input_elements(ref.index) *
-          item_size(
-              context_.op.inputs[static_cast<std::size_t>(ref.index)].dtype()));
+          item_size(context_.op.inputs[index(ref.index)].dtype()));
     }
-    const auto& step =
-        derived_.program.steps[static_cast<std::size_t>(ref.step)];
+    const auto& step = derived_.program.steps[index(ref.step)];
     if (const auto* collective = std::get_if<LocalCollective>(&step)) {
       return static_cast<double>(collective->bytes);
     }
@@ -128,12 +126,10 @@ class Kernels {
     if (ref.step >= 0 && work(ref).kind == StepWork::Kind::kView) {
       return read(shown_by(ref), kernel, most);
     }
-    const int maker = ref.step < 0
-                          ? kNoKernel
-                          : kernel_of_[static_cast<std::size_t>(ref.step)];
+    const int maker = ref.step < 0 ? kNoKernel : kernel_of_[index(ref.step)];
     if (maker != kNoKernel && maker == kernel) return;
     if (maker != kNoKernel) {
-      const auto s = static_cast<std::size_t>(ref.step);
+      const auto s = index(ref.step);
       if (fusion_ == StepFusion::kBetweenCollectives && !stored_[s] &&
           work(ref).kind == StepWork::Kind::kByPoint) {
         for (const LocalRef of : operands_of(derived_.program.steps[s])) {

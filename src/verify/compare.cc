@@ -1,5 +1,6 @@
 #include "verify/compare.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "execute/region_elements.h"
 #include "reference/elements.h"
@@ -140,13 +141,13 @@ Result<Difference> compared(const LocalTensor& held, const LocalTensor& whole,
   const std::vector<T> all = reference::values<T>(as_reference(whole));
   Difference out;
   for (const std::int64_t e : elements) {
-    scale = std::max(scale, size_of(all[static_cast<std::size_t>(e)]));
+    scale = std::max(scale, size_of(all[index(e)]));
   }
   const bool exact = std::is_same_v<T, std::int64_t>;
   const double most =
       exact ? 0 : scale * tolerance.value_or(tolerance_of(held.dtype()));
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    const T& wanted = all[static_cast<std::size_t>(elements[i])];
+    const T& wanted = all[index(elements[i])];
     const double apart = distance(found[i], wanted);
     out.error = std::max(out.error, apart / scale);
     if (!(apart > most) || out.beyond) continue;

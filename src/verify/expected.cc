@@ -1,6 +1,7 @@
 #include "verify/expected.h"
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/memory_at_hand.h"
 #include "base/saturating.h"
 #include "base/try.h"

@@ -1,6 +1,7 @@
 #include <shardprop/verify/verify.h>
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 
 #include <shardprop/collective/thread_world.h>
@@ -124,8 +125,7 @@ Result<std::vector<RankFindings>> on_threads(const SpmdProgram& program,
       static_cast<std::size_t>(program.mesh.size()));
   const auto ends = run_ranks(
       program.mesh.size(), {}, [&](Communicator& rank) -> Result<void> {
-        findings[static_cast<std::size_t>(rank.rank())] =
-            verify_rank(program, expected, rank);
+        findings[index(rank.rank())] = verify_rank(program, expected, rank);
         return {};
       });
   for (const Result<void>& end : ends) {

@@ -2,6 +2,7 @@
 // text of fixed length.
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/try.h"
 
 #include <shardprop/collective/functional.h>
@@ -128,7 +129,7 @@ Result<std::optional<VerifyReport>> compared_on(
   if (communicator.rank() != 0) return std::nullopt;
   std::vector<RankFindings> findings;
   for (std::int64_t r = 0; r < ranks; ++r) {
-    const auto at = static_cast<std::size_t>(r);
+    const auto at = index(r);
     findings.push_back(findings_of(
         program, all_numbers.data_as<std::int64_t>() + at * numbers.size(),
         std::string(all_texts.data_as<char>() + at * kTextBytes, kTextBytes),

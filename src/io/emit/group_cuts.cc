@@ -1,5 +1,6 @@
 #include "io/emit/group_cuts.h"
 
+#include "base/index.h"
 #include "io/emit/regions.h"
 
 #include <algorithm>

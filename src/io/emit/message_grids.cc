@@ -1,5 +1,6 @@
 #include "io/emit/message_grids.h"
 
+#include "base/index.h"
 #include "io/emit/regions.h"
 #include "io/emit/runs.h"
 #include "io/emit/tensor_ops.h"
@@ -99,7 +100,7 @@ Piece piece_of(TorchGraph& graph, TorchId x, const MessageGrid& grid) {
   Dims packed;
   std::vector<std::int64_t> back(axes.packed.size());
   for (std::size_t i = 0; i < axes.packed.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axes.packed[i]);
+    const auto axis = index(axes.packed[i]);
     packed.push_back(axes.split[axis]);
     back[axis] = static_cast<std::int64_t>(i);
   }

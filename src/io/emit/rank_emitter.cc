@@ -1,5 +1,6 @@
 #include "io/emit/rank_emitter.h"
 
+#include "base/index.h"
 #include "base/try.h"
 #include "io/emit/philox.h"
 #include "ops/foreign_operator.h"
@@ -237,7 +238,7 @@ void RankEmitter::draw_bits(const ProgramOp& op) {
     words = philox_words(graph_, seed, node, word / 4, region,
                          value.meta.shape(), device_);
   }
-  values_[id.index()] = words[static_cast<std::size_t>(word % 4)];
+  values_[id.index()] = words[index(word % 4)];
 }
 
 }  // namespace shardprop::emit

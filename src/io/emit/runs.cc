@@ -1,5 +1,6 @@
 #include "io/emit/runs.h"
 
+#include "base/index.h"
 #include "io/emit/tensor_ops.h"
 
 #include <optional>
@@ -115,7 +116,7 @@ class Rearrangement {
     x = run(x, strip.parts);
     counts_.pop_back();
     Dims shape = graph_.shape(x);
-    const auto d = static_cast<std::size_t>(inner());
+    const auto d = index(inner());
     shape[d] *= shape[d + 1];
     shape.erase(shape.begin() + inner() + 1);
     return reshape(graph_, x, std::move(shape));

@@ -1,4 +1,5 @@
 // The layouts of a program's inputs and outputs, and its groups, as JSON.
+#include "base/index.h"
 #include "io/emit/moves.h"
 #include "io/emit/rank_emitter.h"
 #include "io/emit/signature_order.h"
@@ -96,9 +97,8 @@ class Shardings {
     for (std::int64_t i = 0; i < mesh.size(); ++i) {
       const Coordinate at = mesh.coordinate_at_index(i);
       const bool origin =
-          std::all_of(dims.begin(), dims.end(), [&](std::int32_t dim) {
-            return at[static_cast<std::size_t>(dim)] == 0;
-          });
+          std::all_of(dims.begin(), dims.end(),
+                      [&](std::int32_t dim) { return at[index(dim)] == 0; });
       if (!origin) continue;
       const RankGroup group =
           mesh.group(std::span(dims.data(), dims.size()), at);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.h"
+
 namespace shardprop::emit {
 namespace {
 
@@ -18,8 +20,8 @@ TorchId slice(TorchGraph& graph, TorchId x, int dim, std::int64_t start,
               std::int64_t end) {
   const TensorMeta& meta = graph.meta(x);
   Dims shape = meta.shape();
-  if (start == 0 && end == shape[static_cast<std::size_t>(dim)]) return x;
-  shape[static_cast<std::size_t>(dim)] = end - start;
+  if (start == 0 && end == shape[index(dim)]) return x;
+  shape[index(dim)] = end - start;
   return graph.op(
       "aten.slice.Tensor",
       {{"self", x},
@@ -32,10 +34,10 @@ TorchId slice(TorchGraph& graph, TorchId x, int dim, std::int64_t start,
 TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim) {
   Dims shape = graph.shape(parts[0]);
   const DType dtype = graph.dtype(parts[0]);
-  std::int64_t& size = shape[static_cast<std::size_t>(dim)];
+  std::int64_t& size = shape[index(dim)];
   size = 0;
   for (const TorchId part : parts) {
-    size += graph.shape(part)[static_cast<std::size_t>(dim)];
+    size += graph.shape(part)[index(dim)];
   }
   return graph.op("aten.cat.default",
                   {{"tensors", std::move(parts)}, {"dim", integer(dim)}},
@@ -55,8 +57,8 @@ TorchId permute(TorchGraph& graph, TorchId x,
   Dims shape;
   Dims strides;
   for (const std::int64_t dim : order) {
-    shape.push_back(meta.shape()[static_cast<std::size_t>(dim)]);
-    strides.push_back(meta.strides()[static_cast<std::size_t>(dim)]);
+    shape.push_back(meta.shape()[index(dim)]);
+    strides.push_back(meta.strides()[index(dim)]);
   }
   return graph.op(
       "aten.permute.default", {{"self", x}, {"dims", Argument(order)}},
@@ -83,7 +85,7 @@ TorchId scaled(TorchGraph& graph, TorchId x, double factor) {
 
 TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size) {
   Dims shape = graph.shape(x);
-  const auto d = static_cast<std::size_t>(dim);
+  const auto d = index(dim);
   const std::int64_t missing = size - shape[d];
   if (missing == 0) return x;
   // Pairs from the last dim on.
@@ -107,7 +109,7 @@ TorchId filled(TorchGraph& graph, const Dims& shape, DType dtype,
 
 TorchId windows(TorchGraph& graph, TorchId x, int dim, std::int64_t count,
                 std::int64_t size, std::int64_t step) {
-  const auto d = static_cast<std::size_t>(dim);
+  const auto d = index(dim);
   const TensorMeta& meta = graph.meta(x);
   Dims shape = meta.shape();
   shape.insert(shape.begin() + dim, count);

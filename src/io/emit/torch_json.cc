@@ -1,5 +1,6 @@
 #include "io/emit/torch_json.h"
 
+#include "base/index.h"
 #include "io/pt2_values.h"
 
 #include <shardprop/base/error.h>
@@ -101,7 +102,7 @@ void TorchJson::value(bool held, const ArgumentSchema& declared) {
 void TorchJson::value(std::int64_t held, const ArgumentSchema& declared) {
   if (declared.is_list) {
     // A lone number fills the list.
-    const auto count = static_cast<std::size_t>(declared.list_size.value_or(1));
+    const auto count = index(declared.list_size.value_or(1));
     return value(std::vector<std::int64_t>(count, held), declared);
   }
   if (declared.type == ArgumentType::kFloat) {

@@ -1,6 +1,7 @@
 // Lookups and updates by index. Over a sharded table each rank serves the
 // rows it holds and leaves zeros elsewhere: the result is a plain sum.
 
+#include "base/index.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
@@ -126,7 +127,7 @@ Indexing indexing_of(const OpCall& call) {
   std::optional<std::size_t> last;
   for (std::size_t i = 0; i < list->size(); ++i) {
     if ((*list)[i].operand == TensorArg::kNone) continue;
-    const auto operand = static_cast<std::size_t>((*list)[i].operand);
+    const auto operand = index((*list)[i].operand);
     const DType dtype = call.op().inputs[operand].dtype();
     if (dtype == DType::kBool || dtype == DType::kU8) {
       call_not_stated("a mask as index has no fixed result shape");
@@ -378,7 +379,7 @@ std::string selected_in_order(const OpCall& call) {
 }
 
 std::int64_t size_in_order(const OpCall& call, char letter) {
-  return call.integers("sizes")[static_cast<std::size_t>(letter - 'a')];
+  return call.integers("sizes")[index(letter - 'a')];
 }
 
 void sum_of_table(const OpCall& call, IndexSpace& space) {

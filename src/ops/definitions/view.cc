@@ -1,5 +1,6 @@
 // Views: the same elements seen in another shape.
 
+#include "base/index.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
 #include "ops/view_strides.h"
@@ -68,7 +69,7 @@ Dims unflattened(const OpCall& call) {
 // atleast_2d puts dims of size 1 in front, atleast_3d behind as well.
 Dims at_least(const OpCall& call) {
   const TensorMeta& self = call.first();
-  const auto least = static_cast<std::size_t>(call.base_name().at(8) - '0');
+  const auto least = index(call.base_name().at(8) - '0');
   Dims shape = self.shape();
   while (shape.size() < least) {
     const bool behind = shape.size() == 2;
@@ -204,7 +205,7 @@ std::string resized_notation(const OpCall& call) {
 }
 
 std::int64_t resized_size(const OpCall& call, char letter) {
-  return resized_shape(call)[static_cast<std::size_t>(letter - 'a')];
+  return resized_shape(call)[index(letter - 'a')];
 }
 
 Dims resized_strides(const OpCall& call, const Dims& shape, DType dtype) {

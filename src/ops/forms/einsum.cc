@@ -93,7 +93,7 @@ class Binder {
       : b_(builder), blocked_(blocked) {}
 
   Operand input(const Term& term, const TensorMeta& meta) {
-    const auto rank = index(meta.rank());
+    const auto rank = static_cast<std::size_t>(meta.rank());
     const bool has_leading =
         std::count(term.dims.begin(), term.dims.end(), kLeading) > 0;
     // An added term broadcasts: it may lack its leading dims.

@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/index.h"
+
 namespace shardprop {
 namespace {
 
@@ -54,8 +56,7 @@ BoundForm bind_index_by_mask(const OpCall& call) {
   const auto begin = std::find(indexed.begin(), indexed.end(), true);
   const auto end = std::find(begin, indexed.end(), false);
   const bool one_run = std::find(end, indexed.end(), true) == indexed.end();
-  const auto kept = static_cast<std::size_t>(
-      std::count(indexed.begin(), indexed.end(), false));
+  const auto kept = index(std::count(indexed.begin(), indexed.end(), false));
   require(result.shape().size() > kept, "the result has too few dims");
   SpaceBuilder b;
   Operand cut = SpaceBuilder::whole(self.rank());

@@ -1,5 +1,6 @@
 // Fourier transforms: the dims transformed stay whole, the others are cut.
 
+#include "base/index.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 
@@ -141,7 +142,7 @@ BoundForm bind_transform(const OpCall& call, Transform kind) {
 OpDefinition transformed(Transform kind) {
   constexpr std::string_view kNames[] = {"fft(dim)", "rfft(dim)", "irfft(dim)"};
   return shared_form(
-      std::string(kNames[static_cast<std::size_t>(kind)]),
+      std::string(kNames[index(kind)]),
       [kind](const OpCall& call) { return bind_transform(call, kind); });
 }
 
