@@ -28,6 +28,14 @@ std::vector<std::int64_t> cut_sizes(const std::vector<std::int64_t>& sizes,
   return out;
 }
 
+// The longest run with chunk(size * run) = chunk(size) * run: the last chunks lack
+// fewer elements than there are parts, so that no chunk gets shorter.
+std::int64_t longest_run_of(std::int64_t size, std::int64_t parts) {
+  const std::int64_t lacking = chunk(size, parts, 0).size() * parts - size;
+  return lacking == 0 ? std::numeric_limits<std::int64_t>::max()
+                      : (parts - 1) / lacking;
+}
+
 }  // namespace
 
 FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
@@ -41,9 +49,15 @@ FactorShards factor_shards(const IndexSpace& space, const DeviceMesh& mesh,
     out.mesh_dims.push_back(static_cast<std::int32_t>(m));
     out.even = out.even && out.largest % parts == 0;
     out.largest = chunk(out.largest, parts, 0).size();
+    for (const std::int64_t size : sizes) {
+      out.longest_run = std::min(out.longest_run, longest_run_of(size, parts));
+    }
     sizes = cut_sizes(sizes, parts);
   }
   out.smallest = *std::min_element(sizes.begin(), sizes.end());
+  out.alike = std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t size) {
+    return size == 0 || size == out.largest;
+  });
   return out;
 }
 

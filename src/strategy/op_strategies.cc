@@ -40,7 +40,7 @@ class Composer {
       for (const Operand& operand : *operands) {
         for (const DimFactors& factors : operand.dims) {
           for (std::size_t k = 0; k + 1 < factors.size(); ++k) {
-            majors_.push_back(factors[k]);
+            majors_.push_back({factors[k], run_behind(factors, k)});
           }
         }
       }
@@ -199,8 +199,9 @@ class Composer {
     const FactorShards shards = factor_shards(space_, mesh_, prefix, factor);
     // Further cuts leave uneven shards uneven.
     return allowed(cut, shards) &&
-           (shards.even ||
-            std::find(majors_.begin(), majors_.end(), factor) == majors_.end());
+           std::all_of(majors_.begin(), majors_.end(), [&](const Major& major) {
+             return major.factor != factor || major.run <= shards.longest_run;
+           });
   }
 
   // A factor that some output lacks without a word on what becomes of it
@@ -256,19 +257,28 @@ class Composer {
     return form;
   }
 
+  // How many elements of a dim each one of its k-th factor is.
+  std::int64_t run_behind(const DimFactors& factors, std::size_t k) const {
+    std::int64_t run = 1;
+    while (++k < factors.size()) run *= space_.factor(factors[k]).size;
+    return run;
+  }
+
   // The cuts of one tensor dim: those of its major factor first. A minor
-  // factor is cut within each of the pieces that the major ones leave.
+  // factor is cut within each of the pieces that the major ones leave. Uneven
+  // pieces are those of the dim where their ends coincide; those of two lengths
+  // are not cut again.
   bool cut_dim(const DimFactors& factors, int dim,
                const std::vector<FactorShards>& shards, Placements& placements,
                ShardOrder& order) const {
     std::int64_t pieces = 1;
+    bool alike = true;
     std::int8_t place = 0;
     for (std::size_t k = 0; k < factors.size(); ++k) {
-      const FactorId factor = factors[k];
-      const auto f = index(factor);
-      const FactorShards& cut = shards[f];
-      const bool minor_most = k + 1 == factors.size();
-      if (!cut.even && !minor_most) return false;
+      const FactorShards& cut = shards[index(factors[k])];
+      if (!cut.even && run_behind(factors, k) > cut.longest_run) return false;
+      if (!alike && !cut.mesh_dims.empty()) return false;
+      alike = alike && cut.alike;
       for (const std::int32_t mesh_dim : cut.mesh_dims) {
         const auto m = index(mesh_dim);
         if (pieces > kMostPieces) return false;
@@ -288,8 +298,13 @@ class Composer {
   // [choice][operand], of those in choices_.
   std::vector<Placement> placements_;
   std::vector<bool> mixes_;  // [choice][choice]
-  // Factors with another one inside of them in some dim.
-  std::vector<std::int16_t> majors_;
+  // A factor with others inside of it in some dim, where each of its elements is
+  // a run of `run`.
+  struct Major {
+    FactorId factor;
+    std::int64_t run;
+  };
+  std::vector<Major> majors_;
 };
 
 struct StrategyHash {
