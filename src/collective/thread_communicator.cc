@@ -70,10 +70,17 @@ MemoryOps& ThreadCommunicator::memory_ops() {
 
 void ThreadCommunicator::abort(const Error& reason) {
   hub_->open_reserve();
-  Error failure = reason;
-  failure.code = ErrorCode::kRankFailed;
-  failure.message =
-      "rank " + std::to_string(rank()) + " failed: " + reason.message;
+  // So short that it needs no memory.
+  Error failure{ErrorCode::kRankFailed, "a rank failed"};
+  try {
+    Error told = reason;
+    told.code = ErrorCode::kRankFailed;
+    told.message =
+        "rank " + std::to_string(rank()) + " failed: " + reason.message;
+    failure = std::move(told);
+  } catch (const std::bad_alloc&) {
+    // The others need not know more.
+  }
   hub_->fail(std::move(failure));
 }
 

@@ -47,8 +47,8 @@ std::vector<std::shared_ptr<ThreadChannel>> ThreadHub::channels() const {
 void ThreadHub::fail(Error failure) {
   {
     const std::lock_guard lock(mutex_);
-    if (failure_) return;
-    failure_ = std::move(failure);
+    if (all_told_) return;
+    if (!failure_) failure_ = std::move(failure);
     // A member that publishes after its channel was walked sees this under the
     // channel's mutex.
     failed_.store(true, std::memory_order_release);
@@ -56,6 +56,7 @@ void ThreadHub::fail(Error failure) {
   reserve_.release();
   // It never changes again.
   for (const auto& channel : channels()) channel->withdraw(*failure_);
+  all_told_.store(true);
 }
 
 void ThreadHub::leave(std::int64_t rank, const std::string& how) {

@@ -49,6 +49,8 @@ class ThreadHub {
   const CommunicatorOptions options_;
   const bool may_spin_;
   std::atomic<bool> failed_{false};
+  // Not where memory ran out on the way: fail() may be called again.
+  std::atomic<bool> all_told_{false};
   MemoryReserve reserve_;  // a failure is told with
 
   // Taken with a channel's mutex held, never the other way round.

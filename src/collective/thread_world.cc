@@ -31,14 +31,37 @@ Result<void> threw(std::size_t rank, const std::exception_ptr& thrown) {
   return fail(ErrorCode::kRankFailed, std::move(what));
 }
 
-// Tells the others, also with the last memory.
-void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
+// Words so short that a string holds them in itself: they need no memory.
+Error last_words() { return {ErrorCode::kOutOfMemory, "no memory left"}; }
+
+// `work()`, and once more with the reserve where there is no memory; then what
+// `otherwise()` makes do with.
+template <class Work, class Otherwise>
+auto with_last_memory(MemoryReserve& reserve, const Work& work,
+                      const Otherwise& otherwise) noexcept {
   try {
-    rank.abort(reason);
+    return work();
   } catch (const std::bad_alloc&) {
     reserve.release();
-    rank.abort(reason);
   }
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return otherwise();
+  }
+}
+
+// Tells the others, also with the last memory.
+void abort(Communicator& rank, const Error& reason, MemoryReserve& reserve) {
+  with_last_memory(
+      reserve, [&] { rank.abort(reason); },
+      [&] {
+        try {
+          rank.abort(last_words());
+        } catch (const std::bad_alloc&) {
+          // Those who wait for it are told by their timeout.
+        }
+      });
 }
 
 // Threads that are waited for, however the scope is left.
@@ -53,9 +76,14 @@ struct JoinedThreads {
 // it may be many: each is told by a code, and words that need no memory.
 void end_without_thread(std::size_t first, std::vector<Result<void>>& ends,
                         Communicator& rank, MemoryReserve& reserve) {
-  Error error = refusal(std::current_exception())
-                    .value_or(Error{ErrorCode::kThreadStart,
-                                    "the thread of a rank cannot be started"});
+  const std::exception_ptr thrown = std::current_exception();
+  Error error = with_last_memory(
+      reserve,
+      [&] {
+        return refusal(thrown).value_or(Error{
+            ErrorCode::kThreadStart, "the thread of a rank cannot be started"});
+      },
+      last_words);
   const ErrorCode code = error.code;
   abort(rank, error, reserve);
   ends[first] = fail(std::move(error));
@@ -97,8 +125,10 @@ std::vector<Result<void>> run_ranks(
     try {
       ends[r] = body(*mine);
     } catch (...) {
-      reserve.release();
-      ends[r] = threw(r, std::current_exception());
+      const std::exception_ptr thrown = std::current_exception();
+      ends[r] = with_last_memory(
+          reserve, [&] { return threw(r, thrown); },
+          [] { return Result<void>(fail(last_words())); });
     }
     if (!ends[r]) abort(*mine, ends[r].error(), reserve);
   };

@@ -7,6 +7,9 @@
 #include <shardprop/kernels/thread_pool.h>
 
 #include <atomic>
+#include <chrono>
+#include <new>
+#include <thread>
 #include <vector>
 
 namespace shardprop {
@@ -35,6 +38,31 @@ TEST_CASE("a rank without a thread fails itself and the others") {
       }
     }
   }
+}
+
+TEST_CASE("ranks say that there is no memory without any") {
+  CommunicatorOptions options;
+  options.timeout = std::chrono::seconds(2);
+  std::atomic<int> came = 0;
+  const auto ends = run_ranks(3, options, [&](Communicator& communicator) {
+    const Group group = value_of(Group::world(3));
+    const LocalTensor mine = value_of(LocalTensor::empty({4}, DType::kF32));
+    ++came;
+    while (came < 3) std::this_thread::yield();
+    if (communicator.rank() == 1) {
+      failing_machine::memory_above(0);
+      throw std::bad_alloc();
+    }
+    const auto whole = all_gather_tensor(communicator, mine, 0, group);
+    if (!whole) return Result<void>(fail(whole.error()));
+    const auto done = whole->wait();
+    return done ? Result<void>() : Result<void>(fail(done.error()));
+  });
+  failing_machine::heal();
+  REQUIRE(ends.size() == 3);
+  for (const Result<void>& end : ends) CHECK(!end);
+  CHECK(ends[1].error().code == ErrorCode::kOutOfMemory);
+  CHECK(ends[1].error().message == "no memory left");
 }
 
 TEST_CASE("a pool without threads does its work on the caller's") {
