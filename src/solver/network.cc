@@ -10,22 +10,31 @@ namespace {
 
 constexpr std::int64_t kMostExact = std::int64_t{1} << 52;
 
-// The least power of two by which every finite cost is to be divided to be
-// exact in a double.
-std::int64_t unit_of(const Problem& problem) {
-  std::int64_t most = 0;
-  const auto look = [&](std::span<const std::int64_t> costs) {
+// The least power of two by which every finite cost, or with `sums_fit` every
+// sum of them and every difference of sums, is to be divided to be exact in a
+// double.
+std::int64_t unit_of(const Problem& problem, bool sums_fit) {
+  Int128 most = 0;
+  const auto look = [&](std::int64_t cost) {
+    most = sums_fit ? most + 2 * Int128{cost} : std::max(most, Int128{cost});
+  };
+  const auto largest = [](std::span<const std::int64_t> costs) {
+    std::int64_t out = 0;
     for (const std::int64_t cost : costs) {
-      if (!is_forbidden(cost))
-        most = std::max(most, cost < 0 ? -(cost + 1) : cost);
+      if (!is_forbidden(cost)) {
+        out = std::max(out, cost < 0 ? -(cost + 1) : cost);
+      }
     }
+    return out;
   };
   for (std::size_t v = 0; v < problem.num_variables(); ++v) {
-    look(problem.costs(VariableId(v)));
+    look(largest(problem.costs(VariableId(v))));
   }
-  for (std::size_t t = 0; t < problem.num_tables(); ++t) {
-    look(problem.table(TableId(t)).costs);
+  std::vector<std::int64_t> of_table(problem.num_tables());
+  for (std::size_t t = 0; t < of_table.size(); ++t) {
+    of_table[t] = largest(problem.table(TableId(t)).costs);
   }
+  for (const Edge& edge : problem.edges()) look(of_table[edge.table.index()]);
   std::int64_t unit = 1;
   while (most / unit >= kMostExact) unit *= 2;
   return unit;
@@ -33,10 +42,10 @@ std::int64_t unit_of(const Problem& problem) {
 
 }  // namespace
 
-Network::Network(const Problem& problem)
+Network::Network(const Problem& problem, bool sums_fit)
     : pool_(std::make_shared<TablePool>()) {
   const std::size_t n = problem.num_variables();
-  unit = unit_of(problem);
+  unit = unit_of(problem, sums_fit);
   const auto to_cost = [this](std::int64_t cost) {
     if (is_forbidden(cost)) return kInfinity;
     const bool round_down = cost < 0 && cost % unit != 0;

@@ -115,7 +115,9 @@ struct TrailStep {
 
 class Network {
  public:
-  explicit Network(const Problem& problem);
+  // With `sums_fit`, no assignment costs more units than a double holds
+  // exactly; else no single cost does, which leaves small ones their digits.
+  explicit Network(const Problem& problem, bool sums_fit = false);
 
   // Shared by copies, which belong to one thread.
   TablePool& tables() { return *pool_; }

@@ -25,10 +25,11 @@ inline constexpr std::size_t kEliminationCap = 1U << 25;
 
 struct SearchState {
   // Both must outlive it.
-  SearchState(const Problem& problem, const SolveOptions& the_options)
+  SearchState(const Problem& problem, const SolveOptions& the_options,
+              bool sums_fit = false)
       : options(the_options),
         stop(stop_signal(the_options)),
-        network(problem),
+        network(problem, sums_fit),
         best(problem, network) {}
 
   // The best known cost on the core; infinite where none is known.

@@ -32,6 +32,9 @@ constexpr std::uint64_t kLongestRound = 40'000'000;
 constexpr int kWorkersUnderWorkLimit = 2;
 // Once the dual has settled it gets one round in so many.
 constexpr int kDualTurn = 4;
+// Rounds without any assignment after which costs are counted more coarsely,
+// where sums of them are more than doubles hold.
+constexpr int kRoundsInFineUnits = 4;
 // Share of the cost within which the bound is worth more than the search.
 constexpr double kClose = 0.05;
 
@@ -62,10 +65,14 @@ bool bytes_matter(const Network& network) {
 
 class Solver {
  public:
-  Solver(const Problem& problem, const SolveOptions& options)
-      : options_(options), state_(problem, options) {}
+  Solver(const Problem& problem, const SolveOptions& options,
+         bool sums_fit = false)
+      : options_(options), state_(problem, options, sums_fit) {}
 
   Solution run();
+  // What was looked for costs more units than doubles count: nothing is known
+  // of what there is beyond.
+  bool too_fine() const { return too_fine_; }
 
  private:
   enum class Task : std::uint8_t { kSearch, kDual, kBranch };
@@ -120,6 +127,8 @@ class Solver {
   void tell_progress() const;
   // False once the caller has seen enough.
   bool may_go_on();
+  // Whether all that was found out holds only of what doubles count.
+  bool is_blind() const;
   // Whether no pass that is enabled has anything left to do.
   bool is_idle() const;
   void offer_leanest();
@@ -134,6 +143,7 @@ class Solver {
   std::vector<int> core_best_;  // the best, if it came from the core
   double core_best_cost_ = kInfinity;
   bool exact_ = true;  // no cost of interest exceeds what doubles count
+  bool too_fine_ = false;
   std::vector<std::unique_ptr<SearchWorker>> workers_;
   int rounds_ = 0;
 };
@@ -222,8 +232,14 @@ void Solver::search() {
     round(work);
     work = std::min(work + work / 4, kLongestRound);
     gather();
-    if (!may_go_on() || is_idle()) break;
+    if (is_blind() || !may_go_on() || is_idle()) break;
   }
+  too_fine_ = is_blind();
+}
+
+bool Solver::is_blind() const {
+  return !exact_ && !state_.best.known() &&
+         (state_.best.infeasible() || rounds_ >= kRoundsInFineUnits);
 }
 
 void Solver::make_workers() {
@@ -381,8 +397,21 @@ Solution Solver::finish() {
 }  // namespace
 
 Solution solve_plainly(const Problem& problem, const SolveOptions& options) {
-  auto solution = guarded(
-      [&]() -> Result<Solution> { return Solver(problem, options).run(); });
+  auto solution = guarded([&]() -> Result<Solution> {
+    Solution fine;
+    {
+      Solver solver(problem, options);
+      fine = solver.run();
+      if (!solver.too_fine() || fine.failure) return fine;
+    }
+    SolveOptions left = options;
+    if (left.work_limit) {
+      *left.work_limit -= std::min(*left.work_limit, fine.work);
+    }
+    Solution coarse = Solver(problem, left, /*sums_fit=*/true).run();
+    coarse.work += fine.work;
+    return coarse;
+  });
   if (solution) return *std::move(solution);
   return {.failure = std::move(solution).error()};
 }

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "base/index.h"
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -201,6 +203,34 @@ TEST_CASE("costs too large for doubles are never called optimal wrongly") {
   CHECK(*solution.cost >= *truth);
   CHECK(*solution.lower_bound <= *truth);
   if (solution.status == Status::kOptimal) CHECK(*solution.cost == *truth);
+}
+
+TEST_CASE("sums that are too large for doubles are searched all the same") {
+  // Each pair of variables that choose alike costs: two halves are best.
+  constexpr std::int64_t kAlike = 900'000'000'000'000'000;
+  for (const int n : {10, 100}) {
+    CAPTURE(n);
+    ProblemBuilder builder;
+    std::vector<VariableId> ids;
+    for (int v = 0; v < n; ++v) {
+      ids.push_back(builder.add_variable(std::array<std::int64_t, 2>{0, 0}));
+      for (int u = 0; u < v; ++u) {
+        const std::array<std::int64_t, 4> costs = {kAlike + u % 7, 0, 0,
+                                                   kAlike + v % 5};
+        builder.add_edge(ids[index(u)], ids[index(v)],
+                         builder.add_table(2, 2, costs));
+      }
+    }
+    const Problem problem = *std::move(builder).build();
+    const Solution solution =
+        solve(problem, SolveOptions{.time_limit_seconds = 10});
+    const Int128 pairs = Int128{n} / 2 * (n / 2 - 1);
+    REQUIRE(solution.cost.has_value());
+    CHECK(*solution.cost >= pairs * kAlike);
+    CHECK(*solution.cost < (pairs + 1) * kAlike);
+    REQUIRE(solution.lower_bound.has_value());
+    CHECK(*solution.lower_bound <= *solution.cost);
+  }
 }
 
 }  // namespace
