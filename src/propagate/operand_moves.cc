@@ -26,6 +26,23 @@ bool adds_nothing(Placement partial, const Layout& given) {
   return true;
 }
 
+// Of mesh dims larger than 1, with which pairs of strided layouts are searched.
+constexpr int kMostSearchedDims = 3;
+
+// Tensor dims with strided shards are whole.
+Layout without_strided(const Layout& layout) {
+  Layout out = layout;
+  for (int m = 0; m < layout.mesh_ndim(); ++m) {
+    if (!layout[m].is_strided()) continue;
+    for (const std::int32_t cut : layout.cuts(layout[m].dim())) {
+      auto without = out.with(cut, Placement::replicate());
+      if (!without) throw InternalError("R does not fit a layout");
+      out = *std::move(without);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 OperandMoves::OperandMoves(CachingPlanner& planner,
@@ -41,7 +58,19 @@ OperandMoves::OperandMoves(CachingPlanner& planner,
         return adds_nothing(partial, given);
       });
   if (!lists) return;
-  reach_ = recent.take(planner.planner(), given, meta, partials, orders);
+  int searched = 0;
+  for (const MeshDim& dim : planner.planner().mesh().dims()) {
+    searched += dim.size > 1 ? 1 : 0;
+  }
+  goes_around_ = searched > kMostSearchedDims;
+  Layout start = given;
+  if (goes_around_ && given.has_strided()) {
+    start = without_strided(given);
+    const auto gathers = planner.cost(given, start, meta);
+    if (!gathers) return;
+    gathers_ = *gathers;
+  }
+  reach_ = recent.take(planner.planner(), start, meta, partials, orders);
   if (reach_ == nullptr) return;
   shifts_.resize(static_cast<std::size_t>(given.mesh_ndim()));
   const redistribute::ActiveDims& active = reach_->active();
@@ -63,9 +92,23 @@ std::optional<std::uint64_t> OperandMoves::code_of(const Layout& to) const {
   return state->code();
 }
 
+bool OperandMoves::is_detour(const Layout& to) const {
+  return reach_ != nullptr && goes_around_ &&
+         (given_->has_strided() || to.has_strided());
+}
+
 Result<std::int64_t> OperandMoves::cost(const Layout& to) {
   if (to == *given_) return 0;
-  const auto code = code_of(to);
+  const bool detour = is_detour(to);
+  const auto code = code_of(detour ? without_strided(to) : to);
+  if (code && detour) {
+    // Far more than any move takes, in few steps.
+    for (std::int64_t limit = sat_add(beyond_, beyond_ / 4);
+         nanoseconds(*code) == kImpossible && beyond_ != kImpossible;
+         limit = sat_add(beyond_, beyond_)) {
+      extend(limit);
+    }
+  }
   if (code && nanoseconds(*code) != kImpossible) return nanoseconds(*code);
   for (const Priced& priced : priced_) {
     if (priced.to == to) return priced.cost;
@@ -76,7 +119,7 @@ Result<std::int64_t> OperandMoves::cost(const Layout& to) {
 
 Result<std::shared_ptr<const RedistributePlan>> OperandMoves::plan(
     const Layout& to) {
-  const auto code = code_of(to);
+  const auto code = is_detour(to) ? std::nullopt : code_of(to);
   if (!code) return planner_->plan(*given_, to, *meta_);
   // How far the search happens to have gone decides nothing.
   if (nanoseconds(*code) == kImpossible) {

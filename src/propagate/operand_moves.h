@@ -1,9 +1,15 @@
 // OperandMoves: what moving one operand of a call takes: by one search for all
 // layouts near the given one where they are listed (Reach), by the planner pair
 // by pair elsewhere.
+//
+// Strided shards are not listed, and on meshes of more than three dims larger
+// than 1 a search for each pair takes too long. There they are gone around: what
+// is taken for the cost is to gather them first, to move from there, and to
+// slice the target's. The plan may cost less.
 #pragma once
 
 #include "base/index.h"
+#include "base/saturating.h"
 #include "redistribute/recent_reaches.h"
 
 #include <shardprop/redistribute/caching_planner.h>
@@ -38,8 +44,8 @@ class OperandMoves {
   bool is_listed() const { return reach_ != nullptr; }
   void extend(std::int64_t limit) {
     if (reach_ == nullptr) return;
-    reach_->extend(limit);
-    beyond_ = reach_->beyond();
+    if (limit >= gathers_) reach_->extend(limit - gathers_);
+    beyond_ = limit < gathers_ ? gathers_ : sat_add(gathers_, reach_->beyond());
   }
   // No layout that nanoseconds() does not know takes less.
   std::int64_t beyond() const { return beyond_; }
@@ -54,7 +60,7 @@ class OperandMoves {
   std::uint8_t shift(int mesh_dim) const { return shifts_[index(mesh_dim)]; }
   // kImpossible where it takes more than the limit.
   std::int64_t nanoseconds(std::uint64_t code) const {
-    return reach_->nanoseconds(code);
+    return sat_add(gathers_, reach_->nanoseconds(code));
   }
 
   // Errors: those of RedistributePlanner::plan().
@@ -69,12 +75,16 @@ class OperandMoves {
 
   // Nothing where the search does not answer for it.
   std::optional<std::uint64_t> code_of(const Layout& to) const;
+  // By strided shards that are gone around.
+  bool is_detour(const Layout& to) const;
 
   CachingPlanner* planner_;
   redistribute::RecentReaches* recent_;
   const Layout* given_;
   const TensorMeta* meta_;
   std::unique_ptr<redistribute::Reach> reach_;
+  bool goes_around_ = false;
+  std::int64_t gathers_ = 0;  // before the search begins
   std::int64_t beyond_ = 0;
   // Of each mesh dim larger than 1, where its placement is in a code.
   InlineVector<std::uint8_t, 8> shifts_;

@@ -137,8 +137,11 @@ const RedistributeOptions& RedistributePlanner::options() const {
 
 namespace {
 
-// A second or two of search.
-constexpr std::size_t kMostStridedMoves = 4'000'000;
+// A second or two of search. On meshes of many dims that is seldom enough to
+// find a path, and callers ask for several.
+std::size_t most_strided_moves(const redistribute::ActiveDims& active) {
+  return active.count > 3 ? 500'000 : 4'000'000;
+}
 
 struct Found {
   Alphabet alphabet;
@@ -169,7 +172,7 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
                         graph.get()};
   // A detour may take more memory than there is.
   const bool may_detour = alphabet.has_strided() && !body.options.memory_limit;
-  if (may_detour) problem.most_moves = kMostStridedMoves;
+  if (may_detour) problem.most_moves = most_strided_moves(body.active);
   auto path = shortest_path(problem, *source, *target);
   if (!path && may_detour) {
     path = redistribute::path_around_strides(problem, *source, *target);
