@@ -5,13 +5,12 @@
 #include "cli/graph_plan.h"
 #include "cli/interruption.h"
 #include "cli/output_folder.h"
+#include "cli/plan_file.h"
 #include "cli/styles_json.h"
 #include "commands.h"
 
 #include <shardprop/io/emit_program.h>
 #include <shardprop/lower/lower.h>
-#include <shardprop/plan/judge_plan.h>
-#include <shardprop/report/plan_json.h>
 
 #include <fmt/format.h>
 
@@ -95,7 +94,7 @@ Result<void> write_all(const Emission& emission) {
 Result<void> write_styles(const std::string& as, const GraphPlan& given,
                           const Arguments& arguments, OutputFolder& folder) {
   SP_ASSIGN(const std::string styles, styles_json(as, given, arguments));
-  SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
+  SP_CHECK(folder.write("plan.json", saved_plan(given.plan, arguments)));
   std::string file = as + ".json";
   std::replace(file.begin(), file.end(), '-', '_');
   return folder.write(file, styles);
@@ -103,8 +102,9 @@ Result<void> write_styles(const std::string& as, const GraphPlan& given,
 
 Result<void> write_programs(const GraphPlan& given,
                             const std::optional<std::int64_t>& rank,
-                            bool archive, const std::stop_token& stop,
-                            OutputFolder& folder) {
+                            const Arguments& arguments,
+                            const std::stop_token& stop, OutputFolder& folder) {
+  const bool archive = arguments.get("--format") == "pt2";
   if (rank && !given.plan.mesh.contains(*rank)) {
     return fail(Error{ErrorCode::kMeshCoordinate,
                       fmt::format("rank {} is not on mesh {}", *rank,
@@ -133,7 +133,7 @@ Result<void> write_programs(const GraphPlan& given,
                           stop};
   SP_ASSIGN(const std::string shardings,
             shardings_json(program, *given.library));
-  SP_CHECK(folder.write("plan.json", plan_to_json(given.plan)));
+  SP_CHECK(folder.write("plan.json", saved_plan(given.plan, arguments)));
   SP_CHECK(folder.write("shardings.json", shardings));
   return rank ? write_rank(emission, *rank) : write_all(emission);
 }
@@ -146,8 +146,8 @@ Result<bool> write_files(const GraphPlan& given,
   const std::string as = arguments.get("--as");
   if (as == "program") {
     const Interruption interruption;
-    SP_CHECK(write_programs(given, rank, arguments.get("--format") == "pt2",
-                            interruption.token(), folder));
+    SP_CHECK(
+        write_programs(given, rank, arguments, interruption.token(), folder));
     if (interruption.came()) return false;
   } else {
     SP_CHECK(write_styles(as, given, arguments, folder));
@@ -164,18 +164,6 @@ Result<bool> write_files(const GraphPlan& given,
   return true;
 }
 
-// Empty where there is one. A saved one may be beyond the limit it names.
-Result<std::string> why_no_plan(const Plan& plan) {
-  if (!plan.has_plan()) return std::string(solver::to_string(plan.status));
-  SP_ASSIGN(const PlanOptions options, options_of(plan));
-  const std::int64_t held = plan.memory.peak_bytes;
-  if (!options.memory_limit || held <= *options.memory_limit) {
-    return std::string();
-  }
-  return fmt::format("infeasible: {} bytes are held, and the limit is {}", held,
-                     *options.memory_limit);
-}
-
 Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
   const std::string as = arguments.get("--as");
@@ -186,18 +174,17 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
                       {},
                       "leave out --rank"});
   }
-  // Programs are checked as they are made; prices are only worked out here.
-  const SavedPlan saved =
-      as == "program" ? SavedPlan::kAsWritten : SavedPlan::kJudged;
-  SP_ASSIGN(const GraphPlan given, graph_plan(arguments, saved, console));
+  SP_ASSIGN(const GraphPlan given,
+            graph_plan(arguments, SavedPlan::kJudged, console));
+  warn_of_differences(given, console);
   for (const UnsupportedOp& op : given.plan.unsupported) {
     console.messages << fmt::format(
         "warning: `{}` runs replicated ({} of them)\n", printable(op.op),
         op.count);
   }
-  SP_ASSIGN(const std::string why, why_no_plan(given.plan));
-  if (!why.empty()) {
-    console.messages << "no plan to write: " << why << '\n';
+  if (!given.plan.has_plan()) {
+    console.messages << "no plan to write: "
+                     << solver::to_string(given.plan.status) << '\n';
     return kFinding;
   }
   SP_ASSIGN(const bool whole, write_files(given, rank, arguments, console));
@@ -215,6 +202,7 @@ Command emit_command() {
   options.push_back({.name = "--rank",
                      .value = "N",
                      .help = "the program of this rank only; default: of all"});
+  options.push_back(local_args_option());
   options.push_back(format_option({"pt2", "json.gz"}));
   options.push_back({.name = "--as",
                      .value = "WHAT",

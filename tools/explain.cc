@@ -1,5 +1,6 @@
 #include "cli/graph_options.h"
 #include "cli/graph_plan.h"
+#include "cli/plan_file.h"
 #include "cli/plan_options.h"
 #include "commands.h"
 
@@ -8,7 +9,6 @@
 
 #include <shardprop/report/plan_dot.h>
 #include <shardprop/report/plan_html.h>
-#include <shardprop/report/plan_json.h>
 #include <shardprop/report/plan_text.h>
 #include <shardprop/report/plan_trace.h>
 
@@ -21,19 +21,6 @@
 
 namespace shardprop::cli {
 namespace {
-
-// What the file says that is not so.
-void warn_of_differences(const std::vector<std::string>& all,
-                         Console& console) {
-  constexpr std::size_t kMostPrinted = 5;
-  for (std::size_t i = 0; i < std::min(all.size(), kMostPrinted); ++i) {
-    console.messages << "warning: " << printable(all[i]) << '\n';
-  }
-  if (all.size() > kMostPrinted) {
-    console.messages << "warning: and " << all.size() - kMostPrinted
-                     << " more figures of the file are not those of its plan\n";
-  }
-}
 
 void warn_of_unsupported(const Plan& plan, const Graph& graph,
                          Console& console) {
@@ -59,7 +46,7 @@ void tell_of_pins(const Plan& plan, Console& console) {
 
 std::string written(const Plan& plan, const Arguments& arguments) {
   const std::string format = arguments.get("--format");
-  if (format == "json") return plan_to_json(plan);
+  if (format == "json") return saved_plan(plan, arguments);
   if (format == "html") return plan_to_html(plan);
   if (format == "dot") return plan_to_dot(plan);
   if (format == "perfetto") return plan_to_trace(plan);
@@ -70,7 +57,7 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const GraphPlan given, graph_plan(arguments, SavedPlan::kJudged,
                                               console, WithPlan::kOutput));
   const Plan& plan = given.plan;
-  warn_of_differences(given.differences, console);
+  warn_of_differences(given, console);
   warn_of_unsupported(plan, given.graph, console);
   tell_of_pins(plan, console);
   console.data << written(plan, arguments);
@@ -84,6 +71,7 @@ Command explain_command() {
   options.push_back({.name = "--detail",
                      .help = "every module and every redistribution, with its "
                              "reason; else about a screen"});
+  options.push_back(local_args_option());
   options.push_back(format_option({"text", "json", "html", "dot", "perfetto"}));
   options.push_back(output_option());
   return {.name = "explain",

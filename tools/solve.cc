@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "base/try.h"
+#include "plan/stop.h"
 
 #include <shardprop/io/contest.h>
 #include <shardprop/solver/solve.h>
@@ -80,7 +81,7 @@ void print_text(const Solution& solution, Console& console) {
 
 Result<int> run_solve(const Arguments& arguments, Console& console) {
   solver::SolveOptions options;
-  options.start = std::chrono::steady_clock::now();
+  options.start = arguments.begun();
   // A work limit alone is meant to give the same answer on every machine.
   if (arguments.has("--work-limit")) options.time_limit_seconds = 1e12;
   SP_CHECK(
@@ -99,9 +100,11 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
                        << std::flush;
     };
   }
-  SP_ASSIGN(const io::ContestProblem contest,
-            io::read_contest(arguments.get("PROBLEM"),
-                             static_cast<std::uint64_t>(*max_input)));
+  SP_ASSIGN(
+      const io::ContestProblem contest,
+      io::read_contest(arguments.get("PROBLEM"),
+                       static_cast<std::uint64_t>(*max_input),
+                       deadline(options.start, options.time_limit_seconds)));
   const auto interruption = std::make_shared<const Interruption>();
   console.until_written = interruption;
   options.stop = interruption->token();

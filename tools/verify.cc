@@ -9,6 +9,7 @@
 #include "io/json_text.h"
 
 #include <shardprop/lower/lower.h>
+#include <shardprop/plan/judge_plan.h>
 #include <shardprop/verify/verify.h>
 #ifdef SHARDPROP_WITH_MPI
 #include <shardprop/mpi/mpi_world.h>
@@ -161,6 +162,18 @@ int report_no_plan(const Plan& plan, const Arguments& arguments,
   return kFinding;
 }
 
+// A saved plan may hold more than the limit that it was made for.
+Result<void> check_limit(const Plan& plan, VerifyReport& report) {
+  SP_ASSIGN(const PlanOptions options, options_of(plan));
+  const std::int64_t held = std::max(plan.memory.peak_bytes, report.peak_bytes);
+  if (!options.memory_limit || held <= *options.memory_limit) return {};
+  report.ok = false;
+  report.findings.push_back(
+      fmt::format("{} bytes are held on a rank, and the plan's own limit is {}",
+                  held, *options.memory_limit));
+  return {};
+}
+
 Result<int> run_verify(const Arguments& arguments, Console& console) {
   const bool on_threads = arguments.get("--backend") != "mpi";
   if (on_threads) SP_CHECK(check_given_mesh(arguments));
@@ -193,14 +206,11 @@ Result<int> run_verify(const Arguments& arguments, Console& console) {
 #endif
   } else {
     SP_CHECK(check_ranks(given.plan.mesh, "--plan " + arguments.get("--plan")));
-    auto ran = verify(given.plan, given.graph, given.library, options);
-    if (!ran) {
-      Error error = std::move(ran).error();
-      if (error.location.empty()) error.location = arguments.get("GRAPH");
-      return fail(std::move(error));
-    }
-    report = *std::move(ran);
+    SP_ASSIGN(report, placed_at_least(verify(given.plan, given.graph,
+                                             given.library, options),
+                                      arguments.get("GRAPH")));
   }
+  SP_CHECK(check_limit(given.plan, report));
   const bool trace = arguments.has("--trace");
   if (arguments.get("--format") == "json") {
     console.data << report_json(report, trace) << '\n';

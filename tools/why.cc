@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -173,21 +172,24 @@ std::string as_json(const Graph& graph, const Node& node,
 }
 
 Result<int> run_why(const Arguments& arguments, Console& console) {
-  const auto start = std::chrono::steady_clock::now();
-  const GraphReading reading = reading_of(arguments);
+  GraphReading reading = reading_of(arguments);
+  reading.deadline = deadline_option(arguments);
   SP_ASSIGN(const auto library, library_of(reading));
   SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("GRAPH"),
                                         reading, *library, console));
   SP_ASSIGN(const NodeId id, node_option(arguments, graph));
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
-  SP_ASSIGN(const Topology topology, topology_option(arguments));
+  SP_ASSIGN(const Topology topology,
+            topology_option(arguments, reading.deadline));
   SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
-  options.start = start;
+  options.start = arguments.begun();
   const auto interruption = std::make_shared<const Interruption>();
   console.until_written = interruption;
   options.stop = interruption->token();
   SP_ASSIGN(const WeighedNode why,
-            weigh_strategies(graph, id, mesh, topology, *library, options));
+            placed_at_least(
+                weigh_strategies(graph, id, mesh, topology, *library, options),
+                arguments.get("GRAPH")));
   const Node& node = graph.node(id);
   if (arguments.get("--format") == "json") {
     console.data << as_json(graph, node, why) << '\n';

@@ -204,14 +204,17 @@ Result<ContestProblem> parse(std::string_view text) {
 }
 
 Result<ContestProblem> read_file_of_contest(const std::string& path,
-                                            std::uint64_t max_bytes) {
+                                            std::uint64_t max_bytes,
+                                            Deadline deadline) {
   const auto as_contest = [&](Error error) {
-    error.code = ErrorCode::kContestFile;
+    if (error.code != ErrorCode::kStopped) {
+      error.code = ErrorCode::kContestFile;
+    }
     return fail(std::move(error));
   };
   const auto limit =
       static_cast<std::int64_t>(std::min<std::uint64_t>(max_bytes, INT64_MAX));
-  auto text = read_file(path, limit);
+  auto text = read_file(path, limit, deadline);
   if (!text) return as_contest(std::move(text).error());
   if (is_gzip(*text)) {
     text = inflate_gzip(*text, limit);
@@ -287,8 +290,10 @@ Result<ContestProblem> parse_contest(std::string_view json) {
 }
 
 Result<ContestProblem> read_contest(const std::string& path,
-                                    std::uint64_t max_bytes) {
-  return guarded([&] { return read_file_of_contest(path, max_bytes); });
+                                    std::uint64_t max_bytes,
+                                    Deadline deadline) {
+  return guarded(
+      [&] { return read_file_of_contest(path, max_bytes, deadline); });
 }
 
 Result<std::string> write_contest(const ContestProblem& contest) {

@@ -4,9 +4,11 @@
 #include "io/inflate.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -51,7 +53,7 @@ const char* what_else(mode_t mode) {
 
 }  // namespace
 
-Result<InputFile> InputFile::open(const std::string& path) {
+Result<InputFile> InputFile::open(const std::string& path, Deadline deadline) {
   // Before it is opened too: opening is what some devices act on.
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return failed(path, errno);
@@ -61,9 +63,11 @@ Result<InputFile> InputFile::open(const std::string& path) {
   if (const char* what = refused()) {
     return unreadable(path, what, "give a file or a pipe");
   }
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A fifo that nobody writes to yet would be waited for without end.
+  const int waits = deadline ? O_NONBLOCK : 0;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waits);
   if (descriptor < 0) return failed(path, errno);
-  InputFile file(path, descriptor, false);
+  InputFile file(path, descriptor, deadline);
   if (::fstat(descriptor, &status) != 0) return failed(path, errno);
   if (const char* what = refused()) {
     return unreadable(path, what, "give a file or a pipe");
@@ -75,12 +79,14 @@ Result<InputFile> InputFile::open(const std::string& path) {
 InputFile::InputFile(InputFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      plain_(other.plain_) {}
+      plain_(other.plain_),
+      deadline_(other.deadline_) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(plain_, other.plain_);
+  std::swap(deadline_, other.deadline_);
   return *this;
 }
 
@@ -88,11 +94,33 @@ InputFile::~InputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+Result<void> InputFile::wait() const {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kLongest = std::chrono::hours(1);
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(
+        *deadline_ - std::chrono::steady_clock::now());
+    pollfd of = {descriptor_, POLLIN, 0};
+    const auto shortest = std::clamp(left, milliseconds(0), kLongest);
+    const int ready = ::poll(&of, 1, static_cast<int>(shortest.count()));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return failed(path_, errno);
+    if (ready == 0 && left <= kLongest) {
+      return fail(Error{ErrorCode::kStopped,
+                        "time ran out before all of the file had come",
+                        path_,
+                        {},
+                        "leave it more time, or save it to a file first"});
+    }
+  }
+}
+
 Result<std::size_t> InputFile::read(char* into, std::size_t size) {
   for (;;) {
+    if (deadline_ && !plain_) SP_CHECK(wait());
     const ssize_t got = ::read(descriptor_, into, size);
     if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno != EINTR) return failed(path_, errno);
+    if (errno != EINTR && errno != EAGAIN) return failed(path_, errno);
   }
 }
 
@@ -109,8 +137,9 @@ Result<std::string> InputFile::read_all(std::int64_t limit) {
   }
 }
 
-Result<std::string> read_file(const std::string& path, std::int64_t limit) {
-  SP_ASSIGN(InputFile file, InputFile::open(path));
+Result<std::string> read_file(const std::string& path, std::int64_t limit,
+                              Deadline deadline) {
+  SP_ASSIGN(InputFile file, InputFile::open(path, deadline));
   return file.read_all(limit);
 }
 

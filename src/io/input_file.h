@@ -1,5 +1,7 @@
 // InputFile: a file that is read once, from front to back: a plain file, a pipe
 // or a fifo. Directories, devices and sockets are refused, with what they are.
+// A pipe may say nothing for long: it is waited for until the deadline, if there
+// is one.
 //
 //   SP_ASSIGN(InputFile file, InputFile::open(path));
 //   SP_ASSIGN(const std::string text, file.read_all(max_bytes));
@@ -7,16 +9,22 @@
 
 #include <shardprop/base/result.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace shardprop {
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 class InputFile {
  public:
   // Errors: kFileUnreadable, at the path.
-  static Result<InputFile> open(const std::string& path);
+  static Result<InputFile> open(const std::string& path,
+                                Deadline deadline = std::nullopt);
 
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -26,23 +34,28 @@ class InputFile {
   bool is_plain() const { return plain_; }
 
   // Up to `size` bytes, as soon as there are any; 0 at the end. Errors:
-  // kFileUnreadable.
+  // kFileUnreadable, kStopped (the deadline came first).
   Result<std::size_t> read(char* into, std::size_t size);
 
   // What was not read yet. Errors: besides, kInputTooLarge.
   Result<std::string> read_all(std::int64_t limit);
 
  private:
-  InputFile(std::string path, int descriptor, bool plain)
-      : path_(std::move(path)), descriptor_(descriptor), plain_(plain) {}
+  InputFile(std::string path, int descriptor, Deadline deadline)
+      : path_(std::move(path)), descriptor_(descriptor), deadline_(deadline) {}
+
+  // Until there is something to read, or the end.
+  Result<void> wait() const;
 
   std::string path_;
   int descriptor_ = -1;
   bool plain_ = false;
+  Deadline deadline_;
 };
 
-// All that the file holds. Errors: kFileUnreadable and kInputTooLarge, at the
-// path.
-Result<std::string> read_file(const std::string& path, std::int64_t limit);
+// All that the file holds. Errors: kFileUnreadable, kInputTooLarge and kStopped,
+// at the path.
+Result<std::string> read_file(const std::string& path, std::int64_t limit,
+                              Deadline deadline = std::nullopt);
 
 }  // namespace shardprop

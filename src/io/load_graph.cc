@@ -64,7 +64,7 @@ Result<Graph> read(std::string_view bytes, std::string name,
 
 Result<Graph> load(const std::string& path, const OpLibrary& library,
                    const LoadOptions& options) {
-  SP_ASSIGN(InputFile file, InputFile::open(path));
+  SP_ASSIGN(InputFile file, InputFile::open(path, options.deadline));
   const std::string name = graph_name(path);
   // Of an archive only the program is read, for which it is opened anew;
   // unless it comes through a pipe.

@@ -4,6 +4,7 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "io/input_file.h"
+#include "mesh/topology_figures.h"
 
 #include <fmt/format.h>
 
@@ -28,8 +29,18 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
 constexpr std::ptrdiff_t kMostDots = 10'000;
 
+// x.toml:3:14
+std::string place(const std::string& origin, const toml::source_region& of) {
+  return fmt::format("{}:{}:{}", origin, of.begin.line, of.begin.column);
+}
 std::string place(const std::string& origin, const toml::node& node) {
-  return fmt::format("{}:{}", origin, node.source().begin.line);
+  return place(origin, node.source());
+}
+// Of the value behind a key; of the file where there is none.
+std::string place(const std::string& origin, const toml::table& table,
+                  std::string_view key) {
+  const toml::node* node = table.get(key);
+  return node == nullptr ? origin : place(origin, *node);
 }
 
 constexpr const char* kHelp =
@@ -65,7 +76,7 @@ Result<void> refuse_rest(const toml::table& table, const std::string& origin,
                          std::span<const std::string_view> known) {
   for (const auto& [key, node] : table) {
     return refuse(
-        place(origin, node),
+        place(origin, key.source()),
         fmt::format("there is no key `{}` here", key.str().substr(0, 80)),
         did_you_mean(key.str(), known));
   }
@@ -106,7 +117,11 @@ Result<void> read_figures(toml::table& root, Topology& topology,
                     fmt::format("`{}` is no table", section));
     }
     if (toml::node* entry = table->get(key)) {
+      const std::string where = place(origin, *entry);
       SP_ASSIGN(topology.*field.figure, read_figure(*entry, field.key, origin));
+      if (auto fits = check_figure(field, topology.*field.figure); !fits) {
+        return fail(std::move(fits).error().at(where));
+      }
       table->erase(key);
     }
   }
@@ -129,6 +144,7 @@ Result<void> read_figures(toml::table& root, Topology& topology,
 
 Result<MeasuredLine> read_line(toml::table& table, const std::string& origin) {
   const std::string where = place(origin, table);
+  const std::string name_at = place(origin, table, "collective");
   SP_ASSIGN(const auto name,
             take<std::string>(table, "collective", origin, "text"));
   SP_ASSIGN(const auto ranks, take<std::int64_t>(table, "ranks_per_node",
@@ -149,19 +165,23 @@ Result<MeasuredLine> read_line(toml::table& table, const std::string& origin) {
   }
   const auto kind = parse_collective_kind(*name);
   if (!kind) {
-    return refuse(where, fmt::format("there is no collective `{}`", *name));
+    return refuse(name_at, fmt::format("there is no collective `{}`", *name));
   }
   static constexpr std::string_view kKeys[] = {
       "collective",     "ranks_per_node", "nodes", "latency_us",
       "bandwidth_gbps", "complete",       "source"};
   SP_CHECK(refuse_rest(table, origin, kKeys));
-  return MeasuredLine{*kind,
-                      *ranks,
-                      *nodes,
-                      *latency,
-                      *bandwidth,
-                      complete.value_or(true),
-                      std::move(source).value_or(origin)};
+  MeasuredLine line{*kind,
+                    *ranks,
+                    *nodes,
+                    *latency,
+                    *bandwidth,
+                    complete.value_or(true),
+                    std::move(source).value_or(origin)};
+  if (auto fits = check_line(line); !fits) {
+    return fail(std::move(fits).error().at(where));
+  }
+  return line;
 }
 
 Result<void> read_measured(toml::table& root, Topology& topology,
@@ -188,10 +208,11 @@ Result<void> read_measured(toml::table& root, Topology& topology,
 }
 
 Result<Topology> read(toml::table root, const std::string& origin) {
+  const std::string base_at = place(origin, root, "base");
   SP_ASSIGN(const auto base, take<std::string>(root, "base", origin, "text"));
   auto found = find_topology(base.value_or(default_topology().name));
   if (!found) {
-    return refuse(origin, found.error().message, found.error().help);
+    return refuse(base_at, found.error().message, found.error().help);
   }
   Topology topology = *std::move(found);
   SP_ASSIGN(auto name, take<std::string>(root, "name", origin, "text"));
@@ -201,22 +222,24 @@ Result<Topology> read(toml::table root, const std::string& origin) {
   SP_ASSIGN(const auto reduces,
             take<bool>(root, "node_reduces", origin, "true or false"));
   topology.node_reduces = reduces.value_or(topology.node_reduces);
+  const std::string engine_at = place(origin, root, "engine");
   SP_ASSIGN(const auto engine,
             take<std::string>(root, "engine", origin, "text"));
   if (engine) {
     const auto known = parse_engine(*engine);
     if (!known) {
-      return refuse(origin, fmt::format("there is no engine `{}`", *engine),
+      return refuse(engine_at, fmt::format("there is no engine `{}`", *engine),
                     "known: nccl, mpi, threads");
     }
     topology.engine = *known;
   }
+  const std::string generation_at = place(origin, root, "generation");
   SP_ASSIGN(const auto generation,
             take<std::string>(root, "generation", origin, "text"));
   if (generation) {
     const auto known = parse_generation(*generation);
     if (!known) {
-      return refuse(origin,
+      return refuse(generation_at,
                     fmt::format("there is no generation `{}`", *generation),
                     "known: ampere, hopper, blackwell");
     }
@@ -228,8 +251,6 @@ Result<Topology> read(toml::table root, const std::string& origin) {
       "name", "description", "base",   "engine",  "generation", "node_reduces",
       "node", "network",     "device", "overlap", "measured"};
   SP_CHECK(refuse_rest(root, origin, kKeys));
-  auto fits = check_topology(topology);
-  if (!fits) return fail(std::move(fits).error().at(origin));
   return topology;
 }
 
@@ -259,17 +280,19 @@ Result<Topology> parse(std::string_view text, const std::string& origin) {
     // Without the origin, which toml++ would copy where nothing may be thrown.
     return read(toml::parse(text), origin);
   } catch (const toml::parse_error& error) {
-    return refuse(fmt::format("{}:{}", origin, error.source().begin.line),
+    return refuse(place(origin, error.source()),
                   fmt::format("this is not TOML: {}", error.description()),
                   kHelp);
   }
 }
 
-Result<Topology> load(const std::string& path) {
-  auto text = read_file(path, kMostBytes);
+Result<Topology> load(const std::string& path, Deadline deadline) {
+  auto text = read_file(path, kMostBytes, deadline);
   if (text) return parse(*text, path);
   Error error = std::move(text).error();
-  error.code = ErrorCode::kTopologyFile;
+  if (error.code != ErrorCode::kStopped) {
+    error.code = ErrorCode::kTopologyFile;
+  }
   return fail(std::move(error));
 }
 
@@ -280,14 +303,15 @@ Result<Topology> parse_topology_toml(std::string_view text,
   return guarded([&] { return parse(text, origin); });
 }
 
-Result<Topology> load_topology(const std::string& name_or_path) {
+Result<Topology> load_topology(const std::string& name_or_path,
+                               Deadline deadline) {
   constexpr std::string_view kSuffix = ".toml";
   const bool is_file =
       name_or_path.size() > kSuffix.size() &&
       std::string_view(name_or_path)
               .substr(name_or_path.size() - kSuffix.size()) == kSuffix;
   return guarded([&] {
-    return is_file ? load(name_or_path) : find_topology(name_or_path);
+    return is_file ? load(name_or_path, deadline) : find_topology(name_or_path);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "base/edit_distance.h"
 #include "base/parse_number.h"
 #include "base/saturating.h"
+#include "mesh/topology_figures.h"
 
 #include <algorithm>
 #include <cmath>
@@ -103,52 +104,66 @@ double Topology::flops(MathClass math) const {
 
 std::span<const TopologyField> topology_fields() { return kFields; }
 
-Result<void> check_topology(const Topology& topology) {
-  const auto refuse = [&](std::string_view key, double value,
-                          const std::string& wanted) {
-    return fail(Error{ErrorCode::kTopologyFigure,
-                      "`" + std::string(key) + "` is " + number_text(value),
-                      topology.name,
-                      {},
-                      wanted});
-  };
-  for (const TopologyField& field : kFields) {
-    const double value = (topology.*field.figure).value;
-    if (!std::isfinite(value) || value < 0 ||
-        (value == 0 && !field.may_be_zero)) {
-      return refuse(field.key, value, "give it a positive number");
-    }
+namespace {
+
+tl::unexpected<Error> refuse(std::string_view key, double value,
+                             std::string wanted) {
+  return fail(Error{ErrorCode::kTopologyFigure,
+                    "`" + std::string(key) + "` is " + number_text(value),
+                    {},
+                    {},
+                    std::move(wanted)});
+}
+
+}  // namespace
+
+Result<void> check_figure(const TopologyField& field, const Figure& figure) {
+  const double value = figure.value;
+  if (!std::isfinite(value) || value < 0 ||
+      (value == 0 && !field.may_be_zero)) {
+    return refuse(field.key, value, "give it a positive number");
   }
-  const double devices = topology.devices_per_node.value;
-  if (devices != std::floor(devices) || devices > kMaxMeshRanks) {
-    return refuse("node.devices", devices, "devices are counted whole");
+  if (field.figure == &Topology::devices_per_node &&
+      (value != std::floor(value) || value > kMaxMeshRanks)) {
+    return refuse(field.key, value, "devices are counted whole");
   }
-  if (topology.memory_bytes() < 1) {
-    return refuse("device.memory_gib", topology.memory_gib.value,
+  if (field.figure == &Topology::memory_gib && saturated(value * kGiB) < 1) {
+    return refuse(field.key, value,
                   "count in GiB, so that it makes one byte at least");
   }
+  if (is_share(field) && value > 1) {
+    return refuse(field.key, value, "it is a share: at most 1");
+  }
+  return {};
+}
+
+Result<void> check_line(const MeasuredLine& line) {
+  if (!std::isfinite(line.latency_us) || line.latency_us < 0) {
+    return refuse("measured.latency_us", line.latency_us,
+                  "give it a number of 0 or more");
+  }
+  if (!std::isfinite(line.bandwidth_gbps) || line.bandwidth_gbps <= 0) {
+    return refuse("measured.bandwidth_gbps", line.bandwidth_gbps,
+                  "give it a positive number");
+  }
+  if (line.ranks_per_node < 1 || line.nodes < 1 ||
+      line.nodes > kMaxMeshRanks / line.ranks_per_node) {
+    return refuse("measured.ranks_per_node",
+                  static_cast<double>(line.ranks_per_node),
+                  "a group has at least one rank on one node, and at most " +
+                      std::to_string(kMaxMeshRanks));
+  }
+  return {};
+}
+
+Result<void> check_topology(const Topology& topology) {
   for (const TopologyField& field : kFields) {
-    const double value = (topology.*field.figure).value;
-    if (is_share(field) && value > 1) {
-      return refuse(field.key, value, "it is a share: at most 1");
-    }
+    auto fits = check_figure(field, topology.*field.figure);
+    if (!fits) return fail(std::move(fits).error().at(topology.name));
   }
   for (const MeasuredLine& line : topology.measured) {
-    if (!std::isfinite(line.latency_us) || line.latency_us < 0) {
-      return refuse("measured.latency_us", line.latency_us,
-                    "give it a number of 0 or more");
-    }
-    if (!std::isfinite(line.bandwidth_gbps) || line.bandwidth_gbps <= 0) {
-      return refuse("measured.bandwidth_gbps", line.bandwidth_gbps,
-                    "give it a positive number");
-    }
-    if (line.ranks_per_node < 1 || line.nodes < 1 ||
-        line.nodes > kMaxMeshRanks / line.ranks_per_node) {
-      return refuse("measured.ranks_per_node",
-                    static_cast<double>(line.ranks_per_node),
-                    "a group has at least one rank on one node, and at most " +
-                        std::to_string(kMaxMeshRanks));
-    }
+    auto fits = check_line(line);
+    if (!fits) return fail(std::move(fits).error().at(topology.name));
   }
   return {};
 }

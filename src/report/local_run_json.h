@@ -5,33 +5,40 @@
 
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/plan/local_run.h>
+#include <shardprop/report/plan_json.h>
 
 #include <cstdint>
 
 namespace shardprop {
 
-// The values of all ranks, in mesh order, of RankValues or a RankArgument.
+// The values of all ranks, in mesh order, of RankValues or a RankArgument: on
+// one line, since there may be many.
+//
+//   [[8,4],[8,4],[7,4],[7,4]]
 template <class Values>
 void write_rank_values(JsonText& json, const Values& values,
                        const DeviceMesh& mesh) {
-  json.open('[');
+  JsonText line;
+  line.open('[');
   for (std::int64_t i = 0; i < mesh.size(); ++i) {
     const auto& row = values.at(mesh.coordinate_at_index(i));
     if (values.is_list()) {
-      json.value(row);
+      line.value(row);
     } else {
-      json.value(row.front());
+      line.value(row.front());
     }
   }
-  json.close(']');
+  json.raw(line.close(']').take());
 }
 
-// {"size": [[8, 4], ...]}
+// {"size": [[8,4],[8,4], ...]}
 void write_local_args(JsonText& json, const LocalRun& run,
-                      const DeviceMesh& mesh);
+                      const DeviceMesh& mesh,
+                      RankForm form = RankForm::kEachRank);
 
 // {"steps": [...], "outputs": [...]}
 void write_local_program(JsonText& json, const LocalRunProgram& program,
-                         const DeviceMesh& mesh);
+                         const DeviceMesh& mesh,
+                         RankForm form = RankForm::kEachRank);
 
 }  // namespace shardprop

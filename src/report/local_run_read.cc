@@ -8,28 +8,49 @@ namespace {
 
 constexpr std::int64_t kMostRefs = INT32_MAX;
 
-RankValues read_rank_values(const JsonCursor& at, const DeviceMesh& mesh) {
-  const std::vector<JsonCursor> ranks = at.elements();
-  if (static_cast<std::int64_t>(ranks.size()) != mesh.size()) {
+using Rows = std::vector<std::vector<std::int64_t>>;
+
+// One row of each of `count` ranks or coordinates.
+RankValues read_rows(const JsonCursor& at, const DeviceMesh& mesh,
+                     const DimIndices& dims, std::int64_t count) {
+  const std::vector<JsonCursor> elements = at.elements();
+  if (static_cast<std::int64_t>(elements.size()) != count) {
     at.fail("not one value per rank");
     return {};
   }
-  const bool is_list = ranks.front().is_list();
-  std::vector<std::vector<std::int64_t>> rows;
-  rows.reserve(ranks.size());
-  for (const JsonCursor& rank : ranks) {
+  const bool is_list = elements.front().is_list();
+  Rows rows;
+  rows.reserve(elements.size());
+  for (const JsonCursor& element : elements) {
     auto& row = rows.emplace_back();
     if (!is_list) {
-      row.push_back(rank.integer(INT64_MIN));
+      row.push_back(element.integer(INT64_MIN));
       continue;
     }
-    for (const JsonCursor& value : rank.elements()) {
+    for (const JsonCursor& value : element.elements()) {
       row.push_back(value.integer(INT64_MIN));
     }
   }
-  DimIndices all;
-  for (std::int32_t dim = 0; dim < mesh.ndim(); ++dim) all.push_back(dim);
-  return RankValues(mesh, all, is_list, std::move(rows));
+  return RankValues(mesh, dims, is_list, std::move(rows));
+}
+
+// In either form of RankForm.
+RankValues read_rank_values(const JsonCursor& at, const DeviceMesh& mesh) {
+  DimIndices dims;
+  if (at.is_list()) {
+    for (std::int32_t dim = 0; dim < mesh.ndim(); ++dim) dims.push_back(dim);
+    return read_rows(at, mesh, dims, mesh.size());
+  }
+  dims = read_mesh_dims(at["mesh_dims"], mesh);
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (d > 0 && dims[d] <= dims[d - 1]) {
+      at["mesh_dims"].fail("not in the order of the mesh");
+      return {};
+    }
+    count *= mesh.size(dims[d]);
+  }
+  return read_rows(at["values"], mesh, dims, count);
 }
 
 bool is_ref(const JsonCursor& at) { return at.has("input") || at.has("step"); }

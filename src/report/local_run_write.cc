@@ -1,5 +1,6 @@
 #include "report/local_run_json.h"
 
+#include "base/index.h"
 #include "report/mesh_json.h"
 
 #include <type_traits>
@@ -38,9 +39,40 @@ void write_scalar(JsonText& json, const LocalScalar& scalar) {
       scalar);
 }
 
+// {"mesh_dims":["dp"],"values":[[8,4],[7,4]]}
+void write_by_dim(JsonText& json, const RankValues& values,
+                  const DeviceMesh& mesh) {
+  JsonText line;
+  line.open('{').key("mesh_dims");
+  write_dim_names(line, values.mesh_dims(), mesh);
+  line.key("values").open('[');
+  const DimIndices& dims = values.mesh_dims();
+  Coordinate at(static_cast<std::size_t>(mesh.ndim()), 0);
+  for (std::size_t d = 1; d > 0;) {
+    const std::vector<std::int64_t>& row = values.at(at);
+    values.is_list() ? line.value(row) : line.value(row.front());
+    // The next coordinate on the dims, the last fastest.
+    for (d = dims.size(); d > 0; --d) {
+      std::int64_t& place = at[index(dims[d - 1])];
+      if (++place < mesh.size(dims[d - 1])) break;
+      place = 0;
+    }
+  }
+  json.raw(line.close(']').close('}').take());
+}
+
+void write_ranks(JsonText& json, const RankValues& values,
+                 const DeviceMesh& mesh, RankForm form) {
+  if (form == RankForm::kByDim) {
+    write_by_dim(json, values, mesh);
+  } else {
+    write_rank_values(json, values, mesh);
+  }
+}
+
 // What the ranks differ in stands under "per_rank".
 void write_value(JsonText& json, const LocalRunValue& value,
-                 const DeviceMesh& mesh) {
+                 const DeviceMesh& mesh, RankForm form) {
   std::visit(
       [&](const auto& held) {
         using T = std::decay_t<decltype(held)>;
@@ -50,7 +82,7 @@ void write_value(JsonText& json, const LocalRunValue& value,
           write_ref(json, held);
         } else if constexpr (std::is_same_v<T, RankValues>) {
           json.open('{').key("per_rank");
-          write_rank_values(json, held, mesh);
+          write_ranks(json, held, mesh, form);
           json.close('}');
         } else if constexpr (std::is_same_v<T, std::vector<LocalRef>>) {
           json.list(held, [&](const LocalRef& ref) { write_ref(json, ref); });
@@ -66,22 +98,22 @@ void write_value(JsonText& json, const LocalRunValue& value,
 }  // namespace
 
 void write_local_args(JsonText& json, const LocalRun& run,
-                      const DeviceMesh& mesh) {
+                      const DeviceMesh& mesh, RankForm form) {
   json.open('{');
   for (const LocalRunArgument& argument : run.arguments) {
     json.key(argument.name);
-    write_rank_values(json, argument.values, mesh);
+    write_ranks(json, argument.values, mesh, form);
   }
   json.close('}');
 }
 
 void write_local_program(JsonText& json, const LocalRunProgram& program,
-                         const DeviceMesh& mesh) {
+                         const DeviceMesh& mesh, RankForm form) {
   const auto write_op = [&](const LocalRunOp& op) {
     json.open('{').member("op", op.name).key("args").open('{');
     for (const auto& [name, value] : op.args) {
       json.key(name);
-      write_value(json, value, mesh);
+      write_value(json, value, mesh, form);
     }
     json.close('}').close('}');
   };

@@ -43,7 +43,7 @@ std::string strategy_text(const PlannedNode& node, bool brackets) {
 // Writes one plan; each function the members or the value of its name.
 class Writer {
  public:
-  explicit Writer(const Plan& plan) : plan_(plan) {}
+  Writer(const Plan& plan, RankForm form) : plan_(plan), form_(form) {}
 
   std::string document() {
     json_.open('{').member("schema", kPlanSchema);
@@ -315,11 +315,11 @@ class Writer {
     if (node.is_random) json_.member("rng", "by element");
     if (!node.local.arguments.empty()) {
       json_.key("local_args");
-      write_local_args(json_, node.local, plan_.mesh);
+      write_local_args(json_, node.local, plan_.mesh, form_);
     }
     if (node.local.program) {
       json_.key("local_program");
-      write_local_program(json_, *node.local.program, plan_.mesh);
+      write_local_program(json_, *node.local.program, plan_.mesh, form_);
     }
     json_.key("inside").list(node.inside, [&](const CollectiveStep& s) {
       json_.open('{');
@@ -348,13 +348,14 @@ class Writer {
   }
 
   const Plan& plan_;
+  RankForm form_;
   JsonText json_{JsonText::Form::kIndented};
 };
 
 }  // namespace
 
-std::string plan_to_json(const Plan& plan) {
-  return Writer(plan).document() + "\n";
+std::string plan_to_json(const Plan& plan, RankForm form) {
+  return Writer(plan, form).document() + "\n";
 }
 
 }  // namespace shardprop

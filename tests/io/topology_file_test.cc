@@ -52,7 +52,7 @@ TEST_CASE("what a topology file can get wrong is said with its line") {
     return made.error();
   };
   CHECK(error("name = ").code == ErrorCode::kTopologyFile);
-  CHECK(error("name = ").location == "x.toml:1");
+  CHECK(error("name = ").location == "x.toml:1:8");
   CHECK(error("base = \"dgx-h1000\"").code == ErrorCode::kTopologyFile);
   CHECK(error("base = \"dgx-h1000\"").help == "did you mean `dgx-h100`?");
   CHECK(error("engine = \"smoke\"").code == ErrorCode::kTopologyFile);
@@ -60,7 +60,7 @@ TEST_CASE("what a topology file can get wrong is said with its line") {
   CHECK(error("name = 3").message == "`name` is no text");
   CHECK(error("devices = 3").message == "there is no key `devices` here");
   CHECK(error("device = 3").message == "`device` is no table");
-  CHECK(error("\n[device]\nmemory_gb = 3").location == "x.toml:3");
+  CHECK(error("\n[device]\nmemory_gb = 3").location == "x.toml:3:1");
   CHECK(error("[device]\nmemory_gb = 3").help == "did you mean `memory_gib`?");
   CHECK(error("[device]\nmemory_gib = true").message ==
         "`device.memory_gib` is no number");
@@ -88,11 +88,33 @@ TEST_CASE("files that are deeper or larger than any topology are refused") {
              ErrorCode::kTopologyFile);
 }
 
+TEST_CASE("every value that is refused is said with its line and column") {
+  const auto place = [](const char* text) {
+    const auto made = parse_topology_toml(text, "x.toml");
+    REQUIRE_FALSE(made.has_value());
+    return made.error().location;
+  };
+  CHECK(place("\nbase = \"dgx-h1000\"") == "x.toml:2:8");
+  CHECK(place("name = \"lab\"\n engine = \"smoke\"") == "x.toml:2:11");
+  CHECK(place("\n\ngeneration = \"volta\"") == "x.toml:3:14");
+  CHECK(place("name = 3") == "x.toml:1:8");
+  CHECK(place("[node]\ndevices = 2.5") == "x.toml:2:11");
+  CHECK(place("[device]\n memory_gib = -3") == "x.toml:2:15");
+  CHECK(place("[device]\nmemory_gib = {value = 1e-12}") == "x.toml:2:14");
+  CHECK(place("[device]\nefficiency = 1.5") == "x.toml:2:14");
+  CHECK(place("[[measured]]\ncollective = \"scatter\"\nranks_per_node = 1\n"
+              "nodes = 1\nlatency_us = 1\nbandwidth_gbps = 1") ==
+        "x.toml:2:14");
+  CHECK(place("\n[[measured]]\ncollective = \"all_gather\"\n"
+              "ranks_per_node = 0\nnodes = 1\nlatency_us = 1\n"
+              "bandwidth_gbps = 1") == "x.toml:2:1");
+}
+
 TEST_CASE("a figure that is impossible is said with file and value") {
   const auto made = parse_topology_toml(
       "name = \"lab\"\n[node]\nlatency_us = -1e300", "x.toml");
   REQUIRE_FALSE(made.has_value());
-  CHECK(made.error().location == "x.toml: lab");
+  CHECK(made.error().location == "x.toml:3:14");
   CHECK(made.error().message == "`node.latency_us` is -1e+300");
 }
 

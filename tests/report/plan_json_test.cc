@@ -105,6 +105,30 @@ std::string spoilt(const std::function<void(ordered_json&)>& spoil) {
   return json.dump();
 }
 
+TEST_CASE("numbers of ranks stand by rank or by mesh coordinate") {
+  Plan plan = training_plan();
+  const DeviceMesh& mesh = plan.mesh;
+  plan.nodes[0].local.arguments = {
+      {"size", RankValues(mesh, {0}, true, {{8, 4}, {7, 4}})},
+      {"dim", RankValues(mesh, {}, false, {{3}})}};
+  const auto args_of = [&](RankForm form) {
+    const std::string text = plan_to_json(plan, form);
+    CHECK(value_of(parse_plan_json(text)) == plan);
+    return ordered_json::parse(text)["nodes"][0]["local_args"];
+  };
+  const auto by_dim = args_of(RankForm::kByDim);
+  CHECK(by_dim["size"]["mesh_dims"] == ordered_json{mesh.name(0)});
+  CHECK(by_dim["size"]["values"] == ordered_json{{8, 4}, {7, 4}});
+  CHECK(by_dim["dim"]["mesh_dims"] == ordered_json::array());
+  CHECK(by_dim["dim"]["values"] == ordered_json{3});
+  const auto each = args_of(RankForm::kEachRank);
+  const auto half = static_cast<std::size_t>(mesh.size() / 2);
+  REQUIRE(each["size"].size() == 2 * half);
+  CHECK(each["size"][half - 1] == ordered_json{8, 4});
+  CHECK(each["size"][half] == ordered_json{7, 4});
+  CHECK(each["dim"].size() == 2 * half);
+}
+
 TEST_CASE("plans that are malformed say where") {
   CHECK_CODE(parse_plan_json(""), ErrorCode::kPlanFile);
   CHECK_CODE(parse_plan_json("{"), ErrorCode::kPlanFile);
@@ -130,6 +154,18 @@ TEST_CASE("plans that are malformed say where") {
         "$.mesh.dims[0].size");
   CHECK(located([](auto& j) { j["summary"]["bytes_per_rank"] = 1; }) ==
         "$.summary");
+  CHECK(located([](auto& j) {
+          j["nodes"][0]["local_args"]["size"] = {{1}, {2}, {3}};
+        }) == "$.nodes[0].local_args.size");
+  CHECK(located([](auto& j) {
+          j["nodes"][0]["local_args"]["size"] = {
+              {"mesh_dims", {"tp", "dp"}},
+              {"values", {{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}}}};
+        }) == "$.nodes[0].local_args.size.mesh_dims");
+  CHECK(located([](auto& j) {
+          j["nodes"][0]["local_args"]["size"] = {{"mesh_dims", {"dp"}},
+                                                 {"values", {{1}, {2}, {3}}}};
+        }) == "$.nodes[0].local_args.size.values");
   CHECK(located([](auto& j) { j["objective_us"] = 1; }) == "$.objective_us");
   CHECK(located([](auto& j) { j["objective_us"] = nullptr; }) ==
         "$.objective_us");

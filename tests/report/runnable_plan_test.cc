@@ -23,6 +23,8 @@ void check_runs(const Plan& plan) {
   test::check_plan(plan);
   const Plan back = value_of(parse_plan_json(plan_to_json(plan)));
   CHECK(back == plan);
+  const std::string by_dim = plan_to_json(plan, RankForm::kByDim);
+  CHECK(value_of(parse_plan_json(by_dim)) == plan);
 }
 
 Plan planned(const Graph& graph, const OpLibrary& library, const char* mesh,

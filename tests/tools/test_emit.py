@@ -104,11 +104,11 @@ class Emit(Case):
         changed = self.file("changed.json", json.dumps(read))
         out = self.folder / "out"
         self.refused(shardprop("emit", LLAMA, "--plan", changed, "-o", out), 3,
-                     "SP0710", node["id"])
-        name, node["id"] = node["id"], ""
+                     "SP0706", f"`{node['id']}` runs otherwise", "$.nodes[")
+        node["id"] = ""
         nameless = self.file("nameless.json", json.dumps(read))
         self.refused(shardprop("emit", LLAMA, "--plan", nameless, "-o", out), 3,
-                     "SP0710", f"--> {name}")
+                     "SP07", f"--plan {nameless} $.nodes[")
         self.assertFalse(out.exists())
 
     def test_ranks_outside_the_mesh_are_refused(self):

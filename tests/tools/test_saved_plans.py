@@ -5,6 +5,7 @@ possible, and what it costs is worked out anew.
 """
 
 import copy
+import gzip
 import json
 
 import command_line
@@ -242,6 +243,40 @@ class Tampered(Case):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("no plan to write: infeasible", done.stderr)
             self.assertFalse(out.exists())
+        ran = shardprop("verify", self.graph, "--plan", file, "--format", "json")
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        report = json.loads(ran.stdout)
+        self.assertFalse(report["ok"])
+        self.assertIn("the plan's own limit is 1024", "\n".join(report["findings"]))
+
+    def test_a_peak_that_is_forged_to_fit(self):
+        plan = self.tampered()
+        plan["options"]["memory"] = "1024"
+        plan["memory"]["limit_bytes"] = 1024
+        plan["memory"]["peak_bytes_per_rank"] = 1000
+        file = self.file("plan.json", json.dumps(plan))
+        out = self.folder / "out"
+        for more in ([], ["--as", "tp-plan"]):
+            done = shardprop("emit", self.graph, "--plan", file, *more, "-o", out)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("are held, and the limit is 1024", done.stderr)
+            self.assertIn("no plan to write: infeasible", done.stderr)
+            self.assertFalse(out.exists())
+        ran = shardprop("verify", self.graph, "--plan", file)
+        self.assertEqual(ran.returncode, 1, ran.stderr)
+        self.assertIn("the plan's own limit is 1024", ran.stdout)
+
+    def test_programs_come_with_the_figures_of_their_plan(self):
+        plan = self.tampered()
+        genuine = json.dumps(plan["memory"])
+        plan["memory"]["peak_bytes_per_rank"] -= 1
+        file = self.file("plan.json", json.dumps(plan))
+        out = self.folder / "out"
+        done = shardprop("emit", self.graph, "--plan", file, "-o", out)
+        self.assertEqual(complaints(done, (0,)), [], done.stderr)
+        self.assertIn("warning: $.memory.peak_bytes_per_rank", done.stderr)
+        written = json.loads((out / "plan.json").read_text())
+        self.assertEqual(json.dumps(written["memory"]), genuine)
 
     def test_the_name_of_another_topology(self):
         plan = self.tampered()
@@ -282,6 +317,44 @@ class Tampered(Case):
         plan["summary"]["compute_us"] = plan["objective_us"] = 0.0
         done = explained(MLP, self.file("plan.json", json.dumps(plan)))
         self.assertEqual(done.returncode, 3, done.stdout)
+
+
+class Forms(Case):
+    """Numbers in which the ranks differ, by rank and by mesh coordinate."""
+
+    def test_both_are_read_and_say_the_same(self):
+        path = TINY / "llama3_train.json.gz"
+        files = {}
+        for form in ("by-rank", "by-dim"):
+            files[form] = self.folder / f"{form}.json"
+            made = shardprop("explain", path, "--mesh", "dp=16,tp=8", *LITTLE_WORK,
+                             "--format", "json", "--local-args", form, "-o", files[form])
+            self.assertEqual(complaints(made, (0,)), [], made.stderr)
+        by_rank, by_dim = (json.loads(file.read_text()) for file in files.values())
+        differ = [node for node in by_dim["nodes"] if node.get("local_args")]
+        self.assertTrue(differ)
+        for node in differ:
+            for values in node["local_args"].values():
+                self.assertEqual(sorted(values), ["mesh_dims", "values"])
+        for node in by_rank["nodes"]:
+            for values in node.get("local_args", {}).values():
+                self.assertEqual(len(values), 128)
+        self.assertLess(files["by-dim"].stat().st_size, files["by-rank"].stat().st_size)
+        files["gzip"] = self.folder / "plan.json.gz"
+        files["gzip"].write_bytes(gzip.compress(files["by-dim"].read_bytes()))
+        told, programs = set(), set()
+        for name, file in files.items():
+            done = explained(path, file, "--format", "json")
+            self.assertEqual(complaints(done, (0,)), [], done.stderr)
+            plan = json.loads(done.stdout)
+            del plan["solve_seconds"]
+            told.add(json.dumps(plan))
+            out = self.folder / name
+            done = shardprop("emit", path, "--plan", file, "--rank", "127",
+                             "--format", "json.gz", "-o", out)
+            self.assertEqual(complaints(done, (0,)), [], done.stderr)
+            programs.add(gzip.decompress((out / "rank127.json.gz").read_bytes()))
+        self.assertEqual((len(told), len(programs)), (1, 1))
 
 
 class FirstSchema(Case):

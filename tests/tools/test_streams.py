@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import threading
+import time
 import unittest
 
 import command_line
@@ -118,6 +119,67 @@ class Inputs(Case):
     def test_an_empty_topology_is_the_default(self):
         empty = self.file("x.toml", "")
         self.answered(shardprop(*EXPLAIN, "--topology", empty))
+
+
+class Silence(Case):
+    """A pipe that nobody writes to, and that stays open."""
+
+    def setUp(self):
+        super().setUp()
+        self.read, self.write = os.pipe()
+        self.addCleanup(os.close, self.read)
+        self.addCleanup(os.close, self.write)
+
+    def commands(self):
+        fifo = self.folder / "quiet.toml"
+        os.mkfifo(fifo)
+        quiet = "/dev/stdin"
+        return [
+            ["explain", quiet, "--mesh", "2"],
+            ["explain", fifo, "--mesh", "2"],
+            ["explain", MLP, "--plan", quiet],
+            [*EXPLAIN, "--topology", fifo],
+            ["why", quiet, "relu", "--mesh", "2"],
+            ["verify", quiet, "--mesh", "2"],
+            ["emit", quiet, "--mesh", "2", "-o", self.folder / "out"],
+            ["solve", quiet],
+        ]
+
+    def test_it_is_waited_for_until_the_limit(self):
+        for command in self.commands():
+            with self.subTest(command=command):
+                begin = time.monotonic()
+                done = shardprop(*command, "--time-limit", "0.5", stdin=self.read)
+                self.assertLess(time.monotonic() - begin, 30)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("error[SP0005]: time ran out", done.stderr)
+                self.assertIn("\n  --> ", done.stderr)
+
+    def test_half_of_a_file_is_none(self):
+        os.write(self.write, pathlib.Path(MLP).read_bytes()[:100])
+        done = shardprop("explain", "/dev/stdin", "--mesh", "2", "--time-limit", "0.5",
+                         stdin=self.read)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("SP0005", done.stderr)
+
+    def test_a_signal_ends_it_at_once(self):
+        without_limit = [
+            ["propagate", "--batch", "/dev/stdin"],
+            ["ops", "--supported", "/dev/stdin"],
+            ["diff", "/dev/stdin", "/dev/stdin"],
+        ]
+        for command in self.commands() + without_limit:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(command=command, signal=number):
+                    process = subprocess.Popen(
+                        [BINARY, *map(str, command)],
+                        stdin=self.read,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                    )
+                    time.sleep(0.3)
+                    process.send_signal(number)
+                    self.assertEqual(process.wait(timeout=20), -number)
 
 
 class Outputs(Case):

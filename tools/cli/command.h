@@ -12,6 +12,7 @@
 #include <shardprop/base/option.h>
 #include <shardprop/base/result.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -59,6 +60,9 @@ class Arguments {
   explicit Arguments(std::map<std::string, std::vector<std::string>> values)
       : values_(std::move(values)) {}
 
+  // When the command began, from which its limit of time counts.
+  std::chrono::steady_clock::time_point begun() const { return begun_; }
+
   bool has(std::string_view name) const;
   // The value given, or the fallback; empty when there is neither.
   std::string get(std::string_view name) const;
@@ -82,6 +86,8 @@ class Arguments {
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
+  std::chrono::steady_clock::time_point begun_ =
+      std::chrono::steady_clock::now();
 };
 
 // Where a command writes.
@@ -100,6 +106,13 @@ template <class T>
 Result<T> placed(Result<T> value, const std::string& where) {
   if (!value) return fail(std::move(value).error().at(where));
   return value;
+}
+
+// The same, where the error has no place of its own.
+template <class T>
+Result<T> placed_at_least(Result<T> value, const std::string& where) {
+  if (value || !value.error().location.empty()) return value;
+  return placed(std::move(value), where);
 }
 
 struct Command {

@@ -118,6 +118,7 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
   LoadOptions load;
   load.max_input_bytes = *max_input;
   load.program = arguments.get("--program");
+  load.deadline = reading.deadline;
   SP_ASSIGN(load.bounds, bounds_of(reading));
   Result<Graph> loaded = load_graph(path, library, load);
   if (!loaded) return fail(at_bound(std::move(loaded).error(), reading));

@@ -1,5 +1,6 @@
 #include "cli/graph_plan.h"
 
+#include "base/printable.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
@@ -13,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -141,11 +141,10 @@ void print_progress(const PlanProgress& now, Console& console) {
 
 Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
                       const Topology& topology, const OpLibrary& library,
-                      std::chrono::steady_clock::time_point start,
                       Console& console) {
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   SP_ASSIGN(PlanOptions options, plan_options(arguments, topology));
-  options.start = start;
+  options.start = arguments.begun();
   if (console.progress) {
     options.progress = [&](const PlanProgress& now) {
       print_progress(now, console);
@@ -154,7 +153,9 @@ Result<Plan> new_plan(const Arguments& arguments, const Graph& graph,
   const auto interruption = std::make_shared<const Interruption>();
   console.until_written = interruption;
   options.stop = interruption->token();
-  Result<Plan> plan = make_plan(graph, mesh, topology, library, options);
+  Result<Plan> plan =
+      placed_at_least(make_plan(graph, mesh, topology, library, options),
+                      arguments.get("GRAPH"));
   if (console.progress) console.messages << "\r\x1b[K";  // rub it out
   if (interruption->came() && plan) {
     console.messages << (plan->has_plan()
@@ -176,22 +177,23 @@ std::vector<Option> graph_plan_options() {
 
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
                              Console& console, WithPlan next) {
-  const auto start = std::chrono::steady_clock::now();
   // What needs no graph is checked before one is read. A file is read once: it
   // may be a pipe.
   const bool is_saved = arguments.has("--plan");
   GraphReading reading = reading_of(arguments);
+  reading.deadline = deadline_option(arguments);
   Topology topology;
   JudgedPlan found;
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   if (!is_saved) {
     SP_CHECK(mesh_option(arguments));
-    SP_ASSIGN(topology, topology_option(arguments));
+    SP_ASSIGN(topology, topology_option(arguments, reading.deadline));
     SP_CHECK(plan_options(arguments, topology));
   } else {
     SP_CHECK(check_nothing_to_plan(arguments));
     const std::string path = arguments.get("--plan");
-    SP_ASSIGN(found.plan, read_plan_file(path, "--plan " + path, *max_input));
+    SP_ASSIGN(found.plan, read_plan_file(path, "--plan " + path, *max_input,
+                                         reading.deadline));
     SP_CHECK(add_saved(reading, found.plan, path));
   }
   SP_ASSIGN(auto library, library_of(reading));
@@ -199,7 +201,7 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
                                   *library, console));
   if (!is_saved) {
     SP_ASSIGN(found.plan,
-              new_plan(arguments, graph, topology, *library, start, console));
+              new_plan(arguments, graph, topology, *library, console));
     if (next == WithPlan::kWork) console.until_written.reset();
     save(reading, found.plan);
   } else {
@@ -215,6 +217,18 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
   }
   return GraphPlan{std::move(library), std::move(graph), std::move(found.plan),
                    std::move(found.differences)};
+}
+
+void warn_of_differences(const GraphPlan& given, Console& console) {
+  constexpr std::size_t kMostPrinted = 5;
+  const std::vector<std::string>& all = given.differences;
+  for (std::size_t i = 0; i < std::min(all.size(), kMostPrinted); ++i) {
+    console.messages << "warning: " << printable(all[i]) << '\n';
+  }
+  if (all.size() > kMostPrinted) {
+    console.messages << "warning: and " << all.size() - kMostPrinted
+                     << " more figures of the file are not those of its plan\n";
+  }
 }
 
 }  // namespace shardprop::cli

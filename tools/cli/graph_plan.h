@@ -39,4 +39,8 @@ std::vector<Option> graph_plan_options();
 Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
                              Console& console, WithPlan next = WithPlan::kWork);
 
+// Figures of a saved plan that are not those of its choices, among the
+// messages.
+void warn_of_differences(const GraphPlan& given, Console& console);
+
 }  // namespace shardprop::cli

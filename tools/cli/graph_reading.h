@@ -6,6 +6,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "io/input_file.h"
 
 #include <shardprop/plan/plan.h>
 
@@ -22,6 +23,7 @@ struct Said {
 struct GraphReading {
   std::vector<Said> rules;   // OP=ROW
   std::vector<Said> bounds;  // NAME=N
+  Deadline deadline;         // of waiting for what comes through a pipe
 };
 
 // The operator that a rule is of: "mylib.swiglu" of

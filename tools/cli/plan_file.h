@@ -1,5 +1,8 @@
-// Plans saved by `explain --format json`, read back.
+// Plans saved by `explain --format json`, and read back.
 #pragma once
+
+#include "cli/command.h"
+#include "io/input_file.h"
 
 #include <shardprop/base/result.h>
 #include <shardprop/plan/plan.h>
@@ -9,8 +12,16 @@
 
 namespace shardprop::cli {
 
-// `place` names the file in errors. Errors: kPlanFile, kPlanSchemaVersion.
+// --local-args, of commands that write plans.
+Option local_args_option();
+
+// As --local-args asks.
+std::string saved_plan(const Plan& plan, const Arguments& arguments);
+
+// Gzipped or not. `place` names the file in errors. Errors:
+// kPlanFile, kPlanSchemaVersion, kStopped.
 Result<Plan> read_plan_file(const std::string& path, const std::string& place,
-                            std::int64_t max_input);
+                            std::int64_t max_input,
+                            Deadline deadline = std::nullopt);
 
 }  // namespace shardprop::cli

@@ -1,7 +1,9 @@
 #include "cli/plan_options.h"
 
+#include "base/parse_number.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
+#include "plan/stop.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/redistribute/planner.h>
@@ -77,9 +79,19 @@ Result<DeviceMesh> mesh_option(const Arguments& arguments) {
   return mesh;
 }
 
-Result<Topology> topology_option(const Arguments& arguments) {
+Deadline deadline_option(const Arguments& arguments) {
+  const std::string text = arguments.get("--time-limit");
+  if (text.empty() && arguments.has("--work-limit")) return std::nullopt;
+  // One that is no number is refused with the other options.
+  const auto seconds = text.empty() ? PlanOptions().time_limit_seconds
+                                    : parse_number(text).value_or(0);
+  return deadline(arguments.begun(), seconds);
+}
+
+Result<Topology> topology_option(const Arguments& arguments,
+                                 Deadline deadline) {
   const std::string text = arguments.get("--topology");
-  Result<Topology> topology = load_topology(text);
+  Result<Topology> topology = load_topology(text, deadline);
   if (topology || !topology.error().location.empty()) return topology;
   return fail(std::move(topology).error().at("--topology " + text));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/command.h"
+#include "io/input_file.h"
 
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/mesh/topology.h>
@@ -19,9 +20,14 @@ std::vector<Option> planning_options();
 // DeviceMesh::parse(), at the flag.
 Result<DeviceMesh> mesh_option(const Arguments& arguments);
 
-// That of --topology. Errors: those of load_topology(), at the flag or in the
+// Where the limit of time ends, reading included; none where a work limit alone
+// is given.
+Deadline deadline_option(const Arguments& arguments);
+
+// That of --topology, read until the deadline if it comes through a fifo. Errors: those of load_topology(), at the flag or in the
 // file.
-Result<Topology> topology_option(const Arguments& arguments);
+Result<Topology> topology_option(const Arguments& arguments,
+                                 Deadline deadline = std::nullopt);
 
 // Errors: kInvalidArgument, those of Pin::parse().
 Result<PlanOptions> plan_options(const Arguments& arguments,

@@ -15,7 +15,9 @@
 #include <shardprop/base/result.h>
 #include <shardprop/solver/problem.h>
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,10 +32,12 @@ struct ContestProblem {
 // ProblemBuilder::build().
 Result<ContestProblem> parse_contest(std::string_view json);
 
-// Reads a plain or gzipped file. Errors besides: kContestFile when it
-// cannot be read or holds more than `max_bytes` after decompression.
-Result<ContestProblem> read_contest(const std::string& path,
-                                    std::uint64_t max_bytes);
+// Reads a plain or gzipped file; a pipe until the deadline, if there is one.
+// Errors besides: kContestFile when it cannot be read or holds more than
+// `max_bytes` after decompression, kStopped when the deadline came first.
+Result<ContestProblem> read_contest(
+    const std::string& path, std::uint64_t max_bytes,
+    std::optional<std::chrono::steady_clock::time_point> deadline = {});
 
 // Pins are written as forbidden choices. Error kContestSyntax when a variable
 // uses bytes over more than one interval, which the format cannot say.

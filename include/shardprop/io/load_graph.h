@@ -13,8 +13,10 @@
 #include <shardprop/graph/graph.h>
 #include <shardprop/ops/op_library.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,9 +32,11 @@ struct LoadOptions {
   // named is as large as the program says it can get, else 1024; the graph's
   // notes say which.
   std::map<std::string, std::int64_t> bounds;
+  // How long a pipe or fifo is waited for; without end where there is none.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
-// Errors: kNoSizeHint (a bound names a size that the program does not have),
+// Errors: kStopped (the deadline came first), kNoSizeHint (a bound names a size that the program does not have),
 // kInvalidArgument (the program says that the size cannot be as large),
 // SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,

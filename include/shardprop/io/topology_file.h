@@ -27,6 +27,8 @@
 
 #include <shardprop/mesh/topology.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,9 +40,12 @@ namespace shardprop {
 Result<Topology> parse_topology_toml(std::string_view text,
                                      const std::string& origin);
 
-// A preset's name, or the path of a file that ends in .toml.
-// Errors: as above; kTopologyFile also when the file cannot be read.
-Result<Topology> load_topology(const std::string& name_or_path);
+// A preset's name, or the path of a file that ends in .toml; a fifo is waited
+// for until the deadline, if there is one. Errors: as above; kTopologyFile also
+// when the file cannot be read, kStopped when the deadline came first.
+Result<Topology> load_topology(
+    const std::string& name_or_path,
+    std::optional<std::chrono::steady_clock::time_point> deadline = {});
 
 // Every figure with its source; reads back equal.
 std::string topology_to_toml(const Topology& topology);

@@ -10,6 +10,7 @@
 #include <shardprop/base/result.h>
 #include <shardprop/plan/plan.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,8 +21,17 @@ inline constexpr std::string_view kFirstPlanSchema = "shardprop.plan/1";
 // The phase of the optimizer's nodes, which stand behind the graph's.
 inline constexpr std::string_view kUpdatePhase = "optimizer";
 
+// How numbers are written in which the ranks differ (`local_args`, and
+// `per_rank` in `local_program`). Both are read.
+enum class RankForm : std::uint8_t {
+  kEachRank,  // [[8,4],[8,4],[7,4],[7,4]], one of each rank in mesh order
+  // {"mesh_dims":["dp"],"values":[[8,4],[7,4]]}: one of each coordinate on the
+  // mesh dims that they depend on, the last fastest. For thousands of ranks.
+  kByDim,
+};
+
 // Ends in a newline.
-std::string plan_to_json(const Plan& plan);
+std::string plan_to_json(const Plan& plan, RankForm form = RankForm::kEachRank);
 
 // Everything a plan says is checked against itself: indices, layouts against
 // the mesh, totals against what they sum.
