@@ -44,9 +44,12 @@ PathBound::PathBound(const SearchProblem& problem, const State& target)
 }
 
 Label PathBound::latencies(const State& state) const {
-  if (!bounded_) return 0;
+  return covering(unsettled(state));
+}
+
+Mask PathBound::unsettled(const State& state) const {
   const int count = problem_.active.count;
-  Mask unsettled = 0;
+  Mask open = 0;
   for (int i = 0; i < count; ++i) {
     if (state.symbol[i] == 0) continue;
     const Alphabet& alphabet = problem_.alphabet;
@@ -55,13 +58,13 @@ Label PathBound::latencies(const State& state) const {
                              ? alphabet[target_.symbol[i]].partial
                              : state.symbol[i] == target_.symbol[i] &&
                                    state.order[i] == target_.order[i];
-    if (!settled) unsettled |= Mask{1} << i;
+    if (!settled) open |= Mask{1} << i;
   }
-  if (unsettled == 0) return 0;
+  if (open == 0) return 0;
   Mask behind = 0;
   for (int i = 0; i < count; ++i) {
     const std::int16_t dim = problem_.alphabet[state.symbol[i]].dim;
-    if ((unsettled >> i & 1U) == 0 || dim < 0) continue;
+    if ((open >> i & 1U) == 0 || dim < 0) continue;
     for (int j = 0; j < count; ++j) {
       if (problem_.alphabet[state.symbol[j]].dim == dim &&
           state.order[j] > state.order[i]) {
@@ -69,7 +72,7 @@ Label PathBound::latencies(const State& state) const {
       }
     }
   }
-  return cover_[unsettled | behind];
+  return open | behind;
 }
 
 Label PathBound::operator()(const State& state) const {

@@ -40,6 +40,10 @@ class PathBound {
 
   // The part that latencies have.
   Label latencies(const State& state) const;
+  // Mesh dims that take part in some collective on the way from a layout.
+  Mask unsettled(const State& state) const;
+  // The least latencies of collectives over a set of mesh dims.
+  Label covering(Mask set) const { return bounded_ ? cover_[set] : 0; }
   // Both parts.
   Label operator()(const State& state) const;
 

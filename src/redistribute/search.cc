@@ -128,15 +128,21 @@ class Search {
 
   void expand_found(std::uint32_t at) {
     const State state = state_of(at);
+    const bool strided = problem_.alphabet.has_strided();
+    const Mask unsettled = strided ? 0 : ahead_.unsettled(state);
     Label least = 0;
+    // What lies outside of the group is not settled by it.
     const auto admit = [&](Move move, Mask group) {
       least = least_after(at, move, group);
-      return least < best();
+      return least + ahead_.covering(unsettled & ~group) < best();
     };
     table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
-      if (least + ahead_.latencies(raw) >= best()) return;
       State to = raw;
-      if (problem_.alphabet.has_strided()) {
+      if (!strided) {
+        const auto known = index_.find(raw.code());
+        if (known) return relax(at, move, group, *known, least);
+        if (least + ahead_.latencies(raw) >= best()) return;
+      } else {
         if (++moves_ > problem_.most_moves) return;
         const auto form =
             canonical_state(raw, problem_.active, problem_.alphabet,
