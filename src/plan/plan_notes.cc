@@ -30,6 +30,7 @@ class Notes {
   std::vector<std::string> run() {
     add_small_batch();
     add_heads();
+    add_batch_statistics();
     add_unsupported();
     add_unlike();
     return std::move(out_);
@@ -126,6 +127,53 @@ class Notes {
               : fmt::format("{} heads are", fmt::join(heads, " and ")),
           problem_.mesh().name(m), size, time_text(lost)));
     }
+  }
+
+  // Batch norm that sums over all ranks. The backward pass sums again, over
+  // what the module's own nodes make.
+  void add_batch_statistics() {
+    std::set<std::string> modules;
+    std::set<int> dims;
+    std::int64_t layers = 0;
+    std::int64_t forward = 0;
+    std::int64_t backward = 0;
+    for (const PlannedNode& node : plan_.nodes) {
+      if (node.op.find("batch_norm") == std::string::npos ||
+          node.inside.empty())
+        continue;
+      modules.insert(node.module_path);
+      const bool first = node.phase == Phase::kForward;
+      if (first) ++layers;
+      for (const CollectiveStep& step : node.inside) {
+        dims.insert(step.mesh_dims.begin(), step.mesh_dims.end());
+        std::int64_t& spent = first ? forward : backward;
+        spent = sat_add(spent, step.nanoseconds);
+      }
+    }
+    if (layers == 0) return;
+    modules.erase("");  // says nothing of who made what
+    std::set<std::string> summed;
+    for (const PlannedNode& node : plan_.nodes) {
+      if (node.phase != Phase::kBackward || !modules.contains(node.module_path))
+        continue;
+      for (const PlannedResult& made : node.outputs) summed.insert(made.name);
+    }
+    for (const PlannedCopy& copy : plan_.copies) {
+      const bool reduces = std::any_of(
+          copy.steps.begin(), copy.steps.end(),
+          [](const RedistributeStep& step) { return step.reduce_op; });
+      if (!reduces || !summed.contains(copy.from)) continue;
+      backward = sat_add(backward, copy.nanoseconds());
+    }
+    std::vector<std::string> names;
+    for (const int m : dims) names.emplace_back(problem_.mesh().name(m));
+    out_.push_back(fmt::format(
+        "{} of batch norm {} statistics over {}, as synchronised batch norm "
+        "does and data parallel training in PyTorch does not by default: {} "
+        "forward, {} backward",
+        count_text(layers) + (layers == 1 ? " layer" : " layers"),
+        layers == 1 ? "takes its" : "take their", fmt::join(names, " and "),
+        time_text(forward), time_text(backward)));
   }
 
   // What they take, and what is gathered for them.

@@ -12,7 +12,7 @@
 namespace shardprop {
 
 // A batch smaller than what it is to be split over, heads that do not divide,
-// operators that run replicated for want of a rule, equal layers that are laid
+// batch norm whose statistics are exchanged, operators that run replicated for want of a rule, equal layers that are laid
 // out differently. The nodes of the plan stand already.
 std::vector<std::string> plan_notes(const PlanProblem& problem,
                                     const PlanSolution& solution,

@@ -6,6 +6,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include <string>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -32,6 +33,34 @@ TEST_CASE("what uneven heads lose is not charged to a small batch, too") {
   }
   CHECK(heads == 1);
   CHECK(batch == 0);
+}
+
+std::vector<std::string> notes_of(const char* path, const char* mesh,
+                                  const char* recipe) {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(load_graph(path, library));
+  PlanOptions options;
+  if (*recipe != 0) options.recipe = value_of(Recipe::parse(recipe));
+  return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
+                            default_topology(), library, options))
+      .notes;
+}
+
+TEST_CASE("batch norm whose batch is cut sums over all ranks, and says so") {
+  const char* const graph = "examples/graphs/tiny/resnet_train.json.gz";
+  int said = 0;
+  for (const std::string& note : notes_of(graph, "dp=2", "ddp=dp")) {
+    if (note.find("batch norm") == std::string::npos) continue;
+    ++said;
+    CHECK(note.find("9 layers of batch norm take their statistics over dp, as "
+                    "synchronised batch norm does") == 0);
+    // Both passes send something.
+    CHECK(note.find(" 0 us") == std::string::npos);
+  }
+  CHECK(said == 1);
+  for (const std::string& note : notes_of(graph, "dp=1", "")) {
+    CHECK(note.find("batch norm") == std::string::npos);
+  }
 }
 
 }  // namespace
