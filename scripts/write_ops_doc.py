@@ -15,6 +15,7 @@ import sys
 
 DOC = pathlib.Path(__file__).resolve().parents[1] / "docs" / "ops.md"
 
+REPLICATED = "replicated: "
 HEAD = """\
 # Operators
 
@@ -49,6 +50,9 @@ kernels contradict each other are left out and listed
 (`tests/torch/sharding/kernel_quirks.py`). `none` has not been tried; the last column
 says why.
 
+A note that starts with `replicated:` says why no dim of an operator is ever cut; those
+operators are listed first.
+
 An operator without a rule runs replicated, with a warning, and a plan with such an
 operator is never called optimal; `--strict` refuses it. A rule of your own:
 `--rule 'mylib.swiglu=pointwise()'` (`include/shardprop/ops/rule_text.h`). Whether all
@@ -65,6 +69,24 @@ def escaped(text):
     return text.replace("|", "\\|")
 
 
+def replicated(rows):
+    """Operators that are never cut, by the reason."""
+    by_reason = collections.defaultdict(set)
+    overloads = 0
+    for row in rows:
+        if row["note"].startswith(REPLICATED):
+            overloads += 1
+            reason = row["note"].removeprefix(REPLICATED).split(";")[0]
+            by_reason[reason].add(row["op"].removeprefix("aten."))
+    lines = ["## Never sharded\n"]
+    lines.append(f"{overloads} overloads, beside those that derive from them.\n")
+    lines += ["| because | overloads |", "|---|---|"]
+    for reason, ops in sorted(by_reason.items()):
+        named = ", ".join(f"`{op}`" for op in sorted(ops))
+        lines.append(f"| {reason} | {named} |")
+    return [*lines, ""]
+
+
 def document(rows):
     by_family = collections.defaultdict(lambda: collections.defaultdict(list))
     for row in rows:
@@ -76,6 +98,7 @@ def document(rows):
     proofs = ", ".join(f"{count} {proof}" for proof, count in sorted(counts.items()))
     rules = len({(row["rule"], row["family"]) for row in rows})
     lines.append(f"{len(rows)} overloads, {rules} rules; proof: {proofs}.\n")
+    lines += replicated(rows)
     for family in sorted(by_family):
         lines.append(f"## {family}\n")
         lines.append("| operators | overloads | rule | proof | |")

@@ -15,8 +15,12 @@
 // `#`.
 //
 // REASONS lists the rows whose form is a function of their own, `custom`, and
-// why: `aten.eye  which elements are 1 depends on their place`. They are at
-// most a tenth of all rows.
+// why: `aten.unfold_backward  windows of a dim`. They are at most a tenth of all
+// rows.
+//
+// A row whose note starts with `replicated: ` says why no dim of its operator is
+// ever cut. Those are the overloads without a factor that may be sharded in any
+// of their lines, and at most three in a hundred of what is not derived.
 
 #include "ops/call_text.h"
 #include "ops/sample_calls.h"
@@ -182,6 +186,55 @@ bool check_reasons(const std::string& path, const OpLibrary& library,
   return right && custom * 10 <= rows.size();
 }
 
+// The names of the overloads that may be sharded in some line.
+std::set<std::string> sharded_in(const std::vector<std::string>& lines) {
+  std::set<std::string> sharded;
+  for (const std::string& line : lines) {
+    const std::size_t space = line.find("; ");
+    if (line.starts_with('#') || space == std::string::npos) continue;
+    const auto parsed = parse_index_space(line.substr(space + 2));
+    if (!parsed) continue;
+    const auto& factors = parsed->factors;
+    if (std::any_of(factors.begin(), factors.end(),
+                    [](const Factor& factor) { return factor.shardable(); })) {
+      sharded.insert(name_of(line));
+    }
+  }
+  return sharded;
+}
+
+// Whether rows say of the right overloads that they run replicated, and of few.
+bool check_replicated(const std::vector<std::string>& lines,
+                      const OpLibrary& library) {
+  const std::set<std::string> sharded = sharded_in(lines);
+  const std::set<std::string> known(lines.begin(), lines.end());
+  std::size_t all = 0;
+  std::size_t replicated = 0;
+  bool right = true;
+  for (const std::string& name : library.names()) {
+    const auto function = library.find(name);
+    const OpRow* row = library.row(*function);
+    const bool is_derived = library.form(*function) != nullptr &&
+                            row != nullptr && row->name != name;
+    if (row == nullptr || is_derived) continue;
+    ++all;
+    const bool says_so = row->note.starts_with("replicated: ");
+    if (says_so) ++replicated;
+    // Of what has no line the row is believed.
+    const bool has_line =
+        !known.contains(std::string(kNoCall) + name + std::string(kByData));
+    if (!has_line || says_so != sharded.contains(name)) continue;
+    right = false;
+    std::cout << name
+              << (says_so ? " is sharded in a line, and its note says "
+                            "`replicated: ...`\n"
+                          : " is sharded in no line: write a call in which it "
+                            "is, or a note `replicated: REASON`\n");
+  }
+  std::cout << replicated << " of " << all << " overloads run replicated\n";
+  return right && replicated * 100 <= all * 3;
+}
+
 int run(const std::string& path, const std::string& reasons, bool writes) {
   const std::vector<std::string> before = lines_of(path);
   const auto library = OpLibrary::standard();
@@ -196,9 +249,10 @@ int run(const std::string& path, const std::string& reasons, bool writes) {
   if (writes) {
     std::ofstream out(path);
     for (const std::string& line : now) out << line << '\n';
-    return missing.empty() && few ? 0 : 1;
+    return missing.empty() && few && check_replicated(now, *library) ? 0 : 1;
   }
-  return check(before, now) == 0 && missing.empty() && few ? 0 : 1;
+  const bool listed = check_replicated(now, *library);
+  return check(before, now) == 0 && missing.empty() && few && listed ? 0 : 1;
 }
 
 }  // namespace

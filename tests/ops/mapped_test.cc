@@ -63,9 +63,9 @@ TEST_CASE("transforms keep the dims that they run over") {
             .starts_with("c64[6,5,4]: "));
 }
 
-TEST_CASE("distances: both lists are cut") {
+TEST_CASE("distances: both lists and their rows are cut") {
   CHECK(space_of("aten.cdist.default", {"f32[5,3]", "f32[7,3]"}) ==
-        "f32[5,7]: p1,r1->pr {p=5,r=7}");
+        "f32[5,7]: pm,rm->pr {p=5,m=3 program nonempty,r=7} m:.,.->_");
 }
 
 TEST_CASE("what does not fit is refused") {

@@ -1,8 +1,12 @@
 // Bags of embeddings: rows of a table, reduced by bag. The columns of the table
-// are cut; a bag may hold any of its rows.
+// are cut, and the rows, where a bag is their sum: each rank adds up those that it
+// holds.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
+
+#include <string>
+#include <string_view>
 
 namespace shardprop {
 namespace {
@@ -17,25 +21,27 @@ std::int64_t bags(const OpCall& call) {
   return offsets.size(0) - (closed ? 1 : 0);
 }
 
+// embedding_bag counts from the end; the kernels do not.
+bool is_padded(const OpCall& call) {
+  const auto padding =
+      call.has("padding_idx") ? call.op().int_arg("padding_idx") : std::nullopt;
+  return padding && (*padding >= 0 || call.base_name() == "embedding_bag");
+}
+
 // Whether the kernel sums rows without noting which bag they go to.
 bool notes_no_bags(const OpCall& call) {
   const TensorMeta& weight = call.tensor("weight");
   const DType dtype = weight.dtype();
   const bool is_short = dtype == DType::kF32 || dtype == DType::kF16;
-  // embedding_bag counts from the end; the kernels do not.
-  const auto padding =
-      call.has("padding_idx") ? call.op().int_arg("padding_idx") : std::nullopt;
-  const bool is_padded =
-      padding && (*padding >= 0 || call.base_name() == "embedding_bag");
   return call.integer("mode") == kSum && is_short && weight.strides()[1] == 1 &&
-         !is_padded;
+         !is_padded(call);
 }
 
 std::string bag_notation(const OpCall& call) {
   require(
       call.tensor("weight").rank() == 2 && call.tensor("indices").rank() == 1,
       "the table is no matrix, or the indices are no vector");
-  return std::string("[v]e,[i],[o],[i]->[b]e,[w],[s],") +
+  return std::string("ve,i,[o],i->[b]e,[w],[s],") +
          (call.integer("mode") == kMax ? "[b]e" : "[s]");
 }
 
@@ -46,6 +52,73 @@ std::int64_t bag_size(const OpCall& call, char letter) {
   if (letter == 's' && !counts) return call.tensor("offsets").size(0);
   if (letter != 'w') return bags(call);
   return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
+}
+
+// Whether a row counts as often as its weight says, whoever holds it.
+bool sums_by_weight(const OpCall& call) {
+  return call.integer("mode") == kSum && !is_padded(call) &&
+         !call.boolean("scale_grad_by_freq");
+}
+
+// Any bag may need any row, and where it ends says another operand.
+void look_up_rows(const OpCall& call, IndexSpace& space) {
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    Factor& factor = space.factors[f];
+    if (factor.letter == 'i') {
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = "offsets say which bag has it";
+    }
+    if (factor.letter != 'v') continue;
+    factor.kind = FactorKind::kIndexed;
+    factor.reason = "indices name its rows";
+    if (!sums_by_weight(call)) continue;
+    factor.program = ProgramUse::kWhenSharded;
+    factor.least = 1;
+    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+      space.outputs_without[o][f] =
+          o == 0 ? Without::partial(ReduceOp::kSum) : Without::same();
+    }
+  }
+}
+
+// Rows of other ranks count zero times.
+constexpr std::string_view kOwnRows = R"(
+outside = (local < 0) | (local >= held)
+at = masked_fill(local, outside, 0)
+w = ones_like(indices, dtype=dtype(out)) if not per_sample_weights
+w = per_sample_weights if per_sample_weights
+w = masked_fill(w, outside, 0)
+)";
+
+std::string bag_program(std::string_view op) {
+  return "local = indices - offset(weight, 0)\nheld = local_size(weight, 0)" +
+         std::string(kOwnRows) + "y, o, n, m = " + std::string(op) +
+         "(weight, at, offsets, scale_grad_by_freq, mode, sparse, w, "
+         "include_last_offset)\nreturn y, o, n, m";
+}
+
+// The rows of the result, which the notation does not cut.
+void write_rows(const OpCall& call, IndexSpace& space) {
+  const bool sparse = call.has("sparse") && call.boolean("sparse");
+  const std::int64_t rows = call.integer("num_weights");
+  if (rows <= 1 || !sums_by_weight(call) || sparse) return;
+  const int added = space.add_factor(rows, 'v');
+  space.outputs[0].dims[0] = {static_cast<FactorId>(added)};
+  space.factor(added).kind = FactorKind::kIndexed;
+  space.factor(added).reason = "indices name its rows";
+  space.factor(added).program = ProgramUse::kWhenSharded;
+  space.factor(added).least = 1;
+  space.seal();
+}
+
+std::string bag_gradient_program(std::string_view op) {
+  const bool has_offsets = op == "_embedding_bag_backward";
+  return "local = indices - offset(out, 0)\nheld = local_size(out, 0)" +
+         std::string(kOwnRows) + "return " + std::string(op) + "(grad, at, " +
+         (has_offsets ? "offsets, " : "") +
+         "offset2bag, bag_size, maximum_indices, held, scale_grad_by_freq, "
+         "mode, " +
+         (has_offsets ? "sparse, " : "") + "w)";
 }
 
 DType of_bag(const OpCall& call, std::size_t result) {
@@ -79,7 +152,16 @@ std::string bag_gradient_notation(const OpCall& call) {
 
 // The gradient of a weight is the product of a row with its bag's gradient.
 void product_of_rows(const OpCall& call, IndexSpace& space) {
-  space.linearities.clear();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    Factor& factor = space.factors[f];
+    if (factor.letter == 'e') {
+      space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+    } else {
+      factor.kind =
+          factor.letter == 'v' ? FactorKind::kIndexed : FactorKind::kBlocked;
+      factor.reason = "each index has a row and a bag of its own";
+    }
+  }
   add_single_linearity(call, space, 0, ReduceOp::kSum, ReduceOp::kSum);
   add_single_linearity(call, space, 1, ReduceOp::kSum, ReduceOp::kSum);
 }
@@ -87,15 +169,24 @@ void product_of_rows(const OpCall& call, IndexSpace& space) {
 }  // namespace
 
 void define_bags(Family f) {
-  f.add({"_embedding_bag", "_embedding_bag_forward_only", "embedding_bag"},
-        mapped("embedding_bag()", bag_notation, bag_size)
-            .typed(of_bag)
-            .refine("", sums_of_rows));
-  f.add({"_embedding_bag_backward", "_embedding_bag_dense_backward"},
-        mapped("embedding_bag_backward()", bag_gradient_notation, table_rows)
-            .linear_in("grad"));
+  for (const char* name :
+       {"_embedding_bag", "_embedding_bag_forward_only", "embedding_bag"}) {
+    f.add(name, mapped("embedding_bag()", bag_notation, bag_size)
+                    .typed(of_bag)
+                    .refine("", sums_of_rows)
+                    .refine("", look_up_rows)
+                    .per_rank(bag_program(name)));
+  }
+  for (const char* name :
+       {"_embedding_bag_backward", "_embedding_bag_dense_backward"}) {
+    f.add(name,
+          mapped("embedding_bag_backward()", bag_gradient_notation, table_rows)
+              .linear_in("grad")
+              .refine("", write_rows)
+              .per_rank(bag_gradient_program(name)));
+  }
   f.add("_embedding_bag_per_sample_weights_backward",
-        einsum("[b]e,[v]e,[i],[o],[w]->[i]").refine("", product_of_rows));
+        mapped("[b]e,ve,i,[o],[w]->i").refine("", product_of_rows));
 }
 
 }  // namespace shardprop

@@ -2,10 +2,12 @@
 
 #include "ops/argument_reads.h"
 #include "ops/definitions/families.h"
-#include "ops/forms/mapped.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
 
 namespace shardprop {
 namespace {
@@ -141,11 +143,23 @@ constexpr std::string_view kArange = R"(
 i = arange(local_size(out, 0), dtype=dtype(out))
 return i * default(step, 1) + (offset(out, 0) * default(step, 1) + default(start, 0)))";
 
-void blocked_by_place(const OpCall&, IndexSpace& space) {
-  for (Factor& factor : space.factors) {
-    factor.kind = FactorKind::kBlocked;
-    factor.reason = "its elements depend on their place";
-  }
+// Numbers whose rounding depends on how they are counted are counted as PyTorch
+// counts them, all of them, of which the rank keeps its own.
+std::string part_of(std::string_view whole, int dim = 0) {
+  const std::string d = std::to_string(dim);
+  return "own = arange(local_size(out, " + d + ")) + offset(out, " + d +
+         ")\nreturn index_select(" + std::string(whole) + ", " + d + ", own)";
+}
+
+OpDefinition vector_by_parts(std::string name, LengthOf length,
+                             std::string_view whole) {
+  return made_of_numbers(
+             std::move(name),
+             [length = std::move(length)](const OpCall& call) {
+               return Dims{length(call)};
+             },
+             part_of(whole))
+      .typed(given_or_f32);
 }
 
 std::int64_t window_length(const OpCall& call) {
@@ -172,10 +186,8 @@ std::int64_t frequencies(const OpCall& call) {
   return call.base_name() == "fft_rfftfreq" ? n / 2 + 1 : n;
 }
 
-// How many places lie on and below (above) a diagonal; of each, its row and its
-// column come back.
-std::int64_t triangle_size(const OpCall& call, char letter) {
-  if (letter == 't') return 2;
+// How many places lie on and below (above) a diagonal.
+std::int64_t triangle_size(const OpCall& call) {
   const std::int64_t rows = call.integer("row");
   const std::int64_t columns = call.integer("col");
   const std::int64_t offset = call.integer_or("offset", 0);
@@ -198,17 +210,50 @@ std::int64_t triangle_size(const OpCall& call, char letter) {
              : rows * columns - below(offset - 1);
 }
 
-BoundForm bind_eye(const OpCall& call) {
-  const std::int64_t n = call.integer("n");
-  const std::int64_t m = call.has("m") ? call.integer("m") : n;
-  require(n >= 0 && m >= 0, "a size is negative");
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(Dims{n, m});
-  for (const DimFactors& dim : whole.dims) {
-    b.block(dim, "which elements are 1 depends on their place");
+// Of each place its row and its column, which are not parted.
+void keep_places(const OpCall&, IndexSpace& space) {
+  for (const FactorId id : space.outputs[0].dims[0]) {
+    space.factor(id).program = ProgramUse::kNever;
+    space.factor(id).kind = FactorKind::kBlocked;
+    space.factor(id).reason = "a row and a column are one place";
   }
-  b.output(whole);
-  return b.bound();
+}
+
+OpDefinition triangle(std::string_view name) {
+  return made_of_numbers(
+             "triangle()",
+             [](const OpCall& call) { return Dims{2, triangle_size(call)}; },
+             part_of(std::string(name) + "(row, col, offset, dtype=dtype(out))",
+                     1))
+      .refine("", keep_places)
+      .typed(given_or_i64);
+}
+
+constexpr std::string_view kEye = R"(
+rows = arange(local_size(out, 0)) + offset(out, 0)
+columns = arange(local_size(out, 1)) + offset(out, 1)
+return cast(eq(unsqueeze(rows, 1), columns), dtype(out)))";
+
+Dims eye_shape(const OpCall& call) {
+  const std::int64_t n = call.integer("n");
+  return Dims{n, call.has("m") ? call.integer("m") : n};
+}
+
+void define_windows(Family& f) {
+  const auto add = [&](std::string_view name, std::string_view arguments) {
+    f.add(name,
+          vector_by_parts("vector(window_length)", window_length,
+                          std::string(name) +
+                              "(window_length, "
+                              "periodic=default(periodic, True), " +
+                              std::string(arguments) + "dtype=dtype(out))"));
+  };
+  add("hann_window", "");
+  add("blackman_window", "");
+  add("bartlett_window", "");
+  add("hamming_window",
+      "alpha=default(alpha, 0.54), beta=default(beta, 0.46), ");
+  add("kaiser_window", "beta=default(beta, 12.0), ");
 }
 
 }  // namespace
@@ -231,7 +276,8 @@ void define_factory(Family f) {
             }));
   f.add({"new_empty", "new_zeros", "new_ones", "new_full"},
         factory("size").typed(given_or_self).ignores_values());
-  f.add("scalar_tensor", factory("").typed(given_or_f32));
+  f.add("scalar_tensor", factory("").typed(given_or_f32),
+        "replicated: it has one element");
   f.add(
       {"empty_like", "zeros_like", "ones_like", "full_like"},
       same_shape().typed(given_or_self).strided(strides_like).ignores_values());
@@ -243,34 +289,40 @@ void define_factory(Family f) {
                       .typed(of_arange)
                       .refine("", arange_by_program)
                       .per_rank(kArange));
-  f.add({"linspace", "logspace"}, vector_of("vector(steps)", steps)
-                                      .typed(given_or_f32)
-                                      .refine("", blocked_by_place));
-  f.add({"hann_window", "hamming_window", "blackman_window", "bartlett_window",
-         "kaiser_window"},
-        vector_of("vector(window_length)", window_length)
-            .typed(given_or_f32)
-            .refine("", blocked_by_place));
-  f.add({"fft_fftfreq", "fft_rfftfreq"}, vector_of("vector(n)", frequencies)
-                                             .typed(given_or_f32)
-                                             .refine("", blocked_by_place));
-  f.add("range", vector_of("range()", range_length)
-                     .typed(given_or_f32)
-                     .refine("", blocked_by_place));
-  f.add({"tril_indices", "triu_indices"},
-        mapped("->[tn]", triangle_size).typed(given_or_i64));
-  f.add("randperm", vector_of("vector(n)", count)
-                        .typed(given_or_i64)
-                        .random()
-                        .refine("", [](const OpCall&, IndexSpace& space) {
-                          for (Factor& factor : space.factors) {
-                            factor.kind = FactorKind::kBlocked;
-                            factor.reason = "its elements are drawn together";
-                          }
-                        }));
-  f.add("eye", custom("eye()", bind_eye).typed(given_or_f32));
+  f.add("linspace",
+        vector_by_parts("vector(steps)", steps,
+                        "linspace(start, end, steps, dtype=dtype(out))"));
+  f.add("logspace",
+        vector_by_parts("vector(steps)", steps,
+                        "logspace(start, end, steps, base, dtype=dtype(out))"));
+  define_windows(f);
+  f.add("fft_fftfreq", vector_by_parts("vector(n)", frequencies,
+                                       "fft_fftfreq(n, d, dtype=dtype(out))"));
+  f.add("fft_rfftfreq",
+        vector_by_parts("vector(n)", frequencies,
+                        "fft_rfftfreq(n, d, dtype=dtype(out))"));
+  f.add("range",
+        vector_by_parts(
+            "range()", range_length,
+            "range(start, end, step=default(step, 1), dtype=dtype(out))"));
+  f.add("tril_indices", triangle("tril_indices"));
+  f.add("triu_indices", triangle("triu_indices"));
+  f.add("randperm",
+        vector_of("vector(n)", count)
+            .typed(given_or_i64)
+            .random()
+            .refine("",
+                    [](const OpCall&, IndexSpace& space) {
+                      for (Factor& factor : space.factors) {
+                        factor.kind = FactorKind::kBlocked;
+                        factor.reason = "its elements are drawn together";
+                      }
+                    }),
+        "replicated: its elements are drawn together");
+  f.add("eye", made_of_numbers("eye()", eye_shape, kEye).typed(given_or_f32));
   // Each rank checks what it holds.
-  f.add({"_linalg_check_errors", "_assert_async"}, pointwise(0));
+  f.add("_linalg_check_errors", pointwise(0));
+  f.add("_assert_async", pointwise(0), "replicated: it has one element");
   // Checks of dtype and device, which shardings leave alone.
   f.add("_assert_tensor_metadata",
         custom("pointwise()",

@@ -39,11 +39,14 @@ class Family {
 
 void define_attention(Family family);
 void define_bags(Family family);
+void define_composites(Family family);
 void define_contractions(Family family);
 void define_convolution(Family family);
 void define_encoder(Family family);
 void define_factory(Family family);
 void define_fft(Family family);
+void define_group_norm(Family family);
+void define_histogram(Family family);
 void define_index(Family family);
 void define_join(Family family);
 void define_linalg(Family family);
@@ -76,11 +79,14 @@ inline std::vector<OpRow> standard_rows() {
   std::vector<OpRow> rows;
   define_attention({rows, "attention"});
   define_bags({rows, "index"});
+  define_composites({rows, "composite"});
   define_contractions({rows, "matmul"});
   define_convolution({rows, "convolution"});
   define_encoder({rows, "attention"});
   define_factory({rows, "factory"});
   define_fft({rows, "fft"});
+  define_group_norm({rows, "norm"});
+  define_histogram({rows, "lookup"});
   define_index({rows, "index"});
   define_join({rows, "join"});
   define_linalg({rows, "linalg"});

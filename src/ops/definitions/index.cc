@@ -52,6 +52,19 @@ outside = (local < 0) | (local >= local_size(weight, 0))
 rows = embedding(weight, masked_fill(local, outside, 0))
 return masked_fill(rows, unsqueeze(outside, -1), 0))";
 
+// Rows that are looked up are scaled where they lie.
+constexpr std::string_view kEmbeddingRenorm = R"(
+hit = isin(arange(local_size(self, 0)) + offset(self, 0), indices)
+return where(unsqueeze(hit, 1), renorm(self, norm_type, 0, max_norm), self))";
+
+void renormed_by_program(const OpCall& call, IndexSpace& space) {
+  require(is_index(call.tensor("indices").dtype()),
+          "the indices are not integers");
+  for (Factor& factor : space.factors) {
+    factor.program = ProgramUse::kWhenSharded;
+  }
+}
+
 BoundForm bind_embedding_backward(const OpCall& call) {
   const TensorMeta& grad = call.tensor("grad_output");
   const TensorMeta& indices = call.tensor("indices");
@@ -366,6 +379,31 @@ std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
   };
 }
 
+// The source is taken in the order of the elements: of shards of the first dim,
+// behind what the ranks before take.
+constexpr std::string_view kMaskedScatter = R"(
+m = bitwise_or(mask, zeros_like(self, dtype=dtype(mask)))
+taken = all_gather(unsqueeze(sum(m), 0))
+starts = all_gather(full([1], offset(self, 0)))
+before = sum(masked_fill(taken, starts >= offset(self, 0), 0))
+own = remainder(arange(numel(source)) + before, numel(source))
+return masked_scatter(self, m, index_select(reshape(source, [-1]), 0, own)))";
+
+void taken_in_order(const OpCall& call, IndexSpace& space) {
+  require(call.tensor("mask").dtype() == DType::kBool,
+          "the mask is not of truth values");
+  require(call.tensor("source").dtype() == call.first().dtype(),
+          "the source is of another dtype");
+  whole("the source is taken in order")(call, space);
+  const TensorMeta& self = call.first();
+  const bool broadcasts =
+      call.op().outputs.empty() || self.shape() != call.op().outputs[0].shape();
+  if (self.rank() == 0 || broadcasts) return;
+  for (const FactorId id : space.inputs[0].dims[0]) {
+    space.factor(id).program = ProgramUse::kWhenSharded;
+  }
+}
+
 // The gradient of the source: what the mask selects, in order, then zeros.
 std::string selected_in_order(const OpCall& call) {
   require(call.tensor("mask").dtype() == DType::kBool,
@@ -392,11 +430,11 @@ void define_index(Family f) {
   f.add("embedding", custom("ve,...->...e", bind_embedding)
                          .refine("rows()", sum_of_table)
                          .per_rank(kEmbedding));
-  f.add("embedding_renorm",
-        same_shape()
-            .refine("", whole("indices name rows, whose norms it takes"))
-            .like("self")
-            .writes_into("self"));
+  f.add("embedding_renorm", mapped("v[e],*->v[e]")
+                                .refine("", renormed_by_program)
+                                .like("self")
+                                .writes_into("self")
+                                .per_rank(kEmbeddingRenorm));
   f.add(
       "embedding_dense_backward",
       custom("...e,...->ve", bind_embedding_backward).refine("", sum_of_table));
@@ -429,18 +467,13 @@ void define_index(Family f) {
         custom("masked_index_put(indices)", bind_index_put)
             .refine("", index_put_linearities));
   f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
-  f.add("masked_scatter",
-        mapped("...,...,*->...")
-            .refine("", [](const OpCall& call, IndexSpace& space) {
-              require(call.tensor("mask").dtype() == DType::kBool,
-                      "the mask is not of truth values");
-              require(call.tensor("source").dtype() == call.first().dtype(),
-                      "the source is of another dtype");
-              whole("the source is taken in order")(call, space);
-            }));
+  f.add("masked_scatter", mapped("...,...,*->...")
+                              .refine("", taken_in_order)
+                              .per_rank(kMaskedScatter));
   f.add("masked_scatter_backward",
         mapped("selected(sizes)", selected_in_order, size_in_order)
-            .linear_in("grad_output"));
+            .linear_in("grad_output"),
+        "replicated: what a mask selects lies in the order of all elements");
 }
 
 }  // namespace shardprop

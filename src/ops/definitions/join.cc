@@ -125,6 +125,18 @@ std::vector<std::int64_t> tensor_split_sizes(const OpCall& call,
   return nearly_equal(size, sections);
 }
 
+// Where a tensor says where to cut, the results do.
+std::vector<std::int64_t> stated_sizes(const OpCall& call, std::int64_t) {
+  if (call.op().outputs.empty()) {
+    call_not_stated("the sizes of the pieces depend on the data");
+  }
+  std::vector<std::int64_t> sizes;
+  for (const TensorMeta& piece : call.op().outputs) {
+    sizes.push_back(piece.size(call.dim("dim", piece.rank())));
+  }
+  return sizes;
+}
+
 // hsplit cuts the second dim, and the only one of a vector.
 OpDefinition split_along(int dim, int least_rank) {
   return cut_up(
@@ -228,7 +240,8 @@ BoundForm bind_block_diag(const OpCall& call) {
 }
 
 // Each tensor padded to chunks of one size along `dim`, and the first chunks of
-// all side by side, flat from `dim` on, then the second ones.
+// all side by side, flat from `dim` on, then the second ones. Chunks that need no
+// padding are cut: a rank makes those that it holds.
 BoundForm bind_chunk_cat(const OpCall& call) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
   require(!tensors.empty(), "no tensors");
@@ -241,6 +254,15 @@ BoundForm bind_chunk_cat(const OpCall& call) {
   for (int d = 0; d < dim && d < tensors[0].rank(); ++d) {
     shape.push_back(tensors[0].size(d));
     out.dims.push_back(b.dim(shape.back()));
+  }
+  const bool unpadded =
+      std::all_of(tensors.begin(), tensors.end(), [&](const TensorMeta& meta) {
+        return dim < meta.rank() && meta.size(dim) % chunks == 0;
+      });
+  const DimFactors by_chunk = unpadded ? b.dim(chunks) : DimFactors{};
+  for (const FactorId id : by_chunk) {
+    b.space.local_arguments.push_back(
+        {"num_chunks", false, {RankScalar::factor_size(id)}});
   }
   std::int64_t width = 0;
   for (const TensorMeta& meta : tensors) {
@@ -256,13 +278,20 @@ BoundForm bind_chunk_cat(const OpCall& call) {
       }
       chunk = d == dim ? (meta.size(d) - 1) / chunks + 1
                        : multiply_sizes(chunk, meta.size(d));
-      operand.dims.push_back(b.blocked(meta.size(d), "it is cut in chunks"));
+      const std::int64_t parts = d == dim && !by_chunk.empty() ? chunks : 1;
+      DimFactors own = parts == 1 ? DimFactors{} : by_chunk;
+      for (const FactorId id :
+           b.blocked(meta.size(d) / parts, "it is cut in chunks")) {
+        own.push_back(id);
+      }
+      operand.dims.push_back(std::move(own));
     }
     width = add_sizes(width, chunk);
     b.input(std::move(operand));
   }
   shape.push_back(chunks);
   shape.push_back(width);
+  out.dims.push_back(by_chunk);
   out.dims.resize(shape.size());
   b.output(std::move(out), {.shape = std::move(shape)});
   return b.bound();
@@ -283,7 +312,8 @@ void define_join(Family f) {
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
   f.add({"cat", "concat", "concatenate"}, joined().typed(promoted_list));
   f.add("block_diag",
-        custom("block_diag()", bind_block_diag).promoted().passes());
+        custom("block_diag()", bind_block_diag).promoted().passes(),
+        "replicated: a part of a block does not know where it lies");
   f.add(
       "_chunk_cat",
       custom("chunk_cat(dim,num_chunks)", bind_chunk_cat).passes().nonempty());
@@ -294,6 +324,8 @@ void define_join(Family f) {
   f.add("column_stack", joined_along("column_stack()", as_columns, 1));
   f.add({"tensor_split.sections", "tensor_split.indices"},
         cut_up("split(dim)", tensor_split_sizes).free());
+  f.add("tensor_split.tensor_indices_or_sections",
+        cut_up("split(dim)", stated_sizes).free());
   f.add("hsplit", split_along(1, 1));
   f.add("vsplit", split_along(0, 2));
   f.add("dsplit", split_along(2, 3));

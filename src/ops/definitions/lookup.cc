@@ -5,6 +5,8 @@
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace shardprop {
 namespace {
@@ -13,11 +15,79 @@ DType of_position(const OpCall& call, std::size_t) {
   return call.boolean_or("out_int32", false) ? DType::kI32 : DType::kI64;
 }
 
+// A place is how many of the sorted values come before: counts of parts add up.
+// A sorter names places of the whole.
 std::string searchsorted_notation(const OpCall& call) {
-  if (call.overload() == "Scalar") return "[s],[s]->";
+  const TensorMeta* sorter =
+      call.has("sorter") ? call.optional_tensor("sorter") : nullptr;
+  const std::string s = sorter == nullptr ? "s" : "[s]";
+  if (call.overload() == "Scalar") return s + ',' + s + "->";
   return call.tensor("sorted_sequence").rank() == 1
-             ? "[s],...,[s]->..."
-             : "...[s],...v,...[s]->...v";
+             ? s + ",...," + s + "->..."
+             : "..." + s + ",...v,..." + s + "->...v";
+}
+
+// The factors that the one result lacks.
+void adds_up(IndexSpace& space, ReduceOp op) {
+  space.seal();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.outputs[0].holds(static_cast<int>(f))) continue;
+    space.outputs_without[0][f] = Without::partial(op);
+    space.factors[f].least = 1;
+  }
+}
+
+OpDefinition counted_before(OpDefinition row) {
+  return std::move(row)
+      .typed(of_position)
+      .refine("", [](const OpCall&, IndexSpace& space) {
+        adds_up(space, ReduceOp::kSum);
+      });
+}
+
+// A letter for each dim, from the `first` on.
+std::string letters_from(int first, int rank) {
+  if (first + rank > 26) call_not_stated("more dims than letters");
+  std::string term;
+  for (int d = 0; d < rank; ++d) term += static_cast<char>('a' + first + d);
+  return term;
+}
+
+// An element is among the test elements if it is among those of any rank.
+std::string isin_notation(const OpCall& call) {
+  const TensorMeta* elements =
+      call.has("elements") ? call.optional_tensor("elements") : nullptr;
+  const int rank = elements == nullptr ? 0 : elements->rank();
+  const TensorMeta* test = call.has("test_elements")
+                               ? call.optional_tensor("test_elements")
+                               : nullptr;
+  const std::string own = letters_from(0, rank);
+  std::string terms = own;
+  if (test != nullptr) {
+    if (elements != nullptr) terms += ',';
+    terms += letters_from(rank, test->rank());
+  }
+  return terms + "->" + own;
+}
+
+// Kernels take parts of the test elements as one row.
+constexpr std::string_view kIsin = R"(
+test = reshape(test_elements, [-1])
+return isin(default(elements, element), test, assume_unique=assume_unique, invert=invert))";
+
+OpDefinition is_among() {
+  return mapped("isin()", isin_notation)
+      .boolean()
+      .refine("",
+              [](const OpCall& call, IndexSpace& space) {
+                adds_up(space, call.boolean("invert") ? ReduceOp::kBand
+                                                      : ReduceOp::kBor);
+                for (std::size_t f = 0; f < space.factors.size(); ++f) {
+                  if (space.outputs[0].holds(static_cast<int>(f))) continue;
+                  space.factors[f].program = ProgramUse::kWhenSharded;
+                }
+              })
+      .per_rank(kIsin);
 }
 
 // Self and indices broadcast in all dims but `dim`, in which self is whole;
@@ -46,145 +116,6 @@ std::string take_along_notation(const OpCall& call) {
 
 std::int64_t all_indices(const OpCall& call, char) {
   return call.tensor("indices").numel();
-}
-
-// Counts between two bounds add up; without bounds they depend on all values.
-BoundForm bind_histogram(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const std::int64_t bins = call.integer("bins");
-  require(bins > 0, "there are no bins");
-  const double low = call.op().float_arg("min").value_or(0);
-  const double high = call.op().float_arg("max").value_or(0);
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  b.input(whole);
-  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins}});
-  for (const DimFactors& dim : whole.dims) {
-    if (low < high) {
-      b.without(0, dim, Without::partial(ReduceOp::kSum));
-    } else {
-      b.block(dim, "the bounds are those of all values");
-    }
-  }
-  return b.bound();
-}
-
-// Of n bins, given by n + 1 edges or by a count and a range: weights (or ones)
-// add up in each; the edges are no sum. A density divides by the sum of all.
-BoundForm bind_weighted_histogram(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const TensorMeta* weight = call.optional_tensor("weight");
-  require(is_floating(self.dtype()), "the values are no floats");
-  require(weight == nullptr || (weight->shape() == self.shape() &&
-                                weight->dtype() == self.dtype()),
-          "there is not one weight per value");
-  const bool has_edges = call.overload() == "bins_tensor";
-  const auto* range =
-      has_edges ? nullptr
-                : std::get_if<std::vector<double>>(&call.op().arg("range"));
-  std::int64_t bins = 0;
-  if (has_edges) {
-    const TensorMeta& edges = call.tensor("bins");
-    require(
-        edges.rank() == 1 && edges.numel() > 0 && edges.dtype() == self.dtype(),
-        "the edges are no vector of the values' dtype");
-    bins = edges.numel() - 1;
-  } else {
-    bins = call.integer("bins");
-    require(bins > 0, "there are no bins");
-    require(range == nullptr || range->size() == 2,
-            "a range is a lower and an upper bound");
-  }
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  b.input(whole);
-  if (has_edges) b.input(SpaceBuilder::whole(1));
-  if (weight != nullptr) b.input(whole);
-  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins}});
-  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins + 1}});
-  for (const DimFactors& dim : whole.dims) {
-    if (call.boolean("density")) {
-      b.block(dim, "each count is divided by the sum of all");
-    } else if (!has_edges && (range == nullptr || (*range)[0] == (*range)[1])) {
-      b.block(dim, "the bounds are those of all values");
-    } else {
-      b.without(0, dim, Without::partial(ReduceOp::kSum));
-      b.without(1, dim, Without::same());
-    }
-  }
-  return b.bound();
-}
-
-// Points with a coordinate for each dim of the histogram; else as above.
-BoundForm bind_histogram_of_points(const OpCall& call) {
-  const TensorMeta& self = call.tensor("self");
-  const TensorMeta* weight = call.optional_tensor("weight");
-  require(is_floating(self.dtype()) && self.rank() >= 2,
-          "the points are no floats, or no rows");
-  Dims points = self.shape();
-  const std::int64_t coordinates = points.back();
-  points.pop_back();
-  require(weight == nullptr ||
-              (weight->shape() == points && weight->dtype() == self.dtype()),
-          "there is not one weight per point");
-  const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors";
-  Dims bins;
-  bool bounded = true;
-  if (has_edges) {
-    for (const TensorMeta& edges : call.tensors("bins")) {
-      require(edges.rank() == 1 && edges.numel() > 0 &&
-                  edges.dtype() == self.dtype(),
-              "the edges are no vectors of the points' dtype");
-      bins.push_back(edges.numel() - 1);
-    }
-  } else {
-    bins = dims_of(call.integers("bins"));
-    for (const std::int64_t count : bins) {
-      require(count > 0, "there are no bins");
-    }
-    const auto* range =
-        std::get_if<std::vector<double>>(&call.op().arg("range"));
-    require(range == nullptr ||
-                range->size() == 2 * static_cast<std::size_t>(coordinates),
-            "a range is a lower and an upper bound for each coordinate");
-    bounded = range != nullptr;
-  }
-  require(static_cast<std::int64_t>(bins.size()) == coordinates,
-          "there is not one number of bins per coordinate");
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  Operand by_point = whole;
-  by_point.dims.pop_back();
-  b.input(whole);
-  if (has_edges) {
-    for (std::size_t i = 0; i < bins.size(); ++i) {
-      b.input(SpaceBuilder::whole(1));
-    }
-  }
-  if (weight != nullptr) b.input(by_point);
-  const bool edges_alone = call.base_name() == "_histogramdd_bin_edges";
-  if (edges_alone) {
-    for (const std::int64_t count : bins) {
-      b.output(SpaceBuilder::whole(1), {.shape = Dims{count + 1}});
-    }
-  } else {
-    b.output(SpaceBuilder::whole(bins.size()), {.shape = bins});
-  }
-  b.block(whole.dims.back(), "a point is one of the histogram's places");
-  for (const DimFactors& dim : by_point.dims) {
-    if (!bounded) {
-      b.block(dim, "the bounds are those of all points");
-    } else if (edges_alone) {
-      for (std::size_t i = 0; i < bins.size(); ++i) {
-        b.without(i, dim, Without::same());
-      }
-    } else if (call.boolean("density")) {
-      b.block(dim, "each count is divided by the sum of all");
-    } else {
-      b.without(0, dim, Without::partial(ReduceOp::kSum));
-    }
-  }
-  return b.bound();
 }
 
 // segment_reduce: rows of dim `axis` in runs of given lengths, or between given
@@ -342,22 +273,27 @@ std::string renorm_notation(const OpCall& call) {
   return term + "->" + term;
 }
 
-// Elements of `self`, counted as if it had one dim, are replaced.
+// Elements of `self`, counted as if it had one dim, are replaced, or added to:
+// what ranks add adds up, where one of them has what was there.
 std::string put_notation(const OpCall& call) {
-  const int rank = call.tensor("self").rank();
-  require(rank < 20, "a tensor has more dims than there are letters");
+  const TensorMeta& where = call.tensor("index");
   std::string term = "[";
-  for (int d = 0; d < rank; ++d) term += static_cast<char>('a' + d);
-  return term + "],*,*->" + term + "]";
+  term += letters_from(0, call.tensor("self").rank());
+  if (!call.boolean("accumulate") ||
+      where.shape() != call.tensor("source").shape()) {
+    return term + "],*,*->" + term + "]";
+  }
+  const std::string put =
+      letters_from(call.tensor("self").rank(), where.rank());
+  return term + "]," + put + ',' + put + "->" + term + "]";
 }
 
-// pdist: of each two rows.
-std::int64_t pairs_of_rows(const OpCall& call, char) {
-  require(is_floating(call.first().dtype()) && call.first().is_contiguous() &&
-              call.op().float_arg("p").value_or(0) >= 0,
-          "the rows are not floats in order, or the norm is negative");
-  const std::int64_t rows = call.first().size(0);
-  return multiply_sizes(rows, std::max<std::int64_t>(rows - 1, 0)) / 2;
+void what_is_put_adds_up(const OpCall& call, IndexSpace& space) {
+  if (!call.boolean("accumulate")) return;
+  adds_up(space, ReduceOp::kSum);
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    space.inputs_without[0][f] = Without::partial(ReduceOp::kSum);
+  }
 }
 
 // nonzero_static: the first `size` places, filled up.
@@ -386,8 +322,17 @@ BoundForm bind_repeated(const OpCall& call) {
   Operand whole = b.per_dim(self.shape());
   b.input(whole);
   if (!call.op().int_arg("dim")) {
-    for (const DimFactors& dim : whole.dims) b.block(dim, "it is flattened");
-    b.output(SpaceBuilder::whole(1),
+    Operand flat = SpaceBuilder::whole(1);
+    for (const DimFactors& dim : whole.dims) {
+      for (const FactorId id : dim) flat.dims[0].push_back(id);
+    }
+    for (const FactorId id : b.blocked(repeats, "it is repeated")) {
+      flat.dims[0].push_back(id);
+    }
+    if (repeats == 0 || call.op().int_arg("output_size")) {
+      b.block(flat.dims[0], "nothing is left of it, or how much is said");
+    }
+    b.output(std::move(flat),
              {.shape = Dims{multiply_sizes(self.numel(), repeats)}});
     return b.bound();
   }
@@ -412,13 +357,13 @@ void define_lookup(Family f) {
   f.add("take_along_dim",
         mapped("take_along(dim)", take_along_notation, all_indices));
   f.add("searchsorted",
-        mapped("searchsorted()", searchsorted_notation).typed(of_position));
-  f.add("bucketize.Tensor", mapped("...,[s]->...").typed(of_position));
-  f.add("bucketize.Scalar", mapped("[s]->").typed(of_position));
-  f.add("isin.Tensor_Tensor", mapped("...,*->...").boolean());
-  f.add("isin.Tensor_Scalar", mapped("...->...").boolean());
-  f.add("isin.Scalar_Tensor", mapped("*->").boolean());
-  f.add("put", mapped("put()", put_notation).like("self"));
+        counted_before(mapped("searchsorted()", searchsorted_notation)));
+  f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
+  f.add("bucketize.Scalar", counted_before(mapped("s->")));
+  f.add("isin", is_among());
+  f.add("put", mapped("put()", put_notation)
+                   .like("self")
+                   .refine("", what_is_put_adds_up));
   f.add("take", mapped("*,...->...").passes({"self"}));
   f.add("multinomial", mapped("...[n]->...[s]",
                               [](const OpCall& call, char) {
@@ -426,25 +371,13 @@ void define_lookup(Family f) {
                               })
                            .typed(DType::kI64)
                            .random());
-  f.add("histc", custom("histogram()", bind_histogram));
-  f.add("histogram", custom("histogram()", bind_weighted_histogram));
-  f.add({"_histogramdd_bin_edges", "_histogramdd_from_bin_cts",
-         "_histogramdd_from_bin_tensors"},
-        custom("histogram()", bind_histogram_of_points));
   f.add({"segment_reduce", "_segment_reduce_backward"},
         mapped("segments(axis)", segments_notation, segments_size)
             .refine("", some_segments));
-  f.add({"cdist", "_cdist_forward", "_euclidean_dist"},
-        mapped("...p[m],...r[m]->...pr"));
-  f.add("_cdist_backward", mapped("...p[r],...p[m],...[r][m],...p[r]->...p[m]")
-                               .linear_in("grad")
-                               .nonempty());
-  f.add("_pdist_forward", mapped("[n][m]->[s]", pairs_of_rows));
-  f.add("_pdist_backward",
-        mapped("[s],[n]m,[s]->[n]m").nonempty().linear_in("grad"));
   f.add("nonzero_static",
         mapped("nonzero_static()", places_notation, places_size)
-            .typed(DType::kI64));
+            .typed(DType::kI64),
+        "replicated: places are listed in the order of all elements");
   f.add("diff",
         mapped("diff(dim)", diff_notation, diff_size).strided(diff_strides));
   f.add("glu",
@@ -454,10 +387,10 @@ void define_lookup(Family f) {
   f.add("renorm", mapped("renorm(dim)", renorm_notation));
   f.add("repeat_interleave.self_int",
         custom("n->(nr)", bind_repeated).passes({"self"}));
-  f.add({"nonzero", "argwhere", "masked_select", "bincount", "_ctc_loss.Tensor",
-         "_unique", "_unique2", "unique_dim", "unique_consecutive",
+  f.add({"nonzero", "argwhere", "masked_select", "_ctc_loss.Tensor", "_unique",
+         "_unique2", "unique_dim", "unique_consecutive",
          "unique_dim_consecutive", "repeat_interleave.Tensor",
-         "repeat_interleave.self_Tensor"},
+         "repeat_interleave.self_Tensor", "where.default", "nonzero_numpy"},
         custom("counted()", bind_counted),
         "replicated: its size depends on data");
 }

@@ -4,6 +4,9 @@
 #include "ops/definitions/families.h"
 #include "ops/forms/losses.h"
 
+#include <string>
+#include <string_view>
+
 namespace shardprop {
 namespace {
 
@@ -50,72 +53,137 @@ Dims samples_of_last(const TensorMeta& self) {
   return shape;
 }
 
-// Classes in dim 1 (dim 0 of a lone sample), one target per sample. Weights and
-// ignored targets make a mean a quotient. Of losses that come with the sum of
-// the weights (`forward`) both sums are known: they add up, and a mean is taken
-// by a program.
+// Targets name classes: ranks that hold some of them look at their own
+// targets, by a program.
+void name_classes(IndexSpace& space, const DimFactors& classes,
+                  bool by_program) {
+  for (const FactorId id : classes) {
+    Factor& factor = space.factor(id);
+    factor.kind = FactorKind::kIndexed;
+    factor.reason = "targets name its elements";
+    if (by_program) factor.program = ProgramUse::kWhenSharded;
+    factor.least = 1;
+  }
+}
+
+// Classes in dim 1 (dim 0 of a lone sample), one target per sample. Sums add up
+// and, of losses that come with the sum of the weights (`forward`), over the
+// classes as well. Weights and ignored targets make a mean a quotient of sums,
+// taken by a program; that of probabilities is a plain mean.
 BoundForm bind_class_loss(const OpCall& call, bool forward) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
+  const TensorMeta* weight = call.optional_tensor("weight");
   require(self.rank() >= 1, "the input has no classes");
   check_classes(call);
-  const std::size_t classes = self.rank() == 1 ? 0 : 1;
+  const std::size_t at = self.rank() == 1 ? 0 : 1;
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
-  b.block(whole.dims[classes], "targets name its elements",
-          FactorKind::kIndexed);
+  const DimFactors classes = whole.dims[at];
+  name_classes(b.space, classes, forward);
   Operand samples = whole;
-  samples.dims.erase(samples.dims.begin() +
-                     static_cast<std::ptrdiff_t>(classes));
+  samples.dims.erase(samples.dims.begin() + static_cast<std::ptrdiff_t>(at));
   const bool probabilities = target.shape() == self.shape() &&
                              call.base_name() == "cross_entropy_loss";
   require(probabilities || target.shape() == samples_of(self),
           "the targets do not match the samples");
-  const LossReduction reduction = reduction_of(call);
-  const bool adds_up = forward && reduction == LossReduction::kSum;
-  if (reduction != LossReduction::kNone && !adds_up) {
-    for (const DimFactors& dim : samples.dims) {
-      b.block(dim, "the loss is reduced over it");
-    }
-  }
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(&meta == &self     ? whole
             : &meta == &target ? (probabilities ? whole : samples)
+            : &meta == weight  ? Operand{{classes}}
                                : SpaceBuilder::whole(meta.rank()));
   }
+  const LossReduction reduction = reduction_of(call);
   b.output(reduction == LossReduction::kNone ? samples : Operand{});
-  if (forward) {
-    b.output(Operand{});
+  if (forward) b.output(Operand{});
+  const Without sum = Without::partial(ReduceOp::kSum);
+  const auto outputs = static_cast<int>(b.space.outputs.size());
+  for (int o = 0; o < outputs; ++o) {
+    // No weights are added up, but for a lone sample's.
+    const bool no_weights =
+        o == 1 && reduction == LossReduction::kNone && self.rank() > 1;
     for (const DimFactors& dim : samples.dims) {
-      if (adds_up) {
-        b.without(0, dim, Without::partial(ReduceOp::kSum));
-        b.without(1, dim, Without::partial(ReduceOp::kSum));
-      } else if (reduction == LossReduction::kNone) {
-        b.without(1, dim, Without::same());  // no weights are added up
-      }
+      if (reduction == LossReduction::kSum) b.without(o, dim, sum);
+      if (no_weights) b.without(o, dim, Without::same());
     }
+    if (!forward) continue;
+    b.without(o, classes,
+              reduction == LossReduction::kMean || no_weights ? Without::same()
+                                                              : sum);
+  }
+  if (reduction != LossReduction::kMean) return b.bound();
+  for (const DimFactors& dim : samples.dims) {
+    if (!probabilities) {
+      b.block(dim, "the loss is reduced over it");
+      continue;
+    }
+    b.without(0, dim, Without::partial(ReduceOp::kAvg));
+    // A mean over unequal shards is not the mean of their means.
+    for (const FactorId id : dim) b.space.factor(id).even = true;
   }
   return b.bound();
 }
 
-// The mean over samples of which each rank holds some.
-std::string class_mean(std::string_view op) {
-  return "w = default(weight, None)\n"
+// Class numbers among those that a rank holds; -1 elsewhere, which is ignored.
+std::string own_classes(std::string_view dim) {
+  std::string text = R"(
+c = cast(target, dtype(arange(1))) - offset(self, DIM)
+outside = (c < 0) | (c >= local_size(self, DIM)) | eq(target, ignore_index)
+t = masked_fill(c, outside, -1)
+)";
+  for (std::size_t at = text.find("DIM"); at != std::string::npos;
+       at = text.find("DIM")) {
+    text.replace(at, 3, dim);
+  }
+  return text;
+}
+
+// Samples and classes of which each rank holds some.
+std::string class_sums(std::string_view op, std::string_view dim) {
+  return own_classes(dim) +
+         "mean = same(reduction, 1)\n"
+         "none = same(reduction, 0)\n"
+         "how = 2\n"
+         "how = 0 if none\n"
+         "w = default(weight, None)\n"
          "w = upcast(w) if weight\n"
          "part, held = " +
          std::string(op) +
-         "(upcast(self), target, w, 2, ignore_index)\n"
-         "sums = all_reduce_sum(stack([part, held]))\n"
-         "total = select(sums, 0, 1)\n"
-         "return cast(select(sums, 0, 0) / total, dtype(out)), "
-         "cast(total, dtype(out, 1))";
+         "(upcast(self), t, w, how, -1)\n"
+         "sums = all_reduce_sum(stack([part, held])) if mean\n"
+         "held = select(sums, 0, 1) if mean\n"
+         "part = select(sums, 0, 0) / held if mean\n"
+         "return cast(part, dtype(out)), cast(held, dtype(out, 1))";
 }
 
-OpDefinition class_loss_forward(std::string_view op) {
+OpDefinition class_loss_forward(std::string_view op, std::string_view dim) {
   return custom("class_loss()",
                 [](const OpCall& call) { return bind_class_loss(call, true); })
       .typed(of_self)
-      .per_rank(class_mean(op), FactorKind::kBlocked);
+      .per_rank(class_sums(op, dim), FactorKind::kBlocked);
+}
+
+// The mean over samples of which each rank holds some, of losses that do not
+// come with the sum of the weights.
+std::string class_mean(std::string_view op, std::string_view more) {
+  return "w = default(weight, None)\n"
+         "w = upcast(w) if weight\n"
+         "ignored = eq(target, ignore_index)\n"
+         "part = " +
+         std::string(op) + "(upcast(self), target, w, 2, ignore_index" +
+         std::string(more) + R"()
+held = sum(bitwise_not(ignored), dtype=dtype(part))
+at = cast(masked_fill(target, ignored, 0), dtype(arange(1))) if weight
+held = sum(masked_fill(index(w, indices_at(0, at)), ignored, 0)) if weight
+sums = all_reduce_sum(stack([part, held]))
+return cast(select(sums, 0, 0) / select(sums, 0, 1), dtype(out)))";
+}
+
+OpDefinition class_loss(std::string_view op, std::string_view more = {}) {
+  return custom("class_loss()",
+                [](const OpCall& call) { return bind_class_loss(call, false); })
+      .typed(of_self)
+      .per_rank(class_mean(op, more), FactorKind::kBlocked);
 }
 
 BoundForm bind_class_loss_backward(const OpCall& call) {
@@ -131,20 +199,31 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
   Operand samples = whole;
-  const auto classes = samples.dims.begin() + (self.rank() == 1 ? 0 : 1);
-  b.block(*classes, "targets name its elements", FactorKind::kIndexed);
-  samples.dims.erase(classes);
+  const auto at = samples.dims.begin() + (self.rank() == 1 ? 0 : 1);
+  const DimFactors classes = *at;
+  name_classes(b.space, classes, true);
+  samples.dims.erase(at);
+  const TensorMeta* weight = call.optional_tensor("weight");
   const std::size_t target = call.operand("target");
   const std::size_t gradient = call.operand("grad_output");
   for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
     const TensorMeta& meta = call.op().inputs[i];
     const bool by_sample = i == target || (i == gradient && !is_reduced);
-    b.input(&meta == &self ? whole
-            : by_sample    ? samples
-                           : SpaceBuilder::whole(meta.rank()));
+    b.input(&meta == &self    ? whole
+            : by_sample       ? samples
+            : &meta == weight ? Operand{{classes}}
+                              : SpaceBuilder::whole(meta.rank()));
   }
   b.output(whole);
   return b.bound();
+}
+
+OpDefinition class_loss_backward(std::string_view op, std::string_view dim) {
+  return custom("class_loss_backward()", bind_class_loss_backward)
+      .typed(of_self)
+      .linear_in("grad_output")
+      .per_rank(own_classes(dim) + "return " + std::string(op) +
+                "(grad_output, self, t, weight, reduction, -1, total_weight)");
 }
 
 // Margins between the classes (the last dim) of each sample; targets name one
@@ -211,7 +290,7 @@ BoundForm bind_margin_loss(const OpCall& call, bool many) {
     loss.dims.resize(m.loss.size());
     b.output(std::move(loss), {.shape = m.loss});
   }
-  if (many) {
+  if (call.base_name() == "multilabel_margin_loss_forward") {
     b.output(m.targets, {.shape = call.tensor("target").shape()});
   }
   for (const DimFactors& dim : m.samples.dims) {
@@ -267,31 +346,41 @@ DType of_absolute(const OpCall& call, std::size_t) {
 }  // namespace
 
 void define_loss(Family f) {
-  f.add({"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d"},
-        custom("class_loss()", [](const OpCall& call) {
-          return bind_class_loss(call, false);
-        }).typed(of_self));
-  for (const char* name : {"nll_loss_forward", "nll_loss2d_forward"}) {
-    f.add(name, class_loss_forward(name));
+  f.add("cross_entropy_loss",
+        class_loss("cross_entropy_loss", ", label_smoothing").normalises());
+  for (const char* name : {"nll_loss", "nll_loss_nd", "nll_loss2d"}) {
+    f.add(name, class_loss(name));
   }
-  f.add({"nll_loss_backward", "nll_loss2d_backward"},
-        custom("class_loss_backward()", bind_class_loss_backward)
-            .typed(of_self)
-            .linear_in("grad_output"));
+  f.add("nll_loss_forward", class_loss_forward("nll_loss_forward", "-1"));
+  f.add("nll_loss2d_forward", class_loss_forward("nll_loss2d_forward", "1"));
+  f.add("nll_loss_backward", class_loss_backward("nll_loss_backward", "-1"));
+  f.add("nll_loss2d_backward", class_loss_backward("nll_loss2d_backward", "1"));
+  for (const char* loss : {"multi_margin_loss", "multilabel_margin_loss",
+                           "multilabel_margin_loss_forward"}) {
+    const bool many = std::string_view(loss) != "multi_margin_loss";
+    f.add(loss, custom("margin_loss()",
+                       [many](const OpCall& call) {
+                         return bind_margin_loss(call, many);
+                       })
+                    .nonempty()
+                    .normalises());
+  }
   for (const bool many : {false, true}) {
-    const char* loss =
-        many ? "multilabel_margin_loss_forward" : "multi_margin_loss";
     const char* gradient =
         many ? "multilabel_margin_loss_backward" : "multi_margin_loss_backward";
-    f.add(loss, custom("margin_loss()", [many](const OpCall& call) {
-                  return bind_margin_loss(call, many);
-                }).nonempty());
-    f.add(gradient, custom("margin_loss_backward()",
-                           [many](const OpCall& call) {
-                             return bind_margin_loss_backward(call, many);
-                           })
-                        .of("self")
-                        .linear_in("grad_output"));
+    f.add(gradient,
+          custom("margin_loss_backward()",
+                 [many](const OpCall& call) {
+                   return bind_margin_loss_backward(call, many);
+                 })
+              .of("self")
+              .linear_in("grad_output")
+              .per_rank("return " + std::string(gradient) +
+                            (many ? "(grad_output, self, target, 2, is_target)"
+                                  : "(grad_output, self, target, p, margin, "
+                                    "default(weight, None), 2)") +
+                            " / size(self, 0)",
+                        FactorKind::kBlocked));
   }
   f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
         elementwise_loss().elementwise({"self", "target"}));
@@ -306,13 +395,22 @@ void define_loss(Family f) {
         elementwise_loss().elementwise({"target", "input1", "input2"}));
   f.add("poisson_nll_loss",
         elementwise_loss().elementwise({"input", "target"}));
-  f.add({"mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward"},
-        elementwise_loss_gradient());
+  const auto gradient = [](std::string_view op, std::string_view more = {}) {
+    return elementwise_loss_gradient(std::string(op) +
+                                     "(grad_output, self, target, 2" +
+                                     std::string(more) + ")");
+  };
+  f.add("mse_loss_backward", gradient("mse_loss_backward"));
+  f.add("smooth_l1_loss_backward",
+        gradient("smooth_l1_loss_backward", ", beta"));
+  f.add("huber_loss_backward", gradient("huber_loss_backward", ", delta"));
   f.add("binary_cross_entropy_backward",
-        elementwise_loss_gradient().elementwise(
-            {"self", "target", "grad_output", "weight"}));
-  f.add("soft_margin_loss_backward", elementwise_loss_gradient().elementwise(
-                                         {"target", "self", "grad_output"}));
+        elementwise_loss_gradient("binary_cross_entropy_backward(grad_output, "
+                                  "self, target, default(weight, None), 2)")
+            .elementwise({"self", "target", "grad_output", "weight"}));
+  f.add("soft_margin_loss_backward",
+        gradient("soft_margin_loss_backward")
+            .elementwise({"target", "self", "grad_output"}));
 }
 
 }  // namespace shardprop

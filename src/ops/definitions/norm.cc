@@ -127,72 +127,70 @@ m = squeeze(mean, dims)
 v = squeeze(var, dims) * (count(input, dims) / (count(input, dims) - 1))
 return cast(y, dtype(out)), m, squeeze(rstd, dims), running_mean * (1 - momentum) + m * momentum, running_var * (1 - momentum) + v * momentum)";
 
-// --- Group norm: groups of channels of each sample ---
+// --- Batch and instance norm, which return the image alone ---
 
-BoundForm bind_native_group_norm(const OpCall& call) {
+// Statistics of the input run over all dims but the channels, and of an
+// instance norm but the samples: they are what the program exchanges.
+BoundForm bind_norm_by_channel(const OpCall& call) {
   const TensorMeta& input = call.tensor("input");
-  const std::int64_t n = call.integer("N");
-  const std::int64_t channels = call.integer("C");
-  const std::int64_t groups = call.integer("group");
-  require(input.rank() >= 2 && groups > 0 && channels % groups == 0,
-          "the groups do not divide the channels");
-  require(input.size(0) == n && input.size(1) == channels &&
-              input.numel() == multiply_sizes(multiply_sizes(n, channels),
-                                              call.integer("HxW")),
-          "N, C and HxW are not those of the input");
-  SpaceBuilder b;
-  Operand whole = b.per_dim(input.shape());
-  for (std::size_t dim = 1; dim < whole.dims.size(); ++dim) {
-    b.block(whole.dims[dim], "the statistics run over it");
-  }
-  // N is told each rank.
-  for (const TensorMeta& meta : call.op().inputs) {
-    require(&meta == call.op().inputs.data() ||
-                (meta.rank() == 1 && meta.size(0) == channels),
-            "a vector does not have one element per channel");
-    b.input(&meta == call.op().inputs.data()
-                ? whole
-                : SpaceBuilder::whole(meta.rank()));
-  }
-  const DType dtype = statistics_dtype(input.dtype());
-  b.output(whole);
-  for (int i = 0; i < 2; ++i) {
-    Operand statistics;
-    statistics.dims = {whole.dims[0], b.blocked(groups, "groups are whole")};
-    b.output(std::move(statistics),
-             {.dtype = dtype, .or_dtype = input.dtype()});
-  }
-  IndexSpace& space = b.space;
-  space.local_arguments.push_back({"N", false, {RankScalar::input_size(0, 0)}});
-  return b.bound();
-}
-
-BoundForm bind_same_as_input(const OpCall& call, std::size_t batch_dims) {
-  const TensorMeta& input = call.tensor("input");
+  require(input.rank() >= 2, "the input has no channels");
+  const bool by_instance = call.base_name() == "instance_norm";
+  const bool own = call.boolean(by_instance ? "use_input_stats" : "training");
+  check_running(call, own);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
-  for (std::size_t dim = batch_dims; dim < whole.dims.size(); ++dim) {
-    b.block(whole.dims[dim], "the statistics run over it");
+  for (std::size_t dim = by_instance ? 0 : 1; dim < 2; ++dim) {
+    for (const FactorId id : whole.dims[dim]) b.space.factor(id).least = 1;
   }
-  require(input.rank() >= 2, "the input has no channels");
+  for (int dim = 0; own && dim < input.rank(); ++dim) {
+    if (dim == 1 || (by_instance && dim == 0)) continue;
+    b.block(whole.dims[index(dim)], "the statistics run over it");
+  }
+  const Operand channels{{whole.dims[1]}};
   for (const TensorMeta& meta : call.op().inputs) {
     require(
         &meta == &input || (meta.rank() == 1 && meta.size(0) == input.size(1)),
         "a vector does not have one element per channel");
-    b.input(&meta == &input ? whole : SpaceBuilder::whole(meta.rank()));
-  }
-  if (call.has("running_mean")) {
-    check_running(
-        call,
-        call.boolean_or("training", call.boolean_or("use_input_stats", true)));
-  }
-  if (call.has("num_groups")) {
-    const std::int64_t groups = call.integer("num_groups");
-    require(groups > 0 && input.size(1) % groups == 0,
-            "the groups do not divide the channels");
+    b.input(&meta == &input ? whole : channels);
   }
   b.output(whole);
   return b.bound();
+}
+
+// Running statistics are written where they lie, from all samples.
+void keep_what_running_statistics_see(const OpCall& call, IndexSpace& space) {
+  const bool own = call.boolean(
+      call.base_name() == "instance_norm" ? "use_input_stats" : "training");
+  if (!own || call.optional_tensor("running_mean") == nullptr) return;
+  for (int dim = 0; dim < call.tensor("input").rank(); ++dim) {
+    if (dim == 1) continue;
+    for (const FactorId id : space.inputs[0].dims[index(dim)]) {
+      Factor& factor = space.factor(id);
+      factor.program = ProgramUse::kNever;
+      factor.kind = FactorKind::kBlocked;
+      factor.reason = "the running statistics run over it";
+    }
+  }
+}
+
+std::string norm_by_channel(std::string_view kept) {
+  std::string text = R"(
+x = upcast(input)
+dims = all_dims_but(input, KEPT)
+mean = sum(x, dims, True) / count(input, dims)
+c = x - mean
+rstd = rsqrt(sum(c * c, dims, True) / count(input, dims) + eps)
+y = c * rstd
+y = y * trailing(weight, rank(input) - 2) if weight
+y = y + trailing(bias, rank(input) - 2) if bias
+return cast(y, dtype(out)))";
+  return text.replace(text.find("KEPT"), 4, kept);
+}
+
+OpDefinition normalised_by_channel(std::string_view kept) {
+  return custom("norm()", bind_norm_by_channel)
+      .decomposed(norm_by_channel(kept))
+      .refine("", keep_what_running_statistics_see);
 }
 
 // The channels may go without a weight; their gradients have their size still.
@@ -272,7 +270,7 @@ void define_norm(Family f) {
   add({"native_layer_norm"}, normalized(2).decomposed(kLayerNorm));
   add({"rms_norm"}, normalized(0).decomposed(kRmsNorm));
   add({"_fused_rms_norm"}, normalized(1).decomposed(kRmsNorm));
-  add({"native_layer_norm_backward", "native_group_norm_backward"},
+  add({"native_layer_norm_backward"},
       masked_gradients({"input", "weight", "bias"}));
   add({"_fused_rms_norm_backward"}, masked_gradients({"input", "weight"}));
   add({"native_batch_norm", "_native_batch_norm_legit",
@@ -283,17 +281,8 @@ void define_norm(Family f) {
   add({"_batch_norm_with_update_functional"}, batch_norm(true, true));
   add({"native_batch_norm_backward", "batch_norm_backward"},
       custom("batch_norm_backward()", bind_batch_norm_backward));
-  add({"native_group_norm"}, custom("group_norm()", bind_native_group_norm));
-  const auto norm = [] {
-    return custom("norm()", [](const OpCall& call) {
-      return bind_same_as_input(call, 0);
-    });
-  };
-  add({"batch_norm"}, norm().like("input"));
-  add({"instance_norm"}, contiguous(norm()));
-  add({"group_norm"}, custom("group_norm()", [](const OpCall& call) {
-                        return bind_same_as_input(call, 1);
-                      }).like("input"));
+  add({"batch_norm"}, normalised_by_channel("1").like("input"));
+  add({"instance_norm"}, contiguous(normalised_by_channel("[0, 1]")));
 }
 
 }  // namespace shardprop

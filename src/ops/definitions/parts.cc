@@ -318,24 +318,32 @@ void define_parts(Family f) {
         custom("windows_added(input_sizes)", bind_windows_added)
             .linear_in("grad_in")
             .local_shape("input_sizes"));
-  f.add("as_strided_scatter", custom("storage_written()", bind_storage_written)
-                                  .like("self")
-                                  .passes({"self", "src"}));
+  f.add(
+      "as_strided_scatter",
+      custom("storage_written()", bind_storage_written)
+          .like("self")
+          .passes({"self", "src"}),
+      "replicated: it names places of storage, of which no rank holds a part");
   f.add("diag_embed",
         custom("diag_embed(dim1,dim2)", bind_diag_embed).passes());
-  f.add("diag", mapped("diag()", diag_notation, diag_size).passes());
-  f.add("diagflat", mapped("*->[nn]", diag_size).passes());
+  constexpr std::string_view kDiagonal =
+      "replicated: all of its dims lie along a diagonal";
+  f.add("diag", mapped("diag()", diag_notation, diag_size).passes(), kDiagonal);
+  f.add("diagflat", mapped("*->[nn]", diag_size).passes(), kDiagonal);
   f.add("fill_diagonal_",
-        mapped("diagonal_written()", [](const OpCall& call) {
-          const int rank = call.first().rank();
-          require(rank >= 2, "a vector has no diagonal");
-          std::vector<int> every(index(rank));
-          std::iota(every.begin(), every.end(), 0);
-          const std::string dims = dims_notation(rank, every);
-          return dims + "->" + dims;
-        }).strided([](const OpCall& call, const Dims&, DType) {
-          return call.first().strides();
-        }));
+        mapped("diagonal_written()",
+               [](const OpCall& call) {
+                 const int rank = call.first().rank();
+                 require(rank >= 2, "a vector has no diagonal");
+                 std::vector<int> every(index(rank));
+                 std::iota(every.begin(), every.end(), 0);
+                 const std::string dims = dims_notation(rank, every);
+                 return dims + "->" + dims;
+               })
+            .strided([](const OpCall& call, const Dims&, DType) {
+              return call.first().strides();
+            }),
+        kDiagonal);
   f.add({"channel_shuffle", "native_channel_shuffle"},
         mapped("channels_shuffled()", channels_whole)
             .strided(shuffled_strides)

@@ -2,6 +2,7 @@
 // weight-only matrices, experts.
 
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 
 #include <algorithm>
 #include <map>
@@ -213,8 +214,26 @@ return masked_fill(y, unsqueeze(outside, -1), 0))";
   return text;
 }
 
-// A token goes to one expert: the points are those of one product.
+// What offsets share out among groups is multiplied by one of them: the points
+// are those of one product.
+void by_group(const OpCall& call, IndexSpace& space) {
+  const bool shared_out =
+      call.op().inputs.size() > 2 &&
+      (call.op().inputs[0].rank() != 3 || call.op().inputs[1].rank() != 3);
+  if (!shared_out) return;
+  space.flops_per_point = 2;
+  for (Factor& factor : space.factors) {
+    if (factor.letter != 'g' && factor.letter != 'z') continue;
+    space.flops_per_point /= static_cast<double>(factor.size);
+    if (factor.kind == FactorKind::kBlocked) {
+      factor.kind = FactorKind::kIndexed;
+      factor.reason = "offsets say which group goes with what";
+    }
+  }
+}
+
 void by_expert(const OpCall& call, IndexSpace& space) {
+  by_group(call, space);
   const bool plain = call.first().rank() == 2 && call.op().inputs.size() == 3 &&
                      call.op().inputs[1].rank() == 3;
   if (!plain) return;
@@ -223,7 +242,6 @@ void by_expert(const OpCall& call, IndexSpace& space) {
     expert.kind = FactorKind::kIndexed;
     expert.program = ProgramUse::kWhenSharded;
     expert.least = 1;
-    space.flops_per_point = 2.0 / static_cast<double>(expert.size);
   }
 }
 
@@ -232,6 +250,37 @@ OpDefinition grouped(OpDefinition form, const std::string& tokens,
   return std::move(form)
       .refine("", by_expert)
       .per_rank(experts_program(tokens, experts));
+}
+
+// --- weights of four bits, packed by kernels ---
+
+// As many columns as the weight has rows of eight (CUDA's layout), or rows.
+std::int64_t unpacked_columns(const OpCall& call, char) {
+  const TensorMeta& weight = call.tensor("mat2");
+  return weight.rank() == 4 ? multiply_sizes(weight.size(0), 8)
+                            : weight.size(0);
+}
+
+OpDefinition by_packed_weight(std::string_view weight) {
+  return mapped("m[_]," + std::string(weight) + ",[___]->m[n]",
+                unpacked_columns)
+      .refine("", [](const OpCall& call, IndexSpace& space) {
+        space.flops_per_point =
+            2.0 * static_cast<double>(call.first().size(1)) *
+            static_cast<double>(unpacked_columns(call, 'n'));
+      });
+}
+
+// --- groups of factors in eight bits, each row and column with a scale ---
+
+std::string scaled_grouped_notation(const OpCall& call) {
+  const int a = call.tensor("self").rank();
+  const int b = call.tensor("mat2").rank();
+  // An offset and a bias, and one scale of the result.
+  const std::string rest = ",[z],+n,";
+  if (a == 3 && b == 3) return "gmk,gkn,gm,gn" + rest + "->gmn";
+  if (a == 2 && b == 3) return "[t]k,[g]kn,[t],[g]n" + rest + "->[t]n";
+  call_not_stated("scales of groups along other dims");
 }
 
 }  // namespace
@@ -249,6 +298,16 @@ void define_products(Family f) {
                                    .strided(grouped_strides)
                                    .refine("", keep_aligned),
                                "self", "mat2"));
+  f.add("_weight_int4pack_mm", by_packed_weight("[____]"));
+  f.add("_weight_int4pack_mm_for_cpu", by_packed_weight("[__]"));
+  f.add("_scaled_grouped_mm",
+        einsum("scaled_grouped_mm()", scaled_grouped_notation)
+            .typed([](const OpCall& call, std::size_t) {
+              return call.dtype_or("out_dtype", DType::kBF16);
+            })
+            .strided(grouped_strides)
+            .refine("", keep_aligned)
+            .refine("", by_group));
   // What transformers' mixtures of experts call where there is no kernel.
   f.add("transformers.grouped_mm_fallback",
         grouped(einsum(kExperts), "input", "weight"));

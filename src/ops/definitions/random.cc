@@ -1,6 +1,7 @@
 // Draws: each element from the stream at its own place in the whole tensor.
 
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 #include "ops/op_call.h"
 
 namespace shardprop {
@@ -28,8 +29,11 @@ BoundForm bind_rrelu(const OpCall& call) {
 
 void define_random(Family f) {
   f.add({"uniform", "normal_functional", "exponential", "geometric",
-         "log_normal", "cauchy", "random", "poisson"},
+         "log_normal", "cauchy", "random", "poisson", "_standard_gamma"},
         same_shape().like("self").random());
+  f.add("_sample_dirichlet", contiguous(mapped("...[n]->...[n]")).random());
+  f.add({"_standard_gamma_grad", "_dirichlet_grad"},
+        contiguous(pointwise().promoted()));
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
         contiguous(pointwise()).random());
   f.add("rrelu_with_noise_functional",

@@ -126,6 +126,28 @@ void of_two_only(const OpCall& call, IndexSpace& space) {
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
+// Norms of matrices are lengths of vectors where squares of elements are all
+// that they add up.
+void lengths_only(const OpCall& call, IndexSpace& space) {
+  const Argument* order = call.has("ord") ? &call.op().arg("ord") : nullptr;
+  const bool none = order == nullptr || std::holds_alternative<NoneArg>(*order);
+  const auto* word = none ? nullptr : std::get_if<std::string>(order);
+  const bool of_vectors = call.base_name() == "linalg_norm" &&
+                          call.dims("dim", call.first().rank()).size() == 1 &&
+                          call.op().float_arg("ord").value_or(0) == 2;
+  const bool is_length =
+      call.base_name() != "nuclear_norm" &&
+      (none || of_vectors || (word != nullptr && *word == "fro"));
+  if (is_length && !is_complex(call.first().dtype())) return;
+  for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
+}
+
+// Means of what is no NaN: of sums of it, and of counts.
+constexpr std::string_view kNanMean = R"(
+dims = reduced_dims(self, dim)
+total = nansum(self, dims, True, dtype=dtype)
+return unkept(total / sum(eq(self, self), dims, True), dims, keepdim))";
+
 // Powers of absolute values add up, but for infinite ones.
 void finite_powers_only(const OpCall& call, IndexSpace& space) {
   space.linearities.clear();
@@ -239,7 +261,8 @@ void define_reduction(Family f) {
         of_something(reduction(std::nullopt, 2)).typed(of_kth_value));
   f.add({"median.dim", "nanmedian.dim", "mode"},
         of_something(reduction(std::nullopt, 2)).typed(value_and_index));
-  f.add({"median", "nanmedian"}, reduction(std::nullopt).nonempty());
+  f.add({"median", "nanmedian"}, reduction(std::nullopt).nonempty(),
+        "replicated: the middle of all elements is not made of those of parts");
   f.add("any", reduction(ReduceOp::kBor).typed(of_truth));
   f.add("all", reduction(ReduceOp::kBand).typed(of_truth));
   f.add("_is_any_true", reduction(ReduceOp::kBor).typed(of_truth_alone));
@@ -264,8 +287,11 @@ void define_reduction(Family f) {
                               .refine("", finite_powers_only));
   f.add({"linalg_norm", "linalg_matrix_norm", "frobenius_norm",
          "nuclear_norm.dim"},
-        reduction(std::nullopt).typed(of_norm));
-  f.add("nanmean", reduction(std::nullopt).typed(of_mean));
+        reduction(std::nullopt)
+            .typed(of_norm)
+            .decomposed(kLength)
+            .refine("", lengths_only));
+  f.add("nanmean", reduction(std::nullopt).typed(of_mean).decomposed(kNanMean));
   // The bits of all elements, not of what their partials add up to.
   f.add("hash_tensor",
         of_something(reduction(ReduceOp::kBxor))

@@ -32,9 +32,11 @@ bool differ_in_size(const OpCall& call) {
 }  // namespace
 
 void define_scalars(Family f) {
-  f.add("_local_scalar_dense", number("item()", one_element));
-  f.add("equal", number("equal()", of_one_dtype));
-  f.add("allclose", number("close()", comparable));
+  constexpr std::string_view kNumber =
+      "replicated: a number comes back, and ranks would have one each";
+  f.add("_local_scalar_dense", number("item()", one_element), kNumber);
+  f.add("equal", number("equal()", of_one_dtype), kNumber);
+  f.add("allclose", number("close()", comparable), kNumber);
   f.add("is_same_size", number("same_size()", {}, differ_in_size));
 }
 

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -81,6 +84,48 @@ Dims quantile_strides(const OpCall& call, const Dims& shape, DType dtype) {
   Dims strides = make_meta(moved, dtype).strides();
   std::rotate(strides.begin(), strides.end() - 1, strides.end());
   return strides;
+}
+
+// --- Distances ---
+
+// Distances over parts of the rows: sums of powers, of which the root is taken
+// once, or the largest.
+void distances_of_parts(const OpCall& call, IndexSpace& space) {
+  const double p = call.has("p") ? call.op().float_arg("p").value_or(2) : 2;
+  space.seal();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.outputs[0].holds(static_cast<int>(f))) continue;
+    Factor& part = space.factors[f];
+    part.least = 1;
+    if (std::isinf(p)) {
+      space.outputs_without[0][f] =
+          Without::partial(p > 0 ? ReduceOp::kMax : ReduceOp::kMin);
+    } else if (p == 0 || p == 1) {
+      space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+    } else {
+      space.outputs_without[0][f] = Without::same();
+      part.program = ProgramUse::kWhenSharded;
+    }
+  }
+}
+
+std::string root_of_sum(std::string_view distances) {
+  return "y = " + std::string(distances) +
+         "\nreturn pow(all_reduce_sum(pow(y, p)), 1.0 / p)";
+}
+constexpr std::string_view kEuclidean = R"(
+y = _euclidean_dist(x1, x2)
+return sqrt(all_reduce_sum(y * y)))";
+
+// pdist: of each two rows.
+std::int64_t pairs_of_rows(const OpCall& call, char) {
+  const bool in_order =
+      call.first().is_contiguous() || call.base_name() == "pdist";
+  require(is_floating(call.first().dtype()) && in_order &&
+              call.op().float_arg("p").value_or(0) >= 0,
+          "the rows are not floats in order, or the norm is negative");
+  const std::int64_t rows = call.first().size(0);
+  return multiply_sizes(rows, std::max<std::int64_t>(rows - 1, 0)) / 2;
 }
 
 // --- Trapezoids between neighbours along a dim ---
@@ -183,9 +228,41 @@ std::string ctc_gradient_notation(const OpCall& call) {
                                      : "[n],[tnc],*,[n],[nta]->[tnc]";
 }
 
+void define_distances(Family& f) {
+  const auto distances = [](std::string_view notation, SizeOf size,
+                            std::string_view program) {
+    return mapped(notation, std::move(size))
+        .refine("", distances_of_parts)
+        .per_rank(program);
+  };
+  f.add({"cdist", "_cdist_forward"},
+        distances("...pm,...rm->...pr", {},
+                  root_of_sum("_cdist_forward(x1, x2, p, compute_mode)")));
+  f.add("dist", mapped("dist()",
+                       [](const OpCall& call) {
+                         const auto terms = broadcast_terms(
+                             {&call.tensor("self"), &call.tensor("other")}, {});
+                         return terms[0] + ',' + terms[1] + "->";
+                       })
+                    .promoted()
+                    .refine("", distances_of_parts)
+                    .per_rank(root_of_sum("dist(self, other, p)")));
+  f.add("_euclidean_dist", distances("...pm,...rm->...pr", {}, kEuclidean));
+  f.add("_cdist_backward", mapped("...p[r],...pm,...[r]m,...p[r]->...pm")
+                               .linear_in("grad")
+                               .nonempty());
+  f.add("_pdist_forward", distances("[n]m->[s]", pairs_of_rows,
+                                    root_of_sum("_pdist_forward(self, p)")));
+  f.add("pdist",
+        distances("[n]m->[s]", pairs_of_rows, root_of_sum("pdist(self, p)")));
+  f.add("_pdist_backward",
+        mapped("[s],[n]m,[s]->[n]m").nonempty().linear_in("grad"));
+}
+
 }  // namespace
 
 void define_similarity(Family f) {
+  define_distances(f);
   f.add("cosine_similarity",
         mapped("cosine_similarity(dim)", between_rows, one).promoted());
   f.add("pairwise_distance",
@@ -199,11 +276,19 @@ void define_similarity(Family f) {
   f.add("ctc_loss", mapped("ctc_loss()", ctc_notation)
                         .nonempty()
                         .refine("", reduced_samples));
-  f.add("_ctc_loss.default", mapped("[tnc],*->[n],[ntp]", paths));
+  constexpr std::string_view kLengths =
+      "replicated: lengths of a batch come as lists of numbers";
+  f.add("ctc_loss.IntList", mapped("ctc_loss()", ctc_notation).nonempty(),
+        kLengths);
+  f.add("_ctc_loss.default", mapped("[tnc],*->[n],[ntp]", paths), kLengths);
+  f.add("_ctc_loss_backward.default",
+        mapped("ctc_gradient()", ctc_gradient_notation)
+            .nonempty()
+            .linear_in("grad"),
+        kLengths);
   f.add("_ctc_loss_backward", mapped("ctc_gradient()", ctc_gradient_notation)
                                   .nonempty()
                                   .linear_in("grad"));
-  f.add("dist", mapped("*,*->").promoted());
   f.add({"quantile", "nanquantile"},
         mapped("quantile(dim)", quantile_notation, one)
             .strided(quantile_strides)

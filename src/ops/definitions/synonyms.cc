@@ -51,6 +51,8 @@ constexpr Synonym kSynonyms[] = {
     {"matrix_H", "mH"},
     {"resolve_conj", "conj"},
     {"resolve_neg", "conj"},
+    {"_logcumsumexp", "logcumsumexp"},
+    {"_linalg_eigvals", "linalg_eigvals"},
 };
 
 // Each has a copy: `expand_copy` does what `expand` does, into memory of its
@@ -59,7 +61,8 @@ constexpr std::string_view kCopied[] = {
     "expand",     "diagonal",   "permute", "transpose",      "t",
     "select",     "slice",      "unfold",  "squeeze",        "unsqueeze",
     "unbind",     "as_strided", "alias",   "narrow.default", "view",
-    "view.dtype", "detach",     "_conj",   "view_as_real",   "view_as_complex"};
+    "view.dtype", "detach",     "_conj",   "view_as_real",   "view_as_complex",
+    "split"};
 
 // "narrow_copy" of "narrow.default", "view_copy.dtype" of "view.dtype".
 std::string copy_of(std::string_view view) {

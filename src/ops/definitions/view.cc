@@ -292,12 +292,13 @@ void define_view(Family f) {
   f.add("expand", expanded("size").local_shape("size"));
   f.add("expand_as", expanded("other"));
   f.add({"broadcast_to"}, expanded("size").local_shape("size"));
-  f.add({"alias", "detach", "lift_fresh", "prims.view_of"},
+  f.add({"alias", "detach", "lift", "lift_fresh", "prims.view_of"},
         same_shape().strided(same_strides).passes().free());
   f.add({"conj", "_conj"},
         same_shape().strided(same_strides).passes().free().conjugated());
-  f.add({"as_strided", "_reshape_alias"},
-        custom("as_strided()", bind_as_strided));
+  f.add(
+      {"as_strided", "_reshape_alias"}, custom("as_strided()", bind_as_strided),
+      "replicated: it names places of storage, of which no rank holds a part");
   f.add("resize", resized_storage().local_shape("size"));
   f.add("resize_as", resized_storage());
   f.add("unfold", unfolded().passes().free());

@@ -44,7 +44,10 @@ BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
   require(sum == self.size(dim), "the pieces do not add up to the dim");
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
-  b.input(whole);
+  for (const TensorMeta& meta : call.op().inputs) {
+    // A tensor may say where to cut.
+    b.input(&meta == &self ? whole : SpaceBuilder::whole(meta.rank()));
+  }
   b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);
   for (const std::int64_t size : pieces) {
     whole.dims[index(dim)] =
@@ -130,7 +133,7 @@ OpDefinition cut_up(std::string name, SizesOf sizes, bool copies) {
                        };
                        return bind_cut(call, named, sizes, copies);
                      })
-      .passes();
+      .passes({"self"});
 }
 
 OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes) {
@@ -139,7 +142,7 @@ OpDefinition cut_up(std::string name, DimOf along, SizesOf sizes) {
                       sizes = std::move(sizes)](const OpCall& call) {
                        return bind_cut(call, along, sizes, false);
                      })
-      .passes();
+      .passes({"self"});
 }
 
 }  // namespace shardprop

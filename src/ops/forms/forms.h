@@ -66,6 +66,9 @@ Dims dims_of(std::span<const std::int64_t> sizes);
 using LengthOf = std::function<std::int64_t(const OpCall&)>;
 // A vector made from numbers.
 OpDefinition vector_of(std::string name, LengthOf length);
+// A tensor made from numbers, of which each rank makes its part by a program.
+OpDefinition made_of_numbers(std::string name, ShapeOf shape,
+                             std::string_view program);
 
 // --- Along dims ---
 
@@ -139,6 +142,7 @@ OpDefinition normalized(int statistics);
 OpDefinition masked_gradients(std::vector<std::string> of);
 // A pointwise function of input and target, reduced as `reduction` says.
 OpDefinition elementwise_loss();
-OpDefinition elementwise_loss_gradient();
+// `sum`: the call of the gradient of a sum, of which a mean is a part.
+OpDefinition elementwise_loss_gradient(std::string_view sum);
 
 }  // namespace shardprop

@@ -5,6 +5,8 @@
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 
+#include <string>
+
 namespace shardprop {
 namespace {
 
@@ -78,7 +80,8 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call) {
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(b.aligned(whole, meta.shape()));
   }
-  // Each rank would divide by the number of its own elements.
+  // Each rank would divide by the number of its own elements, where no program
+  // tells it that of all.
   if (reduction == LossReduction::kMean) {
     for (const DimFactors& dim : whole.dims) b.block(dim, "the loss is a mean");
   }
@@ -92,8 +95,17 @@ OpDefinition elementwise_loss() {
   return shared_form("loss()", bind_elementwise_loss).promoted();
 }
 
-OpDefinition elementwise_loss_gradient() {
-  return shared_form("loss_gradient()", bind_elementwise_loss_backward);
+OpDefinition elementwise_loss_gradient(std::string_view sum) {
+  return shared_form("loss_gradient()", bind_elementwise_loss_backward)
+      .per_rank(
+          "return cast(" + std::string(sum) + " / numel(self), dtype(out))",
+          FactorKind::kBlocked)
+      // Integers wrap round before they are divided.
+      .refine("", [](const OpCall& call, IndexSpace& space) {
+        if (is_floating(call.tensor("self").dtype())) return;
+        for (Factor& factor : space.factors)
+          factor.program = ProgramUse::kNever;
+      });
 }
 
 }  // namespace shardprop

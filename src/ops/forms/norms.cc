@@ -60,32 +60,19 @@ void check_gradient(const OpCall& call) {
   const TensorMeta& input = call.tensor("input");
   require(call.first().shape() == input.shape(),
           "the gradient does not have the shape of the input");
-  if (call.has("normalized_shape")) {
-    const Dims normalized = dims_of(call.integers("normalized_shape"));
-    require(!normalized.empty() && normalized.size() <= input.shape().size() &&
-                std::equal(normalized.begin(), normalized.end(),
-                           input.shape().end() - normalized.size()),
-            "the input does not end in the normalized shape");
-  }
-  // Statistics: one per sample, or per group of channels of each.
+  const Dims normalized = dims_of(call.integers("normalized_shape"));
+  require(!normalized.empty() && normalized.size() <= input.shape().size() &&
+              std::equal(normalized.begin(), normalized.end(),
+                         input.shape().end() - normalized.size()),
+          "the input does not end in the normalized shape");
+  // One per sample.
   std::int64_t statistics = 1;
-  if (call.has("group")) {
-    statistics = multiply_sizes(call.integer("N"), call.integer("group"));
-  } else {
-    const auto normalized = call.integers("normalized_shape").size();
-    for (std::size_t d = 0; d + normalized < input.shape().size(); ++d) {
-      statistics = multiply_sizes(statistics, input.shape()[d]);
-    }
+  for (std::size_t d = 0; d + normalized.size() < input.shape().size(); ++d) {
+    statistics = multiply_sizes(statistics, input.shape()[d]);
   }
   for (const char* name : {"mean", "rstd"}) {
     require(!call.has(name) || call.tensor(name).numel() == statistics,
             "the statistics are not those of the input");
-  }
-  if (call.has("HxW")) {
-    require(input.numel() == multiply_sizes(multiply_sizes(call.integer("N"),
-                                                           call.integer("C")),
-                                            call.integer("HxW")),
-            "N, C and HxW are not those of the input");
   }
 }
 
@@ -107,29 +94,6 @@ const TensorMeta* differentiated(const OpCall& call, std::string_view argument,
 BoundResult dense_result(const TensorMeta& meta) {
   return {.strides = dense_like(meta, meta.shape(), meta.dtype()).strides(),
           .dtype = meta.dtype()};
-}
-
-BoundForm bind_gradients(const OpCall& call,
-                         const std::vector<std::string>& of) {
-  const std::vector<bool> mask = call.mask("output_mask", of.size());
-  check_gradient(call);
-  SpaceBuilder b;
-  for (const TensorMeta& meta : call.op().inputs) {
-    b.input(SpaceBuilder::whole(meta.rank()));
-  }
-  for (std::size_t part = 0; part < of.size(); ++part) {
-    const TensorMeta* meta = differentiated(call, of[part], mask[part]);
-    if (meta == nullptr) {
-      b.not_produced();
-      continue;
-    }
-    Operand whole = b.per_dim(meta->shape());
-    for (const DimFactors& dim : whole.dims) {
-      b.block(dim, "gradients of norms are not sharded");
-    }
-    b.output(std::move(whole), dense_result(*meta));
-  }
-  return b.bound();
 }
 
 // Over the last dims: every row for itself, and a sum over the rows for weight
@@ -182,11 +146,10 @@ OpDefinition normalized(int statistics) {
 }
 
 OpDefinition masked_gradients(std::vector<std::string> of) {
-  return shared_form(
-      "masked_gradients()", [of = std::move(of)](const OpCall& call) {
-        return call.has("normalized_shape") ? bind_gradients_by_row(call, of)
-                                            : bind_gradients(call, of);
-      });
+  return shared_form("masked_gradients()",
+                     [of = std::move(of)](const OpCall& call) {
+                       return bind_gradients_by_row(call, of);
+                     });
 }
 
 }  // namespace shardprop

@@ -128,6 +128,20 @@ BoundForm bind_factory(const OpCall& call, const std::string& argument) {
   return b.bound();
 }
 
+BoundForm bind_made(const OpCall& call, const Dims& shape) {
+  SpaceBuilder b;
+  // Bounds may be tensors of one number.
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(meta.rank() == 0, "a bound is not a number");
+    b.input({});
+  }
+  for (const std::int64_t size : shape) {
+    require(size >= 0, "a size is negative");
+  }
+  b.output(b.per_dim(shape));
+  return b.bound();
+}
+
 // Where not all is needed, the operands are cut alike.
 BoundForm bind_number(const OpCall& call, bool needs_all) {
   SpaceBuilder b;
@@ -227,17 +241,23 @@ OpDefinition factory(std::string_view shape_argument) {
 OpDefinition vector_of(std::string name, LengthOf length) {
   return shared_form(std::move(name),
                      [length = std::move(length)](const OpCall& call) {
-                       const std::int64_t size = length(call);
-                       require(size >= 0, "a size is negative");
-                       SpaceBuilder b;
-                       // Bounds may be tensors of one number.
-                       for (const TensorMeta& meta : call.op().inputs) {
-                         require(meta.rank() == 0, "a bound is not a number");
-                         b.input({});
-                       }
-                       b.output(b.per_dim(Dims{size}));
-                       return b.bound();
+                       return bind_made(call, Dims{length(call)});
                      });
+}
+
+OpDefinition made_of_numbers(std::string name, ShapeOf shape,
+                             std::string_view program) {
+  return shared_form(std::move(name),
+                     [shape = std::move(shape)](const OpCall& call) {
+                       return bind_made(call, shape(call));
+                     })
+      .refine("",
+              [](const OpCall&, IndexSpace& space) {
+                for (Factor& factor : space.factors) {
+                  factor.program = ProgramUse::kWhenSharded;
+                }
+              })
+      .per_rank(program);
 }
 
 }  // namespace shardprop

@@ -100,10 +100,11 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     }
     return Argument(count);
   }
-  if (name == "larger") {
+  if (name == "larger" || name == "same") {
     const auto a = number_of(v.at(0));
     const auto b = number_of(v.at(1));
-    require(a && b, "larger() compares numbers");
+    require(a && b, "larger() and same() compare numbers");
+    if (name == "same") return Argument(*a == *b);
     return Argument(std::max(*a, *b));
   }
   if (name == "epsilon") {

@@ -74,6 +74,14 @@ def propagate_command(binary):
     return [binary, "propagate", "--all", "--strided", *limit, "--batch"]
 
 
+# Composites, which torch does not tag.
+_SIZED_BY_DATA = (
+    "aten.where.default",
+    "aten.nonzero_numpy.default",
+    "aten.tensor_split.tensor_indices_or_sections",
+)
+
+
 def _significant(meta, strides):
     """Strides of dims that have several indices; none of an empty tensor."""
     if 0 in meta.shape:
@@ -136,6 +144,8 @@ def _compare_metas(result, drawn, mesh, claimed):
 
 def _is_sized_by_data(op):
     """Whether shapes of results depend on values, so that a question tells them."""
+    if op in _SIZED_BY_DATA:
+        return True
     namespace, base, _ = op.split(".")
     packet = getattr(getattr(torch.ops, namespace), base)
     return any(

@@ -6,6 +6,7 @@ from . import (  # noqa: F401
     composites,
     convolution,
     creation,
+    exported,
     indexing,
     linalg,
     matmul,

@@ -114,7 +114,13 @@ def cut(d):
         shape[min(dim, len(shape) - 1)] = sections * d.rng.randint(0, 3)
     places = sorted(d.rng.randint(0, shape[min(dim, len(shape) - 1)])
                     for _ in range(d.rng.randint(0, 3)))  # fmt: skip
-    return {"self": d.tensor(shape), "sections": sections, "indices": places, "dim": dim}
+    return {
+        "self": d.tensor(shape),
+        "sections": sections,
+        "indices": places,
+        "tensor_indices_or_sections": torch.tensor(places, dtype=torch.int64),
+        "dim": dim,
+    }
 
 
 @family("fft_fftshift", "fft_ifftshift", "fliplr", "flipud")

@@ -1,0 +1,190 @@
+// Values counted into places that they, or edges, say.
+
+#include "ops/definitions/families.h"
+
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+// Counts between two bounds add up; without bounds they depend on all values.
+BoundForm bind_histogram(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t bins = call.integer("bins");
+  require(bins > 0, "there are no bins");
+  const double low = call.op().float_arg("min").value_or(0);
+  const double high = call.op().float_arg("max").value_or(0);
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins}});
+  for (const DimFactors& dim : whole.dims) {
+    if (low < high) {
+      b.without(0, dim, Without::partial(ReduceOp::kSum));
+    } else {
+      b.block(dim, "the bounds are those of all values");
+    }
+  }
+  return b.bound();
+}
+
+// Of n bins, given by n + 1 edges or by a count and a range: weights (or ones)
+// add up in each; the edges are no sum. A density divides by the sum of all.
+BoundForm bind_weighted_histogram(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta* weight = call.optional_tensor("weight");
+  require(is_floating(self.dtype()), "the values are no floats");
+  require(weight == nullptr || (weight->shape() == self.shape() &&
+                                weight->dtype() == self.dtype()),
+          "there is not one weight per value");
+  const bool has_edges = call.overload() == "bins_tensor";
+  const auto* range =
+      has_edges ? nullptr
+                : std::get_if<std::vector<double>>(&call.op().arg("range"));
+  std::int64_t bins = 0;
+  if (has_edges) {
+    const TensorMeta& edges = call.tensor("bins");
+    require(
+        edges.rank() == 1 && edges.numel() > 0 && edges.dtype() == self.dtype(),
+        "the edges are no vector of the values' dtype");
+    bins = edges.numel() - 1;
+  } else {
+    bins = call.integer("bins");
+    require(bins > 0, "there are no bins");
+    require(range == nullptr || range->size() == 2,
+            "a range is a lower and an upper bound");
+  }
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  if (has_edges) b.input(SpaceBuilder::whole(1));
+  if (weight != nullptr) b.input(whole);
+  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins}});
+  b.output(SpaceBuilder::whole(1), {.shape = Dims{bins + 1}});
+  for (const DimFactors& dim : whole.dims) {
+    if (call.boolean("density")) {
+      b.block(dim, "each count is divided by the sum of all");
+    } else if (!has_edges && (range == nullptr || (*range)[0] == (*range)[1])) {
+      b.block(dim, "the bounds are those of all values");
+    } else {
+      b.without(0, dim, Without::partial(ReduceOp::kSum));
+      b.without(1, dim, Without::same());
+    }
+  }
+  return b.bound();
+}
+
+// Points with a coordinate for each dim of the histogram; else as above.
+BoundForm bind_histogram_of_points(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta* weight = call.optional_tensor("weight");
+  require(is_floating(self.dtype()) && self.rank() >= 2,
+          "the points are no floats, or no rows");
+  Dims points = self.shape();
+  const std::int64_t coordinates = points.back();
+  points.pop_back();
+  require(weight == nullptr ||
+              (weight->shape() == points && weight->dtype() == self.dtype()),
+          "there is not one weight per point");
+  const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors";
+  Dims bins;
+  bool bounded = true;
+  if (has_edges) {
+    for (const TensorMeta& edges : call.tensors("bins")) {
+      require(edges.rank() == 1 && edges.numel() > 0 &&
+                  edges.dtype() == self.dtype(),
+              "the edges are no vectors of the points' dtype");
+      bins.push_back(edges.numel() - 1);
+    }
+  } else {
+    bins = dims_of(call.integers("bins"));
+    for (const std::int64_t count : bins) {
+      require(count > 0, "there are no bins");
+    }
+    const auto* range =
+        std::get_if<std::vector<double>>(&call.op().arg("range"));
+    require(range == nullptr ||
+                range->size() == 2 * static_cast<std::size_t>(coordinates),
+            "a range is a lower and an upper bound for each coordinate");
+    bounded = range != nullptr;
+  }
+  require(static_cast<std::int64_t>(bins.size()) == coordinates,
+          "there is not one number of bins per coordinate");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  Operand by_point = whole;
+  by_point.dims.pop_back();
+  b.input(whole);
+  if (has_edges) {
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      b.input(SpaceBuilder::whole(1));
+    }
+  }
+  if (weight != nullptr) b.input(by_point);
+  const bool edges_alone = call.base_name() == "_histogramdd_bin_edges";
+  if (edges_alone) {
+    for (const std::int64_t count : bins) {
+      b.output(SpaceBuilder::whole(1), {.shape = Dims{count + 1}});
+    }
+  } else {
+    b.output(SpaceBuilder::whole(bins.size()), {.shape = bins});
+  }
+  b.block(whole.dims.back(), "a point is one of the histogram's places");
+  for (const DimFactors& dim : by_point.dims) {
+    if (!bounded) {
+      b.block(dim, "the bounds are those of all points");
+    } else if (edges_alone) {
+      for (std::size_t i = 0; i < bins.size(); ++i) {
+        b.without(i, dim, Without::same());
+      }
+    } else if (call.boolean("density")) {
+      b.block(dim, "each count is divided by the sum of all");
+    } else {
+      b.without(0, dim, Without::partial(ReduceOp::kSum));
+    }
+  }
+  return b.bound();
+}
+
+// bincount: counts, or weights, add up. Each rank makes as many as there are.
+BoundForm bind_bincount(const OpCall& call) {
+  const OpSchema& op = call.op();
+  const TensorMeta& self = call.tensor("self");
+  if (op.outputs.empty()) {
+    call_not_stated("the size of the result depends on the data");
+  }
+  SpaceBuilder b;
+  const Operand values = b.per_dim(self.shape());
+  for (const TensorMeta& meta : op.inputs) {
+    require(meta.rank() == 1 && meta.shape() == self.shape(),
+            "the values are no vector, or have not one weight each");
+    b.input(values);
+  }
+  const TensorMeta& counts = op.outputs[0];
+  b.output(SpaceBuilder::whole(1),
+           {.shape = counts.shape(), .dtype = counts.dtype()});
+  b.without(0, values.dims[0], Without::partial(ReduceOp::kSum));
+  for (const FactorId id : values.dims[0]) {
+    b.space.factor(id).program = ProgramUse::kWhenSharded;
+  }
+  return b.bound();
+}
+
+constexpr std::string_view kBincount = R"(
+w = ones_like(self, dtype=dtype(out))
+w = cast(weights, dtype(out)) if weights
+at = cast(self, dtype(arange(1)))
+return index_add(full([numel(out)], 0, dtype=dtype(out)), 0, at, w))";
+}  // namespace
+
+void define_histogram(Family f) {
+  f.add("histc", custom("histogram()", bind_histogram));
+  f.add("histogram", custom("histogram()", bind_weighted_histogram));
+  f.add({"_histogramdd_bin_edges", "_histogramdd_from_bin_cts",
+         "_histogramdd_from_bin_tensors"},
+        custom("histogram()", bind_histogram_of_points));
+  f.add("bincount", custom("counted()", bind_bincount).per_rank(kBincount));
+}
+
+}  // namespace shardprop
