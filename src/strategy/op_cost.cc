@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "base/saturating.h"
+#include "strategy/factor_shards.h"
 #include "strategy/product_work.h"
 #include "strategy/program_kernels.h"
 
@@ -67,20 +68,27 @@ double output_bytes(const LocalContext& context, std::size_t o) {
       item_size(context.op.outputs[o].dtype()));
 }
 
-// Of a table that is looked up in, what is found there.
+// Of a table that is looked up in, what is found there: an element for each
+// point of the other factors. What normalises reads it all.
 double read_bytes(const LocalContext& context, std::size_t i) {
+  const IndexSpace& space = context.space;
   const double all = input_bytes(context, i);
-  if (context.op.outputs.empty() || context.space.outputs.empty()) return all;
-  const Operand& input = context.space.inputs[i];
-  const Operand& output = context.space.outputs[0];
-  for (std::size_t f = 0; f < context.space.factors.size(); ++f) {
+  if (space.outputs.empty() || space.normalises) return all;
+  const Operand& input = space.inputs[i];
+  bool looked_up = false;
+  double found = static_cast<double>(item_size(context.op.inputs[i].dtype()));
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const auto factor = static_cast<int>(f);
-    if (context.space.factors[f].kind == FactorKind::kIndexed &&
-        input.holds(factor) && !output.holds(factor)) {
-      return std::min(all, output_bytes(context, 0));
+    if (space.factors[f].kind == FactorKind::kIndexed && input.holds(factor) &&
+        !space.outputs[0].holds(factor)) {
+      looked_up = true;
+      continue;
     }
+    found *= static_cast<double>(
+        factor_shards(space, context.mesh, context.strategy.assignment, factor)
+            .largest);
   }
-  return all;
+  return looked_up ? std::min(all, found) : all;
 }
 
 // What is overwritten, and where: as much as the other inputs hold, read and

@@ -1,5 +1,6 @@
 #include "strategy/product_work.h"
 
+#include "ops/contraction_order.h"
 #include "strategy/factor_shards.h"
 
 #include <optional>
@@ -9,22 +10,23 @@
 namespace shardprop {
 namespace {
 
-// The two inputs that hold a factor which the output lacks: what is multiplied.
-// A bias or what stands beside a gradient holds none.
-std::optional<std::pair<std::size_t, std::size_t>> multiplied(
-    const IndexSpace& space, const Operand& output) {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < space.inputs.size(); ++i) {
-    for (std::size_t f = 0; f < space.factors.size(); ++f) {
-      const auto factor = static_cast<int>(f);
-      if (!output.holds(factor) && space.inputs[i].holds(factor)) {
-        found.push_back(i);
-        break;
-      }
-    }
+// Of three tensors or more, which are multiplied two at a time; not where
+// another operand says what goes with what.
+std::optional<double> products_of_many(const LocalContext& context) {
+  const IndexSpace& space = context.space;
+  if (space.product != ProductKind::kPlain || space.outputs.size() != 1 ||
+      summed_inputs(space, space.outputs[0]).size() <= 2) {
+    return std::nullopt;
   }
-  if (found.size() != 2) return std::nullopt;
-  return std::pair{found[0], found[1]};
+  std::vector<double> sizes;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.factors[f].kind == FactorKind::kIndexed) return std::nullopt;
+    sizes.push_back(static_cast<double>(
+        factor_shards(space, context.mesh, context.strategy.assignment,
+                      static_cast<int>(f))
+            .largest));
+  }
+  return least_products(space, sizes);
 }
 
 bool has_window(const IndexSpace& space, const Operand& operand) {
@@ -43,8 +45,8 @@ bool has_window(const IndexSpace& space, const Operand& operand) {
 std::optional<ProductShape> shape_of(const LocalContext& context,
                                      const Operand& output) {
   const IndexSpace& space = context.space;
-  const auto operands = multiplied(space, output);
-  if (!operands) return std::nullopt;
+  const std::vector<std::size_t> operands = summed_inputs(space, output);
+  if (operands.size() != 2) return std::nullopt;
   const bool window = has_window(space, output);
   ProductShape shape;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -52,8 +54,8 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
     const auto size = static_cast<double>(
         factor_shards(space, context.mesh, context.strategy.assignment, factor)
             .largest);
-    const bool first = space.inputs[operands->first].holds(factor);
-    const bool second = space.inputs[operands->second].holds(factor);
+    const bool first = space.inputs[operands[0]].holds(factor);
+    const bool second = space.inputs[operands[1]].holds(factor);
     const bool windowed = space.factors[f].kind == FactorKind::kWindowed;
     // A third operand has it, as attention's query: that is no single product.
     if (output.holds(factor) && !first && !second && !windowed) {
@@ -119,6 +121,9 @@ ProductCost product_work(const LocalContext& context,
   }
   // Every point is a product and a sum, once for each output.
   constexpr double kFlopsPerProduct = 2;
+  if (const auto products = products_of_many(context)) {
+    return {kFlopsPerProduct * *products, 0};
+  }
   double left = space.flops_per_point;
   for (const Operand& output : space.outputs) {
     const auto shape = shape_of(context, output);

@@ -154,6 +154,118 @@ TEST_CASE("convolutions are products of places and channels") {
   CHECK(found < 1.1 * expected);
 }
 
+// An einsum of bf16 tensors.
+OpSchema einsum_of(const char* equation,
+                   std::vector<std::string_view> tensors) {
+  std::vector<TensorArg> operands;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    operands.push_back(TensorArg{static_cast<std::int32_t>(i)});
+  }
+  return applied_to(
+      "aten.einsum.default",
+      {{"equation", std::string(equation)}, {"tensors", std::move(operands)}},
+      tensors);
+}
+
+TEST_CASE("three factors are multiplied two at a time, in the best order") {
+  // In the order that is written [8192,1024] x [1024,8192] would be multiplied by
+  // the third; the last two first are less.
+  const double by_hand = 2.0 * 1024 * 8192 * 8192 + 2.0 * 8192 * 1024 * 8192;
+  const auto found = static_cast<double>(
+      price(einsum_of("ab,bc,cd->ad", {"bf16[8192,1024]", "bf16[1024,8192]",
+                                       "bf16[8192,8192]"})));
+  CHECK(found ==
+        doctest::Approx(1e3 * microseconds_of(by_hand, 0)).epsilon(0.01));
+  const OpSchema chain = applied_to(
+      "aten.linalg_multi_dot.default",
+      {{"tensors",
+        std::vector<TensorArg>{TensorArg{0}, TensorArg{1}, TensorArg{2}}}},
+      {"bf16[8192,1024]", "bf16[1024,8192]", "bf16[8192,8192]"});
+  CHECK(static_cast<double>(price(chain)) == found);
+  // Sharding what one product alone has leaves the other as it is.
+  const Strategies two(chain, "2");
+  const auto rows = static_cast<double>(
+      compute_nanoseconds(two.context("S(0),R,R->S(0)"), default_topology()));
+  CHECK(rows / found == doctest::Approx(3.0 / 4).epsilon(0.01));
+}
+
+TEST_CASE("a token is multiplied by the weights of one expert") {
+  const OpSchema op = applied_to(
+      "aten._grouped_mm.default",
+      {{"self", TensorArg{0}}, {"mat2", TensorArg{1}}, {"offs", TensorArg{2}}},
+      {"bf16[65536,4096]", "bf16[64,4096,4096]", "i32[64]"});
+  const double by_hand = 2.0 * 65536 * 4096 * 4096;
+  CHECK(static_cast<double>(price(op)) ==
+        doctest::Approx(1e3 * microseconds_of(by_hand, 0)).epsilon(0.01));
+}
+
+TEST_CASE("a recurrent network multiplies in every step of time") {
+  std::vector<GivenArgument> given = {
+      {"input", TensorArg{0}},
+      {"hx", std::vector<TensorArg>{TensorArg{1}, TensorArg{2}}},
+      {"params", std::vector<TensorArg>{TensorArg{3}, TensorArg{4},
+                                        TensorArg{5}, TensorArg{6}}},
+      {"has_biases", true},
+      {"num_layers", std::int64_t{1}},
+      {"dropout", 0.0},
+      {"train", false},
+      {"bidirectional", false},
+      {"batch_first", true}};
+  const OpSchema op = applied_to(
+      "aten.lstm.input", given,
+      {"bf16[256,512,1024]", "bf16[1,256,2048]", "bf16[1,256,2048]",
+       "bf16[8192,1024]", "bf16[8192,2048]", "bf16[8192]", "bf16[8192]"});
+  const double by_hand = 2.0 * 256 * 512 * 8192 * (1024 + 2048);
+  CHECK(static_cast<double>(price(op)) ==
+        doctest::Approx(1e3 * microseconds_of(by_hand, 0)).epsilon(0.01));
+}
+
+TEST_CASE("linear algebra grows with the cube of its matrices") {
+  const auto f32_microseconds = [](double flops) {
+    return flops / (0.7 * default_topology().flops(MathClass::kF32) / 1e6);
+  };
+  const double cube = std::pow(2048.0, 3);
+  const auto of = [](const char* name, std::vector<std::string_view> tensors) {
+    return static_cast<double>(price(applied(name, std::move(tensors))));
+  };
+  CHECK(of("aten.linalg_inv_ex.default", {"f32[16,2048,2048]"}) ==
+        doctest::Approx(1e3 * f32_microseconds(16 * 2 * cube)).epsilon(0.01));
+  CHECK(of("aten.linalg_cholesky.default", {"f32[16,2048,2048]"}) ==
+        doctest::Approx(1e3 * f32_microseconds(16 * cube / 3)).epsilon(0.01));
+  // A factorisation, and two substitutions for each of 512 columns.
+  CHECK(of("aten.linalg_solve.default",
+           {"f32[16,2048,2048]", "f32[16,2048,512]"}) ==
+        doctest::Approx(1e3 * f32_microseconds(
+                                  16 * (2 * cube / 3 + 2 * 2048. * 2048 * 512)))
+            .epsilon(0.01));
+}
+
+TEST_CASE("losses of classes read the classes that are named, or all") {
+  const auto loss = [](const char* name) {
+    return static_cast<double>(
+        price(applied(name, {"f32[65536,128256]", "i64[65536]"})));
+  };
+  // One of 128256 log-probabilities a sample.
+  CHECK(loss("aten.nll_loss_nd.default") == 7000);  // a launch
+  const double all = 65536.0 * 128256 * 4;
+  CHECK(loss("aten.cross_entropy_loss.default") ==
+        doctest::Approx(1e3 * microseconds_of(0, all)).epsilon(0.01));
+}
+
+TEST_CASE("lookups read the rows that they find") {
+  // 2^20 rows of 128 floats out of 2^26, summed in bags of 64.
+  const OpSchema bags =
+      applied_to("aten.embedding_bag.default",
+                 {{"weight", TensorArg{0}},
+                  {"indices", TensorArg{1}},
+                  {"offsets", TensorArg{2}}},
+                 {"f32[67108864,128]", "i64[1048576]", "i64[16384]"});
+  const double rows = 1048576.0 * 128 * 4;
+  const auto found = static_cast<double>(price(bags));
+  CHECK(found >= 1e3 * microseconds_of(0, rows));
+  CHECK(found < 1.2e3 * microseconds_of(0, rows));
+}
+
 TEST_CASE("a token written into a cache costs the token") {
   const std::vector<GivenArgument> at = {{"dim", std::int64_t{2}}};
   std::vector<GivenArgument> given = {{"self", TensorArg{0}},

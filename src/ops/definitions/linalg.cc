@@ -2,9 +2,11 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/definitions/linalg_work.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -62,11 +64,17 @@ std::int64_t side(const OpCall& call, char letter) {
   return std::min(rows, columns);
 }
 
+// The form, with what is computed of each matrix.
+template <class... Parts>
+OpDefinition counted(Parts&&... parts) {
+  return mapped(std::forward<Parts>(parts)...).refine("", count_linalg_work);
+}
+
 OpDefinition matrices(std::string_view notation, std::string_view letters) {
-  return mapped(notation, side).typed(types(letters)).strided(column_major);
+  return counted(notation, side).typed(types(letters)).strided(column_major);
 }
 OpDefinition rows_first(std::string_view notation, std::string_view letters) {
-  return mapped(notation, side).typed(types(letters));
+  return counted(notation, side).typed(types(letters));
 }
 
 // Whether the right side is a vector for each matrix.
@@ -300,7 +308,8 @@ OpDefinition solved_by_least_squares() {
                   bound.results[0]->strides = std::move(strides);
                   return bound;
                 })
-      .typed(form.type_of());
+      .typed(form.type_of())
+      .refine("", count_linalg_work);
 }
 
 void define_factorisations(Family& f) {
@@ -311,7 +320,7 @@ void define_factorisations(Family& f) {
   f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
   f.add("linalg_lu", rows_first("...[mn]->...[mm],...[mk],...[kn]", "s"));
   f.add({"linalg_matrix_power", "matrix_power"},
-        mapped("...[nn]->...[nn]", side)
+        counted("...[nn]->...[nn]", side)
             .strided([](const OpCall& call, const Dims& shape, DType dtype) {
               return call.integer("n") == -1
                          ? column_major(call, shape, dtype)
@@ -324,11 +333,11 @@ void define_factorisations(Family& f) {
                      .per_rank(kTrace));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
-  f.add({"linalg_pinv", "pinverse"}, mapped("...[mn],...,...->...[nm]"));
+  f.add({"linalg_pinv", "pinverse"}, counted("...[mn],...,...->...[nm]"));
   f.add("linalg_matrix_rank",
-        mapped("...[mn],...,...->...").typed(DType::kI64));
+        counted("...[mn],...,...->...").typed(DType::kI64));
   f.add("nuclear_norm.default",
-        mapped(
+        counted(
             "nuclear_norm()",
             [](const OpCall& call) -> std::string {
               return call.boolean("keepdim") ? "...[mn]->...[__]"
@@ -338,39 +347,40 @@ void define_factorisations(Family& f) {
             .typed(types("r")));
   f.add("linalg_cond", rows_first("...[mn]->...", "r"));
   f.add({"linalg_vander", "vander"},
-        mapped("vander()", vander_notation, [](const OpCall& call, char) {
+        counted("vander()", vander_notation, [](const OpCall& call, char) {
           return call.op().int_arg("N").value_or(from_end(call, 1));
         }));
   f.add("_linalg_det", matrices("...[nn]->...,...[nn],...[n]", "ssi"));
   f.add({"linalg_det", "det", "logdet"}, rows_first("...[nn]->...", "s"));
   f.add("_linalg_slogdet", matrices("...[nn]->...,...,...[nn],...[n]", "srsi"));
   f.add({"linalg_slogdet", "slogdet"}, rows_first("...[nn]->...,...", "sr"));
-  f.add("_linalg_eigh", mapped("eigh()", eigh_notation, qr_side)
+  f.add("_linalg_eigh", counted("eigh()", eigh_notation, qr_side)
                             .typed(types("rs"))
                             .strided(column_major));
   f.add("linalg_eigh", matrices("...[nn]->...[n],...[nn]", "rs"));
   f.add("linalg_eigvalsh", rows_first("...[nn]->...[n]", "r"));
   f.add("linalg_eig", matrices("...[nn]->...[n],...[nn]", "cc"));
   f.add("linalg_eigvals", rows_first("...[nn]->...[n]", "c"));
-  f.add("_linalg_svd", mapped("svd()", svd_notation, qr_side)
+  f.add("_linalg_svd", counted("svd()", svd_notation, qr_side)
                            .typed(types("srs"))
                            .strided(column_major));
-  f.add("linalg_svd", mapped("svd()", svd_notation, qr_side)
+  f.add("linalg_svd", counted("svd()", svd_notation, qr_side)
                           .typed(types("srs"))
                           .strided(column_major));
   f.add("linalg_svdvals", rows_first("...[mn]->...[k]", "r"));
-  f.add("linalg_qr", mapped("qr()", qr_notation, qr_side)
+  f.add("linalg_qr", counted("qr()", qr_notation, qr_side)
                          .typed(types("ss"))
                          .strided(column_major));
   f.add("geqrf", matrices("...[mn]->...[mn],...[k]", "ss"));
   f.add("linalg_lu_factor_ex", matrices("...[mn]->...[mn],...[k],...", "sii"));
   f.add("linalg_lu_factor", matrices("...[mn]->...[mn],...[k]", "si"));
-  f.add("lu_unpack",
-        mapped("lu_unpack()", lu_unpack_notation, qr_side).typed(types("sss")));
+  f.add(
+      "lu_unpack",
+      counted("lu_unpack()", lu_unpack_notation, qr_side).typed(types("sss")));
   f.add("svd",
-        mapped("svd()", old_svd_notation, old_svd_side).typed(types("srs")));
+        counted("svd()", old_svd_notation, old_svd_side).typed(types("srs")));
   f.add("qr",
-        mapped("...[mn]->...[mu]^,...[un]^", old_svd_side).typed(types("ss")));
+        counted("...[mn]->...[mu]^,...[un]^", old_svd_side).typed(types("ss")));
   f.add("linalg_ldl_factor", matrices("...[nn]->...[nn],...[n]", "si"));
   f.add("linalg_ldl_factor_ex", matrices("...[nn]->...[nn],...[n],...", "sii"));
 }
@@ -379,42 +389,42 @@ void define_solves(Family& f) {
   f.add({"linalg_householder_product", "orgqr"},
         matrices("...[mn],...[k]->...[mn]", "s"));
   f.add("ormqr",
-        mapped("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
+        counted("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
   f.add("linalg_ldl_solve",
         by_column(matrices("...[nn],...[n],...[n]r->...[n]r", "s"), "B"));
   f.add("linalg_lu_solve",
-        by_column(mapped("lu_solve()",
-                         [](const OpCall& call) {
-                           const std::string x = side_notation(call);
-                           return "...[nn],...[n]," + x + "->" + x +
-                                  (call.boolean_or("left", true) ? "^" : "");
-                         }),
+        by_column(counted("lu_solve()",
+                          [](const OpCall& call) {
+                            const std::string x = side_notation(call);
+                            return "...[nn],...[n]," + x + "->" + x +
+                                   (call.boolean_or("left", true) ? "^" : "");
+                          }),
                   "B"));
   f.add("cholesky_solve",
         by_column(matrices("...[n]r,...[nn]->...[n]r", "s"), "self"));
   f.add("linalg_solve_triangular",
-        by_column(mapped("solve_triangular()",
-                         [](const OpCall& call) {
-                           const std::string x = side_notation(call);
-                           return "...[nn]," + x + "->" + x;
-                         })
+        by_column(counted("solve_triangular()",
+                          [](const OpCall& call) {
+                            const std::string x = side_notation(call);
+                            return "...[nn]," + x + "->" + x;
+                          })
                       .strided(column_major),
                   "B"));
   f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
-  f.add("_linalg_solve_ex", mapped("solve()", solve_notation)
+  f.add("_linalg_solve_ex", counted("solve()", solve_notation)
                                 .typed(types("ssii"))
                                 .refine("", keep_meaning));
-  f.add({"linalg_solve"}, mapped("solve()", solve_notation)
+  f.add({"linalg_solve"}, counted("solve()", solve_notation)
                               .typed(types("s"))
                               .refine("", keep_meaning));
-  f.add("linalg_solve_ex", mapped("solve()", solve_ex_notation)
+  f.add("linalg_solve_ex", counted("solve()", solve_ex_notation)
                                .typed(types("si"))
                                .refine("", keep_meaning));
   f.add("lu_solve",
-        by_column(mapped("...[n]r,...[nn],...[n]->...[n]r^"), "self"));
+        by_column(counted("...[n]r,...[nn],...[n]->...[n]r^"), "self"));
   f.add("linalg_lstsq", solved_by_least_squares());
   f.add({"linalg_cross", "cross"},
-        mapped("cross()", cross_notation).promoted().multilinear());
+        counted("cross()", cross_notation).promoted().multilinear());
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
 
+#include <string>
+#include <vector>
+
 namespace shardprop {
 namespace {
 
@@ -42,6 +45,23 @@ Dims network_strides(const OpCall& call, const Dims& shape, DType dtype) {
   return {shape[2], multiply_sizes(shape[0], shape[2]), 1};
 }
 
+// Every sample goes through every gate's matrices, in every step of time.
+void gate_products(const OpCall& call, IndexSpace& space) {
+  const bool is_network = call.has("params");
+  const std::vector<TensorMeta> weights =
+      is_network ? call.tensors("params")
+                 : std::vector{call.tensor("w_ih"), call.tensor("w_hh")};
+  double products = 0;
+  for (const TensorMeta& weight : weights) {
+    if (weight.rank() == 2) products += static_cast<double>(weight.numel());
+  }
+  if (is_network) {
+    const int time = call.boolean_or("batch_first", false) ? 1 : 0;
+    products *= static_cast<double>(call.tensor("input").size(time));
+  }
+  space.flops_per_point = 2 * products;
+}
+
 OpDefinition network(bool has_cell) {
   return mapped(
              has_cell ? "lstm()" : "rnn()",
@@ -49,7 +69,8 @@ OpDefinition network(bool has_cell) {
                return network_notation(call, has_cell);
              },
              network_size)
-      .strided(network_strides);
+      .strided(network_strides)
+      .refine("", gate_products);
 }
 
 }  // namespace
@@ -57,9 +78,10 @@ OpDefinition network(bool has_cell) {
 void define_recurrent(Family f) {
   f.add("lstm.input", network(true));
   f.add({"gru.input", "rnn_tanh.input", "rnn_relu.input"}, network(false));
-  f.add("lstm_cell", mapped("b[_],b[h],[__],[__],[_],[_]->b[h],b[h]"));
+  f.add("lstm_cell", mapped("b[_],b[h],[__],[__],[_],[_]->b[h],b[h]")
+                         .refine("", gate_products));
   f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},
-        mapped("b[_],b[h],[__],[__],[_],[_]->b[h]"));
+        mapped("b[_],b[h],[__],[__],[_],[_]->b[h]").refine("", gate_products));
 }
 
 }  // namespace shardprop

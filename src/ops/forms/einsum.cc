@@ -3,6 +3,7 @@
 #include "ops/forms/forms.h"
 
 #include "base/quantities.h"
+#include "ops/contraction_order.h"
 #include "ops/forms/shared_form.h"
 
 #include <algorithm>
@@ -236,6 +237,19 @@ std::vector<const Term*> terms_of(const Notation& notation,
   return terms;
 }
 
+// Three factors or more are multiplied two at a time, in fewer points than all
+// of them have together.
+void share_out_products(IndexSpace& space) {
+  std::vector<double> sizes;
+  double points = 1;
+  for (const Factor& factor : space.factors) {
+    sizes.push_back(static_cast<double>(factor.size));
+    points *= sizes.back();
+  }
+  if (summed_inputs(space, space.outputs[0]).size() <= 2 || points == 0) return;
+  space.flops_per_point *= least_products(space, sizes) / points;
+}
+
 BoundForm bind(const Notation& notation, const OpCall& call) {
   const OpSchema& op = call.op();
   SpaceBuilder b;
@@ -275,6 +289,7 @@ BoundForm bind(const Notation& notation, const OpCall& call) {
   }
   space.product = ProductKind::kPlain;
   space.flops_per_point = 2;
+  share_out_products(space);
   return b.bound();
 }
 
