@@ -57,8 +57,8 @@ class Batch {
     SP_ASSIGN(const OpLine parsed, parse_op_line(line, *library_, name));
     name = parsed.op->name();
     SP_ASSIGN(const OpAnswer found, answer_to(parsed));
-    return options_.json ? as_json(parsed, found, options_.topology)
-                         : as_text(parsed, found);
+    if (!options_.json) return as_text(parsed, found);
+    return as_json(parsed, found, options_.topology);
   }
 
   Result<const ShardingPropagator*> propagator(const DeviceMesh& mesh) {

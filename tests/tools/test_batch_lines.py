@@ -230,6 +230,47 @@ class Lines(Case):
         self.assertEqual(second["error"]["code"], "SP0910")
         self.assertEqual(second["error"]["location"], "line 2")
 
+    @unittest.skipIf(command_line.SANITIZED, "sanitizers take addresses")
+    def test_many_operands_take_memory_in_proportion(self):
+        one = tensor(8, 4, placements=["S(0)"])
+        other = tensor(8, 5, placements=["S(0)"])
+        lines = "\n".join(
+            json.dumps({"op": op, "mesh": [2], "args": args})
+            for op, args in (
+                ("aten.cat.default", [[one, other] * 10_000, 1]),
+                ("aten.stack.default", [[one] * 20_000, 1]),
+                ("aten._foreach_add.List", [[one, other] * 10_000] * 2),
+                ("aten.split_with_sizes.default",
+                 [tensor(8, 50_000, placements=["S(0)"]), [2, 3] * 10_000, 1]),
+            ))
+        limit = (400_000 << 10, 400_000 << 10)
+        begin = time.monotonic()
+        done = shardprop(
+            "propagate", "--batch", self.file("b.jsonl", lines),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        self.assertLess(time.monotonic() - begin, 4 * SECONDS)
+        self.answered(done)
+        for answer in map(json.loads, done.stdout.splitlines()):
+            with self.subTest(answer["op"]):
+                self.assertIn("outputs", answer, answer.get("error"))
+
+    @unittest.skipIf(command_line.SANITIZED, "sanitizers take addresses")
+    def test_strategies_with_more_numbers_than_memory_are_refused_at_once(self):
+        """Thousands of strategies, with a number for each of a million ranks."""
+        sizes = [1 << 20, 8, 8]
+        view = {"op": "aten.view.default", "mesh": [16] * 5,
+                "args": [{"shape": [1 << 20, 64], "dtype": "f32"}, sizes]}
+        limit = (4_000_000 << 10, 4_000_000 << 10)
+        begin = time.monotonic()
+        done = shardprop(
+            "propagate", "--all", "--batch", self.file("b.jsonl", json.dumps(view)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        self.assertLess(time.monotonic() - begin, 20)
+        self.answered(done)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["code"], error["location"]), ("SP0910", "line 1"))
+        self.assertIn("in all strategies", error["message"])
+
     def test_a_line_without_end(self):
         line = '{"op": "' + "x" * (65 << 20) + '"}'
         answers = self.answers(RELU, line, RELU)

@@ -1,10 +1,16 @@
 #include "cli/op_answer.h"
 
+#include "base/memory_at_hand.h"
 #include "base/quantities.h"
+#include "base/saturating.h"
+#include "base/try.h"
 #include "cli/json_ops.h"
 #include "io/json_text.h"
 
+#include <shardprop/plan/local_run.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,10 +30,31 @@ std::string joined(std::span<const TensorSpec> specs) {
   return text.empty() ? "  nothing" : text;
 }
 
+// A digit and a comma for each number of a rank, and the brackets of lists.
+Result<void> check_text_fits(const OpLine& line, const OpAnswer& answer) {
+  constexpr std::int64_t kFew = 10'000'000;
+  const auto& strategies = answer.every->strategies;
+  const auto count = static_cast<std::int64_t>(strategies.size());
+  if (sat_mul(line.mesh.size(), count) < kFew) return {};
+  std::int64_t bytes = 0;
+  for (const PlacementStrategy& strategy : strategies) {
+    const LocalRun run = local_run(
+        {*line.op, *answer.every->space, line.mesh, answer.layouts, strategy});
+    for (const LocalRunArgument& argument : run.arguments) {
+      const auto numbers = static_cast<std::int64_t>(
+          argument.values.at(line.mesh.coordinate_at_index(0)).size());
+      const std::int64_t brackets = argument.values.is_list() ? 2 : 0;
+      bytes = sat_add(bytes, sat_mul(2 * numbers + brackets, line.mesh.size()));
+    }
+  }
+  return check_fits(bytes, "the numbers of all ranks in all strategies");
+}
+
 }  // namespace
 
-std::string as_json(const OpLine& line, const OpAnswer& answer,
-                    const Topology& topology) {
+Result<std::string> as_json(const OpLine& line, const OpAnswer& answer,
+                            const Topology& topology) {
+  if (answer.every) SP_CHECK(check_text_fits(line, answer));
   JsonText json;
   json.open('{').member("op", line.op->name());
   if (answer.chosen) {

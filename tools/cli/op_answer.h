@@ -9,7 +9,7 @@
 
 #include "cli/op_line.h"
 
-#include <shardprop/base/error.h>
+#include <shardprop/base/result.h>
 #include <shardprop/mesh/topology.h>
 #include <shardprop/propagate/output_sharding.h>
 #include <shardprop/strategy/layout_table.h>
@@ -26,9 +26,10 @@ struct OpAnswer {
   LayoutTable layouts;                   // those of `every`
 };
 
-// One line of JSON, as CLI.md says.
-std::string as_json(const OpLine& line, const OpAnswer& answer,
-                    const Topology& topology);
+// One line of JSON, as CLI.md says. Error: kOutOfMemory, where the numbers of
+// all ranks in all strategies are sure not to fit.
+Result<std::string> as_json(const OpLine& line, const OpAnswer& answer,
+                            const Topology& topology);
 // For people; several lines.
 std::string as_text(const OpLine& line, const OpAnswer& answer);
 
