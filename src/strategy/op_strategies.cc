@@ -25,8 +25,7 @@ class Composer {
   Composer(const OpSchema& op, const IndexSpace& space, const DeviceMesh& mesh,
            const StrategyOptions& options)
       : op_(op), space_(space), mesh_(mesh), options_(options) {
-    choices_.reserve(kinds());
-    placements_.resize(kinds() * operands());
+    slots_.resize(kinds());
     for (std::size_t f = 0; f < space.factors.size(); ++f) {
       if (can_shard(static_cast<int>(f))) {
         add_choice(static_cast<std::int16_t>(f));
@@ -57,8 +56,7 @@ class Composer {
     if (last == kUnassigned) return true;
     if (!is_linearity(last) && !may_be_cut(prefix, last)) return false;
     for (const std::int16_t other : prefix) {
-      if (other != kUnassigned && !mixes_[index(last) * kinds() + index(other)])
-        return false;
+      if (other != kUnassigned && !mixes(last, other)) return false;
     }
     return true;
   }
@@ -148,6 +146,8 @@ class Composer {
 
   // Unless a reduction of it is not defined on the dtype of an operand.
   void add_choice(std::int16_t choice) {
+    std::vector<Placement> placements;
+    placements.reserve(operands());
     for (std::size_t o = 0; o < operands(); ++o) {
       const TensorMeta& meta = o < op_.inputs.size()
                                    ? op_.inputs[o]
@@ -157,9 +157,11 @@ class Composer {
           !is_defined(placement.reduce_op(), meta.dtype())) {
         return;
       }
-      placements_[index(choice) * operands() + o] = placement;
+      placements.push_back(placement);
     }
+    slots_[index(choice)] = choices_.size();
     choices_.push_back(choice);
+    placements_.push_back(std::move(placements));
   }
 
   std::size_t operands() const {
@@ -172,20 +174,25 @@ class Composer {
   // Which choices may be made for two mesh dims of one strategy: those whose
   // partials may be among the placements of one layout.
   void find_mixes() {
-    mixes_.assign(kinds() * kinds(), true);
-    for (const std::int16_t a : choices_) {
-      for (const std::int16_t b : choices_) {
+    const std::size_t count = choices_.size();
+    mixes_.assign(count * count, true);
+    for (std::size_t a = 0; a < count; ++a) {
+      for (std::size_t b = 0; b < count; ++b) {
         if (a == b) continue;
         for (std::size_t o = 0; o < operands(); ++o) {
-          const Placement one = placements_[index(a) * operands() + o];
-          const Placement other = placements_[index(b) * operands() + o];
+          const Placement one = placements_[a][o];
+          const Placement other = placements_[b][o];
           if (one.is_partial() && other.is_partial() &&
               !partials_mix(one, other)) {
-            mixes_[index(a) * kinds() + index(b)] = false;
+            mixes_[a * count + b] = false;
           }
         }
       }
     }
+  }
+  // Precondition: both in choices_.
+  bool mixes(std::int16_t a, std::int16_t b) const {
+    return mixes_[slots_[index(a)] * choices_.size() + slots_[index(b)]];
   }
 
   // Whether the factor may be cut by its mesh dims of `prefix`.
@@ -295,9 +302,11 @@ class Composer {
   const DeviceMesh& mesh_;
   const StrategyOptions& options_;
   std::vector<std::int16_t> choices_;
-  // [choice][operand], of those in choices_.
-  std::vector<Placement> placements_;
-  std::vector<bool> mixes_;  // [choice][choice]
+  // Of each factor and linearity in choices_, its place there. Most of many
+  // factors are of segments and never given a mesh dim.
+  std::vector<std::size_t> slots_;
+  std::vector<std::vector<Placement>> placements_;  // [slot][operand]
+  std::vector<bool> mixes_;                         // [slot][slot]
   // A factor with others inside of it in some dim, where each of its elements is
   // a run of `run`.
   struct Major {

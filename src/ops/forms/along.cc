@@ -2,6 +2,7 @@
 // cut one dim up.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/segment_dims.h"
 #include "ops/forms/shared_form.h"
 
 #include <utility>
@@ -49,9 +50,9 @@ BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
     b.input(&meta == &self ? whole : SpaceBuilder::whole(meta.rank()));
   }
   b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);
+  SegmentDims segments(b, "it is cut up");
   for (const std::int64_t size : pieces) {
-    whole.dims[index(dim)] =
-        b.blocked(size, "it is cut up", FactorKind::kSegmented);
+    whole.dims[index(dim)] = segments.of(size);
     BoundResult result;
     if (!copies) result.strides = self.strides();
     b.output(whole, std::move(result));

@@ -2,6 +2,7 @@
 // written.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/segment_dims.h"
 #include "ops/forms/shared_form.h"
 #include "ops/view_strides.h"
 
@@ -134,6 +135,7 @@ Operand own_dims(const Operand& lifted, const Piece& piece, int rank) {
 
 BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
   const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  const std::vector<std::size_t> places = call.op().tensor_list_arg("tensors");
   require(!tensors.empty(), "nothing to join");
   const std::vector<Piece> pieces = pieces_of(tensors, lift);
   const auto first = std::find_if_not(
@@ -161,13 +163,14 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
   const bool lone = tensors.size() == 1 ||
                     std::count_if(pieces.begin(), pieces.end(), adds) == 1;
   Operand joined = whole;
+  SegmentDims segments(b, "it is joined");
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Piece& piece = pieces[i];
     if (is_skipped(piece.shape) && like.size() != 1) {
       b.input(SpaceBuilder::whole(1));
       continue;
     }
-    at_operand(call.op().tensor_list_arg("tensors")[i], [&] {
+    at_operand(places[i], [&] {
       require(piece.shape.size() == like.size(), "the ranks differ");
       for (std::size_t d = 0; d < like.size(); ++d) {
         require(static_cast<int>(d) == dim || piece.shape[d] == like[d],
@@ -178,9 +181,7 @@ BoundForm bind_cat(const OpCall& call, const LiftOf& lift, const DimOf& along) {
     total = add_sizes(total, size);
     Operand operand = whole;
     const bool is_all = lone && (adds(piece) || tensors.size() == 1);
-    operand.dims[index(dim)] =
-        is_all ? b.dim(size)
-               : b.blocked(size, "it is joined", FactorKind::kSegmented);
+    operand.dims[index(dim)] = is_all ? b.dim(size) : segments.of(size);
     if (is_all) joined.dims[index(dim)] = operand.dims[index(dim)];
     b.input(own_dims(operand, piece, tensors[i].rank()));
   }

@@ -5,6 +5,8 @@
 namespace shardprop {
 
 FactorId SpaceBuilder::factor(std::int64_t size, char letter) {
+  constexpr std::size_t kMost = 32000;  // as many as a FactorId counts
+  require(space.factors.size() < kMost, "dims of too many sizes");
   if (letter == 0) {
     letter =
         static_cast<char>('a' + static_cast<int>(space.factors.size()) % 26);

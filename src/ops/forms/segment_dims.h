@@ -1,0 +1,38 @@
+// SegmentDims: the dims of tensors that are joined into one, or that one is cut
+// into. No mesh dim is ever given to such a dim, so that those of one size are
+// one factor: a thousand tensors take no thousand factors.
+//
+//   SegmentDims segments(b, "it is joined");
+//   operand.dims[0] = segments.of(16);
+#pragma once
+
+#include "ops/forms/space_builder.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace shardprop {
+
+class SegmentDims {
+ public:
+  // `builder` must outlive the object.
+  SegmentDims(SpaceBuilder& builder, std::string reason)
+      : builder_(builder), reason_(std::move(reason)) {}
+
+  DimFactors of(std::int64_t size) {
+    const auto [known, is_new] = by_size_.try_emplace(size);
+    if (is_new) {
+      known->second = builder_.blocked(size, reason_, FactorKind::kSegmented);
+    }
+    return known->second;
+  }
+
+ private:
+  SpaceBuilder& builder_;
+  std::string reason_;
+  std::map<std::int64_t, DimFactors> by_size_;
+};
+
+}  // namespace shardprop
