@@ -97,6 +97,25 @@ std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) const {
   return least;
 }
 
+std::vector<std::int64_t> JsonCursor::integers() const {
+  std::vector<std::int64_t> out;
+  if (!at_->is_array()) {
+    fail("expected a list");
+    return out;
+  }
+  out.reserve(at_->size());
+  for (const LinearJson& element : *at_) {
+    if (!element.is_number_integer()) {
+      JsonCursor(&element, path_ + "[" + std::to_string(out.size()) + "]",
+                 reading_)
+          .fail("expected an integer");
+      return out;
+    }
+    out.push_back(element.get<std::int64_t>());
+  }
+  return out;
+}
+
 bool JsonCursor::boolean() const {
   if (at_->is_boolean()) return at_->get<bool>();
   fail("expected true or false");

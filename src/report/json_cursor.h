@@ -55,6 +55,8 @@ class JsonCursor {
   std::vector<std::string> texts() const;
   std::int64_t integer(std::int64_t least = 0,
                        std::int64_t most = INT64_MAX) const;
+  // Of a list, at once: there may be millions.
+  std::vector<std::int64_t> integers() const;
   bool boolean() const;
   double number() const;
   // Microseconds, finite and at least 0, as nanoseconds.

@@ -22,14 +22,8 @@ RankValues read_rows(const JsonCursor& at, const DeviceMesh& mesh,
   Rows rows;
   rows.reserve(elements.size());
   for (const JsonCursor& element : elements) {
-    auto& row = rows.emplace_back();
-    if (!is_list) {
-      row.push_back(element.integer(INT64_MIN));
-      continue;
-    }
-    for (const JsonCursor& value : element.elements()) {
-      row.push_back(value.integer(INT64_MIN));
-    }
+    rows.push_back(is_list ? element.integers()
+                           : std::vector{element.integer(INT64_MIN)});
   }
   return RankValues(mesh, dims, is_list, std::move(rows));
 }
