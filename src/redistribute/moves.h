@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 namespace shardprop::redistribute {
 
@@ -33,10 +34,21 @@ class MoveTable {
 
   // Calls visit(Move, Mask, const State&) for every move out of `at`, with the
   // layout it leads to, if admit(Move, Mask), asked once ahead of all outcomes
-  // of a kind of move over a group, says that they are worth listing.
+  // of a kind of move over a group, says that they are worth listing. Ends once
+  // visit() returns false; one that returns nothing sees all: with strided
+  // shards a single layout may have billions.
   template <class Admit, class Visit>
   void for_each(const State& at, Admit&& admit, Visit&& visit) const {
     const int count = std::min(active_.count, kMaxPlannedDims);
+    bool on = true;
+    const auto see = [&](Move move, Mask group, const State& to) {
+      if constexpr (std::is_void_v<decltype(visit(move, group, to))>) {
+        visit(move, group, to);
+      } else {
+        on = on && visit(move, group, to);
+      }
+      return on;
+    };
     Mask replicated = 0;
     Mask sharded = 0;
     Mask partial = 0;
@@ -55,6 +67,7 @@ class MoveTable {
       }
     }
     each_subset(sharded, [&](Mask group) {
+      if (!on) return;
       State whole = at;
       for (int i = 0; i < count; ++i) {
         if ((group >> i & 1U) == 0) continue;
@@ -62,15 +75,15 @@ class MoveTable {
         whole.symbol[i] = 0;
         whole.order[i] = 0;
       }
-      if (admit(Move::kGather, group)) visit(Move::kGather, group, whole);
-      if (!admit(Move::kExchange, group)) return;
+      if (admit(Move::kGather, group)) see(Move::kGather, group, whole);
+      if (!on || !admit(Move::kExchange, group)) return;
       append_shards(whole, group, [&](const State& other) {
-        if (!shrinks(at, other, whole, group)) {
-          visit(Move::kExchange, group, other);
-        }
+        return shrinks(at, other, whole, group) ||
+               see(Move::kExchange, group, other);
       });
     });
     each_subset(partial, [&](Mask group) {
+      if (!on) return;
       State whole = at;
       State rescaled = at;
       bool rescales = true;
@@ -81,25 +94,26 @@ class MoveTable {
         rescales = rescales && other.has_value();
         if (other) rescaled.symbol[i] = *other;
       }
-      if (admit(Move::kReduce, group)) visit(Move::kReduce, group, whole);
+      if (admit(Move::kReduce, group)) see(Move::kReduce, group, whole);
       if (rescales && admit(Move::kRescale, group)) {
-        visit(Move::kRescale, group, rescaled);
+        see(Move::kRescale, group, rescaled);
       }
-      if (!admit(Move::kReduceScatter, group)) return;
+      if (!on || !admit(Move::kReduceScatter, group)) return;
       append_shards(whole, group, [&](const State& other) {
-        visit(Move::kReduceScatter, group, other);
+        return see(Move::kReduceScatter, group, other);
       });
     });
     each_subset(replicated, [&](Mask group) {
+      if (!on) return;
       if (admit(Move::kSlice, group)) {
         append_shards(at, group, [&](const State& other) {
-          visit(Move::kSlice, group, other);
+          return see(Move::kSlice, group, other);
         });
       }
-      if (!admit(Move::kToPartial, group)) return;
+      if (!on || !admit(Move::kToPartial, group)) return;
       State other = at;
       append_partials(other, group, 0, [&](const State& made) {
-        visit(Move::kToPartial, group, made);
+        see(Move::kToPartial, group, made);
       });
     });
   }
@@ -132,7 +146,8 @@ class MoveTable {
     return false;
   }
 
-  // Every way to let the mesh dims of `group`, replicated in `base`, cut last.
+  // Every way to let the mesh dims of `group`, replicated in `base`, cut last,
+  // until a call returns false.
   template <class Call>
   void append_shards(const State& base, Mask group, Call&& call) const {
     std::array<int, kMaxPlannedDims> dims{};
@@ -145,14 +160,11 @@ class MoveTable {
   }
 
   template <class Call>
-  void place_next(const State& base, State& state,
+  bool place_next(const State& base, State& state,
                   const std::array<int, kMaxPlannedDims>& dims, int count,
                   int next, Call&& call) const {
     // The second bound only tells the compiler what the first one means.
-    if (next == count || next == kMaxPlannedDims) {
-      call(state);
-      return;
-    }
+    if (next == count || next == kMaxPlannedDims) return call(state);
     const int i = dims[next];
     for (std::uint8_t s = alphabet_.first_shard();
          s < alphabet_.first_partial(); ++s) {
@@ -175,10 +187,11 @@ class MoveTable {
         }
         state.symbol[i] = s;
         state.order[i] = at;
-        place_next(base, state, dims, count, next + 1, call);
+        if (!place_next(base, state, dims, count, next + 1, call)) return false;
         state = before;
       }
     }
+    return true;
   }
 
   // Every way to make the mesh dims of `group` partial without mixing.

@@ -137,8 +137,8 @@ const RedistributeOptions& RedistributePlanner::options() const {
 
 namespace {
 
-// A second or two of search. On meshes of many dims that is seldom enough to
-// find a path, and callers ask for several.
+// A second or two of search among strided shards. On meshes of many dims that is
+// seldom enough to find a path, and callers ask for several.
 std::size_t most_strided_moves(const redistribute::ActiveDims& active) {
   return active.count > 3 ? 500'000 : 4'000'000;
 }
@@ -170,12 +170,20 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
   SearchProblem problem{body.active, alphabet, body.times,
                         body.mesh,   meta,     body.options.memory_limit,
                         graph.get()};
-  // A detour may take more memory than there is.
-  const bool may_detour = alphabet.has_strided() && !body.options.memory_limit;
-  if (may_detour) problem.most_moves = most_strided_moves(body.active);
+  if (alphabet.has_strided()) {
+    problem.most_moves = most_strided_moves(body.active);
+  }
   auto path = shortest_path(problem, *source, *target);
-  if (!path && may_detour) {
-    path = redistribute::path_around_strides(problem, *source, *target);
+  if (alphabet.has_strided() && (!path || !path->is_least)) {
+    auto around = redistribute::path_around_strides(problem, *source, *target);
+    const auto fits = [&] {  // it may take more memory than there is
+      return !body.options.memory_limit ||
+             body.along(*around, alphabet, src, dst, meta).peak_bytes <=
+                 *body.options.memory_limit;
+    };
+    const bool is_less =
+        around && (!path || around->nanoseconds < path->nanoseconds);
+    if (is_less && fits()) path = std::move(around);
   }
   if (!path) {
     if (!body.options.memory_limit) {
@@ -186,7 +194,8 @@ Result<Found> find_path(const Body& body, const Layout& src, const Layout& dst,
     return fail(Error{
         ErrorCode::kRedistributeMemory,
         "`" + to_string(src) + "` becomes `" + to_string(dst) +
-            "` on no path within " +
+            "` on no path " +
+            (alphabet.has_strided() ? "that was found " : "") + "within " +
             std::to_string(*body.options.memory_limit) + " bytes a rank",
         {},
         {"source and target alone take " + std::to_string(least) + " bytes"},

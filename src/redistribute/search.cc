@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffU;
 
+// A layout that is met for the first time takes as long as so many moves.
+constexpr std::size_t kMovesOfNew = 32;
+
 // What every move into a layout looks at, apart from the rest.
 struct Standing {
   Label label = kUnreached;  // of the best path from the source so far
@@ -68,7 +71,12 @@ class Search {
       // is expanded again, so that rounded bounds lose nothing.
       const Standing& standing = standings_[next.node];
       if (next.whole > standing.label + standing.ahead) continue;
-      if (moves_ > problem_.most_moves) return std::nullopt;
+      if (gives_up()) {
+        if (best() == kUnreached) return std::nullopt;
+        Path found = path();
+        found.is_least = false;
+        return found;
+      }
       if (problem_.graph != nullptr) {
         expand_listed(next.node);
       } else {
@@ -104,6 +112,12 @@ class Search {
 
   Label best() const { return standings_[target_].label; }
 
+  // Without strided shards a path is found soon.
+  bool gives_up() const {
+    return moves_ > problem_.most_moves &&
+           (problem_.alphabet.has_strided() || best() != kUnreached);
+  }
+
   // No such move out of `at` leads to a path of less.
   Label least_after(std::uint32_t at, Move move, Mask group) {
     const std::int64_t least =
@@ -137,20 +151,21 @@ class Search {
       return least + ahead_.covering(unsettled & ~group) < best();
     };
     table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
-      State to = raw;
-      if (!strided) {
-        const auto known = index_.find(raw.code());
-        if (known) return relax(at, move, group, *known, least);
-        if (least + ahead_.latencies(raw) >= best()) return;
-      } else {
-        if (++moves_ > problem_.most_moves) return;
+      if (++moves_ > problem_.most_moves && gives_up()) return false;
+      if (strided) {
         const auto form =
             canonical_state(raw, problem_.active, problem_.alphabet,
                             problem_.mesh, problem_.meta.shape());
-        if (!form || *form == state) return;
-        to = *form;
+        if (form && *form != state) {
+          relax(at, move, group, number_of(*form), least);
+        }
+      } else if (const auto known = index_.find(raw.code())) {
+        relax(at, move, group, *known, least);
+      } else if (least + ahead_.latencies(raw) < best()) {
+        moves_ += kMovesOfNew;
+        relax(at, move, group, number_of(raw), least);
       }
-      relax(at, move, group, number_of(to), least);
+      return true;
     });
   }
 
@@ -197,7 +212,7 @@ class Search {
   std::vector<Node> nodes_;
   std::vector<Standing> standings_;
   Queue queue_;
-  std::size_t moves_ = 0;  // between layouts of alphabets with strided shards
+  std::size_t moves_ = 0;  // that were not listed
   std::uint32_t source_ = kNone;
   std::uint32_t target_ = kNone;
 };

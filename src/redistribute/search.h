@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -24,7 +23,11 @@ struct PathStep {
 struct Path {
   std::int64_t nanoseconds = 0;
   std::vector<PathStep> steps;
+  bool is_least = true;  // false where the search was given up
 };
+
+// Some seconds of search.
+inline constexpr std::size_t kMostMoves = 100'000'000;
 
 struct SearchProblem {
   const ActiveDims& active;
@@ -34,13 +37,14 @@ struct SearchProblem {
   const TensorMeta& meta;
   std::optional<std::int64_t> memory_limit;
   const LayoutGraph* graph;  // of the alphabet; may be null
-  // The search is given up beyond this many moves. Only moves of alphabets
-  // with strided shards count.
-  std::size_t most_moves = std::numeric_limits<std::size_t>::max();
+  // The search is given up beyond this many moves; moves that are listed in a
+  // graph do not count.
+  std::size_t most_moves = kMostMoves;
 };
 
 // A path of least cost, and of fewest steps among those; always the same one.
-// Nothing when the memory limit leaves no path, or the search is given up.
+// Where the search is given up the best one that was found. Nothing when the
+// memory limit leaves no path, or with strided shards none was found.
 std::optional<Path> shortest_path(const SearchProblem& problem,
                                   const State& source, const State& target);
 
