@@ -5,6 +5,7 @@
 #include "lower/broken_plan.h"
 #include "ops/unsharded_space.h"
 #include "plan/op_application.h"
+#include "plan/shown_operand.h"
 #include "strategy/strategy_of.h"
 
 #include <shardprop/base/hash.h>
@@ -139,6 +140,7 @@ LocalCall LocalCalls::call_of(const LocalContext& context) const {
   LocalProgram program = local_program(context);
   LocalCall out;
   out.is_random = context.space.is_random;
+  out.is_view = runs_as_view(context.space);
   for (LocalStep& step : program.steps) {
     const LocalRef here{static_cast<std::int32_t>(out.steps.size()), 0};
     if (auto* collective = std::get_if<LocalCollective>(&step)) {

@@ -32,6 +32,7 @@ struct LocalCall {
   // By output of the node; `index` counts the results that are declared.
   std::vector<LocalRef> outputs;
   bool is_random = false;
+  bool is_view = false;  // moves no data
 };
 
 // The strategy that a node of the plan runs by.

@@ -6,6 +6,7 @@
 #include "lower/lifetimes.h"
 #include "lower/lowering.h"
 #include "lower/unsharded_plan.h"
+#include "plan/shown_operand.h"
 #include "plan/storages.h"
 
 #include <utility>
@@ -180,13 +181,12 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
     if (call->is_random) {
       SP_CHECK(draw(node, planned, made.inputs, made.outputs));
     } else {
-      const bool is_view = StorageForest::keeps_every_element(graph_, node);
       std::vector<Target> targets;
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         const Value& value = graph_.value(node.outputs[o]);
         targets.push_back({value.display_name(), value.meta,
                            planned.outputs[o].tensor.layout,
-                           is_view ? made.inputs[0] : ProgramValueId()});
+                           memory_of(node, o, *call, made.inputs)});
       }
       SP_ASSIGN(made.outputs,
                 run_call(*call, made.inputs, targets, &planned, node.name));
@@ -197,6 +197,16 @@ Result<void> Lowering::add_node(const Node& node, const PlannedNode& planned) {
   }
   program_.nodes.push_back(std::move(made));
   return {};
+}
+
+// The operand whose memory an output is; invalid where it has its own.
+ProgramValueId Lowering::memory_of(
+    const Node& node, std::size_t output, const LocalCall& call,
+    const std::vector<ProgramValueId>& inputs) const {
+  if (StorageForest::keeps_every_element(graph_, node)) return inputs[0];
+  if (!call.is_view) return {};
+  const auto operand = shown_operand(graph_, node, output);
+  return operand ? inputs[*operand] : ProgramValueId();
 }
 
 Result<void> Lowering::add_outputs() {

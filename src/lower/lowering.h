@@ -29,6 +29,9 @@ class Lowering {
   Result<void> check_plan() const;
   Result<void> add_inputs();
   Result<void> add_node(const Node& node, const PlannedNode& planned);
+  ProgramValueId memory_of(const Node& node, std::size_t output,
+                           const LocalCall& call,
+                           const std::vector<ProgramValueId>& inputs) const;
   Result<void> add_outputs();
   Result<ProgramValueId> taken(const PlannedInput& input,
                                const std::string& where) const;

@@ -151,9 +151,8 @@ class ViewsInTime {
     const Graph& graph = problem_.graph();
     const auto slot = static_cast<std::int64_t>(
         graph.value(storage.values[place]).producer.index());
-    const ChoiceSet& maker = *problem_.variable(storage.maker).choices;
-    const StorageState made = storage.kind->made[maker.pick(
-        plan_.choices[storage.maker.index()], storage.operand)];
+    const StorageState made =
+        problem_.state_made(storage, plan_.choices[storage.maker.index()]);
     const auto shows = [&](StorageState state) {
       return StorageViews::shows(problem_, storage, place, state);
     };
@@ -217,15 +216,11 @@ PlanAssignment PlanNetwork::decode(
   out.taken.resize(problem_.storages().size());
   for (std::size_t s = 0; s < problem_.storages().size(); ++s) {
     const PlanStorage& storage = problem_.storages()[s];
-    const auto pick = [&](PlanVariableId variable, std::size_t operand) {
-      return problem_.variable(variable).choices->pick(
-          out.choices[variable.index()], operand);
-    };
     std::vector<StorageState> wanted;
     wanted.reserve(storage.uses.size());
     for (std::size_t u = 0; u < storage.uses.size(); ++u) {
-      wanted.push_back(storage.kind->wanted[u][pick(storage.uses[u].variable,
-                                                    storage.uses[u].operand)]);
+      wanted.push_back(problem_.state_wanted(
+          storage, u, out.choices[storage.uses[u].variable.index()]));
     }
     std::vector<HeldSet> held;
     held.reserve(stretches_[s].size());
@@ -234,8 +229,9 @@ PlanAssignment PlanNetwork::decode(
     }
     out.taken[s].resize(storage.uses.size());
     StorageDecoder decoder(storage, PlanStorageId(s), out);
-    decoder.run(storage.kind->made[pick(storage.maker, storage.operand)],
-                stretches_[s], held, wanted);
+    decoder.run(
+        problem_.state_made(storage, out.choices[storage.maker.index()]),
+        stretches_[s], held, wanted);
   }
   sort_copies(out);
   ViewsInTime(problem_, out).run();

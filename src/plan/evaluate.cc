@@ -33,11 +33,7 @@ class Evaluator {
   }
   StorageState made_state(PlanStorageId id) const {
     const PlanStorage& storage = problem_.storage(id);
-    return storage.kind->made[pick(storage.maker, storage.operand)];
-  }
-  std::size_t pick(PlanVariableId variable, std::size_t operand) const {
-    return problem_.variable(variable).choices->pick(
-        plan_.choices[variable.index()], operand);
+    return problem_.state_made(storage, plan_.choices[storage.maker.index()]);
   }
   std::string name(PlanStorageId id) const {
     return "`" +

@@ -3,6 +3,7 @@
 #include "base/saturating.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace shardprop {
@@ -20,6 +21,7 @@ class Holdings {
       }
     }
     if (problem.options().accumulate > 1) find_accumulated();
+    find_shown();
   }
 
   std::vector<HeldBytes> run() {
@@ -51,6 +53,26 @@ class Holdings {
     }
   }
 
+  // What a view shows is there as long as the view, and what that shows in
+  // turn: views stand behind what they show.
+  void find_shown() {
+    until_ = plan_.freed_at;
+    copy_until_.reserve(plan_.copies.size());
+    for (const AssignedCopy& copy : plan_.copies) {
+      copy_until_.push_back(copy.freed_at);
+    }
+    for (std::size_t s = problem_.storages().size(); s-- > 0;) {
+      const PlanStorage& view = problem_.storages()[s];
+      if (!view.shows) continue;
+      const PlanVariable& maker = problem_.variable(view.maker);
+      const PlanStorageId id = problem_.value(maker.uses[*view.shows]).storage;
+      const auto& copy = plan_.taken[id.index()][maker.use_places[*view.shows]];
+      std::int64_t& until = copy ? copy_until_[*copy] : until_[id.index()];
+      until = std::max(until, until_[s]);
+      if (!copy) shown_[id].push_back({view.made_at, until_[s]});
+    }
+  }
+
   void hold(MemoryKind kind, std::int64_t bytes, std::int64_t from,
             std::int64_t until) {
     if (bytes > 0 && from <= until) out_.push_back({kind, bytes, from, until});
@@ -66,9 +88,7 @@ class Holdings {
   }
 
   StorageState state_made(const PlanStorage& storage) const {
-    return storage.kind
-        ->made[problem_.variable(storage.maker)
-                   .choices->pick(choice(storage.maker), storage.operand)];
+    return problem_.state_made(storage, choice(storage.maker));
   }
 
   void add_storage(PlanStorageId id) {
@@ -76,27 +96,53 @@ class Holdings {
     const PlanVariable& maker = problem_.variable(storage.maker);
     if (maker.kind == PlanVariable::Kind::kInput &&
         problem_.graph().inputs()[maker.index].kind == InputKind::kParameter) {
-      return add_parameter(storage, maker);
+      return add_parameter(id, maker);
     }
     const std::int64_t bytes =
         problem_.local_bytes(storage.values[0], layout_made(storage));
     if (!accumulated_.empty() && accumulated_[id.index()]) {
       return hold(kind_of(id, maker), bytes, 0, end_);
     }
-    hold(kind_of(id, maker), bytes, storage.made_at,
-         plan_.freed_at[id.index()]);
+    if (storage.shows) return;
+    hold(kind_of(id, maker), bytes, storage.made_at, until_[id.index()]);
   }
 
-  void add_parameter(const PlanStorage& storage, const PlanVariable& maker) {
+  void add_parameter(PlanStorageId id, const PlanVariable& maker) {
+    const PlanStorage& storage = problem_.storage(id);
     const KeptParameter kept =
         kept_parameter(problem_, maker, choice(storage.maker));
     hold(MemoryKind::kParameter, kept.parameter, 0, end_);
     hold(MemoryKind::kOptimizer, kept.optimizer, 0, end_);
     hold(MemoryKind::kGathered, kept.working, 0, end_);
-    for (const UseSegment& segment : storage.segments) {
-      const SlotSpan span = span_of(storage, segment);
+    if (kept.cast == 0) return;
+    for (const SlotSpan& span : cast_spans(id)) {
       hold(MemoryKind::kGathered, kept.cast, span.first, span.last);
     }
+  }
+
+  // When the copy for the program is there: in each segment of uses, and as
+  // long as views show it.
+  std::vector<SlotSpan> cast_spans(PlanStorageId id) const {
+    const PlanStorage& storage = problem_.storage(id);
+    std::vector<SlotSpan> spans;
+    for (const UseSegment& segment : storage.segments) {
+      spans.push_back(span_of(storage, segment));
+    }
+    if (const auto shown = shown_.find(id); shown != shown_.end()) {
+      spans.insert(spans.end(), shown->second.begin(), shown->second.end());
+    }
+    std::sort(
+        spans.begin(), spans.end(),
+        [](const SlotSpan& a, const SlotSpan& b) { return a.first < b.first; });
+    std::vector<SlotSpan> apart;
+    for (const SlotSpan& span : spans) {
+      if (apart.empty() || apart.back().last < span.first) {
+        apart.push_back(span);
+      } else {
+        apart.back().last = std::max(apart.back().last, span.last);
+      }
+    }
+    return apart;
   }
 
   MemoryKind kind_of(PlanStorageId id, const PlanVariable& maker) const {
@@ -130,7 +176,7 @@ class Holdings {
     hold(gradients_.contains(copy.storage) ? MemoryKind::kGradient
                                            : MemoryKind::kGathered,
          bytes, accumulated ? 0 : copy.made_at,
-         accumulated ? end_ : copy.freed_at);
+         accumulated ? end_ : copy_until_[c]);
     hold(MemoryKind::kMoving,
          problem_.redistribution_peak(value, src, dst) -
              problem_.local_bytes(value, src) - bytes,
@@ -144,6 +190,11 @@ class Holdings {
   // By storage and by copy; empty without accumulation.
   std::vector<bool> accumulated_;
   std::vector<bool> accumulated_copies_;
+  // By storage and by copy: the last slot in which its memory is held.
+  std::vector<std::int64_t> until_;
+  std::vector<std::int64_t> copy_until_;
+  // By storage: when views show it as it was made.
+  std::map<PlanStorageId, std::vector<SlotSpan>> shown_;
   std::vector<HeldBytes> out_;
 };
 

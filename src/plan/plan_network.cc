@@ -3,7 +3,7 @@
 #include "base/index.h"
 #include "base/saturating.h"
 #include "base/try.h"
-#include "plan/held_memory.h"
+#include "plan/network_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -42,11 +42,10 @@ class NetworkBuilder {
     add_variables(stretches);
     variables = variable_;
     for (std::size_t s = 0; s < stretches.size(); ++s) {
-      const PlanStorage& storage = problem_.storages()[s];
-      add_edges(storage, stretches[s]);
-      if (with_memory_) add_usages(storage, stretches[s]);
+      add_edges(problem_.storages()[s], stretches[s]);
     }
     if (with_memory_) {
+      add_memory_rows(problem_, variable_, stretches, builder_);
       add_reserve();
       builder_.set_limit(*options_.memory_limit);
     }
@@ -160,13 +159,9 @@ class NetworkBuilder {
 
   // ---- stretches
 
-  // A lone use at the end of a storage's life needs no stretch: what it takes
-  // goes with it. An input lives on, so that what is held beside it is told
-  // from it by a stretch where bytes count.
   bool stands_alone(const PlanStorage& storage, std::size_t segment) const {
     return segment + 1 == storage.segments.size() &&
-           storage.segments[segment].count == 1 &&
-           !(with_memory_ && storage.persistent);
+           has_lone_use(storage, with_memory_);
   }
 
   std::int64_t begin_of(const PlanStorage& storage, std::size_t segment) const {
@@ -242,17 +237,12 @@ class NetworkBuilder {
   }
 
   HeldSet made(const PlanStorage& storage, std::size_t choice) const {
-    const ChoiceSet& maker = *problem_.variable(storage.maker).choices;
-    const StorageState state =
-        storage.kind->made[maker.pick(choice, storage.operand)];
+    const StorageState state = problem_.state_made(storage, choice);
     return {state, state};
   }
   StorageState wanted(const PlanStorage& storage, std::size_t use,
                       std::size_t choice) const {
-    const ChoiceSet& user =
-        *problem_.variable(storage.uses[use].variable).choices;
-    return storage.kind
-        ->wanted[use][user.pick(choice, storage.uses[use].operand)];
+    return problem_.state_wanted(storage, use, choice);
   }
   // How the user's choice takes it: a share, where a gradient is reduced once a
   // step.
@@ -288,6 +278,11 @@ class NetworkBuilder {
     return problem_.redistribution_peak(value, src, dst) -
            problem_.local_bytes(value, src) - problem_.local_bytes(value, dst);
   }
+  // A view has none as it is made, and what it shows is counted anyway.
+  static std::int64_t source_bytes(const PlanStorage& storage,
+                                   StorageState state) {
+    return storage.shows ? 0 : storage.kind->bytes[state];
+  }
   // From one stretch to the next: what is held no longer is still there.
   std::int64_t uncounted(const PlanStorage& storage, HeldSet from,
                          HeldSet to) const {
@@ -295,7 +290,7 @@ class NetworkBuilder {
     std::int64_t room = 0;
     for (const Making& making : transition(storage, from, to).makings) {
       if (!to.has(making.from) && !storage.persistent) {
-        sources = sat_add(sources, storage.kind->bytes[making.from]);
+        sources = sat_add(sources, source_bytes(storage, making.from));
       }
       room = std::max(room, beside(storage, making.from, making.to));
     }
@@ -337,10 +332,7 @@ class NetworkBuilder {
         add_taking(storage, here, u);
       }
     }
-    if (storage.uses.empty() ||
-        !stands_alone(storage, storage.segments.size() - 1)) {
-      return;
-    }
+    if (!has_lone_use(storage, with_memory_)) return;
     const std::size_t last = storage.uses.size() - 1;
     if (!stretches.empty()) {
       add_taking(storage, stretches.back(), last);
@@ -359,7 +351,7 @@ class NetworkBuilder {
                             const StorageState to = wanted(storage, last, c);
                             return from == to
                                        ? 0
-                                       : sat_add(storage.kind->bytes[from],
+                                       : sat_add(source_bytes(storage, from),
                                                  beside(storage, from, to));
                           }));
   }
@@ -386,106 +378,6 @@ class NetworkBuilder {
   }
 
   // ---- memory
-
-  bool is_parameter(const PlanStorage& storage) const {
-    const PlanVariable& maker = problem_.variable(storage.maker);
-    return maker.kind == PlanVariable::Kind::kInput &&
-           problem_.graph().inputs()[maker.index].kind == InputKind::kParameter;
-  }
-
-  // With its optimizer's state.
-  void add_parameter(const PlanStorage& storage) {
-    const PlanVariable& maker = problem_.variable(storage.maker);
-    std::vector<std::int64_t> throughout;
-    std::vector<std::int64_t> casts;
-    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
-      const KeptParameter kept = kept_parameter(problem_, maker, c);
-      throughout.push_back(
-          sat_add(kept.parameter, sat_add(kept.optimizer, kept.working)));
-      casts.push_back(kept.cast);
-    }
-    builder_.add_usage(of(storage.maker), {0, end_ + 1}, throughout);
-    add_accumulated(maker, of(storage.maker));
-    if (*std::max_element(casts.begin(), casts.end()) == 0) return;
-    for (const UseSegment& segment : storage.segments) {
-      const SlotSpan span = span_of(storage, segment);
-      builder_.add_usage(of(storage.maker), {span.first, span.last + 1}, casts);
-    }
-  }
-
-  // Gradients that are added up as their state lies are there throughout.
-  void add_accumulated(const PlanVariable& parameter,
-                       solver::VariableId variable) {
-    const ChoiceSet& set = *parameter.choices;
-    if (set.reduced_late.empty()) return;
-    for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
-      const PlanStorage& gradient =
-          problem_.storage(problem_.value(parameter.uses[u]).storage);
-      if (gradient.made_at == 0) continue;
-      std::vector<std::int64_t> bytes;
-      for (std::size_t c = 0; c < set.size(); ++c) {
-        bytes.push_back(
-            set.reduced_late[c]
-                ? 0
-                : problem_.local_bytes(parameter.uses[u], set.layout(c, u)));
-      }
-      builder_.add_usage(variable, {0, gradient.made_at}, bytes);
-    }
-  }
-
-  // As it was made, from slot to slot.
-  void add_made(const PlanStorage& storage, std::int64_t until) {
-    if (is_parameter(storage)) return add_parameter(storage);
-    std::vector<std::int64_t> bytes;
-    bytes.reserve(choices(storage.maker));
-    for (std::size_t c = 0; c < choices(storage.maker); ++c) {
-      bytes.push_back(storage.kind->bytes[made(storage, c).first]);
-    }
-    builder_.add_usage(of(storage.maker), {storage.made_at, until}, bytes);
-  }
-
-  void add_usages(const PlanStorage& storage,
-                  const std::vector<Stretch>& stretches) {
-    const StorageClass& kind = *storage.kind;
-    const bool lone = !storage.uses.empty() &&
-                      stands_alone(storage, storage.segments.size() - 1);
-    // Until it is held otherwise, taken by its lone user, or of no use.
-    std::int64_t until = storage.made_at + 1;
-    if (storage.persistent) {
-      until = end_ + 1;
-    } else if (!stretches.empty()) {
-      until = stretches[0].begin;
-    } else if (lone) {
-      until = storage.uses.back().slot;
-    }
-    add_made(storage, until);
-    std::vector<std::int64_t> bytes;
-    for (std::size_t i = 0; i < stretches.size(); ++i) {
-      const Stretch& here = stretches[i];
-      bytes.clear();
-      for (const HeldSet& set : *here.sets) {
-        std::int64_t held = storage.persistent ? 0 : kind.bytes[set.first];
-        if (set.second != set.first) {
-          held = sat_add(held, kind.bytes[set.second]);
-        }
-        bytes.push_back(held);
-      }
-      std::int64_t end = here.end;
-      if (i + 1 < stretches.size()) {
-        end = stretches[i + 1].begin;
-      } else if (lone) {
-        end = std::max(end, storage.uses.back().slot);
-      }
-      builder_.add_usage(here.variable, {here.begin, end}, bytes);
-    }
-    if (!lone) return;
-    const StorageUse& use = storage.uses.back();
-    bytes.clear();
-    for (std::size_t c = 0; c < choices(use.variable); ++c) {
-      bytes.push_back(kind.bytes[wanted(storage, storage.uses.size() - 1, c)]);
-    }
-    builder_.add_usage(of(use.variable), {use.slot, use.until + 1}, bytes);
-  }
 
   void add_reserve() {
     if (options_.reserved.empty()) return;

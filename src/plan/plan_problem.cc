@@ -57,6 +57,20 @@ std::int64_t PlanProblem::move_nanoseconds(ValueId value, LayoutId src,
   return body_->move_nanoseconds(this->value(value), src, dst);
 }
 
+StorageState PlanProblem::state_made(const PlanStorage& storage,
+                                     std::size_t choice) const {
+  return storage.kind
+      ->made[variable(storage.maker).choices->pick(choice, storage.operand)];
+}
+
+StorageState PlanProblem::state_wanted(const PlanStorage& storage,
+                                       std::size_t use,
+                                       std::size_t choice) const {
+  const StorageUse& at = storage.uses[use];
+  return storage.kind
+      ->wanted[use][variable(at.variable).choices->pick(choice, at.operand)];
+}
+
 std::int64_t PlanProblem::cut_nanoseconds(const PlanStorage& storage,
                                           ValueId value, LayoutId src,
                                           LayoutId dst) const {

@@ -142,6 +142,11 @@ class PlanProblem {
   const PlanValue& value(ValueId id) const;
   std::span<const PlanStorage> storages() const;
   const PlanStorage& storage(PlanStorageId id) const;
+  // The state in which its maker makes a storage, and in which a user takes it,
+  // by the choice of either.
+  StorageState state_made(const PlanStorage& storage, std::size_t choice) const;
+  StorageState state_wanted(const PlanStorage& storage, std::size_t use,
+                            std::size_t choice) const;
   // The variable of a node; invalid for mere assertions and for views that
   // share the storage of what they view.
   PlanVariableId variable_of(NodeId node) const;

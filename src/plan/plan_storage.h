@@ -9,7 +9,9 @@
 //   w: f32[8,4] -> permute -> wt: f32[4,8]            on [2]
 //     states 0, 1, 2:  w  R S(0) S(1)    wt  R S(1) S(0)
 //
-// Views that pick or repeat elements (slice, expand) are storages of their own.
+// Views that pick or repeat elements (slice, expand) are storages of their own,
+// with states of their own. As they are made they have no memory, but that of
+// the storage that they show, which is held as long as they are.
 #pragma once
 
 #include <shardprop/base/strong_id.h>
@@ -19,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -84,6 +87,9 @@ struct PlanStorage {
   // Made and taken inside one kernel: to be redistributed, it has to be written
   // first, and another kernel has to read it.
   bool inside_kernel = false;
+  // A view that picks or repeats elements: which of its maker's uses it shows,
+  // with whose memory it is there. Empty: it has memory of its own.
+  std::optional<std::uint32_t> shows;
   std::vector<ValueId> values;   // the one that was made, then its views
   std::vector<StorageUse> uses;  // by slot
   std::vector<UseSegment> segments;

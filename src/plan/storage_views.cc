@@ -26,8 +26,7 @@ StorageState StorageViews::state(PlanStorageId storage,
                                  const std::optional<std::size_t>& copy) const {
   if (copy) return plan_.copies[*copy].state;
   const PlanStorage& of = problem_.storage(storage);
-  const ChoiceSet& maker = *problem_.variable(of.maker).choices;
-  return of.kind->made[maker.pick(plan_.choices[of.maker.index()], of.operand)];
+  return problem_.state_made(of, plan_.choices[of.maker.index()]);
 }
 
 LayoutId StorageViews::layout(ValueId value,

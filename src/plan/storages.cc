@@ -3,6 +3,7 @@
 #include "base/index.h"
 #include "base/try.h"
 #include "plan/problem_body.h"
+#include "plan/shown_operand.h"
 #include "plan/stop.h"
 #include "plan/storage_class.h"
 
@@ -88,7 +89,17 @@ class StorageCollector {
       storage.persistent = variable.kind == PlanVariable::Kind::kInput;
       storage.made_at =
           storage.persistent ? 0 : static_cast<std::int64_t>(variable.index);
+      if (variable.kind == PlanVariable::Kind::kOperator) {
+        storage.shows = shown_by(graph_.node(NodeId(variable.index)), o);
+      }
     }
+  }
+
+  std::optional<std::uint32_t> shown_by(const Node& node,
+                                        std::size_t output) const {
+    const OpStrategy& op = body_.choices_of_node[node.id.index()]->op;
+    if (!runs_as_view(*op.space)) return std::nullopt;
+    return shown_operand(graph_, node, output);
   }
 
   void add_uses(std::size_t v) {

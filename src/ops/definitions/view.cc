@@ -297,7 +297,8 @@ void define_view(Family f) {
   f.add({"conj", "_conj"},
         same_shape().strided(same_strides).passes().free().conjugated());
   f.add(
-      {"as_strided", "_reshape_alias"}, custom("as_strided()", bind_as_strided),
+      {"as_strided", "_reshape_alias"},
+      custom("as_strided()", bind_as_strided).free(),
       "replicated: it names places of storage, of which no rank holds a part");
   f.add("resize", resized_storage().local_shape("size"));
   f.add("resize_as", resized_storage());
