@@ -186,6 +186,7 @@ Drawing::Id Drawing::geometric(DType dtype) {
 }
 
 Drawing::Id Drawing::shifted(Id value) {
+  if (!node_.op.has_arg("mean") && !node_.op.has_arg("std")) return value;
   const DType in = build_[value].meta.dtype();
   const auto tensor = [&](const char* name) {
     const auto operand_of =
@@ -215,69 +216,81 @@ Result<std::vector<ProgramValueId>> Drawing::permutation() {
   return std::vector<Id>{finish(order)};
 }
 
-Result<std::vector<ProgramValueId>> Drawing::by_name(std::string_view name) {
-  const DType in = drawn_in(dtype());
-  const auto one = [&](Id value) { return std::vector<Id>{finish(value)}; };
-  const auto integer = [&](const char* arg, std::int64_t fallback) {
-    return node_.op.has_arg(arg) ? node_.op.int_arg(arg).value_or(fallback)
-                                 : fallback;
-  };
-  if (name == "native_dropout" || name == "dropout") return dropout();
-  if (name == "feature_dropout") return special_dropout(true, false);
-  if (name == "alpha_dropout") return special_dropout(false, true);
-  if (name == "feature_alpha_dropout") return special_dropout(true, true);
-  if (name == "rand" || name == "rand_like") {
-    return one(ops_.uniform(draws_, is_floating(dtype()) ? dtype() : in, 0));
-  }
-  if (name == "uniform") {
-    const double from = number("from", 0);
-    const Id wide = ops_.scalar_op(
-        "aten.mul.Scalar", ops_.uniform(draws_, in, 0), number("to", 1) - from);
-    return one(ops_.scalar_op("aten.add.Scalar", wide, from));
-  }
-  if (name == "randn" || name == "randn_like") return one(normal(in));
-  if (name == "normal" || name == "normal_functional") {
-    return one(shifted(normal(in)));
-  }
-  if (name == "log_normal") {
-    return one(
-        ops_.op("aten.exp.default", in, {{"self", shifted(normal(in))}}));
-  }
-  if (name == "exponential") {
-    return one(
-        ops_.scalar_op("aten.div.Scalar", exponential(in), number("lambd", 1)));
-  }
-  if (name == "cauchy") return one(cauchy(in));
-  if (name == "geometric") return one(geometric(in));
-  if (name == "randint" || name == "randint_like") {
-    const std::int64_t low = integer("low", 0);
-    const std::int64_t high = integer("high", low);
-    if (high <= low) return refuse("its range is empty");
-    return one(integers(low, high));
-  }
-  if (name == "bernoulli") {
-    const bool by_number = node_.op.function->overload() == "p";
-    const bool by_tensor = node_.op.function->overload() == "Tensor";
-    ProgramArguments args = {{"self", ops_.uniform(draws_, in, 0)}};
-    if (by_number) {
-      args.emplace_back("other", Argument(number("p", 0.5)));
-      return one(ops_.op("aten.lt.Scalar", DType::kBool, std::move(args)));
-    }
-    args.emplace_back("other", operand(by_tensor ? 1 : 0));
-    return one(ops_.op("aten.lt.Tensor", DType::kBool, std::move(args)));
-  }
-  if (name == "randperm") return permutation();
-  if (name == "poisson") {
-    return refuse("how many numbers it takes depends on the rate");
-  }
-  if (name == "multinomial") {
-    return refuse("what is drawn of a row depends on all that lies in it");
-  }
-  return refuse("there is no rule for it");
+Drawing::Id Drawing::uniform(DType dtype) {
+  const double from = number("from", 0);
+  const Id wide =
+      ops_.scalar_op("aten.mul.Scalar", ops_.uniform(draws_, dtype, 0),
+                     number("to", 1) - from);
+  return ops_.scalar_op("aten.add.Scalar", wide, from);
 }
 
-Result<std::vector<ProgramValueId>> Drawing::run() {
-  return by_name(node_.op.function->base_name());
+// With a probability that is a number, a tensor beside the first, or the first.
+Drawing::Id Drawing::bernoulli(DType dtype) {
+  ProgramArguments args = {{"self", ops_.uniform(draws_, dtype, 0)}};
+  const bool has_p = node_.op.has_arg("p");
+  if (has_p && !node_.op.tensor_arg("p")) {
+    args.emplace_back("other", Argument(number("p", 0.5)));
+    return ops_.op("aten.lt.Scalar", DType::kBool, std::move(args));
+  }
+  args.emplace_back("other", operand(has_p ? *node_.op.tensor_arg("p") : 0));
+  return ops_.op("aten.lt.Tensor", DType::kBool, std::move(args));
+}
+
+Result<std::vector<ProgramValueId>> Drawing::whole_numbers() {
+  const auto bound = [&](const char* name, std::int64_t fallback) {
+    return node_.op.has_arg(name) ? node_.op.int_arg(name).value_or(fallback)
+                                  : fallback;
+  };
+  const std::int64_t low = bound("low", 0);
+  const std::int64_t high = bound("high", low);
+  if (high <= low) return refuse("its range is empty");
+  return std::vector<Id>{finish(integers(low, high))};
+}
+
+Result<std::vector<ProgramValueId>> Drawing::run(Distribution distribution) {
+  const DType in = drawn_in(dtype());
+  const auto one = [&](Id value) { return std::vector<Id>{finish(value)}; };
+  switch (distribution) {
+    case Distribution::kUnit:
+      return one(ops_.uniform(draws_, is_floating(dtype()) ? dtype() : in, 0));
+    case Distribution::kUniform:
+      return one(uniform(in));
+    case Distribution::kNormal:
+      return one(shifted(normal(in)));
+    case Distribution::kLogNormal:
+      return one(
+          ops_.op("aten.exp.default", in, {{"self", shifted(normal(in))}}));
+    case Distribution::kExponential:
+      return one(ops_.scalar_op("aten.div.Scalar", exponential(in),
+                                number("lambd", 1)));
+    case Distribution::kCauchy:
+      return one(cauchy(in));
+    case Distribution::kGeometric:
+      return one(geometric(in));
+    case Distribution::kIntegers:
+      return whole_numbers();
+    case Distribution::kBernoulli:
+      return one(bernoulli(in));
+    case Distribution::kPermutation:
+      return permutation();
+    case Distribution::kDropout:
+      return dropout();
+    case Distribution::kFeatureDropout:
+      return special_dropout(true, false);
+    case Distribution::kAlphaDropout:
+      return special_dropout(false, true);
+    case Distribution::kFeatureAlphaDropout:
+      return special_dropout(true, true);
+    case Distribution::kPoisson:
+      return refuse("how many numbers it takes depends on the rate");
+    case Distribution::kMultinomial:
+      return refuse("what is drawn of a row depends on all that lies in it");
+    case Distribution::kNotStated:
+    case Distribution::kAttention:
+    case Distribution::kAttentionBackward:
+      break;
+  }
+  return refuse("its row does not say how it draws");
 }
 
 }  // namespace shardprop::lowering

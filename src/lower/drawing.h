@@ -4,6 +4,7 @@
 
 #include "lower/element_ops.h"
 #include "lower/program_builder.h"
+#include "ops/row_traits.h"
 
 #include <shardprop/base/result.h>
 #include <shardprop/graph/node.h>
@@ -20,8 +21,8 @@ class Drawing {
   Drawing(ProgramBuilder& build, const Node& node, const PlannedNode& planned,
           const std::vector<ProgramValueId>& inputs, ProgramValueId seed);
 
-  // The node's outputs. Error: kNotLowered.
-  Result<std::vector<ProgramValueId>> run();
+  // The node's outputs, drawn as its row says. Error: kNotLowered.
+  Result<std::vector<ProgramValueId>> run(Distribution distribution);
 
  private:
   using Id = ProgramValueId;
@@ -44,9 +45,11 @@ class Drawing {
   Result<std::vector<Id>> special_dropout(bool by_feature, bool alpha);
   ElementOps by_channel() const;
   std::vector<Id> untouched(bool has_mask);
-  Result<std::vector<Id>> by_name(std::string_view name);
+  Id uniform(DType dtype);
+  Id bernoulli(DType dtype);
+  Result<std::vector<Id>> whole_numbers();
   Result<std::vector<Id>> refuse(const std::string& why) const;
-  Id shifted(Id normal);  // normal.*: mean and std, tensors or numbers
+  Id shifted(Id normal);  // by mean and std, tensors or numbers, if given
   Result<std::vector<Id>> permutation();
 
   ProgramBuilder& build_;

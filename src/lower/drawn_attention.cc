@@ -11,8 +11,6 @@
 namespace shardprop::lowering {
 namespace {
 
-constexpr std::string_view kAttention = "_scaled_dot_product_";
-
 double number(const Node& node, const char* name, double fallback) {
   if (!node.op.has_arg(name)) return fallback;
   return node.op.float_arg(name).value_or(fallback);
@@ -36,15 +34,6 @@ Layout with_sides_changed(const Layout& layout) {
 }
 
 }  // namespace
-
-bool is_attention(const Node& node) {
-  return node.op.function->base_name().starts_with(kAttention);
-}
-
-bool is_attention_backward(const Node& node) {
-  return is_attention(node) &&
-         node.op.function->base_name().ends_with("_backward");
-}
 
 DrawnAttention::DrawnAttention(ProgramBuilder& build, const Node& node,
                                const PlannedNode& planned,
@@ -97,9 +86,9 @@ Result<void> DrawnAttention::check() const {
   return {};
 }
 
-Result<std::vector<ProgramValueId>> DrawnAttention::run() {
+Result<std::vector<ProgramValueId>> DrawnAttention::run(bool is_backward) {
   SP_CHECK(check());
-  return is_attention_backward(node_) ? backward() : forward();
+  return is_backward ? backward() : forward();
 }
 
 std::vector<ProgramValueId> DrawnAttention::forward() {

@@ -19,9 +19,6 @@
 
 namespace shardprop::lowering {
 
-bool is_attention(const Node& node);
-bool is_attention_backward(const Node& node);
-
 class DrawnAttention {
  public:
   // `draws`: of the forward. Operands in the order of the node's.
@@ -29,9 +26,9 @@ class DrawnAttention {
                  const PlannedNode& planned,
                  const std::vector<ProgramValueId>& inputs, Draws draws);
 
-  // The node's outputs. Error: kNotLowered, where heads share keys, or operands
-  // are laid out as the kernels' strategies do not.
-  Result<std::vector<ProgramValueId>> run();
+  // The node's outputs, of a forward or a gradient. Error: kNotLowered, where
+  // heads share keys, or operands are laid out as the kernels' strategies do not.
+  Result<std::vector<ProgramValueId>> run(bool is_backward);
 
  private:
   using Id = ProgramValueId;

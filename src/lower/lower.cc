@@ -35,6 +35,7 @@ Lowering::Lowering(const Plan& plan, const Graph& graph,
                    const OpLibrary& library)
     : plan_(plan),
       graph_(graph),
+      library_(library),
       build_(program_),
       calls_(plan.mesh, library),
       chains_(plan.mesh, library, calls_.layouts()) {

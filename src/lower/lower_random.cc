@@ -23,28 +23,36 @@ ProgramValueId Lowering::seed() {
 Result<void> Lowering::draw(const Node& node, const PlannedNode& planned,
                             const std::vector<ProgramValueId>& inputs,
                             std::vector<ProgramValueId>& outputs) {
-  if (is_attention(node)) {
+  const Distribution distribution = distribution_of(node);
+  const bool again = distribution == Distribution::kAttentionBackward;
+  if (again || distribution == Distribution::kAttention) {
     SP_ASSIGN(const std::int64_t drawn_by, drawing_node(node));
     DrawnAttention attention(build_, node, planned, inputs, {seed(), drawn_by});
-    SP_ASSIGN(outputs, attention.run());
+    SP_ASSIGN(outputs, attention.run(again));
     return {};
   }
   Drawing drawing(build_, node, planned, inputs, seed());
-  SP_ASSIGN(outputs, drawing.run());
+  SP_ASSIGN(outputs, drawing.run(distribution));
   return {};
+}
+
+Distribution Lowering::distribution_of(const Node& node) const {
+  const OpRow* row = library_.row(*node.op.function);
+  return row == nullptr ? Distribution::kNotStated
+                        : shardprop::distribution(row->definition);
 }
 
 // Whose numbers an attention drops weights by: its own, or for a gradient those
 // of the node that made the state it takes, seen through views and copies.
 Result<std::int64_t> Lowering::drawing_node(const Node& node) const {
-  if (!is_attention_backward(node)) {
+  if (distribution_of(node) == Distribution::kAttention) {
     return static_cast<std::int64_t>(node.id.index());
   }
   if (const auto state = node.op.tensor_arg("philox_seed")) {
     const Value* value = &graph_.value(node.inputs[*state]);
     while (!value->is_input()) {
       const Node& maker = graph_.nodes()[value->producer.index()];
-      if (is_attention(maker)) {
+      if (distribution_of(maker) == Distribution::kAttention) {
         return static_cast<std::int64_t>(maker.id.index());
       }
       if (maker.inputs.empty()) break;

@@ -4,6 +4,7 @@
 #include "lower/local_calls.h"
 #include "lower/program_builder.h"
 #include "lower/view_chain.h"
+#include "ops/row_traits.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/plan/plan.h>
@@ -65,6 +66,7 @@ class Lowering {
   Result<void> draw(const Node& node, const PlannedNode& planned,
                     const std::vector<ProgramValueId>& inputs,
                     std::vector<ProgramValueId>& outputs);
+  Distribution distribution_of(const Node& node) const;
   Result<std::int64_t> drawing_node(const Node& node) const;
   ProgramValueId seed();
 
@@ -74,6 +76,7 @@ class Lowering {
 
   const Plan& plan_;
   const Graph& graph_;
+  const OpLibrary& library_;
   SpmdProgram program_;
   ProgramBuilder build_;
   LocalCalls calls_;

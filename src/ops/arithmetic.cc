@@ -5,6 +5,8 @@
 
 #include "ops/arithmetic.h"
 
+#include "ops/passed_elements.h"
+
 #include "ops/argument_reads.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/op_call.h"
@@ -283,26 +285,27 @@ OpDefinition OpDefinition::lattice(ReduceOp own) && {
       });
 }
 
+void PassedElements::operator()(const OpCall& call, IndexSpace& space) const {
+  const auto takes = operands_named(call.op(), arguments);
+  if (!takes) return;
+  space.carries = space.inputs.size() == 1 && (*takes)[0];
+  for (const ReduceOp kind : kAllReduceOps) {
+    Partials inputs(space.inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if ((*takes)[i]) inputs[i] = kind;
+    }
+    add_linearity(call, space, std::move(inputs),
+                  all(space.outputs.size(), kind));
+  }
+}
+
 OpDefinition OpDefinition::passes(std::vector<std::string> arguments) && {
   std::string name = "passes(";
   for (const std::string& argument : arguments) {
     name += (name.back() == '(' ? "" : ",") + argument;
   }
-  return std::move(*this).refine(
-      name + ")", [arguments = std::move(arguments)](const OpCall& call,
-                                                     IndexSpace& space) {
-        const auto takes = operands_named(call.op(), arguments);
-        if (!takes) return;
-        space.carries = space.inputs.size() == 1 && (*takes)[0];
-        for (const ReduceOp kind : kAllReduceOps) {
-          Partials inputs(space.inputs.size());
-          for (std::size_t i = 0; i < inputs.size(); ++i) {
-            if ((*takes)[i]) inputs[i] = kind;
-          }
-          add_linearity(call, space, std::move(inputs),
-                        all(space.outputs.size(), kind));
-        }
-      });
+  return std::move(*this).refine(name + ")",
+                                 PassedElements{std::move(arguments)});
 }
 
 OpDefinition OpDefinition::ignores_values() && {

@@ -107,8 +107,9 @@ Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
 
 // By name; inputs that are none of the graph's have no domain.
 std::unordered_map<std::string, InputDomain> domains_by_name(
-    const Graph& graph) {
-  const std::vector<InputDomain> domains = verification::input_domains(graph);
+    const Graph& graph, const OpLibrary& library) {
+  const std::vector<InputDomain> domains =
+      verification::input_domains(graph, library);
   std::unordered_map<std::string, InputDomain> out;
   for (std::size_t i = 0; i < domains.size(); ++i) {
     out.emplace(graph.value(graph.inputs()[i].value).display_name(),
@@ -177,7 +178,7 @@ Result<std::shared_ptr<Expected::Body>> run_once(
   auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;
-  const auto domains = domains_by_name(graph);
+  const auto domains = domains_by_name(graph, *body->library);
   std::vector<LocalTensor> inputs;
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     const ProgramInput& input = program.inputs[i];

@@ -1,7 +1,9 @@
-// What the inputs of a graph may hold, from what its operators do with them.
+// What the inputs of a graph may hold, from what the rows of its operators ask of
+// their arguments.
 #pragma once
 
 #include <shardprop/graph/graph.h>
+#include <shardprop/ops/op_library.h>
 
 #include <cstdint>
 #include <vector>
@@ -16,6 +18,7 @@ struct InputDomain {
 };
 
 // By graph input.
-std::vector<InputDomain> input_domains(const Graph& graph);
+std::vector<InputDomain> input_domains(const Graph& graph,
+                                       const OpLibrary& library);
 
 }  // namespace shardprop::verification

@@ -234,16 +234,19 @@ BoundForm bind_backward(const OpCall& call, bool has_program) {
 }
 
 OpDefinition forward(Results (*others)(const OpCall&, const Attention&)) {
-  return custom("attention(b(gr)sd,bgtd)", [others](const OpCall& call) {
-    return bind_forward(call, others);
-  });
+  return custom("attention(b(gr)sd,bgtd)",
+                [others](const OpCall& call) {
+                  return bind_forward(call, others);
+                })
+      .refine("", draws(Distribution::kAttention));
 }
 
 OpDefinition backward(bool has_program) {
   return custom("attention_backward(b(gr)sd,bgtd)",
                 [has_program](const OpCall& call) {
                   return bind_backward(call, has_program);
-                });
+                })
+      .refine("", draws(Distribution::kAttentionBackward));
 }
 
 }  // namespace

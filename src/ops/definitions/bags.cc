@@ -174,6 +174,7 @@ void define_bags(Family f) {
     f.add(name, mapped("embedding_bag()", bag_notation, bag_size)
                     .typed(of_bag)
                     .refine("", sums_of_rows)
+                    .refine("", below("indices", rows_of_weight))
                     .refine("", look_up_rows)
                     .per_rank(bag_program(name)));
   }

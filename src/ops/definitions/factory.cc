@@ -261,8 +261,18 @@ void define_windows(Family& f) {
 void define_factory(Family f) {
   f.add({"empty", "zeros", "ones", "_efficientzerotensor"},
         factory("size").typed(given_or_f32));
-  f.add({"rand", "randn"}, factory("size").typed(given_or_f32).random());
-  f.add("randint", factory("size").typed(of_randint).random());
+  f.add("rand", factory("size")
+                    .typed(given_or_f32)
+                    .random()
+                    .refine("", draws(Distribution::kUnit)));
+  f.add("randn", factory("size")
+                     .typed(given_or_f32)
+                     .random()
+                     .refine("", draws(Distribution::kNormal)));
+  f.add("randint", factory("size")
+                       .typed(of_randint)
+                       .random()
+                       .refine("", draws(Distribution::kIntegers)));
   f.add("full", factory("size").typed(of_fill_value));
   f.add("empty_permuted",
         factory("size").typed(given_or_f32).strided(permuted_strides));
@@ -281,10 +291,21 @@ void define_factory(Family f) {
   f.add(
       {"empty_like", "zeros_like", "ones_like", "full_like"},
       same_shape().typed(given_or_self).strided(strides_like).ignores_values());
-  f.add({"rand_like", "randn_like"},
-        same_shape().typed(given_or_self).strided(strides_like).random());
-  f.add("randint_like",
-        same_shape().typed(of_randint).strided(strides_like).random());
+  constexpr std::pair<std::string_view, Distribution> kLike[] = {
+      {"rand_like", Distribution::kUnit},
+      {"randn_like", Distribution::kNormal}};
+  for (const auto& [name, how] : kLike) {
+    f.add(name, same_shape()
+                    .typed(given_or_self)
+                    .strided(strides_like)
+                    .random()
+                    .refine("", draws(how)));
+  }
+  f.add("randint_like", same_shape()
+                            .typed(of_randint)
+                            .strided(strides_like)
+                            .random()
+                            .refine("", draws(Distribution::kIntegers)));
   f.add("arange", vector_of("arange()", arange_length)
                       .typed(of_arange)
                       .refine("", arange_by_program)
@@ -311,6 +332,7 @@ void define_factory(Family f) {
         vector_of("vector(n)", count)
             .typed(given_or_i64)
             .random()
+            .refine("", draws(Distribution::kPermutation))
             .refine("",
                     [](const OpCall&, IndexSpace& space) {
                       for (Factor& factor : space.factors) {

@@ -429,22 +429,28 @@ void sum_of_table(const OpCall& call, IndexSpace& space) {
 void define_index(Family f) {
   f.add("embedding", custom("ve,...->...e", bind_embedding)
                          .refine("rows()", sum_of_table)
+                         .refine("", below("indices", rows_of_weight))
                          .per_rank(kEmbedding));
   f.add("embedding_renorm", mapped("v[e],*->v[e]")
                                 .refine("", renormed_by_program)
                                 .like("self")
                                 .writes_into("self")
                                 .per_rank(kEmbeddingRenorm));
-  f.add(
-      "embedding_dense_backward",
-      custom("...e,...->ve", bind_embedding_backward).refine("", sum_of_table));
+  f.add("embedding_dense_backward",
+        custom("...e,...->ve", bind_embedding_backward)
+            .refine("", sum_of_table)
+            .refine("", below("indices", [](const OpSchema& op, std::size_t) {
+                      return op.int_arg("num_weights").value_or(1);
+                    })));
   f.add("gather", gathered().per_rank(kGather));
   f.add({"scatter", "scatter.src"}, scattered()
                                         .passes({"self", "src"})
                                         .writes_into("self")
                                         .per_rank(kScatterSource));
-  f.add("scatter.value",
-        scattered().writes_into("self").per_rank(kScatterValue));
+  f.add("scatter.value", scattered()
+                             .refine("", selects({"self"}))
+                             .writes_into("self")
+                             .per_rank(kScatterValue));
   f.add({"scatter.reduce", "scatter.value_reduce", "scatter_add",
          "scatter_reduce"},
         scattered().writes_into("self"));
@@ -452,21 +458,33 @@ void define_index(Family f) {
   f.add({"index_add", "index_copy", "index_reduce"},
         written_along().writes_into("self"));
   f.add("index_fill", written_along().like("self").writes_into("self"));
-  f.add({"index", "_unsafe_index"}, custom("index(indices)", bind_index)
-                                        .strided(strides_of_lookup)
-                                        .passes({"self"})
-                                        .per_rank(kIndex));
+  f.add({"index", "_unsafe_index"},
+        custom("index(indices)", bind_index)
+            .strided(strides_of_lookup)
+            .passes({"self"})
+            .refine("", below("indices", size_of_indexed_dim))
+            .per_rank(kIndex));
   f.add({"index_put", "_unsafe_index_put", "_index_put_impl"},
         custom("index_put(indices)", bind_index_put)
             .refine("", index_put_linearities)
+            .refine("", selects({"self", "values"}))
+            .refine("", below("indices", size_of_indexed_dim))
             .writes_into("self")
             .per_rank(kIndexPut));
   f.add("_unsafe_masked_index",
-        custom("masked_index(indices)", bind_masked_index));
+        custom("masked_index(indices)", bind_masked_index)
+            .refine("", selects({"self"}))
+            .refine("", below("indices", size_of_indexed_dim)));
   f.add("_unsafe_masked_index_put_accumulate",
         custom("masked_index_put(indices)", bind_index_put)
-            .refine("", index_put_linearities));
-  f.add("one_hot", custom("one_hot()", bind_one_hot).typed(DType::kI64));
+            .refine("", index_put_linearities)
+            .refine("", below("indices", size_of_indexed_dim)));
+  f.add("one_hot",
+        custom("one_hot()", bind_one_hot)
+            .typed(DType::kI64)
+            .refine("", below("self", [](const OpSchema& op, std::size_t) {
+                      return op.int_arg("num_classes").value_or(1);
+                    })));
   f.add("masked_scatter", mapped("...,...,*->...")
                               .refine("", taken_in_order)
                               .per_rank(kMaskedScatter));

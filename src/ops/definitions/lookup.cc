@@ -355,7 +355,9 @@ BoundForm bind_repeated(const OpCall& call) {
 
 void define_lookup(Family f) {
   f.add("take_along_dim",
-        mapped("take_along(dim)", take_along_notation, all_indices));
+        mapped("take_along(dim)", take_along_notation, all_indices)
+            .refine("", selects({"self"}))
+            .refine("", below("indices", size_along_dim)));
   f.add("searchsorted",
         counted_before(mapped("searchsorted()", searchsorted_notation)));
   f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
@@ -363,14 +365,18 @@ void define_lookup(Family f) {
   f.add("isin", is_among());
   f.add("put", mapped("put()", put_notation)
                    .like("self")
+                   .refine("", below("index", size_of_self))
                    .refine("", what_is_put_adds_up));
-  f.add("take", mapped("*,...->...").passes({"self"}));
+  f.add("take", mapped("*,...->...")
+                    .passes({"self"})
+                    .refine("", below("index", size_of_self)));
   f.add("multinomial", mapped("...[n]->...[s]",
                               [](const OpCall& call, char) {
                                 return call.integer("num_samples");
                               })
                            .typed(DType::kI64)
-                           .random());
+                           .random()
+                           .refine("", draws(Distribution::kMultinomial)));
   f.add({"segment_reduce", "_segment_reduce_backward"},
         mapped("segments(axis)", segments_notation, segments_size)
             .refine("", some_segments));

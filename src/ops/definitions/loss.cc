@@ -160,6 +160,7 @@ OpDefinition class_loss_forward(std::string_view op, std::string_view dim) {
   return custom("class_loss()",
                 [](const OpCall& call) { return bind_class_loss(call, true); })
       .typed(of_self)
+      .refine("", below("target", classes_of_self))
       .per_rank(class_sums(op, dim), FactorKind::kBlocked);
 }
 
@@ -183,6 +184,7 @@ OpDefinition class_loss(std::string_view op, std::string_view more = {}) {
   return custom("class_loss()",
                 [](const OpCall& call) { return bind_class_loss(call, false); })
       .typed(of_self)
+      .refine("", below("target", classes_of_self))
       .per_rank(class_mean(op, more), FactorKind::kBlocked);
 }
 
@@ -221,6 +223,7 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
 OpDefinition class_loss_backward(std::string_view op, std::string_view dim) {
   return custom("class_loss_backward()", bind_class_loss_backward)
       .typed(of_self)
+      .refine("", below("target", classes_of_self))
       .linear_in("grad_output")
       .per_rank(own_classes(dim) + "return " + std::string(op) +
                 "(grad_output, self, t, weight, reduction, -1, total_weight)");

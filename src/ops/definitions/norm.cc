@@ -264,7 +264,9 @@ OpDefinition batch_norm(bool functional, bool reserve) {
 void define_norm(Family f) {
   const auto add = [&](std::initializer_list<std::string_view> names,
                        OpDefinition row) {
-    f.add(names, std::move(row).normalises());
+    // Statistics that are kept, of the rows that keep any.
+    f.add(names,
+          std::move(row).normalises().refine("", positive("running_var")));
   };
   add({"layer_norm"}, normalized(0).decomposed(kLayerNorm));
   add({"native_layer_norm"}, normalized(2).decomposed(kLayerNorm));

@@ -206,7 +206,10 @@ void cast_linearities(const OpCall& call, IndexSpace& space) {
 }
 
 OpDefinition casting(OpDefinition form) {
-  return std::move(form).refine("cast()", cast_linearities).carries();
+  return std::move(form)
+      .refine("cast()", cast_linearities)
+      .carries()
+      .refine("", selects());
 }
 
 OpDefinition cast() { return casting(copied()); }
@@ -247,17 +250,20 @@ void define_arithmetic(Family& f) {
   f.add({"mul", "multiply"}, pointwise().promoted().multilinear());
   f.add({"div.Scalar", "div.Tensor", "true_divide", "divide.Scalar",
          "divide.Tensor"},
-        pointwise().typed(of_quotient).linear_in("self"));
-  f.add({"div", "divide"}, pointwise().typed(of_quotient));
+        pointwise()
+            .typed(of_quotient)
+            .linear_in("self")
+            .refine("", nonzero("other")));
+  f.add({"div", "divide"},
+        pointwise().typed(of_quotient).refine("", nonzero("other")));
+  f.add({"remainder", "fmod", "floor_divide"},
+        pointwise().promoted().refine("", nonzero("other")));
   f.add({"maximum", "max.other"},
-        pointwise().promoted().lattice(ReduceOp::kMax));
+        pointwise().promoted().lattice(ReduceOp::kMax).refine("", selects()));
   f.add({"minimum", "min.other"},
-        pointwise().promoted().lattice(ReduceOp::kMin));
+        pointwise().promoted().lattice(ReduceOp::kMin).refine("", selects()));
   f.add("square", pointwise().typed(of_square));
-  f.add({"remainder",
-         "fmod",
-         "floor_divide",
-         "pow",
+  f.add({"pow",
          "bitwise_and",
          "bitwise_or",
          "bitwise_xor",
@@ -281,7 +287,7 @@ void define_arithmetic(Family& f) {
          "igammac"},
         pointwise().promoted());
   f.add({"clamp", "clip", "clamp_min", "clamp_max"},
-        pointwise().typed(of_clamped).nondecreasing());
+        pointwise().typed(of_clamped).nondecreasing().refine("", selects()));
   f.add("addcmul", pointwise().typed(of_addcmul));
   f.add("addcdiv", pointwise().typed(of_addcdiv));
   f.add({"copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",
@@ -297,10 +303,11 @@ void define_functions(Family& f) {
          "sinh", "special_expit", "special_modified_bessel_i1"},
         pointwise().floating().nondecreasing());
   f.add({"erfc", "special_erfcx"}, pointwise().floating().nonincreasing());
-  f.add({"log",   "log2",  "log10",  "log1p",      "sqrt",      "rsqrt",
-         "sin",   "cos",   "tan",    "asin",       "acos",      "cosh",
-         "acosh", "atanh", "erfinv", "reciprocal", "lgamma",    "digamma",
-         "logit", "sinc",  "i0",     "polygamma",  "polygamma_"},
+  f.add({"log", "log2", "log10", "log1p", "sqrt", "rsqrt"},
+        pointwise().floating().refine("", positive("self")));
+  f.add({"sin", "cos", "tan", "asin", "acos", "cosh", "acosh", "atanh",
+         "erfinv", "reciprocal", "lgamma", "digamma", "logit", "sinc", "i0",
+         "polygamma", "polygamma_"},
         pointwise().floating());
   // A sum over a dim of its own.
   f.add("mvlgamma", contiguous(pointwise()).floating());
@@ -415,7 +422,9 @@ void define_copies(Family& f) {
   f.add("zero", same_shape().like("self").ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
         pointwise().typed(of_self_and_other).passes({"self", "other"}));
-  f.add("masked_fill", contiguous(pointwise()).typed(of_masked));
+  f.add("masked_fill", contiguous(pointwise())
+                           .typed(of_masked)
+                           .refine("", selects({"self", "value"})));
   f.add("positive", same_shape()
                         .typed(of_negative)
                         .strided([](const OpCall& call, const Dims&, DType) {
@@ -438,13 +447,32 @@ void define_pointwise(Family f) {
   define_comparisons(f);
   define_backwards(f);
   define_copies(f);
-  f.add("native_dropout",
-        same_shape(2).typed(of_dropout).like("input").random());
-  f.add(
-      {"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"},
-      same_shape().typed(of_dropout).like("input").random());
-  f.add("bernoulli", same_shape().typed(of_bernoulli).like("self").random());
-  f.add("bernoulli.p", same_shape().typed(of_bernoulli).random());
+  f.add("native_dropout", same_shape(2)
+                              .typed(of_dropout)
+                              .like("input")
+                              .random()
+                              .refine("", draws(Distribution::kDropout)));
+  constexpr std::pair<std::string_view, Distribution> kDropouts[] = {
+      {"dropout", Distribution::kDropout},
+      {"feature_dropout", Distribution::kFeatureDropout},
+      {"alpha_dropout", Distribution::kAlphaDropout},
+      {"feature_alpha_dropout", Distribution::kFeatureAlphaDropout}};
+  for (const auto& [name, how] : kDropouts) {
+    f.add(name, same_shape()
+                    .typed(of_dropout)
+                    .like("input")
+                    .random()
+                    .refine("", draws(how)));
+  }
+  f.add("bernoulli", same_shape()
+                         .typed(of_bernoulli)
+                         .like("self")
+                         .random()
+                         .refine("", draws(Distribution::kBernoulli)));
+  f.add("bernoulli.p", same_shape()
+                           .typed(of_bernoulli)
+                           .random()
+                           .refine("", draws(Distribution::kBernoulli)));
   for (const char* name :
        {"abs", "sign", "signbit", "trunc", "digamma", "exp2", "log2",
         "reciprocal", "rsqrt", "bitwise_not", "conj_physical", "fmax", "fmin",

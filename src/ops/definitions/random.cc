@@ -4,6 +4,9 @@
 #include "ops/forms/mapped.h"
 #include "ops/op_call.h"
 
+#include <string_view>
+#include <utility>
+
 namespace shardprop {
 
 namespace {
@@ -28,14 +31,25 @@ BoundForm bind_rrelu(const OpCall& call) {
 }  // namespace
 
 void define_random(Family f) {
-  f.add({"uniform", "normal_functional", "exponential", "geometric",
-         "log_normal", "cauchy", "random", "poisson", "_standard_gamma"},
-        same_shape().like("self").random());
+  f.add({"random", "_standard_gamma"}, same_shape().like("self").random());
+  constexpr std::pair<std::string_view, Distribution> kFilled[] = {
+      {"uniform", Distribution::kUniform},
+      {"normal_functional", Distribution::kNormal},
+      {"exponential", Distribution::kExponential},
+      {"geometric", Distribution::kGeometric},
+      {"log_normal", Distribution::kLogNormal},
+      {"cauchy", Distribution::kCauchy},
+      {"poisson", Distribution::kPoisson}};
+  for (const auto& [name, how] : kFilled) {
+    f.add(name, same_shape().like("self").random().refine("", draws(how)));
+  }
   f.add("_sample_dirichlet", contiguous(mapped("...[n]->...[n]")).random());
   f.add({"_standard_gamma_grad", "_dirichlet_grad"},
         contiguous(pointwise().promoted()));
   f.add({"normal.Tensor_float", "normal.Tensor_Tensor", "normal.float_Tensor"},
-        contiguous(pointwise()).random());
+        contiguous(pointwise())
+            .random()
+            .refine("", draws(Distribution::kNormal)));
   f.add("rrelu_with_noise_functional",
         custom("pointwise()", bind_rrelu)
             .typed([](const OpCall& call, std::size_t result) {
@@ -47,7 +61,8 @@ void define_random(Family f) {
                                   .typed([](const OpCall& call, std::size_t) {
                                     return call.dtype_or("dtype", DType::kF32);
                                   })
-                                  .random());
+                                  .random()
+                                  .refine("", draws(Distribution::kNormal)));
 }
 
 }  // namespace shardprop

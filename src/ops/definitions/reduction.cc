@@ -251,10 +251,12 @@ void define_reduction(Family f) {
                       }));
   f.add("mean", mean(kMean));
   f.add("mean.default", mean(kMeanOfAll));
-  f.add("amax", of_something(reduction(ReduceOp::kMax)));
-  f.add("amin", of_something(reduction(ReduceOp::kMin)));
-  f.add({"max.default", "max"}, of_something(reduction(ReduceOp::kMax)));
-  f.add({"min.default", "min"}, of_something(reduction(ReduceOp::kMin)));
+  f.add("amax", of_something(reduction(ReduceOp::kMax)).refine("", selects()));
+  f.add("amin", of_something(reduction(ReduceOp::kMin)).refine("", selects()));
+  f.add({"max.default", "max"},
+        of_something(reduction(ReduceOp::kMax)).refine("", selects()));
+  f.add({"min.default", "min"},
+        of_something(reduction(ReduceOp::kMin)).refine("", selects()));
   f.add("max.dim", with_place(kMax));
   f.add("min.dim", with_place(kMin));
   f.add("kthvalue",

@@ -138,10 +138,14 @@ void define_scan(Family f) {
         scan(1).typed(of_sum).per_rank(kCumprod, FactorKind::kScanned));
   f.add({"cummax", "cummin"}, scan(2).typed(value_and_index));
   f.add("logcumsumexp", scan(1));
-  f.add("sort", along("dim", 2).typed(value_and_index).like("self"));
+  f.add("sort", along("dim", 2)
+                    .typed(value_and_index)
+                    .like("self")
+                    .refine("", selects()));
   f.add("argsort", along("dim").typed(DType::kI64).like("self"));
   f.add("topk", custom("topk(dim)", bind_topk)
                     .typed(value_and_index)
+                    .refine("", selects())
                     .per_rank(kTopk, FactorKind::kBlocked)
                     .refine("", in_order_only));
   f.add("flip", moved("dims").like("self"));
@@ -152,7 +156,8 @@ void define_scan(Family f) {
   f.add("rot90",
         mapped("turned(dims)", turn_notation).strided(turned_strides).passes());
   f.add("msort", mapped("along(0)", first_dim_notation).like("self"));
-  f.add({"tril", "triu"}, of_matrices().refine("linear()", linear));
+  f.add({"tril", "triu"},
+        of_matrices().refine("linear()", linear).refine("", selects()));
 }
 
 }  // namespace shardprop

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "ops/arithmetic.h"
+#include "ops/forms/domains.h"
 #include "ops/forms/space_builder.h"
+#include "ops/row_traits.h"
 
 #include <cstdint>
 #include <functional>

@@ -227,14 +227,22 @@ BoundForm bind_index_written(const OpCall& call) {
 }  // namespace
 
 OpDefinition gathered() {
-  return shared_form("gather(dim)", bind_gather).passes({"self"});
+  return shared_form("gather(dim)", bind_gather)
+      .passes({"self"})
+      .refine("", below("index", size_along_dim));
 }
-OpDefinition scattered() { return shared_form("scatter(dim)", bind_scatter); }
+OpDefinition scattered() {
+  return shared_form("scatter(dim)", bind_scatter)
+      .refine("", below("index", size_along_dim));
+}
 OpDefinition selected_along() {
-  return shared_form("index_select(dim)", bind_index_select).passes({"self"});
+  return shared_form("index_select(dim)", bind_index_select)
+      .passes({"self"})
+      .refine("", below("index", size_along_dim));
 }
 OpDefinition written_along() {
-  return shared_form("index_written(dim)", bind_index_written);
+  return shared_form("index_written(dim)", bind_index_written)
+      .refine("", below("index", size_along_dim));
 }
 
 }  // namespace shardprop

@@ -1,0 +1,18 @@
+// PassedElements: the refinement that OpDefinition::passes() is.
+#pragma once
+
+#include <shardprop/ops/index_space.h>
+
+#include <string>
+#include <vector>
+
+namespace shardprop {
+
+class OpCall;
+
+struct PassedElements {
+  std::vector<std::string> arguments;  // none: all
+  void operator()(const OpCall& call, IndexSpace& space) const;
+};
+
+}  // namespace shardprop

@@ -1,0 +1,117 @@
+// What rows say of draws, of the values of their arguments, and of where these
+// go.
+#include "ops/row_traits.h"
+
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <doctest/doctest.h>
+#include <shardprop/ops/op_schema.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::standard_library;
+using testing::value_of;
+
+const OpDefinition& row_of(const char* op) {
+  const auto function = standard_library().find(op);
+  REQUIRE(function != nullptr);
+  const OpRow* row = standard_library().row(*function);
+  REQUIRE(row != nullptr);
+  return row->definition;
+}
+
+TEST_CASE("rows say how they draw, in every form of the operator") {
+  CHECK(distribution(row_of("aten.randn.default")) == Distribution::kNormal);
+  CHECK(distribution(row_of("aten.normal_.default")) == Distribution::kNormal);
+  CHECK(distribution(row_of("aten.bernoulli.p")) == Distribution::kBernoulli);
+  CHECK(distribution(row_of("aten.native_dropout.default")) ==
+        Distribution::kDropout);
+  CHECK(distribution(
+            row_of("aten._scaled_dot_product_flash_attention.default")) ==
+        Distribution::kAttention);
+  CHECK(distribution(row_of(
+            "aten._scaled_dot_product_flash_attention_backward.default")) ==
+        Distribution::kAttentionBackward);
+  CHECK(distribution(row_of("aten.mm.default")) == Distribution::kNotStated);
+  CHECK(distribution(row_of("aten.random.default")) ==
+        Distribution::kNotStated);
+}
+
+// What integers in the operand stay below.
+std::int64_t bound(const char* op, std::vector<GivenArgument> arguments,
+                   std::vector<const char*> metas, std::string_view argument,
+                   std::size_t operand) {
+  std::vector<TensorMeta> inputs;
+  for (const char* meta : metas) {
+    inputs.push_back(value_of(TensorMeta::parse(meta)));
+  }
+  const OpSchema schema = value_of(make_op_schema(
+      standard_library().find(op), std::move(arguments), std::move(inputs)));
+  for (const ArgumentDomain& domain : domains(row_of(op))) {
+    if (domain.argument == argument && domain.below != nullptr) {
+      return domain.below(schema, operand);
+    }
+  }
+  return 0;
+}
+
+TEST_CASE("rows say what integers are places in") {
+  const GivenArgument first = {"", TensorArg{0}};
+  const GivenArgument second = {"", TensorArg{1}};
+  CHECK(bound("aten.embedding.default", {first, second}, {"f32[7,3]", "i64[2]"},
+              "indices", 1) == 7);
+  CHECK(bound("aten.gather.default",
+              {first, {"dim", std::int64_t{-1}}, {"index", TensorArg{1}}},
+              {"f32[7,3]", "i64[7,2]"}, "index", 1) == 3);
+  CHECK(bound("aten.index.Tensor",
+              {first, {"", std::vector<TensorArg>{{TensorArg::kNone}, {1}}}},
+              {"f32[7,3]", "i64[2]"}, "indices", 1) == 3);
+  CHECK(bound("aten.nll_loss_forward.default",
+              {first,
+               second,
+               {"weight", NoneArg{}},
+               {"reduction", std::int64_t{1}},
+               {"ignore_index", std::int64_t{-100}}},
+              {"f32[4,5]", "i64[4]"}, "target", 1) == 5);
+  CHECK(bound("aten.take.default", {first, second}, {"f32[7,3]", "i64[2]"},
+              "index", 1) == 21);
+}
+
+bool asks(const char* op, std::string_view argument,
+          bool ArgumentDomain::* what) {
+  for (const ArgumentDomain& domain : domains(row_of(op))) {
+    if (domain.argument == argument && domain.*what) return true;
+  }
+  return false;
+}
+
+TEST_CASE("rows say what has to be positive, and what may not be zero") {
+  CHECK(asks("aten.log.default", "self", &ArgumentDomain::positive));
+  CHECK(asks("aten.rsqrt_.default", "self", &ArgumentDomain::positive));
+  CHECK_FALSE(asks("aten.exp.default", "self", &ArgumentDomain::positive));
+  CHECK(asks("aten.native_batch_norm.default", "running_var",
+             &ArgumentDomain::positive));
+  CHECK(asks("aten.remainder.Tensor", "other", &ArgumentDomain::nonzero));
+  CHECK(asks("aten.div_.Tensor", "other", &ArgumentDomain::nonzero));
+  CHECK_FALSE(asks("aten.mul.Tensor", "other", &ArgumentDomain::nonzero));
+}
+
+TEST_CASE("rows say whose elements the result has") {
+  CHECK(selects_from(row_of("aten.cat.default"), "tensors"));
+  CHECK(selects_from(row_of("aten.where.self"), "other"));
+  CHECK_FALSE(selects_from(row_of("aten.where.self"), "condition"));
+  CHECK(selects_from(row_of("aten.index_put.default"), "values"));
+  CHECK_FALSE(selects_from(row_of("aten.index_put.default"), "indices"));
+  CHECK(selects_from(row_of("aten.topk.default"), "self"));
+  CHECK(selects_from(row_of("aten._to_copy.default"), "self"));
+  CHECK_FALSE(selects_from(row_of("aten.mul.Tensor"), "self"));
+}
+
+}  // namespace
+}  // namespace shardprop
