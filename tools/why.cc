@@ -106,8 +106,7 @@ void print_text(const Node& node, const WeighedNode& why, Console& console) {
                                 microseconds(*why.objective_nanoseconds) / 1e3,
                                 solver::to_string(why.status));
   } else {
-    console.data << "there is no plan (" << solver::to_string(why.status)
-                 << ")\n\n";
+    console.data << "no plan (" << solver::to_string(why.status) << ")\n\n";
   }
   const std::size_t lines = std::min(kMostLines, why.strategies.size());
   std::size_t width = 0;

@@ -7,7 +7,7 @@ std::optional<Error> refusal(const std::exception_ptr& thrown) {
     std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kOutOfMemory,
-                 "there is no memory left",
+                 "no memory is left",
                  {},
                  {},
                  "free memory, raise its limit, or ask for less"};

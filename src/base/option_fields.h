@@ -285,7 +285,7 @@ Result<const OptionField<Options>*> find_field(
     names.push_back(field.name);
   }
   return fail(Error{ErrorCode::kInvalidArgument,
-                    "there is no option `" + std::string(name) + "`",
+                    "`" + std::string(name) + "` is not an option",
                     std::string(name),
                     {},
                     did_you_mean(name, names)});

@@ -19,7 +19,7 @@ bool is_out_of_memory(const shardprop_error* error) {
   return reinterpret_cast<std::uintptr_t>(error) == kOutOfMemoryHandle;
 }
 
-constexpr const char* kOutOfMemoryMessage = "there is no memory left";
+constexpr const char* kOutOfMemoryMessage = "no memory is left";
 constexpr const char* kOutOfMemoryHelp =
     "free memory, raise its limit, or ask for less";
 
@@ -76,7 +76,7 @@ Result<std::size_t> index_of(std::int64_t i, std::size_t count,
     return static_cast<std::size_t>(i);
   }
   return fail(ErrorCode::kInvalidArgument,
-              "there is no " + std::string(what) + " " + std::to_string(i),
+              std::string(what) + " " + std::to_string(i) + " does not exist",
               "there are " + std::to_string(count) + ", counted from 0");
 }
 

@@ -68,7 +68,7 @@ Result<OpDefinition> form_of(std::string_view text, std::string_view name,
                    "band, bor, bxor");
   }
   if (name == "along" && !argument.empty()) return along(argument);
-  return bad_row(text, "there is no such form");
+  return bad_row(text, "`" + std::string(name) + "` is not a form");
 }
 
 Result<OpDefinition> modified(OpDefinition row, std::string_view modifier,
@@ -83,7 +83,7 @@ Result<OpDefinition> modified(OpDefinition row, std::string_view modifier,
   if (modifier == "passes") return std::move(row).passes();
   if (modifier == "random") return std::move(row).random();
   if (modifier == "free") return std::move(row).free();
-  return bad_row(text, "there is no modifier `" + std::string(modifier) + "`");
+  return bad_row(text, "`" + std::string(modifier) + "` is not a modifier");
 }
 
 }  // namespace

@@ -112,11 +112,11 @@ struct Group::Body {
 Group::Group(std::shared_ptr<const Body> body) : body_(std::move(body)) {}
 
 Result<Group> Group::lists(std::vector<Ranks> lists) {
-  if (lists.empty()) return fail(ErrorCode::kGroup, "a group of no ranks");
+  if (lists.empty()) return fail(ErrorCode::kGroup, "a group has no ranks");
   Lists made;
   for (std::size_t list = 0; list < lists.size(); ++list) {
     const Ranks& ranks = lists[list];
-    if (ranks.empty()) return fail(ErrorCode::kGroup, "a group of no ranks");
+    if (ranks.empty()) return fail(ErrorCode::kGroup, "a group has no ranks");
     if (ranks.size() != lists[0].size()) {
       return fail(ErrorCode::kGroup,
                   "groups of one partition have " +
@@ -151,7 +151,7 @@ Result<Group> Group::lists(std::vector<Ranks> lists) {
 Result<Group> Group::ranks(Ranks ranks) { return lists({std::move(ranks)}); }
 
 Result<Group> Group::world(std::int64_t size) {
-  if (size < 1) return fail(ErrorCode::kGroup, "a group of no ranks");
+  if (size < 1) return fail(ErrorCode::kGroup, "a group has no ranks");
   const MeshDim all[] = {{"world", size}};
   auto mesh = DeviceMesh::create(all);
   if (!mesh) return fail(ErrorCode::kGroup, mesh.error().message);

@@ -29,7 +29,8 @@ Result<LocalTensor> LocalTensor::empty(Dims sizes, DType dtype) {
                                 kAlignment, std::nothrow);
   if (memory == nullptr) {
     return fail(ErrorCode::kOutOfMemory,
-                "there is no memory for " + to_string(meta));
+                "no memory is left for " + to_string(meta),
+                "free memory, raise its limit, or ask for less");
   }
   std::shared_ptr<void> owner(
       memory, [](void* p) { ::operator delete(p, kAlignment); });

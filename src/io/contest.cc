@@ -79,12 +79,11 @@ bool read_members(JsonNumberReader& json, std::span<const Member> members) {
     if (it == members.end()) {
       std::vector<std::string_view> known;
       for (const Member& member : members) known.push_back(member.key);
-      return json.fail(
-          fmt::format("there is no key `{}` here", key.substr(0, 80)),
-          did_you_mean(key, known));
+      return json.fail(fmt::format("unknown key `{}`", key.substr(0, 80)),
+                       did_you_mean(key, known));
     }
     std::vector<bool>::reference again = seen[index(it - members.begin())];
-    if (again) return json.fail(fmt::format("`{}` stands twice", key));
+    if (again) return json.fail(fmt::format("`{}` appears twice", key));
     again = true;
     if (!it->read()) return false;
   }

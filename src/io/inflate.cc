@@ -92,7 +92,8 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
                (status == Z_OK && made == 0 && at == bytes.size())) {
       return damaged("it ends too early");
     } else if (status != Z_OK) {
-      return damaged(stream.msg == nullptr ? "it is no gzip" : stream.msg);
+      return damaged(stream.msg == nullptr ? "it is not a gzip stream"
+                                           : stream.msg);
     }
   }
   return out;

@@ -28,14 +28,14 @@ tl::unexpected<Error> unreadable(const std::string& path, std::string why,
 tl::unexpected<Error> no_such_file(const std::string& path) {
   if (path.empty()) return unreadable(path, "its name is empty");
   if (path == "-") {
-    return unreadable(path, "there is no file of that name",
+    return unreadable(path, "it does not exist",
                       "standard input is /dev/stdin");
   }
   struct stat link = {};
   if (::lstat(path.c_str(), &link) == 0) {
     return unreadable(path, "it is a link to a file that does not exist");
   }
-  return unreadable(path, "there is no file of that name");
+  return unreadable(path, "it does not exist");
 }
 
 tl::unexpected<Error> failed(const std::string& path, int number) {

@@ -90,7 +90,7 @@ void JsonReader::expected(std::string_view what) {
       "null", "a bool", "a number", "a string", "a list", "an object"};
   const Kind kind = peek();
   if (kind == Kind::kNothing) {
-    syntax("a value is missing or is no JSON");
+    syntax("a value is missing or is not JSON");
     return;
   }
   fail(ErrorCode::kFieldType, std::string(what) + " is expected here, not " +
@@ -148,7 +148,7 @@ bool JsonReader::literal(std::string_view word) {
 
 bool JsonReader::null() {
   if (peek() != Kind::kNull) return false;
-  if (!literal("null")) syntax("a word that is no JSON");
+  if (!literal("null")) syntax("a word that is not JSON");
   return true;
 }
 
@@ -158,7 +158,7 @@ bool JsonReader::boolean() {
     return false;
   }
   if (literal("true")) return true;
-  if (!literal("false")) syntax("a word that is no JSON");
+  if (!literal("false")) syntax("a word that is not JSON");
   return false;
 }
 
@@ -199,7 +199,7 @@ std::int64_t JsonReader::integer() {
   const auto [stop, code] = std::from_chars(first, last, value);
   if (code != std::errc() || stop != last) {
     fail(ErrorCode::kFieldType, "`" + std::string(token.substr(0, 40)) +
-                                    "` is no integer that fits in 64 bits");
+                                    "` is not an integer that fits in 64 bits");
     return 0;
   }
   return value;
@@ -234,7 +234,7 @@ double JsonReader::number() {
   const auto [stop, code] = std::from_chars(first, last, value);
   if (text || stop != last) {
     fail(ErrorCode::kFieldType,
-         "`" + std::string(token.substr(0, 40)) + "` is no number");
+         "`" + std::string(token.substr(0, 40)) + "` is not a number");
     return 0;
   }
   // Beyond what a double holds: what every reader makes of it.
@@ -363,7 +363,7 @@ void JsonReader::skip() {
       members([this](std::string_view) { skip(); });
       return;
     case Kind::kNothing:
-      syntax("a value is missing or is no JSON");
+      syntax("a value is missing or is not JSON");
       return;
   }
 }
@@ -422,7 +422,7 @@ std::string_view JsonReader::take_key() {
 bool JsonReader::first_time(std::vector<std::string_view>& seen,
                             std::string_view key) {
   if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-    fail(ErrorCode::kRepeatedKey, "a key stands twice in one object");
+    fail(ErrorCode::kRepeatedKey, "a key appears twice in one object");
     return false;
   }
   // An object with more fields than any we know has a table's shape.

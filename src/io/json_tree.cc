@@ -54,7 +54,7 @@ Json object(JsonReader& json) {  // NOLINT(misc-no-recursion)
   json.members([&](std::string_view key) {
     if (!seen.insert(key).second) {
       return json.fail(ErrorCode::kRepeatedKey,
-                       "a key stands twice in one object");
+                       "a key appears twice in one object");
     }
     Json member = value(json);
     const Safely held(member);

@@ -18,7 +18,8 @@ Result<Graph> import(std::string_view json, const pt2::StoredTensors& stored,
                      std::string name, const OpLibrary& library,
                      const LoadOptions& options) {
   if (json.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return fail(ErrorCode::kNoProgram, "the file is empty");
+    return fail(ErrorCode::kNoProgram, "the file is empty",
+                "give a program that torch.export.save() wrote");
   }
   SP_ASSIGN(pt2::Program program, pt2::parse_program(json));
   return pt2::to_graph(std::move(program), stored, std::move(name), library,
@@ -47,9 +48,10 @@ Result<Graph> read(std::string_view bytes, std::string name,
                   options);
   }
   if (!options.program.empty()) {
-    return fail(ErrorCode::kNoProgram,
-                "the file is no archive: it holds one program, without a name",
-                "leave out the name `" + options.program + "`");
+    return fail(
+        ErrorCode::kNoProgram,
+        "the file is not an archive: it holds one program, without a name",
+        "leave out the name `" + options.program + "`");
   }
   if (is_gzip(bytes)) {
     SP_ASSIGN(const std::string json,

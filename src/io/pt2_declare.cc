@@ -81,7 +81,7 @@ Result<std::string> declaration_of(const Node& node, const OpLibrary& library) {
   if (of_torch || second == std::string_view::npos || name.size() > kLongest) {
     return fail(ErrorCode::kUnknownOperator,
                 '`' + std::string(node.target.substr(0, kLongest)) +
-                    "` is no operator of PyTorch " +
+                    "` is not an operator of PyTorch " +
                     std::string(torch_release()),
                 library.suggest(name.substr(0, kLongest)));
   }

@@ -244,10 +244,10 @@ constexpr Variant kVariants[] = {
 
 void unknown_variant(JsonReader& json, std::string_view tag) {
   constexpr std::size_t kMostShown = 40;
-  json.fail(ErrorCode::kUnknownVariant,
-            "`" + std::string(tag.substr(0, kMostShown)) +
-                "` is no variant that is known here",
-            "the file was changed by hand, or written by a newer release");
+  json.fail(
+      ErrorCode::kUnknownVariant,
+      "`" + std::string(tag.substr(0, kMostShown)) + "` is not a known variant",
+      "the file was changed by hand, or written by a newer release");
 }
 
 std::string_view read_name(JsonReader& json) {

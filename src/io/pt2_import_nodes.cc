@@ -169,7 +169,7 @@ Result<std::vector<std::string_view>> Importer::add_results(const Node& node,
     if (declared[i].is_list ? list == nullptr : one == nullptr && !absent) {
       return fail(ErrorCode::kResultMismatch,
                   "result " + std::to_string(i) + " of " + quote(node.target) +
-                      " is no " +
+                      " is not a " +
                       (declared[i].is_list ? "list of tensors" : "tensor"),
                   to_string(*added.op.function));
     }

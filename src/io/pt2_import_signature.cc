@@ -58,7 +58,7 @@ Result<void> Importer::add_input(std::size_t i) {
       return {};
     }
     return fail(ErrorCode::kSignatureMismatch,
-                quote(spec.target) + " is no tensor in the graph");
+                quote(spec.target) + " is not a tensor in the graph");
   }
   if (spec.value != tensor->name) {
     return fail(ErrorCode::kSignatureMismatch,
@@ -136,7 +136,7 @@ Result<void> Importer::add_output(std::size_t i) {
       return {};
     }
     return fail(ErrorCode::kSignatureMismatch,
-                "an output for " + quote(spec.target) + " is no tensor");
+                "an output for " + quote(spec.target) + " is not a tensor");
   }
   if (spec.role == OutputRole::kNoTensor) return {};
   if (spec.value != tensor->name) {
@@ -185,7 +185,7 @@ Result<ValueId> Importer::find_target(const OutputSpec& spec,
   const auto target = targets.find(name);
   if (target == targets.end()) {
     return fail(ErrorCode::kDanglingName,
-                quote(name) + " is no input of the graph");
+                quote(name) + " is not an input of the graph");
   }
   const TensorMeta& meta = builder_.meta(output.value);
   const TensorMeta& wanted = builder_.meta(target->second);

@@ -261,14 +261,14 @@ Result<void> Values::bound_sizes(const Program& program,
     for (const auto& [other, symbol] : symbols_) {
       if (!symbol.hint) known += (known.empty() ? "" : ", ") + other;
     }
-    return fail(
-        Error{ErrorCode::kInvalidArgument,
-              quote(name) + (found == symbols_.end()
-                                 ? " is not a size of this program"
-                                 : " is known, it does not depend on data"),
-              "bound " + name + "=" + std::to_string(value),
-              {},
-              known.empty() ? "leave the bound out" : "there is " + known});
+    return fail(Error{
+        ErrorCode::kInvalidArgument,
+        quote(name) + (found == symbols_.end()
+                           ? " is not a size of this program"
+                           : " is fixed by the program, not by data"),
+        "bound " + name + "=" + std::to_string(value),
+        {},
+        known.empty() ? "leave the bound out" : "sizes to bound: " + known});
   }
   const SizeBounds shared = shares(program, bounds);
   for (const auto& [name, symbol] : symbols_) {

@@ -19,7 +19,9 @@
 #include <cstdint>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -66,7 +68,7 @@ Result<std::optional<T>> take(toml::table& table, std::string_view key,
   std::optional<T> value = node->value<T>();
   if (!value) {
     return refuse(place(origin, *node),
-                  fmt::format("`{}` is no {}", key, wanted));
+                  fmt::format("`{}` is not {}", key, wanted));
   }
   table.erase(key);
   return value;
@@ -75,10 +77,9 @@ Result<std::optional<T>> take(toml::table& table, std::string_view key,
 Result<void> refuse_rest(const toml::table& table, const std::string& origin,
                          std::span<const std::string_view> known) {
   for (const auto& [key, node] : table) {
-    return refuse(
-        place(origin, key.source()),
-        fmt::format("there is no key `{}` here", key.str().substr(0, 80)),
-        did_you_mean(key.str(), known));
+    return refuse(place(origin, key.source()),
+                  fmt::format("unknown key `{}`", key.str().substr(0, 80)),
+                  did_you_mean(key.str(), known));
   }
   return {};
 }
@@ -90,11 +91,12 @@ Result<Figure> read_figure(toml::node& node, std::string_view key,
   }
   toml::table* table = node.as_table();
   if (table == nullptr) {
-    return refuse(place(origin, node), fmt::format("`{}` is no number", key),
+    return refuse(place(origin, node), fmt::format("`{}` is not a number", key),
                   "write a number or {value = 1.0, source = \"...\"}");
   }
-  SP_ASSIGN(const auto value, take<double>(*table, "value", origin, "number"));
-  SP_ASSIGN(auto source, take<std::string>(*table, "source", origin, "text"));
+  SP_ASSIGN(const auto value,
+            take<double>(*table, "value", origin, "a number"));
+  SP_ASSIGN(auto source, take<std::string>(*table, "source", origin, "a text"));
   if (!value) {
     return refuse(place(origin, node), fmt::format("`{}` has no value", key));
   }
@@ -114,7 +116,7 @@ Result<void> read_figures(toml::table& root, Topology& topology,
     toml::table* table = node->as_table();
     if (table == nullptr) {
       return refuse(place(origin, *node),
-                    fmt::format("`{}` is no table", section));
+                    fmt::format("`{}` is not a table", section));
     }
     if (toml::node* entry = table->get(key)) {
       const std::string where = place(origin, *entry);
@@ -146,18 +148,18 @@ Result<MeasuredLine> read_line(toml::table& table, const std::string& origin) {
   const std::string where = place(origin, table);
   const std::string name_at = place(origin, table, "collective");
   SP_ASSIGN(const auto name,
-            take<std::string>(table, "collective", origin, "text"));
+            take<std::string>(table, "collective", origin, "a text"));
   SP_ASSIGN(const auto ranks, take<std::int64_t>(table, "ranks_per_node",
-                                                 origin, "whole number"));
+                                                 origin, "a whole number"));
   SP_ASSIGN(const auto nodes,
-            take<std::int64_t>(table, "nodes", origin, "whole number"));
+            take<std::int64_t>(table, "nodes", origin, "a whole number"));
   SP_ASSIGN(const auto latency,
-            take<double>(table, "latency_us", origin, "number"));
+            take<double>(table, "latency_us", origin, "a number"));
   SP_ASSIGN(const auto bandwidth,
-            take<double>(table, "bandwidth_gbps", origin, "number"));
+            take<double>(table, "bandwidth_gbps", origin, "a number"));
   SP_ASSIGN(const auto complete,
             take<bool>(table, "complete", origin, "true or false"));
-  SP_ASSIGN(auto source, take<std::string>(table, "source", origin, "text"));
+  SP_ASSIGN(auto source, take<std::string>(table, "source", origin, "a text"));
   if (!name || !ranks || !nodes || !latency || !bandwidth) {
     return refuse(where, "a measured line lacks one of its figures",
                   "give collective, ranks_per_node, nodes, latency_us and "
@@ -165,7 +167,12 @@ Result<MeasuredLine> read_line(toml::table& table, const std::string& origin) {
   }
   const auto kind = parse_collective_kind(*name);
   if (!kind) {
-    return refuse(name_at, fmt::format("there is no collective `{}`", *name));
+    std::vector<std::string_view> kinds;
+    for (const CollectiveKind known : kAllCollectiveKinds) {
+      kinds.push_back(to_string(known));
+    }
+    return refuse(name_at, fmt::format("`{}` is not a collective", *name),
+                  did_you_mean(*name, kinds));
   }
   static constexpr std::string_view kKeys[] = {
       "collective",     "ranks_per_node", "nodes", "latency_us",
@@ -190,14 +197,14 @@ Result<void> read_measured(toml::table& root, Topology& topology,
   if (node == nullptr) return {};
   toml::array* array = node->as_array();
   if (array == nullptr) {
-    return refuse(place(origin, *node), "`measured` is no list of tables",
+    return refuse(place(origin, *node), "`measured` is not a list of tables",
                   "write [[measured]]");
   }
   topology.measured.clear();
   for (toml::node& entry : *array) {
     toml::table* table = entry.as_table();
     if (table == nullptr) {
-      return refuse(place(origin, entry), "a measured line is no table",
+      return refuse(place(origin, entry), "a measured line is not a table",
                     "write [[measured]]");
     }
     SP_ASSIGN(MeasuredLine line, read_line(*table, origin));
@@ -209,38 +216,39 @@ Result<void> read_measured(toml::table& root, Topology& topology,
 
 Result<Topology> read(toml::table root, const std::string& origin) {
   const std::string base_at = place(origin, root, "base");
-  SP_ASSIGN(const auto base, take<std::string>(root, "base", origin, "text"));
+  SP_ASSIGN(const auto base, take<std::string>(root, "base", origin, "a text"));
   auto found = find_topology(base.value_or(default_topology().name));
   if (!found) {
     return refuse(base_at, found.error().message, found.error().help);
   }
   Topology topology = *std::move(found);
-  SP_ASSIGN(auto name, take<std::string>(root, "name", origin, "text"));
+  SP_ASSIGN(auto name, take<std::string>(root, "name", origin, "a text"));
   topology.name = std::move(name).value_or(origin);
-  SP_ASSIGN(auto text, take<std::string>(root, "description", origin, "text"));
+  SP_ASSIGN(auto text,
+            take<std::string>(root, "description", origin, "a text"));
   if (text) topology.description = *std::move(text);
   SP_ASSIGN(const auto reduces,
             take<bool>(root, "node_reduces", origin, "true or false"));
   topology.node_reduces = reduces.value_or(topology.node_reduces);
   const std::string engine_at = place(origin, root, "engine");
   SP_ASSIGN(const auto engine,
-            take<std::string>(root, "engine", origin, "text"));
+            take<std::string>(root, "engine", origin, "a text"));
   if (engine) {
     const auto known = parse_engine(*engine);
     if (!known) {
-      return refuse(engine_at, fmt::format("there is no engine `{}`", *engine),
+      return refuse(engine_at, fmt::format("`{}` is not an engine", *engine),
                     "known: nccl, mpi, threads");
     }
     topology.engine = *known;
   }
   const std::string generation_at = place(origin, root, "generation");
   SP_ASSIGN(const auto generation,
-            take<std::string>(root, "generation", origin, "text"));
+            take<std::string>(root, "generation", origin, "a text"));
   if (generation) {
     const auto known = parse_generation(*generation);
     if (!known) {
       return refuse(generation_at,
-                    fmt::format("there is no generation `{}`", *generation),
+                    fmt::format("`{}` is not a generation", *generation),
                     "known: ampere, hopper, blackwell");
     }
     topology.generation = *known;

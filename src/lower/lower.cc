@@ -82,14 +82,15 @@ Result<void> Lowering::check_plan() const {
   }
   if (!plan_.has_plan()) {
     return fail(Error{ErrorCode::kPlanNotRunnable,
-                      "there is no plan to run: it is " +
-                          std::string(solver::to_string(plan_.status)),
+                      "planning ended " +
+                          std::string(solver::to_string(plan_.status)) +
+                          ", without a plan to run",
                       plan_.graph_name,
                       {},
                       "give more memory, more devices or more time"});
   }
   if (plan_.nodes.size() != graph_.nodes().size()) {
-    return broken_plan("nodes", "they are not those of its graph");
+    return broken_plan("nodes", "they are not as many as those of the graph");
   }
   if (!(summarize(plan_) == plan_.summary)) {
     return broken_plan("summary", "it is not the sum of copies and nodes");
@@ -109,7 +110,7 @@ Result<void> Lowering::add_inputs() {
         found->second->tensor.shape != value.meta.shape() ||
         !check_layout(found->second->tensor.layout, plan_.mesh, value.meta)) {
       return broken_plan(value.display_name(),
-                         "it says not how it is laid out");
+                         "the plan does not say how this input is laid out");
     }
     made_[value.display_name()] = build_.input(
         {kind_of(input.kind), {}, {}, input.persistent}, value.display_name(),

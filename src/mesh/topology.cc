@@ -175,7 +175,7 @@ Result<Topology> find_topology(std::string_view name) {
     names.push_back(preset.name);
   }
   return fail(ErrorCode::kTopologyUnknown,
-              "there is no topology `" + std::string(name) + "`",
+              "`" + std::string(name) + "` is not a known topology",
               did_you_mean(name, names));
 }
 

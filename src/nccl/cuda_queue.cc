@@ -148,7 +148,7 @@ Result<int> cuda_devices() {
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code == cudaErrorInsufficientDriver) {
     return fail(ErrorCode::kEngineMissing,
-                "there is no NVIDIA driver, or one too old for CUDA " +
+                "no NVIDIA driver is installed, or one too old for CUDA " +
                     std::to_string(CUDART_VERSION / 1000),
                 "install the driver of the GPU");
   }
@@ -160,8 +160,9 @@ Result<std::unique_ptr<DeviceQueue>> cuda_queue(int device) {
   constexpr auto kMissing = ErrorCode::kEngineMissing;
   SP_ASSIGN(const int count, cuda_devices());
   if (device < 0 || device >= count) {
-    return fail(kMissing, "there is no CUDA device " + std::to_string(device) +
-                              " among " + std::to_string(count));
+    return fail(kMissing, "CUDA device " + std::to_string(device) +
+                              " is not among the " + std::to_string(count) +
+                              " of this machine");
   }
   SP_CHECK(checked(cudaSetDevice(device), "cudaSetDevice", kMissing));
   cudaStream_t stream = nullptr;

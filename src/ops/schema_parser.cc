@@ -94,7 +94,7 @@ class Parser {
                                           : rest.substr(dot + 1);
     if (base.empty() || overload.empty() ||
         full.find_first_of(" \t\n,[]?=!|") != std::string_view::npos) {
-      return wrong("`" + std::string(full) + "` is no operator name");
+      return wrong("`" + std::string(full) + "` is not an operator name");
     }
     at_ = open + 1;
     return std::string(full.substr(0, colons)) + '.' + std::string(base) + '.' +
@@ -290,7 +290,7 @@ class Parser {
       at_ += token.size();
       return Argument(real);
     }
-    return wrong("`" + std::string(token) + "` is no default");
+    return wrong("`" + std::string(token) + "` is not a default value");
   }
 
   Result<Argument> quoted() {

@@ -131,9 +131,10 @@ class Judge {
         };
         while (choice < set.size() && !fits(choice)) ++choice;
         if (choice == set.size()) {
-          return fail(broken_plan(
-              "an optimizer's state cannot lie so beside its parameter",
-              "$.values." + saved_.values[variable.index].name));
+          return fail(
+              broken_plan("the parameter and the state of its optimizer cannot "
+                          "be laid out so",
+                          "$.values." + saved_.values[variable.index].name));
         }
       }
       out.choices.push_back(choice);
@@ -161,14 +162,14 @@ class Judge {
         ++state;
       }
       if (state == layouts.size()) {
-        return fail(broken_plan("`" + said.from + "` cannot lie so",
+        return fail(broken_plan("`" + said.from + "` cannot be laid out so",
                                 place_in("copies", c, ".dst")));
       }
       copy.state = static_cast<StorageState>(state);
       if (said.source) {
         const auto of = place_of_.find(*said.source);
         if (of == place_of_.end()) {
-          return fail(broken_plan("it is made of what is not there yet",
+          return fail(broken_plan("it is made of a copy that comes later",
                                   place_in("copies", c, ".of")));
         }
         copy.source = of->second;
@@ -196,7 +197,7 @@ class Judge {
       named = saved_.copies[*named].source;
     const auto known = place_of_.find(*named);
     if (known == place_of_.end()) {
-      return fail(broken_plan("a copy is taken that is not there",
+      return fail(broken_plan("a node takes this copy, which is not made",
                               place_in("copies", *named)));
     }
     return std::optional(known->second);
@@ -243,16 +244,19 @@ class Judge {
       const PlannedNode& is = plan.nodes[n];
       if (!std::equal(said.inputs.begin(), said.inputs.end(), is.inputs.begin(),
                       is.inputs.end(), same)) {
-        return fail(broken_plan("`" + is.name + "` does not take that",
-                                place_in("nodes", n, ".inputs")));
+        return fail(
+            broken_plan("`" + is.name + "` takes its inputs in other layouts",
+                        place_in("nodes", n, ".inputs")));
       }
       if (said.outputs != is.outputs) {
-        return fail(broken_plan("`" + is.name + "` does not make that",
-                                place_in("nodes", n, ".outputs")));
+        return fail(
+            broken_plan("`" + is.name + "` makes its outputs in other layouts",
+                        place_in("nodes", n, ".outputs")));
       }
       if (said.local != is.local || said.is_random != is.is_random) {
-        return fail(broken_plan("`" + is.name + "` runs otherwise",
-                                place_in("nodes", n)));
+        return fail(
+            broken_plan("`" + is.name + "` does not run as its strategy says",
+                        place_in("nodes", n)));
       }
     }
     if (saved_.updates.size() != plan.updates.size() ||
@@ -264,14 +268,15 @@ class Judge {
       const PlannedUpdate& is = plan.updates[u];
       if (said.parameter != is.parameter || said.op != is.op ||
           !same(said.value, is.value) || said.result != is.result) {
-        return fail(broken_plan("`" + is.parameter + "` is not updated so",
-                                place_in("nodes", plan.nodes.size() + u)));
+        return fail(
+            broken_plan("`" + is.parameter + "` is updated in another way",
+                        place_in("nodes", plan.nodes.size() + u)));
       }
     }
     for (std::size_t o = 0; o < plan.outputs.size(); ++o) {
       if (!same(saved_.outputs[o].value, plan.outputs[o].value)) {
-        return fail(
-            broken_plan("it is not handed back so", place_in("outputs", o)));
+        return fail(broken_plan("it is handed back in another layout",
+                                place_in("outputs", o)));
       }
     }
     return {};

@@ -52,8 +52,8 @@ Result<Layout> fitted(const Pin& pin, const DeviceMesh& mesh,
         "the pin does not fit `" + value.display_name() + "`: " + why.message,
         flag(pin),
         {described(value) + "   mesh " + to_string(mesh)},
-        why.help.empty() ? "give one placement per mesh dim, of a tensor dim "
-                           "that there is"
+        why.help.empty() ? "give one placement per mesh dim, of a dim that "
+                           "the tensor has"
                          : why.help});
   }
   return canonical(pin.layout, mesh, value.meta.shape());

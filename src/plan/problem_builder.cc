@@ -268,11 +268,12 @@ class PlanProblemBuilder {
       if (same) kept.push_back(c);
     }
     if (kept.empty()) {
-      return fail(Error{ErrorCode::kPinNoStrategy,
-                        "`" + node.name + "` has no such strategy",
-                        located(node),
-                        {},
-                        "`shardprop why` lists those that it has"});
+      return fail(Error{
+          ErrorCode::kPinNoStrategy,
+          "no strategy of `" + node.name + "` takes and makes these layouts",
+          located(node),
+          {},
+          "`shardprop why` lists those that it has"});
     }
     return without_spare_layouts(with_choices(*set, kept));
   }

@@ -29,7 +29,8 @@ class Gatherer {
  private:
   Result<void> check_names() const {
     if (saved_.nodes.size() != graph_.nodes().size()) {
-      return fail(broken_plan("it has not the nodes of the graph", "$.nodes"));
+      return fail(broken_plan("its nodes are not as many as those of the graph",
+                              "$.nodes"));
     }
     for (std::size_t n = 0; n < saved_.nodes.size(); ++n) {
       const PlannedNode& said = saved_.nodes[n];
@@ -37,20 +38,22 @@ class Gatherer {
       if (said.name != node.name || said.op != node.op_name() ||
           said.inputs.size() != node.inputs.size() ||
           (said.outputs.size() != node.outputs.size())) {
-        return fail(broken_plan("this is not `" + node.name + "` of the graph",
-                                place_in("nodes", n)));
+        return fail(broken_plan(
+            "the graph has the node `" + node.name + "` in this place",
+            place_in("nodes", n)));
       }
       for (std::size_t u = 0; u < said.inputs.size(); ++u) {
         if (said.inputs[u].from !=
             graph_.value(node.inputs[u]).display_name()) {
-          return fail(broken_plan("`" + node.name + "` takes another value",
-                                  place_in("nodes", n, ".inputs")));
+          return fail(broken_plan(
+              "`" + node.name + "` takes another value in the graph",
+              place_in("nodes", n, ".inputs")));
         }
       }
     }
     if (saved_.values.size() != graph_.inputs().size()) {
-      return fail(
-          broken_plan("it has not the inputs of the graph", "$.values"));
+      return fail(broken_plan(
+          "its values are not as many as the inputs of the graph", "$.values"));
     }
     return {};
   }
@@ -78,7 +81,7 @@ class Gatherer {
       // The optimizer's, and those that only show another one.
       if (of_updates.contains(c) || is_view_of_copy(copy)) continue;
       if (of == out_.value_named.end()) {
-        return fail(broken_plan("there is no value `" + copy.from + "`",
+        return fail(broken_plan("the graph has no value `" + copy.from + "`",
                                 place_in("copies", c, ".from")));
       }
       const TensorMeta& meta = graph_.value(of->second).meta;
@@ -167,8 +170,8 @@ class Gatherer {
   Result<void> gather_outputs() {
     if (saved_.outputs.size() <
         graph_.outputs().size() + saved_.updates.size()) {
-      return fail(
-          broken_plan("it has not the outputs of the graph", "$.outputs"));
+      return fail(broken_plan(
+          "its outputs are not as many as those of the graph", "$.outputs"));
     }
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i) {
       const PlannedOutput& said = saved_.outputs[i];

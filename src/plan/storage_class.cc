@@ -112,7 +112,7 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
   if (states > std::numeric_limits<StorageState>::max()) {
     return fail(ErrorCode::kProblemTooLarge,
                 "`" + body_.graph.value(storage.values[0]).display_name() +
-                    "` can lie in " + std::to_string(states) +
+                    "` can be laid out in " + std::to_string(states) +
                     " ways, more than are planned for",
                 "pin it or what takes it, or merge mesh dims");
   }

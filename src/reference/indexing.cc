@@ -61,7 +61,7 @@ Places places_of(const Call& call, const Dims& self) {
     looked = broadcast(looked, indices[d]->shape());
     dims.push_back(d);
   }
-  require(!dims.empty(), "there is no index");
+  require(!dims.empty(), "no index is given");
   const bool one_run = dims.back() - dims.front() + 1 == dims.size();
   const Dims steps = contiguous_strides(self);
   // Offsets of the indices alone, at every place of their common shape.

@@ -78,7 +78,7 @@ std::vector<Tensor> batch_norm(const Call& call) {
   if (training) {
     s = statistics_of(input, Groups(input.shape(), all_but(input.rank(), 1)));
   } else {
-    require(running_mean && running_var, "there are no running statistics");
+    require(running_mean && running_var, "running statistics are missing");
     s = {*running_mean, *running_var};
   }
   const std::vector<double> rstd = reciprocal_roots(s.variance, eps);
@@ -287,13 +287,13 @@ std::vector<Tensor> batch_norm_backward(const Call& call) {
   if (training) {
     const auto saved_mean = optional_values(call, "save_mean");
     const auto saved_rstd = optional_values(call, saved);
-    require(saved_mean && saved_rstd, "there are no saved statistics");
+    require(saved_mean && saved_rstd, "saved statistics are missing");
     mean = *saved_mean;
     rstd = *saved_rstd;
   } else {
     const auto variance = optional_values(call, "running_var");
     const auto running = optional_values(call, "running_mean");
-    require(variance && running, "there are no running statistics");
+    require(variance && running, "running statistics are missing");
     mean = *running;
     rstd = reciprocal_roots(*variance, call.number("eps"));
   }

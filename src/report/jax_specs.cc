@@ -62,8 +62,10 @@ class SpecBuilder {
 
   std::optional<std::string> beyond_words(const Dims& shape,
                                           const Layout& layout) const {
-    if (layout.has_partial()) return "a sum of partials is no layout there";
-    if (layout.has_strided()) return "its shards are no run of elements";
+    if (layout.has_partial())
+      return "a sum still to be taken is not a layout there";
+    if (layout.has_strided())
+      return "its shards are not one run of elements each";
     for (std::size_t d = 0; d < shape.size(); ++d) {
       std::int64_t parts = 1;
       for (const std::int32_t m : layout.cuts(static_cast<int>(d))) {

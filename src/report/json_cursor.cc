@@ -29,7 +29,7 @@ void JsonCursor::refuse_unread() const {
   for (const auto& [key, value] : at_->items()) {
     if (!reading_->seen.contains(&value)) {
       constexpr std::size_t kMostShown = 80;
-      return fail("there is no key `" + key.substr(0, kMostShown) + "` here");
+      return fail("unknown key `" + key.substr(0, kMostShown) + "`");
     }
     JsonCursor(&value, path_ + "." + key, reading_).refuse_unread();
   }

@@ -99,7 +99,7 @@ DimIndices read_mesh_dims(const JsonCursor& at, const DeviceMesh& mesh) {
     if (const auto dim = mesh.find_dim(name.text())) {
       out.push_back(*dim);
     } else {
-      name.fail("the mesh has no such dim");
+      name.fail("not a dim of the mesh");
     }
   }
   return out;

@@ -74,11 +74,11 @@ TEST_CASE("keys that are unknown, missing or stand twice are refused") {
     return contest.error();
   };
   const Error capital = error(R"({"problem":{"Nodes":{}}})");
-  CHECK(capital.message == "there is no key `Nodes` here");
+  CHECK(capital.message == "unknown key `Nodes`");
   CHECK(capital.help == "did you mean `nodes`?");
   CHECK(error(R"({"problem":{}})").message == "`nodes` is missing");
   CHECK(error(R"({"problem":{"nodes":{"costs":[],"costs":[]}}})").message ==
-        "`costs` stands twice");
+        "`costs` appears twice");
   CHECK(error(with_costs("1,2,3").substr(0, 37)).location ==
         "$.problem.nodes.intervals[0][1]");
 }

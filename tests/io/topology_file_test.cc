@@ -57,13 +57,13 @@ TEST_CASE("what a topology file can get wrong is said with its line") {
   CHECK(error("base = \"dgx-h1000\"").help == "did you mean `dgx-h100`?");
   CHECK(error("engine = \"smoke\"").code == ErrorCode::kTopologyFile);
   CHECK(error("generation = \"volta\"").code == ErrorCode::kTopologyFile);
-  CHECK(error("name = 3").message == "`name` is no text");
-  CHECK(error("devices = 3").message == "there is no key `devices` here");
-  CHECK(error("device = 3").message == "`device` is no table");
+  CHECK(error("name = 3").message == "`name` is not a text");
+  CHECK(error("devices = 3").message == "unknown key `devices`");
+  CHECK(error("device = 3").message == "`device` is not a table");
   CHECK(error("\n[device]\nmemory_gb = 3").location == "x.toml:3:1");
   CHECK(error("[device]\nmemory_gb = 3").help == "did you mean `memory_gib`?");
   CHECK(error("[device]\nmemory_gib = true").message ==
-        "`device.memory_gib` is no number");
+        "`device.memory_gib` is not a number");
   CHECK(error("[device]\nmemory_gib = {source = \"x\"}").message ==
         "`device.memory_gib` has no value");
   CHECK(error("[device]\nmemory_gib = -3").code == ErrorCode::kTopologyFigure);

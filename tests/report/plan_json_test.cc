@@ -243,7 +243,7 @@ TEST_CASE("keys that are unknown or stand twice are refused") {
       error(spoilt([](auto& j) { j["nodes"][0]["Module"] = 1; }));
   CHECK(unknown.location == "$.nodes[0]");
   CHECK(unknown.message ==
-        "the plan is malformed: there is no key `Module` here");
+        "the plan is malformed: unknown key `Module`");
   std::string text = plan_to_json(training_plan());
   text.insert(1, "\"status\": 1,");
   CHECK(error(text).location == "$.status");
@@ -262,7 +262,7 @@ TEST_CASE("plans that nest too deep or count too far are refused") {
   CHECK(message(kSize, "\"size\": " + std::string(100'000, '[')) ==
         "the plan is malformed: the file nests deeper than 200 levels");
   CHECK(message(kSize, "\"size\": 18446744073709551618") ==
-        "the plan is malformed: `18446744073709551618` is no integer that "
+        "the plan is malformed: `18446744073709551618` is not an integer that "
         "fits in 64 bits");
   CHECK(message("\"lower_bound_us\": ", "\"lower_bound_us\": NaN, \"x\": ") ==
         "the plan is malformed: expected a number");

@@ -165,7 +165,7 @@ class Plans(Case):
         wide = ",".join(f'"k{i}": {i}' for i in range(100_000))
         began = time.monotonic()
         text = self.text.replace("{", "{" + wide + ",", 1)
-        self.refused(self.explain(text), 3, "no key `k0`")
+        self.refused(self.explain(text), 3, "unknown key `k0`")
         self.took_time(time.monotonic() - began, SECONDS)
 
     def test_doubled_and_unknown_keys(self):
@@ -179,10 +179,10 @@ class Plans(Case):
         self.refused(
             self.explain(self.text.replace(status, status + ', "Status": 1')),
             3,
-            "no key `Status` here",
+            "unknown key `Status`",
         )
         nested = self.text.replace('"role":', '"rolle": 1, "role":', 1)
-        self.refused(self.explain(nested), 3, "no key `rolle` here", "$.values.")
+        self.refused(self.explain(nested), 3, "unknown key `rolle`", "$.values.")
 
     def test_numbers(self):
         for number in ("NaN", "-1", "9223372036854775808", "1e400"):
@@ -226,15 +226,15 @@ class Problems(Case):
         nodes = '"nodes": {"intervals": [[0, 1]], "costs": [[5]], "usages": [[0]]}'
         for first in ('"name": "y"', nodes, '"edges": {"nodes": [], "costs": []}'):
             text = self.GOOD.replace("{", "{" + first + ", ", 2).replace(first + ", ", "", 1)
-            self.refused(self.solve(text), 3, "stands twice", "$.problem")
+            self.refused(self.solve(text), 3, "appears twice", "$.problem")
         text = self.GOOD.replace('"edges"', nodes + ', "edges"')
-        self.refused(self.solve(text), 3, "`nodes` stands twice", "$.problem")
+        self.refused(self.solve(text), 3, "`nodes` appears twice", "$.problem")
 
     def test_unknown_and_missing_keys(self):
         self.refused(
             self.solve(self.GOOD.replace('"nodes"', '"Nodes"', 1)),
             3,
-            "no key `Nodes`",
+            "unknown key `Nodes`",
             "did you mean `nodes`?",
         )
         self.refused(self.solve('{"problem": {}}'), 3, "`nodes` is missing")
@@ -283,12 +283,12 @@ class Topologies(Case):
 
     def test_as_deep_as_is_read(self):
         dotted = ".".join(["a"] * 10_000)
-        self.refused(self.load(f"{dotted} = 1\n"), 3, "no key `a`")
+        self.refused(self.load(f"{dotted} = 1\n"), 3, "unknown key `a`")
 
     def test_wide_tables(self):
         began = time.monotonic()
         wide = "".join(f"k{i} = 1\n" for i in range(80_000))
-        self.refused(self.load(wide), 3, "no key `k0`")
+        self.refused(self.load(wide), 3, "unknown key `k0`")
         self.took_time(time.monotonic() - began, SECONDS)
         self.refused(self.load("#" * (2 << 20)), 3, "more than 1048576 bytes")
 

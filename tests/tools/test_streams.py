@@ -73,7 +73,7 @@ class Inputs(Case):
             str(self.folder): "it is a directory",
             "/dev/zero": "it is a device",
             "/dev/null": "it is a device",
-            "nofile": "there is no file of that name",
+            "nofile": "it does not exist",
             str(link): "it is a link to a file that does not exist",
             str(loop): "symbolic links",
             "x" * 300: "too long",

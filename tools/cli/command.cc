@@ -258,7 +258,7 @@ Result<void> check_command(std::span<const Command> commands, int argc,
     return {};
   }
   return fail(ErrorCode::kInvalidArgument,
-              "there is no command `" + std::string(word) + "`",
+              "`" + std::string(word) + "` is not a command",
               did_you_mean(word, names) + "; shardprop --help");
 }
 

@@ -49,8 +49,7 @@ Result<void> check_keys(const JsonCursor& object,
   if (!object.json().is_object()) return bad_line(object, "not an object");
   for (const auto& [key, value] : object.json().items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return bad_line(object,
-                      "there is no key `" + key.substr(0, 80) + "` here",
+      return bad_line(object, "unknown key `" + key.substr(0, 80) + "`",
                       did_you_mean(key, known));
     }
   }

@@ -87,7 +87,7 @@ def output_spec_of(op, found, specs):
     if all("Tensor" not in kind for kind in kinds):
         return None
     if any("Tensor" not in kind for kind in kinds):
-        raise NotOurs("it returns what is no tensor")
+        raise NotOurs("it returns something that is not a tensor")
     if len(kinds) == 1 and kinds[0] == "Tensor":
         if len(made) != 1:
             raise NotOurs("its result is not produced")

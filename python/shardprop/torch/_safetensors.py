@@ -36,7 +36,7 @@ def opened(
     if not files:
         raise Error(
             "SP0401",
-            "there are no .safetensors files",
+            "no .safetensors files were found",
             os.fspath(path),
             [],
             "name a file, an index or a folder that holds some",

@@ -15,9 +15,9 @@ enum BagMode : std::int64_t { kSum, kMean, kMax };
 
 std::int64_t bags(const OpCall& call) {
   const TensorMeta& offsets = call.tensor("offsets");
-  require(offsets.rank() == 1, "the offsets are no vector");
+  require(offsets.rank() == 1, "the offsets are not a vector");
   const bool closed = call.boolean_or("include_last_offset", false);
-  require(!closed || offsets.size(0) > 0, "there is no last offset");
+  require(!closed || offsets.size(0) > 0, "the last offset is missing");
   return offsets.size(0) - (closed ? 1 : 0);
 }
 
@@ -40,7 +40,7 @@ bool notes_no_bags(const OpCall& call) {
 std::string bag_notation(const OpCall& call) {
   require(
       call.tensor("weight").rank() == 2 && call.tensor("indices").rank() == 1,
-      "the table is no matrix, or the indices are no vector");
+      "the table is not a matrix, or the indices are not a vector");
   return std::string("ve,i,[o],i->[b]e,[w],[s],") +
          (call.integer("mode") == kMax ? "[b]e" : "[s]");
 }

@@ -16,7 +16,7 @@ namespace {
 std::string pad_sequence_notation(const OpCall& call) {
   const auto sequences = call.tensors("sequences");
   require(!sequences.empty() && sequences[0].rank() > 0,
-          "there are no sequences");
+          "no sequences are given");
   for (const TensorMeta& sequence : sequences) {
     require(sequence.rank() == sequences[0].rank(),
             "the sequences are of several ranks");

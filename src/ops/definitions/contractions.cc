@@ -133,9 +133,9 @@ std::string kron_notation(const OpCall& call) {
 // A row of factors, of which the first and the last may be vectors.
 std::string chain_notation(const OpCall& call) {
   const std::vector<TensorMeta>& factors = call.op().inputs;
-  require(!factors.empty(), "there are no factors");
+  require(!factors.empty(), "no factors are given");
   const bool of_vectors = call.base_name() == "linalg_multi_dot";
-  require(!of_vectors || factors.size() >= 2, "there is one factor alone");
+  require(!of_vectors || factors.size() >= 2, "only one factor is given");
   const std::string all = letters(0, static_cast<int>(factors.size()) + 1);
   std::string terms;
   std::string result;
@@ -143,7 +143,7 @@ std::string chain_notation(const OpCall& call) {
     const bool is_last = i + 1 == factors.size();
     const bool is_vector = of_vectors && factors[i].rank() == 1;
     require(is_vector ? i == 0 || is_last : factors[i].rank() == 2,
-            "a factor is no matrix");
+            "a factor is not a matrix");
     if (i > 0) terms += ',';
     if (!is_vector || i > 0) terms += all[i];
     if (!is_vector || i == 0) terms += all[i + 1];

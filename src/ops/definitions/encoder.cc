@@ -27,13 +27,14 @@ std::string weights(int count) {
 }
 
 std::string layer_notation(const OpCall& call) {
-  require(call.tensor("src").rank() == 3, "the input is no batch of sequences");
+  require(call.tensor("src").rank() == 3,
+          "the input is not a batch of sequences");
   return "b[te]," + weights(12) + mask_term(call) + "->b[te]";
 }
 
 std::string heads_notation(const OpCall& call) {
   require(call.tensor("query").rank() == 3,
-          "the query is no batch of sequences");
+          "the query is not a batch of sequences");
   const bool averages = call.boolean("average_attn_weights");
   const std::string scores = !call.boolean("need_weights") ? "-"
                              : averages                    ? "b[ts]"

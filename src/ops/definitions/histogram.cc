@@ -12,7 +12,7 @@ namespace {
 BoundForm bind_histogram(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const std::int64_t bins = call.integer("bins");
-  require(bins > 0, "there are no bins");
+  require(bins > 0, "the number of bins is not positive");
   const double low = call.op().float_arg("min").value_or(0);
   const double high = call.op().float_arg("max").value_or(0);
   SpaceBuilder b;
@@ -34,10 +34,10 @@ BoundForm bind_histogram(const OpCall& call) {
 BoundForm bind_weighted_histogram(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta* weight = call.optional_tensor("weight");
-  require(is_floating(self.dtype()), "the values are no floats");
+  require(is_floating(self.dtype()), "the values are not floats");
   require(weight == nullptr || (weight->shape() == self.shape() &&
                                 weight->dtype() == self.dtype()),
-          "there is not one weight per value");
+          "the weights are not one per value");
   const bool has_edges = call.overload() == "bins_tensor";
   const auto* range =
       has_edges ? nullptr
@@ -47,11 +47,11 @@ BoundForm bind_weighted_histogram(const OpCall& call) {
     const TensorMeta& edges = call.tensor("bins");
     require(
         edges.rank() == 1 && edges.numel() > 0 && edges.dtype() == self.dtype(),
-        "the edges are no vector of the values' dtype");
+        "the edges are not a vector of the values' dtype");
     bins = edges.numel() - 1;
   } else {
     bins = call.integer("bins");
-    require(bins > 0, "there are no bins");
+    require(bins > 0, "the number of bins is not positive");
     require(range == nullptr || range->size() == 2,
             "a range is a lower and an upper bound");
   }
@@ -80,13 +80,13 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta* weight = call.optional_tensor("weight");
   require(is_floating(self.dtype()) && self.rank() >= 2,
-          "the points are no floats, or no rows");
+          "the points are not floats, or not rows");
   Dims points = self.shape();
   const std::int64_t coordinates = points.back();
   points.pop_back();
   require(weight == nullptr ||
               (weight->shape() == points && weight->dtype() == self.dtype()),
-          "there is not one weight per point");
+          "the weights are not one per point");
   const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors";
   Dims bins;
   bool bounded = true;
@@ -94,13 +94,13 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
     for (const TensorMeta& edges : call.tensors("bins")) {
       require(edges.rank() == 1 && edges.numel() > 0 &&
                   edges.dtype() == self.dtype(),
-              "the edges are no vectors of the points' dtype");
+              "the edges are not vectors of the points' dtype");
       bins.push_back(edges.numel() - 1);
     }
   } else {
     bins = dims_of(call.integers("bins"));
     for (const std::int64_t count : bins) {
-      require(count > 0, "there are no bins");
+      require(count > 0, "the number of bins is not positive");
     }
     const auto* range =
         std::get_if<std::vector<double>>(&call.op().arg("range"));
@@ -110,7 +110,7 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
     bounded = range != nullptr;
   }
   require(static_cast<std::int64_t>(bins.size()) == coordinates,
-          "there is not one number of bins per coordinate");
+          "the numbers of bins are not one per coordinate");
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
   Operand by_point = whole;
@@ -157,8 +157,9 @@ BoundForm bind_bincount(const OpCall& call) {
   SpaceBuilder b;
   const Operand values = b.per_dim(self.shape());
   for (const TensorMeta& meta : op.inputs) {
-    require(meta.rank() == 1 && meta.shape() == self.shape(),
-            "the values are no vector, or have not one weight each");
+    require(
+        meta.rank() == 1 && meta.shape() == self.shape(),
+        "the values are not a vector, or the weights are not one per value");
     b.input(values);
   }
   const TensorMeta& counts = op.outputs[0];

@@ -153,7 +153,7 @@ Indexing indexing_of(const OpCall& call) {
     last = i;
     ++out.count;
   }
-  require(last.has_value(), "there is no index");
+  require(last.has_value(), "no index is given");
   if (!out.one_run) out.place = 0;
   return out;
 }

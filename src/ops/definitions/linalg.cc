@@ -138,7 +138,7 @@ std::string side_notation(const OpCall& call) {
 std::string qr_notation(const OpCall& call) {
   const auto mode = call.op().string_arg("mode").value_or("reduced");
   require(mode == "reduced" || mode == "complete" || mode == "r",
-          "there is no such mode");
+          "`mode` is not reduced, complete or r");
   return mode == "r" ? "...[mn]->[z],...[kn]" : "...[mn]->...[mu],...[un]";
 }
 
@@ -241,7 +241,7 @@ LeastSquares least_squares(const OpCall& call) {
   const auto driver = call.op().string_arg("driver").value_or("gelsy");
   const bool by_values = driver == "gelsd" || driver == "gelss";
   require(by_values || driver == "gels" || driver == "gelsy",
-          "there is no such driver");
+          "`driver` is not gels, gelsy, gelsd or gelss");
   if (by_values && is_tall && call.op().outputs.empty()) {
     call_not_stated("matrices of less than full rank have no residuals");
   }
@@ -255,7 +255,7 @@ LeastSquares least_squares(const OpCall& call) {
     sides.pop_back();
   }
   require(!sides.empty() && sides.back() == rows,
-          "the right side has not the rows of the matrices");
+          "the right side does not have the rows of the matrices");
   sides.pop_back();
   if (sides != batch) call_not_stated("batches that broadcast");
   const OpSchema& op = call.op();

@@ -124,7 +124,7 @@ std::string segments_notation(const OpCall& call) {
   const TensorMeta& data = call.tensor("data");
   require(data.rank() > 0 && data.rank() < 20,
           "the data has no dim for segments, or too many dims");
-  require(is_floating(data.dtype()), "the data is of no floats");
+  require(is_floating(data.dtype()), "the data is not of floats");
   require(!call.has("indices") || call.optional_tensor("indices") == nullptr,
           "segments by indices are not supported");
   const TensorMeta* lengths = call.optional_tensor("lengths");

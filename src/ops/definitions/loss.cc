@@ -37,7 +37,7 @@ void check_classes(const OpCall& call) {
   require(weight == nullptr ||
               (weight->rank() == 1 && self.rank() > 0 &&
                weight->size(0) == self.size(self.rank() == 1 ? 0 : 1)),
-          "there is not one weight per class");
+          "the weights are not one per class");
 }
 
 // The shape of the targets that name classes.
@@ -251,7 +251,7 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   const bool is_batch = self.rank() == 2;
   const std::int64_t classes =
       self.rank() == 0 ? 1 : self.size(self.rank() - 1);
-  require(classes > 0, "there are no classes");
+  require(classes > 0, "the input has no classes");
   require(is_floating(self.dtype()), "the input is not of floats");
   require(target.dtype() == DType::kI64, "the targets are not class numbers");
   require(is_batch
@@ -261,7 +261,7 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   const TensorMeta* weight = call.optional_tensor("weight");
   require(weight == nullptr || (holds_one_sample(*weight, classes) &&
                                 weight->dtype() == self.dtype()),
-          "there is not one weight per class, of the input's dtype");
+          "the weights are not one per class, of the input's dtype");
   Margins m;
   m.reduction = reduction_of(call);
   m.whole = b.per_dim(self.shape());

@@ -102,7 +102,7 @@ std::string trilinear_notation(const OpCall& call) {
   require(rank <= 26, "too many dims");
   const std::int64_t unrolled = call.integer("unroll_dim");
   require(unrolled >= 0 && unrolled < static_cast<std::int64_t>(rank),
-          "there is no dim to unroll");
+          "`unroll_dim` is out of range");
   const auto names = [&](const char* argument, int most) {
     std::vector<bool> named(rank, false);
     for (const std::int64_t dim : call.integers(argument)) {

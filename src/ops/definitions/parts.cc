@@ -95,7 +95,7 @@ BoundForm bind_part_written(const OpCall& call) {
 // The last dim becomes a diagonal of two new ones.
 BoundForm bind_diag_embed(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
-  require(self.rank() > 0, "a scalar is no diagonal");
+  require(self.rank() > 0, "a scalar is not a diagonal");
   const int rank = self.rank() + 1;
   const int a = call.dim("dim1", rank);
   const int c = call.dim("dim2", rank);
@@ -126,7 +126,7 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& src = call.tensor("src");
   require(self.rank() >= 2 && src.rank() == self.rank() - 1,
-          "the source is no diagonal of self");
+          "the source is not a diagonal of self");
   const int a = call.dim("dim1", self.rank());
   const int c = call.dim("dim2", self.rank());
   require(a != c, "a diagonal lies in two dims");
@@ -139,7 +139,7 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
       continue;
     }
     require(src.size(static_cast<int>(part.dims.size())) == self.size(d),
-            "the source is no diagonal of self");
+            "the source is not a diagonal of self");
     part.dims.push_back(whole.dims[index(d)]);
   }
   part.dims.emplace_back();
@@ -155,7 +155,7 @@ BoundForm bind_diagonal_written(const OpCall& call) {
   const Dims shape = dims_of(call.integers("input_sizes"));
   const int rank = static_cast<int>(shape.size());
   require(rank >= 2 && grad.rank() == rank - 1,
-          "the gradient is no diagonal of the input");
+          "the gradient is not a diagonal of the input");
   const int a = call.dim("dim1", rank);
   const int c = call.dim("dim2", rank);
   require(a != c, "a diagonal lies in two dims");
@@ -168,7 +168,7 @@ BoundForm bind_diagonal_written(const OpCall& call) {
       continue;
     }
     require(grad.size(static_cast<int>(part.dims.size())) == shape[index(d)],
-            "the gradient is no diagonal of the input");
+            "the gradient is not a diagonal of the input");
     part.dims.push_back(b.dim(shape[index(d)]));
     whole.dims.push_back(part.dims.back());
   }
@@ -177,7 +177,7 @@ BoundForm bind_diagonal_written(const OpCall& call) {
   require(grad.size(grad.rank() - 1) == diagonal_length(shape[index(a)],
                                                         shape[index(c)],
                                                         call.integer("offset")),
-          "the gradient is no diagonal of the input");
+          "the gradient is not a diagonal of the input");
   b.input(std::move(part));
   b.output(std::move(whole), {.shape = shape});
   return b.bound();

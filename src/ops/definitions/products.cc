@@ -133,7 +133,7 @@ void keep_f8_rows(const OpCall&, IndexSpace& space) {
 std::string scaled_notation(const OpCall& call) {
   const TensorMeta& a = call.tensor("self");
   const TensorMeta& b = call.tensor("mat2");
-  require(a.rank() == 2 && b.rank() == 2, "the factors are no matrices");
+  require(a.rank() == 2 && b.rank() == 2, "the factors are not matrices");
   const auto scale = [](const TensorMeta& meta, int dim, std::int64_t size,
                         char letter) -> std::string {
     if (meta.numel() == 1)
@@ -177,7 +177,7 @@ std::string grouped_notation(const OpCall& call) {
   if (a == 3 && b == 3) return "gmk,gkn->gmn";
   if (a == 2 && b == 3) return kExperts;
   if (a == 3 && b == 2) return "[g]mk,k[n],[g]->m[n]";
-  require(a == 2 && b == 2, "the factors are no matrices");
+  require(a == 2 && b == 2, "the factors are not matrices");
   return "m[k],[k]n,[g]->[g]mn";
 }
 

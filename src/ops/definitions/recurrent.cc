@@ -14,7 +14,7 @@ std::string network_notation(const OpCall& call, bool has_cell) {
   require(call.has("batch_first"), "packed sequences have no batch dim");
   const bool batch_first = call.boolean_or("batch_first", false);
   const TensorMeta& input = call.tensor("input");
-  require(input.rank() == 3, "the input is no batch of sequences");
+  require(input.rank() == 3, "the input is not a batch of sequences");
   require(!(call.boolean_or("train", false) &&
             call.op().float_arg("dropout").value_or(0) > 0),
           "dropout between layers draws inside the kernel");
@@ -26,7 +26,7 @@ std::string network_notation(const OpCall& call, bool has_cell) {
 std::int64_t network_size(const OpCall& call, char letter) {
   auto hx = call.tensors("hx");
   if (hx.empty()) hx.push_back(call.tensor("hx"));
-  require(hx[0].rank() == 3, "there is no hidden state");
+  require(hx[0].rank() == 3, "the hidden state does not have three dims");
   const std::int64_t hidden = hx[0].size(2);
   const std::int64_t cell = hx.back().size(2);
   const bool both = call.boolean_or("bidirectional", false);

@@ -299,7 +299,7 @@ void define_reduction(Family f) {
         of_something(reduction(ReduceOp::kBxor))
             .typed(DType::kU64)
             .refine("", [](const OpCall& call, IndexSpace& space) {
-              require(call.integer("mode") == 0, "there is no such mode");
+              require(call.integer("mode") == 0, "`mode` is not 0");
               space.linearities.clear();
             }));
   // Whether a sum is zero its terms do not tell.

@@ -108,9 +108,9 @@ std::string spatial_letters(std::string_view letters, int dims) {
 // Letters of space, of which affine_grid_generator is told the sizes.
 std::string affine_notation(const OpCall& call) {
   const std::size_t rank = call.integers("size").size();
-  require(rank == 4 || rank == 5, "`size` is that of no batch of images");
+  require(rank == 4 || rank == 5, "`size` is not that of a batch of images");
   require(call.integers("size")[0] == call.tensor("theta").size(0),
-          "there is not one matrix for each image");
+          "the matrices are not one per image");
   const TensorMeta& theta = call.tensor("theta");
   require(theta.rank() == 3 &&
               theta.size(1) == static_cast<std::int64_t>(rank) - 2 &&

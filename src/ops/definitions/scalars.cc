@@ -7,7 +7,8 @@ namespace shardprop {
 namespace {
 
 void one_element(const OpCall& call) {
-  require(call.first().numel() == 1, "it has not one element");
+  require(call.first().numel() == 1,
+          "the tensor does not have exactly one element");
 }
 
 void of_one_dtype(const OpCall& call) {

@@ -76,7 +76,8 @@ std::vector<int> dims_or_all(const OpCall& call) {
 OpDefinition flipped(int dim) {
   return moved("moved(" + std::to_string(dim) + ")",
                [dim](const OpCall& call) {
-                 require(call.first().rank() > dim, "there is no such dim");
+                 require(call.first().rank() > dim,
+                         "the tensor has too few dims");
                  return std::vector<int>{dim};
                })
       .like("self");

@@ -97,7 +97,8 @@ std::string istft_notation(const OpCall& call) {
 std::int64_t istft_size(const OpCall& call, char) {
   const std::int64_t n = call.integer("n_fft");
   const std::int64_t frames = call.first().size(call.first().rank() - 1);
-  require(n > 0 && frames > 0, "there are no frames");
+  require(n > 0 && frames > 0,
+          "`n_fft` is not positive, or the input has no frames");
   const std::int64_t whole =
       add_sizes(n, multiply_sizes(hop_of(call), frames - 1));
   const std::int64_t own = call.boolean("center") ? whole - n / 2 * 2 : whole;

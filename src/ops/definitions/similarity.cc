@@ -46,7 +46,7 @@ std::string between_rows(const OpCall& call) {
   const std::vector<const TensorMeta*> operands = {&call.tensor("x1"),
                                                    &call.tensor("x2")};
   const int rank = widest_rank(operands);
-  require(rank > 0, "scalars are no rows");
+  require(rank > 0, "a scalar does not have rows");
   const int dim = call.has("dim") ? call.dim("dim", rank) : rank - 1;
   return joined_terms(broadcast_terms(operands, {dim})) + "->" +
          without_dim(rank, dim, call.boolean_or("keepdim", false));
@@ -192,7 +192,7 @@ std::string cosine_loss_notation(const OpCall& call) {
   const std::vector<const TensorMeta*> rows = {&call.tensor("input1"),
                                                &call.tensor("input2")};
   require(rank <= 2 && rows[0]->rank() == rank && rows[1]->rank() == rank,
-          "there is not one target for each pair of rows");
+          "the targets are not one for each pair of rows");
   std::vector<std::string> terms = broadcast_terms(rows, {rank - 1});
   terms.emplace_back(rank == 2 ? "a" : "");
   return joined_terms(terms) + reduced(call, rank == 2 ? "a" : "");

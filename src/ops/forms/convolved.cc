@@ -31,7 +31,7 @@ Settings settings_of(const OpCall& call) {
   s.stride = call.integers("stride");
   s.dilation = call.integers("dilation");
   s.groups = call.integer("groups");
-  require(s.groups > 0, "there are no groups");
+  require(s.groups > 0, "`groups` is not positive");
   s.transposed =
       call.boolean_or("transposed", call.base_name().find("transpose") !=
                                         std::string_view::npos);

@@ -38,7 +38,7 @@ std::vector<DimFactors> dims_of_vectors(SpaceBuilder& b,
                                         const std::vector<TensorMeta>& list) {
   std::vector<DimFactors> dims;
   for (const TensorMeta& vector : list) {
-    require(vector.rank() <= 1, "an operand is no vector");
+    require(vector.rank() <= 1, "an operand is not a vector");
     require(vector.dtype() == list.front().dtype(),
             "the vectors are of two dtypes");
     dims.push_back(b.dim(vector.numel()));
@@ -51,11 +51,11 @@ std::vector<DimFactors> dims_of_vectors(SpaceBuilder& b,
 
 BoundForm bind_grid(const OpCall& call) {
   const std::vector<TensorMeta> vectors = call.tensors("tensors");
-  require(!vectors.empty(), "there are no vectors");
+  require(!vectors.empty(), "no vectors are given");
   const auto indexing = call.has("indexing")
                             ? call.op().string_arg("indexing").value_or("ij")
                             : "ij";
-  require(indexing == "ij" || indexing == "xy", "there is no such indexing");
+  require(indexing == "ij" || indexing == "xy", "`indexing` is not ij or xy");
   SpaceBuilder b;
   std::vector<DimFactors> dims = dims_of_vectors(b, vectors);
   Dims shape;
@@ -90,11 +90,11 @@ BoundForm bind_grid(const OpCall& call) {
 
 BoundForm bind_rows(const OpCall& call) {
   const std::vector<TensorMeta> vectors = call.tensors("tensors");
-  require(!vectors.empty(), "there are no vectors");
+  require(!vectors.empty(), "no vectors are given");
   SpaceBuilder b;
   const std::vector<DimFactors> dims = dims_of_vectors(b, vectors);
   for (const TensorMeta& vector : vectors) {
-    require(vector.rank() == 1, "an operand is no vector");
+    require(vector.rank() == 1, "an operand is not a vector");
   }
   DimFactors points;
   for (const DimFactors& dim : dims) {

@@ -34,7 +34,8 @@ Dimwise dimwise(SpaceBuilder& b, const OpCall& call) {
   out.index = SpaceBuilder::whole(looked.rank());
   if (looked.rank() != self.rank()) {
     for (int d = 0; d < self.rank(); ++d) {
-      out.self.dims[index(d)] = b.blocked(self.size(d), "there is no index");
+      out.self.dims[index(d)] =
+          b.blocked(self.size(d), "the index has no such dim");
     }
     return out;
   }
@@ -88,7 +89,8 @@ void check_scatter(const OpCall& call) {
                          ? word == "add" || word == "multiply"
                          : word == "sum" || word == "prod" || word == "mean" ||
                                word == "amax" || word == "amin";
-  require(known, "there is no such reduction");
+  require(known, scatters ? "`reduce` is not add or multiply"
+                          : "`reduce` is not sum, prod, mean, amax or amin");
 }
 
 // Over a sharded dim, each row may name one element: then a comparison finds
