@@ -96,6 +96,7 @@ def plan(
     mesh: str,
     topology: str,
     options: list[tuple[str, str]],
+    rules: list[str],
     progress: Optional[Callable[[str, float, Optional[float], Optional[float]], Any]],
 ) -> tuple[Plan, bool]: ...
 def read_plan(json: str) -> Plan: ...

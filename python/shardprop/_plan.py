@@ -181,17 +181,21 @@ def _option_text(value: Any) -> str:
     return str(value)
 
 
+def _pair_texts(given: "Union[str, Iterable[Any], Mapping[str, str]]") -> "list[str]":
+    """WHAT=HOW of a text, texts, pairs or a dict."""
+    if isinstance(given, str):
+        return [given]
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return [pair if isinstance(pair, str) else "=".join(pair) for pair in pairs]
+
+
 def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
     """The options as the library's table takes them: name and text."""
     rows = {row["name"]: row for row in _core.plan_options()}
     texts = []
     for name, value in options.items():
         if name in ("pin", "pins"):
-            pairs = value.items() if isinstance(value, Mapping) else value
-            texts += [
-                ("pin", pin if isinstance(pin, str) else "=".join(pin))
-                for pin in pairs
-            ]
+            texts += [("pin", text) for text in _pair_texts(value)]
             continue
         repeatable = rows.get(name, {}).get("repeatable", False)
         if repeatable and not isinstance(value, str) and isinstance(value, Iterable):
@@ -206,6 +210,7 @@ def plan(
     mesh: MeshLike,
     *,
     topology: str = "dgx-h100",
+    rules: Union[Iterable[str], Mapping[str, str]] = (),
     progress: Union[bool, ProgressCallback, None] = None,
     **options: Any,
 ) -> Plan:
@@ -214,7 +219,9 @@ def plan(
     `graph` may also be what load_graph() takes, `mesh` a torch DeviceMesh.
     `options` are those of plan_options(), such as memory="80GiB" (or bytes, or
     None), optimizer="adamw", time_limit=60, threads=2, seed=0,
-    pins={"lm_head.weight": "S(0),R"}.
+    pins={"lm_head.weight": "S(0),R"}. `rules` say how operators of your own
+    may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
+    {"mylib.swiglu": "pointwise()"}.
 
     `progress` is called a few times a second; True shows a line on standard
     error, None does so on a terminal. Ctrl-C ends the search and returns the
@@ -236,6 +243,7 @@ def plan(
             mesh_text(mesh),
             topology,
             _option_texts(options),
+            _pair_texts(rules),
             progress or None,
         )
     finally:

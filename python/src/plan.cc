@@ -9,6 +9,9 @@
 #include "bindings.h"
 #include "raise.h"
 
+#include <cli/graph_options.h>
+#include <cli/graph_reading.h>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -97,18 +100,26 @@ class Progress {
 std::tuple<Plan, bool> plan(const Graph& graph, const std::string& mesh_text,
                             const std::string& topology_text,
                             const nb::list& options_given,
+                            const std::vector<std::string>& rules,
                             nb::object callback) {
   const DeviceMesh mesh = value_of(DeviceMesh::parse(mesh_text));
   const Topology topology = value_of(load_topology(topology_text));
+  cli::GraphReading reading;
+  for (const std::string& rule : rules) {
+    reading.rules.push_back({rule, "rule " + rule});
+  }
+  const auto library = value_of(cli::library_of(reading));
+  value_of(cli::check_rules(reading, graph));
   PlanOptions options = plan_options(options_given, topology);
   Progress progress(std::move(callback));
   options.stop = progress.token();
   options.progress = [&](const PlanProgress& now) { progress(now); };
   auto made = [&] {
     const nb::gil_scoped_release released;
-    return make_plan(graph, mesh, topology, *OpLibrary::standard(), options);
+    return make_plan(graph, mesh, topology, *library, options);
   }();
   progress.rethrow();
+  if (made) cli::save(reading, *made);
   if (!made && progress.interrupted()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();
@@ -153,9 +164,9 @@ void bind_plan(nb::module_& module) {
             return plan_to_text(p, options);
           },
           nb::arg("detail"))
-      .def("json", &plan_to_json);
+      .def("json", [](const Plan& p) { return plan_to_json(p); });
   module.def("plan", &plan, nb::arg("graph"), nb::arg("mesh"),
-             nb::arg("topology"), nb::arg("options"),
+             nb::arg("topology"), nb::arg("options"), nb::arg("rules"),
              nb::arg("progress").none());
   module.def(
       "read_plan",

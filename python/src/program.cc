@@ -7,6 +7,9 @@
 #include "bindings.h"
 #include "raise.h"
 
+#include <cli/graph_options.h>
+#include <cli/graph_reading.h>
+
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
@@ -45,7 +48,9 @@ void bind_program(nb::module_& module) {
   module.def(
       "lower",
       [](const Plan& plan, const Graph& graph) {
-        auto library = OpLibrary::standard();
+        cli::GraphReading reading;
+        value_of(cli::add_saved(reading, plan, "the plan"));
+        auto library = value_of(cli::library_of(reading));
         SpmdProgram program = value_of(lower(plan, graph, *library));
         return LoweredProgram{std::move(program), std::move(library)};
       },

@@ -111,6 +111,33 @@ class Plans(unittest.TestCase):
         with self.assertRaises(KeyError):
             plan.placements("no.such.weight")
 
+    def test_rules_are_those_of_the_command_line(self):
+        graph = sp.load_graph(ROOT / "tests" / "golden" / "inputs" / "custom_op.json")
+        rule = "mylib.swiglu=pointwise()"
+        self.assertEqual(len(sp.plan(graph, 2).data["unsupported"]), 1)
+        for rules in ([rule], {"mylib.swiglu": "pointwise()"}, rule):
+            plan = sp.plan(graph, 2, rules=rules)
+            self.assertEqual(plan.data["unsupported"], [])
+            self.assertEqual(plan.data["options"]["rule"], [rule])
+        # The plan brings its rules to what reads it.
+        again = sp.Plan.from_json(plan.to_json())
+        self.assertIn("mylib.swiglu", str(sp._core.lower(again._core, graph)))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "plan.json"
+            plan.save(path)
+            program = str(ROOT / "tests" / "golden" / "inputs" / "custom_op.json")
+            out = str(pathlib.Path(folder) / "out.txt")
+            self.assertEqual(
+                sp._core.run(["shardprop", "explain", program, "--plan", str(path), "-o", out]), 0
+            )
+        for wrong, says in (
+            ("mylib.other=pointwise()", "not an operator of the graph"),
+            ("mylib.swiglu", "written OP=ROW"),
+            ("mylib.swiglu=nothing()", "nothing"),
+        ):
+            with self.assertRaisesRegex(sp.Error, says):
+                sp.plan(graph, 2, rules=[wrong])
+
     def test_saved_plans_read_back(self):
         plan = sp.plan(self.graph, "dp=2,tp=2")
         with tempfile.TemporaryDirectory() as folder:

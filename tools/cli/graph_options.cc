@@ -111,18 +111,7 @@ Result<std::shared_ptr<const OpLibrary>> library_of(
   return library;
 }
 
-Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
-                       const GraphReading& reading, const OpLibrary& library,
-                       Console& console) {
-  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
-  LoadOptions load;
-  load.max_input_bytes = *max_input;
-  load.program = arguments.get("--program");
-  load.deadline = reading.deadline;
-  SP_ASSIGN(load.bounds, bounds_of(reading));
-  Result<Graph> loaded = load_graph(path, library, load);
-  if (!loaded) return fail(at_bound(std::move(loaded).error(), reading));
-  Graph graph = *std::move(loaded);
+Result<void> check_rules(const GraphReading& reading, const Graph& graph) {
   for (const auto& [text, place] : reading.rules) {
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
@@ -136,6 +125,22 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
                         "shardprop ops --supported lists its operators"});
     }
   }
+  return {};
+}
+
+Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
+                       const GraphReading& reading, const OpLibrary& library,
+                       Console& console) {
+  SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
+  LoadOptions load;
+  load.max_input_bytes = *max_input;
+  load.program = arguments.get("--program");
+  load.deadline = reading.deadline;
+  SP_ASSIGN(load.bounds, bounds_of(reading));
+  Result<Graph> loaded = load_graph(path, library, load);
+  if (!loaded) return fail(at_bound(std::move(loaded).error(), reading));
+  Graph graph = *std::move(loaded);
+  SP_CHECK(check_rules(reading, graph));
   for (const std::string& note : graph.notes()) {
     console.messages << "note: " << printable(note) << '\n';
   }

@@ -21,6 +21,9 @@ std::vector<Option> graph_options();
 Result<std::shared_ptr<const OpLibrary>> library_of(
     const GraphReading& reading);
 
+// Whether every rule is of an operator of the graph. Error: kInvalidArgument.
+Result<void> check_rules(const GraphReading& reading, const Graph& graph);
+
 // The graph at `path`; what was taken for granted is said among the messages.
 // Errors: those of load_graph; kInvalidArgument.
 Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
