@@ -1,6 +1,6 @@
 // Bags of embeddings: rows of a table, reduced by bag. The columns of the table
-// are cut, and the rows, where a bag is their sum: each rank adds up those that it
-// holds.
+// are cut, and the rows, where a bag is their sum or mean: each rank adds up those
+// that it holds.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -56,7 +56,7 @@ std::int64_t bag_size(const OpCall& call, char letter) {
 
 // Whether a row counts as often as its weight says, whoever holds it.
 bool sums_by_weight(const OpCall& call) {
-  return call.integer("mode") == kSum && !is_padded(call) &&
+  return call.integer("mode") != kMax && !is_padded(call) &&
          !call.boolean("scale_grad_by_freq");
 }
 
@@ -85,16 +85,25 @@ void look_up_rows(const OpCall& call, IndexSpace& space) {
 constexpr std::string_view kOwnRows = R"(
 outside = (local < 0) | (local >= held)
 at = masked_fill(local, outside, 0)
+mean = same(mode, 1)
 w = ones_like(indices, dtype=dtype(out)) if not per_sample_weights
 w = per_sample_weights if per_sample_weights
-w = masked_fill(w, outside, 0)
 )";
 
+// A mean is a sum over how many rows its bag has, which any table tells.
 std::string bag_program(std::string_view op) {
+  const std::string call(op);
   return "local = indices - offset(weight, 0)\nheld = local_size(weight, 0)" +
-         std::string(kOwnRows) + "y, o, n, m = " + std::string(op) +
-         "(weight, at, offsets, scale_grad_by_freq, mode, sparse, w, "
-         "include_last_offset)\nreturn y, o, n, m";
+         std::string(kOwnRows) + "w = masked_fill(w, outside, 0)\n" +
+         "sum, o, n, m = " + call +
+         "(weight, at, offsets, scale_grad_by_freq, 0, sparse, w, "
+         "include_last_offset)\n" +
+         "row, o, n, m = " + call +
+         "(slice(weight, 0, 0, 1), zeros_like(at), offsets, "
+         "scale_grad_by_freq, mode, sparse, None, include_last_offset) if "
+         "mean\n"
+         "sum = sum / unsqueeze(clamp(n, 1), 1) if mean\n"
+         "return cast(sum, dtype(out)), o, n, m";
 }
 
 // The rows of the result, which the notation does not cut.
@@ -114,10 +123,13 @@ void write_rows(const OpCall& call, IndexSpace& space) {
 std::string bag_gradient_program(std::string_view op) {
   const bool has_offsets = op == "_embedding_bag_backward";
   return "local = indices - offset(out, 0)\nheld = local_size(out, 0)" +
-         std::string(kOwnRows) + "return " + std::string(op) + "(grad, at, " +
-         (has_offsets ? "offsets, " : "") +
+         std::string(kOwnRows) +
+         "rows = cast(clamp(bag_size, 1), dtype(out))\n"
+         "w = index_select(reciprocal(rows), 0, offset2bag) if mean\n"
+         "w = masked_fill(w, outside, 0)\nreturn " +
+         std::string(op) + "(grad, at, " + (has_offsets ? "offsets, " : "") +
          "offset2bag, bag_size, maximum_indices, held, scale_grad_by_freq, "
-         "mode, " +
+         "0, " +
          (has_offsets ? "sparse, " : "") + "w)";
 }
 
