@@ -112,6 +112,10 @@ Result<std::vector<ValueId>> GraphBuilder::add_op(
   return add_node(std::move(node));
 }
 
+Result<void> GraphBuilder::write(ValueId tensor, ValueId value) {
+  return impl_->mutations.write(tensor, value);
+}
+
 void GraphBuilder::add_output(NewOutput output) {
   impl_->outputs.push_back(output);
 }

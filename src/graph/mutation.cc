@@ -211,18 +211,39 @@ Result<ValueId> Mutations::carry_back(ValueId handle, ValueId base_now,
   if (!value.producer.valid()) return written;
   const Node& view = nodes_.body().node(value.producer);
   auto step = write_back(view.op, value.output_index, library_);
-  if (!step) {
-    return not_functional("a write through the view `" + view.name + "` (`" +
-                              view.op_name() +
-                              "`) cannot be carried back to what it views",
-                          kHelp);
-  }
+  if (!step) return keep_write(view, base_now, written);
   if (step->op.empty()) return written;
   std::vector<ValueId> inputs = {written};
   if (step->takes_base) inputs.insert(inputs.begin(), base_now);
   SP_ASSIGN(const std::vector<ValueId> outputs,
             append_generated(step->op, std::move(step->arguments),
                              std::move(inputs)));
+  return outputs.front();
+}
+
+// A write that no operator carries back to what the view sees stays one of its
+// own: the base, with its part as it was written.
+Result<ValueId> Mutations::keep_write(const Node& view, ValueId base_now,
+                                      ValueId written) {
+  nodes_.body().notes.push_back(
+      "a write through the view `" + view.name + "` (`" + view.op_name() +
+      "`) is carried back to what it views by `shardprop.write_through_view`, "
+      "which runs replicated");
+  SP_ASSIGN(FunctionSchema declared,
+            FunctionSchema::parse("shardprop::write_through_view(Tensor self, "
+                                  "Tensor part) -> Tensor",
+                                  "undeclared"));
+  const TensorMeta base = nodes_.body().value(base_now).meta;
+  NewNode node;
+  SP_ASSIGN(node.op,
+            make_op_schema(
+                std::make_shared<const FunctionSchema>(std::move(declared)),
+                {{"self", TensorArg{0}}, {"part", TensorArg{1}}},
+                {base, nodes_.body().value(written).meta}));
+  set_results(node.op, {base});
+  node.inputs = {base_now, written};
+  SP_ASSIGN(const std::vector<ValueId> outputs,
+            append_generated(std::move(node), ViewedOperands(1)));
   return outputs.front();
 }
 

@@ -27,6 +27,8 @@ class Mutations {
   // Appends the functional form of `node`, whose inputs are handles. Returns a
   // handle per output: for a written argument, the handle that was written.
   Result<std::vector<ValueId>> append_mutating(const NewNode& node);
+  // Makes `value` what the tensor `handle` is, in its views and what it views.
+  Result<void> write(ValueId handle, ValueId value);
   // Turns an operator that changes the shape of its tensor in place (detach_,
   // unsqueeze_) into the view that it is, of which its result is the name.
   Result<void> make_view(NewNode& node) const;
@@ -43,8 +45,9 @@ class Mutations {
     std::uint64_t version = 0;  // of the family, when `now` was known good
   };
   Cell& cell(ValueId handle);
-  Result<void> write(ValueId handle, ValueId value);
   Result<ValueId> carry_back(ValueId handle, ValueId base_now, ValueId written);
+  Result<ValueId> keep_write(const Node& view, ValueId base_now,
+                             ValueId written);
   Result<void> regenerate(ValueId handle, ValueId base_now);
   Result<std::vector<ValueId>> append_generated(NewNode node,
                                                 const ViewedOperands& viewed);

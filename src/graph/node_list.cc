@@ -80,6 +80,31 @@ Result<void> NodeList::check_names(const NewNode& node) const {
   return {};
 }
 
+// What the source program does not hold gives way to what it does.
+void NodeList::make_way(const std::string& name) {
+  NodeId id;
+  if (const auto node = node_names_.find(name); node != node_names_.end()) {
+    id = node->second;
+  } else if (const auto value = value_names_.find(name);
+             value != value_names_.end()) {
+    id = body_->value(value->second).producer;
+  }
+  if (!id.valid() || !generated_[id.index()]) return;
+  Node& node = body_->nodes[id.index()];
+  const std::string now = unique_node_name(node.name);
+  node_names_.erase(node.name);
+  node_names_.emplace(now, id);
+  node.name = now;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    Value& value = body_->values[node.outputs[i].index()];
+    value_names_.erase(value.name);
+    value.name = node.outputs.size() == 1
+                     ? now
+                     : unique_node_name(now + '_' + std::to_string(i));
+    value_names_.emplace(value.name, value.id);
+  }
+}
+
 std::string NodeList::unique_node_name(std::string_view wanted) {
   std::string name(wanted);
   if (!is_taken(name)) return name;
@@ -122,6 +147,8 @@ Result<std::vector<ValueId>> NodeList::append(NewNode added,
           count == 1 ? added.name : added.name + '_' + std::to_string(i));
     }
   }
+  make_way(added.name);
+  for (const std::string& name : added.output_names) make_way(name);
   SP_CHECK(check_names(added));
   rename_as_no_input(added);
   Node node;

@@ -46,6 +46,7 @@ class NodeList {
 
  private:
   bool is_taken(const std::string& name) const;
+  void make_way(const std::string& name);
   // Names by which inputs are shown stand for them alone.
   void rename_as_no_input(NewNode& node);
   Result<void> check_names(const NewNode& node) const;

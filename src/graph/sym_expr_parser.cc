@@ -100,8 +100,13 @@ class Parser {
     std::vector<SymNode> operands;
     if (!take(')')) {
       do {
+        if (take_text()) continue;
         SP_ASSIGN(SymNode operand, expression(depth + 1));
-        operands.push_back(std::move(operand));
+        if (!take('=')) {
+          operands.push_back(std::move(operand));
+        } else if (!take_text()) {
+          SP_CHECK(expression(depth + 1));
+        }
       } while (take(','));
       if (!take(')')) return wrong("`)` expected");
     }
@@ -114,6 +119,18 @@ class Parser {
     return make(SymOp::kOpaque, 0,
                 std::string(text_.substr(start, at_ - start)),
                 std::move(operands));
+  }
+
+  // '1.5', as Float('1.5', precision=53) has it, which stays opaque.
+  bool take_text() {
+    skip_blanks();
+    if (at_ >= text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) {
+      return false;
+    }
+    const std::size_t end = text_.find(text_[at_], at_ + 1);
+    if (end == std::string_view::npos) return false;
+    at_ = end + 1;
+    return true;
   }
 
   // 's77', positive=True, integer=True)

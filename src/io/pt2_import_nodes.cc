@@ -66,8 +66,9 @@ Result<void> Importer::add_node(const Node& node) {
   SP_ASSIGN(const std::vector<ValueId> made,
             builder_.add_node(std::move(added)));
   if (node.outputs.empty() && !made.empty()) {
-    note_written(node, made.front());
-    return {};
+    // What a custom operator wrote.
+    return builder_.write(frame_.scope.at(*written_argument(node)),
+                          made.front());
   }
   for (std::size_t i = 0; i < names.size() && i < made.size(); ++i) {
     if (!frame_.scope.emplace(names[i], made[i]).second) {

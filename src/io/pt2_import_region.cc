@@ -95,33 +95,24 @@ Result<void> Importer::cast_operands(NewNode& node) {
   return {};
 }
 
-// Where the row is proven, a file that says otherwise is malformed. Elsewhere it
-// knows better than the library what an operator returned, and that is noted.
+// What the row of an operator does not take, PyTorch may: it wrote the file. Where a
+// proven row takes the operands and has other results for them, the file is
+// malformed; elsewhere it knows better than the library. Both are noted.
 Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   added.as_written = true;
   auto fits = library_.check_outputs(added.op);
   if (fits) return {};
-  if (fits.error().code == ErrorCode::kShapeMismatch &&
+  const bool is_taken = library_.infer_results(added.op).has_value();
+  if (is_taken && fits.error().code == ErrorCode::kShapeMismatch &&
       op_proof(added.op.name()) == "torch") {
     return fail(std::move(fits).error());
   }
   std::string note = quote(display_name(node)) + ": " + fits.error().message;
   for (const std::string& line : fits.error().notes) note += "; " + line;
-  builder_.add_note(std::move(note) + "; taken as it is written");
+  note += "; taken as it is written";
+  if (!is_taken) note += ", to run replicated";
+  builder_.add_note(std::move(note));
   return {};
-}
-
-// Later uses of what a custom operator wrote see what it made.
-void Importer::note_written(const Node& node, ValueId value) {
-  ValueId& named = frame_.scope.at(*written_argument(node));
-  for (const Scope* targets : {&targets_, &user_targets_}) {
-    if (std::any_of(targets->begin(), targets->end(), [&](const auto& target) {
-          return target.second == named;
-        })) {
-      builder_.add_output({value, OutputKind::kUpdate, named});
-    }
-  }
-  named = value;
 }
 
 }  // namespace shardprop::pt2

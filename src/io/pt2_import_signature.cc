@@ -107,9 +107,9 @@ void Importer::alias_input(NewInput& input, const TensorMeta& meta) {
   }
 }
 
+// Where a symbol is seen: alone, or in what is computed from it.
 void Importer::note_hint(const SymbolicDim& dim, std::string_view of) {
-  const std::string symbol = to_string(dim.size);
-  if (frame_.values.symbols().contains(symbol)) {
+  for (const std::string& symbol : dim.size.symbols()) {
     origins_.try_emplace(
         symbol, "dim " + std::to_string(dim.dim) + " of " + std::string(of));
   }
@@ -200,6 +200,15 @@ Result<ValueId> Importer::find_target(const OutputSpec& spec,
 }
 
 void Importer::add_guards() {
+  const auto add_range = [&](const std::string& size, const auto& range) {
+    constexpr const char* kOrigin = "range_constraints";
+    if (range.min) {
+      builder_.add_guard({size + " >= " + std::to_string(*range.min), kOrigin});
+    }
+    if (range.max) {
+      builder_.add_guard({size + " <= " + std::to_string(*range.max), kOrigin});
+    }
+  };
   for (const auto& [name, symbol] : frame_.values.symbols()) {
     builder_.add_symbol(symbol);
     const auto origin = origins_.find(name);
@@ -207,14 +216,10 @@ void Importer::add_guards() {
       builder_.add_guard({name + " == " + std::to_string(*symbol.hint),
                           origin == origins_.end() ? "" : origin->second});
     }
-    if (symbol.min) {
-      builder_.add_guard(
-          {name + " >= " + std::to_string(*symbol.min), "range_constraints"});
-    }
-    if (symbol.max) {
-      builder_.add_guard(
-          {name + " <= " + std::to_string(*symbol.max), "range_constraints"});
-    }
+    add_range(name, symbol);
+  }
+  for (const Range& range : frame_.values.computed_ranges()) {
+    add_range(std::string(range.symbol), range);
   }
   for (const std::string_view guard : program_.guards) {
     builder_.add_guard({std::string(guard), "guards_code"});

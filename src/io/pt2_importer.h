@@ -77,7 +77,6 @@ class Importer {
   Result<void> cast_operands(NewNode& node);
   // Error: kShapeMismatch.
   Result<void> take_as_written(const Node& node, NewNode& added);
-  void note_written(const Node& node, ValueId value);
 
   Program& program_;
   const StoredTensors& stored_;

@@ -2,8 +2,10 @@
 
 #include "base/index.h"
 #include "base/try.h"
+#include "io/pt2_region.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace shardprop::pt2 {
@@ -69,6 +71,11 @@ std::string tensor_path(std::string_view name) {
          std::string(name.substr(0, 80));
 }
 
+std::string scalar_path(std::string_view name) {
+  return "$.graph_module.graph.sym_int_values." +
+         std::string(name.substr(0, 80));
+}
+
 // Beyond that no tensor goes; torch writes such a range where it knows none.
 constexpr std::int64_t kMostBounded = std::int64_t{1} << 40;
 
@@ -131,7 +138,8 @@ Result<SymExpr> Values::parse(std::string_view expression) const {
   return parsed;
 }
 
-// A size that is one symbol alone tells what the symbol stood for.
+// A size that is one symbol alone tells what the symbol stood for, and others what
+// is computed from it.
 Result<void> Values::learn_symbols(const SymValue& value) {
   if (!value.is_symbolic()) return {};
   SP_ASSIGN(const SymExpr expression, parse(value.expression));
@@ -139,12 +147,75 @@ Result<void> Values::learn_symbols(const SymValue& value) {
   for (const std::string& name : names) {
     Symbol& symbol = symbols_.try_emplace(name).first->second;
     symbol.name = name;
-    if (expression == SymExpr::symbol(name) && value.value && !symbol.hint) {
+    if (!value.value || symbol.hint) continue;
+    if (expression == SymExpr::symbol(name)) {
       symbol.hint = value.value;
       hints_.emplace(name, *value.value);
+    } else {
+      computed_hints_.emplace(value.expression, *value.value);
     }
   }
   return {};
+}
+
+namespace {
+
+// The least x for which `value` is `wanted`, if it never falls (`sign` 1) or never
+// rises (-1). What cannot be computed is too large.
+std::optional<std::int64_t> place_of(
+    const std::function<std::optional<std::int64_t>(std::int64_t)>& value,
+    std::int64_t wanted, std::int64_t least, std::int64_t most, int sign) {
+  while (least < most) {
+    const std::int64_t middle = least + (most - least) / 2;
+    const auto found = value(middle);
+    const bool is_less =
+        found && (sign > 0 ? *found < wanted : *found > wanted);
+    (is_less ? least : most) = is_less ? middle + 1 : middle;
+  }
+  if (value(least) != wanted) return std::nullopt;
+  return least;
+}
+
+}  // namespace
+
+// What symbols were that only appear inside of other sizes: 2*s39 was 16, so that
+// s39 was 8. Sizes grow or shrink with each of their symbols.
+void Values::solve_symbols() {
+  // One found may tell of another; few programs have any.
+  constexpr int kMostRounds = 4;
+  bool is_new = true;
+  for (int round = 0; round < kMostRounds && is_new; ++round) {
+    is_new = false;
+    for (const auto& [text, wanted] : computed_hints_) {
+      const SymExpr& expression = parsed_.at(text);
+      std::string unknown;
+      int count = 0;
+      for (const std::string& name : expression.symbols()) {
+        if (symbols_.at(name).hint) continue;
+        unknown = name;
+        ++count;
+      }
+      if (count != 1) continue;
+      Symbol& symbol = symbols_.at(unknown);
+      SymExpr::Bindings known = hints_;
+      const auto value = [&](std::int64_t size) {
+        known[unknown] = size;
+        return expression.evaluate(known);
+      };
+      const std::int64_t least =
+          std::max<std::int64_t>(symbol.min.value_or(0), 0);
+      const std::int64_t most =
+          std::min(symbol.max.value_or(kMostBounded), kMostBounded);
+      for (const int sign : {1, -1}) {
+        if (!symbol.hint) {
+          symbol.hint = place_of(value, wanted, least, most, sign);
+        }
+      }
+      if (!symbol.hint) continue;
+      hints_.emplace(unknown, *symbol.hint);
+      is_new = true;
+    }
+  }
 }
 
 Result<void> Values::add_names(const GraphBody& body) {
@@ -156,6 +227,21 @@ Result<void> Values::add_names(const GraphBody& body) {
                         {},
                         {}});
     }
+  }
+  for (const NamedSym& scalar : body.scalars) {
+    if (!scalars_.emplace(scalar.name, &scalar).second) {
+      return fail(Error{ErrorCode::kRepeatedKey,
+                        "two scalars are named " + quote(scalar.name),
+                        scalar_path(scalar.name),
+                        {},
+                        {}});
+    }
+  }
+  return learn_body(body);
+}
+
+Result<void> Values::learn_body(const GraphBody& body) {
+  for (const Tensor& tensor : body.tensors) {
     for (const auto* sizes : {&tensor.sizes, &tensor.strides}) {
       for (const SymValue& size : *sizes) {
         if (auto learned = learn_symbols(size); !learned) {
@@ -165,28 +251,34 @@ Result<void> Values::add_names(const GraphBody& body) {
     }
   }
   for (const NamedSym& scalar : body.scalars) {
-    const std::string place =
-        "$.graph_module.graph.sym_int_values." + std::string(scalar.name);
-    if (!scalars_.emplace(scalar.name, &scalar).second) {
-      return fail(Error{ErrorCode::kRepeatedKey,
-                        "two scalars are named " + quote(scalar.name),
-                        place,
-                        {},
-                        {}});
-    }
     if (auto learned = learn_symbols(scalar.value); !learned) {
-      return fail(std::move(learned).error().at(place));
+      return fail(std::move(learned).error().at(scalar_path(scalar.name)));
     }
+  }
+  return {};
+}
+
+// Sizes that only a region has, whose nodes will be the program's.
+Result<void> Values::learn_regions(const GraphBody& body) {
+  for (const Node& node : body.nodes) {
+    const auto region = region_of(node);
+    if (!region) continue;
+    SP_CHECK(learn_body(*region->body));
+    SP_CHECK(learn_regions(*region->body));
   }
   return {};
 }
 
 void Values::add_ranges(const Program& program) {
   for (const Range& range : program.ranges) {
-    // srepr'd names in some releases, plain ones in others.
-    auto expression = SymExpr::parse(range.symbol);
-    const std::string name =
-        expression ? to_string(*expression) : std::string(range.symbol);
+    // srepr'd names in some releases, plain ones in others, and what is computed
+    // from them: 2*s39.
+    const auto expression = SymExpr::parse(range.symbol);
+    const std::string name = expression ? to_string(*expression) : "";
+    if (!expression || *expression != SymExpr::symbol(name)) {
+      computed_.push_back(range);
+      continue;
+    }
     Symbol& symbol = symbols_.try_emplace(name).first->second;
     symbol.name = name;
     symbol.min = range.min;
@@ -293,7 +385,9 @@ Result<Values> Values::create(const Program& program,
                               const SizeBounds& bounds) {
   Values values;
   SP_CHECK(values.add_names(program));
+  SP_CHECK(values.learn_regions(program));
   values.add_ranges(program);
+  values.solve_symbols();
   SP_CHECK(values.bound_sizes(program, bounds));
   return values;
 }

@@ -57,21 +57,29 @@ class Values {
   const std::map<std::string, Symbol>& symbols() const { return symbols_; }
   // Those that depend on data, and what they are taken to be.
   const SizeBounds& bounded() const { return bounded_; }
+  // The program's ranges of sizes that are computed from others: 2*s39.
+  const std::vector<Range>& computed_ranges() const { return computed_; }
 
  private:
   Result<void> add_names(const GraphBody& body);
+  Result<void> learn_body(const GraphBody& body);
+  Result<void> learn_regions(const GraphBody& body);
   void add_ranges(const Program& program);
   Result<void> bound_sizes(const Program& program, const SizeBounds& bounds);
   SizeBounds shares(const Program& program, const SizeBounds& bounds) const;
   Result<Scalar> resolve(const SymValue& value) const;
   Result<SymExpr> parse(std::string_view expression) const;
   Result<void> learn_symbols(const SymValue& value);
+  void solve_symbols();
 
   std::unordered_map<std::string_view, const Tensor*> tensors_;
   std::unordered_map<std::string_view, const NamedSym*> scalars_;
   std::map<std::string, Symbol> symbols_;
   SymExpr::Bindings hints_;
   SizeBounds bounded_;
+  std::vector<Range> computed_;
+  // Of sizes computed from symbols, by their text: what they were.
+  std::map<std::string_view, std::int64_t> computed_hints_;
   // Sizes repeat; every expression is parsed once.
   mutable std::unordered_map<std::string_view, SymExpr> parsed_;
   mutable std::size_t parsed_bytes_ = 0;

@@ -59,16 +59,18 @@ Results written_results(const OpSchema& op) {
 
 Error mismatch(const OpSchema& op, CallError refused) {
   const bool is_taken = refused.code != ErrorCode::kShapeMismatch;
-  Error error{refused.code,
-              "`" + op.name() +
-                  (is_taken ? "` of these operands is not known: "
-                            : "` does not take these operands: ") +
-                  std::move(refused.message),
-              refused.operand ? operand_name(op, *refused.operand) : "",
-              {},
-              is_taken
-                  ? "state its results, which cannot be inferred"
-                  : "give tensors that fit `" + to_string(*op.function) + "`"};
+  // The rule, and not the operator: PyTorch may take more than its row says.
+  Error error{
+      refused.code,
+      is_taken
+          ? "`" + op.name() + "` of these operands is not known: " +
+                std::move(refused.message)
+          : "the rule of `" + op.name() +
+                "` does not take these operands: " + std::move(refused.message),
+      refused.operand ? operand_name(op, *refused.operand) : "",
+      {},
+      is_taken ? "state its results, which cannot be inferred"
+               : "give tensors that fit `" + to_string(*op.function) + "`"};
   for (std::size_t i = 0; i < op.inputs.size() && i < 8; ++i) {
     error.notes.push_back("operand " + std::to_string(i) + ": " +
                           to_string(op.inputs[i]));

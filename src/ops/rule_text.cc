@@ -227,22 +227,43 @@ OpDefinition as_stated(OpDefinition rule) {
       });
 }
 
+// Where `dim` of a tensor is; nullopt where it has none.
+std::optional<int> dim_of(const TensorMeta& meta, int dim) {
+  if (dim >= meta.rank() || dim < -meta.rank()) return std::nullopt;
+  return wrap_dim(dim, meta.rank());
+}
+
+// The size of the batch: of the first tensor that has the dim and shares its size
+// with a result. A predicate, a counter or a weight may come before it.
+std::int64_t batch_size(const OpSchema& op, int dim) {
+  std::optional<std::int64_t> first;
+  for (const TensorMeta& input : op.inputs) {
+    const auto at = dim_of(input, dim);
+    if (!at) continue;
+    const std::int64_t size = input.size(*at);
+    if (!first) first = size;
+    for (const TensorMeta& output : op.outputs) {
+      const auto there = dim_of(output, dim);
+      if (there && output.size(*there) == size) return size;
+    }
+  }
+  require(first.has_value(), "no tensor has a dim " + std::to_string(dim));
+  return *first;
+}
+
 BoundForm bind_batch(const OpCall& call, const std::vector<int>& dims) {
   SpaceBuilder b;
-  const TensorMeta& first = call.first();
   std::vector<std::pair<int, DimFactors>> shared;
   for (const int dim : dims) {
-    require(first.rank() > 0, "the first tensor has no dims");
-    const int at = wrap_dim(dim, first.rank());
-    shared.emplace_back(dim, b.dim(first.size(at)));
+    shared.emplace_back(dim, b.dim(batch_size(call.op(), dim)));
   }
   const auto operand = [&](const TensorMeta& meta) {
     Operand out = SpaceBuilder::whole(meta.rank());
     for (const auto& [dim, factors] : shared) {
-      if (meta.rank() == 0 || dim >= meta.rank() || dim < -meta.rank())
-        continue;
-      const int at = wrap_dim(dim, meta.rank());
-      if (meta.size(at) == b.space.size(factors)) out.dims[index(at)] = factors;
+      const auto at = dim_of(meta, dim);
+      if (at && meta.size(*at) == b.space.size(factors)) {
+        out.dims[index(*at)] = factors;
+      }
     }
     return out;
   };

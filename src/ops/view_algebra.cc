@@ -188,6 +188,24 @@ bool keeps_elements(const OpSchema& view, std::size_t output,
          !view.has_arg("storage_offset");
 }
 
+// The elements as they were, where the view sees their bytes otherwise.
+std::optional<WriteBack> dtype_back(const OpSchema& view) {
+  const std::string_view name = view.name();
+  if (name == "aten.view.dtype") {
+    return WriteBack{
+        "aten.view.dtype",
+        {{"self", TensorArg{0}}, {"dtype", view.inputs.front().dtype()}},
+        false};
+  }
+  for (const auto& [seen, back] :
+       {std::pair{"aten.view_as_real.default", "aten.view_as_complex.default"},
+        std::pair{"aten.view_as_complex.default",
+                  "aten.view_as_real.default"}}) {
+    if (name == seen) return WriteBack{back, {{"self", TensorArg{0}}}, false};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ViewedOperands viewed_operands(const OpSchema& op, const OpLibrary& library) {
@@ -214,6 +232,7 @@ ViewedOperands viewed_operands(const OpSchema& op, const OpLibrary& library) {
 
 std::optional<WriteBack> write_back(const OpSchema& view, std::size_t output,
                                     const OpLibrary& library) {
+  if (auto back = dtype_back(view)) return back;
   if (!keeps_elements(view, output, library)) return std::nullopt;
   const TensorMeta& base = view.inputs.front();
   const TensorMeta& part = view.outputs[output];

@@ -28,10 +28,9 @@ struct WriteBack {
   bool takes_base = false;  // operands are base, written; else written alone
 };
 
-// The write back through output `output` of `view`. nullopt when the view
-// cannot be written through: it repeats elements (expand), has them in windows
-// that overlap (unfold), reads them as another dtype, or names
-// places of storage (as_strided).
+// The write back through output `output` of `view`. nullopt when no operator
+// carries it back: the view repeats elements (expand), has them in windows that
+// overlap (unfold), conjugates them, or names places of storage (as_strided).
 // Worked example: y = x[2:4]; y.add_(1) ends with slice_scatter(x, y', 0, 2,
 // 4).
 std::optional<WriteBack> write_back(const OpSchema& view, std::size_t output,

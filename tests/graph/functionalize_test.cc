@@ -188,16 +188,6 @@ TEST_CASE("running statistics of a batch norm become updates") {
   CHECK(graph.update_of(var) == graph.nodes()[0].outputs[4]);
 }
 
-TEST_CASE("writes that cannot be made functional say so") {
-  GraphFixture f;
-  const ValueId x = f.input("x", "f32[1,4]");
-  const ValueId y = f.op("aten.relu.default", {x});
-  const ValueId e = f.op("aten.expand.default", {y}, {{"size", ints({3, 4})}});
-  const auto through_expand = f.try_ops("aten.zero_.default", {e});
-  REQUIRE_FALSE(through_expand);
-  CHECK(through_expand.error().code == ErrorCode::kNotFunctional);
-}
-
 TEST_CASE("what changes a shape in place becomes its functional form") {
   GraphFixture f;
   const ValueId x = f.input("x", "f32[1,4]");

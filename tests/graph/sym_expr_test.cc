@@ -65,6 +65,19 @@ TEST_CASE("what has no value has none") {
   CHECK_FALSE(value("FloorDiv(Integer(-9223372036854775808), Integer(-1))"));
 }
 
+TEST_CASE("numbers that are no integers stay opaque") {
+  const auto scaled = SymExpr::parse(
+      "TruncToInt(Mul(Float('1.5', precision=53), ToFloat(Symbol('s25', "
+      "positive=True, integer=True))))");
+  REQUIRE(scaled);
+  CHECK(scaled->is_opaque());
+  CHECK(scaled->symbols() == std::vector<std::string>{"s25"});
+  CHECK_FALSE(scaled->evaluate({{"s25", 4}}));
+  for (const char* broken : {"Float('1.5", "Float('1.5' 2)", "F(a=)"}) {
+    CHECK_FALSE(SymExpr::parse(broken));
+  }
+}
+
 TEST_CASE("unknown functions stay opaque") {
   const auto opaque =
       SymExpr::parse("Add(Integer(1), ModularIndexing(Symbol('s0'), 2, 3))");

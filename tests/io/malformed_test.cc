@@ -153,9 +153,6 @@ const std::vector<Change>& changes() {
        ErrorCode::kShapeMismatch, "nodes[1] `mm`"},
       {"a result of another dtype", in_graph("/tensor_values/mm/dtype"), "13",
        ErrorCode::kShapeMismatch, "nodes[1] `mm`"},
-      {"operands that do not fit",
-       in_graph("/nodes/1/inputs/0/arg/as_tensor/name"), "\"p_w\"",
-       ErrorCode::kShapeMismatch, "nodes[1] `mm`"},
 
       // tensors
       {"a tensor without dtype", in_graph("/tensor_values/x/dtype"), kRemoved,

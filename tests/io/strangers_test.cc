@@ -3,6 +3,8 @@
 // results that the library would not have inferred.
 #include <doctest/doctest.h>
 
+#include <shardprop/ops/rule_text.h>
+
 #include "io/program_fixture.h"
 
 #include <algorithm>
@@ -117,6 +119,22 @@ TEST_CASE("control flow is one operator without a rule") {
   REQUIRE_FALSE(space);
   CHECK(space.error().code == ErrorCode::kNoStrategy);
   CHECK(space.error().message.find("replicated") != std::string::npos);
+}
+
+TEST_CASE("control flow along batch dims that the user names") {
+  Json json = with_region("torch.ops.higher_order.cond", region());
+  // What decides comes first, and has no batch.
+  nodes_of(json)[2]["inputs"][0]["arg"] = tensor_argument("b_n");
+  const auto library = test_library().with(
+      {.name = "higher_order.cond", .definition = *parse_rule("batch(0)")});
+  REQUIRE(library);
+  const auto graph = read_graph(json.dump(), "test", **library);
+  REQUIRE(graph);
+  const auto space = (*library)->index_space(find_node(*graph, "relu")->op);
+  INFO((space ? std::string() : to_string(space.error())));
+  REQUIRE(space);
+  CHECK(to_string(*space) == "(),a1->a1 {a=16}");
+  CHECK(graph->notes().empty());
 }
 
 TEST_CASE("an operator with effects stands for itself, without its token") {
@@ -253,6 +271,56 @@ TEST_CASE("sizes that depend on data have a bound") {
   CHECK(refused.error().help.find("u0") != std::string::npos);
 }
 
+TEST_CASE("sizes computed from others tell what those were") {
+  const auto sized = [](const std::string& text, int hint) {
+    Json json = program();
+    const Json size = {
+        {"as_expr", {{"expr_str", text}, {"hint", {{"as_int", hint}}}}}};
+    for (const char* name : {"x", "mm", "relu", "ones_like"}) {
+      tensors_of(json)[name]["sizes"][0] = size;
+    }
+    tensors_of(json)["permute"]["sizes"][1] = size;
+    json["graph_module"]["graph"]["sym_int_values"]["sym_size_int"] = size;
+    return json;
+  };
+  struct Case {
+    std::string text;
+    std::int64_t hint;  // of s39, where the size is 16
+  };
+  const std::string s = "Symbol('s39', positive=True, integer=True)";
+  const Case cases[] = {{"Mul(Integer(2), " + s + ")", 8},
+                        {"Add(" + s + ", Integer(1))", 15},
+                        {"Add(Integer(20), Mul(Integer(-1), " + s + "))", 4},
+                        {"FloorDiv(" + s + ", Integer(2))", 32},
+                        {"Max(Integer(3), " + s + ")", 16},
+                        {"Min(Integer(300), " + s + ")", 16},
+                        {"Pow(" + s + ", Integer(2))", 4},
+                        {"Add(Mul(Integer(2), " + s + "), Integer(-6))", 11}};
+  for (const Case& given : cases) {
+    INFO(given.text);
+    Json json = sized(given.text, 16);
+    json["range_constraints"] = {{"2*s39", {{"min_val", 4}, {"max_val", 128}}},
+                                 {"s39", {{"min_val", 2}, {"max_val", 64}}}};
+    const auto graph = read_json(json);
+    INFO((graph ? std::string() : to_string(graph.error())));
+    REQUIRE(graph);
+    CHECK(find_node(*graph, "mm")->op.outputs[0].size(0) == 16);
+    CHECK_FALSE(has_note(*graph, "depends on data"));
+    REQUIRE(graph->symbols().size() == 1);
+    CHECK(graph->symbols()[0].name == "s39");
+    CHECK(graph->symbols()[0].hint == given.hint);
+    // A range of what is computed is a guard, and not one more size.
+    const auto guards = graph->guards();
+    CHECK(std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+      return guard.condition == "2*s39 <= 128";
+    }));
+  }
+  // No size makes 2*s39 odd.
+  const auto odd = read_json(sized("Mul(Integer(2), " + s + ")", 17));
+  REQUIRE(odd);
+  CHECK_FALSE(odd->symbols()[0].hint);
+}
+
 TEST_CASE("sizes that depend on data share what they must add up to") {
   const auto size = [](const std::string& text) {
     return Json{{"as_expr", {{"expr_str", text}, {"hint", nullptr}}}};
@@ -316,6 +384,24 @@ TEST_CASE("of operators that are not proven the file knows better") {
   CHECK(find_node(*graph, "relu")->op.outputs[0].shape() == Dims{16, 4});
 }
 
+// PyTorch wrote the file, whatever the row of an operator says.
+TEST_CASE("a call that a proven row does not take is kept as it is written") {
+  Json json = program();
+  nodes_of(json)[1]["inputs"][0]["arg"] = tensor_argument("p_w");
+  const auto graph = read_json(json);
+  INFO((graph ? std::string() : to_string(graph.error())));
+  REQUIRE(graph);
+  CHECK(has_note(*graph,
+                 "`mm`: the rule of `aten.mm.default` does not take these "
+                 "operands"));
+  CHECK(has_note(*graph, "taken as it is written, to run replicated"));
+  const Node* mm = find_node(*graph, "mm");
+  CHECK(mm->op.outputs[0].shape() == Dims{16, 4});
+  const auto space = test_library().index_space(mm->op);
+  REQUIRE_FALSE(space);
+  CHECK(space.error().code == ErrorCode::kShapeMismatch);
+}
+
 TEST_CASE("detach_ is the view that it is") {
   Json json = program();
   nodes_of(json)[2]["target"] = "torch.ops.aten.detach_.default";
@@ -337,6 +423,28 @@ TEST_CASE("a custom operator that returns nothing writes its first tensor") {
   REQUIRE(made != nullptr);
   CHECK(find_node(*graph, "sum_1")->inputs.front() == made->outputs.front());
   CHECK(has_note(*graph, "a write of its first tensor"));
+}
+
+TEST_CASE("what a custom operator writes through a view is seen by its base") {
+  Json json = program();
+  tensors_of(json)["flat"] = tensor_meta(kF32, {64}, {1});
+  Json write =
+      node("write", "torch.ops.mylib.addto.default",
+           {{"a", tensor_argument("flat")}, {"b", tensor_argument("p_w")}});
+  write["outputs"] = Json::array();
+  const auto at = nodes_of(json).begin() + 3;
+  nodes_of(json).insert(at, write);
+  nodes_of(json).insert(
+      nodes_of(json).begin() + 3,
+      node("flat", "torch.ops.aten.view.default",
+           {{"self", tensor_argument("relu")}, {"size", {{"as_ints", {64}}}}}));
+  const auto graph = read_json(json);
+  INFO((graph ? std::string() : to_string(graph.error())));
+  REQUIRE(graph);
+  const ValueId summed = find_node(*graph, "sum_1")->inputs.front();
+  const Node& back = graph->node(graph->value(summed).producer);
+  CHECK(back.op_name() == "aten.reshape.default");
+  CHECK(back.inputs.front() == find_node(*graph, "write")->outputs.front());
 }
 
 TEST_CASE("floats that depend on data stand as 1") {

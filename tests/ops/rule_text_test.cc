@@ -70,6 +70,31 @@ TEST_CASE("what rules mean") {
   CHECK(space_of("mn,mn->mn").starts_with("mn,mn->mn {m=8,n=16}"));
 }
 
+TEST_CASE("the batch is that of the results") {
+  const auto library = testing::standard_library().with(
+      {.declaration =
+           "mylib::branch(Tensor which, Tensor weight, Tensor x) -> Tensor",
+       .definition = *parse_rule("batch(0)")});
+  REQUIRE(library);
+  const auto space = [&](const char* weight, const char* x, const char* out) {
+    auto op =
+        make_op_schema((*library)->find("mylib.branch.default"),
+                       {{"which", TensorArg{0}},
+                        {"weight", TensorArg{1}},
+                        {"x", TensorArg{2}}},
+                       {*TensorMeta::parse("bool[]"),
+                        *TensorMeta::parse(weight), *TensorMeta::parse(x)});
+    REQUIRE(op);
+    set_results(*op, {*TensorMeta::parse(out)});
+    const auto found = (*library)->index_space(*op);
+    return found ? to_string(*found) : found.error().message;
+  };
+  CHECK(space("f32[16,4]", "f32[8,16]", "f32[8,4]") == "(),11,a1->a1 {a=8}");
+  CHECK(space("f32[16,4]", "f32[8,16]", "f32[]") == "(),a1,11->() {a=16}");
+  CHECK(space("f32[]", "f32[]", "f32[]").find("no tensor has a dim 0") !=
+        std::string::npos);
+}
+
 TEST_CASE("what is not a rule") {
   for (const char* text :
        {"", "pointwise", "pointwise(", "pointwize()", "reduction(most)",

@@ -148,7 +148,11 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
 }
 
 std::string rule_hint(const Graph& graph, std::string_view op) {
-  if (op.starts_with("aten.") || op.starts_with("prims.")) return {};
+  // Of ours nobody else can say how they run.
+  if (op.starts_with("aten.") || op.starts_with("prims.") ||
+      op.starts_with("shardprop.")) {
+    return {};
+  }
   const std::string_view base = op.substr(0, op.rfind('.'));
   // Nobody knows what is inside of control flow.
   bool elementwise = !op.starts_with("higher_order.");

@@ -14,7 +14,7 @@
 // of the written value and of its views see the result, and an input that was
 // written becomes an update output. A write through a view is carried back to
 // what it views (slice_scatter, select_scatter, the inverse of a permutation or
-// reshape); where that is not possible, kNotFunctional says so.
+// reshape); what nothing carries back stays one operator, with a note.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -86,6 +86,9 @@ class GraphBuilder {
                                       std::vector<GivenArgument> arguments,
                                       std::vector<ValueId> inputs,
                                       std::string name = {});
+  // From now on `tensor` is `value`, which has its meta: so it is for what views
+  // it and for what it views. Error: kNotFunctional.
+  Result<void> write(ValueId tensor, ValueId value);
   void add_output(NewOutput output);
 
   void add_symbol(Symbol symbol);
