@@ -197,14 +197,26 @@ class RankRun {
     return out;
   }
 
-  // What the call makes of its operands; of operators that no one can tell,
-  // what the program says. Dtypes are the program's where it states them.
+  // Whether the program says how large all of them are.
+  bool states_all(const std::vector<ProgramValueId>& outputs) const {
+    return std::all_of(outputs.begin(), outputs.end(), [&](ProgramValueId id) {
+      return !id.valid() || !program_.value(id).is_local();
+    });
+  }
+
+  // What the call makes of its operands; of those that no one can tell (a size
+  // depends on data), what the program says. Dtypes are the program's where it
+  // states them.
   Result<void> set_outputs(OpSchema& schema, const ProgramOp& op) const {
     std::vector<std::optional<TensorMeta>> results;
     if (options_.library->infers(*schema.function)) {
-      SP_ASSIGN(results, options_.library->infer_results(schema));
-    } else {
-      results.resize(op.outputs.size());
+      auto inferred = options_.library->infer_results(schema);
+      if (inferred) {
+        results = *std::move(inferred);
+      } else if (inferred.error().code != ErrorCode::kNoShapeInference ||
+                 !states_all(op.outputs)) {
+        return fail(std::move(inferred).error());
+      }
     }
     results.resize(std::max(results.size(), op.outputs.size()));
     for (std::size_t r = 0; r < results.size(); ++r) {

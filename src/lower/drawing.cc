@@ -72,12 +72,16 @@ Drawing::Id Drawing::finish(Id value) {
 
 Result<std::vector<ProgramValueId>> Drawing::refuse(
     const std::string& why) const {
+  const bool drops = node_.op.has_arg("dropout") ||
+                     node_.op.has_arg("dropout_p") ||
+                     (node_.op.has_arg("p") && node_.op.has_arg("train"));
   return fail(Error{
       ErrorCode::kNotLowered,
       "`" + node_.op_name() + "` cannot be drawn element by element: " + why,
       node_.name,
       {},
-      "decompose it before exporting, or turn dropout off"});
+      drops ? "decompose it before exporting, or turn dropout off"
+            : "draw it before the program runs, and give it as an input"});
 }
 
 // Dropout outside of training: what is given, and a mask of ones.
@@ -99,7 +103,7 @@ Result<std::vector<ProgramValueId>> Drawing::dropout() {
                          ? node_.op.bool_arg("train").value_or(true)
                          : true;
   const Id self = operand(0);
-  if (!train) return untouched(has_mask);
+  if (!train || p == 0) return untouched(has_mask);
   const DType in = drawn_in(dtype());
   const Id kept =
       ops_.op("aten.ge.Scalar", DType::kBool,

@@ -9,6 +9,16 @@ Operand whole(const TensorMeta& meta) {
   return operand;
 }
 
+// Whether the arguments say that nothing is drawn: outside of training, or with
+// nothing to drop.
+bool draws_nothing(const OpSchema& op) {
+  for (const char* chance : {"dropout_p", "dropout"}) {
+    if (op.has_arg(chance) && op.float_arg(chance).value_or(0) == 0)
+      return true;
+  }
+  return op.has_arg("train") && !op.bool_arg("train").value_or(true);
+}
+
 }  // namespace
 
 IndexSpace unsharded_space(const OpSchema& op) {
@@ -18,7 +28,7 @@ IndexSpace unsharded_space(const OpSchema& op) {
     space.outputs.push_back(whole(meta));
   }
   space.is_free = op.function->is_view();
-  space.is_random = op.function->is_random();
+  space.is_random = op.function->is_random() && !draws_nothing(op);
   space.seal();
   return space;
 }

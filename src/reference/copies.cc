@@ -56,9 +56,11 @@ void add_copies(Kernels& k) {
     return std::vector<Tensor>{
         Tensor::zeros(call.out().shape(), call.out().dtype())};
   };
-  k["where"] = [](const Call& call) {
-    return choose(call, call.value("condition"), "self", "other");
-  };
+  // Without either, how many places there are depends on data.
+  k["where.self"] = k["where.ScalarOther"] = k["where.ScalarSelf"] =
+      k["where.Scalar"] = [](const Call& call) {
+        return choose(call, call.value("condition"), "self", "other");
+      };
   k["masked_fill"] = [](const Call& call) {
     return choose(call, call.value("mask"), "value", "self");
   };

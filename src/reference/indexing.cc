@@ -110,6 +110,9 @@ Places places_of(const Call& call, const Dims& self) {
 std::vector<Tensor> take_indexed(const Call& call) {
   const Tensor& self = call.value("self");
   const Places places = places_of(call, self.shape());
+  if (index(call.out().numel()) != places.offsets.size()) {
+    throw NoKernel{"how many elements a mask selects depends on the data"};
+  }
   return in_domain(self.dtype(), [&]<class T>(T) -> std::vector<Tensor> {
     const std::vector<T> from = values<T>(self);
     std::vector<T> out;

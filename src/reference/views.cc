@@ -40,11 +40,18 @@ std::vector<Tensor> mapped(const Call& call) {
 
 std::vector<Tensor> same(const Call& call) { return {call.first_value()}; }
 
+// The same bytes as elements of another dtype, of another width perhaps.
 std::vector<Tensor> of_other_dtype(const Call& call) {
-  const Tensor self = call.base_name() == "view_copy"
-                          ? contiguous(call.first_value())
-                          : call.first_value();
-  return {self.seen_as(call.out().dtype())};
+  const Tensor& self = call.first_value();
+  const TensorMeta& out = call.out();
+  const bool resizes = item_size(out.dtype()) != item_size(self.dtype());
+  if (!resizes && call.base_name() != "view_copy") {
+    return {self.seen_as(out.dtype())};
+  }
+  const Tensor bytes = contiguous(self);
+  return {Tensor::wrap(bytes.data(), out.shape(),
+                       contiguous_strides(out.shape()), out.dtype(),
+                       bytes.owner())};
 }
 
 std::int64_t from_front(std::int64_t at, std::int64_t size) {

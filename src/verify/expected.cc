@@ -129,11 +129,51 @@ std::int64_t bytes_of(const SpmdProgram& program, bool own_dtypes) {
   return bytes;
 }
 
+// A rule may take less than PyTorch, whose file a call stands in.
+Result<void> check_taken(const Graph& graph, const OpLibrary& library) {
+  for (const Node& node : graph.nodes()) {
+    if (!library.infers(*node.op.function)) continue;
+    const auto inferred = library.infer_results(node.op);
+    if (inferred || inferred.error().code != ErrorCode::kShapeMismatch) {
+      continue;
+    }
+    return fail(
+        Error{ErrorCode::kNoReference,
+              "the reference does not evaluate this call: " +
+                  inferred.error().message,
+              node.name, inferred.error().notes,
+              "run the plan under PyTorch: `shardprop emit` writes it"});
+  }
+  return {};
+}
+
+// The bits of what runs in a wider dtype are not those of its own.
+Result<void> check_bits(const SpmdProgram& program, const ProgramStep& step) {
+  const auto* op = std::get_if<ProgramOp>(&step.action);
+  if (op == nullptr || op->op != "aten.view.dtype") return {};
+  for (const auto& [name, value] : op->args) {
+    const auto* from = std::get_if<ProgramValueId>(&value);
+    if (from == nullptr || program.value(*from).meta.dtype() ==
+                               program.value(op->outputs[0]).meta.dtype()) {
+      continue;
+    }
+    return fail(Error{ErrorCode::kNoReference,
+                      "`" + op->op +
+                          "` sees the bits of its elements, which are others "
+                          "in f64",
+                      program.nodes[step.node].name,
+                      {},
+                      "--dtype own runs every operator in its own dtypes"});
+  }
+  return {};
+}
+
 // Of others it is not known what they compute.
 Result<void> check_declared(const SpmdProgram& program,
-                            const OpLibrary& library) {
+                            const OpLibrary& library, bool own_dtypes) {
   for (const ProgramStep& step : program.steps) {
     const auto* op = std::get_if<ProgramOp>(&step.action);
+    if (!own_dtypes) SP_CHECK(check_bits(program, step));
     if (op == nullptr || op->op == "shardprop.random_bits" ||
         library.find(op->op) != nullptr) {
       continue;
@@ -170,11 +210,12 @@ Result<void> run_unsharded(const SpmdProgram& program, Expected::Body& body,
 Result<std::shared_ptr<Expected::Body>> run_once(
     const Graph& graph, std::shared_ptr<const OpLibrary> library,
     Optimizer optimizer, const VerifyOptions& options) {
+  SP_CHECK(check_taken(graph, *library));
   SP_ASSIGN(const SpmdProgram program,
             lower_unsharded(graph, *library, optimizer));
   SP_CHECK(check_fits(bytes_of(program, options.own_dtypes),
                       "the values of the unsharded program"));
-  SP_CHECK(check_declared(program, *library));
+  SP_CHECK(check_declared(program, *library, options.own_dtypes));
   auto body = std::make_shared<Expected::Body>();
   body->library = std::move(library);
   body->options = options;

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import command_line
+import made_graphs
 from command_line import BINARY, MLP, ROOT, SANITIZED, TINY, Case, shardprop
 
 LLAMA = str(TINY / "llama3_infer.json.gz")
@@ -270,6 +271,57 @@ class Usage(Case):
                      "`u0`", "--> --bound u0=6")
         self.refused(shardprop(*explain, "--bound", "u0=5"), 2, "SP0001",
                      "`u0` is not a size of this program", "--> --bound u0=5")
+
+    def made(self, target, outputs=("n0",), dtype=7, shape=(64, 64), first="self",
+             **more):
+        """A program of one call on x: f32[64,64]."""
+        g = made_graphs.Graph()
+        program = made_graphs.build("relu", 1)
+        graph = program["graph_module"]["graph"]
+        call = graph["nodes"][0]
+        call["target"] = "torch.ops.aten." + target
+        call["inputs"][0]["name"] = first
+        # `dtype_` is the call's, `dtype` that of what it makes.
+        call["inputs"] += [{"name": name.rstrip("_"), "arg": arg, "kind": 1}
+                           for name, arg in more.items()]
+        if len(outputs) > 1:
+            call["outputs"] = [{"as_tensors": [{"name": name} for name in outputs]}]
+        for name in outputs:
+            g.meta(name, shape)
+            graph["tensor_values"][name] = g.metas[name] | {"dtype": dtype}
+        return self.file(target + ".json", json.dumps(program))
+
+    def test_calls_that_a_rule_does_not_take_run_replicated(self):
+        graph = self.made("bmm.default", mat2=made_graphs.tensor("x"))
+        explain = ["explain", graph, "--mesh", "2"]
+        done = shardprop(*explain, "--format", "json")
+        self.answered(done)
+        self.assertIn("taken as it is written, to run replicated", done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertEqual([one["op"] for one in plan["unsupported"]], ["aten.bmm.default"])
+        self.assertNotEqual(plan["status"], "optimal")
+        self.refused(shardprop(*explain, "--strict"), 4, "SP0201", "aten.bmm.default")
+        # Outside of a file nothing says what it makes.
+        line = {"op": "aten.bmm.default", "mesh": [2], "args": [
+            {"shape": [64, 64], "dtype": "f32", "placements": ["R"]}] * 2}
+        done = shardprop("propagate", "--batch", self.file("line", json.dumps(line)))
+        self.assertEqual(json.loads(done.stdout)["error"]["code"], "SP0507")
+
+    def test_what_ranks_cannot_run_is_said(self):
+        verify = ["verify", "--mesh", "2"]
+        for graph, code, word in (
+                (self.made("poisson.default"), "SP0711", "give it as an input"),
+                (self.made("nonzero.default", dtype=5, shape=(9, 2)), "SP1001",
+                 "does not evaluate `aten.nonzero.default`"),
+                (self.made("where.default", ("n0", "n1"), dtype=5, shape=(9,),
+                           first="condition"), "SP1001", "does not evaluate `aten.where.default`"),
+                (self.made("bmm.default", mat2=made_graphs.tensor("x")), "SP1001",
+                 "the rule of `aten.bmm.default` does not take"),
+                (self.made("view.dtype", dtype=8, shape=(64, 32),
+                           dtype_={"as_scalar_type": 8}), "SP1001", "--dtype own")):
+            self.answered(shardprop("explain", graph, "--mesh", "2"))
+            self.refused(shardprop(*verify, graph), 4, code, word, "= help: ")
+        self.answered(shardprop(*verify, graph, "--dtype", "own"))
 
     def test_a_program_of_one(self):
         self.refused(shardprop("explain", MLP, "--mesh", "2", "--program", "x"), 3,
