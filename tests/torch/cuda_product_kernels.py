@@ -1,10 +1,11 @@
 """Operators that PyTorch has for CUDA alone, on the CPU, from their definitions.
 
-Import this and the products with an `out_dtype` and the gradient of the fused RMS
-norm run on CPU tensors.
+Import this and the products with an `out_dtype` or with scales of blocks, and the
+gradient of the fused RMS norm, run on CPU tensors.
 """
 
 import math
+import warnings
 
 import torch
 
@@ -13,8 +14,9 @@ _library = torch.library.Library("aten", "IMPL")
 
 def _register(*names):
     def register(function):
-        for name in names:
-            _library.impl(name, function, "CPU")
+        with warnings.catch_warnings(action="ignore"):  # that one is replaced
+            for name in names:
+                _library.impl(name, function, "CPU", allow_override=True)
         return function
 
     return register
@@ -46,6 +48,45 @@ def _product_out(a, b, out_dtype, *, out):
 def _added_product_out(added, a, b, out_dtype, *, beta=1, alpha=1, out):
     made = _added_product(added, a, b, out_dtype, beta=beta, alpha=alpha)
     return _written(out, made)
+
+
+_BLOCK = 128
+_scaled_on_cpu = torch.library.get_kernel("aten::_scaled_mm", "CPU")
+
+
+def _spread(scale, size):
+    """A scale for each element of a matrix of that size."""
+    for dim in (0, 1):
+        if scale.size(dim) not in (1, size[dim]):
+            scale = scale.repeat_interleave(_BLOCK, dim).narrow(dim, 0, size[dim])
+    return scale
+
+
+@_register("_scaled_mm")
+def _scaled_product(
+    a, b, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, fast=False
+):
+    lines = (a.size(0), 1), (1, b.size(1))
+    is_one = scale_a.numel() == 1 and scale_b.numel() == 1
+    if is_one or (scale_a.shape, scale_b.shape) == lines:
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+        return _scaled_on_cpu.call_boxed(
+            keys, a, b, scale_a, scale_b, bias, scale_result, out_dtype, fast
+        )
+    # As the declaration checks them.
+    blocks = math.ceil(a.size(1) / _BLOCK)
+    for scale, own, at in ((scale_a, a.size(0), 0), (scale_b, b.size(1), 1)):
+        if scale.size(1 - at) != blocks or scale.size(at) not in (
+            own,
+            math.ceil(own / _BLOCK),
+        ):
+            raise ValueError("scales of no known blocks")
+    made = (a.double() * _spread(scale_a, a.shape)) @ (
+        b.double() * _spread(scale_b, b.shape)
+    )
+    if bias is not None:
+        made = made + bias
+    return made.to(out_dtype or a.dtype)
 
 
 @_register("_fused_rms_norm_backward")

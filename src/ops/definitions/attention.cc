@@ -5,6 +5,7 @@
 #include "ops/definitions/attention_programs.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/attention_space.h"
+#include "ops/forms/mapped.h"
 
 #include <algorithm>
 #include <array>
@@ -126,7 +127,7 @@ void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
 
 BoundForm bind_forward(const OpCall& call,
                        Results (*others)(const OpCall&, const Attention&)) {
-  const Attention a = operands(call, true);
+  const Attention a = operands(call);
   const bool pads = others == efficient && call.boolean("compute_log_sumexp");
   SpaceBuilder b;
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
@@ -165,20 +166,69 @@ BoundForm bind_forward(const OpCall& call,
   return b.bound();
 }
 
-// Without batch and heads told apart, nothing is sharded.
-BoundForm bind_composite(const OpCall& call) {
-  if (call.tensor("query").rank() == 4) return bind_forward(call, nullptr);
-  const Attention a = operands(call, false);
-  SpaceBuilder b;
-  for (const TensorMeta& meta : call.op().inputs) {
-    b.input(SpaceBuilder::whole(meta.rank()));
+// Whether batch and heads are told apart, and keys and values have as many or
+// divide them: what the other forms are for.
+bool has_batch_and_heads(const OpCall& call) {
+  const TensorMeta& query = call.tensor("query");
+  const TensorMeta& key = call.tensor("key");
+  const TensorMeta& value = call.tensor("value");
+  return query.rank() == 4 && key.rank() == 4 && value.rank() == 4 &&
+         query.size(0) == key.size(0) && key.size(0) == value.size(0) &&
+         key.size(1) == value.size(1) &&
+         (key.size(1) == 0 || query.size(1) % key.size(1) == 0);
+}
+
+// Dims in front of the sequences that broadcast as those of any product.
+std::string broadcast_notation(const OpCall& call) {
+  const TensorMeta& query = call.tensor("query");
+  const TensorMeta& key = call.tensor("key");
+  const TensorMeta& value = call.tensor("value");
+  require(query.rank() >= 2 && key.rank() >= 2 && value.rank() >= 2,
+          "an operand is not a matrix");
+  require(query.dtype() == key.dtype() && query.dtype() == value.dtype(),
+          "query, key and value are of different dtypes");
+  const bool grouped = call.boolean_or("enable_gqa", false);
+  require(!grouped || (query.rank() > 2 && key.rank() > 2 && value.rank() > 2),
+          "there are no heads");
+  const std::string rows = call.boolean_or("is_causal", false) ? "[s]" : "s";
+  const std::string heads = grouped ? "[_]" : "";
+  std::string mask = "*";
+  if (const TensorMeta* given = call.optional_tensor("attn_mask")) {
+    const int rank = given->rank();
+    const bool by_row =
+        rank >= 2 && given->size(rank - 2) == query.size(query.rank() - 2);
+    if (rank >= 2 && (!grouped || rank >= 3)) {
+      mask = "..." + heads + (by_row ? rows : "_") + "_";
+    }
   }
-  Dims shape = a.query.shape();
-  shape.back() = a.value.shape().back();
-  b.output(SpaceBuilder::whole(static_cast<int>(shape.size())),
-           {.shape = shape});
-  b.space.product = ProductKind::kAttention;
-  return b.bound();
+  const std::string own = "..." + std::string(grouped ? "[h]" : "") + rows;
+  return own + "[d],..." + heads + "[td],..." + heads + "[t][v]," + mask +
+         "->" + own + "[v]";
+}
+
+// The products of one point, whose dims that are held whole are no factors.
+double whole_work(const OpCall& call) {
+  const auto size = [&](const char* operand, int from_end) {
+    const TensorMeta& meta = call.tensor(operand);
+    return static_cast<double>(meta.size(meta.rank() - from_end));
+  };
+  double work = size("key", 2) * (size("query", 1) + size("value", 1));
+  if (call.boolean_or("is_causal", false)) work *= size("query", 2);
+  if (call.boolean_or("enable_gqa", false)) work *= size("query", 3);
+  return work;
+}
+
+OpDefinition composite() {
+  const OpDefinition broadcasts =
+      mapped("attention(...sd,...td)", broadcast_notation);
+  return custom("attention(b(gr)sd,bgtd)", [broadcasts](const OpCall& call) {
+    if (has_batch_and_heads(call)) return bind_forward(call, nullptr);
+    BoundForm bound = broadcasts.bind(call);
+    for (Factor& factor : bound.space.factors) factor.least = 1;
+    say_what_it_costs(call, bound.space, 1);
+    bound.space.flops_per_point *= whole_work(call);
+    return bound;
+  });
 }
 
 // The gradient of a bias has rows padded to 16 elements.
@@ -192,7 +242,7 @@ Dims bias_strides(const TensorMeta& bias) {
 }
 
 BoundForm bind_backward(const OpCall& call, bool has_program) {
-  const Attention a = operands(call, true);
+  const Attention a = operands(call);
   const bool masked = call.has("grad_input_mask");
   const std::vector<bool> mask = masked ? call.mask("grad_input_mask", 4)
                                         : std::vector<bool>{true, true, true};
@@ -252,8 +302,7 @@ OpDefinition backward(bool has_program) {
 }  // namespace
 
 void define_attention(Family f) {
-  f.add("scaled_dot_product_attention",
-        custom("attention(b(gr)sd,bgtd)", bind_composite));
+  f.add("scaled_dot_product_attention", composite());
   f.add("_scaled_dot_product_flash_attention",
         forward(flash).per_rank(
             forward_program({.name = "_scaled_dot_product_flash_attention",

@@ -235,8 +235,11 @@ DType of_bernoulli(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
+// Nothing is dropped, or scaled up, but in training.
 DType of_dropout(const OpCall& call, std::size_t result) {
-  require(!counts(call.first().dtype()), "integers are scaled up");
+  require(!counts(call.first().dtype()) || !call.boolean_or("train", true) ||
+              call.op().float_arg("p").value_or(0) == 0,
+          "integers are scaled up");
   check_probability(call);
   return result == 0 ? call.first().dtype() : DType::kBool;
 }

@@ -120,31 +120,98 @@ DType of_output(const OpCall& call, std::size_t) {
   return call.dtype_or("out_dtype", call.first().dtype());
 }
 
-// Tensor cores take 16 elements of the rows of both factors.
+// Tensor cores take 16 elements of the rows of both factors; blocks with a scale
+// of their own hold as many.
 void keep_f8_rows(const OpCall&, IndexSpace& space) {
+  constexpr std::int64_t kUnit = 16;
   for (const std::size_t i : {0, 1}) {
-    for (const FactorId id : DimFactors(space.inputs[i].dims[1])) {
-      keep_units(space, id, 16);
+    const DimFactors row = space.inputs[i].dims[1];
+    if (row.size() > 1 && space.factor(row[row.size() - 1]).size % kUnit == 0) {
+      continue;
     }
+    for (const FactorId id : row) keep_units(space, id, kUnit);
   }
 }
 
-// A scale is one number, or one for each row or column.
+// What the scales of one factor are: one number, one for each row (or column),
+// for each 128 elements of one, for each square of 128 by 128, or laid out as the
+// kernel reads them.
+enum class Scales : std::uint8_t { kOne, kLines, kRuns, kSquares, kPacked };
+constexpr std::int64_t kBlock = 128;
+
+std::int64_t blocks(std::int64_t size) {
+  return size / kBlock + (size % kBlock == 0 ? 0 : 1);
+}
+
+// `lines` rows (or columns), each of `length` elements; lines are dim 0 of the
+// scales of the first factor, dim 1 of those of the second.
+Scales scales_of(const TensorMeta& scale, bool is_first, std::int64_t lines,
+                 std::int64_t length) {
+  if (scale.numel() == 1) return Scales::kOne;
+  if (scale.dtype() != DType::kF32) return Scales::kPacked;
+  require(scale.rank() == 2, "the scales are not a matrix");
+  const std::int64_t along = scale.size(is_first ? 0 : 1);
+  const std::int64_t across = scale.size(is_first ? 1 : 0);
+  if (along == lines && across == 1) return Scales::kLines;
+  require(
+      across == blocks(length) && (along == lines || along == blocks(lines)),
+      "the scales are not of blocks of 128");
+  return along == lines ? Scales::kRuns : Scales::kSquares;
+}
+
+// Letters of a dim that has a scale for each block, where blocks are whole.
+std::string blocked_dim(char letter, char inner, std::int64_t size) {
+  return size % kBlock == 0 ? std::string{'(', letter, '[', inner, ']', ')'}
+                            : std::string{'[', letter, ']'};
+}
+
+// `m(k[j]),(k[j])(n[i]),mk,kn,+(n[i]),->m(n[i])` where both are of blocks.
 std::string scaled_notation(const OpCall& call) {
   const TensorMeta& a = call.tensor("self");
   const TensorMeta& b = call.tensor("mat2");
   require(a.rank() == 2 && b.rank() == 2, "the factors are not matrices");
-  const auto scale = [](const TensorMeta& meta, int dim, std::int64_t size,
-                        char letter) -> std::string {
-    if (meta.numel() == 1)
-      return std::string("xy").substr(0, index(meta.rank()));
-    require(
-        meta.rank() == 2 && meta.size(dim) == size && meta.size(1 - dim) == 1,
-        "scales of blocks are not known");
-    return dim == 0 ? std::string{letter, 'x'} : std::string{'x', letter};
+  const TensorMeta& scale_a = call.tensor("scale_a");
+  const TensorMeta& scale_b = call.tensor("scale_b");
+  const Scales of_a = scales_of(scale_a, true, a.size(0), a.size(1));
+  const Scales of_b = scales_of(scale_b, false, b.size(1), b.size(0));
+  const auto is_blocks = [](Scales scales) {
+    return scales == Scales::kRuns || scales == Scales::kSquares;
   };
-  return "mk,kn," + scale(call.tensor("scale_a"), 0, a.size(0), 'm') + ',' +
-         scale(call.tensor("scale_b"), 1, b.size(1), 'n') + ",+n,->mn";
+  // Elements of four bits, or scales where only the kernel finds them.
+  const bool is_packed = of_a == Scales::kPacked || of_b == Scales::kPacked;
+  const std::string k = is_packed ? "[k]"
+                        : is_blocks(of_a) || is_blocks(of_b)
+                            ? blocked_dim('k', 'j', a.size(1))
+                            : "k";
+  const auto lines = [&](Scales scales, char letter, char inner,
+                         std::int64_t size) {
+    return is_packed                    ? std::string{'[', letter, ']'}
+           : scales == Scales::kSquares ? blocked_dim(letter, inner, size)
+                                        : std::string(1, letter);
+  };
+  const std::string m = lines(of_a, 'm', 'h', a.size(0));
+  const std::string n = lines(of_b, 'n', 'i', b.size(1));
+  // Blocks that are not whole have scales of their own number, held whole.
+  const auto term = [&](const TensorMeta& scale, bool is_first, Scales scales,
+                        char line, std::int64_t size) -> std::string {
+    if (scales == Scales::kOne || scales == Scales::kPacked) {
+      const std::string own = is_first ? "xy" : "zw";
+      require(scale.rank() <= 2, "a scale has more than two dims");
+      return '[' + own.substr(0, index(scale.rank())) + ']';
+    }
+    const bool runs_whole = a.size(1) % kBlock == 0;
+    const bool line_whole = scales != Scales::kSquares || size % kBlock == 0;
+    const std::string across = scales != Scales::kLines && runs_whole ? "k"
+                               : is_first                             ? "[y]"
+                                                                      : "[w]";
+    const std::string along = line_whole ? std::string(1, line)
+                              : is_first ? "[x]"
+                                         : "[z]";
+    return is_first ? along + across : across + along;
+  };
+  return m + k + ',' + k + n + ',' + term(scale_a, true, of_a, 'm', a.size(0)) +
+         ',' + term(scale_b, false, of_b, 'n', b.size(1)) + ",+" + n + ",->" +
+         m + n;
 }
 
 // --- groups: rows of one factor belong to matrices of the other ---

@@ -1,5 +1,6 @@
 // Recurrent networks: a loop over time, cut over the batch alone. Every step
-// needs all of the hidden state, and every gate all of the step before.
+// needs all of the hidden state, and every gate all of the step before. Packed
+// sequences lie one behind another by time, and have no dim of the batch.
 
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
@@ -10,17 +11,25 @@
 namespace shardprop {
 namespace {
 
+// Whether the kernel drops elements between layers, by numbers of its own.
+bool drops(const OpCall& call) {
+  return call.boolean_or("train", false) && call.integer("num_layers") > 1 &&
+         call.op().float_arg("dropout").value_or(0) > 0;
+}
+
 std::string network_notation(const OpCall& call, bool has_cell) {
-  require(call.has("batch_first"), "packed sequences have no batch dim");
+  const bool is_packed = call.has("data");
   const bool batch_first = call.boolean_or("batch_first", false);
-  const TensorMeta& input = call.tensor("input");
-  require(input.rank() == 3, "the input is not a batch of sequences");
-  require(!(call.boolean_or("train", false) &&
-            call.op().float_arg("dropout").value_or(0) > 0),
-          "dropout between layers draws inside the kernel");
-  const std::string sequence = batch_first ? "b[t]" : "[t]b";
-  return sequence + "[_],[l]b[_],*->" + sequence + "[o],[l]b[h]" +
-         (has_cell ? ",[l]b[c]" : "");
+  require(
+      call.tensor(is_packed ? "data" : "input").rank() == (is_packed ? 2 : 3),
+      "the input is not a batch of sequences");
+  const std::string batch = is_packed || drops(call) ? "[b]" : "b";
+  const std::string sequence = is_packed     ? "[n]"
+                               : batch_first ? batch + "[t]"
+                                             : "[t]" + batch;
+  const std::string lengths = is_packed ? ",*" : "";
+  return sequence + "[_]" + lengths + ",[l]" + batch + "[_],*->" + sequence +
+         "[o],[l]" + batch + "[h]" + (has_cell ? ",[l]" + batch + "[c]" : "");
 }
 
 std::int64_t network_size(const OpCall& call, char letter) {
@@ -37,6 +46,7 @@ std::int64_t network_size(const OpCall& call, char letter) {
 
 // The sequence is computed with time first.
 Dims network_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  if (call.has("data")) return make_meta(shape, dtype).strides();
   const bool sequence = shape[2] == network_size(call, 'o') &&
                         shape[0] == call.tensor("input").size(0) &&
                         shape[1] == call.tensor("input").size(1);
@@ -55,9 +65,14 @@ void gate_products(const OpCall& call, IndexSpace& space) {
   for (const TensorMeta& weight : weights) {
     if (weight.rank() == 2) products += static_cast<double>(weight.numel());
   }
-  if (is_network) {
+  if (is_network && call.has("data")) {
+    products *= static_cast<double>(call.tensor("data").size(0));
+  } else if (is_network) {
+    const TensorMeta& input = call.tensor("input");
     const int time = call.boolean_or("batch_first", false) ? 1 : 0;
-    products *= static_cast<double>(call.tensor("input").size(time));
+    products *= static_cast<double>(input.size(time));
+    // Where the batch is no factor, its samples are not counted as points.
+    if (drops(call)) products *= static_cast<double>(input.size(1 - time));
   }
   space.flops_per_point = 2 * products;
 }
@@ -70,7 +85,10 @@ OpDefinition network(bool has_cell) {
              },
              network_size)
       .strided(network_strides)
-      .refine("", gate_products);
+      .refine("", gate_products)
+      .refine("", [](const OpCall& call, IndexSpace& space) {
+        space.is_random = drops(call);
+      });
 }
 
 }  // namespace
@@ -78,6 +96,10 @@ OpDefinition network(bool has_cell) {
 void define_recurrent(Family f) {
   f.add("lstm.input", network(true));
   f.add({"gru.input", "rnn_tanh.input", "rnn_relu.input"}, network(false));
+  constexpr const char* kPacked =
+      "replicated: packed sequences lie one behind another by time";
+  f.add("lstm.data", network(true), kPacked);
+  f.add("gru.data", network(false), kPacked);
   f.add("lstm_cell", mapped("b[_],b[h],[__],[__],[_],[_]->b[h],b[h]")
                          .refine("", gate_products));
   f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},

@@ -150,13 +150,53 @@ std::vector<int> dims_moved(const OpCall& call) {
   return order;
 }
 
-DType of_view(const OpCall& call, std::size_t) {
-  const TensorMeta& self = call.first();
-  if (call.overload() != "dtype") return self.dtype();
+DType dtype_seen(const OpCall& call) {
   const auto dtype = call.op().dtype_arg("dtype");
-  require(dtype && item_size(*dtype) == item_size(self.dtype()),
-          "a view as a dtype of another width");
+  require(dtype.has_value(), "the dtype is missing");
   return *dtype;
+}
+
+// As elements of another width, the last dim holds more of them or fewer: one
+// element of the wider kind is never cut.
+BoundForm bind_view_as_dtype(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const std::int64_t from = item_size(self.dtype());
+  const std::int64_t to = item_size(dtype_seen(call));
+  Dims shape = self.shape();
+  Dims strides = self.strides();
+  SpaceBuilder b;
+  if (from == to) {
+    const Operand all = b.per_dim(shape);
+    b.input(all);
+    b.output(all, {.strides = strides});
+    return b.bound();
+  }
+  require(self.rank() > 0 && strides.back() == 1,
+          "elements of another width do not lie side by side");
+  const bool narrows = to < from;
+  const std::int64_t parts = narrows ? from / to : to / from;
+  if (!narrows) {
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t places = d + 1 == shape.size() ? shape[d] : strides[d];
+      require(places % parts == 0, "elements of another width do not fit");
+    }
+  }
+  const auto scaled = [&](std::int64_t places) {
+    return narrows ? multiply_sizes(places, parts) : places / parts;
+  };
+  const std::int64_t last = shape.back();
+  const auto leading = shape.size() - 1;
+  Operand wide = b.per_dim(Dims(shape.begin(), shape.begin() + leading));
+  Operand narrow = wide;
+  wide.dims.push_back(b.dim(narrows ? last : last / parts));
+  narrow.dims.push_back(wide.dims.back());
+  for (const FactorId id : b.blocked(parts, "they are one wider element")) {
+    narrow.dims.back().push_back(id);
+  }
+  for (std::size_t d = 0; d < leading; ++d) strides[d] = scaled(strides[d]);
+  b.input(narrows ? wide : narrow);
+  b.output(narrows ? narrow : wide, {.strides = strides});
+  return b.bound();
 }
 
 Dims same_strides(const OpCall& call, const Dims&, DType) {
@@ -269,7 +309,11 @@ void define_view(Family f) {
   // What refuses to copy is free whatever its operand was made from.
   f.add({"view", "_unsafe_view"},
         reshaped("view(size)", sizes_given, "size").free());
-  f.add("view.dtype", same_shape().typed(of_view).strided(same_strides).free());
+  f.add("view.dtype", custom("view(dtype)", bind_view_as_dtype)
+                          .typed([](const OpCall& call, std::size_t) {
+                            return dtype_seen(call);
+                          })
+                          .free());
   f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
   f.add("view_as", reshaped("view(other)", shape_of_other).free());
   f.add("reshape_as", reshaped("view(other)", shape_of_other));

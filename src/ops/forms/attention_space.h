@@ -47,30 +47,27 @@ struct Attention {
   const TensorMeta& value;
 };
 
-inline Attention operands(const OpCall& call, bool rank4) {
+inline Attention operands(const OpCall& call) {
   const Attention a{call.tensor("query"), call.tensor("key"),
                     call.tensor("value")};
-  const int rank = a.query.rank();
-  require(rank4 ? rank == 4 : rank >= 2, "the query has another rank");
-  require(a.key.rank() == rank && a.value.rank() == rank,
+  require(a.query.rank() == 4, "the query has another rank");
+  require(a.key.rank() == 4 && a.value.rank() == 4,
           "query, key and value have different ranks");
   require(
       a.query.dtype() == a.key.dtype() && a.query.dtype() == a.value.dtype(),
       "query, key and value are of different dtypes");
-  require(a.query.size(rank - 1) == a.key.size(rank - 1),
+  require(a.query.size(3) == a.key.size(3),
           "query and key have different head sizes");
-  require(a.key.size(rank - 2) == a.value.size(rank - 2),
+  require(a.key.size(2) == a.value.size(2),
           "key and value have different lengths");
-  for (int dim = 0; dim + 2 < rank; ++dim) {
+  for (const int dim : {0, 1}) {
     require(a.key.size(dim) == a.value.size(dim),
             "key and value have different batches or heads");
   }
-  if (rank == 4) {
-    require(a.query.size(0) == a.key.size(0), "the batches differ");
-    require(a.key.size(1) > 0 ? a.query.size(1) % a.key.size(1) == 0
-                              : a.query.size(1) == 0,
-            "the key's heads do not divide the query's");
-  }
+  require(a.query.size(0) == a.key.size(0), "the batches differ");
+  require(a.key.size(1) > 0 ? a.query.size(1) % a.key.size(1) == 0
+                            : a.query.size(1) == 0,
+          "the key's heads do not divide the query's");
   return a;
 }
 

@@ -41,8 +41,36 @@ def _heads(d, *, grouped, rank=4):
     return given | {"scale": 0.5 if d.chance(0.3) else None}, shape, dtype
 
 
+def _broadcasting(d):
+    """Operands of any rank, whose dims in front broadcast."""
+    dtype = d.rng.choice((torch.float64, torch.float32))
+    lead = [d.size(1, 4) for _ in range(d.rng.randint(0, 3))]
+    queries, keys, width = d.size(2, 7), d.size(2, 7), d.rng.choice((4, 8))
+
+    def tensor(length):
+        mine = broadcasts(d.rng, lead)
+        return d.tensor((*mine, length, width), dtype).contiguous()
+
+    given = {"query": tensor(queries), "key": tensor(keys), "value": tensor(keys)}
+    scores = torch.broadcast_shapes(
+        given["query"].shape[:-2], given["key"].shape[:-2]
+    ) + (queries, keys)
+    return given | {"scale": 0.5 if d.chance(0.3) else None}, scores, dtype
+
+
 @family("scaled_dot_product_attention")
 def attention(d):
+    if d.chance(0.4):
+        given, shape, dtype = _broadcasting(d)
+        causal = d.chance(0.2)
+        if not causal and d.chance(0.5):
+            given["attn_mask"] = d.tensor(broadcasts(d.rng, shape), dtype)
+        return given | {
+            "attn_mask": given.get("attn_mask"),
+            "dropout_p": 0.0,
+            "is_causal": causal,
+            "enable_gqa": False,
+        }
     grouped = d.chance(0.3)
     given, shape, dtype = _heads(d, grouped=grouped, rank=4 if d.chance(0.8) else 3)
     causal = d.chance(0.3)

@@ -4,7 +4,11 @@
 "?mn"       any shape that broadcasts to [m, n]
 """
 
+import math
+
 import torch
+
+import cuda_product_kernels  # noqa: F401  (CPU stand-ins for CUDA's kernels)
 
 from .drawer import broadcasts
 from .families import family
@@ -183,9 +187,21 @@ def int8_weights(d):
 def scaled_mm(d):
     m, k, n = (16 * d.rng.randint(1, 4) for _ in range(3))
     f8 = torch.float8_e4m3fn
-    by_row = d.chance(0.5)
-    scales = (m, 1), (1, n)
-    a, b = (d.integers(s, 1, 4) / 2 for s in (scales if by_row else ((), ())))
+    how = d.rng.choice(("one", "lines", "runs", "squares of a", "squares of b"))
+    if how not in ("one", "lines"):
+        # Mostly whole blocks of 128.
+        k = 128 * d.rng.randint(1, 4) + (16 if d.chance(0.2) else 0)
+        m = 128 * d.rng.randint(1, 3) if how == "squares of a" else m
+        n = 128 * d.rng.randint(1, 3) if how == "squares of b" else n
+    blocks = math.ceil(k / 128)
+    scales = {
+        "one": ((), ()),
+        "lines": ((m, 1), (1, n)),
+        "runs": ((m, blocks), (blocks, n)),
+        "squares of a": ((math.ceil(m / 128), blocks), (blocks, n)),
+        "squares of b": ((m, blocks), (blocks, math.ceil(n / 128))),
+    }[how]
+    a, b = (d.integers(s, 1, 4) / 2 for s in scales)
     return {
         "self": d.tensor((m, k), f8).contiguous(),
         "mat2": d.tensor((n, k), f8).contiguous().t(),

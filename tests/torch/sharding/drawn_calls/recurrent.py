@@ -45,11 +45,16 @@ def network(d):
             width = hidden * (1 + both) if layer else inputs
             own = _weights(d, width, hidden, _GATES[d.base], dtype)
             params += own if biased else own[:2]
+    # Packed: how many sequences have a step, the longest first.
+    present = sorted((d.rng.randint(1, batch) for _ in range(steps - 1)), reverse=True)
+    present = [batch, *present]
     state = (layers * (1 + both), batch, hidden)
     states = [d.tensor(state, dtype).contiguous() for _ in range(2)]
     shape = (batch, steps, inputs) if first else (steps, batch, inputs)
     return {
         "input": d.tensor(shape, dtype).contiguous(),
+        "data": d.tensor((sum(present), inputs), dtype).contiguous(),
+        "batch_sizes": torch.tensor(present),
         "hx": states if d.base == "lstm" else states[0],
         "params": params,
         "has_biases": biased,
