@@ -44,6 +44,22 @@ std::vector<double> bias_of(const Tensor& mask, const Dims& points) {
   return out;
 }
 
+// All dims but those of the matrices.
+Dims leading_dims(const Tensor& tensor) {
+  Dims dims = tensor.shape();
+  dims.pop_back();
+  dims.pop_back();
+  return dims;
+}
+
+// The values of matrices, repeated along the dims in front of them.
+std::vector<double> spread(const Tensor& matrices, Dims shape) {
+  for (const int dim : {-2, -1}) {
+    shape.push_back(matrices.size(matrices.rank() + dim));
+  }
+  return broadcast_values<double>(matrices, shape);
+}
+
 Attention attention_of(const Call& call) {
   if (call.number("dropout_p") > 0) throw NoKernel{"it draws random numbers"};
   const Tensor& query = call.value("query");
@@ -51,27 +67,41 @@ Attention attention_of(const Call& call) {
   const Tensor& value = call.value("value");
   const int rank = query.rank();
   Attention a;
-  const bool by_head = rank == 4;
-  for (int d = 0; d + 2 < rank && !by_head; ++d) a.batch *= query.size(d);
+  const bool by_head = rank == 4 && key.rank() == 4 && value.rank() == 4 &&
+                       query.size(0) == key.size(0) &&
+                       key.size(0) == value.size(0) &&
+                       key.size(1) == value.size(1) && key.size(1) > 0 &&
+                       query.size(1) % key.size(1) == 0;
+  a.queries = query.size(rank - 2);
+  a.keys = key.size(key.rank() - 2);
+  a.width = query.size(rank - 1);
+  a.depth = value.size(value.rank() - 1);
+  Dims points = leading_dims(query);
   if (by_head) {
     a.batch = query.size(0);
     a.heads = query.size(1);
     a.groups = key.size(1);
+    a.q = values<double>(query);
+    a.k = values<double>(key);
+    a.v = values<double>(value);
+  } else {
+    if (call.boolean_or("enable_gqa", false)) {
+      throw NoKernel{"grouped heads whose batches broadcast"};
+    }
+    points =
+        broadcast(points, broadcast(leading_dims(key), leading_dims(value)));
+    a.batch = product(points);
+    a.q = spread(query, points);
+    a.k = spread(key, points);
+    a.v = spread(value, points);
   }
-  a.queries = query.size(rank - 2);
-  a.keys = key.size(rank - 2);
-  a.width = query.size(rank - 1);
-  a.depth = value.size(rank - 1);
+  points.push_back(a.queries);
+  points.push_back(a.keys);
   a.scale = call.number("scale", 1 / std::sqrt(static_cast<double>(a.width)));
   a.causal = call.boolean_or("is_causal", false);
-  a.q = values<double>(query);
-  a.k = values<double>(key);
-  a.v = values<double>(value);
   for (const char* name : {"attn_mask", "attn_bias"}) {
     const Tensor* mask = call.optional_value(name);
     if (mask == nullptr || mask->numel() == 0) continue;
-    Dims points = query.shape();
-    points.back() = a.keys;
     a.bias = bias_of(*mask, points);
   }
   return a;

@@ -200,6 +200,14 @@ TEST_CASE("attention of one query is a weighted mean of the values") {
              {7});
 }
 
+TEST_CASE("attention whose keys all of a batch share") {
+  check_near(evaluated("aten.scaled_dot_product_attention.default",
+                       {{"f64[2,1,1]", {1, 0}},
+                        {"f64[1,2,1]", {0, std::log(3)}},
+                        {"f64[2,1]", {4, 8}}}),
+             {7, 6});
+}
+
 TEST_CASE("what it lacks it says") {
   CHECK_CODE(try_evaluate("aten.bernoulli.default", {{"f32[2]", {0.5, 0.5}}}),
              ErrorCode::kNoReference);
