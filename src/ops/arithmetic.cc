@@ -139,10 +139,13 @@ SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   SignedSum sum;
   sum.factors.assign(op.inputs.size(), 1);
   const int alpha = op.has_arg("alpha") ? sign_of(op, "alpha").value_or(0) : 1;
+  // `alpha` scales what is added to the other term or taken off it.
+  const std::size_t scaled = !signs.empty() && signs[0] < 0 ? 0 : 1;
   const std::string_view terms[] = {"self", "other"};
   for (std::size_t i = 0; i < std::size(terms); ++i) {
     if (!op.has_arg(terms[i])) continue;
-    const int factor = (i < signs.size() ? signs[i] : 1) * (i == 0 ? 1 : alpha);
+    const int factor =
+        (i < signs.size() ? signs[i] : 1) * (i == scaled ? alpha : 1);
     if (const auto operand = op.tensor_arg(terms[i])) {
       sum.factors[*operand] = factor;
     } else if (sign_of(op, terms[i]).value_or(1) != 0) {
@@ -199,6 +202,19 @@ std::string sign_text(const std::vector<int>& signs) {
   return text;
 }
 
+// Extrema of `self` under a number that it is multiplied with or divided by.
+void add_scaled_extrema(const OpCall& call, IndexSpace& space) {
+  const OpSchema& op = call.op();
+  if (space.inputs.size() != 1 || !op.has_arg("other") || wraps(op)) return;
+  if (op.tensor_arg("other") || !op.tensor_arg("self")) return;
+  const int sign = sign_of(op, "other").value_or(0);
+  if (sign == 0) return;
+  for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+    add_single_linearity(call, space, 0, kind,
+                         sign > 0 ? kind : opposite(kind));
+  }
+}
+
 // Which operands the named arguments are; nullopt where one of them is a
 // number, of which every rank would add its copy.
 std::optional<std::vector<bool>> operands_named(
@@ -237,6 +253,7 @@ OpDefinition OpDefinition::linear_in(std::string_view argument) && {
         for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
           add_single_linearity(call, space, *input, kind, kind);
         }
+        add_scaled_extrema(call, space);
       });
 }
 
@@ -248,6 +265,7 @@ OpDefinition OpDefinition::multilinear() && {
             add_single_linearity(call, space, i, kind, kind);
           }
         }
+        add_scaled_extrema(call, space);
       });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 
 namespace shardprop {
 namespace {
@@ -119,6 +120,9 @@ class Parser {
     if (word.empty()) return error("a value is missing");
     if (word == "True" || word == "False") {
       return make({NumberExpression{word == "True"}});
+    }
+    if (word == "inf") {
+      return make({NumberExpression{std::numeric_limits<double>::infinity()}});
     }
     if (word == "None") return make({NoneExpression{}});
     if (take("(")) return call(word, depth);

@@ -11,8 +11,9 @@
 // operators by base name, whose overload follows from the arguments, or one of
 // the functions of trace/trace_functions.cc (size, offset, dtype, cast,
 // all_reduce_sum, ...). A list holds integers or tensors.
-// Operators are + - * / < >= == |. An assignment with `if NAME` is made only
-// where that argument is given and not False; with `if not NAME`, elsewhere.
+// Operators are + - * / < >= == |, of tensors and of numbers; inf is a number.
+// An assignment with `if NAME` is made only where that argument or earlier
+// result is given and not False; with `if not NAME`, elsewhere.
 #pragma once
 
 #include <shardprop/base/result.h>

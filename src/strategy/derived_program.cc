@@ -49,6 +49,16 @@ State state_of(const Operand& operand, int factor, Without without) {
                               : Placement::replicate();
 }
 
+// Whether a shard of the factor is one of a dim: elsewhere in a dim of several
+// it is strided, and is not followed.
+bool is_followed(const Operand& operand, int factor) {
+  return !operand.holds(factor) ||
+         std::any_of(operand.dims.begin(), operand.dims.end(),
+                     [&](const DimFactors& dim) {
+                       return !dim.empty() && dim[0] == factor;
+                     });
+}
+
 std::vector<Way> ways_of(const IndexSpace& space) {
   std::vector<Way> ways;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -57,12 +67,14 @@ std::vector<Way> ways_of(const IndexSpace& space) {
     Way way;
     bool allowed = true;
     for (std::size_t i = 0; i < space.inputs.size(); ++i) {
+      allowed = allowed && is_followed(space.inputs[i], factor);
       way.inputs.push_back(
           state_of(space.inputs[i], factor, space.inputs_without[i][f]));
     }
     for (std::size_t o = 0; o < space.outputs.size(); ++o) {
-      allowed = allowed && (space.outputs[o].holds(factor) ||
-                            !space.outputs_without[o][f].is_forbidden());
+      allowed = allowed && is_followed(space.outputs[o], factor) &&
+                (space.outputs[o].holds(factor) ||
+                 !space.outputs_without[o][f].is_forbidden());
       way.outputs.push_back(
           state_of(space.outputs[o], factor, space.outputs_without[o][f]));
     }

@@ -30,6 +30,27 @@ y = x * rstd
 y = y * weight if weight
 return cast(y, dtype(out)), cast(rstd, dtype(out, 1)))";
 
+// The gradient of the input is made of two sums over a row, those of weight and
+// bias are sums over all rows, of terms in their dtype: they stay partial.
+std::string rows_backward(bool centred) {
+  return std::string(R"(
+dims = last_dims(input, normalized_shape)
+g = upcast(grad_out)
+rows = unsqueeze(g, 0)
+outer = all_dims_but(rows, last_dims(rows, normalized_shape))
+y = )") + (centred ? "(upcast(input) - mean)" : "upcast(input)") +
+         R"( * rstd
+w = g
+w = g * weight if weight
+b = sum(w * y, dims, True) / count(input, dims)
+return cast((w - y * b)" +
+         (centred ? " - sum(w, dims, True) / count(input, dims)" : "") +
+         R"() * rstd, dtype(out)), sum(cast(unsqueeze(g * y, 0), dtype(out, 1)), outer, dtype=dtype(out, 1)))" +
+         (centred
+              ? ", sum(cast(rows, dtype(out, 2)), outer, dtype=dtype(out, 2))"
+              : "");
+}
+
 // --- Over batch and space, by channel: batch norm ---
 
 bool is_training(const OpCall& call) {
@@ -59,8 +80,10 @@ BoundForm bind_batch_norm(const OpCall& call, bool functional, bool reserve) {
   check_running(call, training);
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
-  // The program knows of no reserve.
-  const bool has_program = functional && !reserve;
+  // The program knows of no reserve, and writes no running statistics.
+  const bool writes = !functional && call.has("running_mean") &&
+                      call.optional_tensor("running_mean") != nullptr;
+  const bool has_program = !reserve && !writes;
   for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
     for (const FactorId id : whole.dims[dim]) {
       Factor& factor = b.space.factor(id);
@@ -159,9 +182,13 @@ BoundForm bind_norm_by_channel(const OpCall& call) {
 
 // Running statistics are written where they lie, from all samples.
 void keep_what_running_statistics_see(const OpCall& call, IndexSpace& space) {
-  const bool own = call.boolean(
-      call.base_name() == "instance_norm" ? "use_input_stats" : "training");
-  if (!own || call.optional_tensor("running_mean") == nullptr) return;
+  const bool own = call.base_name() == "instance_norm"
+                       ? call.boolean("use_input_stats")
+                       : is_training(call);
+  if (!own || !call.has("running_mean") ||
+      call.optional_tensor("running_mean") == nullptr) {
+    return;
+  }
   for (int dim = 0; dim < call.tensor("input").rank(); ++dim) {
     if (dim == 1) continue;
     for (const FactorId id : space.inputs[0].dims[index(dim)]) {
@@ -193,6 +220,18 @@ OpDefinition normalised_by_channel(std::string_view kept) {
       .refine("", keep_what_running_statistics_see);
 }
 
+// The gradients run over what the saved statistics ran over.
+constexpr std::string_view kBatchNormBackward = R"(
+dims = all_dims_but(input, 1)
+rstd = trailing(default(save_invstd, save_var), rank(input) - 2)
+g = upcast(grad_out)
+y = (upcast(input) - trailing(save_mean, rank(input) - 2)) * rstd
+a = sum(g, dims, True)
+b = sum(g * y, dims, True)
+d = (g * count(input, dims) - a - y * b) * (rstd / count(input, dims))
+d = d * trailing(weight, rank(input) - 2) if weight
+return cast(d, dtype(out)), cast(squeeze(b, dims), dtype(out, 1)), cast(squeeze(a, dims), dtype(out, 2)))";
+
 // The channels may go without a weight; their gradients have their size still.
 BoundForm bind_batch_norm_backward(const OpCall& call) {
   const std::vector<bool> mask = call.mask("output_mask", 3);
@@ -202,11 +241,15 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
   const bool train = call.boolean_or("train", call.boolean_or("update", true));
   require(call.optional_tensor(train ? "save_mean" : "running_mean") != nullptr,
           "the statistics are missing");
+  // The image's gradient is made of the vectors', which are whole then.
+  const bool by_program = train && mask[0];
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
   for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
     if (dim == 1) continue;
-    if (train) b.block(whole.dims[dim], "the statistics run over it");
+    for (const FactorId id : whole.dims[dim]) {
+      if (by_program) b.space.factor(id).program = ProgramUse::kWhenSharded;
+    }
   }
   const Operand channels{{whole.dims[1]}};
   for (const TensorMeta& meta : call.op().inputs) {
@@ -244,7 +287,9 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
   for (int o = mask[0] ? 1 : 0; o < outputs; ++o) {
     for (std::size_t dim = 0; dim < whole.dims.size(); ++dim) {
       if (dim != 1) {
-        b.without(o, whole.dims[dim], Without::partial(ReduceOp::kSum));
+        b.without(
+            o, whole.dims[dim],
+            by_program ? Without::same() : Without::partial(ReduceOp::kSum));
       }
     }
   }
@@ -256,7 +301,11 @@ OpDefinition batch_norm(bool functional, bool reserve) {
       custom("batch_norm()", [functional, reserve](const OpCall& call) {
         return bind_batch_norm(call, functional, reserve);
       });
-  return functional && !reserve ? std::move(row).decomposed(kBatchNorm) : row;
+  if (reserve) return row;
+  row = std::move(row).decomposed(kBatchNorm);
+  return functional
+             ? row
+             : std::move(row).refine("", keep_what_running_statistics_see);
 }
 
 }  // namespace
@@ -273,8 +322,10 @@ void define_norm(Family f) {
   add({"rms_norm"}, normalized(0).decomposed(kRmsNorm));
   add({"_fused_rms_norm"}, normalized(1).decomposed(kRmsNorm));
   add({"native_layer_norm_backward"},
-      masked_gradients({"input", "weight", "bias"}));
-  add({"_fused_rms_norm_backward"}, masked_gradients({"input", "weight"}));
+      masked_gradients({"input", "weight", "bias"})
+          .decomposed(rows_backward(true)));
+  add({"_fused_rms_norm_backward"},
+      masked_gradients({"input", "weight"}).decomposed(rows_backward(false)));
   add({"native_batch_norm", "_native_batch_norm_legit",
        "_native_batch_norm_legit_no_training"},
       batch_norm(false, false));
@@ -282,7 +333,8 @@ void define_norm(Family f) {
   add({"_batch_norm_with_update"}, batch_norm(false, true));
   add({"_batch_norm_with_update_functional"}, batch_norm(true, true));
   add({"native_batch_norm_backward", "batch_norm_backward"},
-      custom("batch_norm_backward()", bind_batch_norm_backward));
+      custom("batch_norm_backward()", bind_batch_norm_backward)
+          .decomposed(kBatchNormBackward));
   add({"batch_norm"}, normalised_by_channel("1").like("input"));
   add({"instance_norm"}, contiguous(normalised_by_channel("[0, 1]")));
 }

@@ -2,6 +2,7 @@
 // everywhere; log and sqrt are not, for terms may lie outside their domain.
 
 #include "ops/argument_reads.h"
+#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
@@ -190,6 +191,42 @@ Dims strides_of_copy(const OpCall& call, const Dims& shape, DType dtype) {
                         : dense_like(self, shape, dtype).strides();
 }
 
+// Extrema pass a function that rises wherever its slopes do.
+void rising_slopes_only(const OpCall& call, IndexSpace& space) {
+  for (const char* slope :
+       {"negative_slope", "alpha", "scale", "input_scale"}) {
+    if (call.has(slope) && sign_of(call.op(), slope).value_or(-1) < 0) return;
+  }
+  for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+    add_single_linearity(call, space, 0, kind, kind);
+  }
+}
+
+// Each element is one of these tensors or of what is whole: a reduction passes
+// in one of them alone where it leaves equal terms as they are, a sum where the
+// others are zero.
+void chosen_among(const OpCall& call, IndexSpace& space,
+                  std::initializer_list<std::string_view> arguments) {
+  for (const std::string_view argument : arguments) {
+    const auto input = call.op().tensor_arg(argument);
+    if (!input) continue;
+    bool others_vanish = true;
+    for (const std::string_view other : arguments) {
+      const bool is_tensor = call.op().tensor_arg(other).has_value();
+      others_vanish =
+          others_vanish &&
+          (other == argument || (!is_tensor && sign_of(call.op(), other) == 0));
+    }
+    for (const ReduceOp kind : kAllReduceOps) {
+      const bool passes =
+          kind == ReduceOp::kSum
+              ? others_vanish
+              : kind != ReduceOp::kBxor && kind != ReduceOp::kProduct;
+      if (passes) add_single_linearity(call, space, *input, kind, kind);
+    }
+  }
+}
+
 // Strides of `contiguous` and what copies without a say in the matter.
 OpDefinition copied() {
   return same_shape().typed(of_copy).strided(strides_of_copy);
@@ -248,8 +285,10 @@ void define_arithmetic(Family& f) {
   f.add("add", pointwise().typed(of_signed_sum).additive());
   f.add("sub", pointwise().typed(of_difference).additive({1, -1}));
   f.add("subtract", pointwise().typed(of_difference));
-  f.add("rsub",
-        pointwise().typed(of_difference).elementwise({"other", "self"}));
+  f.add("rsub", pointwise()
+                    .typed(of_difference)
+                    .elementwise({"other", "self"})
+                    .additive({-1, 1}));
   f.add({"mul", "multiply"}, pointwise().promoted().multilinear());
   f.add({"div.Scalar", "div.Tensor", "true_divide", "divide.Scalar",
          "divide.Tensor"},
@@ -352,11 +391,13 @@ void define_functions(Family& f) {
         pointwise().typed(of_negative).multilinear().nonincreasing());
   f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
   f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
-         "hardsigmoid"},
+         "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
+         "sign", "sgn"},
         pointwise().nondecreasing());
-  f.add({"sign", "sgn", "frac", "bitwise_not", "gelu", "silu", "mish", "elu",
-         "selu", "leaky_relu", "hardswish", "softshrink", "hardshrink",
-         "nan_to_num", "log_sigmoid", "softplus"},
+  f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
+  // softplus falls where it becomes a line.
+  f.add({"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish",
+         "nan_to_num", "softplus"},
         pointwise());
   f.add({"abs", "angle"},
         pointwise().typed([](const OpCall& call, std::size_t) {
@@ -367,7 +408,7 @@ void define_functions(Family& f) {
   f.add("_prelu_kernel", pointwise().typed(of_all));
   f.add("log_sigmoid_forward", same_shape(2));
   f.add("threshold", pointwise());
-  f.add("celu", pointwise().typed(of_celu));
+  f.add("celu", pointwise().typed(of_celu).refine("", rising_slopes_only));
   f.add("rrelu", pointwise().typed(of_rrelu));
   f.add("heaviside", pointwise().typed(of_all));
   f.add("frexp", pointwise(2).typed(of_frexp));
@@ -424,10 +465,19 @@ void define_copies(Family& f) {
   f.add("fill", pointwise_into("self").refine("", lone_value));
   f.add("zero", same_shape().like("self").ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
-        pointwise().typed(of_self_and_other).passes({"self", "other"}));
-  f.add("masked_fill", contiguous(pointwise())
-                           .typed(of_masked)
-                           .refine("", selects({"self", "value"})));
+        pointwise()
+            .typed(of_self_and_other)
+            .passes({"self", "other"})
+            .refine("", [](const OpCall& call, IndexSpace& space) {
+              chosen_among(call, space, {"self", "other"});
+            }));
+  f.add("masked_fill",
+        contiguous(pointwise())
+            .typed(of_masked)
+            .refine("", selects({"self", "value"}))
+            .refine("", [](const OpCall& call, IndexSpace& space) {
+              chosen_among(call, space, {"self", "value"});
+            }));
   f.add("positive", same_shape()
                         .typed(of_negative)
                         .strided([](const OpCall& call, const Dims&, DType) {

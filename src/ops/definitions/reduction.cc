@@ -113,16 +113,35 @@ constexpr std::string_view kMeanToo =
     ", cast(unkept(mean, dims, keep), dtype(out, 1))";
 
 // Of two, the length of vectors: squares add up.
-constexpr std::string_view kLength = R"(
+constexpr std::string_view kSquares = R"(
 x = upcast(cast(self, dtype(out)))
 dims = reduced_dims(self, default(dim, None))
 r = sqrt(sum(x * x, dims, True))
 return cast(unkept(r, dims, default(keepdim, False)), dtype(out)))";
 
-void of_two_only(const OpCall& call, IndexSpace& space) {
-  const char* order = call.has("ord") ? "ord" : "p";
-  const bool is_two = call.op().float_arg(order).value_or(2) == 2;
-  if (is_two && !is_complex(call.first().dtype())) return;
+// The length of vectors: powers of absolute values add up, the infinite ones
+// are extrema.
+constexpr std::string_view kLength = R"(
+x = upcast(cast(self, dtype(out)))
+dims = reduced_dims(self, default(dim, None))
+power = default(ord, default(p, 2))
+zero = power == 0
+one = power == 1
+two = power == 2
+most = power == inf
+least = power == 0 - inf
+other = zero + one + two + most + least == 0
+x = abs(x) if not two
+r = sum(cast(ne(x, 0), dtype(x)), dims, True) if zero
+r = sum(x, dims, True) if one
+r = sqrt(sum(x * x, dims, True)) if two
+r = amax(x, dims, True) if most
+r = amin(x, dims, True) if least
+r = pow(sum(pow(x, power), dims, True), 1 / power) if other
+return cast(unkept(r, dims, default(keepdim, False)), dtype(out)))";
+
+void real_lengths_only(const OpCall& call, IndexSpace& space) {
+  if (!is_complex(call.first().dtype())) return;
   for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
@@ -147,6 +166,13 @@ constexpr std::string_view kNanMean = R"(
 dims = reduced_dims(self, dim)
 total = nansum(self, dims, True, dtype=dtype)
 return unkept(total / sum(eq(self, self), dims, True), dims, keepdim))";
+
+OpDefinition length() {
+  return reduction(std::nullopt)
+      .typed(of_norm)
+      .decomposed(kLength)
+      .refine("", real_lengths_only);
+}
 
 // Powers of absolute values add up, but for infinite ones.
 void finite_powers_only(const OpCall& call, IndexSpace& space) {
@@ -184,40 +210,34 @@ OpDefinition moments(std::string_view results, bool with_mean) {
 
 // The extremum and the first place where it is found; the place of a NaN, where
 // there is one.
-constexpr std::string_view kMax = "m = all_reduce_max(amax(self, [dim], True))";
-constexpr std::string_view kMin = "m = all_reduce_min(amin(self, [dim], True))";
+constexpr std::string_view kMax = "m = all_reduce_max(amax(self, dims, True))";
+constexpr std::string_view kMin = "m = all_reduce_min(amin(self, dims, True))";
+// Without a dim, places are counted over all of the tensor.
 constexpr std::string_view kPlace = R"(
 hit = eq(self, m) | ne(self, self)
-places = arange(local_size(self, dim)) + offset(self, dim)
-at = where(hit, trailing(places, rank(self) - 1 - wrap(self, dim)), size(self, dim))
-i = all_reduce_min(amin(at, [dim], True))
+at = where(hit, places_along(self, dims), count_along(self, dims))
+i = all_reduce_min(amin(at, dims, True))
 )";
 
 std::string place_program(std::string_view extremum, std::string_view results) {
-  return std::string(extremum) + std::string(kPlace) + std::string(results);
+  return "dims = reduced_dims(self, dim)\n" + std::string(extremum) +
+         std::string(kPlace) + std::string(results);
 }
 
 OpDefinition with_place(std::string_view extremum) {
   return of_something(reduction(std::nullopt, 2))
       .typed(value_and_index)
       .per_rank(place_program(extremum,
-                              "return unkept(m, [dim], keepdim), "
-                              "unkept(i, [dim], keepdim)"),
+                              "return unkept(m, dims, keepdim), "
+                              "unkept(i, dims, keepdim)"),
                 FactorKind::kBlocked);
-}
-
-// Without a dim, places are counted over all of the tensor.
-void one_dim_only(const OpCall& call, IndexSpace& space) {
-  if (call.op().int_arg("dim")) return;
-  for (Factor& factor : space.factors) factor.program = ProgramUse::kNever;
 }
 
 OpDefinition place_of(std::string_view extremum) {
   return of_something(reduction(std::nullopt))
       .typed(DType::kI64)
-      .per_rank(place_program(extremum, "return unkept(i, [dim], keepdim)"),
-                FactorKind::kBlocked)
-      .refine("", one_dim_only);
+      .per_rank(place_program(extremum, "return unkept(i, dims, keepdim)"),
+                FactorKind::kBlocked);
 }
 
 // Each of two results by its own reduction.
@@ -280,10 +300,7 @@ void define_reduction(Family f) {
         of_something(reduction(std::nullopt, 2)).refine("", min_and_max));
   f.add("logsumexp",
         reduction(std::nullopt).typed(of_floating).decomposed(kLogSumExp));
-  f.add({"linalg_vector_norm", "norm"}, reduction(std::nullopt)
-                                            .typed(of_norm)
-                                            .decomposed(kLength)
-                                            .refine("", of_two_only));
+  f.add({"linalg_vector_norm", "norm"}, length());
   f.add("linalg__powsum", reduction(ReduceOp::kSum)
                               .typed(of_powers)
                               .refine("", finite_powers_only));
@@ -291,7 +308,7 @@ void define_reduction(Family f) {
          "nuclear_norm.dim"},
         reduction(std::nullopt)
             .typed(of_norm)
-            .decomposed(kLength)
+            .decomposed(kSquares)
             .refine("", lengths_only));
   f.add("nanmean", reduction(std::nullopt).typed(of_mean).decomposed(kNanMean));
   // The bits of all elements, not of what their partials add up to.

@@ -53,7 +53,9 @@ BoundForm bind_elementwise_loss(const OpCall& call) {
   }
   // A mean over unequal shards is not the mean of their means.
   if (reduction == LossReduction::kMean) {
-    for (Factor& factor : b.space.factors) factor.even = true;
+    for (Factor& factor : b.space.factors) {
+      factor.program = ProgramUse::kWhenUneven;
+    }
   }
   return b.bound();
 }
@@ -92,7 +94,11 @@ BoundForm bind_elementwise_loss_backward(const OpCall& call) {
 }  // namespace
 
 OpDefinition elementwise_loss() {
-  return shared_form("loss()", bind_elementwise_loss).promoted();
+  return shared_form("loss()", bind_elementwise_loss)
+      .promoted()
+      .per_rank(
+          "l = upcast(itself(reduction=0))\n"
+          "return cast(sum(l) / numel(l), dtype(out))");
 }
 
 OpDefinition elementwise_loss_gradient(std::string_view sum) {

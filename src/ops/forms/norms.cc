@@ -65,6 +65,16 @@ void check_gradient(const OpCall& call) {
               std::equal(normalized.begin(), normalized.end(),
                          input.shape().end() - normalized.size()),
           "the input does not end in the normalized shape");
+  // Their gradients are sums, in their dtype.
+  for (const char* name : {"weight", "bias"}) {
+    const TensorMeta* of =
+        call.has(name) ? call.optional_tensor(name) : nullptr;
+    require(of == nullptr || of->shape() == normalized,
+            "weight and bias have the normalized shape");
+    require(of == nullptr ||
+                (is_floating(of->dtype()) && item_size(of->dtype()) > 1),
+            "weight and bias are not of floats");
+  }
   // One per sample.
   std::int64_t statistics = 1;
   for (std::size_t d = 0; d + normalized.size() < input.shape().size(); ++d) {
@@ -114,7 +124,7 @@ BoundForm bind_gradients_by_row(const OpCall& call,
   SpaceBuilder b;
   const Operand whole = b.per_dim(input.shape());
   for (std::size_t dim = first; dim < whole.dims.size(); ++dim) {
-    b.block(whole.dims[dim], "the gradients run over it");
+    by_program(b.space, whole.dims[dim]);
   }
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(b.aligned(whole, meta.shape()));

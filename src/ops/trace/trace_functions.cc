@@ -30,7 +30,22 @@ TraceValue Tracer::called(const CallExpression& call) {
   for (const auto& [name, expression] : call.named) {
     named.emplace_back(name, value_of(*expression));
   }
+  if (call.function == "itself") return itself(std::move(named));
   return operation(call.function, values, named);
+}
+
+// itself(reduction=2): the operator of the program, its arguments as they are
+// named by now but for those given.
+TraceValue Tracer::itself(Named given) {
+  for (const ArgumentSchema& declared : op_.function->arguments()) {
+    const bool is_given = std::any_of(
+        given.begin(), given.end(),
+        [&](const auto& named) { return named.first == declared.name; });
+    if (!is_given) given.emplace_back(declared.name, names_.at(declared.name));
+  }
+  std::string refused;
+  if (auto done = apply(op_.function, {}, given, refused)) return *done;
+  call_error(refused);
 }
 
 // default(step, 1): the argument, or that where it is None or not declared.
@@ -47,7 +62,7 @@ TraceValue Tracer::of_results(const std::string& function,
   const std::int64_t first = values.empty() ? 0 : integer_of(values[0]);
   if (function == "dtype") {
     // A result that is not produced has the dtype of the first.
-    const std::size_t o = index(first) < op_.outputs.size() ? index(first) : 0;
+    const std::size_t o = output_of(index(first)).value_or(0);
     return Argument(op_.outputs[o].dtype());
   }
   if (function == "numel") return Argument(op_.outputs[0].numel());
@@ -92,13 +107,14 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
   if (name == "local_size" || name == "offset") {
     return of_the_rank(name, tensor_of(v.at(0)), v.at(1));
   }
-  if (name == "count") {
+  if (name == "count" || name == "count_along") {
     const TensorValue& x = tensor_of(v.at(0));
-    double count = 1;
+    std::int64_t count = 1;
     for (const std::int64_t dim : integers_of(v.at(1))) {
-      count *= static_cast<double>(x.meta.size(wrap_dim(dim, x.meta.rank())));
+      count = multiply_sizes(count, x.meta.size(wrap_dim(dim, x.meta.rank())));
     }
-    return Argument(count);
+    if (name == "count_along") return Argument(count);
+    return Argument(static_cast<double>(count));
   }
   if (name == "larger" || name == "same") {
     const auto a = number_of(v.at(0));
@@ -170,6 +186,7 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     return narrow ? cast(v.at(0), Argument(DType::kF32)) : v.at(0);
   }
   if (name == "trailing") return trailing(v.at(0), integer_of(v.at(1)));
+  if (name == "places_along") return places_along(v.at(0), v.at(1));
   if (name == "unkept") {
     // unkept(x, dims, keepdim): reduced dims, kept with size 1 so far.
     const bool keeps = number_of(v.at(2)).value_or(0) != 0;
@@ -205,6 +222,28 @@ TraceValue Tracer::trailing(TraceValue value, std::int64_t count) {
                       {value, Argument(std::int64_t{-1})}, {});
   }
   return value;
+}
+
+// Where each element that the rank holds lies along these dims of the whole
+// input, the last one fastest.
+TraceValue Tracer::places_along(const TraceValue& value,
+                                const TraceValue& dims) {
+  const TensorMeta& x = tensor_of(value).meta;
+  std::vector<std::int64_t> along = integers_of(dims);
+  std::int64_t stride = 1;
+  std::optional<TraceValue> places;
+  for (auto dim = along.rbegin(); dim != along.rend(); ++dim) {
+    const Values of_dim = {value, Argument(*dim)};
+    TraceValue own =
+        operation("arange", {*size_function("local_size", of_dim)}, {});
+    own = combined("+", own, *size_function("offset", of_dim));
+    if (stride != 1) own = combined("*", own, Argument(stride));
+    own = trailing(own, x.rank() - 1 - *dim);
+    places = places ? combined("+", own, *places) : own;
+    stride = multiply_sizes(stride, x.size(static_cast<int>(*dim)));
+  }
+  require(places.has_value(), "places are counted along no dim");
+  return *places;
 }
 
 // Over the mesh dims that shard what the program is there for. Metas are those

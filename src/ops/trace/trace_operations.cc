@@ -70,8 +70,10 @@ std::optional<TraceValue> Tracer::apply(
     add(function->arguments()[i].name, positional[i]);
   }
   for (const auto& [argument, value] : named) {
-    if (!function->argument_index(argument)) return std::nullopt;
-    if (!is_none(value)) add(argument, value);
+    const auto at = function->argument_index(argument);
+    if (!at) return std::nullopt;
+    const bool may_lack = function->arguments()[*at].has_default;
+    if (!may_lack || !is_none(value)) add(argument, value);
   }
   auto schema = make_op_schema(function, std::move(given), std::move(inputs));
   if (!schema) {

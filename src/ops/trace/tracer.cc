@@ -5,6 +5,48 @@
 
 namespace shardprop {
 
+namespace {
+
+// Calls visit(ref) for everything that a step takes.
+template <class Visit>
+void each_operand(DecompositionStep& step, const Visit& visit) {
+  for (LocalRef& ref : step.operands) visit(ref);
+  if (step.collective) visit(step.collective->value);
+  for (auto& [name, value] : step.op.args) {
+    if (auto* ref = std::get_if<LocalRef>(&value)) visit(*ref);
+    if (auto* list = std::get_if<std::vector<LocalRef>>(&value)) {
+      for (LocalRef& ref : *list) visit(ref);
+    }
+  }
+}
+
+// Takes out the steps that no result needs.
+void drop_unused(Decomposition& program) {
+  std::vector<bool> used(program.steps.size(), false);
+  const auto use = [&](const LocalRef& ref) {
+    if (ref.step >= 0) used[index(ref.step)] = true;
+  };
+  for (const LocalRef& output : program.outputs) use(output);
+  for (std::size_t s = used.size(); s-- > 0;) {
+    if (used[s]) each_operand(program.steps[s], use);
+  }
+  std::vector<std::int32_t> place(used.size(), 0);
+  std::vector<DecompositionStep> kept;
+  const auto move = [&](LocalRef& ref) {
+    if (ref.step >= 0) ref.step = place[index(ref.step)];
+  };
+  for (std::size_t s = 0; s < used.size(); ++s) {
+    if (!used[s]) continue;
+    place[s] = static_cast<std::int32_t>(kept.size());
+    each_operand(program.steps[s], move);
+    kept.push_back(std::move(program.steps[s]));
+  }
+  for (LocalRef& output : program.outputs) move(output);
+  program.steps = std::move(kept);
+}
+
+}  // namespace
+
 Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank)
     : op_(op), library_(library), out_(std::make_shared<Decomposition>()) {
   out_->per_rank = per_rank;
@@ -15,13 +57,28 @@ std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
   for (const ProgramLine& line : text.lines) {
     if (is_made(line)) assign(line);
   }
-  for (const ExpressionPtr& result : text.results) {
+  // Those that the call does not produce are passed over where the program
+  // says what all of them are.
+  const bool says_all = text.results.size() == op_.output_slots.size();
+  for (std::size_t r = 0; r < text.results.size(); ++r) {
     if (out_->outputs.size() == op_.outputs.size()) break;
-    out_->outputs.push_back(tensor_of(value_of(*result)).ref);
+    if (says_all && !output_of(r)) continue;
+    out_->outputs.push_back(tensor_of(value_of(*text.results[r])).ref);
   }
   require(out_->outputs.size() == op_.outputs.size(),
           "a program returns less than its operator");
+  drop_unused(*out_);
   return out_;
+}
+
+std::optional<std::size_t> Tracer::output_of(std::size_t result) const {
+  const auto& slots = op_.output_slots;
+  // Without slots all are produced.
+  if (slots.empty() && result < op_.outputs.size()) return result;
+  if (result >= slots.size() || slots[result] == OpSchema::kNotProduced) {
+    return std::nullopt;
+  }
+  return index(slots[result]);
 }
 
 void Tracer::bind_arguments() {
@@ -160,7 +217,10 @@ TraceValue folded(const std::string& op, const TraceValue& left,
   if (op == "+") return Argument(*x + *y);
   if (op == "-") return Argument(*x - *y);
   if (op == "*") return Argument(*x * *y);
-  require(op == "/", "numbers are not compared");
+  if (op == "<") return Argument(*x < *y);
+  if (op == ">=") return Argument(*x >= *y);
+  if (op == "==") return Argument(*x == *y);
+  require(op == "/", "numbers have no bits");
   return Argument(*x / *y);
 }
 

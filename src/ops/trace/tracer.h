@@ -30,6 +30,8 @@ class Tracer {
 
   // tracer.cc: names, lines and expressions.
   void bind_arguments();
+  // Where that result stands among the outputs; nullopt: it is not produced.
+  std::optional<std::size_t> output_of(std::size_t result) const;
   bool is_given(const std::string& name) const;
   bool is_made(const ProgramLine& line) const;
   void assign(const ProgramLine& line);
@@ -40,6 +42,7 @@ class Tracer {
   // trace_functions.cc: what a program calls beside operators.
   TraceValue called(const CallExpression& call);
   TraceValue or_default(const CallExpression& call);
+  TraceValue itself(Named given);
   TraceValue listed(const ListExpression& list);
   TraceValue of_results(const std::string& function, const Values& values);
   std::optional<TraceValue> size_function(const std::string& name,
@@ -52,6 +55,7 @@ class Tracer {
                                           const Values& v);
   TraceValue cast(const TraceValue& value, const TraceValue& dtype);
   TraceValue trailing(TraceValue value, std::int64_t count);
+  TraceValue places_along(const TraceValue& value, const TraceValue& dims);
   TraceValue collective(CollectiveKind kind, std::optional<ReduceOp> op,
                         const TraceValue& value);
 

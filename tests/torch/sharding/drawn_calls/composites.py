@@ -209,6 +209,13 @@ def of_samples(d):
     }
 
 
+@family("mse_loss", "mse_loss_backward", "smooth_l1_loss", "smooth_l1_loss_backward",
+        "huber_loss", "huber_loss_backward", "soft_margin_loss",
+        "soft_margin_loss_backward", "l1_loss", "kl_div")  # fmt: skip
+def of_pairs(d):
+    return {"reduction": d.rng.randint(0, 2)}
+
+
 @family("hinge_embedding_loss", "poisson_nll_loss")
 def of_elements(d):
     dtype, shape = _real(d), d.shape()

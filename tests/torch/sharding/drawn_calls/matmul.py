@@ -135,7 +135,7 @@ def vector_norm(d):
     x = d.tensor()
     return {
         "self": x,
-        "ord": d.rng.choice((0, 1, 2, 2.0, float("inf"), -float("inf"))),
+        "ord": d.rng.choice((0, 1, 2, 2.0, 3.5, -1, float("inf"), -float("inf"))),
         "dim": d.dims(x.dim()) or None,
         "dtype": None,
     }
