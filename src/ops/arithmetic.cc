@@ -139,9 +139,9 @@ SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   SignedSum sum;
   sum.factors.assign(op.inputs.size(), 1);
   const int alpha = op.has_arg("alpha") ? sign_of(op, "alpha").value_or(0) : 1;
-  // `alpha` scales what is added to the other term or taken off it.
-  const std::size_t scaled = !signs.empty() && signs[0] < 0 ? 0 : 1;
   const std::string_view terms[] = {"self", "other"};
+  // alpha scales the second term, or the first where that is subtracted (rsub).
+  const std::size_t scaled = !signs.empty() && signs[0] < 0 ? 0 : 1;
   for (std::size_t i = 0; i < std::size(terms); ++i) {
     if (!op.has_arg(terms[i])) continue;
     const int factor =

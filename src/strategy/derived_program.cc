@@ -237,13 +237,31 @@ class Deriver {
     return bytes;
   }
 
+  // Of a step without operands: a vector as long as a dim of an input is on the
+  // rank is cut as that dim is.
+  States states_along_input(const LocalOp& op) const {
+    States states(mesh_dims(), Placement::replicate());
+    for (const auto& [name, value] : op.args) {
+      const auto* size = std::get_if<RankScalar>(&value);
+      if (size == nullptr) continue;
+      const LocalValue along = input(size->operand);
+      for (std::size_t m = 0; m < states.size(); ++m) {
+        if (along.states[m] == Placement::shard(size->dim)) {
+          states[m] = Placement::shard(0);
+        }
+      }
+    }
+    return states;
+  }
+
   void step(std::size_t s) {
     const DecompositionStep& step = program_.steps[s];
     std::vector<LocalValue> operands;
     for (const LocalRef ref : step.operands) operands.push_back(value_of(ref));
     LocalValue result{{}, {}, step.schema.outputs.front()};
+    if (operands.empty()) result.states = states_along_input(step.op);
     const std::vector<Way> ways = ways_of(*step.space);
-    for (std::size_t m = 0; m < mesh_dims(); ++m) {
+    for (std::size_t m = 0; m < mesh_dims() && !operands.empty(); ++m) {
       const Way* best = nullptr;
       std::int64_t least = 0;
       for (const Way& way : ways) {
@@ -253,8 +271,8 @@ class Deriver {
         least = bytes;
       }
       if (best == nullptr) {
-        throw InternalError("a step of a decomposition cannot be sharded: " +
-                            step.op.name);
+        throw InternalError("a step of the program of " + context_.op.name() +
+                            " cannot be sharded: " + step.op.name);
       }
       for (std::size_t i = 0; i < operands.size(); ++i) {
         operands[i].states[m] = best->inputs[i];

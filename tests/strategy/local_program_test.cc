@@ -15,6 +15,7 @@ namespace shardprop {
 namespace {
 
 using testing::applied;
+using testing::applied_to;
 using testing::Strategies;
 
 using Ints = std::vector<std::int64_t>;
@@ -173,6 +174,72 @@ TEST_CASE("a softmax over its own dim exchanges a maximum and a sum") {
   const auto& reduce = std::get<LocalCollective>(program.steps[1]);
   CHECK(reduce.mesh_dims == DimIndices{1});
   CHECK(reduce.bytes == 2 * 4);  // a number per row
+}
+
+TEST_CASE("a cross entropy over sharded classes exchanges numbers per sample") {
+  const Strategies loss(
+      applied("aten.cross_entropy_loss.default", {"f32[4,30]", "i64[4]"}, {}),
+      "2,3");
+  const LocalContext context = loss.context("[S(0),S(1)],[S(0),R]->[R,R]");
+  // The maximum and the sum of each row; of a mean, its two sums.
+  CHECK(messages_of(context) ==
+        Messages{"all_reduce of 8 bytes", "all_reduce of 8 bytes",
+                 "all_reduce of 4 bytes", "all_reduce of 4 bytes"});
+  // A rank compares the targets with the classes that it holds.
+  const LocalProgram program = local_program(context);
+  const auto at = std::find_if(
+      program.steps.begin(), program.steps.end(), [](const LocalStep& step) {
+        const auto* op = std::get_if<LocalOp>(&step);
+        return op != nullptr && op->name == "aten.arange.default";
+      });
+  REQUIRE(at != program.steps.end());
+  const LocalOp::Value* end = find_arg(std::get<LocalOp>(*at), "end");
+  REQUIRE(end != nullptr);
+  CHECK(evaluate(std::get<RankScalar>(*end), context, {1, 2}) == 10);
+}
+
+TEST_CASE("the loss of a target is that of the rank that holds its class") {
+  const auto loss = [](std::int64_t reduction) {
+    return Strategies(
+        applied("aten.nll_loss_forward.default", {"f32[4,30]", "i64[4]"},
+                {{"weight", NoneArg{}},
+                 {"reduction", reduction},
+                 {"ignore_index", std::int64_t{-100}}}),
+        "2,3");
+  };
+  CHECK(
+      messages_of(loss(0).context("[S(0),S(1)],[S(0),R]->[S(0),P(sum)],[R,R]"))
+          .empty());
+  CHECK(
+      messages_of(loss(2).context(
+                      "[S(0),S(1)],[S(0),R]->[P(sum),P(sum)],[P(sum),P(sum)]"))
+          .empty());
+  CHECK(messages_of(loss(1).context("[S(0),S(1)],[S(0),R]->[R,R],[R,R]")) ==
+        Messages{"all_reduce of 8 bytes"});
+}
+
+TEST_CASE("rows are written by the rank that holds them") {
+  const auto written = [](std::string_view name,
+                          const std::vector<std::string_view>& tensors) {
+    return applied_to(name,
+                      {{"self", TensorArg{0}},
+                       {"dim", std::int64_t{0}},
+                       {"index", TensorArg{1}},
+                       {"source", TensorArg{2}}},
+                      tensors);
+  };
+  const Strategies copy(
+      written("aten.index_copy.default", {"f32[6,4]", "i64[3]", "f32[3,4]"}),
+      "2");
+  CHECK(needs_program(copy.context("S(0),R,R->S(0)")));
+  const Strategies add(
+      written("aten.index_add.default", {"f32[6,4]", "i64[4]", "f32[4,4]"}),
+      "2,2");
+  // The rows of each rank's source, to the rows that it holds: a term of them.
+  CHECK(needs_program(
+      add.context("[S(0),P(sum)],[R,S(0)],[R,S(0)]->[S(0),P(sum)]")));
+  CHECK_FALSE(
+      needs_program(add.context("[R,P(sum)],[R,S(0)],[R,S(0)]->[R,P(sum)]")));
 }
 
 TEST_CASE("a cumsum over its own dim gathers totals and where they stand") {

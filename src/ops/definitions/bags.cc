@@ -85,7 +85,7 @@ void look_up_rows(const OpCall& call, IndexSpace& space) {
 constexpr std::string_view kOwnRows = R"(
 outside = (local < 0) | (local >= held)
 at = masked_fill(local, outside, 0)
-mean = same(mode, 1)
+mean = mode == 1
 w = ones_like(indices, dtype=dtype(out)) if not per_sample_weights
 w = per_sample_weights if per_sample_weights
 )";

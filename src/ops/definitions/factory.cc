@@ -299,6 +299,7 @@ void define_factory(Family f) {
                     .typed(given_or_self)
                     .strided(strides_like)
                     .random()
+                    .ignores_values()
                     .refine("", draws(how)));
   }
   f.add("randint_like", same_shape()

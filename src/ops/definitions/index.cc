@@ -84,6 +84,7 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   table.dims.push_back(b.blocked(call.integer("num_weights"),
                                  "rows are added up where indices say",
                                  FactorKind::kIndexed));
+  look_up_by_program(b.space, table.dims[0]);
   table.dims.push_back(whole.dims.back());
   b.output(std::move(table));
   for (const DimFactors& dim : where.dims) b.without(0, dim, kSum);
@@ -95,6 +96,15 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   return b.bound();
 }
 
+// A row behind those that the rank holds takes the gradients of others, as that
+// of the padding.
+constexpr std::string_view kEmbeddingBackward = R"(
+local = indices - offset(out, 0)
+outside = (local < 0) | (local >= local_size(out, 0)) | (indices == padding_idx)
+at = masked_fill(local, outside, local_size(out, 0))
+made = embedding_dense_backward(grad_output, at, local_size(out, 0) + 1, local_size(out, 0), scale_grad_by_freq)
+return narrow(made, 0, 0, local_size(out, 0)))";
+
 // --- Along one dim: programs of forms/indexed.cc ---
 
 constexpr std::string_view kGather = R"(
@@ -103,13 +113,80 @@ outside = (local < 0) | (local >= local_size(self, dim))
 values = gather(self, dim, masked_fill(local, outside, 0))
 return masked_fill(values, outside, 0))";
 
+// Where each row names one element, all of them, a comparison finds it. Else what
+// the rank does not hold is written to a row of its own, which is cut off.
 constexpr std::string_view kScatterSource = R"(
-hit = index - offset(self, dim) == trailing(arange(local_size(self, dim)), rank(self) - 1 - wrap(self, dim))
-return where(hit, src, self))";
+single = size(index, dim) == 1
+single = single * (numel(index) * size(self, dim) == numel(self)) * (numel(src) == numel(index)) == 1
+hit = index == trailing(places(self, dim), rank(self) - 1 - wrap(self, dim)) if single
+made = where(hit, src, self) if single
+local = index - offset(self, dim) if not single
+outside = (local < 0) | (local >= local_size(self, dim)) if not single
+wide = cat([self, narrow(self, dim, 0, 1)], dim) if not single
+wide = scatter(wide, dim, masked_fill(local, outside, local_size(self, dim)), src) if not single
+made = clone(narrow(wide, dim, 0, local_size(self, dim))) if not single
+return made)";
 
 constexpr std::string_view kScatterValue = R"(
-hit = index - offset(self, dim) == trailing(arange(local_size(self, dim)), rank(self) - 1 - wrap(self, dim))
-return masked_fill(self, hit, value))";
+single = size(index, dim) == 1
+single = single * (numel(index) * size(self, dim) == numel(self)) == 1
+hit = index == trailing(places(self, dim), rank(self) - 1 - wrap(self, dim)) if single
+made = masked_fill(self, hit, value) if single
+local = index - offset(self, dim) if not single
+outside = (local < 0) | (local >= local_size(self, dim)) if not single
+wide = cat([self, narrow(self, dim, 0, 1)], dim) if not single
+wide = scatter(wide, dim, masked_fill(local, outside, local_size(self, dim)), value=value) if not single
+made = clone(narrow(wide, dim, 0, local_size(self, dim))) if not single
+return made)";
+
+// Nothing is added where the rank does not hold what is added to.
+constexpr std::string_view kScatterAdd = R"(
+fits = numel(src) == numel(index)
+local = index - offset(self, dim)
+outside = (local < 0) | (local >= local_size(self, dim))
+added = masked_fill(src, outside, 0) if fits
+made = scatter_add(self, dim, masked_fill(local, outside, 0), added) if fits
+wide = cat([self, narrow(self, dim, 0, 1)], dim) if not fits
+wide = scatter_add(wide, dim, masked_fill(local, outside, local_size(self, dim)), src) if not fits
+made = clone(narrow(wide, dim, 0, local_size(self, dim))) if not fits
+return made)";
+
+// What is written with a row behind those that the rank holds, which takes what
+// it does not hold and is cut off.
+std::string to_spare_row(std::string_view written) {
+  return "local = index - offset(self, dim)\n"
+         "outside = (local < 0) | (local >= local_size(self, dim))\n"
+         "at = masked_fill(local, outside, local_size(self, dim))\n"
+         "wide = cat([self, narrow(self, dim, 0, 1)], dim)\n"
+         "wide = " +
+         std::string(written) +
+         "\nreturn clone(narrow(wide, dim, 0, local_size(self, dim)))";
+}
+
+constexpr std::string_view kIndexAdd = R"(
+local = index - offset(self, dim)
+outside = (local < 0) | (local >= local_size(self, dim))
+added = masked_fill(source, trailing(outside, rank(self) - 1 - wrap(self, dim)), 0)
+return index_add(self, dim, masked_fill(local, outside, 0), added, alpha=alpha))";
+
+// Which row of the source each row is, if any; -1 and less where none is.
+constexpr std::string_view kIndexCopy = R"(
+local = index - offset(self, dim)
+outside = (local < 0) | (local >= local_size(self, dim))
+none = neg(arange(local_size(self, dim) + 1)) - 1
+owner = index_copy(none, 0, masked_fill(local, outside, local_size(self, dim)), arange(numel(index)))
+owner = narrow(owner, 0, 0, local_size(self, dim))
+kept = owner < 0
+rows = index_select(source, dim, masked_fill(owner, kept, 0))
+return where(trailing(kept, rank(self) - 1 - wrap(self, dim)), self, rows))";
+
+constexpr std::string_view kIndexFill = R"(
+local = remainder(index, size(self, dim)) - offset(self, dim)
+outside = (local < 0) | (local >= local_size(self, dim))
+none = arange(local_size(self, dim) + 1) < 0
+hit = index_fill(none, 0, masked_fill(local, outside, local_size(self, dim)), True)
+hit = narrow(hit, 0, 0, local_size(self, dim))
+return masked_fill(self, trailing(hit, rank(self) - 1 - wrap(self, dim)), value))";
 
 constexpr std::string_view kIndexSelect = R"(
 local = index - offset(self, dim)
@@ -163,7 +240,7 @@ struct Indexed {
   Operand self;
   std::vector<Operand> indices;  // by operand
   Operand result;
-  DimFactors over;    // the factor of a lone indexed dim
+  DimFactors over;    // the factors of the indexed dims
   DimFactors looked;  // those of the indices
 };
 
@@ -188,12 +265,7 @@ Indexed bind_indexed(SpaceBuilder& b, const OpCall& call, const Indexing& by) {
     }
     out.indices[*by.by_dim[d]] =
         b.aligned(looked, call.op().inputs[*by.by_dim[d]].shape());
-    if (by.count == 1) {
-      out.over = out.self.dims[d];
-    } else {
-      b.block(out.self.dims[d], "several indices go with it",
-              FactorKind::kIndexed);
-    }
+    for (const FactorId id : out.self.dims[d]) out.over.push_back(id);
   }
   return out;
 }
@@ -272,10 +344,10 @@ BoundForm bind_index(const OpCall& call) {
 }
 
 constexpr std::string_view kIndex = R"(
-local = remainder(given(indices), size(self, first_given(indices))) - offset(self, first_given(indices))
-outside = (local < 0) | (local >= local_size(self, first_given(indices)))
-rows = index(self, indices_at(first_given(indices), masked_fill(local, outside, 0)))
-return masked_fill(rows, trailing(outside, rank(self) - 1 - first_given(indices)), 0))";
+local = local_indices(self, indices)
+outside = outside(self, local)
+rows = index(self, indices_or(local, outside, 0))
+return masked_fill(rows, trailing(outside, dims_behind(self, indices)), 0))";
 
 BoundForm bind_index_put(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -322,10 +394,10 @@ BoundForm bind_index_put(const OpCall& call) {
   if (masked) {
     indexed.indices[call.operand("mask")] = aligned_mask(b, call, indexed);
   }
-  if (accumulate && !masked && by.count == 1 && by.one_run) {
-    look_up_by_program(b.space, indexed.over);
-  } else {
+  if (masked) {
     b.block(indexed.over, "it is indexed", FactorKind::kIndexed);
+  } else {
+    look_up_by_program(b.space, indexed.over);
   }
   if (!accumulate) {
     b.block(indexed.looked, "later indices overwrite earlier ones");
@@ -347,15 +419,21 @@ BoundForm bind_index_put(const OpCall& call) {
 }
 
 void index_put_linearities(const OpCall& call, IndexSpace& space) {
-  if (!call.has("mask") && !call.boolean_or("accumulate", false)) return;
-  linear_in_values(call, space, {call.operand("self"), call.operand("values")});
+  const bool adds = call.has("mask") || call.boolean_or("accumulate", false);
+  pass_writes(call, space, adds ? Write::kAdd : Write::kReplace,
+              call.operand("values"));
 }
 
 constexpr std::string_view kIndexPut = R"(
-local = remainder(given(indices), size(self, first_given(indices))) - offset(self, first_given(indices))
-outside = (local < 0) | (local >= local_size(self, first_given(indices)))
-v = masked_fill(values, trailing(outside, rank(self) - 1 - first_given(indices)), 0)
-return index_put(self, indices_at(first_given(indices), masked_fill(local, outside, 0)), v, True))";
+d = first_given(indices)
+local = local_indices(self, indices)
+outside = outside(self, local)
+v = masked_fill(values, trailing(outside, dims_behind(self, indices)), 0) if accumulate
+made = index_put(self, indices_or(local, outside, 0), v, True) if accumulate
+wide = cat([self, narrow(self, d, 0, 1)], d) if not accumulate
+wide = index_put(wide, indices_or(local, outside, local_size(self, d)), values) if not accumulate
+made = clone(narrow(wide, d, 0, local_size(self, d))) if not accumulate
+return made)";
 
 BoundForm bind_one_hot(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
@@ -368,6 +446,9 @@ BoundForm bind_one_hot(const OpCall& call) {
   b.output(std::move(whole));
   return b.bound();
 }
+
+constexpr std::string_view kOneHot = R"(
+return cast(unsqueeze(self, -1) == places(out, rank(self)), dtype(out)))";
 
 // No dim of it can be cut.
 std::function<void(const OpCall&, IndexSpace&)> whole(std::string_view reason) {
@@ -439,6 +520,7 @@ void define_index(Family f) {
   f.add("embedding_dense_backward",
         custom("...e,...->ve", bind_embedding_backward)
             .refine("", sum_of_table)
+            .per_rank(kEmbeddingBackward)
             .refine("", below("indices", [](const OpSchema& op, std::size_t) {
                       return op.int_arg("num_weights").value_or(1);
                     })));
@@ -451,13 +533,24 @@ void define_index(Family f) {
                              .refine("", selects({"self"}))
                              .writes_into("self")
                              .per_rank(kScatterValue));
-  f.add({"scatter.reduce", "scatter.value_reduce", "scatter_add",
-         "scatter_reduce"},
-        scattered().writes_into("self"));
+  f.add("scatter_add", scattered().writes_into("self").per_rank(kScatterAdd));
+  f.add("scatter.reduce", scattered().writes_into("self").per_rank(to_spare_row(
+                              "scatter(wide, dim, at, src, reduce=reduce)")));
+  f.add("scatter.value_reduce",
+        scattered().writes_into("self").per_rank(to_spare_row(
+            "scatter(wide, dim, at, value=value, reduce=reduce)")));
+  f.add("scatter_reduce", scattered().writes_into("self").per_rank(to_spare_row(
+                              "scatter_reduce(wide, dim, at, src, reduce, "
+                              "include_self=include_self)")));
   f.add("index_select", selected_along().per_rank(kIndexSelect));
-  f.add({"index_add", "index_copy", "index_reduce"},
-        written_along().writes_into("self"));
-  f.add("index_fill", written_along().like("self").writes_into("self"));
+  f.add("index_add", written_along().writes_into("self").per_rank(kIndexAdd));
+  f.add("index_copy", written_along().writes_into("self").per_rank(kIndexCopy));
+  f.add("index_reduce",
+        written_along().writes_into("self").per_rank(
+            to_spare_row("index_reduce(wide, dim, at, source, reduce, "
+                         "include_self=include_self)")));
+  f.add("index_fill",
+        written_along().like("self").writes_into("self").per_rank(kIndexFill));
   f.add({"index", "_unsafe_index"},
         custom("index(indices)", bind_index)
             .strided(strides_of_lookup)
@@ -482,6 +575,7 @@ void define_index(Family f) {
   f.add("one_hot",
         custom("one_hot()", bind_one_hot)
             .typed(DType::kI64)
+            .per_rank(kOneHot, FactorKind::kBlocked)
             .refine("", below("self", [](const OpSchema& op, std::size_t) {
                       return op.int_arg("num_classes").value_or(1);
                     })));

@@ -297,6 +297,20 @@ BoundForm bind_chunk_cat(const OpCall& call) {
   return b.bound();
 }
 
+// A rank writes what lies among the rows that it holds.
+constexpr std::string_view kSliceScatter = R"(
+at = places(self, dim) - slice_start(self, dim, start)
+row = floor_divide(at, step)
+kept = (at < 0) | (row >= size(src, dim))
+by_one = step == 1
+kept = kept | (remainder(at, step) >= 1) if not by_one
+rows = index_select(cast(src, dtype(self)), dim, masked_fill(row, kept, 0))
+return where(trailing(kept, rank(self) - 1 - wrap(self, dim)), self, rows))";
+
+constexpr std::string_view kSelectScatter = R"(
+hit = places(self, dim) == place_of(self, dim, index)
+return where(trailing(hit, rank(self) - 1 - wrap(self, dim)), unsqueeze(cast(src, dtype(self)), wrap(self, dim)), self))";
+
 }  // namespace
 
 void define_join(Family f) {
@@ -329,8 +343,10 @@ void define_join(Family f) {
   f.add("hsplit", split_along(1, 1));
   f.add("vsplit", split_along(0, 2));
   f.add("dsplit", split_along(2, 3));
-  f.add("slice_scatter", slice_written().writes_into("self"));
-  f.add("select_scatter", selection_written().writes_into("self"));
+  f.add("slice_scatter",
+        slice_written().writes_into("self").per_rank(kSliceScatter));
+  f.add("select_scatter",
+        selection_written().writes_into("self").per_rank(kSelectScatter));
   f.add("constant_pad_nd", custom("pad(pad)", bind_pad)
                                .strided(strides_of_pad)
                                .refine("", pad_linearities));

@@ -105,6 +105,17 @@ void keep_meaning(const OpCall& call, IndexSpace& space) {
   }
 }
 
+// The solution is linear in the right side, the factors do not read it.
+void linear_in_right_side(const OpCall& call, IndexSpace& space) {
+  for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+    std::vector<std::optional<ReduceOp>> outputs(space.outputs.size());
+    inputs[call.operand("B")] = kind;
+    outputs[0] = kind;
+    add_linearity(call, space, std::move(inputs), std::move(outputs));
+  }
+}
+
 // Rows and columns add up, each rank its part of the diagonal.
 constexpr std::string_view kTrace = R"(
 rows = trailing(arange(local_size(self, 0)) + offset(self, 0), 1)
@@ -413,12 +424,15 @@ void define_solves(Family& f) {
   f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
   f.add("_linalg_solve_ex", counted("solve()", solve_notation)
                                 .typed(types("ssii"))
+                                .refine("", linear_in_right_side)
                                 .refine("", keep_meaning));
   f.add({"linalg_solve"}, counted("solve()", solve_notation)
                               .typed(types("s"))
+                              .refine("", linear_in_right_side)
                               .refine("", keep_meaning));
   f.add("linalg_solve_ex", counted("solve()", solve_ex_notation)
                                .typed(types("si"))
+                               .refine("", linear_in_right_side)
                                .refine("", keep_meaning));
   f.add("lu_solve",
         by_column(counted("...[n]r,...[nn],...[n]->...[n]r^"), "self"));

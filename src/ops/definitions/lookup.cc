@@ -2,9 +2,11 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -90,8 +92,8 @@ OpDefinition is_among() {
       .per_rank(kIsin);
 }
 
-// Self and indices broadcast in all dims but `dim`, in which self is whole;
-// without `dim` both are one row.
+// Self and indices broadcast in all dims but `dim`, which is x in self; without
+// `dim` both are one row.
 std::string take_along_notation(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& indices = call.tensor("indices");
@@ -107,7 +109,7 @@ std::string take_along_notation(const OpCall& call) {
     require(d < 26, "more dims than letters");
     const bool along = d == dim;
     const bool repeats = self.size(d) == 1 && indices.size(d) != 1;
-    from += along || repeats ? '_' : letter;
+    from += along ? "[x]" : std::string(1, repeats ? '_' : letter);
     where += !along && indices.size(d) == 1 && self.size(d) != 1 ? '_' : letter;
     result += letter;
   }
@@ -117,6 +119,47 @@ std::string take_along_notation(const OpCall& call) {
 std::int64_t all_indices(const OpCall& call, char) {
   return call.tensor("indices").numel();
 }
+
+// The factors of that dim are sharded by the program; `left` is what becomes of
+// the result then.
+void served_by_rank(IndexSpace& space, std::size_t dim,
+                    std::optional<Without> left) {
+  if (dim >= space.inputs[0].dims.size()) return;
+  const DimFactors over = space.inputs[0].dims[dim];
+  look_up_by_program(space, over);
+  for (const FactorId id : over) {
+    if (left) space.outputs_without[0][index(id)] = *left;
+  }
+}
+
+void serves_along(const OpCall& call, IndexSpace& space) {
+  const TensorMeta& self = call.tensor("self");
+  if (!call.op().int_arg("dim")) return;
+  served_by_rank(space, index(call.dim("dim", self.rank())),
+                 Without::partial(ReduceOp::kSum));
+}
+
+constexpr std::string_view kTakeAlong = R"(
+local = indices - offset(self, dim)
+outside = (local < 0) | (local >= local_size(self, dim))
+values = take_along_dim(self, masked_fill(local, outside, 0), dim)
+return masked_fill(values, outside, 0))";
+
+// Self as if it had one dim: a rank serves the rows of the first that it holds.
+std::string take_notation(const OpCall& call) {
+  const int rank = call.tensor("self").rank();
+  return (rank == 0 ? "" : "[x]" + std::string(index(rank - 1), '_')) +
+         ",...->...";
+}
+
+void serves_rows(const OpCall&, IndexSpace& space) {
+  served_by_rank(space, 0, Without::partial(ReduceOp::kSum));
+}
+
+constexpr std::string_view kTake = R"(
+place = remainder(index, numel(self)) - offset(self, 0) * row_size(self)
+outside = (place < 0) | (place >= local_size(self, 0) * row_size(self))
+return masked_fill(take(self, masked_fill(place, outside, 0)), outside, 0))";
 
 // segment_reduce: rows of dim `axis` in runs of given lengths, or between given
 // offsets; the dims before it have runs of their own.
@@ -296,6 +339,20 @@ void what_is_put_adds_up(const OpCall& call, IndexSpace& space) {
   }
 }
 
+void written_by_rows(const OpCall& call, IndexSpace& space) {
+  if (call.tensor("index").numel() > 0) served_by_rank(space, 0, std::nullopt);
+}
+
+constexpr std::string_view kPut = R"(
+n = local_size(self, 0) * row_size(self)
+place = remainder(reshape(index, [-1]), numel(self)) - offset(self, 0) * row_size(self)
+outside = (place < 0) | (place >= n)
+place = masked_fill(place, outside, n)
+flat = reshape(self, [-1])
+wide = cat([flat, narrow(flat, 0, 0, 1)])
+wide = put(wide, place, source, accumulate)
+return reshape_as(narrow(wide, 0, 0, n), self))";
+
 // nonzero_static: the first `size` places, filled up.
 std::string places_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
@@ -357,7 +414,9 @@ void define_lookup(Family f) {
   f.add("take_along_dim",
         mapped("take_along(dim)", take_along_notation, all_indices)
             .refine("", selects({"self"}))
-            .refine("", below("indices", size_along_dim)));
+            .refine("", below("indices", size_along_dim))
+            .refine("", serves_along)
+            .per_rank(kTakeAlong));
   f.add("searchsorted",
         counted_before(mapped("searchsorted()", searchsorted_notation)));
   f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
@@ -366,10 +425,14 @@ void define_lookup(Family f) {
   f.add("put", mapped("put()", put_notation)
                    .like("self")
                    .refine("", below("index", size_of_self))
-                   .refine("", what_is_put_adds_up));
-  f.add("take", mapped("*,...->...")
+                   .refine("", what_is_put_adds_up)
+                   .refine("", written_by_rows)
+                   .per_rank(kPut));
+  f.add("take", mapped("take()", take_notation)
                     .passes({"self"})
-                    .refine("", below("index", size_of_self)));
+                    .refine("", below("index", size_of_self))
+                    .refine("", serves_rows)
+                    .per_rank(kTake));
   f.add("multinomial", mapped("...[n]->...[s]",
                               [](const OpCall& call, char) {
                                 return call.integer("num_samples");

@@ -2,6 +2,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
 #include "ops/forms/losses.h"
 
 #include <string>
@@ -53,139 +54,140 @@ Dims samples_of_last(const TensorMeta& self) {
   return shape;
 }
 
-// Targets name classes: ranks that hold some of them look at their own
-// targets, by a program.
-void name_classes(IndexSpace& space, const DimFactors& classes,
-                  bool by_program) {
-  for (const FactorId id : classes) {
-    Factor& factor = space.factor(id);
-    factor.kind = FactorKind::kIndexed;
-    factor.reason = "targets name its elements";
-    if (by_program) factor.program = ProgramUse::kWhenSharded;
-    factor.least = 1;
-  }
-}
-
-// Classes in dim 1 (dim 0 of a lone sample), one target per sample. Sums add up
-// and, of losses that come with the sum of the weights (`forward`), over the
-// classes as well. Weights and ignored targets make a mean a quotient of sums,
-// taken by a program; that of probabilities is a plain mean.
+// Classes in dim 1 (dim 0 of a lone sample), one target per sample, or one
+// probability for each class. Samples add up where their losses are added up; a
+// mean is taken by a program, for weights and ignored targets make it a quotient.
+// Classes are cut by programs: the rank that holds the target has the loss.
 BoundForm bind_class_loss(const OpCall& call, bool forward) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& target = call.tensor("target");
-  const TensorMeta* weight = call.optional_tensor("weight");
   require(self.rank() >= 1, "the input has no classes");
   check_classes(call);
-  const std::size_t at = self.rank() == 1 ? 0 : 1;
-  SpaceBuilder b;
-  const Operand whole = b.per_dim(self.shape());
-  const DimFactors classes = whole.dims[at];
-  name_classes(b.space, classes, forward);
-  Operand samples = whole;
-  samples.dims.erase(samples.dims.begin() + static_cast<std::ptrdiff_t>(at));
-  const bool probabilities = target.shape() == self.shape() &&
-                             call.base_name() == "cross_entropy_loss";
+  const std::size_t classes = self.rank() == 1 ? 0 : 1;
+  const bool is_whole_loss = call.base_name() == "cross_entropy_loss";
+  const bool probabilities = target.shape() == self.shape() && is_whole_loss;
   require(probabilities || target.shape() == samples_of(self),
           "the targets do not match the samples");
+  require(probabilities == is_floating(target.dtype()),
+          "targets are whole numbers, or probabilities of the input's shape");
+  SpaceBuilder b;
+  const Operand whole = b.per_dim(self.shape());
+  Operand samples = whole;
+  samples.dims.erase(samples.dims.begin() +
+                     static_cast<std::ptrdiff_t>(classes));
+  const DimFactors over = whole.dims[classes];
+  if (is_whole_loss) {
+    b.block(over, "each sample is normalised over it");
+  } else {
+    look_up_by_program(b.space, over);
+  }
+  const LossReduction reduction = reduction_of(call);
+  const bool mean = reduction == LossReduction::kMean;
+  for (const DimFactors& dim : samples.dims) {
+    if (mean) b.block(dim, "the loss is a mean over it");
+  }
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(&meta == &self     ? whole
             : &meta == &target ? (probabilities ? whole : samples)
-            : &meta == weight  ? Operand{{classes}}
-                               : SpaceBuilder::whole(meta.rank()));
+                               : Operand{{over}});
   }
-  const LossReduction reduction = reduction_of(call);
   b.output(reduction == LossReduction::kNone ? samples : Operand{});
   if (forward) b.output(Operand{});
+  // Weights are added up with the losses, or not at all, but for a lone sample's.
   const Without sum = Without::partial(ReduceOp::kSum);
-  const auto outputs = static_cast<int>(b.space.outputs.size());
-  for (int o = 0; o < outputs; ++o) {
-    // No weights are added up, but for a lone sample's.
-    const bool no_weights =
-        o == 1 && reduction == LossReduction::kNone && self.rank() > 1;
-    for (const DimFactors& dim : samples.dims) {
-      if (reduction == LossReduction::kSum) b.without(o, dim, sum);
-      if (no_weights) b.without(o, dim, Without::same());
-    }
-    if (!forward) continue;
-    b.without(o, classes,
-              reduction == LossReduction::kMean || no_weights ? Without::same()
-                                                              : sum);
-  }
-  if (reduction != LossReduction::kMean) return b.bound();
+  const bool sums = reduction == LossReduction::kSum;
+  const Without weights =
+      sums || (!mean && self.rank() == 1) ? sum : Without::same();
+  if (!is_whole_loss) b.without(0, over, mean ? Without::same() : sum);
+  if (forward) b.without(1, over, weights);
   for (const DimFactors& dim : samples.dims) {
-    if (!probabilities) {
-      b.block(dim, "the loss is reduced over it");
-      continue;
-    }
-    b.without(0, dim, Without::partial(ReduceOp::kAvg));
-    // A mean over unequal shards is not the mean of their means.
-    for (const FactorId id : dim) b.space.factor(id).even = true;
+    if (sums) b.without(0, dim, sum);
+    if (forward && !mean) b.without(1, dim, weights);
   }
   return b.bound();
 }
 
-// Class numbers among those that a rank holds; -1 elsewhere, which is ignored.
-std::string own_classes(std::string_view dim) {
-  std::string text = R"(
-c = cast(target, dtype(arange(1))) - offset(self, DIM)
-outside = (c < 0) | (c >= local_size(self, DIM)) | eq(target, ignore_index)
-t = masked_fill(c, outside, -1)
-)";
-  for (std::size_t at = text.find("DIM"); at != std::string::npos;
-       at = text.find("DIM")) {
-    text.replace(at, 3, dim);
-  }
-  return text;
-}
+// A rank ignores the targets whose classes it does not hold. Of a mean both sums
+// are exchanged, that of the losses and that of the weights.
+constexpr std::string_view kClassLoss = R"(
+c = class_dim(self)
+w = default(weight, None)
+w = upcast(w) if weight
+local = as_index(target) - offset(self, c)
+skip = (local < 0) | (local >= local_size(self, c)) | (target == ignore_index)
+local = masked_fill(local, skip, -100)
+mean = reduction == 1
+how = reduction
+how = 2 if mean
+x = upcast(self)
+flat = rank(self) < 3
+x = unsqueeze(flatten(x, 2), -1) if not flat
+local = unsqueeze(flatten(local, 1), -1) if not flat
+part, held = nll_loss_forward(x, local, w, how, -100) if flat
+part, held = nll_loss2d_forward(x, local, w, how, -100) if not flat
+spread = (flat == False) * (reduction == 0) == 1
+part = reshape_as(part, target) if spread
+sums = all_reduce_sum(stack([part, held])) if mean
+held = select(sums, 0, 1) if mean
+part = select(sums, 0, 0) / held if mean
+return cast(part, dtype(out)), cast(held, dtype(out, 1)))";
 
-// Samples and classes of which each rank holds some.
-std::string class_sums(std::string_view op, std::string_view dim) {
-  return own_classes(dim) +
-         "mean = same(reduction, 1)\n"
-         "none = same(reduction, 0)\n"
-         "how = 2\n"
-         "how = 0 if none\n"
-         "w = default(weight, None)\n"
-         "w = upcast(w) if weight\n"
-         "part, held = " +
-         std::string(op) +
-         "(upcast(self), t, w, how, -1)\n"
-         "sums = all_reduce_sum(stack([part, held])) if mean\n"
-         "held = select(sums, 0, 1) if mean\n"
-         "part = select(sums, 0, 0) / held if mean\n"
-         "return cast(part, dtype(out)), cast(held, dtype(out, 1))";
-}
+constexpr std::string_view kClassLossBackward = R"(
+c = class_dim(self)
+local = as_index(target) - offset(self, c)
+skip = (local < 0) | (local >= local_size(self, c)) | (target == ignore_index)
+local = masked_fill(local, skip, -100)
+w = default(weight, None)
+flat = rank(self) < 3
+g = nll_loss_backward(grad_output, self, local, w, reduction, -100, total_weight) if flat
+g = nll_loss2d_backward(grad_output, self, local, w, reduction, -100, total_weight) if not flat
+return g)";
 
-OpDefinition class_loss_forward(std::string_view op, std::string_view dim) {
+// The log-sum-exp is exchanged, and the entry that a class picks.
+constexpr std::string_view kCrossEntropy = R"(
+c = class_dim(self)
+soft = is_floating(target)
+hard = soft == False
+mean = reduction == 1
+x = upcast(self)
+s = x - amax(x, [c], True)
+p = s - log(sum(exp(s), [c], True))
+w = trailing(upcast(weight), rank(self) - 1 - c) if weight
+p = p * w if weight
+smooth = 0 < label_smoothing
+rest = label_smoothing / size(self, c)
+q = upcast(target) if soft
+blend = soft * smooth == 1
+q = q * (1 - label_smoothing) + rest if blend
+loss = sum(p * q, [c]) if soft
+t = as_index(target) if hard
+hit = unsqueeze(t, c) == trailing(places(self, c), rank(self) - 1 - c) if hard
+loss = sum(masked_fill(p, bitwise_not(hit), 0), [c]) if hard
+blend = hard * smooth == 1
+loss = loss * (1 - label_smoothing) + sum(p, [c]) * rest if blend
+ignored = t == ignore_index if hard
+loss = masked_fill(loss, ignored, 0) if hard
+loss = neg(loss)
+loss = sum(loss) if mean
+summed = reduction == 2
+loss = sum(loss, dtype=dtype(out)) if summed
+by_count = mean * hard * is_none(weight) == 1
+total = cast(bitwise_not(ignored), dtype(loss)) if by_count
+by_weight = mean * hard * (is_none(weight) == False) == 1
+total = masked_fill(sum(hit * w, [c]), ignored, 0) if by_weight
+quotient = mean * hard == 1
+loss = loss / sum(total) if quotient
+quotient = mean * soft == 1
+loss = loss / (numel(self) / size(self, c)) if quotient
+return cast(loss, dtype(out)))";
+
+OpDefinition class_loss(bool forward) {
   return custom("class_loss()",
-                [](const OpCall& call) { return bind_class_loss(call, true); })
+                [forward](const OpCall& call) {
+                  return bind_class_loss(call, forward);
+                })
       .typed(of_self)
-      .refine("", below("target", classes_of_self))
-      .per_rank(class_sums(op, dim), FactorKind::kBlocked);
-}
-
-// The mean over samples of which each rank holds some, of losses that do not
-// come with the sum of the weights.
-std::string class_mean(std::string_view op, std::string_view more) {
-  return "w = default(weight, None)\n"
-         "w = upcast(w) if weight\n"
-         "ignored = eq(target, ignore_index)\n"
-         "part = " +
-         std::string(op) + "(upcast(self), target, w, 2, ignore_index" +
-         std::string(more) + R"()
-held = sum(bitwise_not(ignored), dtype=dtype(part))
-at = cast(masked_fill(target, ignored, 0), dtype(arange(1))) if weight
-held = sum(masked_fill(index(w, indices_at(0, at)), ignored, 0)) if weight
-sums = all_reduce_sum(stack([part, held]))
-return cast(select(sums, 0, 0) / select(sums, 0, 1), dtype(out)))";
-}
-
-OpDefinition class_loss(std::string_view op, std::string_view more = {}) {
-  return custom("class_loss()",
-                [](const OpCall& call) { return bind_class_loss(call, false); })
-      .typed(of_self)
-      .refine("", below("target", classes_of_self))
-      .per_rank(class_mean(op, more), FactorKind::kBlocked);
+      .refine("", below("target", classes_of_self));
 }
 
 BoundForm bind_class_loss_backward(const OpCall& call) {
@@ -201,32 +203,23 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
   Operand samples = whole;
-  const auto at = samples.dims.begin() + (self.rank() == 1 ? 0 : 1);
-  const DimFactors classes = *at;
-  name_classes(b.space, classes, true);
-  samples.dims.erase(at);
-  const TensorMeta* weight = call.optional_tensor("weight");
+  const auto classes = samples.dims.begin() + (self.rank() == 1 ? 0 : 1);
+  const DimFactors over = *classes;
+  look_up_by_program(b.space, over);
+  samples.dims.erase(classes);
   const std::size_t target = call.operand("target");
   const std::size_t gradient = call.operand("grad_output");
   for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
     const TensorMeta& meta = call.op().inputs[i];
     const bool by_sample = i == target || (i == gradient && !is_reduced);
-    b.input(&meta == &self    ? whole
-            : by_sample       ? samples
-            : &meta == weight ? Operand{{classes}}
-                              : SpaceBuilder::whole(meta.rank()));
+    b.input(&meta == &self ? whole
+            : by_sample    ? samples
+            : &meta == call.optional_tensor("weight")
+                ? Operand{{over}}
+                : SpaceBuilder::whole(meta.rank()));
   }
   b.output(whole);
   return b.bound();
-}
-
-OpDefinition class_loss_backward(std::string_view op, std::string_view dim) {
-  return custom("class_loss_backward()", bind_class_loss_backward)
-      .typed(of_self)
-      .refine("", below("target", classes_of_self))
-      .linear_in("grad_output")
-      .per_rank(own_classes(dim) + "return " + std::string(op) +
-                "(grad_output, self, t, weight, reduction, -1, total_weight)");
 }
 
 // Margins between the classes (the last dim) of each sample; targets name one
@@ -350,14 +343,17 @@ DType of_absolute(const OpCall& call, std::size_t) {
 
 void define_loss(Family f) {
   f.add("cross_entropy_loss",
-        class_loss("cross_entropy_loss", ", label_smoothing").normalises());
-  for (const char* name : {"nll_loss", "nll_loss_nd", "nll_loss2d"}) {
-    f.add(name, class_loss(name));
-  }
-  f.add("nll_loss_forward", class_loss_forward("nll_loss_forward", "-1"));
-  f.add("nll_loss2d_forward", class_loss_forward("nll_loss2d_forward", "1"));
-  f.add("nll_loss_backward", class_loss_backward("nll_loss_backward", "-1"));
-  f.add("nll_loss2d_backward", class_loss_backward("nll_loss2d_backward", "1"));
+        class_loss(false).decomposed(kCrossEntropy).normalises());
+  f.add({"nll_loss", "nll_loss_nd", "nll_loss2d"},
+        class_loss(false).per_rank(kClassLoss, FactorKind::kBlocked));
+  f.add({"nll_loss_forward", "nll_loss2d_forward"},
+        class_loss(true).per_rank(kClassLoss, FactorKind::kBlocked));
+  f.add({"nll_loss_backward", "nll_loss2d_backward"},
+        custom("class_loss_backward()", bind_class_loss_backward)
+            .typed(of_self)
+            .refine("", below("target", classes_of_self))
+            .linear_in("grad_output")
+            .per_rank(kClassLossBackward));
   for (const char* loss : {"multi_margin_loss", "multilabel_margin_loss",
                            "multilabel_margin_loss_forward"}) {
     const bool many = std::string_view(loss) != "multi_margin_loss";
@@ -389,11 +385,13 @@ void define_loss(Family f) {
         elementwise_loss().elementwise({"self", "target"}));
   f.add("l1_loss",
         elementwise_loss().typed(of_absolute).elementwise({"self", "target"}));
-  f.add("binary_cross_entropy",
-        elementwise_loss().elementwise({"self", "target", "weight"}));
+  f.add("binary_cross_entropy", elementwise_loss()
+                                    .elementwise({"self", "target", "weight"})
+                                    .linear_in("weight"));
   f.add({"binary_cross_entropy_with_logits", "kl_div", "hinge_embedding_loss"},
-        elementwise_loss().elementwise(
-            {"target", "self", "weight", "pos_weight"}));
+        elementwise_loss()
+            .elementwise({"target", "self", "weight", "pos_weight"})
+            .linear_in("weight"));
   f.add("margin_ranking_loss",
         elementwise_loss().elementwise({"target", "input1", "input2"}));
   f.add("poisson_nll_loss",

@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 #include "ops/windows.h"
 
@@ -78,6 +79,9 @@ BoundForm bind_part_written(const OpCall& call) {
     if (d == dim) {
       whole.dims.push_back(
           b.blocked(shape[index(d)], "a part of it is written"));
+      if (selects || grad.size(d) > 0) {
+        cut_by_program(b.space, whole.dims.back());
+      }
       if (!selects) part.dims.emplace_back();
       continue;
     }
@@ -90,6 +94,28 @@ BoundForm bind_part_written(const OpCall& call) {
   b.input(std::move(part));
   b.output(std::move(whole), {.shape = shape});
   return b.bound();
+}
+
+// A rank writes what lies among the rows that it holds.
+constexpr std::string_view kSelectBackward = R"(
+miss = ne(places(out, dim), place_of(out, dim, index))
+rows = unsqueeze(grad_output, wrap(out, dim))
+return masked_fill(rows, trailing(miss, rank(out) - 1 - wrap(out, dim)), 0))";
+
+constexpr std::string_view kSliceBackward = R"(
+at = places(out, dim) - slice_start(out, dim, start)
+row = floor_divide(at, step)
+miss = (at < 0) | (row >= size(grad_output, dim))
+by_one = step == 1
+miss = miss | (remainder(at, step) >= 1) if not by_one
+rows = index_select(grad_output, dim, masked_fill(row, miss, 0))
+return masked_fill(rows, trailing(miss, rank(out) - 1 - wrap(out, dim)), 0))";
+
+OpDefinition part_written(std::string_view program) {
+  return custom("part_written(input_sizes)", bind_part_written)
+      .passes()
+      .local_shape("input_sizes")
+      .per_rank(program);
 }
 
 // The last dim becomes a diagonal of two new ones.
@@ -306,10 +332,8 @@ void define_complex(Family& f) {
 
 void define_parts(Family f) {
   define_complex(f);
-  f.add({"select_backward", "slice_backward"},
-        custom("part_written(input_sizes)", bind_part_written)
-            .passes()
-            .local_shape("input_sizes"));
+  f.add("select_backward", part_written(kSelectBackward));
+  f.add("slice_backward", part_written(kSliceBackward));
   f.add("diagonal_backward",
         custom("diagonal_written(input_sizes)", bind_diagonal_written)
             .passes()

@@ -281,6 +281,26 @@ DType of_dropout(const OpCall& call, std::size_t result) {
   return result == 0 ? call.first().dtype() : DType::kBool;
 }
 
+// In every operand, the others whole.
+void nondecreasing_in_each(const OpCall& call, IndexSpace& space) {
+  for (std::size_t i = 0; i < space.inputs.size(); ++i) {
+    for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+      add_single_linearity(call, space, i, kind, kind);
+    }
+  }
+}
+
+// Numbers given in place of infinities may lie among the others.
+void in_order_of_infinities(const OpCall& call, IndexSpace& space) {
+  if (call.op().float_arg("posinf") || call.op().float_arg("neginf")) return;
+  nondecreasing_in_each(call, space);
+}
+
+// Not a number elsewhere, which is what an extremum keeps.
+void decreasing_where_positive(const OpCall& call, IndexSpace& space) {
+  add_single_linearity(call, space, 0, ReduceOp::kMin, ReduceOp::kMax);
+}
+
 void define_arithmetic(Family& f) {
   f.add("add", pointwise().typed(of_signed_sum).additive());
   f.add("sub", pointwise().typed(of_difference).additive({1, -1}));
@@ -323,13 +343,23 @@ void define_arithmetic(Family& f) {
          "lcm",
          "nextafter",
          "hypot",
-         "logaddexp",
-         "logaddexp2",
          "igamma",
          "igammac"},
         pointwise().promoted());
-  f.add({"clamp", "clip", "clamp_min", "clamp_max"},
-        pointwise().typed(of_clamped).nondecreasing().refine("", selects()));
+  f.add({"logaddexp", "logaddexp2"},
+        pointwise().promoted().refine("", nondecreasing_in_each));
+  f.add({"clamp", "clip"}, pointwise()
+                               .typed(of_clamped)
+                               .refine("", nondecreasing_in_each)
+                               .refine("", selects()));
+  f.add("clamp_min", pointwise()
+                         .typed(of_clamped)
+                         .lattice(ReduceOp::kMax)
+                         .refine("", selects()));
+  f.add("clamp_max", pointwise()
+                         .typed(of_clamped)
+                         .lattice(ReduceOp::kMin)
+                         .refine("", selects()));
   f.add("addcmul", pointwise().typed(of_addcmul));
   f.add("addcdiv", pointwise().typed(of_addcdiv));
   f.add({"copysign", "ldexp", "atan2", "xlogy", "special_xlog1py",
@@ -374,8 +404,6 @@ void define_functions(Family& f) {
          "special_legendre_polynomial_p",
          "special_log_ndtr",
          "special_modified_bessel_i0",
-         "special_modified_bessel_k0",
-         "special_modified_bessel_k1",
          "special_ndtr",
          "special_ndtri",
          "special_polygamma",
@@ -387,6 +415,8 @@ void define_functions(Family& f) {
          "special_shifted_chebyshev_polynomial_w",
          "special_spherical_bessel_j0"},
         pointwise().floating());
+  f.add({"special_modified_bessel_k0", "special_modified_bessel_k1"},
+        pointwise().floating().refine("", decreasing_where_positive));
   f.add({"neg", "negative"},
         pointwise().typed(of_negative).multilinear().nonincreasing());
   f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
@@ -394,10 +424,11 @@ void define_functions(Family& f) {
          "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
          "sign", "sgn"},
         pointwise().nondecreasing());
+  f.add("nan_to_num", pointwise().refine("", in_order_of_infinities));
   f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
   // softplus falls where it becomes a line.
   f.add({"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish",
-         "nan_to_num", "softplus"},
+         "softplus"},
         pointwise());
   f.add({"abs", "angle"},
         pointwise().typed([](const OpCall& call, std::size_t) {

@@ -141,13 +141,14 @@ void define_grids(Family& f) {
             .nonempty()
             .linear_in("theta")
             .refine("", local_images));
-  f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy"));
+  f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy").linear_in("input"));
   f.add("grid_sampler",
         mapped("grid_sampler()", [](const OpCall& call) -> std::string {
           return call.tensor("input").rank() == 5 ? "nc[dhw],nxyz[_]->ncxyz"
                                                   : "nc[hw],nxy[_]->ncxy";
-        }));
-  f.add({"grid_sampler_3d"}, mapped("nc[dhw],nxyz[_]->ncxyz"));
+        }).linear_in("input"));
+  f.add({"grid_sampler_3d"},
+        mapped("nc[dhw],nxyz[_]->ncxyz").linear_in("input"));
   const auto coordinates = [](const OpCall& call, char) {
     return call.tensor("grid").size(call.tensor("grid").rank() - 1);
   };

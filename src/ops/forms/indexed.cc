@@ -1,10 +1,17 @@
 // Lookups and writes along one dim, by an index.
 
+#include "ops/arithmetic.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/indices.h"
 #include "ops/forms/shared_form.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -75,40 +82,72 @@ BoundForm bind_gather(const OpCall& call) {
   return b.bound();
 }
 
-// The words of a reduction, where there is one, and one dtype.
-void check_scatter(const OpCall& call) {
-  if (const TensorMeta* src =
-          call.has("src") ? call.optional_tensor("src") : nullptr) {
-    require(src->dtype() == call.tensor("self").dtype(),
-            "self and the source are of two dtypes");
-  }
-  if (!call.has("reduce")) return;
-  const std::string_view word = call.op().string_arg("reduce").value_or("");
-  const bool scatters = call.base_name() == "scatter";
-  const bool known = scatters
-                         ? word == "add" || word == "multiply"
-                         : word == "sum" || word == "prod" || word == "mean" ||
-                               word == "amax" || word == "amin";
-  require(known, scatters ? "`reduce` is not add or multiply"
-                          : "`reduce` is not sum, prod, mean, amax or amin");
+Write write_named(std::string_view word) {
+  if (word == "add" || word == "sum") return Write::kAdd;
+  if (word == "multiply" || word == "prod") return Write::kMultiply;
+  if (word == "amax") return Write::kMax;
+  return word == "amin" ? Write::kMin : Write::kMean;
 }
 
-// Over a sharded dim, each row may name one element: then a comparison finds
-// it without a scatter that would write out of bounds.
+Write write_of(const OpCall& call) {
+  if (call.base_name().ends_with("_add")) return Write::kAdd;
+  if (!call.has("reduce")) return Write::kReplace;
+  const std::string_view word = call.op().string_arg("reduce").value_or("");
+  const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (call.base_name() == "scatter") {
+    require(is_one_of({"add", "multiply"}), "`reduce` is not add or multiply");
+  } else if (call.base_name() == "index_reduce") {
+    require(is_one_of({"prod", "mean", "amax", "amin"}),
+            "`reduce` is not prod, mean, amax or amin");
+  } else {
+    require(is_one_of({"sum", "prod", "mean", "amax", "amin"}),
+            "`reduce` is not sum, prod, mean, amax or amin");
+  }
+  return write_named(word);
+}
+
+// Ranks that write some of the rows each hold terms of the result. Of a sum and a
+// product self is one term, of an extremum it may be in all.
+void share_out_rows(SpaceBuilder& b, const OpCall& call,
+                    const DimFactors& rows) {
+  const Write write = write_of(call);
+  const auto combines_by = [&](ReduceOp op, bool self_is_term) {
+    b.without(0, rows, Without::partial(op));
+    for (const FactorId id : rows) {
+      b.space.inputs_without[0][index(id)] =
+          self_is_term ? Without::partial(op) : Without::same();
+    }
+  };
+  const bool includes_self = call.boolean_or("include_self", true);
+  if (write == Write::kReplace) {
+    b.block(rows, "later indices overwrite earlier ones");
+  } else if (write == Write::kMean || !includes_self) {
+    b.block(rows, "each row is reduced once");
+  } else if (write == Write::kAdd) {
+    combines_by(ReduceOp::kSum, true);
+  } else if (write == Write::kMultiply) {
+    combines_by(ReduceOp::kProduct, true);
+  } else {
+    combines_by(write == Write::kMax ? ReduceOp::kMax : ReduceOp::kMin, false);
+  }
+}
+
 BoundForm bind_scatter(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& looked = call.tensor("index");
-  check_scatter(call);
-  SpaceBuilder b;
-  const Dimwise shared = dimwise(b, call);
   const TensorMeta* src =
       call.has("src") ? call.optional_tensor("src") : nullptr;
-  bool single = is_index(looked.dtype()) && looked.rank() == self.rank() &&
-                self.rank() > 0 && looked.size(shared.dim) == 1 &&
-                !call.op().function->argument_index("reduce");
-  for (int d = 0; d < self.rank() && single; ++d) {
-    // Every row must be named: a shorter index leaves rows untouched.
-    single = d == shared.dim || looked.size(d) == self.size(d);
+  require(src == nullptr || src->dtype() == self.dtype(),
+          "self and the source are of two dtypes");
+  SpaceBuilder b;
+  Dimwise shared = dimwise(b, call);
+  const bool has_dims = self.rank() > 0 && looked.rank() == self.rank();
+  DimFactors rows;
+  if (has_dims) {
+    rows = b.dim(looked.size(shared.dim));
+    shared.index.dims[index(shared.dim)] = rows;
   }
   Operand source = shared.index;
   if (src != nullptr) {
@@ -124,7 +163,6 @@ BoundForm bind_scatter(const OpCall& call) {
       b.block(shared.index.dims[index(d)],
               "the source is longer than the index");
       source.dims[index(d)].clear();
-      single = false;
     }
   }
   const auto arguments = call.op().function->arguments();
@@ -136,15 +174,17 @@ BoundForm bind_scatter(const OpCall& call) {
                                        : source);
   }
   b.output(shared.self, {.shape = self.shape()});
-  if (self.rank() > 0 && looked.rank() == self.rank()) {
-    const DimFactors& over = shared.self.dims[index(shared.dim)];
-    if (single) {
-      look_up_by_program(b.space, over);
-    } else {
-      b.block(over, "its rows are scattered to by several indices",
-              FactorKind::kIndexed);
-    }
+  if (!has_dims) {
+    write_of(call);
+    return b.bound();
   }
+  const DimFactors& over = shared.self.dims[index(shared.dim)];
+  if (is_index(looked.dtype())) {
+    look_up_by_program(b.space, over);
+  } else {
+    b.block(over, "the index is not of integers");
+  }
+  share_out_rows(b, call, rows);
   return b.bound();
 }
 
@@ -174,59 +214,138 @@ BoundForm bind_index_select(const OpCall& call) {
   return b.bound();
 }
 
+// The source of what is written along `dim`, if any, fits.
+void check_source(const OpCall& call, int dim) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& chosen = call.tensor("index");
+  if (const TensorMeta* value =
+          call.has("value") ? call.optional_tensor("value") : nullptr) {
+    require(value->rank() == 0, "`value` is not a scalar");
+  }
+  const TensorMeta* source =
+      call.has("source") ? call.optional_tensor("source") : nullptr;
+  if (source == nullptr) return;
+  require(source->dtype() == self.dtype(),
+          "self and the source are of two dtypes");
+  const bool scalar = source->rank() == 0;
+  require(scalar ? self.rank() <= 1 : source->rank() == self.rank(),
+          "the source has another rank");
+  for (int d = 0; d < source->rank(); ++d) {
+    require(source->size(d) == (d == dim ? chosen.numel() : self.size(d)),
+            "the source does not have the shape of what is written");
+  }
+  require(!scalar || chosen.numel() == 1, "there is one row to write");
+}
+
 // self changed along `dim` where a vector of indices says.
 BoundForm bind_index_written(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& chosen = call.tensor("index");
   require(chosen.rank() <= 1 && is_index(chosen.dtype()),
           "the index is not a vector of integers");
-  if (const TensorMeta* value =
-          call.has("value") ? call.optional_tensor("value") : nullptr) {
-    require(value->rank() == 0, "`value` is not a scalar");
-  }
-  if (const TensorMeta* source =
-          call.has("source") ? call.optional_tensor("source") : nullptr) {
-    require(source->dtype() == self.dtype(),
-            "self and the source are of two dtypes");
-    const int dim = call.dim("dim", self.rank());
-    const bool scalar = source->rank() == 0;
-    require(scalar ? self.rank() <= 1 : source->rank() == self.rank(),
-            "the source has another rank");
-    for (int d = 0; d < source->rank(); ++d) {
-      require(source->size(d) == (d == dim ? chosen.numel() : self.size(d)),
-              "the source does not have the shape of what is written");
-    }
-    require(!scalar || chosen.numel() == 1, "there is one row to write");
-  }
+  const int dim = call.dim("dim", self.rank());
+  check_source(call, dim);
   SpaceBuilder b;
   const Operand whole = b.per_dim(self.shape());
-  const int dim = call.dim("dim", self.rank());
+  const Operand where = b.per_dim(chosen.shape());
+  const DimFactors rows = chosen.rank() == 1 ? where.dims[0] : DimFactors{};
   Operand source = whole;
   if (self.rank() > 0) {
-    b.block(whole.dims[index(dim)], "it is written where indices say",
-            FactorKind::kIndexed);
-    source.dims[index(dim)].clear();
+    const DimFactors over = whole.dims[index(dim)];
+    if (chosen.rank() == 1 && chosen.numel() > 0) {
+      look_up_by_program(b.space, over);
+    } else {
+      b.block(over, "it is written where indices say", FactorKind::kIndexed);
+    }
+    source.dims[index(dim)] = rows;
   }
-  for (std::size_t i = 0; i < call.op().inputs.size(); ++i) {
-    const TensorMeta& meta = call.op().inputs[i];
-    const bool is_index_vector = i == call.operand("index");
-    bool alike = !is_index_vector && meta.rank() == self.rank() && i > 0;
-    for (int d = 0; d < self.rank() && alike; ++d) {
-      alike = d == dim || meta.size(d) == self.size(d);
-    }
-    b.input(i == 0 ? whole : alike ? source : SpaceBuilder::whole(meta.rank()));
-    const bool is_scalar = call.has("value") && meta.rank() == 0;
-    if (i > 0 && !is_index_vector && !alike && !is_scalar) {
-      for (const DimFactors& factors : whole.dims) {
-        b.block(factors, "the source is of another shape");
-      }
-    }
+  const TensorMeta* written =
+      call.has("source") ? call.optional_tensor("source") : nullptr;
+  for (const TensorMeta& meta : call.op().inputs) {
+    b.input(&meta == &self     ? whole
+            : &meta == &chosen ? where
+            : &meta == written && meta.rank() == self.rank()
+                ? source
+                : SpaceBuilder::whole(meta.rank()));
   }
   b.output(whole);
+  share_out_rows(b, call, rows);
   return b.bound();
 }
 
+std::optional<std::size_t> values_operand(const OpCall& call) {
+  for (const char* name : {"source", "src", "value"}) {
+    if (!call.has(name) || call.optional_tensor(name) == nullptr) continue;
+    return call.operand(name);
+  }
+  return std::nullopt;
+}
+
+OpDefinition passing_writes(OpDefinition row) {
+  return std::move(row).refine("", [](const OpCall& call, IndexSpace& space) {
+    pass_writes(call, space, write_of(call), values_operand(call));
+  });
+}
+
+// What a number that is written leaves of a partial: a term per rank.
+bool stays_a_term(const OpCall& call, ReduceOp op) {
+  const auto value =
+      call.has("value") ? call.op().float_arg("value") : std::nullopt;
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kBxor:
+      return value == 0;
+    case ReduceOp::kProduct:
+      return value == 1 || value == 0;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
+
+void pass_writes(const OpCall& call, IndexSpace& space, Write write,
+                 std::optional<std::size_t> values) {
+  // A whole operand is an average and an extremum of equal terms: that both are
+  // partial says it of one.
+  const auto pass = [&](ReduceOp op, bool in_values) {
+    if (in_values && !values) return;
+    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+    inputs[0] = op;
+    if (in_values) inputs[*values] = op;
+    add_linearity(call, space, std::move(inputs), {op});
+  };
+  const bool is_float = is_floating(call.first().dtype());
+  switch (write) {
+    case Write::kReplace:
+      for (const ReduceOp op : kAllReduceOps) {
+        if (values || stays_a_term(call, op)) pass(op, values.has_value());
+      }
+      break;
+    case Write::kAdd:
+    case Write::kMean:
+      if (write == Write::kMean && !is_float) break;
+      pass(ReduceOp::kSum, true);
+      pass(ReduceOp::kAvg, values.has_value());
+      // Whatever is larger stays larger when as much is added, unless it wraps.
+      if (!is_float) break;
+      pass(ReduceOp::kMax, false);
+      pass(ReduceOp::kMin, false);
+      break;
+    case Write::kMultiply:
+      pass(ReduceOp::kProduct, true);
+      if (!call.boolean_or("include_self", true)) break;
+      pass(ReduceOp::kSum, false);
+      pass(ReduceOp::kAvg, false);
+      break;
+    case Write::kMax:
+      pass(ReduceOp::kMax, values.has_value());
+      break;
+    case Write::kMin:
+      pass(ReduceOp::kMin, values.has_value());
+      break;
+  }
+}
 
 OpDefinition gathered() {
   return shared_form("gather(dim)", bind_gather)
@@ -234,7 +353,7 @@ OpDefinition gathered() {
       .refine("", below("index", size_along_dim));
 }
 OpDefinition scattered() {
-  return shared_form("scatter(dim)", bind_scatter)
+  return passing_writes(shared_form("scatter(dim)", bind_scatter))
       .refine("", below("index", size_along_dim));
 }
 OpDefinition selected_along() {
@@ -243,7 +362,7 @@ OpDefinition selected_along() {
       .refine("", below("index", size_along_dim));
 }
 OpDefinition written_along() {
-  return shared_form("index_written(dim)", bind_index_written)
+  return passing_writes(shared_form("index_written(dim)", bind_index_written))
       .refine("", below("index", size_along_dim));
 }
 

@@ -3,6 +3,10 @@
 
 #include "ops/forms/space_builder.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
 namespace shardprop {
 
 inline bool is_index(DType dtype) {
@@ -12,15 +16,37 @@ inline bool is_mask(DType dtype) {
   return dtype == DType::kBool || dtype == DType::kU8;
 }
 
-// A table is sharded by its program: local indices are shifted, and index 0
-// must exist.
-inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
+// Sharded by the program of the row, which takes one element of each at least.
+inline void cut_by_program(IndexSpace& space, const DimFactors& factors) {
   for (const FactorId id : factors) {
-    space.factor(id).kind = FactorKind::kIndexed;
     space.factor(id).program = ProgramUse::kWhenSharded;
     space.factor(id).least = 1;
   }
 }
+
+// A table is sharded by its program: local indices are shifted, and index 0
+// must exist.
+inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
+  cut_by_program(space, factors);
+  for (const FactorId id : factors) {
+    space.factor(id).kind = FactorKind::kIndexed;
+  }
+}
+
+// What writing rows does to what lies there.
+enum class Write : std::uint8_t {
+  kReplace,
+  kAdd,
+  kMultiply,
+  kMax,
+  kMin,
+  kMean
+};
+
+// Which partials pass where elements of the first operand are written to:
+// `values` are those of that operand, or the argument `value`.
+void pass_writes(const OpCall& call, IndexSpace& space, Write write,
+                 std::optional<std::size_t> values);
 
 // Whether one of the `indices` of x[i, j] is a mask. The dims that no index takes
 // the place of then stand where they do beside indices of integers.

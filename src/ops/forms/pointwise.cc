@@ -114,17 +114,29 @@ void reduction_linearities(const OpCall& call, IndexSpace& space,
   }
 }
 
+// Of a tensor that says the dtype no element is read: a dim as long as the
+// result's is cut with it, any other on its own.
 BoundForm bind_factory(const OpCall& call, const std::string& argument) {
   SpaceBuilder b;
-  for (const TensorMeta& input : call.op().inputs) {
-    b.input(SpaceBuilder::whole(input.rank()));
-  }
   const std::vector<std::int64_t> sizes =
       argument.empty() ? std::vector<std::int64_t>{} : call.integers(argument);
   for (const std::int64_t size : sizes) {
     require(size >= 0, "a size is negative");
   }
-  b.output(b.per_dim(dims_of(sizes)));
+  const Operand made = b.per_dim(dims_of(sizes));
+  std::vector<DimFactors> own;
+  for (const TensorMeta& input : call.op().inputs) {
+    Operand read;
+    for (int d = 0; d < input.rank(); ++d) {
+      const bool alike = index(input.rank()) == sizes.size() &&
+                         input.size(d) == sizes[index(d)];
+      read.dims.push_back(alike ? made.dims[index(d)] : b.dim(input.size(d)));
+      if (!alike) own.push_back(read.dims.back());
+    }
+    b.input(std::move(read));
+  }
+  b.output(made);
+  for (const DimFactors& dim : own) b.without(0, dim, Without::same());
   return b.bound();
 }
 

@@ -2,6 +2,7 @@
 // written.
 
 #include "ops/forms/forms.h"
+#include "ops/forms/indices.h"
 #include "ops/forms/segment_dims.h"
 #include "ops/forms/shared_form.h"
 #include "ops/view_strides.h"
@@ -224,12 +225,16 @@ BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
     if (src.size(dim) != self.size(dim)) {
       b.block(whole.dims[index(dim)], "a part of it is written",
               FactorKind::kWindowed);
+      if (src.size(dim) > 0) {
+        cut_by_program(b.space, whole.dims[index(dim)]);
+      }
       source.dims[index(dim)] = b.blocked(
           src.size(dim), "it is written to a part", FactorKind::kWindowed);
     }
   } else {
     b.block(whole.dims[index(dim)], "one place of it is written",
             FactorKind::kWindowed);
+    cut_by_program(b.space, whole.dims[index(dim)]);
     source.dims.erase(source.dims.begin() + dim);
   }
   b.input(whole);

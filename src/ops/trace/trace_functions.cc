@@ -56,7 +56,8 @@ TraceValue Tracer::or_default(const CallExpression& call) {
   return value_of(*call.positional[1]);
 }
 
-// dtype(out), dtype(out, 1), numel(out), local_size(out, d), offset(out, d).
+// dtype(out), dtype(out, 1), numel(out), local_size(out, d), offset(out, d),
+// places(out, d); sizes and dims of the first one as of an input.
 TraceValue Tracer::of_results(const std::string& function,
                               const Values& values) {
   const std::int64_t first = values.empty() ? 0 : integer_of(values[0]);
@@ -69,8 +70,20 @@ TraceValue Tracer::of_results(const std::string& function,
   if (function == "local_size") {
     return RankScalar::output_size(0, static_cast<int>(first));
   }
-  require(function == "offset", "a program asks too much of its results");
-  return RankScalar::output_offset(0, static_cast<int>(first));
+  if (function == "offset") {
+    return RankScalar::output_offset(0, static_cast<int>(first));
+  }
+  const TensorValue whole{{-1, 0}, op_.outputs[0]};
+  if (function == "places") {
+    const int dim = wrap_dim(first, whole.meta.rank());
+    return places(whole.meta.size(dim), RankScalar::output_size(0, dim),
+                  RankScalar::output_offset(0, dim));
+  }
+  Values of_whole = values;
+  of_whole.insert(of_whole.begin(), whole);
+  auto known = size_function(function, of_whole);
+  require(known.has_value(), "a program asks too much of its results");
+  return *std::move(known);
 }
 
 namespace {
@@ -116,12 +129,33 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
     if (name == "count_along") return Argument(count);
     return Argument(static_cast<double>(count));
   }
-  if (name == "larger" || name == "same") {
+  if (name == "larger") {
     const auto a = number_of(v.at(0));
     const auto b = number_of(v.at(1));
-    require(a && b, "larger() and same() compare numbers");
-    if (name == "same") return Argument(*a == *b);
+    require(a && b, "larger() compares numbers");
     return Argument(std::max(*a, *b));
+  }
+  if (name == "place_of" || name == "slice_start") {
+    // Counted from the end where negative; a slice begins within the dim.
+    const TensorValue& x = tensor_of(v.at(0));
+    const std::int64_t size = x.meta.size(wrapped(x, v.at(1)));
+    std::int64_t at = is_none(v.at(2)) ? 0 : integer_of(v.at(2));
+    if (at < 0) at += size;
+    const std::int64_t last = name == "place_of" ? size - 1 : size;
+    return Argument(std::clamp<std::int64_t>(at, 0, last));
+  }
+  if (name == "row_size") {
+    // Of the first dim.
+    const TensorMeta& x = tensor_of(v.at(0)).meta;
+    return Argument(x.numel() / std::max<std::int64_t>(x.size(0), 1));
+  }
+  if (name == "class_dim") {
+    // Of a batch, or of one sample.
+    return Argument(std::int64_t{tensor_of(v.at(0)).meta.rank() == 1 ? 0 : 1});
+  }
+  if (name == "is_none") return Argument(is_none(v.at(0)));
+  if (name == "is_floating") {
+    return Argument(is_floating(tensor_of(v.at(0)).meta.dtype()));
   }
   if (name == "epsilon") {
     if (!is_none(v.at(0))) return v.at(0);
@@ -158,22 +192,94 @@ std::optional<TraceValue> Tracer::dims_function(const std::string& name,
   return Argument(std::move(dims));
 }
 
+namespace {
+
+const TensorValues& list_of(const TraceValue& value) {
+  const auto* list = std::get_if<TensorValues>(&value);
+  require(list != nullptr, "a program needs a list of tensors");
+  return *list;
+}
+
+std::size_t first_given(const TensorValues& list) {
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [](const auto& one) { return bool{one}; });
+  require(found != list.end(), "a program needs a tensor in a list");
+  return index(found - list.begin());
+}
+
+// The dims of x[i, :, j] behind those of the indices, which stand where the
+// first one was when they are neighbours, in front otherwise.
+std::int64_t dims_behind(const TensorValue& x, const TensorValues& list) {
+  const std::size_t first = first_given(list);
+  std::size_t last = first;
+  std::int64_t count = 0;
+  for (std::size_t i = first; i < list.size(); ++i) {
+    if (!list[i]) continue;
+    last = i;
+    ++count;
+  }
+  const auto run = static_cast<std::int64_t>(last - first + 1);
+  return x.meta.rank() -
+         (run == count ? static_cast<std::int64_t>(last + 1) : count);
+}
+
+}  // namespace
+
 std::optional<TraceValue> Tracer::list_function(const std::string& name,
                                                 const Values& v) {
-  const auto* list = v.empty() ? nullptr : std::get_if<TensorValues>(&v[0]);
-  if (list != nullptr && (name == "given" || name == "first_given")) {
-    for (std::size_t i = 0; i < list->size(); ++i) {
-      if (!(*list)[i]) continue;
-      if (name == "given") return *(*list)[i];
-      return Argument(static_cast<std::int64_t>(i));
-    }
+  if (name == "first_given") {
+    return Argument(static_cast<std::int64_t>(first_given(list_of(v.at(0)))));
   }
-  if (name == "indices_at") {
-    TensorValues at(index(integer_of(v.at(0))));
-    at.emplace_back(tensor_of(v.at(1)));
-    return at;
+  if (name == "dims_behind") {
+    return Argument(dims_behind(tensor_of(v.at(0)), list_of(v.at(1))));
+  }
+  if (name == "local_indices") return local_indices(v.at(0), v.at(1));
+  if (name == "outside") return outside(v.at(0), list_of(v.at(1)));
+  if (name == "indices_or") {
+    // indices_or(list, mask, other): where the mask holds, `other` in the first
+    // one and 0 in the others.
+    TensorValues out = list_of(v.at(0));
+    TraceValue fill = v.at(2);
+    for (auto& one : out) {
+      if (!one) continue;
+      one = tensor_of(operation("masked_fill", {*one, v.at(1), fill}, {}));
+      fill = Argument(std::int64_t{0});
+    }
+    return out;
   }
   return std::nullopt;
+}
+
+// local_indices(x, indices): those of x[i, :, j], from what the rank holds on.
+TraceValue Tracer::local_indices(const TraceValue& x,
+                                 const TraceValue& indices) {
+  TensorValues out = list_of(indices);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!out[i]) continue;
+    const Argument dim(static_cast<std::int64_t>(i));
+    const Argument size(tensor_of(x).meta.size(static_cast<int>(i)));
+    out[i] =
+        tensor_of(combined("-", operation("remainder", {*out[i], size}, {}),
+                           of_the_rank("offset", tensor_of(x), dim)));
+  }
+  return out;
+}
+
+// outside(x, local): whether one of them is none that the rank holds.
+TraceValue Tracer::outside(const TraceValue& x, const TensorValues& local) {
+  std::optional<TraceValue> out;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    if (!local[i]) continue;
+    const Argument dim(static_cast<std::int64_t>(i));
+    const TraceValue before =
+        combined("<", *local[i], Argument(std::int64_t{0}));
+    const TraceValue behind =
+        combined(">=", *local[i], of_the_rank("local_size", tensor_of(x), dim));
+    const TraceValue either = combined("|", before, behind);
+    out = out ? combined("|", *out, either) : either;
+  }
+  require(out.has_value(), "there is no index");
+  return *out;
 }
 
 std::optional<TraceValue> Tracer::step_function(const std::string& name,
@@ -184,6 +290,13 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     const DType dtype = tensor_of(v.at(0)).meta.dtype();
     const bool narrow = is_floating(dtype) && item_size(dtype) < 4;
     return narrow ? cast(v.at(0), Argument(DType::kF32)) : v.at(0);
+  }
+  if (name == "as_index") return cast(v.at(0), Argument(DType::kI64));
+  if (name == "places") {
+    const TensorValue& x = tensor_of(v.at(0));
+    return places(x.meta.size(wrapped(x, v.at(1))),
+                  of_the_rank("local_size", x, v.at(1)),
+                  of_the_rank("offset", x, v.at(1)));
   }
   if (name == "trailing") return trailing(v.at(0), integer_of(v.at(1)));
   if (name == "places_along") return places_along(v.at(0), v.at(1));
@@ -244,6 +357,15 @@ TraceValue Tracer::places_along(const TraceValue& value,
   }
   require(places.has_value(), "places are counted along no dim");
   return *places;
+}
+
+// Where what the rank holds of a dim of that size lies, as a vector.
+TraceValue Tracer::places(std::int64_t size, const RankScalar& local_size,
+                          const RankScalar& offset) {
+  const TraceValue held =
+      operation("aten.arange.default", {Argument(size)}, {});
+  out_->steps.back().op.args.front().second = local_size;
+  return combined("+", held, offset);
 }
 
 // Over the mesh dims that shard what the program is there for. Metas are those

@@ -220,7 +220,7 @@ TraceValue folded(const std::string& op, const TraceValue& left,
   if (op == "<") return Argument(*x < *y);
   if (op == ">=") return Argument(*x >= *y);
   if (op == "==") return Argument(*x == *y);
-  require(op == "/", "numbers have no bits");
+  require(op == "/", "numbers are not compared so");
   return Argument(*x / *y);
 }
 

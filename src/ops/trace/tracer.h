@@ -56,6 +56,10 @@ class Tracer {
   TraceValue cast(const TraceValue& value, const TraceValue& dtype);
   TraceValue trailing(TraceValue value, std::int64_t count);
   TraceValue places_along(const TraceValue& value, const TraceValue& dims);
+  TraceValue places(std::int64_t size, const RankScalar& local_size,
+                    const RankScalar& offset);
+  TraceValue local_indices(const TraceValue& x, const TraceValue& indices);
+  TraceValue outside(const TraceValue& x, const TensorValues& local);
   TraceValue collective(CollectiveKind kind, std::optional<ReduceOp> op,
                         const TraceValue& value);
 

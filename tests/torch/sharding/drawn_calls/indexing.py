@@ -177,9 +177,12 @@ def nll_loss_backward(d):
 def nll_loss2d(d):
     n, c, h, w = d.size(1, 4), d.size(1, 4), d.rng.randint(1, 3), d.rng.randint(1, 3)
     dtype = d.rng.choice((torch.float64, torch.float32))
+    space = (h, w)
+    if d.base == "nll_loss_nd":
+        space = d.rng.choice(((), (h,), (h, w), (h, w, 2)))
     return {
-        "self": d.tensor((n, c, h, w), dtype).contiguous(),
-        "target": d.index((n, h, w), c, negative=False).long(),
+        "self": d.tensor((n, c, *space), dtype).contiguous(),
+        "target": d.index((n, *space), c, negative=False).long(),
         "weight": d.tensor((c,), dtype) if d.chance(0.3) else None,
         "reduction": d.rng.randint(0, 2),
         "ignore_index": d.rng.choice((-100, 0)),
@@ -206,11 +209,17 @@ def one_hot(d):
 def take(d):
     x = d.tensor(d.shape(least=1))
     shape = d.shape(d.rng.randint(0, 2))
+    index = d.index(shape, x.numel()).long()
+    adds = d.base.removesuffix("_") != "put" or d.chance(0.6)
+    if not adds:
+        # What is written twice is whichever comes last: no place twice.
+        count = d.rng.randint(0, x.numel())
+        index = torch.randperm(x.numel(), generator=d.generator)[:count]
     return {
         "self": x,
-        "index": d.index(shape, x.numel()).long(),
-        "source": d.tensor(shape, x.dtype),
-        "accumulate": True,
+        "index": index,
+        "source": d.tensor(index.shape, x.dtype),
+        "accumulate": adds,
     }
 
 
