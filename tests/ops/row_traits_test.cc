@@ -51,9 +51,8 @@ std::int64_t bound(const char* op, std::vector<GivenArgument> arguments,
   for (const char* meta : metas) {
     inputs.push_back(value_of(TensorMeta::parse(meta)));
   }
-  const OpSchema schema =
-      value_of(make_op_schema(standard_library().find(op),
-                              std::move(arguments), std::move(inputs)));
+  const OpSchema schema = value_of(make_op_schema(
+      standard_library().find(op), std::move(arguments), std::move(inputs)));
   for (const ArgumentDomain& domain : domains(row_of(op))) {
     if (domain.argument == argument && domain.below != nullptr) {
       return domain.below(schema, operand);
@@ -85,7 +84,7 @@ TEST_CASE("rows say what integers are places in") {
 }
 
 bool asks(const char* op, std::string_view argument,
-          bool ArgumentDomain::*what) {
+          bool ArgumentDomain::* what) {
   for (const ArgumentDomain& domain : domains(row_of(op))) {
     if (domain.argument == argument && domain.*what) return true;
   }

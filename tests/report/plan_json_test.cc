@@ -242,8 +242,7 @@ TEST_CASE("keys that are unknown or stand twice are refused") {
   const Error unknown =
       error(spoilt([](auto& j) { j["nodes"][0]["Module"] = 1; }));
   CHECK(unknown.location == "$.nodes[0]");
-  CHECK(unknown.message ==
-        "the plan is malformed: unknown key `Module`");
+  CHECK(unknown.message == "the plan is malformed: unknown key `Module`");
   std::string text = plan_to_json(training_plan());
   text.insert(1, "\"status\": 1,");
   CHECK(error(text).location == "$.status");

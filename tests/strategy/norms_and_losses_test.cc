@@ -127,9 +127,9 @@ TEST_CASE("a loss of classes exchanges two sums") {
   const Strategies mean = loss("aten.cross_entropy_loss.default", 1);
   CHECK(exchanged(mean, "S(0),S(0)->R") ==
         Names{"all_reduce(sum) of 4 bytes", "all_reduce(sum) of 4 bytes"});
-  CHECK(exchanged(mean, "S(1),R->R") ==
-        Names{"all_reduce(max) of 32 bytes", "all_reduce(sum) of 32 bytes",
-              "all_reduce(sum) of 4 bytes"});
+  CHECK(exchanged(mean, "S(1),R->R") == Names{"all_reduce(max) of 32 bytes",
+                                              "all_reduce(sum) of 32 bytes",
+                                              "all_reduce(sum) of 4 bytes"});
   const Strategies forward = loss("aten.nll_loss_forward.default", 1);
   CHECK(exchanged(forward, "S(0),S(0)->R,R") == both);
   CHECK(exchanged(forward, "S(1),R->R,R") == both);

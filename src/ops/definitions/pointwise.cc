@@ -427,9 +427,9 @@ void define_functions(Family& f) {
   f.add("nan_to_num", pointwise().refine("", in_order_of_infinities));
   f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
   // softplus falls where it becomes a line.
-  f.add({"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish",
-         "softplus"},
-        pointwise());
+  f.add(
+      {"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish", "softplus"},
+      pointwise());
   f.add({"abs", "angle"},
         pointwise().typed([](const OpCall& call, std::size_t) {
           const DType dtype = real_dtype(call.first().dtype());
