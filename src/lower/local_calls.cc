@@ -6,6 +6,7 @@
 #include "ops/unsharded_space.h"
 #include "plan/op_application.h"
 #include "plan/shown_operand.h"
+#include "strategy/chosen_steps.h"
 #include "strategy/strategy_of.h"
 
 #include <shardprop/base/hash.h>
@@ -59,19 +60,30 @@ RankInt rank_int(const RankScalar& scalar, const LocalContext& context) {
 
 namespace {
 
-// The step of the row's program that a result comes from; null where that is
+// The steps of the row's program that ranks run as they stand; none where that is
 // the operator alone, or a program derived from the row's, which takes first
 // results only.
-const OpSchema* origin(const LocalRef& ref, const LocalContext& context) {
+std::vector<DecompositionStep> steps_as_written(const LocalContext& context) {
   const auto& program = context.space.program;
-  if (ref.step < 0 || program == nullptr || !program->per_rank) return nullptr;
-  const auto& step = program->steps[index(ref.step)];
+  if (!needs_program(context) || !program->per_rank) return {};
+  return chosen_steps(*program, context).steps;
+}
+
+// A call on the ranks, with the steps that its results come from.
+struct Writing {
+  const LocalContext& context;
+  std::vector<DecompositionStep> steps = steps_as_written(context);
+};
+
+const OpSchema* origin(const LocalRef& ref, const Writing& writing) {
+  if (ref.step < 0 || writing.steps.empty()) return nullptr;
+  const auto& step = writing.steps[index(ref.step)];
   return step.collective ? nullptr : &step.schema;
 }
 
 // Counts the results that are declared, not those that are produced.
-LocalRef declared(LocalRef ref, const LocalContext& context) {
-  if (const OpSchema* op = origin(ref, context)) {
+LocalRef declared(LocalRef ref, const Writing& writing) {
+  if (const OpSchema* op = origin(ref, writing)) {
     const auto& slots = op->output_slots;
     ref.index = static_cast<std::int32_t>(
         std::find(slots.begin(), slots.end(), ref.index) - slots.begin());
@@ -80,24 +92,24 @@ LocalRef declared(LocalRef ref, const LocalContext& context) {
 }
 
 LocalCall::Argument argument(const LocalOp::Value& value,
-                             const LocalContext& context) {
+                             const Writing& writing) {
   return std::visit(
       [&](const auto& held) -> LocalCall::Argument {
         using T = std::decay_t<decltype(held)>;
         if constexpr (std::is_same_v<T, RankScalar>) {
-          return rank_int(held, context);
+          return rank_int(held, writing.context);
         } else if constexpr (std::is_same_v<T, LocalRef>) {
-          return declared(held, context);
+          return declared(held, writing);
         } else if constexpr (std::is_same_v<T, std::vector<LocalRef>>) {
           std::vector<LocalRef> list;
           for (const LocalRef& ref : held) {
-            list.push_back(declared(ref, context));
+            list.push_back(declared(ref, writing));
           }
           return list;
         } else if constexpr (std::is_same_v<T, std::vector<RankScalar>>) {
           std::vector<RankInt> list;
           for (const RankScalar& scalar : held) {
-            list.push_back(rank_int(scalar, context));
+            list.push_back(rank_int(scalar, writing.context));
           }
           return list;
         } else {
@@ -138,20 +150,21 @@ std::vector<LocalRef> direct_outputs(const OpSchema& op) {
 LocalCall LocalCalls::call_of(const LocalContext& context) const {
   const bool is_program = needs_program(context);
   LocalProgram program = local_program(context);
+  const Writing writing{context};
   LocalCall out;
   out.is_random = context.space.is_random;
   out.is_view = runs_as_view(context.space);
   for (LocalStep& step : program.steps) {
     const LocalRef here{static_cast<std::int32_t>(out.steps.size()), 0};
     if (auto* collective = std::get_if<LocalCollective>(&step)) {
-      if (is_program) collective->value = declared(collective->value, context);
+      if (is_program) collective->value = declared(collective->value, writing);
       out.steps.emplace_back(std::move(*collective));
       continue;
     }
     auto& op = std::get<LocalOp>(step);
     LocalCall::Op made{op.name, {}, {}};
     if (const OpSchema* own =
-            is_program ? origin(here, context) : &context.op) {
+            is_program ? origin(here, writing) : &context.op) {
       for (const std::int32_t slot : own->output_slots) {
         made.produces.push_back(slot != OpSchema::kNotProduced);
       }
@@ -159,7 +172,7 @@ LocalCall LocalCalls::call_of(const LocalContext& context) const {
       made.produces.resize(result_count(library_, op.name), true);
     }
     for (const auto& [name, value] : op.args) {
-      LocalCall::Argument local = argument(value, context);
+      LocalCall::Argument local = argument(value, writing);
       if (!is_program && is_same_on_all(local)) {
         const Argument& own = context.op.arg(name);
         const auto index = context.op.function->argument_index(name);
@@ -177,7 +190,7 @@ LocalCall LocalCalls::call_of(const LocalContext& context) const {
     return out;
   }
   for (const LocalRef& ref : program.outputs) {
-    out.outputs.push_back(declared(ref, context));
+    out.outputs.push_back(declared(ref, writing));
   }
   return out;
 }

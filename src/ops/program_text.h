@@ -10,7 +10,9 @@
 // the operator or earlier results; `out` stands for the results. Calls are aten
 // operators by base name, whose overload follows from the arguments, or one of
 // the functions of trace/trace_functions.cc (size, offset, dtype, cast,
-// all_reduce_sum, ...). A list holds integers or tensors.
+// all_reduce_sum, ...; what each rank runs may choose by the layout:
+// `if_cut(weight, 0, a, b)` is `a` where ranks hold parts of that dim). A list
+// holds integers or tensors.
 // Operators are + - * / < >= == |, of tensors and of numbers; inf is a number.
 // An assignment with `if NAME` is made only where that argument or earlier
 // result is given and not False; with `if not NAME`, elsewhere.

@@ -88,6 +88,16 @@ class Notes {
     }
   }
 
+  // Whose columns are another operand's rows: the keys.
+  static bool is_mask(const IndexSpace& space, const Operand& input) {
+    return !input.dims[3].empty() &&
+           std::any_of(space.inputs.begin(), space.inputs.end(),
+                       [&](const Operand& other) {
+                         return other.dims.size() == 4 &&
+                                other.dims[2] == input.dims[3];
+                       });
+  }
+
   // The heads of attention that mesh dim `m` leaves alone because they are not
   // a multiple of it; 0 of all else.
   std::int64_t uneven_heads(const Node& node, int m) const {
@@ -99,7 +109,7 @@ class Notes {
     }
     std::int64_t uneven = 0;
     for (const Operand& input : space->inputs) {
-      if (input.dims.size() != 4) continue;
+      if (input.dims.size() != 4 || is_mask(*space, input)) continue;
       const std::int64_t own = space->size(input.dims[1]);
       if (own % problem_.mesh().size(m) != 0) uneven = own;
     }

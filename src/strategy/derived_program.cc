@@ -9,6 +9,7 @@
 
 #include "base/index.h"
 #include "base/saturating.h"
+#include "strategy/chosen_steps.h"
 #include "strategy/factor_shards.h"
 
 #include <shardprop/placement/local_region.h>
@@ -318,7 +319,8 @@ class Deriver {
 class Transcript {
  public:
   explicit Transcript(const LocalContext& context)
-      : context_(context), program_(*context.space.program) {
+      : context_(context),
+        program_(chosen_steps(*context.space.program, context)) {
     for (std::size_t m = 0; m < context.strategy.assignment.size(); ++m) {
       const std::int16_t choice = context.strategy.assignment[m];
       const auto f = index(choice);
@@ -371,7 +373,7 @@ class Transcript {
   }
 
   const LocalContext& context_;
-  const Decomposition& program_;
+  const Decomposition program_;
   DimIndices over_;
   LocalProgram out_;
   std::vector<StepWork> work_;

@@ -1,4 +1,5 @@
 // Notes on lost time: none is charged twice.
+#include "plan/small_graphs.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
@@ -6,6 +7,7 @@
 #include <shardprop/plan/make_plan.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -44,6 +46,34 @@ std::vector<std::string> notes_of(const char* path, const char* mesh,
   return value_of(make_plan(graph, value_of(DeviceMesh::parse(mesh)),
                             default_topology(), library, options))
       .notes;
+}
+
+TEST_CASE("a mask for all heads is no single head") {
+  const OpLibrary& library = testing::standard_library();
+  GraphBuilder b("masked", library);
+  const char* const heads = "bf16[4,4,16,16]";
+  std::vector<ValueId> inputs;
+  for (const char* name : {"query", "key", "value"}) {
+    inputs.push_back(test::add_input(b, InputKind::kUser, name, heads));
+  }
+  inputs.push_back(
+      test::add_input(b, InputKind::kUser, "mask", "bool[4,1,16,16]"));
+  const ValueId out =
+      test::add_op(b, "aten.scaled_dot_product_attention.default",
+                   {{"", TensorArg{0}},
+                    {"", TensorArg{1}},
+                    {"", TensorArg{2}},
+                    {"", TensorArg{3}}},
+                   inputs, "attention");
+  b.add_output({.value = out});
+  // A launch, however it is split.
+  const Plan plan = value_of(make_plan(value_of(std::move(b).build()),
+                                       value_of(DeviceMesh::parse("dp=2")),
+                                       default_topology(), library, {}));
+  for (const std::string& note : plan.notes) {
+    CAPTURE(note);
+    CHECK(note.find("not a multiple") == std::string::npos);
+  }
 }
 
 TEST_CASE("batch norm whose batch is cut sums over all ranks, and says so") {

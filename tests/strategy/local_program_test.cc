@@ -361,6 +361,83 @@ TEST_CASE("a rank's rows of a causal mask are two calls") {
   CHECK_FALSE(rows("f32[2,4,6,8]", "f32[2,4,10,8]").has("S(2),R,R->S(2),S(2)"));
 }
 
+TEST_CASE("composite attention cuts a causal mask's rows by a mask") {
+  const char* name = "aten.scaled_dot_product_attention.default";
+  const Strategies causal(
+      applied(name, {"f32[2,4,6,8]", "f32[2,4,10,8]", "f32[2,4,10,8]"},
+              {{"is_causal", true}}),
+      "2");
+  const auto names = steps_of(local_program(causal.context("S(2),R,R->S(2)")));
+  CHECK(names.back() == name);
+  CHECK(messages_of(causal.context("S(2),R,R->S(2)")).empty());
+  CHECK_FALSE(causal.has("R,S(2),S(2)->R"));
+}
+
+TEST_CASE("composite attention of few queries takes blocks of keys") {
+  const auto over = [&](const char* queries) {
+    const char* keys = "bf16[2,2,10,8]";
+    return Strategies(applied("aten.scaled_dot_product_attention.default",
+                              {queries, keys, keys}, {{"enable_gqa", true}}),
+                      "2");
+  };
+  // A maximum, a sum and an output of each query.
+  CHECK(messages_of(over("bf16[2,4,3,8]").context("R,S(2),S(2)->R")) ==
+        Messages{"all_reduce of 96 bytes", "all_reduce of 96 bytes",
+                 "all_reduce of 768 bytes"});
+  CHECK_FALSE(over("bf16[2,4,9,8]").has("R,S(2),S(2)->R"));
+}
+
+TEST_CASE("attention of every kernel has rows and blocks of keys") {
+  const char* rows = "f32[2,4,64,8]";
+  for (const char* kernel : {"efficient", "cudnn", "fused"}) {
+    std::string name = "aten._scaled_dot_product_" + std::string(kernel);
+    name += kernel == std::string("fused") ? "_attention_overrideable.default"
+                                           : "_attention.default";
+    std::vector<GivenArgument> given = {{"query", TensorArg{0}},
+                                        {"key", TensorArg{1}},
+                                        {"value", TensorArg{2}}};
+    if (kernel != std::string("fused")) {
+      given.push_back({"attn_bias", NoneArg{}});
+      given.push_back({"compute_log_sumexp", true});
+    }
+    const Strategies plain(testing::applied_to(name, given, {rows, rows, rows}),
+                           "2");
+    CHECK(plain.has("S(2),R,R->S(2),S(2),R,R"));
+    CHECK(plain.has("R,S(2),S(2)->R,R,R,R"));
+    given.push_back({"is_causal", true});
+    const Strategies causal(
+        testing::applied_to(name, given, {rows, rows, rows}), "2");
+    const auto names =
+        steps_of(local_program(causal.context("S(2),R,R->S(2),S(2),R,R")));
+    CHECK(std::count(names.begin(), names.end(), name) == 2);
+    CHECK_FALSE(causal.has("R,S(2),S(2)->R,R,R,R"));
+  }
+}
+
+TEST_CASE("sorted tokens are cut, and their experts") {
+  const Strategies grouped(applied("aten._grouped_mm.default",
+                                   {"bf16[12,16]", "bf16[4,16,8]", "i32[4]"}),
+                           "2,2");
+  // Ends among the rank's own tokens are all that its tokens need.
+  CHECK(steps_of(
+            local_program(grouped.context("[S(0),R],[R,R],[R,R]->[S(0),R]"))) ==
+        std::vector<std::string>{"aten.sub.Scalar", "aten.clamp.default",
+                                 "aten._grouped_mm.default"});
+  // Tokens of the rank's experts come first, and go back to their places.
+  for (const char* both : {"[R,R],[R,S(0)],[R,R]->[R,P(sum)]",
+                           "[S(0),R],[R,S(0)],[R,R]->[S(0),P(sum)]"}) {
+    const auto names = steps_of(local_program(grouped.context(both)));
+    CHECK(std::count(names.begin(), names.end(), "aten._grouped_mm.default") ==
+          1);
+    CHECK(names.back() == "aten.index_select.default");
+  }
+  // Gradients of the experts sum over tokens.
+  const Strategies gradient(applied("aten._grouped_mm.default",
+                                    {"bf16[16,32]", "bf16[32,16]", "i32[4]"}),
+                            "2");
+  CHECK(gradient.has("S(1),S(0),R->P(sum)"));
+}
+
 TEST_CASE("a mean over unequal shards divides by the whole") {
   const Strategies mean(
       applied("aten.mean.dim", {"f32[5,6]"}, {{"dim", Ints{0}}}), "2");

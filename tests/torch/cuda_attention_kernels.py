@@ -1,8 +1,9 @@
 """CUDA's fused attention operators, forward and backward, on the CPU.
 
-Import this and `_scaled_dot_product_flash_attention` and
-`_scaled_dot_product_efficient_attention` run on CPU tensors of any float dtype,
-so that graphs exported for CUDA can be run where there is none. Query heads
+Import this and `_scaled_dot_product_flash_attention`,
+`_scaled_dot_product_efficient_attention`, `_scaled_dot_product_cudnn_attention`
+and `_scaled_dot_product_fused_attention_overrideable` run on CPU tensors of any
+float dtype, so that graphs exported for CUDA can be run where there is none. Query heads
 may share key heads, as flash attention allows. The kernels' random streams are
 their own: with dropout, the caller says which attention weights are kept, and
 within `dropout(kept)` they are.
@@ -142,3 +143,60 @@ def _efficient_backward(
     )
     pairs = zip(gradients, grad_input_mask, strict=True)
     return tuple(g if wanted else None for g, wanted in pairs)
+
+
+def _with_lengths(query, key, out, lse):
+    seed = torch.zeros((), dtype=torch.int64)
+    lengths = query.size(2), key.size(2)
+    return out, lse, None, None, *lengths, seed, seed.clone(), None
+
+
+@_register("_scaled_dot_product_cudnn_attention")
+def _cudnn(
+    query, key, value, bias, with_lse, dropout_p=0.0, is_causal=False, debug=False,
+    *, scale=None,
+):  # fmt: skip
+    out, lse = _forward(query, key, value, bias, dropout_p, is_causal, scale)
+    return _with_lengths(query, key, out, lse.unsqueeze(-1) if with_lse else None)
+
+
+@_register("_scaled_dot_product_cudnn_attention_backward")
+def _cudnn_backward(
+    grad, query, key, value, out, lse, philox_seed, philox_offset, bias,
+    cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal, *, scale=None,
+):  # fmt: skip
+    return _backward(
+        grad, query, key, value, bias, out, lse.squeeze(-1), dropout_p, is_causal, scale
+    )[:3]
+
+
+def _laid_out_like(tensor, like):
+    return torch.empty_like(like, dtype=tensor.dtype).copy_(tensor)
+
+
+@_register("_scaled_dot_product_fused_attention_overrideable")
+def _overrideable(
+    query, key, value, bias=None, dropout_p=0.0, is_causal=False, debug=False,
+    *, scale=None,
+):  # fmt: skip
+    out, lse = _forward(query, key, value, bias, dropout_p, is_causal, scale)
+    if out.shape == query.shape:
+        out = _laid_out_like(out, query)
+    return _with_lengths(query, key, out, lse)
+
+
+@_register("_scaled_dot_product_fused_attention_overrideable_backward")
+def _overrideable_backward(
+    grad, query, key, value, bias, grad_input_mask, out, lse, cum_seq_q, cum_seq_k,
+    max_q, max_k, dropout_p, is_causal, philox_seed, philox_offset, *, scale=None,
+):  # fmt: skip
+    gradients = _backward(
+        grad, query, key, value, bias, out, lse, dropout_p, is_causal, scale
+    )
+    operands = query, key, value, bias
+    return tuple(
+        _laid_out_like(gradient, operand) if wanted and operand is not None else None
+        for gradient, operand, wanted in zip(
+            gradients, operands, grad_input_mask, strict=True
+        )
+    )

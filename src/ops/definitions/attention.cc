@@ -1,11 +1,13 @@
 // Attention over batch and heads; over queries, and where a causal mask ties
-// them to their place by a program (attention_programs.h). Grouped queries:
-// query heads are (groups, heads of a group), keys and values have the groups.
+// them to their place by a program (attention_programs.h), as over keys.
+// Grouped queries: query heads are (groups, heads of a group), keys and values
+// have the groups.
 
 #include "ops/definitions/attention_programs.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/attention_space.h"
 #include "ops/forms/mapped.h"
+#include "ops/forms/shared_form.h"
 
 #include <algorithm>
 #include <array>
@@ -73,7 +75,7 @@ Results cudnn(const OpCall& call, const Attention& a) {
   if (call.boolean("compute_log_sumexp")) {
     results[0] = AttentionResult{
         Dims{a.query.size(0), a.query.size(1), a.query.size(2), 1},
-        nullptr,
+        &kLogSumColumn,
         {},
         DType::kF32};
   }
@@ -83,10 +85,28 @@ Results cudnn(const OpCall& call, const Attention& a) {
   return results;
 }
 
+// The same, with a log-sum-exp in rows.
+Results overrideable(const OpCall&, const Attention& a) {
+  Results results(6);
+  results[0] =
+      AttentionResult{Dims{a.query.size(0), a.query.size(1), a.query.size(2)},
+                      &kLogSumDims,
+                      {},
+                      DType::kF32};
+  for (const std::size_t seed : {std::size_t{3}, std::size_t{4}}) {
+    results[seed] = AttentionResult{Dims{}, nullptr, {}, DType::kI64};
+  }
+  return results;
+}
+
+bool drops(const OpCall& call) {
+  return call.has("dropout_p") &&
+         call.op().float_arg("dropout_p").value_or(0) > 0;
+}
+
 void say_what_it_costs(const OpCall& call, IndexSpace& space, double products) {
   const bool causal = call.boolean_or("is_causal", false);
-  space.is_random =
-      call.has("dropout_p") && call.op().float_arg("dropout_p").value_or(0) > 0;
+  space.is_random = drops(call);
   // Two flops a product and point; a causal mask skips half of each.
   space.flops_per_point = 2 * products * (causal ? 0.5 : 1.0);
   space.product = ProductKind::kAttention;
@@ -95,34 +115,58 @@ void say_what_it_costs(const OpCall& call, IndexSpace& space, double products) {
 // Each rank may take a block of keys: with a log-sum-exp of its own in the
 // forward (kOverBlocks puts them together), with that of all in the backward.
 bool takes_blocks_of_keys(const OpCall& call) {
-  return !call.boolean_or("is_causal", false) &&
-         !(call.has("dropout_p") &&
-           call.op().float_arg("dropout_p").value_or(0) > 0);
+  return !call.boolean_or("is_causal", false) && !drops(call);
 }
 
 bool has_mask(const OpCall& call) {
-  return call.has("attn_mask") && call.optional_tensor("attn_mask") != nullptr;
+  for (const std::string_view name : {"attn_mask", "attn_bias"}) {
+    if (call.has(name) && call.optional_tensor(name) != nullptr) return true;
+  }
+  return false;
 }
 
+// What a program makes of a rank's rows of a causal mask: nothing; two calls,
+// for which there are as many keys as queries and a rank has two rows; or one
+// with a mask of its own.
+enum class CausalRows : std::uint8_t { kNone, kTwoCalls, kMask };
+
 // A causal mask ties queries to their place, by which a program cuts the keys
-// that a rank sees: two calls for each rank's rows, of which there are two.
+// that a rank sees.
 void tie_queries(const OpCall& call, AttentionSpace& space, const Attention& a,
-                 bool has_program) {
+                 CausalRows by) {
   Factor& rows = space.query();
   if (!call.boolean_or("is_causal", false) ||
       rows.kind == FactorKind::kBlocked) {
     return;
   }
-  const bool drops =
-      call.has("dropout_p") && call.op().float_arg("dropout_p").value_or(0) > 0;
-  if (!has_program || drops || has_mask(call) ||
-      a.query.size(2) != a.key.size(2)) {
+  const bool fits =
+      by == CausalRows::kMask ||
+      (by == CausalRows::kTwoCalls && a.query.size(2) == a.key.size(2));
+  if (!fits || drops(call) || has_mask(call)) {
     space.block(kQuery, "a causal mask ties queries to their place");
     return;
   }
   rows.kind = FactorKind::kScanned;
   rows.program = ProgramUse::kWhenSharded;
-  rows.least = 2;
+  // Rows may come in tiles.
+  if (by == CausalRows::kTwoCalls && rows.size == a.query.size(2)) {
+    rows.least = 2;
+  }
+}
+
+// Kernels disagree on rows that a mask leaves no key of the block. The composite
+// operator writes out its scores, which stay smaller than the keys where there
+// are few queries.
+void share_keys(const OpCall& call, AttentionSpace& space, IndexSpace& made,
+                const Attention& a, bool is_composite) {
+  const bool few = a.query.size(2) <= a.query.size(3);
+  if (!takes_blocks_of_keys(call) || (is_composite ? !few : has_mask(call))) {
+    return;
+  }
+  space.key().program = ProgramUse::kWhenSharded;
+  for (auto& without : made.outputs_without) {
+    without[index(space.key_id())] = Without::same();
+  }
 }
 
 BoundForm bind_forward(const OpCall& call,
@@ -133,20 +177,25 @@ BoundForm bind_forward(const OpCall& call,
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
   space.block(kKey, "the softmax runs over it");
   bind_operands(b, space, call, a);
-  const bool has_sums = others == flash || others == flash_for_cpu;
-  tie_queries(call, space, a, has_sums);
+  const bool is_composite = others == nullptr;
+  const bool has_sums = call.boolean_or("compute_log_sumexp", true);
+  tie_queries(call, space, a,
+              is_composite ? CausalRows::kMask
+              : has_sums   ? CausalRows::kTwoCalls
+                           : CausalRows::kNone);
   Dims shape = a.query.shape();
   shape.back() = a.value.shape().back();
-  // Kernels of GPUs write by length; that of the CPU as the query lies.
-  const bool on_cpu = others == nullptr || others == flash_for_cpu;
+  // Kernels of GPUs write by length; others as the query lies.
+  const bool as_query =
+      is_composite || others == flash_for_cpu || others == overrideable;
   const Dims strides =
-      on_cpu ? dense_like(a.query, shape, a.query.dtype()).strides()
-             : by_length(shape, a.query.dtype());
+      as_query ? dense_like(a.query, shape, a.query.dtype()).strides()
+               : by_length(shape, a.query.dtype());
   const DimsOfFactors& dims =
       a.value.size(3) == a.query.size(3) ? kQueryDims : kOutDims;
   add_result(b, space, {shape, &dims, strides, a.query.dtype()},
              Without::forbidden());
-  const Results rest = others == nullptr ? Results{} : others(call, a);
+  const Results rest = is_composite ? Results{} : others(call, a);
   for (const std::optional<AttentionResult>& result : rest) {
     if (result) {
       // A padded one keeps the queries whole.
@@ -155,13 +204,7 @@ BoundForm bind_forward(const OpCall& call,
       b.not_produced();
     }
   }
-  // Kernels disagree on rows that a mask leaves no key of the block.
-  if (has_sums && !has_mask(call) && takes_blocks_of_keys(call)) {
-    space.key().program = ProgramUse::kWhenSharded;
-    for (auto& without : b.space.outputs_without) {
-      without[index(space.key_id())] = Without::same();
-    }
-  }
+  if (has_sums) share_keys(call, space, b.space, a, is_composite);
   say_what_it_costs(call, b.space, 2);
   return b.bound();
 }
@@ -241,20 +284,25 @@ Dims bias_strides(const TensorMeta& bias) {
   return make_meta(padded, bias.dtype()).strides();
 }
 
-BoundForm bind_backward(const OpCall& call, bool has_program) {
+BoundForm bind_backward(const OpCall& call) {
   const Attention a = operands(call);
   const bool masked = call.has("grad_input_mask");
   const std::vector<bool> mask = masked ? call.mask("grad_input_mask", 4)
                                         : std::vector<bool>{true, true, true};
   const bool pads =
       call.base_name() == "_scaled_dot_product_efficient_attention_backward";
+  const bool as_operand =
+      call.base_name() ==
+      "_scaled_dot_product_fused_attention_overrideable_backward";
   SpaceBuilder b;
   AttentionSpace space(b, a, pads ? tile_of(a) : 1);
   if (!takes_blocks_of_keys(call)) {
     space.block(kKey, "the softmax runs over it");
   }
   bind_operands(b, space, call, a);
-  tie_queries(call, space, a, has_program);
+  tie_queries(call, space, a,
+              mask[0] && mask[1] && mask[2] ? CausalRows::kTwoCalls
+                                            : CausalRows::kNone);
   const std::pair<const TensorMeta*, const DimsOfFactors*> gradients[] = {
       {&a.query, &kQueryDims},
       {&a.key, &kKeyDims},
@@ -267,17 +315,24 @@ BoundForm bind_backward(const OpCall& call, bool has_program) {
       b.not_produced();
       continue;
     }
-    add_result(b, space,
-               {meta->shape(), dims, by_length(meta->shape(), meta->dtype()),
-                meta->dtype()},
-               sum);
+    add_result(
+        b, space,
+        {meta->shape(), dims,
+         as_operand ? dense_like(*meta, meta->shape(), meta->dtype()).strides()
+                    : by_length(meta->shape(), meta->dtype()),
+         meta->dtype()},
+        sum);
   }
   const TensorMeta* bias = masked ? call.optional_tensor("attn_bias") : nullptr;
   if (masked && (!mask[3] || bias == nullptr)) b.not_produced();
   if (masked && mask[3] && bias != nullptr) {
-    add_result(b, space,
-               {bias->shape(), &kBiasDims, bias_strides(*bias), bias->dtype()},
-               sum);
+    add_result(
+        b, space,
+        {bias->shape(), &kBiasDims,
+         as_operand ? dense_like(*bias, bias->shape(), bias->dtype()).strides()
+                    : bias_strides(*bias),
+         bias->dtype()},
+        sum);
   }
   say_what_it_costs(call, b.space, 5);
   return b.bound();
@@ -291,41 +346,84 @@ OpDefinition forward(Results (*others)(const OpCall&, const Attention&)) {
       .refine("", draws(Distribution::kAttention));
 }
 
-OpDefinition backward(bool has_program) {
-  return custom("attention_backward(b(gr)sd,bgtd)",
-                [has_program](const OpCall& call) {
-                  return bind_backward(call, has_program);
-                })
+// One function for the kernels of all devices.
+OpDefinition backward() {
+  return shared_form("attention_backward(b(gr)sd,bgtd)", bind_backward)
       .refine("", draws(Distribution::kAttentionBackward));
+}
+
+void define_composite(Family f) {
+  f.add("scaled_dot_product_attention",
+        composite().per_rank(composite_program()));
+}
+
+void define_forward(Family f) {
+  const auto add = [&](Results (*others)(const OpCall&, const Attention&),
+                       const ForwardKernel& kernel) {
+    f.add(std::string(kernel.name),
+          forward(others).per_rank(forward_program(kernel)));
+  };
+  add(flash, {.name = "_scaled_dot_product_flash_attention",
+              .options = ", return_debug_mask",
+              .others = ", state, unused, debug"});
+  add(flash_for_cpu, {.name = "_scaled_dot_product_flash_attention_for_cpu"});
+  // Its log-sum-exp is padded to whole tiles, as the rows of a rank are.
+  add(efficient,
+      {.name = "_scaled_dot_product_efficient_attention",
+       .bias = "attn_bias, True, ",
+       .others = ", seed, place",
+       .weight = "unsqueeze(slice(w / s, 2, 0, local_size(query, 2)), -1)",
+       .of_blocks = "slice_scatter(l, slice(n, 2, 0, local_size(query, 2)), "
+                    "2, 0, local_size(query, 2))",
+       .behind_first = "slice(slice(l1, 2, 1), 2, 0, d)",
+       .of_second = "slice(l2, 2, 0, d)",
+       .of_rows = "cat([slice(l1, 2, 0, 1), b], 2)"});
+  add(cudnn, {.name = "_scaled_dot_product_cudnn_attention",
+              .bias = "attn_bias, True, ",
+              .options = ", return_debug_mask",
+              .others = ", seed, place",
+              .weight = "(w / s)",
+              .behind_first = "slice(squeeze(l1, -1), 2, 1)",
+              .of_second = "squeeze(l2, -1)",
+              .of_rows = "slice_scatter(l1, unsqueeze(b, -1), 2, 1)"});
+  add(overrideable, {.name = "_scaled_dot_product_fused_attention_overrideable",
+                     .bias = "attn_bias, ",
+                     .options = ", return_debug_mask",
+                     .others = ", seed, place"});
+}
+
+void define_backward(Family f) {
+  const auto add = [&](const BackwardKernel& kernel) {
+    f.add(std::string(kernel.name),
+          backward().per_rank(backward_program(kernel)));
+  };
+  add({.name = "_scaled_dot_product_flash_attention_backward",
+       .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "
+                     "philox_seed, philox_offset"});
+  add({.name = "_scaled_dot_product_flash_attention_for_cpu_backward"});
+  add({.name = "_scaled_dot_product_efficient_attention_backward",
+       .before_out = "attn_bias, ",
+       .after_sums =
+           "philox_seed, philox_offset, dropout_p, grad_input_mask, $CAUSAL",
+       .gradient = "grad_out_",
+       .behind_first =
+           "slice_scatter(logsumexp, slice(slice(logsumexp, 2, 1), 2, 0, d), "
+           "2, 0, d)"});
+  add({.name = "_scaled_dot_product_cudnn_attention_backward",
+       .after_sums = "philox_seed, philox_offset, attn_bias, cum_seq_q, "
+                     "cum_seq_k, $Q, $K, dropout_p, $CAUSAL"});
+  add({.name = "_scaled_dot_product_fused_attention_overrideable_backward",
+       .before_out = "attn_bias, grad_input_mask, ",
+       .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "
+                     "philox_seed, philox_offset"});
 }
 
 }  // namespace
 
 void define_attention(Family f) {
-  f.add("scaled_dot_product_attention", composite());
-  f.add("_scaled_dot_product_flash_attention",
-        forward(flash).per_rank(
-            forward_program({.name = "_scaled_dot_product_flash_attention",
-                             .options = ", return_debug_mask",
-                             .others = ", state, unused, mask"})));
-  f.add("_scaled_dot_product_flash_attention_for_cpu",
-        forward(flash_for_cpu)
-            .per_rank(forward_program(
-                {.name = "_scaled_dot_product_flash_attention_for_cpu",
-                 .options = "",
-                 .others = ""})));
-  f.add("_scaled_dot_product_efficient_attention", forward(efficient));
-  f.add("_scaled_dot_product_cudnn_attention", forward(cudnn));
-  f.add("_scaled_dot_product_flash_attention_backward",
-        backward(true).per_rank(backward_program(
-            {.name = "_scaled_dot_product_flash_attention_backward",
-             .takes_lengths = true})));
-  f.add("_scaled_dot_product_flash_attention_for_cpu_backward",
-        backward(true).per_rank(backward_program(
-            {.name = "_scaled_dot_product_flash_attention_for_cpu_backward"})));
-  f.add({"_scaled_dot_product_cudnn_attention_backward",
-         "_scaled_dot_product_efficient_attention_backward"},
-        backward(false));
+  define_composite(f);
+  define_forward(f);
+  define_backward(f);
 }
 
 }  // namespace shardprop

@@ -1,5 +1,7 @@
 #include "ops/definitions/attention_programs.h"
 
+#include <utility>
+
 namespace shardprop::attention {
 namespace {
 
@@ -28,12 +30,13 @@ std::string with(std::string text, std::string_view word,
 }
 
 constexpr std::string_view kOverBlocks = R"(
-o, l$OTHERS = $KERNEL(query, key, value, dropout_p, is_causal$OPTIONS, scale=scale)
+o, l$OTHERS = $KERNEL(query, key, value, $BIASdropout_p, is_causal$OPTIONS, scale=scale)
 m = all_reduce_max(l)
 w = exp(l - m)
 s = all_reduce_sum(w)
-r = cast(all_reduce_sum(o * unsqueeze(w / s, -1)), dtype(out))
+r = cast(all_reduce_sum(o * $WEIGHT), dtype(out))
 n = m + log(s)
+n = $OF_BLOCKS
 )";
 
 constexpr std::string_view kKeysOfRows = R"(
@@ -46,25 +49,58 @@ v2 = slice(slice(value, 2, h), 2, 0, d)
 )";
 
 constexpr std::string_view kOverRows = R"(
-o1, l1$OTHERS = $KERNEL(query, k1, v1, dropout_p, False$OPTIONS, scale=scale)
-o2, l2 = $KERNEL(slice(query, 2, 1), k2, v2, dropout_p, True$OPTIONS, scale=scale)
-a = slice(l1, 2, 1)
-b = logaddexp(a, l2)
-t = slice(o1, 2, 1) * unsqueeze(exp(a - b), -1) + o2 * unsqueeze(exp(l2 - b), -1)
+o1, l1$OTHERS = $KERNEL(query, k1, v1, $BIASdropout_p, False$OPTIONS, scale=scale)
+o2, l2 = $KERNEL(slice(query, 2, 1), k2, v2, $BIASdropout_p, True$OPTIONS, scale=scale)
+a = $BEHIND_FIRST
+e = $OF_SECOND
+b = logaddexp(a, e)
+t = slice(o1, 2, 1) * unsqueeze(exp(a - b), -1) + o2 * unsqueeze(exp(e - b), -1)
 r = slice_scatter(o1, cast(t, dtype(out)), 2, 1)
-n = slice_scatter(l1, b, 2, 1)
+n = $OF_ROWS
 )";
 
 // Both calls know the log-sum-exp of whole rows: their gradients add up. Those
 // of keys and values lie one behind another, and nothing behind them.
 constexpr std::string_view kGradientsOverRows = R"(
-dq1, dk1, dv1 = $KERNEL(grad_out, query, k1, v1, out, logsumexp$FIRST)
-dq2, dk2, dv2 = $KERNEL(slice(grad_out, 2, 1), slice(query, 2, 1), k2, v2, slice(self=out, dim=2, start=1), slice(logsumexp, 2, 1)$SECOND)
+dq1, dk1, dv1 = $KERNEL($GRADIENT, query, k1, v1, $BEFORE_OUTout, logsumexp, $FIRST, scale=scale)
+dq2, dk2, dv2 = $KERNEL(slice($GRADIENT, 2, 1), slice(query, 2, 1), k2, v2, $BEFORE_OUTslice(self=out, dim=2, start=1), $BEHIND_FIRST, $SECOND, scale=scale)
 dq = slice_scatter(dq1, slice(dq1, 2, 1) + dq2, 2, 1)
 ek = slice_scatter(zeros_like(key), dk1, 2, 0, h)
 ev = slice_scatter(zeros_like(value), dv1, 2, 0, h)
 dk = slice_scatter(ek, slice_scatter(slice(ek, 2, h), dk2, 2, 0, d), 2, h)
 dv = slice_scatter(ev, slice_scatter(slice(ev, 2, h), dv2, 2, 0, d), 2, h)
+)";
+
+constexpr std::string_view kOverMaskedRows = R"(
+h = offset(query, 2)
+d = local_size(query, 2)
+places = arange(size(key, 2))
+up = cat([slice(places, 0, 0, h), slice(slice(places, 0, h), 0, 0, d)])
+k1 = cat([slice(key, 2, 0, h), slice(slice(key, 2, h), 2, 0, d)], 2)
+v1 = cat([slice(value, 2, 0, h), slice(slice(value, 2, h), 2, 0, d)], 2)
+seen = unsqueeze(arange(d) + h, -1) >= up
+r = scaled_dot_product_attention(query, k1, v1, seen, dropout_p, False, scale=scale, enable_gqa=enable_gqa)
+)";
+
+// Rows that a mask leaves no key have zeros. A head's key is its group's, of
+// which a rank may have a part.
+constexpr std::string_view kOverScores = R"(
+blocks = True if not is_causal
+grouped = enable_gqa if blocks
+mask = attn_mask if blocks
+k = key if blocks
+v = value if blocks
+group = floor_divide(arange(local_size(query, 1)) * local_size(key, 1), local_size(query, 1)) if grouped
+k = index_select(key, 1, group) if grouped
+v = index_select(value, 1, group) if grouped
+s = matmul(upcast(query), transpose(upcast(k), 2, 3)) if blocks
+s = s * default(scale, rsqrt(full([1], size(query, 3), dtype=dtype(s)))) if blocks
+s = s + additive(attn_mask) if mask
+m = nan_to_num(all_reduce_max(amax(s, [-1], True))) if blocks
+e = exp(s - m) if blocks
+z = all_reduce_sum(sum(e, [-1], True)) if blocks
+o = all_reduce_sum(matmul(e, upcast(v))) if blocks
+r = cast(o / masked_fill(z, (z == 0), 1), dtype(out)) if blocks
 )";
 
 }  // namespace
@@ -73,27 +109,40 @@ std::string forward_program(const ForwardKernel& kernel) {
   std::string text = where("not is_causal", kOverBlocks) +
                      where("is_causal", kKeysOfRows) +
                      where("is_causal", kOverRows) + "return r, n$OTHERS";
-  text = with(std::move(text), "$KERNEL", kernel.name);
-  text = with(std::move(text), "$OPTIONS", kernel.options);
-  return with(std::move(text), "$OTHERS", kernel.others);
+  const std::pair<std::string_view, std::string_view> words[] = {
+      {"$KERNEL", kernel.name},         {"$BIAS", kernel.bias},
+      {"$OPTIONS", kernel.options},     {"$OTHERS", kernel.others},
+      {"$WEIGHT", kernel.weight},       {"$BEHIND_FIRST", kernel.behind_first},
+      {"$OF_SECOND", kernel.of_second}, {"$OF_ROWS", kernel.of_rows},
+      {"$OF_BLOCKS", kernel.of_blocks}};
+  for (const auto& [word, replacement] : words) {
+    text = with(std::move(text), word, replacement);
+  }
+  return text;
 }
 
 std::string backward_program(const BackwardKernel& kernel) {
+  const auto told = [&](std::string_view queries, std::string_view keys,
+                        std::string_view causal) {
+    std::string text(kernel.after_sums);
+    text = with(std::move(text), "$Q", queries);
+    text = with(std::move(text), "$K", keys);
+    return with(std::move(text), "$CAUSAL", causal);
+  };
   std::string text = std::string(kKeysOfRows) +
                      std::string(kGradientsOverRows) + "return dq, dk, dv";
-  const std::string_view first =
-      kernel.takes_lengths
-          ? ", cum_seq_q, cum_seq_k, local_size(query, 2), h, dropout_p, "
-            "False, philox_seed, philox_offset, scale=scale"
-          : ", dropout_p, False, scale=scale";
-  const std::string_view second =
-      kernel.takes_lengths
-          ? ", cum_seq_q, cum_seq_k, d, d, dropout_p, True, philox_seed, "
-            "philox_offset, scale=scale"
-          : ", dropout_p, True, scale=scale";
   text = with(std::move(text), "$KERNEL", kernel.name);
-  text = with(std::move(text), "$FIRST", first);
-  return with(std::move(text), "$SECOND", second);
+  text = with(std::move(text), "$GRADIENT", kernel.gradient);
+  text = with(std::move(text), "$BEFORE_OUT", kernel.before_out);
+  text = with(std::move(text), "$BEHIND_FIRST", kernel.behind_first);
+  text = with(std::move(text), "$FIRST",
+              told("local_size(query, 2)", "h", "False"));
+  return with(std::move(text), "$SECOND", told("d", "d", "True"));
+}
+
+std::string composite_program() {
+  return where("is_causal", kOverMaskedRows) + std::string(kOverScores) +
+         "return r";
 }
 
 }  // namespace shardprop::attention

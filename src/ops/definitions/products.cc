@@ -85,6 +85,7 @@ void keep_units(IndexSpace& space, FactorId id, std::int64_t unit) {
   if (unit == 1 || !space.factor(id).shardable()) return;
   if (size % unit != 0) {
     space.factor(id).kind = FactorKind::kBlocked;
+    space.factor(id).program = ProgramUse::kNever;
     space.factor(id).reason = reason;
     return;
   }
@@ -259,25 +260,42 @@ Dims grouped_strides(const OpCall&, const Dims& shape, DType dtype) {
   return strides;
 }
 
-// Ranks that hold some experts serve their tokens and leave zeros in the rows
-// of the others. Tokens before those of the first one are put to it, and
-// dropped.
-std::string experts_program(const std::string& tokens,
-                            const std::string& experts) {
+// What ranks run that hold some tokens (rows of the first factor, columns of the
+// second, or what both are contracted over), some experts, or both.
+//
+// Groups end among the rank's own tokens. Where a rank has some experts, their
+// tokens are brought to the front, for the first group begins there; rows behind
+// the last group are not computed, and those of other experts become zeros.
+std::string tokens_program(const std::string& first,
+                           const std::string& second) {
   std::string text = R"(
-e = searchsorted(offs, arange(size(TOKENS, 0)), right=True) - offset(EXPERTS, 0)
-outside = (e < 0) | (e >= local_size(EXPERTS, 0))
-ends = index_select(offs, 0, arange(local_size(EXPERTS, 0)) + offset(EXPERTS, 0))
-y = _grouped_mm(TOKENS, EXPERTS, ends)
-return masked_fill(y, unsqueeze(outside, -1), 0))";
+ranks = rank(FIRST) + rank(SECOND) * 2
+rows = (ranks == 8)
+columns = (ranks == 7)
+depths = (ranks == 6)
+ends = clamp(offs - offset(FIRST, 0), 0, local_size(FIRST, 0)) if rows
+ends = clamp(offs - offset(SECOND, 1), 0, local_size(SECOND, 1)) if columns
+ends = clamp(offs - offset(SECOND, 0), 0, local_size(SECOND, 0)) if depths
+y = _grouped_mm(FIRST, SECOND, ends)
+starts = cat([zeros_like(slice(ends, 0, 0, 1)), ends]) if rows
+start = slice(slice(starts, 0, offset(SECOND, 0)), 0, 0, 1) if rows
+own = index_select(ends, 0, arange(local_size(SECOND, 0)) + offset(SECOND, 0)) - start if rows
+row = arange(local_size(FIRST, 0)) if rows
+there = remainder(row + start, local_size(FIRST, 0)) if rows
+back = remainder(row - start, local_size(FIRST, 0)) if rows
+z = _grouped_mm(index_select(FIRST, 0, there), SECOND, own) if rows
+outside = row >= amax(own, [0], True) if rows
+z = index_select(masked_fill(z, unsqueeze(outside, -1), 0), 0, back) if rows
+y = if_cut(SECOND, 0, z, y) if rows
+return y)";
   const auto replace = [&](std::string_view word, const std::string& name) {
     for (std::size_t at = text.find(word); at != std::string::npos;
          at = text.find(word)) {
       text.replace(at, word.size(), name);
     }
   };
-  replace("TOKENS", tokens);
-  replace("EXPERTS", experts);
+  replace("FIRST", first);
+  replace("SECOND", second);
   return text;
 }
 
@@ -299,24 +317,27 @@ void by_group(const OpCall& call, IndexSpace& space) {
   }
 }
 
+// Tokens and experts are shared out by the program.
 void by_expert(const OpCall& call, IndexSpace& space) {
   by_group(call, space);
-  const bool plain = call.first().rank() == 2 && call.op().inputs.size() == 3 &&
-                     call.op().inputs[1].rank() == 3;
-  if (!plain) return;
-  for (const FactorId id : space.inputs[1].dims[0]) {
-    Factor& expert = space.factor(id);
-    expert.kind = FactorKind::kIndexed;
-    expert.program = ProgramUse::kWhenSharded;
-    expert.least = 1;
-  }
-}
-
-OpDefinition grouped(OpDefinition form, const std::string& tokens,
-                     const std::string& experts) {
-  return std::move(form)
-      .refine("", by_expert)
-      .per_rank(experts_program(tokens, experts));
+  const std::vector<TensorMeta>& inputs = call.op().inputs;
+  const int a = inputs[0].rank();
+  const int b = inputs[1].rank();
+  if (inputs.size() != 3 || (a == 3 && b == 3)) return;
+  const auto open = [&](const DimFactors& dim) {
+    for (const FactorId id : dim) {
+      space.factor(id).program = ProgramUse::kWhenSharded;
+      space.factor(id).least = 1;
+      for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+        if (!space.outputs[o].holds(id)) {
+          space.outputs_without[o][index(id)] =
+              Without::partial(ReduceOp::kSum);
+        }
+      }
+    }
+  };
+  open(b == 3 ? space.inputs[0].dims[0] : space.inputs[1].dims[a == 3 ? 1 : 0]);
+  if (b == 3) open(space.inputs[1].dims[0]);
 }
 
 // --- weights of four bits, packed by kernels ---
@@ -360,11 +381,12 @@ void define_products(Family f) {
   f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation)
                           .typed(of_output)
                           .refine("", keep_f8_rows));
-  f.add("_grouped_mm", grouped(einsum("grouped_mm()", grouped_notation)
-                                   .typed(of_output)
-                                   .strided(grouped_strides)
-                                   .refine("", keep_aligned),
-                               "self", "mat2"));
+  f.add("_grouped_mm", einsum("grouped_mm()", grouped_notation)
+                           .typed(of_output)
+                           .strided(grouped_strides)
+                           .refine("", by_expert)
+                           .refine("", keep_aligned)
+                           .per_rank(tokens_program("self", "mat2")));
   f.add("_weight_int4pack_mm", by_packed_weight("[____]"));
   f.add("_weight_int4pack_mm_for_cpu", by_packed_weight("[__]"));
   f.add("_scaled_grouped_mm",
@@ -377,7 +399,9 @@ void define_products(Family f) {
             .refine("", by_group));
   // What transformers' mixtures of experts call where there is no kernel.
   f.add("transformers.grouped_mm_fallback",
-        grouped(einsum(kExperts), "input", "weight"));
+        einsum(kExperts)
+            .refine("", by_expert)
+            .per_rank(tokens_program("input", "weight")));
 }
 
 }  // namespace shardprop

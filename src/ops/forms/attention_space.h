@@ -40,6 +40,10 @@ inline const DimsOfFactors kBiasDims = {
 inline const DimsOfFactors kLogSumDims = {
     {kBatch}, {kGroup, kHead}, {kQuery, kTile}};
 
+// As cuDNN has it: a column.
+inline const DimsOfFactors kLogSumColumn = {
+    {kBatch}, {kGroup, kHead}, {kQuery, kTile}, {}};
+
 // query [batch, heads, q, e], key [batch, groups, k, e], value [..., k, v].
 struct Attention {
   const TensorMeta& query;
@@ -168,6 +172,7 @@ inline void bind_operands(SpaceBuilder& b, AttentionSpace& space,
     const std::size_t operand = index(tensor->operand);
     const TensorMeta& meta = op.inputs[operand];
     const DimsOfFactors* dims = dims_of_argument(arguments[i].name);
+    if (dims == &kLogSumDims && meta.rank() == 4) dims = &kLogSumColumn;
     if (dims == &kOutDims) {
       Dims result = a.query.shape();
       result.back() = a.value.shape().back();

@@ -1,6 +1,7 @@
 #include "ops/trace/held_factors.h"
 
 #include "ops/op_call.h"
+#include "ops/trace/choice.h"
 
 #include <cstdint>
 #include <optional>
@@ -24,6 +25,7 @@ class HeldFactors {
     if (ref.step < 0) return space_.inputs[index(ref.index)].dims;
     const DecompositionStep& step = program_.steps[index(ref.step)];
     if (step.collective) return of(step.collective->value);
+    if (const auto choice = choice_of(step)) return of(choice->cut);
     std::optional<std::vector<Operand>>& known = results_[index(ref.step)];
     if (!known) known = results_of(step);
     return (*known)[index(ref.index)].dims;

@@ -1,6 +1,7 @@
 // The functions of programs that are not operators: sizes, dims, dtypes, and
 // the collectives of what each rank runs.
 
+#include "ops/trace/choice.h"
 #include "ops/trace/tracer.h"
 
 #include <algorithm>
@@ -298,6 +299,13 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
                   of_the_rank("local_size", x, v.at(1)),
                   of_the_rank("offset", x, v.at(1)));
   }
+  if (name == "if_cut") return if_cut(v);
+  if (name == "additive") {
+    // A mask as what is added to scores: 0 where it is true, else -inf.
+    const bool is_mask = tensor_of(v.at(0)).meta.dtype() == DType::kBool;
+    if (!is_mask) return v.at(0);
+    return operation("log", {cast(v.at(0), Argument(DType::kF32))}, {});
+  }
   if (name == "trailing") return trailing(v.at(0), integer_of(v.at(1)));
   if (name == "places_along") return places_along(v.at(0), v.at(1));
   if (name == "unkept") {
@@ -327,6 +335,18 @@ TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {
   require(to != nullptr, "cast() takes a dtype");
   if (tensor_of(value).meta.dtype() == *to) return value;
   return operation("_to_copy", {value}, {{"dtype", Argument(*to)}});
+}
+
+// if_cut(x, dim, there, elsewhere): the first where ranks hold parts of that dim
+// of an input.
+TraceValue Tracer::if_cut(const Values& v) {
+  require(out_->per_rank && v.size() == 4, "if_cut() takes two values");
+  const TensorValue& x = tensor_of(v[0]);
+  require(x.ref.step < 0, "only inputs have local sizes");
+  const TensorValue& there = tensor_of(v[2]);
+  return add_step(
+      step_of({x.ref.index, wrapped(x, v[1]), there.ref, tensor_of(v[3]).ref}),
+      there.meta);
 }
 
 TraceValue Tracer::trailing(TraceValue value, std::int64_t count) {

@@ -54,6 +54,7 @@ class Tracer {
   std::optional<TraceValue> step_function(const std::string& name,
                                           const Values& v);
   TraceValue cast(const TraceValue& value, const TraceValue& dtype);
+  TraceValue if_cut(const Values& v);
   TraceValue trailing(TraceValue value, std::int64_t count);
   TraceValue places_along(const TraceValue& value, const TraceValue& dims);
   TraceValue places(std::int64_t size, const RankScalar& local_size,

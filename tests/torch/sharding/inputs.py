@@ -125,11 +125,18 @@ def _saved_by_attention(call, tensors):
     query, key, value = (tensors[call.arg(n).index] for n in ("query", "key", "value"))
     options = {"is_causal": call.arg("is_causal", False), "scale": call.arg("scale")}
     bias = call.arg("attn_bias")
+    bias = None if bias is None else tensors[bias.index]
     if "efficient" in call.op:
         out, lse, *_ = torch_op("aten._scaled_dot_product_efficient_attention.default")(
-            query, key, value, None if bias is None else tensors[bias.index], True,
-            **options,
-        )  # fmt: skip
+            query, key, value, bias, True, **options
+        )
+    elif "cudnn" in call.op:
+        out, lse, *_ = torch_op("aten._scaled_dot_product_cudnn_attention.default")(
+            query, key, value, bias, True, **options
+        )
+    elif "overrideable" in call.op:
+        name = "aten._scaled_dot_product_fused_attention_overrideable.default"
+        out, lse, *_ = torch_op(name)(query, key, value, bias, **options)
     else:
         # The kernel for CPUs writes its log-sum-exp as the one for GPUs does.
         out, lse, *_ = torch_op("aten._scaled_dot_product_flash_attention.default")(

@@ -77,7 +77,8 @@ def attention(d):
     if not causal and d.chance(0.5):
         kind = dtype if d.chance(0.6) else torch.bool
         mask = d.tensor(broadcasts(d.rng, shape), kind)
-        if kind == torch.bool and mask.dim():
+        # Rows that see no key are zeros.
+        if kind == torch.bool and mask.dim() and d.chance(0.7):
             mask[..., 0] = True
         given["attn_mask"] = mask
     return given | {
@@ -100,9 +101,14 @@ def flash(d):
     return _flash(d) | {"return_debug_mask": False}
 
 
-@family("_scaled_dot_product_efficient_attention")
+@family(
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
+)
 def efficient(d):
-    return _flash(d) | {"compute_log_sumexp": True, "attn_bias": None}
+    given = _flash(d) | {"compute_log_sumexp": d.chance(0.8), "attn_bias": None}
+    return given | {"return_debug_mask": False}
 
 
 def _backward(d, forward, **more):
@@ -133,9 +139,36 @@ def efficient_backward(d):
     return given | {"philox_seed": rest[0], "philox_offset": rest[1]}
 
 
+_LENGTHS_AND_SEEDS = (
+    "cum_seq_q", "cum_seq_k", "max_q", "max_k", "philox_seed", "philox_offset"
+)  # fmt: skip
+
+
+@family("_scaled_dot_product_cudnn_attention_backward")
+def cudnn_backward(d):
+    forward = torch.ops.aten._scaled_dot_product_cudnn_attention
+    given, rest = _backward(
+        d,
+        lambda given: forward(**given, attn_bias=None, compute_log_sumexp=True),
+        attn_bias=None,
+    )
+    return given | dict(zip(_LENGTHS_AND_SEEDS, rest, strict=False))
+
+
+@family("_scaled_dot_product_fused_attention_overrideable_backward")
+def overrideable_backward(d):
+    forward = torch.ops.aten._scaled_dot_product_fused_attention_overrideable
+    given, rest = _backward(
+        d,
+        lambda given: forward(**given),
+        attn_bias=None,
+        grad_input_mask=[True, True, True, False],
+    )
+    return given | dict(zip(_LENGTHS_AND_SEEDS, rest, strict=False))
+
+
 @family("_scaled_dot_product_flash_attention_backward")
 def flash_backward(d):
     forward = torch.ops.aten._scaled_dot_product_flash_attention
     given, rest = _backward(d, lambda given: forward(**given))
-    names = ("cum_seq_q", "cum_seq_k", "max_q", "max_k", "philox_seed", "philox_offset")
-    return given | dict(zip(names, rest, strict=False))
+    return given | dict(zip(_LENGTHS_AND_SEEDS, rest, strict=False))
