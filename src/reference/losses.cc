@@ -261,8 +261,6 @@ double smooth(double x, double y, double beta) {
   return d < beta ? 0.5 * d * d / beta : d - 0.5 * beta;
 }
 
-double sign(double x) { return static_cast<double>((x > 0) - (x < 0)); }
-
 // Logarithms of probabilities stop at -100.
 double cross_entropy_of(double x, double y) {
   return (y - 1) * std::max(std::log1p(-x), -100.0) -
@@ -312,7 +310,8 @@ void add_element_losses(Kernels& k) {
     const double beta = call.number("beta", 1);
     return element_loss_backward(call, [beta](double x, double y) {
       const double d = x - y;
-      return std::fabs(d) < beta ? d / beta : sign(d);
+      // With beta 0 no difference is -1, as PyTorch has it.
+      return d <= -beta ? -1 : d >= beta ? 1 : d / beta;
     });
   };
   k["huber_loss_backward"] = [](const Call& call) {

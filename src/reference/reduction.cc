@@ -220,6 +220,21 @@ std::vector<Tensor> norm(const Call& call) {
       self, [=](const Group<double>& x) { return norm_of(x, order); }))};
 }
 
+// Whether singular values or sums of rows are asked for, which are no lengths.
+bool is_of_matrices(const Call& call) {
+  if (call.base_name() == "nuclear_norm") return true;
+  const std::string_view word = call.text("ord");
+  if (!call.has("ord") || word == "fro") return false;
+  if (!word.empty() || call.base_name() != "linalg_norm") return true;
+  const int rank = call.first_value().rank();
+  return (call.has("dim") ? call.dims("dim", rank).size() : index(rank)) != 1;
+}
+
+std::vector<Tensor> norm_of_matrices(const Call& call) {
+  if (is_of_matrices(call)) throw NoKernel{"norms of matrices"};
+  return norm(call);
+}
+
 double log_sum_exp(const Group<double>& x) {
   double top = -kInfinity;
   for (const double v : x) top = maximum(top, v);
@@ -342,6 +357,10 @@ void add_reductions(Kernels& k) {
   k["var"] = k["var_mean"] = spread(false);
   k["std"] = k["std_mean"] = spread(true);
   k["linalg_vector_norm"] = k["norm"] = norm;
+  for (const char* name : {"linalg_norm", "linalg_matrix_norm",
+                           "frobenius_norm", "nuclear_norm"}) {
+    k[name] = norm_of_matrices;
+  }
   k["logsumexp"] = [](const Call& call) {
     return std::vector<Tensor>{call.made(
         groups_of(call).map<double>(call.first_value(), log_sum_exp))};

@@ -71,7 +71,11 @@ std::vector<Tensor> slice(const Call& call) {
 std::vector<Tensor> narrow(const Call& call) {
   const Tensor& self = call.first_value();
   const int dim = call.dim("dim", self.rank());
-  const std::int64_t start = from_front(call.integer("start"), self.size(dim));
+  const Tensor* given = call.optional_value("start");
+  const std::int64_t start =
+      from_front(given != nullptr ? values<std::int64_t>(*given).front()
+                                  : call.integer("start"),
+                 self.size(dim));
   require(start >= 0 && start + call.out().size(dim) <= self.size(dim),
           "a start is out of range");
   return {part_of(self, dim, start, call.out().size(dim))};
