@@ -6,6 +6,7 @@
 #include "ops/forms/shared_form.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -289,8 +290,9 @@ OpDefinition passing_writes(OpDefinition row) {
 
 // What a number that is written leaves of a partial: a term per rank.
 bool stays_a_term(const OpCall& call, ReduceOp op) {
-  const auto value =
-      call.has("value") ? call.op().float_arg("value") : std::nullopt;
+  // As a plain number: GCC 12 takes the optional for one that is read unset.
+  const double value =
+      call.has("value") ? call.op().float_arg("value").value_or(NAN) : NAN;
   switch (op) {
     case ReduceOp::kSum:
     case ReduceOp::kBxor:
