@@ -4,6 +4,7 @@ and where there is none it is said what ran out.
   test_in_time.py BINARY
 """
 
+import itertools
 import json
 import resource
 import time
@@ -73,6 +74,53 @@ class InTime(Case):
         self.planned(graph, "2,2,2,2,2", 2, "--optimizer", "adamw")
         spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began
         self.took_time(spent, 4)
+
+    def test_100_000_ranks_in_2_seconds(self):
+        meshes = ([100_000], [1000, 100], [100, 10, 100])
+        commands = (self.propagate, self.redistribute, self.explain)
+        for dims, command in itertools.product(meshes, commands):
+            with self.subTest(command=command.__name__, mesh=dims):
+                began, spent = time.monotonic(), self.processor_seconds()
+                command(dims)
+                self.took_time(self.processor_seconds() - spent, 2)
+                self.took_time(time.monotonic() - began, 2 + SLACK_S)
+
+    def propagate(self, dims):
+        rows = {"shape": [1_000_000, 4096], "dtype": "bf16", "placements": ["S(0)"] * len(dims)}
+        weight = {"shape": [4096, 1024], "dtype": "bf16", "placements": ["R"] * len(dims)}
+        indices = {**rows, "dtype": "i64"}
+        calls = (
+            {"op": "aten.mm.default", "mesh": dims, "args": [rows, weight]},
+            # Its sizes are others on each rank.
+            {"op": "aten.view.default", "mesh": dims, "args": [rows, [1000, 1000, 4096]]},
+            {"op": "aten.embedding.default", "mesh": dims, "args": [weight, indices]},
+        )
+        lines = self.file("calls.jsonl", "".join(json.dumps(call) + "\n" for call in calls))
+        done = shardprop("propagate", "--batch", lines)
+        self.answered(done)
+        for answer in map(json.loads, done.stdout.splitlines()):
+            self.assertEqual(len(answer["outputs"][0]["placements"]), len(dims))
+
+    def redistribute(self, dims):
+        mesh = ",".join(map(str, dims))
+        rows, columns = (",".join([f"S({dim})"] * len(dims)) for dim in (0, 1))
+        for to in (columns, ",".join(["R"] * len(dims))):
+            where = ("--mesh", mesh, "--shape", "100000,100000", "--dtype", "bf16")
+            done = shardprop("redistribute", *where, "--format", "json", rows, to)
+            self.answered(done)
+            self.assertTrue(json.loads(done.stdout)["steps"])
+
+    def explain(self, dims):
+        mesh = ",".join(map(str, dims))
+        for name in ("llama3_infer", "llama3_train"):
+            graph = TINY / f"{name}.json.gz"
+            done = shardprop("explain", graph, "--mesh", mesh, "--format", "json")
+            self.answered(done)
+            self.assertIn(json.loads(done.stdout)["status"], ("optimal", "feasible"))
+
+    def processor_seconds(self):
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
 
     def test_a_value_of_many_users(self):
         self.planned(self.made("fan", 2_000), "2,4", 5)
