@@ -43,6 +43,22 @@ TEST_CASE("an operator without a row says so") {
   CHECK(space.error().help.find("did you mean") == std::string::npos);
 }
 
+TEST_CASE("a declared operator is never taken for a misspelling of another") {
+  int count = 0;
+  for (const std::string& name : library().names()) {
+    OpSchema op;
+    op.function = library().find(name);
+    if (library().row(*op.function) != nullptr) continue;
+    CAPTURE(name);
+    const auto space = library().index_space(op);
+    CHECK_CODE(space, ErrorCode::kNoStrategy);
+    CHECK(space.error().message.find(name) != std::string::npos);
+    CHECK(to_string(space.error()).find("did you mean") == std::string::npos);
+    ++count;
+  }
+  CHECK(count > 500);
+}
+
 TEST_CASE("a call whose operands do not fit says which and where") {
   const auto space = library().index_space(
       stated("aten.mm.default", {"f32[3,8]", "f32[6,3]"}, "f32[3,3]"));

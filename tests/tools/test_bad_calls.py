@@ -6,11 +6,12 @@ fails. Which operand is damaged is drawn from SEED."""
 import json
 import pathlib
 import random
+import re
 import sys
 import unittest
 
 import command_line
-from command_line import Case, shardprop
+from command_line import ROOT, Case, shardprop
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 import calls  # noqa: E402
@@ -89,7 +90,49 @@ def _damaged(call, rng):
                 yield {**whole, "args": [*args[:i], odd, *args[i + 1 :]]}, False
 
 
+def _declared():
+    """Name and declared arguments of each operator of the table."""
+    for line in (ROOT / "src/ops/aten_schemas.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, _, rest = line.partition("(")
+        name = name.replace("::", ".", 1)
+        arguments = rest[: rest.rindex(") -> ")]
+        yield name if name.count(".") == 2 else name + ".default", arguments
+
+
+def _some_call(op, declared):
+    """A call of the declared types, which need not fit each other."""
+    tensor = {"shape": [4, 4], "dtype": "f32", "placements": ["R"]}
+    samples = {"Tensor": tensor, "bool": True, "str": "sum", "ScalarType": "f32"}
+    samples |= {"Device": "cpu", "Layout": "strided", "MemoryFormat": "contiguous_format"}
+    given = {}
+    for part in re.sub(r"\(.*?\)|(?<==)\[.*?\]", "", declared).split(", "):
+        kind, _, name = part.rpartition(" ")
+        if name in ("", "*") or "=" in name:
+            continue
+        base, *many = kind.split("[")
+        sample = samples.get(base, 1)
+        given[name] = None if "?" in kind else [sample] * 2 if many else sample
+    return {"op": op, "mesh": [2], "args": [], "kwargs": given}
+
+
 class BadCalls(Case):
+    def test_no_declared_operator_is_taken_for_a_misspelling(self):
+        rows = json.loads(shardprop("ops", "--format", "json").stdout)
+        known = {row["op"] for row in rows}
+        asked = [_some_call(*one) for one in _declared() if one[0] not in known]
+        self.assertGreater(len(asked), 500)
+        text = "".join(json.dumps(line) + "\n" for line in asked)
+        done = shardprop("propagate", "--batch", self.file("lines.jsonl", text))
+        self.answered(done)
+        answers = done.stdout.splitlines()
+        self.assertEqual(len(answers), len(asked))
+        for line, answer in zip(asked, answers, strict=True):
+            self.assertNotIn("did you mean", answer, line)
+            # No sharding rule, or a result whose shape is not known.
+            self.assertRegex(answer, '"SP0(201|506)"', line)
+
     def test_every_damaged_call_is_answered(self):
         rng = random.Random(SEED)
         asked = [
