@@ -5,7 +5,9 @@
 namespace shardprop {
 namespace {
 
-constexpr const char* kNcclGraph = "NCCL graph search on this machine";
+constexpr const char* kNcclChannels =
+    "16 channels of NCCL, each as it takes an NVLink, as in "
+    "meta-pytorch/autoparallel";
 constexpr const char* kNcclLinks =
     "12 NVLinks at the 20 GB/s that NCCL's graph search takes each for";
 constexpr const char* kNcclTuned =
@@ -61,7 +63,7 @@ Topology dgx_h100() {
   t.generation = Generation::kHopper;
   t.node_reduces = true;
   t.devices_per_node = {8, "NVIDIA DGX H100 datasheet"};
-  t.node_bandwidth_gbps = {320, kNcclGraph};
+  t.node_bandwidth_gbps = {320, kNcclChannels};
   t.network_bandwidth_gbps = {48, kNcclTuned};
   t.all_to_all_gbps = {380, kAutoparallel};
   t.f64_tflops = {67, sheet + ", tensor cores"};
@@ -122,9 +124,9 @@ Topology gb200_nvl72() {
   t.generation = Generation::kBlackwell;
   t.node_reduces = true;
   t.devices_per_node = {72, "NVIDIA GB200 NVL72 datasheet"};
-  t.node_bandwidth_gbps = {640, kNcclGraph};
+  t.node_bandwidth_gbps = {640, kNcclChannels};
   t.network_bandwidth_gbps = {50, "datasheet: 400 Gb/s a device"};
-  t.all_to_all_gbps = {640, kNcclGraph};
+  t.all_to_all_gbps = {640, kNcclChannels};
   t.f64_tflops = {40, sheet};
   t.f32_tflops = {80, sheet};
   t.tf32_tflops = {1100, sheet};
