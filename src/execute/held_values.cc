@@ -21,9 +21,9 @@ std::vector<bool> HeldValues::counted_values() const {
     if (id.valid()) counted[storage_of(id).index()] = true;
   };
   for (const ProgramInput& input : program_.inputs) {
-    if (input.kind != ProgramInputKind::kSeed &&
-        input.kind != ProgramInputKind::kOptimizerStep &&
-        input.kind != ProgramInputKind::kLearningRate) {
+    if (input.kind != InputKind::kSeed &&
+        input.kind != InputKind::kOptimizerStep &&
+        input.kind != InputKind::kLearningRate) {
       add(input.value);
     }
   }

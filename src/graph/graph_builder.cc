@@ -32,6 +32,12 @@ void GraphBuilder::expect(std::size_t nodes, std::size_t values) {
 }
 
 Result<ValueId> GraphBuilder::add_input(NewInput input) {
+  if (!is_of_graph(input.kind)) {
+    return fail(ErrorCode::kInvalidArgument,
+                "`" + input.name + "` is an input of kind " +
+                    std::string(to_string(input.kind)) +
+                    ", which graphs do not have");
+  }
   const ValueId shared = input.shares_storage_with;
   if (shared.valid() && meta(shared) != input.meta) {
     return fail(ErrorCode::kShapeMismatch,

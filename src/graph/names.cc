@@ -2,28 +2,6 @@
 
 namespace shardprop {
 
-std::string_view to_string(ValueRole role) {
-  switch (role) {
-    case ValueRole::kParameter:
-      return "parameter";
-    case ValueRole::kBuffer:
-      return "buffer";
-    case ValueRole::kConstant:
-      return "constant";
-    case ValueRole::kUserInput:
-      return "user_input";
-    case ValueRole::kUserOutput:
-      return "user_output";
-    case ValueRole::kLoss:
-      return "loss";
-    case ValueRole::kGradient:
-      return "gradient";
-    case ValueRole::kUpdate:
-      return "update";
-  }
-  throw InternalError("a role outside its enum");
-}
-
 std::string_view to_string(Phase phase) {
   return phase == Phase::kForward ? "forward" : "backward";
 }

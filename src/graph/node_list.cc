@@ -64,6 +64,7 @@ Result<ValueId> NodeList::add_input(NewInput input) {
   value.aliases = std::move(input.aliases);
   value.meta = std::move(input.meta);
   value.symbolic = std::move(input.symbolic);
+  value.input_kind = input.kind;
   const ValueId id = add_value(std::move(value), input.shares_storage_with);
   body_->inputs.push_back({id, input.kind, input.persistent});
   return id;
@@ -290,19 +291,8 @@ void NodeList::link_consumers() {
   }
 }
 
-void NodeList::mark_roles() {
-  for (const GraphInput& input : body_->inputs) {
-    constexpr ValueRole kRoles[] = {ValueRole::kParameter, ValueRole::kBuffer,
-                                    ValueRole::kConstant,
-                                    ValueRole::kUserInput};
-    body_->value(input.value).roles.add(kRoles[index(input.kind)]);
-  }
+void NodeList::note_targets() {
   for (const GraphOutput& output : body_->outputs) {
-    constexpr ValueRole kRoles[] = {ValueRole::kUserOutput, ValueRole::kLoss,
-                                    ValueRole::kGradient, ValueRole::kUpdate};
-    RoleSet& roles = body_->value(output.value).roles;
-    roles.add(kRoles[index(output.kind)]);
-    if (output.kind == OutputKind::kLoss) roles.add(ValueRole::kUserOutput);
     if (output.kind == OutputKind::kGradient) {
       body_->gradients.emplace(output.target, output.value);
     }
@@ -355,7 +345,7 @@ void NodeList::index_names() {
 std::unique_ptr<Graph::Body> NodeList::finish() {
   drop_unused_generated();
   link_consumers();
-  mark_roles();
+  note_targets();
   mark_phases();
   index_names();
   body_->hash = hash_graph(*body_);

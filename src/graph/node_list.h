@@ -41,7 +41,7 @@ class NodeList {
   Graph::Body& body() { return *body_; }
   const Graph::Body& body() const { return *body_; }
 
-  // Drops unused generated nodes, links consumers, roles and phases.
+  // Drops unused generated nodes, links consumers, gradients, updates and phases.
   std::unique_ptr<Graph::Body> finish();
 
  private:
@@ -53,7 +53,7 @@ class NodeList {
   ValueId add_value(Value value, ValueId view_of);
   void drop_unused_generated();
   void link_consumers();
-  void mark_roles();
+  void note_targets();
   void mark_phases();
   void index_names();
 

@@ -2,6 +2,7 @@
 #include "io/pt2_program.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -156,17 +157,17 @@ namespace {
 
 struct InputVariant {
   std::string_view tag;
-  InputRole role;
+  std::optional<InputKind> role;
   std::string_view target;  // the field that names the target
 };
 constexpr InputVariant kInputVariants[] = {
-    {"user_input", InputRole::kUser, ""},
-    {"parameter", InputRole::kParameter, "parameter_name"},
-    {"buffer", InputRole::kBuffer, "buffer_name"},
-    {"tensor_constant", InputRole::kConstant, "tensor_constant_name"},
-    {"custom_obj", InputRole::kNoTensor, ""},
-    {"token", InputRole::kNoTensor, ""},
-    {"constant_input", InputRole::kNoTensor, ""},
+    {"user_input", InputKind::kUser, ""},
+    {"parameter", InputKind::kParameter, "parameter_name"},
+    {"buffer", InputKind::kBuffer, "buffer_name"},
+    {"tensor_constant", InputKind::kConstant, "tensor_constant_name"},
+    {"custom_obj", std::nullopt, ""},
+    {"token", std::nullopt, ""},
+    {"constant_input", std::nullopt, ""},
 };
 
 struct OutputVariant {
@@ -194,6 +195,13 @@ std::string_view read_spec_value(JsonReader& json, bool whole_argument) {
   return tensor == nullptr ? std::string_view{} : tensor->name;
 }
 
+bool is_tensor(const InputSpec& spec) { return spec.role.has_value(); }
+bool is_tensor(const OutputSpec& spec) {
+  return spec.role != OutputRole::kNoTensor;
+}
+bool is_users(const InputSpec& spec) { return spec.role == InputKind::kUser; }
+bool is_users(const OutputSpec& spec) { return spec.role == OutputRole::kUser; }
+
 template <class Spec, class Variants>
 Spec read_spec(JsonReader& json, const Variants& variants) {
   Spec spec;
@@ -201,14 +209,13 @@ Spec read_spec(JsonReader& json, const Variants& variants) {
     for (const auto& variant : variants) {
       if (variant.tag != tag) continue;
       spec.role = variant.role;
-      if (spec.role == decltype(spec.role)::kNoTensor) {
+      if (!is_tensor(spec)) {
         json.skip();
         return;
       }
       json.object([&](std::string_view key) {
         if (key == "arg") {
-          spec.value =
-              read_spec_value(json, spec.role == decltype(spec.role)::kUser);
+          spec.value = read_spec_value(json, is_users(spec));
         } else if (!variant.target.empty() && key == variant.target) {
           spec.target = json.string();
         } else if (key == "persistent") {

@@ -1,6 +1,5 @@
 // Inputs, outputs and guards of a program.
 
-#include "base/index.h"
 #include "base/quantities.h"
 #include "base/try.h"
 #include "io/pt2_importer.h"
@@ -53,10 +52,8 @@ tl::unexpected<Error> Importer::disagree(const char* what, std::size_t graph,
 Result<void> Importer::add_input(std::size_t i) {
   const InputSpec& spec = program_.input_specs[i];
   const auto* tensor = std::get_if<TensorName>(&program_.inputs[i]);
-  if (spec.role == InputRole::kNoTensor || tensor == nullptr) {
-    if (spec.role == InputRole::kUser || spec.role == InputRole::kNoTensor) {
-      return {};
-    }
+  if (!spec.role || tensor == nullptr) {
+    if (!spec.role || spec.role == InputKind::kUser) return {};
     return fail(ErrorCode::kSignatureMismatch,
                 quote(spec.target) + " is not a tensor in the graph");
   }
@@ -66,10 +63,8 @@ Result<void> Importer::add_input(std::size_t i) {
                     quote(spec.value) + " in the signature");
   }
   SP_ASSIGN(ResolvedTensor resolved, frame_.values.tensor(tensor->name));
-  constexpr InputKind kKinds[] = {InputKind::kUser, InputKind::kParameter,
-                                  InputKind::kBuffer, InputKind::kConstant};
   NewInput input;
-  input.kind = kKinds[index(spec.role)];
+  input.kind = *spec.role;
   input.name = tensor->name;
   input.qualified_name = spec.target;
   input.persistent = spec.persistent;

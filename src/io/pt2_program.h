@@ -6,6 +6,7 @@
 #pragma once
 
 #include <shardprop/base/result.h>
+#include <shardprop/graph/input_kind.h>
 
 #include "io/json_reader.h"
 
@@ -115,16 +116,9 @@ struct Node {
   std::string_view custom;
 };
 
-enum class InputRole : std::uint8_t {
-  kUser,
-  kParameter,
-  kBuffer,
-  kConstant,
-  kNoTensor,  // script objects, tokens, constants that are no tensors
-};
-
 struct InputSpec {
-  InputRole role = InputRole::kUser;
+  // Empty: no tensor, but a script object, a token or a constant.
+  std::optional<InputKind> role = InputKind::kUser;
   std::string_view value;  // its name in the graph; empty where it is no tensor
   std::string_view target;  // parameter_name and the like
   bool persistent = true;

@@ -13,24 +13,6 @@
 
 namespace shardprop {
 namespace lowering {
-namespace {
-
-ProgramInputKind kind_of(InputKind kind) {
-  switch (kind) {
-    case InputKind::kParameter:
-      return ProgramInputKind::kParameter;
-    case InputKind::kBuffer:
-      return ProgramInputKind::kBuffer;
-    case InputKind::kConstant:
-      return ProgramInputKind::kConstant;
-    case InputKind::kUser:
-      return ProgramInputKind::kUser;
-  }
-  return ProgramInputKind::kUser;
-}
-
-}  // namespace
-
 Lowering::Lowering(const Plan& plan, const Graph& graph,
                    const OpLibrary& library)
     : plan_(plan),
@@ -113,7 +95,7 @@ Result<void> Lowering::add_inputs() {
                          "the plan does not say how this input is laid out");
     }
     made_[value.display_name()] = build_.input(
-        {kind_of(input.kind), {}, {}, input.persistent}, value.display_name(),
+        {input.kind, {}, {}, input.persistent}, value.display_name(),
         value.meta, found->second->tensor.layout);
   }
   return {};

@@ -10,10 +10,10 @@
 namespace shardprop::lowering {
 
 ProgramValueId Lowering::seed() {
-  auto [it, fresh] = scalars_.try_emplace(ProgramInputKind::kSeed);
+  auto [it, fresh] = scalars_.try_emplace(InputKind::kSeed);
   if (fresh) {
     it->second =
-        build_.input({ProgramInputKind::kSeed, {}, {}, true}, "shardprop.seed",
+        build_.input({InputKind::kSeed, {}, {}, true}, "shardprop.seed",
                      *TensorMeta::contiguous({}, DType::kI64),
                      Layout::replicated(plan_.mesh.ndim()));
   }

@@ -71,7 +71,7 @@ struct AdamW {
   ProgramValueId moment(const std::string& kind, const ProgramValue& like,
                         const Next& next) const {
     const ProgramValueId before = build.input(
-        {ProgramInputKind::kOptimizerState, {}, update.parameter, true},
+        {InputKind::kOptimizerState, {}, update.parameter, true},
         "adamw." + kind + "." + update.parameter, like.meta, like.layout);
     const ProgramValueId after = next(before);
     for (std::size_t i = 0; i < program.inputs.size(); ++i) {
@@ -121,7 +121,7 @@ struct AdamW {
 
 }  // namespace
 
-ProgramValueId Lowering::scalar_input(ProgramInputKind kind, std::string name) {
+ProgramValueId Lowering::scalar_input(InputKind kind, std::string name) {
   auto [it, fresh] = scalars_.try_emplace(kind);
   if (fresh) {
     it->second = build_.input({kind, {}, {}, true}, std::move(name),
@@ -153,13 +153,13 @@ Result<void> Lowering::add_update(const PlannedUpdate& update) {
                       "plan with --optimizer adamw, sgd or none"});
   }
   const ProgramValueId rate =
-      scalar_input(ProgramInputKind::kLearningRate, "optimizer.learning_rate");
+      scalar_input(InputKind::kLearningRate, "optimizer.learning_rate");
   Update make(build_, update.result.name, like);
   Step step{parameter, gradient};
   if (is_adamw) {
     const AdamW adamw{
         build_, program_, update, rate,
-        scalar_input(ProgramInputKind::kOptimizerStep, "optimizer.step")};
+        scalar_input(InputKind::kOptimizerStep, "optimizer.step")};
     step = adamw.of(parameter, gradient);
   }
   const ProgramValueId result = build_.value(

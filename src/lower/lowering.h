@@ -72,7 +72,7 @@ class Lowering {
 
   // lower_updates.cc
   Result<void> add_update(const PlannedUpdate& update);
-  ProgramValueId scalar_input(ProgramInputKind kind, std::string name);
+  ProgramValueId scalar_input(InputKind kind, std::string name);
 
   const Plan& plan_;
   const Graph& graph_;
@@ -84,7 +84,7 @@ class Lowering {
   // By the name that the plan knows it by: as it was made.
   std::unordered_map<std::string, ProgramValueId> made_;
   std::unordered_map<std::string, ValueId> graph_values_;
-  std::map<ProgramInputKind, ProgramValueId> scalars_;
+  std::map<InputKind, ProgramValueId> scalars_;
   std::size_t next_copy_ = 0;
 };
 

@@ -20,20 +20,6 @@
 namespace shardprop {
 namespace {
 
-ValueRole role_of(InputKind kind) {
-  switch (kind) {
-    case InputKind::kParameter:
-      return ValueRole::kParameter;
-    case InputKind::kBuffer:
-      return ValueRole::kBuffer;
-    case InputKind::kConstant:
-      return ValueRole::kConstant;
-    case InputKind::kUser:
-      return ValueRole::kUserInput;
-  }
-  return ValueRole::kUserInput;
-}
-
 std::int64_t count_updates(const PlanProblem& problem) {
   return std::count_if(problem.variables().begin(), problem.variables().end(),
                        [](const PlanVariable& variable) {
@@ -80,7 +66,7 @@ class Assembler {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const GraphInput& input = graph_.inputs()[variable.index];
       PlannedValue value{name(input.value),
-                         role_of(input.kind),
+                         input.kind,
                          tensor(input.value, views_.layout(input.value, {})),
                          {},
                          problem_.is_reduced_late(variable, plan_.choices[v])};

@@ -211,20 +211,20 @@ class Describer {
         bytes *= static_cast<double>(size);
       }
       // What is used as it lies is split by the products, not stored in shards.
-      const bool used_so = value.role == ValueRole::kParameter &&
+      const bool used_so = value.kind == InputKind::kParameter &&
                            value.tensor.layout[m].is_shard() &&
                            !is_gathered(value.name, m);
       const auto add_to = [&](std::size_t which, const Layout& layout) {
         const bool counts = layout[m].is_shard() && !used_so;
         shares[which].add(counts ? Cut::kBatch : Cut::kNothing, bytes, {});
       };
-      if (value.role == ValueRole::kParameter) {
+      if (value.kind == InputKind::kParameter) {
         add_to(0, value.tensor.layout);
         if (problem_.options().optimizer == Optimizer::kAdamW) {
           add_to(1, value.state_layout ? *value.state_layout
                                        : value.tensor.layout);
         }
-      } else if (value.role == ValueRole::kUserInput) {
+      } else if (value.kind == InputKind::kUser) {
         add_to(2, value.tensor.layout);
       }
     }

@@ -147,15 +147,9 @@ class Holdings {
 
   MemoryKind kind_of(PlanStorageId id, const PlanVariable& maker) const {
     if (maker.kind == PlanVariable::Kind::kInput) {
-      switch (problem_.graph().inputs()[maker.index].kind) {
-        case InputKind::kParameter:
-          return MemoryKind::kParameter;
-        case InputKind::kBuffer:
-        case InputKind::kConstant:
-          return MemoryKind::kBuffer;
-        case InputKind::kUser:
-          return MemoryKind::kActivation;
-      }
+      const InputKind kind = problem_.graph().inputs()[maker.index].kind;
+      return kind == InputKind::kUser ? MemoryKind::kActivation
+                                      : MemoryKind::kBuffer;
     }
     return gradients_.contains(id) ? MemoryKind::kGradient
                                    : MemoryKind::kActivation;

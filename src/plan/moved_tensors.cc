@@ -83,7 +83,7 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
   const Graph& graph = body.graph;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kGradient || !output.target.valid() ||
-        !graph.value(output.target).roles.has(ValueRole::kParameter) ||
+        graph.value(output.target).input_kind != InputKind::kParameter ||
         !has_16_bits(graph.value(output.target))) {
       continue;
     }

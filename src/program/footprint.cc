@@ -58,9 +58,9 @@ class LiveBytes {
       if (id.valid()) counted_[id.index()] = true;
     };
     for (const ProgramInput& input : program_.inputs) {
-      const bool is_tensor = input.kind != ProgramInputKind::kSeed &&
-                             input.kind != ProgramInputKind::kLearningRate &&
-                             input.kind != ProgramInputKind::kOptimizerStep;
+      const bool is_tensor = input.kind != InputKind::kSeed &&
+                             input.kind != InputKind::kLearningRate &&
+                             input.kind != InputKind::kOptimizerStep;
       if (is_tensor) count(input.value);
     }
     for (const ProgramNode& node : program_.nodes) {

@@ -190,7 +190,7 @@ class Page {
         plan_.values.size());
     for (const PlannedValue& value : plan_.values) {
       write("<tr><td><code>{}</code><td>{}<td>{}<td>{}<td>{}\n",
-            escaped(value.name), to_string(value.role),
+            escaped(value.name), to_string(value.kind),
             tensor_text(value.tensor), to_string(value.tensor.layout),
             value.state_layout ? to_string(*value.state_layout) : "");
     }

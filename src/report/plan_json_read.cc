@@ -61,7 +61,7 @@ class Reader {
     for (const auto& [name, value] : root_["values"].members()) {
       plan_.values.push_back(
           {name,
-           role(value["role"]),
+           input_kind(value["role"]),
            tensor(value),
            {},
            value.has("reduced_once") && value["reduced_once"].boolean()});
@@ -256,14 +256,11 @@ class Reader {
     }
   }
 
-  static ValueRole role(const JsonCursor& at) {
-    const std::string text = at.text();
-    for (const ValueRole role : {ValueRole::kParameter, ValueRole::kBuffer,
-                                 ValueRole::kConstant, ValueRole::kUserInput}) {
-      if (to_string(role) == text) return role;
-    }
+  static InputKind input_kind(const JsonCursor& at) {
+    const auto kind = parse_input_kind(at.text());
+    if (kind && is_of_graph(*kind)) return *kind;
     at.fail("unknown role");
-    return ValueRole::kUserInput;
+    return InputKind::kUser;
   }
 
   static OutputKind output_kind(const JsonCursor& at) {

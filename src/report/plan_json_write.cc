@@ -228,7 +228,7 @@ class Writer {
   void values() {
     json_.key("values").open('{');
     for (const PlannedValue& value : plan_.values) {
-      json_.key(value.name).open('{').member("role", to_string(value.role));
+      json_.key(value.name).open('{').member("role", to_string(value.kind));
       tensor_members(value.tensor);
       if (value.state_layout) {
         json_.member("state_placements", to_strings(*value.state_layout));

@@ -147,7 +147,7 @@ class Printer {
     for (const PlannedValue& value : plan_.values) {
       names.push_back(value.name);
       groups.push_back(
-          std::string(to_string(value.role)) + " " + described(value.tensor) +
+          std::string(to_string(value.kind)) + " " + described(value.tensor) +
           (value.state_layout ? " " + to_string(*value.state_layout) : ""));
     }
     const std::vector<FoldedName> rows = fold_names(names, groups);
@@ -157,36 +157,36 @@ class Printer {
       titles.push_back(row.text + repeats_text(row.members.size()));
       width = std::max(width, titles.back().size());
     }
-    for (const auto& [role, title] :
-         {std::pair{ValueRole::kUserInput, "inputs"},
-          std::pair{ValueRole::kParameter, "parameters"},
-          std::pair{ValueRole::kBuffer, "buffers"},
-          std::pair{ValueRole::kConstant, "constants"}}) {
-      std::vector<std::size_t> of_role;
+    for (const auto& [kind, title] :
+         {std::pair{InputKind::kUser, "inputs"},
+          std::pair{InputKind::kParameter, "parameters"},
+          std::pair{InputKind::kBuffer, "buffers"},
+          std::pair{InputKind::kConstant, "constants"}}) {
+      std::vector<std::size_t> of_kind;
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (plan_.values[rows[i].members.front()].role == role) {
-          of_role.push_back(i);
+        if (plan_.values[rows[i].members.front()].kind == kind) {
+          of_kind.push_back(i);
         }
       }
-      if (of_role.empty()) continue;
+      if (of_kind.empty()) continue;
       // Buffers and constants are hardly ever what one looks for.
       const bool minor =
-          role == ValueRole::kBuffer || role == ValueRole::kConstant;
+          kind == InputKind::kBuffer || kind == InputKind::kConstant;
       if (minor && !options_.detail) continue;
       line("\n{}", title);
       const std::size_t shown = options_.detail
-                                    ? of_role.size()
-                                    : std::min(of_role.size(), kMostRows);
+                                    ? of_kind.size()
+                                    : std::min(of_kind.size(), kMostRows);
       for (std::size_t k = 0; k < shown; ++k) {
-        const std::size_t i = of_role[k];
+        const std::size_t i = of_kind[k];
         const PlannedValue& value = plan_.values[rows[i].members.front()];
         line("  {:<{}}  {}{}", titles[i], width, described(value.tensor),
              value.state_layout
                  ? "   optimizer " + to_string(*value.state_layout)
                  : std::string());
       }
-      if (shown < of_role.size()) {
-        line("  and {} more", of_role.size() - shown);
+      if (shown < of_kind.size()) {
+        line("  and {} more", of_kind.size() - shown);
         left_out_ = true;
       }
     }

@@ -106,7 +106,7 @@ class Styling {
 
   TorchStyles tensor_parallel(const Graph& graph, const OpLibrary& library) {
     for (const PlannedValue& value : plan_.values) {
-      if (value.role != ValueRole::kParameter) continue;
+      if (value.kind != InputKind::kParameter) continue;
       say(value, tensor_parallel_style(value, graph, library));
     }
     gather_outputs();
@@ -116,7 +116,7 @@ class Styling {
 
   TorchStyles fully_shard() {
     for (const PlannedValue& value : plan_.values) {
-      if (value.role != ValueRole::kParameter) continue;
+      if (value.kind != InputKind::kParameter) continue;
       const Placement placement = value.tensor.layout[out_.mesh_dim];
       const bool sharded = placement.is_shard() && placement.dim() == 0 &&
                            placement.split_factor() == 1;

@@ -60,7 +60,7 @@ std::int64_t integer_of(const InputDomain& domain, const InputDraw& draw,
 double float_of(const ProgramInput& input, const TensorMeta& meta,
                 const InputDomain& domain, double normal) {
   if (domain.positive) return std::exp(0.3 * normal);
-  if (input.kind != ProgramInputKind::kParameter) return normal;
+  if (input.kind != InputKind::kParameter) return normal;
   if (meta.rank() < 2) return 1 + 0.2 * normal;
   const double width =
       static_cast<double>(meta.numel()) /
@@ -77,16 +77,16 @@ Result<LocalTensor> drawn(const ProgramInput& input, const TensorMeta& meta,
   std::vector<std::int64_t> integers;
   for (std::uint64_t e = 0; e < count; ++e) {
     switch (input.kind) {
-      case ProgramInputKind::kSeed:
+      case InputKind::kSeed:
         integers.push_back(static_cast<std::int64_t>(options.seed));
         break;
-      case ProgramInputKind::kOptimizerState:
+      case InputKind::kOptimizerState:
         floats.push_back(0);
         break;
-      case ProgramInputKind::kOptimizerStep:
+      case InputKind::kOptimizerStep:
         floats.push_back(1);
         break;
-      case ProgramInputKind::kLearningRate:
+      case InputKind::kLearningRate:
         floats.push_back(1e-3);
         break;
       default:

@@ -28,7 +28,7 @@ SpmdProgram negation() {
   const ProgramValueId x = add("x", cut);
   const ProgramValueId y = add("y", cut);
   const ProgramValueId z = add("z", whole);
-  program.inputs.push_back({ProgramInputKind::kUser, x, {}, true});
+  program.inputs.push_back({InputKind::kUser, x, {}, true});
   program.nodes = {{"y", "aten.neg.default", {}, false, {x}, {y}}, {}};
   ProgramOp negate;
   negate.op = "aten.neg.default";

@@ -29,7 +29,9 @@ TEST_CASE("an input that is written becomes an update") {
   const auto update = graph.update_of(x);
   REQUIRE(update);
   CHECK(graph.value(*update).name == "add");
-  CHECK(graph.value(*update).roles == RoleSet{ValueRole::kUpdate});
+  REQUIRE(graph.outputs().size() == 2);
+  CHECK(graph.outputs()[1].value == *update);
+  CHECK(graph.outputs()[1].kind == OutputKind::kUpdate);
   CHECK(graph.node(graph.value(*update).producer).phase == Phase::kForward);
 }
 

@@ -2,6 +2,7 @@
 #include <shardprop/graph/graph_builder.h>
 
 #include "graph/graph_fixture.h"
+#include "support/result_checks.h"
 
 #include <string>
 #include <utility>
@@ -27,9 +28,9 @@ TEST_CASE("nodes, values and their uses are linked") {
   CHECK(graph.value(y).consumers ==
         std::vector<Use>{{NodeId(1), 0}, {NodeId(1), 1}});
   CHECK(graph.value(x).is_input());
-  CHECK(graph.value(x).roles == RoleSet{ValueRole::kUserInput});
-  CHECK(graph.value(w).roles.has(ValueRole::kParameter));
-  CHECK(graph.value(z).roles == RoleSet{ValueRole::kUserOutput});
+  CHECK(graph.value(x).input_kind == InputKind::kUser);
+  CHECK(graph.value(w).input_kind == InputKind::kParameter);
+  CHECK(!graph.value(z).input_kind);
   CHECK(graph.value(w).display_name() == "fc.weight");
   CHECK(graph.find_value("fc.weight") == w);
   CHECK(graph.find_value("w") == w);
@@ -129,14 +130,26 @@ TEST_CASE("phase: what leads to any output but a gradient is forward") {
   CHECK(graph.has_backward());
   CHECK(graph.gradient_of(w) == grad);
   CHECK_FALSE(graph.gradient_of(x));
-  CHECK(graph.value(loss).roles ==
-        RoleSet{ValueRole::kLoss, ValueRole::kUserOutput});
-  CHECK(graph.value(grad).roles.has(ValueRole::kGradient));
+  CHECK(graph.outputs()[0].kind == OutputKind::kLoss);
+  CHECK(graph.outputs()[1].kind == OutputKind::kGradient);
   const std::vector<NodeId> of = {graph.value(grad).producer};
   const std::vector<bool> ancestors = graph.ancestors(of);
   CHECK(ancestors[graph.value(xt).producer.index()]);
   CHECK(ancestors[graph.value(y).producer.index()]);
   CHECK_FALSE(ancestors[graph.value(loss).producer.index()]);
+}
+
+TEST_CASE("kinds of inputs have names, and graphs some of the kinds") {
+  for (int k = 0; k <= static_cast<int>(InputKind::kSeed); ++k) {
+    const auto kind = static_cast<InputKind>(k);
+    CHECK(parse_input_kind(to_string(kind)) == kind);
+  }
+  CHECK_FALSE(parse_input_kind("user"));
+  GraphFixture f;
+  NewInput seed;
+  seed.kind = InputKind::kSeed;
+  seed.name = "seed";
+  CHECK_CODE(f.builder.add_input(seed), ErrorCode::kInvalidArgument);
 }
 
 TEST_CASE("names are given once") {

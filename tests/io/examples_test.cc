@@ -128,7 +128,7 @@ TEST_CASE("a training graph: phases, buffers, modules, forward ops") {
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kUpdate) continue;
     ++updates;
-    CHECK(graph.value(output.target).roles.has(ValueRole::kBuffer));
+    CHECK(graph.value(output.target).input_kind == InputKind::kBuffer);
     CHECK(graph.update_of(output.target) == output.value);
   }
   CHECK(updates > 0);

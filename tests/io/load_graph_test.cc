@@ -40,14 +40,16 @@ TEST_CASE("a program becomes nodes, values and roles") {
   const ValueId w = *graph.find_value("fc.weight");
   const ValueId n = *graph.find_value("count");
   const ValueId x = *graph.find_value("x");
-  CHECK(graph.value(w).roles.has(ValueRole::kParameter));
-  CHECK(graph.value(n).roles.has(ValueRole::kBuffer));
-  CHECK(graph.value(x).roles.has(ValueRole::kUserInput));
+  CHECK(graph.value(w).input_kind == InputKind::kParameter);
+  CHECK(graph.value(n).input_kind == InputKind::kBuffer);
+  CHECK(graph.value(x).input_kind == InputKind::kUser);
   CHECK_FALSE(graph.inputs()[1].persistent);
   CHECK(graph.gradient_of(w) == graph.find_value("mm_1"));
   CHECK(graph.update_of(n) == graph.find_value("add"));
   const ValueId loss = *graph.find_value("sum_1");
-  CHECK(graph.value(loss).roles.has(ValueRole::kLoss));
+  REQUIRE(graph.outputs().size() > 1);
+  CHECK(graph.outputs()[1].value == loss);
+  CHECK(graph.outputs()[1].kind == OutputKind::kLoss);
   CHECK(graph.value(*graph.find_value("permute")).view_of == x);
 }
 

@@ -230,7 +230,7 @@ TEST_CASE("parameters, arguments and nodes may have one name") {
   REQUIRE(parameter);
   CHECK(graph->value(*parameter).is_input());
   CHECK(graph->gradient_of(*parameter));
-  CHECK(graph->value(*graph->find_value("x")).roles.has(ValueRole::kBuffer));
+  CHECK(graph->value(*graph->find_value("x")).input_kind == InputKind::kBuffer);
   CHECK(graph->find_value("x.input"));
   CHECK(graph->find_value("mm.node"));
 }

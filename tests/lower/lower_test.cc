@@ -97,7 +97,7 @@ TEST_CASE("the unsharded program has every node and moves nothing") {
   const auto parameters = static_cast<std::size_t>(
       std::count_if(program.inputs.begin(), program.inputs.end(),
                     [](const ProgramInput& input) {
-                      return input.kind == ProgramInputKind::kParameter;
+                      return input.kind == InputKind::kParameter;
                     }));
   CHECK(program.nodes.size() == graph.nodes().size() + parameters + 1);
   CHECK(std::count_if(program.outputs.begin(), program.outputs.end(),

@@ -94,7 +94,7 @@ TEST_CASE("many tokens: parameters replicated, gradients reduced") {
       planned(graph, library, {.mesh = "dp=8", .pins = {"x=S(0)", "gy=S(0)"}});
   CHECK(plan.status == PlanStatus::kOptimal);
   for (const PlannedValue& value : plan.values) {
-    if (value.role == ValueRole::kParameter) {
+    if (value.kind == InputKind::kParameter) {
       CHECK(to_string(value.tensor.layout) == "R");
     }
   }

@@ -29,7 +29,7 @@ std::string without_numbers(const std::string& name) {
 std::vector<std::string> unlike(const Plan& plan) {
   std::map<std::string, std::set<std::string>> layouts;
   for (const PlannedValue& value : plan.values) {
-    if (value.role != ValueRole::kParameter) continue;
+    if (value.kind != InputKind::kParameter) continue;
     std::string key = without_numbers(value.name) + "[";
     for (const std::int64_t size : value.tensor.shape) {
       key += std::to_string(size) + ",";

@@ -10,6 +10,7 @@
 //   graph.value(graph.nodes()[0].outputs[0]).consumers[0].node   node 1
 #pragma once
 
+#include <shardprop/graph/input_kind.h>
 #include <shardprop/graph/node.h>
 #include <shardprop/graph/output_kind.h>
 #include <shardprop/graph/value.h>
@@ -24,8 +25,6 @@
 #include <vector>
 
 namespace shardprop {
-
-enum class InputKind : std::uint8_t { kParameter, kBuffer, kConstant, kUser };
 
 struct GraphInput {
   ValueId value;

@@ -75,7 +75,8 @@ class GraphBuilder {
   // beyond that. No promise.
   void expect(std::size_t nodes, std::size_t values);
 
-  // Error: kDuplicateName.
+  // Errors: kDuplicateName, kShapeMismatch (another shape than the input that it
+  // shares its storage with), kInvalidArgument (a kind that graphs do not have).
   Result<ValueId> add_input(NewInput input);
   // The values the node makes, one per op.outputs. Errors: kDuplicateName,
   // kNotFunctional.

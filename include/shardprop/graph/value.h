@@ -1,4 +1,4 @@
-// Value: a tensor of a graph, by what it is and what it is there for.
+// Value: a tensor of a graph: what it is, who makes it and who takes it.
 //
 // Values are immutable: an in-place operator of the source program has become
 // a functional one whose result takes the place of what it wrote
@@ -6,13 +6,13 @@
 #pragma once
 
 #include <shardprop/base/strong_id.h>
+#include <shardprop/graph/input_kind.h>
 #include <shardprop/graph/sym_expr.h>
 #include <shardprop/placement/tensor_meta.h>
 
 #include <cstdint>
-#include <initializer_list>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace shardprop {
@@ -20,45 +20,6 @@ namespace shardprop {
 using ValueId = StrongId<struct ValueTag>;
 using NodeId = StrongId<struct NodeTag>;
 using StorageId = StrongId<struct StorageTag>;
-
-enum class ValueRole : std::uint8_t {
-  kParameter,
-  kBuffer,
-  kConstant,
-  kUserInput,
-  kUserOutput,
-  kLoss,
-  kGradient,  // of a parameter or user input
-  kUpdate,    // what a buffer, parameter or user input becomes
-};
-
-// "parameter", "user_input", ...
-std::string_view to_string(ValueRole role);
-
-// The roles of one value; it may have several (a loss is an output too).
-class RoleSet {
- public:
-  constexpr RoleSet() = default;
-  constexpr RoleSet(std::initializer_list<ValueRole> roles) {
-    for (const ValueRole role : roles) add(role);
-  }
-  constexpr void add(ValueRole role) { bits_ |= bit(role); }
-  constexpr bool has(ValueRole role) const { return (bits_ & bit(role)) != 0; }
-  constexpr bool empty() const { return bits_ == 0; }
-  constexpr std::uint16_t bits() const { return bits_; }
-  // Given to the graph, not made by it.
-  constexpr bool is_input() const {
-    return has(ValueRole::kParameter) || has(ValueRole::kBuffer) ||
-           has(ValueRole::kConstant) || has(ValueRole::kUserInput);
-  }
-  friend constexpr bool operator==(RoleSet, RoleSet) = default;
-
- private:
-  static constexpr std::uint16_t bit(ValueRole role) {
-    return static_cast<std::uint16_t>(1U << static_cast<unsigned>(role));
-  }
-  std::uint16_t bits_ = 0;
-};
 
 // Where a value is used: operand `operand` of `node`.
 struct Use {
@@ -81,7 +42,7 @@ struct Value {
   std::vector<std::string> aliases;  // more qualified names of the same tensor
   TensorMeta meta;
   std::vector<SymbolicDim> symbolic;
-  RoleSet roles;
+  std::optional<InputKind> input_kind;  // of inputs of the graph
 
   NodeId producer;                 // invalid for inputs
   std::uint32_t output_index = 0;  // among the outputs of its producer

@@ -62,8 +62,8 @@ struct PlannedTensor {
 
 // A parameter, buffer, constant or user input.
 struct PlannedValue {
-  std::string name;                        // its own: model.embed.weight
-  ValueRole role = ValueRole::kUserInput;  // of an input
+  std::string name;  // its own: model.embed.weight
+  InputKind kind = InputKind::kUser;
   PlannedTensor tensor;
   // Of parameters with an optimizer: how its state and the gradient lie, where
   // that is not as the parameter does.

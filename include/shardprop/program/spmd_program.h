@@ -19,6 +19,7 @@
 #pragma once
 
 #include <shardprop/base/strong_id.h>
+#include <shardprop/graph/input_kind.h>
 #include <shardprop/graph/output_kind.h>
 #include <shardprop/mesh/device_mesh.h>
 #include <shardprop/ops/argument.h>
@@ -124,20 +125,8 @@ struct ProgramCopy {
   std::size_t freed_at = 0;  // after that one
 };
 
-enum class ProgramInputKind : std::uint8_t {
-  kParameter,
-  kBuffer,
-  kConstant,
-  kUser,
-  kOptimizerState,  // of `parameter`; zeros before the first step
-  kOptimizerStep,   // f32[]: number of the step, 1 for the first
-  kLearningRate,    // f32[]
-  kSeed,            // i64[]: of all random numbers of this run
-};
-std::string_view to_string(ProgramInputKind kind);  // "parameter", ...
-
 struct ProgramInput {
-  ProgramInputKind kind = ProgramInputKind::kUser;
+  InputKind kind = InputKind::kUser;
   ProgramValueId value;
   std::string parameter;   // of optimizer state: whose
   bool persistent = true;  // buffers: part of the saved state

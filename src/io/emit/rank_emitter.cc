@@ -26,14 +26,14 @@ std::string device_name(const std::string& name) {
   return name.substr(0, name.find(':'));
 }
 
-std::string_view prefix(ProgramInputKind kind) {
+std::string_view prefix(InputKind kind) {
   switch (kind) {
-    case ProgramInputKind::kParameter:
+    case InputKind::kParameter:
       return "p_";
-    case ProgramInputKind::kBuffer:
-    case ProgramInputKind::kOptimizerState:
+    case InputKind::kBuffer:
+    case InputKind::kOptimizerState:
       return "b_";
-    case ProgramInputKind::kConstant:
+    case InputKind::kConstant:
       return "c_";
     default:
       return "";

@@ -36,14 +36,14 @@ std::vector<std::size_t> ordered(std::size_t count, const Place& place) {
 
 }  // namespace
 
-InputPlace place_of(ProgramInputKind kind) {
+InputPlace place_of(InputKind kind) {
   switch (kind) {
-    case ProgramInputKind::kParameter:
+    case InputKind::kParameter:
       return InputPlace::kParameter;
-    case ProgramInputKind::kBuffer:
-    case ProgramInputKind::kOptimizerState:
+    case InputKind::kBuffer:
+    case InputKind::kOptimizerState:
       return InputPlace::kBuffer;
-    case ProgramInputKind::kConstant:
+    case InputKind::kConstant:
       return InputPlace::kConstant;
     default:
       return InputPlace::kUser;

@@ -12,7 +12,7 @@ namespace shardprop::emit {
 // What an input is to torch.export, in its order. Optimizer state is kept in
 // buffers.
 enum class InputPlace : std::uint8_t { kParameter, kBuffer, kConstant, kUser };
-InputPlace place_of(ProgramInputKind kind);
+InputPlace place_of(InputKind kind);
 
 // Indices into the program's inputs: by place; of its outputs: what is written
 // (buffers, parameters, then the user's), what is handed back, then gradients.
