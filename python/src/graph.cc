@@ -50,14 +50,12 @@ nb::dict counts_of(const Graph& graph) {
 }
 
 std::vector<std::pair<std::string, std::string>> inputs(const Graph& graph) {
-  static constexpr const char* kKinds[] = {"parameter", "buffer", "constant",
-                                           "user"};
   std::vector<std::pair<std::string, std::string>> rows;
   for (const GraphInput& input : graph.inputs()) {
     const Value& value = graph.value(input.value);
     rows.emplace_back(
         value.qualified_name.empty() ? value.name : value.qualified_name,
-        kKinds[static_cast<std::size_t>(input.kind)]);
+        to_string(input.kind));
   }
   return rows;
 }

@@ -297,7 +297,8 @@ Result<PlanOptions> options_of(const Plan& saved) {
   // How long it was searched for says nothing of a plan; how its graph was read
   // is part of the graph and the library that are given.
   static constexpr std::string_view kOfOthers[] = {
-      "time_limit", "work_limit", "threads", "seed", "bound", "rule"};
+      "time_limit", "work_limit", "threads", "seed",
+      "bound",      "rule",       "program"};
   PlanOptions options;
   // Plans that do not say were made before there was a choice.
   options.fusion = Fusion::kNone;

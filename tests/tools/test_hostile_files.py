@@ -111,6 +111,14 @@ class Archives(Case):
         self.answered(shardprop("ops", "--supported", path, "--program", "p7"))
         self.refused(self.explain(path, "--program", "p77"), 3, "`p77`", "and 42 more")
 
+    def test_a_plan_says_of_which_program_it_is(self):
+        path = self.archive(["p1", "p2"])
+        plan = self.file("plan.json", self.explain(path, "--program", "p2", "--format", "json").stdout)
+        self.assertEqual(json.loads(plan.read_bytes())["options"]["program"], "p2")
+        self.answered(shardprop("explain", path, "--plan", plan))
+        self.refused(shardprop("explain", path, "--plan", plan, "--program", "p1"), 2, "SP0001",
+                     "the plan was made with --program p2", "--> --program p1")
+
     def test_a_name_that_occurs_twice(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -134,7 +134,7 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   LoadOptions load;
   load.max_input_bytes = *max_input;
-  load.program = arguments.get("--program");
+  load.program = reading.program.text;
   load.deadline = reading.deadline;
   SP_ASSIGN(load.bounds, bounds_of(reading));
   Result<Graph> loaded = load_graph(path, library, load);

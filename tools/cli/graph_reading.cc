@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kRule = "rule";
 constexpr std::string_view kBound = "bound";
+constexpr std::string_view kProgram = "program";
 
 std::string without_blanks(std::string_view text) {
   std::string out(text);
@@ -24,6 +25,15 @@ std::string value_of(std::string_view text) {
                             : text.substr(equals + 1));
 }
 
+Error made_with_another(std::string_view option, const std::string& text,
+                        const Said& said) {
+  return {ErrorCode::kInvalidArgument,
+          "the plan was made with --" + std::string(option) + " " + text,
+          said.place,
+          {},
+          "leave it out, or plan anew without --plan"};
+}
+
 Result<void> add(std::vector<Said>& said, std::string_view option,
                  const std::string& text, const std::string& place) {
   const std::string name = operator_of(text);
@@ -35,12 +45,7 @@ Result<void> add(std::vector<Said>& said, std::string_view option,
     return {};
   }
   if (value_of(same->text) == value_of(text)) return {};
-  return fail(
-      Error{ErrorCode::kInvalidArgument,
-            "the plan was made with --" + std::string(option) + " " + text,
-            same->place,
-            {},
-            "leave it out, or plan anew without --plan"});
+  return fail(made_with_another(option, text, *same));
 }
 
 }  // namespace
@@ -63,6 +68,8 @@ GraphReading reading_of(const Arguments& arguments) {
   for (const std::string& text : arguments.all("--bound")) {
     reading.bounds.push_back({text, "--bound " + text});
   }
+  const std::string program = arguments.get("--program");
+  if (!program.empty()) reading.program = {program, "--program " + program};
   return reading;
 }
 
@@ -72,6 +79,11 @@ Result<void> add_saved(GraphReading& reading, const Plan& plan,
     const std::string place = "--plan " + path + " $.options." + name;
     if (name == kRule) SP_CHECK(add(reading.rules, name, text, place));
     if (name == kBound) SP_CHECK(add(reading.bounds, name, text, place));
+    if (name != kProgram) continue;
+    if (reading.program.text.empty()) reading.program = {text, place};
+    if (reading.program.text != text) {
+      return fail(made_with_another(name, text, reading.program));
+    }
   }
   return {};
 }
@@ -82,6 +94,9 @@ void save(const GraphReading& reading, Plan& plan) {
   }
   for (const Said& said : reading.rules) {
     plan.options.emplace_back(kRule, said.text);
+  }
+  if (!reading.program.text.empty()) {
+    plan.options.emplace_back(kProgram, reading.program.text);
   }
 }
 

@@ -1,5 +1,5 @@
-// How a graph is to be read: rules for operators of the user's own, and sizes
-// that depend on data, each with where it was said.
+// How a graph is to be read: rules for operators of the user's own, sizes that
+// depend on data, and which program of a file, each with where it was said.
 //
 //   --bound u0=128       bounds {{"u0=128", "--bound u0=128"}}
 //   --plan a.json        bounds {{"u0=128", "--plan a.json"}}, as the file says
@@ -23,6 +23,7 @@ struct Said {
 struct GraphReading {
   std::vector<Said> rules;   // OP=ROW
   std::vector<Said> bounds;  // NAME=N
+  Said program;              // NAME; empty: the file holds one
   Deadline deadline;         // of waiting for what comes through a pipe
 };
 
