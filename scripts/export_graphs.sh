@@ -32,6 +32,7 @@ export_graph vit_b16_infer vit_b16 --device cuda
 export_graph resnet50_train resnet50 --mode train --device cuda
 export_graph t5_small_train t5_small --mode train --device cuda
 export_graph mixtral_infer mixtral_8x7b --device cuda
+export_graph deepseek_moe_train deepseek_moe_8 --mode train --device cuda
 
 export_graph tiny/llama3_train llama3_tiny --mode train
 export_graph tiny/llama3_train_cuda llama3_tiny_bf16 --mode train --device cuda
@@ -45,6 +46,7 @@ export_graph tiny/t5_train t5_tiny --mode train
 export_graph tiny/t5_train_cuda t5_tiny --mode train --device cuda
 export_graph tiny/mixtral_infer mixtral_tiny
 export_graph tiny/mixtral_infer_cuda mixtral_tiny_bf16 --device cuda
+export_graph tiny/deepseek_moe_train deepseek_moe_tiny --mode train
 export_graph tiny/resnet_train resnet_tiny --mode train
 export_graph tiny/mlp_dynamic mlp_dynamic
 export_graph tiny/block_composite block_composite --ir composite

@@ -41,6 +41,13 @@ class InTime(Case):
                 with self.subTest(graph=graph, mesh=mesh):
                     self.planned(TINY / f"{graph}.json.gz", mesh, 3)
 
+    def test_experts(self):
+        # About 700 operators, of which the two best of 8 experts for each token.
+        for graph in (ROOT / "examples/graphs", TINY):
+            for mesh in ("2,2,2", "2,2,2,2", "2,2,2,2,2"):
+                with self.subTest(graph=graph.name, mesh=mesh):
+                    self.planned(graph / "deepseek_moe_train.json.gz", mesh, 5)
+
     def test_no_time_at_all(self):
         plan = self.planned(TINY / "llama3_train.json.gz", "2,2,2", 0)
         self.assertEqual(plan["ran_out"], "time")

@@ -20,6 +20,7 @@ MODELS = {
     "mixtral_tiny": mixtral.mixtral_tiny,
     "mixtral_tiny_bf16": mixtral.mixtral_tiny_bf16,
     "deepseek_moe_64": deepseek.deepseek_moe_64,
+    "deepseek_moe_8": deepseek.deepseek_moe_8,
     "deepseek_moe_tiny": deepseek.deepseek_moe_tiny,
     "mlp_dynamic": small.mlp_dynamic,
     "block_composite": small.block_composite,

@@ -128,6 +128,25 @@ def deepseek_moe_64(training):
     )
 
 
+def deepseek_moe_8(training):
+    """Two layers, so that the graph stays small, of the two best of 8 experts."""
+    return _decoder(
+        training,
+        batch=8,
+        sequence=2048,
+        dtype=torch.bfloat16,
+        layers=2,
+        hidden=2048,
+        heads=16,
+        head_dim=128,
+        latent=512,
+        inner=5632,
+        experts=8,
+        top_k=2,
+        vocabulary=32000,
+    )
+
+
 def deepseek_moe_tiny(training):
     return _decoder(
         training,
