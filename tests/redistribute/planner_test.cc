@@ -1,6 +1,7 @@
 // Paths that plans must take, errors, limits, ties.
 #include "redistribute/redistribute_rows.h"
 #include "support/result_checks.h"
+#include "support/sanitizers.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/redistribute/caching_planner.h>
@@ -8,7 +9,6 @@
 #include <shardprop/redistribute/planner.h>
 
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -202,8 +202,8 @@ TEST_CASE("strided shards over many mesh dims are gone around") {
   CHECK(to_string(three.steps.back().dst) == "R,R,R");
 }
 
+// One that does not ends with the time that a test has.
 TEST_CASE("searches that would not end give the best path that was found") {
-  const auto begin = std::chrono::steady_clock::now();
   const auto check = [](const char* mesh, const char* meta, const char* src,
                         const char* dst) {
     CAPTURE(meta);
@@ -218,11 +218,11 @@ TEST_CASE("searches that would not end give the best path that was found") {
     for (const RedistributeStep& step : plan.steps) sum += step.nanoseconds;
     CHECK(plan.nanoseconds == sum);
   };
-  check("2,2,2,2,2", "f32[4,4,4,4,4,4,4,4,4,4,4,4]", "S(0),S(1),S(2),S(3),S(4)",
-        "S(11),S(10),S(9),S(8),S(7)");
   check("3,5,7,11,13", "f32[15017,1000]", "SS(0,7),S(0),S(0),S(1),S(0)",
         "S(0)@1,S(0)@0,SS(1,13),R,R");
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::minutes(2));
+  if (testing::kThreadSanitizer) return;
+  check("2,2,2,2,2", "f32[4,4,4,4,4,4,4,4,4,4,4,4]", "S(0),S(1),S(2),S(3),S(4)",
+        "S(11),S(10),S(9),S(8),S(7)");
 }
 
 TEST_CASE("strided shards over many mesh dims, with a memory limit") {
