@@ -222,6 +222,17 @@ class Deriver {
     return inputs_.try_emplace(ref.index, value).first->second;
   }
 
+  // A value that a step takes twice is the same both times.
+  static bool splits_a_value(const std::vector<LocalRef>& refs,
+                             const Way& way) {
+    for (std::size_t i = 0; i < refs.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (refs[i] == refs[j] && way.inputs[i] != way.inputs[j]) return true;
+      }
+    }
+    return false;
+  }
+
   std::int64_t cost(const std::vector<LocalValue>& operands, const Way& way,
                     std::size_t m) const {
     constexpr std::int64_t kImpossible = -1;
@@ -266,6 +277,7 @@ class Deriver {
       const Way* best = nullptr;
       std::int64_t least = 0;
       for (const Way& way : ways) {
+        if (splits_a_value(step.operands, way)) continue;
         const std::int64_t bytes = cost(operands, way, m);
         if (bytes < 0 || (best != nullptr && bytes >= least)) continue;
         best = &way;
@@ -283,7 +295,9 @@ class Deriver {
     std::map<std::pair<std::int32_t, std::int32_t>, LocalRef> renamed;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const LocalRef from = step.operands[i];
-      renamed[{from.step, from.index}] = reduced(operands[i]);
+      const auto [taken, is_new] =
+          renamed.try_emplace({from.step, from.index}, LocalRef{});
+      if (is_new) taken->second = reduced(operands[i]);
     }
     LocalOp op = step.op;
     for (auto& [name, value] : op.args) {

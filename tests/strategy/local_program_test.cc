@@ -438,6 +438,34 @@ TEST_CASE("sorted tokens are cut, and their experts") {
   CHECK(gradient.has("S(1),S(0),R->P(sum)"));
 }
 
+TEST_CASE("a sum that a step takes twice is reduced once") {
+  const Strategies cov(
+      applied_to("aten.cov.default",
+                 {{"", TensorArg{0}}, {"fweights", TensorArg{1}}},
+                 {"f32[8,4]", "i64[4]"}),
+      "2");
+  const LocalContext context = cov.context("S(1),S(0)->R");
+  // Of the weights, of rows, of products of rows.
+  CHECK(messages_of(context) == Messages{"all_reduce of 4 bytes",
+                                         "all_reduce of 32 bytes",
+                                         "all_reduce of 256 bytes"});
+  const LocalProgram program = local_program(context);
+  const auto is_maximum = [](const LocalStep& step) {
+    const auto* op = std::get_if<LocalOp>(&step);
+    return op != nullptr && op->name == "aten.maximum.default";
+  };
+  const auto at =
+      std::find_if(program.steps.begin(), program.steps.end(), is_maximum);
+  REQUIRE(at != program.steps.end());
+  const LocalRef products{
+      static_cast<std::int32_t>(at - program.steps.begin()) - 1, 0};
+  for (const char* name : {"self", "other"}) {
+    const LocalOp::Value* value = find_arg(std::get<LocalOp>(*at), name);
+    REQUIRE(value != nullptr);
+    CHECK(std::get<LocalRef>(*value) == products);
+  }
+}
+
 TEST_CASE("a mean over unequal shards divides by the whole") {
   const Strategies mean(
       applied("aten.mean.dim", {"f32[5,6]"}, {{"dim", Ints{0}}}), "2");

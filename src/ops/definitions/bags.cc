@@ -56,8 +56,7 @@ std::int64_t bag_size(const OpCall& call, char letter) {
 
 // Whether a row counts as often as its weight says, whoever holds it.
 bool sums_by_weight(const OpCall& call) {
-  return call.integer("mode") != kMax && !is_padded(call) &&
-         !call.boolean("scale_grad_by_freq");
+  return call.integer("mode") != kMax && !call.boolean("scale_grad_by_freq");
 }
 
 // Any bag may need any row, and where it ends says another operand.
@@ -81,27 +80,47 @@ void look_up_rows(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Rows of other ranks count zero times.
+// Rows of other ranks count zero times, as padding does.
 constexpr std::string_view kOwnRows = R"(
 outside = (local < 0) | (local >= held)
+filler = indices == pad if padded
+outside = outside | filler if padded
 at = masked_fill(local, outside, 0)
 mean = mode == 1
 w = ones_like(indices, dtype=dtype(out)) if not per_sample_weights
 w = per_sample_weights if per_sample_weights
 )";
 
-// A mean is a sum over how many rows its bag has, which any table tells.
+// Of the kernels padding is -1 where there is none.
+constexpr std::string_view kPaddingOfKernels = R"(
+pad = default(padding_idx, 0 - 1)
+padded = pad >= 0)";
+constexpr std::string_view kPadding = R"(
+pad = default(padding_idx, None)
+padded = is_none(pad) == False
+pad = place_of(weight, 0, pad) if padded)";
+
+// A mean is a sum over how many rows its bag has. Any table tells them; where
+// there is padding, one of a row that counts and one that does not.
 std::string bag_program(std::string_view op) {
   const std::string call(op);
+  const bool is_kernel = op != "embedding_bag";
   return "local = indices - offset(weight, 0)\nheld = local_size(weight, 0)" +
+         std::string(is_kernel ? kPaddingOfKernels : kPadding) +
          std::string(kOwnRows) + "w = masked_fill(w, outside, 0)\n" +
          "sum, o, n, m = " + call +
          "(weight, at, offsets, scale_grad_by_freq, 0, sparse, w, "
-         "include_last_offset)\n" +
-         "row, o, n, m = " + call +
-         "(slice(weight, 0, 0, 1), zeros_like(at), offsets, "
-         "scale_grad_by_freq, mode, sparse, None, include_last_offset) if "
-         "mean\n"
+         "include_last_offset)\n"
+         "one = slice(weight, 0, 0, 1)\n"
+         "row, o, n, m = " +
+         call +
+         "(one, zeros_like(at), offsets, scale_grad_by_freq, mode, sparse, "
+         "None, include_last_offset) if mean\n"
+         "row, o, n, m = " +
+         call +
+         "(cat([one, one]), cast(filler, dtype(indices)), offsets, "
+         "scale_grad_by_freq, mode, sparse, None, include_last_offset, "
+         "padding_idx=1) if padded\n"
          "sum = sum / unsqueeze(clamp(n, 1), 1) if mean\n"
          "return cast(sum, dtype(out)), o, n, m";
 }
@@ -123,7 +142,7 @@ void write_rows(const OpCall& call, IndexSpace& space) {
 std::string bag_gradient_program(std::string_view op) {
   const bool has_offsets = op == "_embedding_bag_backward";
   return "local = indices - offset(out, 0)\nheld = local_size(out, 0)" +
-         std::string(kOwnRows) +
+         std::string(kPaddingOfKernels) + std::string(kOwnRows) +
          "rows = cast(clamp(bag_size, 1), dtype(out))\n"
          "w = index_select(reciprocal(rows), 0, offset2bag) if mean\n"
          "w = masked_fill(w, outside, 0)\nreturn " +

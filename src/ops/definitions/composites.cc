@@ -119,9 +119,178 @@ Dims narrowed_strides(const OpCall& call, const Dims&, DType) {
   return call.tensor("self").strides();
 }
 
+// --- How rows vary together, over observations ---
+
+const TensorMeta* weights(const OpCall& call, const char* name) {
+  return call.has(name) ? call.optional_tensor(name) : nullptr;
+}
+
+std::string covariance_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() <= 2, "the rows are not those of a matrix");
+  require(self.dtype() != DType::kBool, "truth values have no covariance");
+  const std::int64_t observations =
+      self.rank() == 0 ? 1 : self.size(self.rank() - 1);
+  std::string given;
+  for (const char* name : {"fweights", "aweights"}) {
+    const TensorMeta* one = weights(call, name);
+    if (one == nullptr) {
+      if (call.has(name)) given += ',';
+      continue;
+    }
+    require(one->rank() <= 1 && one->numel() == observations,
+            "the weights are not one for each observation");
+    require(is_integral(one->dtype()) == (name[0] == 'f'),
+            "frequencies are integers, other weights are not");
+    if (one->rank() == 0) call_not_stated("weights without a dim");
+    given += ",o";
+  }
+  const bool many = self.rank() == 2 && self.size(0) != 1;
+  const std::string own = self.rank() == 0   ? ""
+                          : self.rank() == 1 ? "o"
+                                             : "[v]o";
+  return own + given + (many ? "->[vv]" : "->");
+}
+
+// Products of rows around their means add up, unless what they are divided by may
+// be 0: terms that are infinite do not. Of complex numbers, means are not made of
+// such sums; of numbers of a byte there are none.
+void over_observations(const OpCall& call, IndexSpace& space) {
+  const DType dtype = call.op().outputs[0].dtype();
+  if (is_complex(dtype) || item_size(dtype) < 2) return;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    Factor& observations = space.factors[f];
+    observations.kind = FactorKind::kBlocked;
+    observations.reason = "each row is taken from its mean over them";
+    const bool adds_up = call.base_name() == "cov" &&
+                         weights(call, "fweights") == nullptr &&
+                         weights(call, "aweights") == nullptr &&
+                         call.integer("correction") < observations.size;
+    if (!adds_up) continue;
+    space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
+  }
+}
+
+constexpr std::string_view kCovariance = R"(
+x = cast(self, dtype(out))
+flat = rank(self) < 2
+x = unsqueeze(x, 0) if flat
+n = size(x, 1)
+weighted = is_none(fweights) * is_none(aweights) == 0
+both = is_none(fweights) + is_none(aweights) == 0
+w = cast(fweights, dtype(out)) if fweights
+w = cast(aweights, dtype(out)) if aweights
+a = w if aweights
+w = cast(fweights, dtype(out)) * a if both
+n = sum(w) if weighted
+y = x
+y = x * w if weighted
+c = x - sum(y, [1], True) / n
+d = c
+d = c * w if weighted
+taken = correction
+taken = sum(w * a) * correction / n if aweights
+free = larger(n - correction, 0) if not weighted
+free = clamp(n - taken, 0) if weighted
+lone = size(x, 0) == 1
+r = mm(c, t(d)) if not lone
+r = sum(c * d) if lone
+safe = is_none(fweights) * is_none(aweights) * (correction < size(x, 1)) == 1
+r = whole(r) if not safe
+return r / free)";
+
+constexpr std::string_view kCorrelation = R"(
+x = cast(self, dtype(out))
+flat = rank(self) < 2
+x = unsqueeze(x, 0) if flat
+c = x - sum(x, [1], True) / size(x, 1)
+lone = size(x, 0) == 1
+r = mm(c, t(c)) if not lone
+s = sqrt(sum(c * c, [1])) if not lone
+r = clamp(r / unsqueeze(s, 1) / s, -1, 1) if not lone
+r = sum(c * c) if lone
+r = r / r if lone
+return r)";
+
+// --- Choices of some elements of a vector ---
+
+std::int64_t choices(const OpCall& call, char letter) {
+  const std::int64_t r = call.integer("r");
+  if (letter == 'r') return r;
+  std::int64_t from = call.first().size(0);
+  if (call.boolean("with_replacement") && r > 0) from = add_sizes(from, r - 1);
+  std::int64_t count = 1;
+  for (std::int64_t i = 0; i < r && count > 0; ++i) {
+    count =
+        multiply_sizes(count, std::max<std::int64_t>(from - i, 0)) / (i + 1);
+  }
+  return count;
+}
+
+std::string choices_notation(const OpCall& call) {
+  require(call.first().rank() == 1, "the tensor is not a vector");
+  constexpr std::int64_t kMost = 64;
+  const std::int64_t r = call.integer("r");
+  require(r >= 0 && r <= kMost, "`r` is negative, or out of range");
+  return r == 0 ? "[n]->[r]" : "[n]->[z][r]";
+}
+
+// Each rank keeps its own rows of them.
+void rows_of_choices(const OpCall& call, IndexSpace& space) {
+  const TensorMeta& made = call.op().outputs[0];
+  if (made.rank() < 2 || made.size(0) < 2) return;
+  const int added = space.add_factor(made.size(0), 'z');
+  space.outputs[0].dims[0] = {static_cast<FactorId>(added)};
+  space.factor(added).kind = FactorKind::kBlocked;
+  space.factor(added).reason = "it makes all of them";
+  space.seal();
+}
+
+constexpr std::string_view kChoices = R"(
+return narrow(itself(), 0, offset(out, 0), local_size(out, 0)))";
+
+// --- A count along a dim of another tensor ---
+
+void count_in_parts(const OpCall& call, IndexSpace& space) {
+  const int rank = call.first().rank();
+  if (rank == 0) return;
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    space.outputs_without[0][f] = Without::same();
+  }
+  for (const FactorId id : space.outputs[0].dims[0]) {
+    space.factor(id).program = ProgramUse::kWhenSharded;
+  }
+}
+
 }  // namespace
 
 void define_composites(Family f) {
+  const auto of_observations = [](std::string_view name) {
+    return mapped(std::string(name), covariance_notation)
+        .floating()
+        .refine("", over_observations);
+  };
+  f.add("cov", of_observations("covariance()").decomposed(kCovariance));
+  f.add("corrcoef", of_observations("correlation()").decomposed(kCorrelation));
+  f.add("combinations", mapped("choices(r)", choices_notation, choices)
+                            .passes()
+                            .refine("", rows_of_choices)
+                            .per_rank(kChoices, FactorKind::kBlocked));
+  f.add("_dim_arange",
+        mapped(
+            "places(dim)",
+            [](const OpCall& call) {
+              const int rank = call.first().rank();
+              const int dim = call.dim("dim", rank);
+              const std::string dims = dims_notation(rank, {});
+              return dims + "->" +
+                     (rank == 0 ? "[Z]" : dims.substr(index(dim), 1));
+            },
+            one)
+            .typed(DType::kI64)
+            .ignores_values()
+            .refine("", count_in_parts)
+            .per_rank("return places(like, dim)"));
   f.add("pad_sequence",
         mapped("pad_sequence()", pad_sequence_notation, pad_sequence_size));
   f.add("sum_to_size",

@@ -87,7 +87,8 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
   require(weight == nullptr ||
               (weight->shape() == points && weight->dtype() == self.dtype()),
           "the weights are not one per point");
-  const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors";
+  const bool has_edges = call.base_name() == "_histogramdd_from_bin_tensors" ||
+                         call.overload() == "TensorList_bins";
   Dims bins;
   bool bounded = true;
   if (has_edges) {
@@ -98,7 +99,9 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
       bins.push_back(edges.numel() - 1);
     }
   } else {
-    bins = dims_of(call.integers("bins"));
+    bins = call.overload() == "int_bins"
+               ? Dims(index(coordinates), call.integer("bins"))
+               : dims_of(call.integers("bins"));
     for (const std::int64_t count : bins) {
       require(count > 0, "the number of bins is not positive");
     }
@@ -122,26 +125,24 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
     }
   }
   if (weight != nullptr) b.input(by_point);
-  const bool edges_alone = call.base_name() == "_histogramdd_bin_edges";
-  if (edges_alone) {
-    for (const std::int64_t count : bins) {
-      b.output(SpaceBuilder::whole(1), {.shape = Dims{count + 1}});
-    }
-  } else {
-    b.output(SpaceBuilder::whole(bins.size()), {.shape = bins});
+  const bool counts = call.base_name() != "_histogramdd_bin_edges";
+  const bool edges = !counts || call.base_name() == "histogramdd";
+  if (counts) b.output(SpaceBuilder::whole(bins.size()), {.shape = bins});
+  for (std::size_t i = 0; edges && i < bins.size(); ++i) {
+    b.output(SpaceBuilder::whole(1), {.shape = Dims{bins[i] + 1}});
   }
   b.block(whole.dims.back(), "a point is one of the histogram's places");
   for (const DimFactors& dim : by_point.dims) {
     if (!bounded) {
       b.block(dim, "the bounds are those of all points");
-    } else if (edges_alone) {
-      for (std::size_t i = 0; i < bins.size(); ++i) {
-        b.without(i, dim, Without::same());
-      }
-    } else if (call.boolean("density")) {
+    } else if (counts && call.boolean("density")) {
       b.block(dim, "each count is divided by the sum of all");
     } else {
-      b.without(0, dim, Without::partial(ReduceOp::kSum));
+      for (std::size_t o = 0; o < b.space.outputs.size(); ++o) {
+        const bool adds_up = counts && o == 0;
+        b.without(static_cast<int>(o), dim,
+                  adds_up ? Without::partial(ReduceOp::kSum) : Without::same());
+      }
     }
   }
   return b.bound();
@@ -183,7 +184,7 @@ void define_histogram(Family f) {
   f.add("histc", custom("histogram()", bind_histogram));
   f.add("histogram", custom("histogram()", bind_weighted_histogram));
   f.add({"_histogramdd_bin_edges", "_histogramdd_from_bin_cts",
-         "_histogramdd_from_bin_tensors"},
+         "_histogramdd_from_bin_tensors", "histogramdd"},
         custom("histogram()", bind_histogram_of_points));
   f.add("bincount", custom("counted()", bind_bincount).per_rank(kBincount));
 }

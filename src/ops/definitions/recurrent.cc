@@ -99,7 +99,8 @@ void define_recurrent(Family f) {
   constexpr const char* kPacked =
       "replicated: packed sequences lie one behind another by time";
   f.add("lstm.data", network(true), kPacked);
-  f.add("gru.data", network(false), kPacked);
+  f.add({"gru.data", "rnn_tanh.data", "rnn_relu.data"}, network(false),
+        kPacked);
   f.add("lstm_cell", mapped("b[_],b[h],[__],[__],[_],[_]->b[h],b[h]")
                          .refine("", gate_products));
   f.add({"gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},

@@ -125,6 +125,23 @@ std::int64_t affine_size(const OpCall& call, char letter) {
   return size[index(2 + (letter - 'x'))];
 }
 
+// Places of a grid add up.
+std::string affine_gradient_notation(const OpCall& call) {
+  const auto size = call.integers("size");
+  const std::size_t rank = size.size();
+  require(rank == 4 || rank == 5, "`size` is not that of a batch of images");
+  Dims grid = {size[0]};
+  for (std::size_t i = 2; i < rank; ++i) grid.push_back(size[i]);
+  grid.push_back(static_cast<std::int64_t>(rank) - 2);
+  require(call.tensor("grad").shape() == grid,
+          "the gradient does not have the shape of the grid");
+  return rank == 5 ? "n[xyzc]->n[ct]^" : "n[xyc]->n[ct]^";
+}
+
+std::int64_t affine_columns(const OpCall& call, char) {
+  return static_cast<std::int64_t>(call.integers("size").size()) - 1;
+}
+
 // Each rank makes the grids of its own images.
 void local_images(const OpCall& call, IndexSpace& space) {
   LocalArgument local{"size", true, {RankScalar::output_size(0, 0)}};
@@ -140,6 +157,12 @@ void define_grids(Family& f) {
         mapped("affine_grid(size)", affine_notation, affine_size)
             .nonempty()
             .linear_in("theta")
+            .refine("", local_images));
+  f.add("affine_grid_generator_backward",
+        mapped("affine_grid_backward(size)", affine_gradient_notation,
+               affine_columns)
+            .nonempty()
+            .linear_in("grad")
             .refine("", local_images));
   f.add({"grid_sampler_2d"}, mapped("nc[hw],nxy[_]->ncxy").linear_in("input"));
   f.add("grid_sampler",

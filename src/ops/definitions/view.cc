@@ -356,6 +356,7 @@ void define_view(Family f) {
         custom("diagonal(dim1,dim2)", bind_diagonal).passes().free());
   f.add({"atleast_1d.default", "atleast_2d.default", "atleast_3d.default"},
         reshaped("atleast()", at_least));
+  f.add({"atleast_1d", "atleast_2d", "atleast_3d"}, at_least_each());
   f.add("broadcast_tensors", expanded_together());
   f.add("meshgrid", grid_of_vectors());
   f.add("cartesian_prod", rows_of_vectors());

@@ -75,7 +75,8 @@ void define_weight_norm(Family f) {
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
   // The norm that it returns as well is that of the direction.
   f.add("_weight_norm_interface", forward);
-  f.add("_weight_norm_interface_backward",
+  f.add({"_weight_norm_interface_backward",
+         "_weight_norm_differentiable_backward"},
         mapped("weight_norm_backward(dim)", backward_notation, one)
             .nonempty()
             .normalises()

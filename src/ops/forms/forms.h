@@ -47,6 +47,8 @@ OpDefinition permuted(std::string name, DimsOf order);
 OpDefinition expanded(std::string_view argument);
 // Each tensor of a list, expanded to the shape that all broadcast to.
 OpDefinition expanded_together();
+// Each tensor of a list, with dims of size 1 where it has too few (atleast_2d).
+OpDefinition at_least_each();
 // The product of vectors: a result for each vector, which runs along its dim
 // (meshgrid), or a row for each point (cartesian_prod).
 OpDefinition grid_of_vectors();

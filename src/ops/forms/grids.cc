@@ -2,6 +2,7 @@
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
+#include "ops/view_strides.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,6 +30,30 @@ BoundForm bind_expanded_together(const OpCall& call) {
       }
     }
     b.output(whole, {.strides = std::move(strides), .dtype = tensor.dtype()});
+  }
+  return b.bound();
+}
+
+// atleast_2d puts dims of size 1 in front, atleast_3d behind as well.
+BoundForm bind_at_least_each(const OpCall& call) {
+  const auto least = index(call.base_name().at(8) - '0');
+  SpaceBuilder b;
+  std::vector<std::pair<Operand, BoundResult>> results;
+  for (const TensorMeta& tensor : call.tensors("tensors")) {
+    Operand seen = b.per_dim(tensor.shape());
+    b.input(seen);
+    Dims shape = tensor.shape();
+    while (shape.size() < least) {
+      const std::ptrdiff_t at = shape.size() == 2 ? 2 : 0;
+      shape.insert(shape.begin() + at, 1);
+      seen.dims.insert(seen.dims.begin() + at, DimFactors{});
+    }
+    results.emplace_back(std::move(seen),
+                         BoundResult{.strides = view_strides(tensor, shape),
+                                     .dtype = tensor.dtype()});
+  }
+  for (auto& [operand, result] : results) {
+    b.output(std::move(operand), std::move(result));
   }
   return b.bound();
 }
@@ -116,6 +141,10 @@ OpDefinition expanded_together() {
   return shared_form("expanded_together()", bind_expanded_together)
       .passes()
       .free();
+}
+
+OpDefinition at_least_each() {
+  return shared_form("atleast()", bind_at_least_each).passes().free();
 }
 
 OpDefinition grid_of_vectors() {

@@ -293,6 +293,10 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     return narrow ? cast(v.at(0), Argument(DType::kF32)) : v.at(0);
   }
   if (name == "as_index") return cast(v.at(0), Argument(DType::kI64));
+  if (name == "whole") {
+    // Terms are put together here: a maximum takes none of a sum.
+    return operation("maximum", {v.at(0), v.at(0)}, {});
+  }
   if (name == "places") {
     const TensorValue& x = tensor_of(v.at(0));
     return places(x.meta.size(wrapped(x, v.at(1))),

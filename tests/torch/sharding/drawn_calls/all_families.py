@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     convolution,
     creation,
     exported,
+    gradients,
     indexing,
     linalg,
     matmul,

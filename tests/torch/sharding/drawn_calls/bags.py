@@ -16,6 +16,8 @@ def embedding_bag(d):
         offsets.append(count)
     mode = d.rng.randint(0, 2)
     weighted = mode == 0 and d.chance(0.4)
+    # The composite operator counts from the end, or has none.
+    none = d.rng.choice((None, -1, -rows)) if d.base == "embedding_bag" else -1
     return {
         "weight": d.tensor((rows, d.size(1)), dtype).contiguous(),
         "indices": d.index((count,), rows, negative=False).long(),
@@ -25,5 +27,5 @@ def embedding_bag(d):
         "sparse": False,
         "per_sample_weights": d.tensor((count,), dtype) if weighted else None,
         "include_last_offset": closed,
-        "padding_idx": d.rng.randint(0, rows - 1) if d.chance(0.3) else -1,
+        "padding_idx": d.rng.randint(0, rows - 1) if d.chance(0.4) else none,
     }

@@ -323,13 +323,13 @@ def istft(d):
 
 
 @family("_weight_norm", "_weight_norm_interface", "_weight_norm_interface_backward",
-        "norm_except_dim")  # fmt: skip
+        "_weight_norm_differentiable_backward", "norm_except_dim")  # fmt: skip
 def weight_norm(d):
     # The kernels divide by the count of rows or of columns: both are there.
     dtype, shape = _real(d), d.shape(d.rng.randint(2, 3), 1)
     v = d.tensor(shape, dtype).contiguous() + 0.125
     rank = len(shape)
-    dims = (0, rank - 1) if "interface" in d.base else range(rank)
+    dims = (0, rank - 1) if any(part in d.base for part in ("interface", "differentiable")) else range(rank)
     dim = d.rng.choice(tuple(dims))
     sizes = [n if i == dim else 1 for i, n in enumerate(shape)]
     g = d.tensor(sizes, dtype).contiguous()
@@ -351,9 +351,11 @@ def bag_gradient(d):
     weight = d.tensor((rows, d.size(1)), dtype).contiguous()
     indices = d.index((count,), rows, negative=False).long()
     # With weights, as the gradient is asked for: then bags are noted.
+    padding = d.rng.choice((-1, -1, 0, rows - 1))
     given = torch.ops.aten._embedding_bag(
         weight, indices, offsets, False, mode, False,
         d.tensor((count,), dtype).contiguous() if mode == 0 else None,
+        padding_idx=padding,
     )  # fmt: skip
     return {
         "grad": d.tensor(given[0].shape, dtype).contiguous(),
@@ -368,7 +370,7 @@ def bag_gradient(d):
         "mode": mode,
         "sparse": False,
         "per_sample_weights": None,
-        "padding_idx": -1,
+        "padding_idx": padding,
     }
 
 

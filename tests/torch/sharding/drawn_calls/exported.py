@@ -1,12 +1,16 @@
 """Composite operators that a plain export leaves standing."""
 
+import math
+
 import torch
 
 from .families import family
 
+_REALS = (torch.float64, torch.float32)
+
 
 def _real(d):
-    return d.rng.choice((torch.float64, torch.float32))
+    return d.rng.choice(_REALS)
 
 
 @family("cross_entropy_loss")
@@ -109,4 +113,69 @@ def int4_weights(d):
         "mat2": torch.ops.aten._convert_weight_to_int4pack_for_cpu(weight, 2),
         "qGroupSize": group,
         "qScaleAndZeros": d.tensor((k // group, n, 2), dtype).contiguous(),
+    }
+
+
+@family("cov", "corrcoef")
+def covariance(d):
+    rank = d.rng.choice((2, 2, 2, 1, 0))
+    x = d.tensor(d.shape(rank, 2), d.rng.choice((*_REALS, torch.int64)))
+    if d.base == "corrcoef":
+        return {"self": x}
+    count = x.shape[-1] if rank else 1
+    frequencies = torch.tensor([d.rng.randint(1, 3) for _ in range(count)])
+    others = torch.tensor([0.5 + d.rng.randint(0, 3) for _ in range(count)])
+    return {
+        "self": x,
+        "correction": d.rng.choice((0, 1, 1, 2, 20)),
+        "fweights": frequencies if d.chance(0.4) else None,
+        "aweights": others.to(torch.float64) if d.chance(0.4) else None,
+    }
+
+
+@family("combinations")
+def combinations(d):
+    return {
+        "self": d.tensor((d.rng.randint(0, 6),)),
+        "r": d.rng.randint(0, 3),
+        "with_replacement": d.chance(0.5),
+    }
+
+
+@family("atleast_1d", "atleast_2d", "atleast_3d")
+def at_least(d):
+    tensors = [d.tensor(d.shape(d.rng.randint(0, 4))) for _ in range(d.rng.randint(1, 3))]
+    return {"self": tensors[0], "tensors": tensors}
+
+
+@family("_dim_arange")
+def places(d):
+    x = d.tensor(d.shape(d.rng.randint(1, 3)))
+    return {"like": x, "dim": d.rng.randrange(x.dim())}
+
+
+@family("linalg_tensorinv", "linalg_tensorsolve")
+def tensor_as_matrix(d):
+    # Rows (2, 3) or 6, columns as many in other dims.
+    rows = d.rng.choice(((2, 3), (6,), (3, 2), (1, 4)))
+    columns = d.rng.choice(((4,), (2, 2)) if 4 in rows else ((6,), (2, 3), (3, 2)))
+    side = math.prod(rows)
+    square = torch.eye(side, dtype=torch.float64) * 4
+    square = square + d.tensor((side, side), torch.float64) / 8
+    x = square.reshape(*rows, *columns)
+    if d.base == "linalg_tensorinv":
+        return {"self": x, "ind": len(rows)}
+    given = {"self": x, "other": d.tensor(rows, torch.float64), "dims": None}
+    if d.chance(0.3) and rows == (6,):
+        given |= {"self": x.movedim(0, -1).contiguous(), "other": given["other"]}
+        given["dims"] = list(range(len(columns)))
+    return given
+
+
+@family("_lu_with_info")
+def factored(d):
+    return {
+        "self": d.tensor((*d.shape(d.rng.randint(0, 2)), 3, 3), _real(d)),
+        "pivot": True,
+        "check_errors": False,
     }

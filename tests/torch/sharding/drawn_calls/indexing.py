@@ -326,6 +326,7 @@ def histogram(d):
     "_histogramdd_bin_edges",
     "_histogramdd_from_bin_cts",
     "_histogramdd_from_bin_tensors",
+    "histogramdd",
 )
 def histogram_of_points(d):
     coordinates = d.rng.randint(1, 3)
@@ -338,7 +339,9 @@ def histogram_of_points(d):
         "weight": d.tensor(points, dtype) if d.chance(0.5) else None,
         "density": d.chance(0.2),
     }
-    if "bin_tensors" in d.op:
+    if d.op.endswith(".int_bins"):
+        given |= {"bins": bins[0]}
+    if "bin_tensors" in d.op or "TensorList" in d.op:
         given["bins"] = [torch.linspace(-2, 2, n + 1, dtype=dtype) for n in bins]
     else:
         given["range"] = None if d.chance(0.2) else [-2.0, 2.0] * coordinates

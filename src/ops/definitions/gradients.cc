@@ -1,0 +1,262 @@
+// Gradients that PyTorch writes in terms of others. They are left standing where a
+// program asks for gradients on its way forward (torch.func.grad: forces of an
+// energy).
+
+#include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
+#include "ops/forms/mapped.h"
+
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+namespace {
+
+constexpr Without kSum = Without::partial(ReduceOp::kSum);
+
+// A dim of the result that no operand has: each rank makes its own part of it.
+void make_in_parts(const OpCall& call, IndexSpace& space, int dim) {
+  const std::int64_t size = call.op().outputs[0].size(dim);
+  if (size <= 1) return;
+  const int added = space.add_factor(size, 'z');
+  space.outputs[0].dims[index(dim)] = {static_cast<FactorId>(added)};
+  Factor& factor = space.factor(added);
+  factor.kind = FactorKind::kIndexed;
+  factor.reason = "indices say where it is written";
+  factor.program = ProgramUse::kWhenSharded;
+  factor.least = 1;
+  space.seal();
+}
+
+// The rows of what was looked up add up; a program takes one at least.
+void add_up_rows(IndexSpace& space) {
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.factors[f].letter != 'I') continue;
+    space.factors[f].least = 1;
+    space.outputs_without[0][f] = kSum;
+  }
+}
+
+// --- Of what was taken along a dim ---
+
+std::int64_t size_given(const OpCall& call, std::string_view argument,
+                        int dim) {
+  const auto sizes = call.integers(argument);
+  return sizes.empty() ? 1 : sizes[index(dim)];
+}
+
+int rank_given(const OpCall& call, std::string_view argument) {
+  return static_cast<int>(call.integers(argument).size());
+}
+
+// The dims of a tensor of that rank, `there` in the place of `dim`.
+std::string dims_with(int rank, int dim, std::string_view there) {
+  std::string text = dims_notation(rank, {});
+  if (rank > 0) text.replace(index(dim), 1, there);
+  return text;
+}
+
+std::string one_of_dim(const OpCall& call) {
+  const int rank = rank_given(call, "sizes");
+  const int dim = call.dim("dim", rank);
+  const std::string taken =
+      dims_with(rank, dim, call.boolean("keepdim") ? "_" : "");
+  return taken + ',' + taken + "->" + dims_with(rank, dim, "[Z]");
+}
+
+std::int64_t size_of_dim(const OpCall& call, char) {
+  return size_given(call, "sizes", call.dim("dim", rank_given(call, "sizes")));
+}
+
+constexpr std::string_view kOneOfDim = R"(
+g = grad
+i = indices
+g = unsqueeze(grad, dim) if not keepdim
+i = unsqueeze(indices, dim) if not keepdim
+hit = i == trailing(places(out, dim), rank(out) - 1 - wrap(out, dim))
+return where(hit, g, zeros_like(g)))";
+
+std::string rows_of_dim(const OpCall& call) {
+  const int rank = rank_given(call, "self_sizes");
+  const int dim = call.dim("dim", rank);
+  require(is_index(call.tensor("index").dtype()),
+          "the index is not of integers");
+  const bool is_vector = call.tensor("index").rank() == 1;
+  return dims_with(rank, dim, is_vector ? "I" : "_") +
+         (is_vector ? ",I->" : ",->") + dims_with(rank, dim, "[Z]");
+}
+
+std::int64_t rows_in_all(const OpCall& call, char) {
+  return size_given(call, "self_sizes",
+                    call.dim("dim", rank_given(call, "self_sizes")));
+}
+
+constexpr std::string_view kRowsOfDim = R"(
+d = wrap(out, dim)
+local = index - offset(out, d)
+outside = (local < 0) | (local >= local_size(out, d))
+added = masked_fill(grad, trailing(outside, rank(out) - 1 - d), 0)
+none = zeros_like(narrow(grad, d, 0, 1))
+none = index_select(none, d, remainder(arange(local_size(out, d)), 1))
+return index_add(none, d, masked_fill(local, outside, 0), added))";
+
+// Dims other than `dim` are alike where sizes agree.
+std::string gathered_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& looked = call.tensor("index");
+  require(looked.shape() == call.tensor("grad").shape(),
+          "the gradient does not have the shape of the index");
+  require(!call.boolean("sparse_grad"), "the gradient is sparse");
+  require(is_index(looked.dtype()), "the index is not of integers");
+  if (looked.rank() != self.rank()) {
+    call_not_stated("an index of another rank than the tensor");
+  }
+  const int dim = call.dim("dim", self.rank());
+  std::string all;
+  std::string taken;
+  for (int d = 0; d < self.rank(); ++d) {
+    const auto letter = static_cast<char>('a' + d);
+    const bool alike = d != dim && self.size(d) == looked.size(d);
+    all += d == dim || alike ? std::string(1, letter)
+                             : "[" + std::string(1, letter) + "]";
+    taken += alike ? std::string(1, letter) : d == dim ? "I" : "_";
+  }
+  return taken + ',' + all + ',' + taken + "->" + all;
+}
+
+constexpr std::string_view kGathered = R"(
+local = index - offset(self, dim)
+outside = (local < 0) | (local >= local_size(self, dim))
+return scatter_add(zeros_like(self), dim, masked_fill(local, outside, 0), masked_fill(grad, outside, 0)))";
+
+void gathered_by_program(const OpCall& call, IndexSpace& space) {
+  add_up_rows(space);
+  const int rank = call.tensor("self").rank();
+  if (rank == 0) return;
+  look_up_by_program(space,
+                     space.outputs[0].dims[index(call.dim("dim", rank))]);
+}
+
+// --- Of what a mask selected, in the order of the elements ---
+
+constexpr std::string_view kSelected = R"(
+m = bitwise_or(mask, zeros_like(input, dtype=dtype(mask)))
+taken = all_gather(unsqueeze(sum(m), 0))
+starts = all_gather(full([1], offset(out, 0)))
+before = sum(masked_fill(taken, starts >= offset(out, 0), 0))
+own = remainder(arange(numel(grad)) + before, numel(grad))
+return masked_scatter(zeros_like(input), m, index_select(grad, 0, own)))";
+
+void selected_in_order(const OpCall& call, IndexSpace& space) {
+  const TensorMeta& input = call.tensor("input");
+  const TensorMeta& mask = call.tensor("mask");
+  require(mask.dtype() == DType::kBool, "the mask is not of truth values");
+  require(broadcast(input.shape(), mask.shape()) == input.shape(),
+          "the mask does not broadcast to the tensor");
+  for (Factor& factor : space.factors) {
+    factor.kind = FactorKind::kBlocked;
+    factor.reason = "the gradient is taken in order";
+  }
+  if (input.rank() == 0) return;
+  cut_by_program(space, space.outputs[0].dims[0]);
+}
+
+// --- Of a diagonal ---
+
+constexpr std::string_view kDiagonal = R"(
+hit = unsqueeze(places(out, 0), 1) == places(out, 1)
+return where(hit, grad, zeros_like(grad)))";
+
+std::int64_t side_given(const OpCall& call, char letter) {
+  const auto sizes = call.integers("sizes");
+  require(sizes.size() == 2, "the sizes are not those of a matrix");
+  return sizes[letter == 'm' ? 0 : 1];
+}
+
+// --- Of an exponential: a corner of matrices twice as large ---
+
+Dims corner_of_twice(const OpCall&, const Dims& shape, DType dtype) {
+  Dims twice = shape;
+  for (std::size_t d = shape.size() - 2; d < shape.size(); ++d) {
+    twice[d] = multiply_sizes(twice[d], 2);
+  }
+  return make_meta(twice, dtype).strides();
+}
+
+// --- Of a convolution with time first ---
+
+void convolved_over_time(const OpCall& call, IndexSpace& space) {
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+      if (space.outputs[o].holds(static_cast<int>(f))) continue;
+      // The bias has nothing to do with input channels.
+      const bool same = o == 2 && space.factors[f].letter == 'i';
+      space.outputs_without[o][f] = same ? Without::same() : kSum;
+    }
+  }
+  add_linearity(call, space, {ReduceOp::kSum, {}, {}, {}},
+                {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum});
+}
+
+}  // namespace
+
+void define_gradients(Family f) {
+  f.add("value_selecting_reduction_backward",
+        mapped("one_of(dim)", one_of_dim, size_of_dim)
+            .refine("",
+                    [](const OpCall& call, IndexSpace& space) {
+                      const int rank = call.op().outputs[0].rank();
+                      if (rank == 0) return;
+                      make_in_parts(call, space, call.dim("dim", rank));
+                    })
+            .linear_in("grad")
+            .local_shape("sizes")
+            .per_rank(kOneOfDim));
+  f.add("index_select_backward",
+        mapped("rows_of(dim)", rows_of_dim, rows_in_all)
+            .refine("",
+                    [](const OpCall& call, IndexSpace& space) {
+                      add_up_rows(space);
+                      const int rank = call.op().outputs[0].rank();
+                      if (rank == 0) return;
+                      make_in_parts(call, space, call.dim("dim", rank));
+                    })
+            .linear_in("grad")
+            .local_shape("self_sizes")
+            .per_rank(kRowsOfDim));
+  f.add("gather_backward", mapped("gathered(dim)", gathered_notation)
+                               .refine("", gathered_by_program)
+                               .linear_in("grad")
+                               .per_rank(kGathered));
+  f.add("masked_select_backward", mapped("[_],...,...->...")
+                                      .of("input")
+                                      .like("input")
+                                      .refine("", selected_in_order)
+                                      .linear_in("grad")
+                                      .per_rank(kSelected));
+  f.add("trace_backward",
+        mapped("->[m][n]", side_given)
+            .refine("",
+                    [](const OpCall& call, IndexSpace& space) {
+                      make_in_parts(call, space, 0);
+                      make_in_parts(call, space, 1);
+                    })
+            .linear_in("grad")
+            .local_shape("sizes")
+            .per_rank(kDiagonal));
+  f.add("cumprod_backward",
+        along("dim", 1, FactorKind::kScanned).linear_in("grad"));
+  f.add("cummaxmin_backward",
+        along("dim", 1, FactorKind::kScanned).of("input").linear_in("grad"));
+  f.add("matrix_exp_backward", mapped("...[nn],...[nn]->...[nn]")
+                                   .strided(corner_of_twice)
+                                   .linear_in("grad"));
+  f.add("infinitely_differentiable_gelu_backward",
+        pointwise().promoted().elementwise({"self", "grad"}).linear_in("grad"));
+  f.add("conv_tbc_backward", mapped("[s]bo,[t]bi,[k]io,o->[t]bi,[k]io,o")
+                                 .nonempty()
+                                 .multiplies(ProductKind::kConvolution)
+                                 .refine("", convolved_over_time));
+}
+
+}  // namespace shardprop

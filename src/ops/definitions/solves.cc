@@ -1,0 +1,326 @@
+// Equations solved, and products with what a factorisation made: matrices stay
+// whole, batches of them are cut, and right sides where they are columns.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/definitions/matrices.h"
+#include "ops/view_strides.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shardprop {
+namespace {
+
+using namespace linear_algebra;  // NOLINT(google-build-using-namespace)
+
+// Whether the right side is a vector for each matrix.
+bool solves_vectors(const OpCall& call) {
+  const TensorMeta& a = call.tensor("A");
+  const TensorMeta& b = call.tensor("B");
+  Dims batch = a.shape();
+  if (!batch.empty()) batch.pop_back();
+  return b.rank() == 1 || (a.rank() - 1 == b.rank() && b.shape() == batch);
+}
+
+std::string solve_notation(const OpCall& call) {
+  const bool left = call.boolean_or("left", true);
+  const std::string x = solves_vectors(call) ? "...[n]"
+                        : left               ? "...[nr]"
+                                             : "...[rn]";
+  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...[nn]^,...[n],...";
+}
+
+// A right side of one dim less than the matrices is vectors where their batch
+// has its shape: a part of the batch may, where the whole has not.
+void keep_meaning(const OpCall& call, IndexSpace& space) {
+  const TensorMeta& a = call.tensor("A");
+  if (a.rank() - 1 != call.tensor("B").rank() || solves_vectors(call)) return;
+  for (Factor& factor : space.factors) {
+    factor.kind = FactorKind::kBlocked;
+    factor.reason = "a part of the batch would make the right side vectors";
+  }
+}
+
+// The solution is linear in the right side, the factors do not read it.
+void linear_in_right_side(const OpCall& call, IndexSpace& space) {
+  for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+    std::vector<std::optional<ReduceOp>> outputs(space.outputs.size());
+    inputs[call.operand("B")] = kind;
+    outputs[0] = kind;
+    add_linearity(call, space, std::move(inputs), std::move(outputs));
+  }
+}
+
+// A right side is solved column by column; no rank may be left without one.
+OpDefinition by_column(OpDefinition row, std::string_view right_side) {
+  return std::move(row)
+      .linear_in(right_side)
+      .refine("", [](const OpCall&, IndexSpace& space) {
+        for (Factor& factor : space.factors) {
+          if (factor.letter == 'r') factor.least = 1;
+        }
+      });
+}
+
+// The right side stands to the right of the matrix, or to its left.
+std::string side_notation(const OpCall& call) {
+  return call.boolean_or("left", true) ? "...[n]r" : "...r[n]";
+}
+
+std::string solve_ex_notation(const OpCall& call) {
+  const Dims& a = call.tensor("A").shape();
+  const Dims& b = call.tensor("B").shape();
+  const bool alike = a.size() == b.size() && a.size() >= 2 &&
+                     std::equal(a.begin(), a.end() - 2, b.begin());
+  if (!alike && !solves_vectors(call)) {
+    call_not_stated("of batches that broadcast the info is not stated");
+  }
+  const bool left = call.boolean_or("left", true);
+  const std::string x = solves_vectors(call) ? "...[n]"
+                        : left               ? "...[nr]"
+                                             : "...[rn]";
+  return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...";
+}
+
+// Least squares: a vector for each matrix, or some. Whether there are
+// residuals, ranks and singular values the driver says; that of a call with
+// none is CPUs', unless its results are known.
+struct LeastSquares {
+  bool vectors;
+  bool residuals;
+  bool ranks;
+  bool values;
+};
+
+bool is_produced(const OpSchema& op, std::size_t result, bool otherwise) {
+  if (op.outputs.size() <= result) return otherwise;
+  return op.outputs[result].shape() != Dims{0};
+}
+
+LeastSquares least_squares(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const TensorMeta& right = call.tensor("b");
+  const std::int64_t rows = from_end(call, 2);
+  const bool is_tall = rows > from_end(call, 1);
+  const auto driver = call.op().string_arg("driver").value_or("gelsy");
+  const bool by_values = driver == "gelsd" || driver == "gelss";
+  require(by_values || driver == "gels" || driver == "gelsy",
+          "`driver` is not gels, gelsy, gelsd or gelss");
+  if (by_values && is_tall && call.op().outputs.empty()) {
+    call_not_stated("matrices of less than full rank have no residuals");
+  }
+  const bool vectors = right.rank() == self.rank() - 1;
+  Dims batch = self.shape();
+  batch.pop_back();
+  batch.pop_back();
+  Dims sides = right.shape();
+  if (!vectors) {
+    require(right.rank() == self.rank(), "the right side is of another rank");
+    sides.pop_back();
+  }
+  require(!sides.empty() && sides.back() == rows,
+          "the right side does not have the rows of the matrices");
+  sides.pop_back();
+  if (sides != batch) call_not_stated("batches that broadcast");
+  const OpSchema& op = call.op();
+  return {
+      .vectors = vectors,
+      .residuals = is_tall && is_produced(op, 1, driver == "gels" || by_values),
+      .ranks = is_produced(op, 2, driver != "gels"),
+      .values = is_produced(op, 3, by_values)};
+}
+
+std::string least_squares_notation(const OpCall& call) {
+  const LeastSquares of = least_squares(call);
+  return std::string("...[mn],") +
+         (of.vectors ? "...[m]->...[n]," : "...[mr]->...[nr],") +
+         (!of.residuals ? "[z]"
+          : of.vectors  ? "...[o]"
+                        : "...[r]") +
+         (of.ranks ? ",..." : ",[z]") + (of.values ? ",...[k]" : ",[z]");
+}
+
+std::int64_t least_squares_size(const OpCall& call, char letter) {
+  return letter == 'z' ? 0 : letter == 'o' ? 1 : side(call, letter);
+}
+
+// The solutions lie column by column in what was as large as the right sides.
+OpDefinition solved_by_least_squares() {
+  const OpDefinition form =
+      mapped("least_squares()", least_squares_notation, least_squares_size)
+          .typed([](const OpCall& call, std::size_t i) {
+            const DType own = call.first().dtype();
+            return i == 0 ? own : i == 2 ? DType::kI64 : real_dtype(own);
+          });
+  return custom(form.text(),
+                [form](const OpCall& call) {
+                  const LeastSquares of = least_squares(call);
+                  const TensorMeta& self = call.first();
+                  Dims held = self.shape();
+                  held.pop_back();
+                  held.back() = std::max(from_end(call, 2), from_end(call, 1));
+                  if (!of.vectors) {
+                    held.insert(held.end() - 1,
+                                call.tensor("b").shape().back());
+                  }
+                  Dims strides = make_meta(held, DType::kF32).strides();
+                  if (!of.vectors) {
+                    std::swap(strides[strides.size() - 1],
+                              strides[strides.size() - 2]);
+                  }
+                  BoundForm bound = form.bind(call);
+                  bound.results[0]->strides = std::move(strides);
+                  return bound;
+                })
+      .typed(form.type_of())
+      .refine("", count_linalg_work);
+}
+
+// Two tensors broadcast; the dim of the three components stays whole.
+std::string cross_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const int rank = self.rank();
+  int dim = 0;
+  if (call.base_name() == "linalg_cross" || call.op().int_arg("dim")) {
+    dim = call.dim("dim", rank);
+  } else {
+    while (dim + 1 < rank && self.size(dim) != 3) ++dim;
+  }
+  const TensorMeta& other = call.tensor("other");
+  require(other.rank() == rank, "the operands differ in rank");
+  require(rank > 0 && self.size(dim) == 3 && other.size(dim) == 3 && rank <= 26,
+          "a cross product has three components");
+  const auto terms = broadcast_terms({&self, &other}, {dim});
+  return terms[0] + ',' + terms[1] + "->" + dims_notation(rank, {dim});
+}
+
+// --- Tensors as matrices: some of their dims are rows, the others columns ---
+
+std::string all_letters(int from, int count) {
+  std::string text;
+  for (int d = 0; d < count; ++d) text += static_cast<char>('a' + from + d);
+  return text;
+}
+
+std::int64_t elements(const Dims& shape, int from, int to) {
+  std::int64_t count = 1;
+  for (int d = from; d < to; ++d) {
+    count = multiply_sizes(count, shape[index(d)]);
+  }
+  return count;
+}
+
+int row_dims(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const std::int64_t rows = call.integer("ind");
+  require(rows > 0 && rows <= self.rank() && self.rank() <= 26,
+          "`ind` is out of range");
+  const auto split = static_cast<int>(rows);
+  require(elements(self.shape(), 0, split) ==
+              elements(self.shape(), split, self.rank()),
+          "the dims are not those of a square matrix");
+  return split;
+}
+
+std::string inverse_notation(const OpCall& call) {
+  const int rows = row_dims(call);
+  const int columns = call.first().rank() - rows;
+  return "[" + all_letters(0, rows + columns) + "]->[" +
+         all_letters(rows, columns) + all_letters(0, rows) + "]";
+}
+
+// LAPACK's inverse, seen as a tensor.
+Dims inverse_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const std::int64_t side = elements(call.first().shape(), 0, row_dims(call));
+  const auto strides = view_strides(
+      make_meta({side, side}, {1, std::max<std::int64_t>(side, 1)}, dtype),
+      shape);
+  return strides.value_or(make_meta(shape, dtype).strides());
+}
+
+// The columns are those dims that the right side does not have.
+std::string solution_notation(const OpCall& call) {
+  const TensorMeta& self = call.first();
+  const int rows = call.tensor("other").rank();
+  require(rows <= self.rank() && self.rank() <= 26,
+          "the right side has more dims than the tensor");
+  std::string letters = all_letters(0, self.rank());
+  if (const auto last = call.op().ints_arg("dims")) {
+    for (const std::int64_t named : *last) {
+      const int dim = wrap_dim(named, self.rank());
+      const char letter = static_cast<char>('a' + dim);
+      letters.erase(letters.find(letter), 1);
+      letters += letter;
+    }
+  }
+  const std::string columns = letters.substr(index(rows));
+  std::int64_t unknowns = 1;
+  for (const char letter : columns) {
+    unknowns = multiply_sizes(unknowns, self.size(letter - 'a'));
+  }
+  require(unknowns == call.tensor("other").numel() &&
+              multiply_sizes(unknowns, unknowns) == self.numel(),
+          "the dims are not those of a square matrix");
+  return "[" + all_letters(0, self.rank()) + "],*->[" + columns + "]";
+}
+
+}  // namespace
+
+void define_solves(Family f) {
+  f.add({"linalg_householder_product", "orgqr"},
+        matrices("...[mn],...[k]->...[mn]", "s"));
+  f.add("ormqr",
+        counted("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
+  f.add("linalg_ldl_solve",
+        by_column(matrices("...[nn],...[n],...[n]r->...[n]r", "s"), "B"));
+  f.add("linalg_lu_solve",
+        by_column(counted("lu_solve()",
+                          [](const OpCall& call) {
+                            const std::string x = side_notation(call);
+                            return "...[nn],...[n]," + x + "->" + x +
+                                   (call.boolean_or("left", true) ? "^" : "");
+                          }),
+                  "B"));
+  f.add("cholesky_solve",
+        by_column(matrices("...[n]r,...[nn]->...[n]r", "s"), "self"));
+  f.add("linalg_solve_triangular",
+        by_column(counted("solve_triangular()",
+                          [](const OpCall& call) {
+                            const std::string x = side_notation(call);
+                            return "...[nn]," + x + "->" + x;
+                          })
+                      .strided(column_major),
+                  "B"));
+  f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
+  f.add("_linalg_solve_ex", counted("solve()", solve_notation)
+                                .typed(types("ssii"))
+                                .refine("", linear_in_right_side)
+                                .refine("", keep_meaning));
+  f.add({"linalg_solve"}, counted("solve()", solve_notation)
+                              .typed(types("s"))
+                              .refine("", linear_in_right_side)
+                              .refine("", keep_meaning));
+  f.add("linalg_solve_ex", counted("solve()", solve_ex_notation)
+                               .typed(types("si"))
+                               .refine("", linear_in_right_side)
+                               .refine("", keep_meaning));
+  f.add("lu_solve",
+        by_column(counted("...[n]r,...[nn],...[n]->...[n]r^"), "self"));
+  f.add("linalg_lstsq", solved_by_least_squares());
+  constexpr std::string_view kAsMatrix =
+      "replicated: its dims are the rows and columns of one matrix";
+  f.add("linalg_tensorinv",
+        mapped("tensorinv(ind)", inverse_notation).strided(inverse_strides),
+        kAsMatrix);
+  f.add("linalg_tensorsolve",
+        mapped("tensorsolve(dims)", solution_notation).linear_in("other"),
+        kAsMatrix);
+  f.add({"linalg_cross", "cross"},
+        counted("cross()", cross_notation).promoted().multilinear());
+}
+
+}  // namespace shardprop
