@@ -184,7 +184,7 @@ TEST_CASE("a cross entropy over sharded classes exchanges numbers per sample") {
   // The maximum and the sum of each row; of a mean, its two sums.
   CHECK(messages_of(context) ==
         Messages{"all_reduce of 8 bytes", "all_reduce of 8 bytes",
-                 "all_reduce of 4 bytes", "all_reduce of 4 bytes"});
+                 "all_reduce of 4 bytes", "all_reduce of 8 bytes"});
   // A rank compares the targets with the classes that it holds.
   const LocalProgram program = local_program(context);
   const auto at = std::find_if(

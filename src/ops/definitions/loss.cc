@@ -170,7 +170,8 @@ total = cast(bitwise_not(ignored), dtype(loss)) if by_count
 by_weight = mean * hard * (is_none(weight) == False) == 1
 total = masked_fill(sum(hit * w, [c]), ignored, 0) if by_weight
 quotient = mean * hard == 1
-loss = loss / sum(total) if quotient
+sums = whole(stack([loss, sum(total)])) if quotient
+loss = select(sums, 0, 0) / select(sums, 0, 1) if quotient
 quotient = mean * soft == 1
 loss = loss / (numel(self) / size(self, c)) if quotient
 return cast(loss, dtype(out)))";

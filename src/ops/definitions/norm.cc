@@ -42,10 +42,16 @@ y = )") + (centred ? "(upcast(input) - mean)" : "upcast(input)") +
          R"( * rstd
 w = g
 w = g * weight if weight
-b = sum(w * y, dims, True) / count(input, dims)
-return cast((w - y * b)" +
-         (centred ? " - sum(w, dims, True) / count(input, dims)" : "") +
-         R"() * rstd, dtype(out)), sum(cast(unsqueeze(g * y, 0), dtype(out, 1)), outer, dtype=dtype(out, 1)))" +
+n = count(input, dims)
+)" +
+         (centred ? R"(
+sums = whole(stack([sum(w * y, dims, True), sum(w, dims, True)])) / n
+b = select(sums, 0, 0)
+return cast((w - y * b - select(sums, 0, 1)))"
+                  : R"(
+b = sum(w * y, dims, True) / n
+return cast((w - y * b))") +
+         R"( * rstd, dtype(out)), sum(cast(unsqueeze(g * y, 0), dtype(out, 1)), outer, dtype=dtype(out, 1)))" +
          (centred
               ? ", sum(cast(rows, dtype(out, 2)), outer, dtype=dtype(out, 2))"
               : "");
@@ -226,8 +232,9 @@ dims = all_dims_but(input, 1)
 rstd = trailing(default(save_invstd, save_var), rank(input) - 2)
 g = upcast(grad_out)
 y = (upcast(input) - trailing(save_mean, rank(input) - 2)) * rstd
-a = sum(g, dims, True)
-b = sum(g * y, dims, True)
+sums = whole(stack([sum(g, dims, True), sum(g * y, dims, True)]))
+a = select(sums, 0, 0)
+b = select(sums, 0, 1)
 d = (g * count(input, dims) - a - y * b) * (rstd / count(input, dims))
 d = d * trailing(weight, rank(input) - 2) if weight
 return cast(d, dtype(out)), cast(squeeze(b, dims), dtype(out, 1)), cast(squeeze(a, dims), dtype(out, 2)))";
