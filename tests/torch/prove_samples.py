@@ -161,6 +161,22 @@ def prove_part(task):
     return result
 
 
+def not_taken(call, found, options):
+    """Of these (inputs, outputs) those that the command does not take as they are:
+    tensors in a list are propagated each by itself, in no strategy of the list."""
+    lines = [
+        batch_line(call, (2,), placements=[[entry] for entry in inputs])
+        for inputs, _ in found
+    ]
+    answers = ask([options.bin, "propagate", "--batch"], lines)
+    return [
+        (inputs, outputs)
+        for (inputs, outputs), answer in zip(found, answers, strict=True)
+        if [p["placements"] for p in answer.get("inputs", [])] != [[e] for e in inputs]
+        or answer["cost_us"] != 0
+    ]
+
+
 def missing_of_part(task):
     """Lines of what DTensor takes on one mesh dim, is right, and we lack."""
     _, drawn, options = task
@@ -175,7 +191,7 @@ def missing_of_part(task):
             inputs=list(one.inputs),
             worth=lambda inputs, call=one.call: stock.takes(call, inputs),
         )
-        for inputs, outputs in found:
+        for inputs, outputs in not_taken(one.call, found, options):
             text = f"{one.call.op}: {','.join(inputs)}->{','.join(outputs)}"
             lines.setdefault(text, in_short(one.call))
     return lines

@@ -194,8 +194,13 @@ def distinct_calls(paths):
 
 def batch_line(call, mesh, *, outputs=True, placements=None):
     """The call as a line for `shardprop propagate --batch`, with or without its
-    results; `placements` are those of every operand."""
-    placed = {} if placements is None else {"placements": placements}
+    results; `placements` are those of every operand, or, by operand, lists of them."""
+    by_operand = placements if placements and isinstance(placements[0], list) else None
+
+    def placed(index):
+        if placements is None:
+            return {}
+        return {"placements": by_operand[index] if by_operand else placements}
 
     def tensor(meta):
         return {
@@ -206,7 +211,7 @@ def batch_line(call, mesh, *, outputs=True, placements=None):
 
     def value(held):
         if isinstance(held, Operand):
-            return tensor(call.inputs[held.index]) | placed
+            return tensor(call.inputs[held.index]) | placed(held.index)
         if isinstance(held, tuple):
             return [value(element) for element in held]
         if isinstance(held, float) and held in (float("inf"), -float("inf")):
