@@ -3,6 +3,7 @@
 
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
 #include "ops/forms/mapped.h"
 
 #include <algorithm>
@@ -237,13 +238,8 @@ std::string choices_notation(const OpCall& call) {
 
 // Each rank keeps its own rows of them.
 void rows_of_choices(const OpCall& call, IndexSpace& space) {
-  const TensorMeta& made = call.op().outputs[0];
-  if (made.rank() < 2 || made.size(0) < 2) return;
-  const int added = space.add_factor(made.size(0), 'z');
-  space.outputs[0].dims[0] = {static_cast<FactorId>(added)};
-  space.factor(added).kind = FactorKind::kBlocked;
-  space.factor(added).reason = "it makes all of them";
-  space.seal();
+  if (call.op().outputs[0].rank() < 2) return;
+  make_in_parts(call, space, 0, "it makes all of them");
 }
 
 constexpr std::string_view kChoices = R"(
@@ -275,7 +271,7 @@ void define_composites(Family f) {
   f.add("combinations", mapped("choices(r)", choices_notation, choices)
                             .passes()
                             .refine("", rows_of_choices)
-                            .per_rank(kChoices, FactorKind::kBlocked));
+                            .per_rank(kChoices));
   f.add("_dim_arange",
         mapped(
             "places(dim)",

@@ -14,19 +14,7 @@ namespace {
 
 constexpr Without kSum = Without::partial(ReduceOp::kSum);
 
-// A dim of the result that no operand has: each rank makes its own part of it.
-void make_in_parts(const OpCall& call, IndexSpace& space, int dim) {
-  const std::int64_t size = call.op().outputs[0].size(dim);
-  if (size <= 1) return;
-  const int added = space.add_factor(size, 'z');
-  space.outputs[0].dims[index(dim)] = {static_cast<FactorId>(added)};
-  Factor& factor = space.factor(added);
-  factor.kind = FactorKind::kIndexed;
-  factor.reason = "indices say where it is written";
-  factor.program = ProgramUse::kWhenSharded;
-  factor.least = 1;
-  space.seal();
-}
+constexpr std::string_view kWritten = "indices say where it is written";
 
 // The rows of what was looked up add up; a program takes one at least.
 void add_up_rows(IndexSpace& space) {
@@ -207,7 +195,8 @@ void define_gradients(Family f) {
                     [](const OpCall& call, IndexSpace& space) {
                       const int rank = call.op().outputs[0].rank();
                       if (rank == 0) return;
-                      make_in_parts(call, space, call.dim("dim", rank));
+                      make_in_parts(call, space, call.dim("dim", rank),
+                                    kWritten);
                     })
             .linear_in("grad")
             .local_shape("sizes")
@@ -219,7 +208,8 @@ void define_gradients(Family f) {
                       add_up_rows(space);
                       const int rank = call.op().outputs[0].rank();
                       if (rank == 0) return;
-                      make_in_parts(call, space, call.dim("dim", rank));
+                      make_in_parts(call, space, call.dim("dim", rank),
+                                    kWritten);
                     })
             .linear_in("grad")
             .local_shape("self_sizes")
@@ -238,8 +228,8 @@ void define_gradients(Family f) {
         mapped("->[m][n]", side_given)
             .refine("",
                     [](const OpCall& call, IndexSpace& space) {
-                      make_in_parts(call, space, 0);
-                      make_in_parts(call, space, 1);
+                      make_in_parts(call, space, 0, "it is a diagonal");
+                      make_in_parts(call, space, 1, "it is a diagonal");
                     })
             .linear_in("grad")
             .local_shape("sizes")

@@ -3,10 +3,13 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/matrices.h"
+#include "ops/forms/indices.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -25,6 +28,103 @@ void trace_adds_up(const OpCall&, IndexSpace& space) {
     space.factors[f].program = ProgramUse::kWhenSharded;
     space.outputs_without[0][f] = Without::partial(ReduceOp::kSum);
   }
+}
+
+// --- Diagonals ---
+
+// A vector on the diagonal of a matrix, or the diagonal of a matrix.
+std::string diag_notation(const OpCall& call) {
+  const int rank = call.first().rank();
+  require(rank == 1 || rank == 2, "the operand is neither vector nor matrix");
+  return rank == 1 ? "[_]->[k][k]" : "mn->[k]";
+}
+
+std::int64_t diag_size(const OpCall& call, char) {
+  const TensorMeta& self = call.first();
+  const std::int64_t offset =
+      call.integer(call.has("diagonal") ? "diagonal" : "offset");
+  if (call.base_name() == "diagflat" || self.rank() == 1) {
+    constexpr std::int64_t kFar = std::int64_t{1} << 40;
+    require(offset > -kFar && offset < kFar, "an offset is out of range");
+    return add_sizes(self.numel(), offset < 0 ? -offset : offset);
+  }
+  return diagonal_length(self.size(0), self.size(1), offset);
+}
+
+// Rows and columns of a matrix add up to its diagonal; each rank makes its own
+// part of a matrix that has one.
+void cut_diagonal(const OpCall& call, IndexSpace& space) {
+  const TensorMeta& made = call.op().outputs[0];
+  if (made.rank() == 1) {
+    trace_adds_up(call, space);
+    const bool adds_up = made.dtype() != DType::kBool && made.numel() > 0;
+    for (Factor& factor : space.factors) {
+      if (adds_up) continue;
+      factor.kind = FactorKind::kBlocked;
+      factor.program = ProgramUse::kNever;
+    }
+  } else if (call.first().numel() > 0) {
+    for (const int dim : {0, 1}) {
+      make_in_parts(call, space, dim, "it lies along a diagonal");
+    }
+  }
+}
+
+constexpr std::string_view kDiagonal = R"(
+vector = rank(out) == 2
+up = vector * (0 < OFFSET) == 1
+down = (vector == False) * (OFFSET < 0) == 1
+place = places(out, 1) if vector
+place = place - OFFSET if up
+x = index_select(reshape(self, [-1]), 0, clamp(place, 0, numel(self) - 1)) if vector
+hit = unsqueeze(places(out, 0) + OFFSET, 1) == places(out, 1) if vector
+made = where(hit, x, zeros_like(x)) if vector
+row = places(self, 0) if not vector
+miss = ne(places(self, 1), unsqueeze(row + OFFSET, 1)) if not vector
+x = sum(masked_fill(self, miss, 0), [1], dtype=dtype(out)) if not vector
+row = row + OFFSET if down
+outside = (row < 0) | (row >= numel(out)) if not vector
+none = full([numel(out)], 0, dtype=dtype(out)) if not vector
+made = index_add(none, 0, masked_fill(row, outside, 0), masked_fill(x, outside, 0)) if not vector
+return made)";
+
+std::string diagonal_program(std::string_view offset) {
+  std::string text(kDiagonal);
+  constexpr std::string_view kName = "OFFSET";
+  for (std::size_t at = text.find(kName); at != std::string::npos;
+       at = text.find(kName)) {
+    text.replace(at, kName.size(), offset);
+  }
+  return text;
+}
+
+// Of a matrix; wrapped round, one row in between is left out.
+constexpr std::string_view kFilled = R"(
+row = places(self, 0)
+row = remainder(row, size(self, 1) + 1) if wrap
+return masked_fill(self, unsqueeze(row, 1) == places(self, 1), fill_value))";
+
+OpDefinition filled_diagonal() {
+  return mapped("diagonal_written()",
+                [](const OpCall& call) {
+                  const int rank = call.first().rank();
+                  require(rank >= 2, "a vector has no diagonal");
+                  std::vector<int> every(index(rank));
+                  std::iota(every.begin(), every.end(), 0);
+                  const std::string dims = dims_notation(
+                      rank, rank == 2 ? std::vector<int>{} : every);
+                  return dims + "->" + dims;
+                })
+      .strided([](const OpCall& call, const Dims&, DType) {
+        return call.first().strides();
+      })
+      .refine("",
+              [](const OpCall&, IndexSpace& space) {
+                for (Factor& factor : space.factors) {
+                  factor.program = ProgramUse::kWhenSharded;
+                }
+              })
+      .per_rank(kFilled);
 }
 
 std::string qr_notation(const OpCall& call) {
@@ -98,6 +198,15 @@ void define_linalg(Family f) {
                      .linear_in("self")
                      .refine("", trace_adds_up)
                      .per_rank(kTrace));
+  f.add("diag", mapped("diag()", diag_notation, diag_size)
+                    .passes()
+                    .refine("", cut_diagonal)
+                    .per_rank(diagonal_program("diagonal")));
+  f.add("diagflat", mapped("*->[nn]", diag_size)
+                        .passes()
+                        .refine("", cut_diagonal)
+                        .per_rank(diagonal_program("offset")));
+  f.add("fill_diagonal_", filled_diagonal());
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
   f.add({"linalg_pinv", "pinverse"}, counted("...[mn],...,...->...[nm]"));

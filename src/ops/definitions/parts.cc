@@ -8,7 +8,6 @@
 #include "ops/windows.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace shardprop {
 namespace {
@@ -272,25 +271,6 @@ BoundForm bind_storage_written(const OpCall& call) {
   return b.bound();
 }
 
-// A vector on the diagonal of a matrix, or the diagonal of a matrix.
-std::string diag_notation(const OpCall& call) {
-  const int rank = call.first().rank();
-  require(rank == 1 || rank == 2, "the operand is neither vector nor matrix");
-  return rank == 1 ? "[_]->[nn]" : "[__]->[n]";
-}
-
-std::int64_t diag_size(const OpCall& call, char) {
-  const TensorMeta& self = call.first();
-  const std::int64_t offset =
-      call.integer(call.has("diagonal") ? "diagonal" : "offset");
-  if (call.base_name() == "diagflat" || self.rank() == 1) {
-    constexpr std::int64_t kFar = std::int64_t{1} << 40;
-    require(offset > -kFar && offset < kFar, "an offset is out of range");
-    return add_sizes(self.numel(), offset < 0 ? -offset : offset);
-  }
-  return diagonal_length(self.size(0), self.size(1), offset);
-}
-
 std::string channels_whole(const OpCall& call) {
   const int rank = call.first().rank();
   require(rank >= 3, "the input has no channels of images");
@@ -350,24 +330,6 @@ void define_parts(Family f) {
       "replicated: it names places of storage, of which no rank holds a part");
   f.add("diag_embed",
         custom("diag_embed(dim1,dim2)", bind_diag_embed).passes());
-  constexpr std::string_view kDiagonal =
-      "replicated: all of its dims lie along a diagonal";
-  f.add("diag", mapped("diag()", diag_notation, diag_size).passes(), kDiagonal);
-  f.add("diagflat", mapped("*->[nn]", diag_size).passes(), kDiagonal);
-  f.add("fill_diagonal_",
-        mapped("diagonal_written()",
-               [](const OpCall& call) {
-                 const int rank = call.first().rank();
-                 require(rank >= 2, "a vector has no diagonal");
-                 std::vector<int> every(index(rank));
-                 std::iota(every.begin(), every.end(), 0);
-                 const std::string dims = dims_notation(rank, every);
-                 return dims + "->" + dims;
-               })
-            .strided([](const OpCall& call, const Dims&, DType) {
-              return call.first().strides();
-            }),
-        kDiagonal);
   f.add({"channel_shuffle", "native_channel_shuffle"},
         mapped("channels_shuffled()", channels_whole)
             .strided(shuffled_strides)

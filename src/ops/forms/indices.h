@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace shardprop {
 
@@ -31,6 +32,22 @@ inline void look_up_by_program(IndexSpace& space, const DimFactors& factors) {
   for (const FactorId id : factors) {
     space.factor(id).kind = FactorKind::kIndexed;
   }
+}
+
+// A dim of the first result that no operand has: by the program of the row each
+// rank makes its own part of it.
+inline void make_in_parts(const OpCall& call, IndexSpace& space, int dim,
+                          std::string_view reason) {
+  const std::int64_t size = call.op().outputs[0].size(dim);
+  if (size <= 1) return;
+  const int added = space.add_factor(size, 'z');
+  space.outputs[0].dims[index(dim)] = {static_cast<FactorId>(added)};
+  Factor& factor = space.factor(added);
+  factor.kind = FactorKind::kBlocked;
+  factor.reason = reason;
+  factor.program = ProgramUse::kWhenSharded;
+  factor.least = 1;
+  space.seal();
 }
 
 // What writing rows does to what lies there.
