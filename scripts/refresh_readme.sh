@@ -9,10 +9,24 @@ shardprop=${SHARDPROP_BIN:-$build/tools/shardprop}
 llama=examples/graphs/llama3_8b_train.json.gz
 tiny=examples/graphs/tiny/llama3_train.json.gz
 
-# The first lines of a long output.
+# The first lines of a long output; rows of more than 100 columns go on, indented,
+# with the column that does not fit.
 excerpt() {
-  awk -v most="$1" 'NR <= most { print } NR == most + 1 { print "..." }' |
-    cut -c1-100
+  awk -v most="$1" -v width=100 '
+    function put(row,  at, i) {
+      while (length(row) > width) {
+        at = 0
+        for (i = match(row, /[^ ]/); i <= width; ++i)
+          if (substr(row, i, 2) == "  " && substr(row, i - 1, 1) != " ") at = i
+        if (at == 0) break
+        print substr(row, 1, at - 1)
+        row = substr(row, at)
+        sub(/^ +/, "      ", row)
+      }
+      print row
+    }
+    NR <= most { put($0) }
+    NR == most + 1 { print "..." }'
 }
 
 print_block() {

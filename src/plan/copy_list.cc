@@ -21,7 +21,7 @@ CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
   once_a_step_ = copies_once_a_step(problem, plan);
   for (std::size_t c = 0; c < plan.copies.size(); ++c) {
     entries_[{value_of(c), c}] = c;
-    copies_.push_back(assigned(c, users[c], alternatives));
+    copies_.push_back(assigned(c, users, alternatives));
     copied_.push_back(c);
   }
 }
@@ -67,7 +67,8 @@ void CopyList::lead(ValueId from, ValueId to, PlannedCopy& copy) const {
   std::reverse(copy.views.begin(), copy.views.end());
 }
 
-PlannedCopy CopyList::assigned(std::size_t c, const CopyUsers& users,
+PlannedCopy CopyList::assigned(std::size_t c,
+                               const std::vector<CopyUsers>& users,
                                const AlternativeCosts& alternatives) const {
   const AssignedCopy& assigned = plan_.copies[c];
   const ValueId value = value_of(c);

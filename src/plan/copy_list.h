@@ -43,7 +43,7 @@ class CopyList {
   const std::string& name(ValueId value) const;
   ValueId value_of(std::size_t copy) const;
   ValueId viewed_by(ValueId value) const;
-  PlannedCopy assigned(std::size_t copy, const CopyUsers& users,
+  PlannedCopy assigned(std::size_t copy, const std::vector<CopyUsers>& users,
                        const AlternativeCosts& alternatives) const;
   std::size_t entry(ValueId value, std::size_t copy);
   void lead(ValueId from, ValueId to, PlannedCopy& copy) const;

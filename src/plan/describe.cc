@@ -1,6 +1,7 @@
 #include "plan/describe.h"
 
 #include "base/index.h"
+#include "base/name_folding.h"
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
 #include "plan/plan_notes.h"
@@ -9,8 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -50,15 +53,15 @@ std::string place_in_layer(const std::string& module) {
   return begin < module.size() ? module.substr(begin) : module;
 }
 
+using Cuts = std::set<Cut>;
+
 // Amounts by what they are for, of a whole.
 class Shares {
  public:
   void add(Cut cut, double amount, const std::string& module) {
     amounts_[index(cut)] += amount;
     whole_ += amount;
-    if (!module.empty() && amount > 0) {
-      modules_[index(cut)][module] += amount;
-    }
+    if (!module.empty() && amount > 0) modules_[module][cut] += amount;
   }
 
   std::int64_t permille(Cut cut) const {
@@ -66,10 +69,47 @@ class Shares {
     return whole_ > 0 ? saturated(1000 * amount / whole_) : 0;
   }
 
-  // The largest first.
+  // The largest first. One name for all layers where they are cut alike; else
+  // those that are, and where one is cut in several ways, that it is in part.
   std::vector<std::string> modules(Cut cut) const {
+    std::map<std::string, std::set<Cuts>> ways;
+    for (const auto& [module, amounts] : modules_) {
+      ways[place_in_layer(module)].insert(cuts_of(amounts));
+    }
+    std::vector<std::string> names;
+    std::vector<std::string> groups;
+    std::vector<double> sizes;
+    for (const auto& [module, amounts] : modules_) {
+      const auto found = amounts.find(cut);
+      if (found == amounts.end()) continue;
+      const std::string place = place_in_layer(module);
+      names.push_back(ways.at(place).size() == 1 ? place : module);
+      groups.emplace_back(amounts.size() == 1 ? "" : "part of ");
+      sizes.push_back(found->second);
+    }
+    return folded(names, groups, sizes);
+  }
+
+ private:
+  using Amounts = std::map<Cut, double>;
+
+  static Cuts cuts_of(const Amounts& amounts) {
+    Cuts out;
+    for (const auto& [cut, amount] : amounts) out.insert(cut);
+    return out;
+  }
+
+  static std::vector<std::string> folded(const std::vector<std::string>& names,
+                                         const std::vector<std::string>& groups,
+                                         const std::vector<double>& sizes) {
+    std::map<std::string, double> amounts;
+    for (const FoldedName& name : fold_names(names, groups)) {
+      for (const std::size_t member : name.members) {
+        amounts[groups[member] + name.text] += sizes[member];
+      }
+    }
     std::vector<std::pair<double, std::string>> sorted;
-    for (const auto& [name, amount] : modules_[index(cut)]) {
+    for (const auto& [name, amount] : amounts) {
       sorted.emplace_back(-amount, name);
     }
     std::sort(sorted.begin(), sorted.end());
@@ -78,9 +118,8 @@ class Shares {
     return out;
   }
 
- private:
   std::array<double, kCutNames.size()> amounts_{};
-  std::array<std::map<std::string, double>, kCutNames.size()> modules_;
+  std::map<std::string, Amounts> modules_;  // by path
   double whole_ = 0;
 };
 
@@ -142,10 +181,9 @@ class Describer {
       const IndexSpace& space = *set->op.space;
       const Cut cut = cut_of(node, space, planned.assignment, m);
       if (space.flops_per_point > 0) {
-        products.add(cut, space.flops_per_point * points(space),
-                     node.phase == Phase::kForward
-                         ? place_in_layer(node.module_path)
-                         : std::string());
+        products.add(
+            cut, space.flops_per_point * points(space),
+            node.phase == Phase::kForward ? node.module_path : std::string());
       } else if (roles_.factor(node.id, DimRole::kBatch)) {
         between.add(cut, static_cast<double>(planned.compute_nanoseconds), {});
       }

@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -87,37 +89,57 @@ std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
   return "; it can be had in no other layout";
 }
 
+// Who takes what is made of the copy, and of that, in turn.
+std::vector<StorageUse> uses_behind(const std::vector<CopyUsers>& users,
+                                    std::size_t copy) {
+  std::vector<StorageUse> out;
+  std::vector<std::size_t> open = {copy};
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const CopyUsers& here = users[open[i]];
+    out.insert(out.end(), here.uses.begin(), here.uses.end());
+    open.insert(open.end(), here.copies.begin(), here.copies.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
-                     std::size_t copy, const CopyUsers& users,
+                     std::size_t copy, const std::vector<CopyUsers>& users,
                      const AlternativeCosts& alternatives) {
   CopyReason reason;
-  if (users.uses.empty()) {
-    reason.text = "other copies are made of it";
-    return reason;
-  }
-  const StorageUse& use = users.uses.front();
+  // That other copies are made of it is no reason: somebody takes those.
+  const bool is_between = users[copy].uses.empty();
+  const std::vector<StorageUse> uses =
+      is_between ? uses_behind(users, copy) : users[copy].uses;
+  if (uses.empty()) return reason;
+  const StorageUse& use = uses.front();
   const PlanVariable& first = problem.variable(use.variable);
   const std::string dst = to_string(problem.layouts()[first.choices->layout(
       plan.choices[use.variable.index()], use.operand)]);
   const std::string name = user_name(problem, use);
   switch (first.kind) {
     case PlanVariable::Kind::kOperator:
-      reason.text = name + " takes it as " + dst;
+      reason.text = name +
+                    (is_between ? " takes a copy of it as " : " takes it as ") +
+                    dst;
       break;
     case PlanVariable::Kind::kInput:
-      reason.text = name + " ends as " + stored_as(problem, plan, use);
+      reason.text = name + (is_between ? " is made of it and" : "") +
+                    " ends as " + stored_as(problem, plan, use);
       break;
     case PlanVariable::Kind::kOutput:
-      reason.text = name + " is handed back as " + dst;
+      reason.text = name + " is " + (is_between ? "made of it and " : "") +
+                    "handed back as " + dst;
       break;
   }
-  const std::size_t more = users.uses.size() + users.copies.size() - 1;
+  const std::size_t more =
+      uses.size() + (is_between ? 0 : users[copy].copies.size()) - 1;
   if (more > 0) {
     reason.text += fmt::format(", and so do {} more", more);
     return reason;
   }
+  if (is_between) return reason;
   if (const auto other = alternatives.without(copy)) {
     reason.alternative_nanoseconds = other->nanoseconds;
     // What costs the same is no reason.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace shardprop {
 
@@ -15,9 +16,9 @@ struct CopyReason {
   std::optional<std::int64_t> alternative_nanoseconds;
 };
 
-// `users` are those of the copy.
+// `users` are those of all copies.
 CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
-                     std::size_t copy, const CopyUsers& users,
+                     std::size_t copy, const std::vector<CopyUsers>& users,
                      const AlternativeCosts& alternatives);
 
 }  // namespace shardprop

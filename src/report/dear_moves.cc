@@ -1,6 +1,6 @@
 #include "report/dear_moves.h"
 
-#include "report/name_folding.h"
+#include "base/name_folding.h"
 
 #include <algorithm>
 #include <map>

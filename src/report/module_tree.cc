@@ -1,7 +1,7 @@
 #include "report/module_tree.h"
 
 #include "base/index.h"
-#include "report/name_folding.h"
+#include "base/name_folding.h"
 
 #include <shardprop/base/hash.h>
 

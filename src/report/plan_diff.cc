@@ -4,7 +4,7 @@
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "io/json_text.h"
-#include "report/name_folding.h"
+#include "base/name_folding.h"
 
 #include <fmt/format.h>
 

@@ -46,17 +46,51 @@ class DimInWords {
     return fmt::format("{} %", (permille + 5) / 10);
   }
 
+  // Those of the same layers together: "model.layers.0..17 (mlp.up, mlp.down)".
   static std::string in_modules(const std::vector<std::string>& modules) {
     if (modules.empty()) return "";
-    std::string text = " in ";
     const std::size_t shown = std::min(modules.size(), kMostModules);
+    std::vector<std::pair<std::string, std::string>> lists;
     for (std::size_t i = 0; i < shown; ++i) {
-      text += (i == 0 ? "" : ", ") + modules[i];
+      const auto [layers, name] = at_layers(modules[i]);
+      const auto known =
+          std::find_if(lists.begin(), lists.end(), [&](const auto& list) {
+            return !layers.empty() && list.first == layers;
+          });
+      if (known == lists.end()) {
+        lists.emplace_back(layers, name);
+      } else {
+        known->second += ", " + name;
+      }
+    }
+    std::string text = " in ";
+    for (const auto& [layers, names] : lists) {
+      if (text != " in ") text += ", ";
+      text += layers.empty() ? names : layers + " (" + names + ")";
     }
     if (modules.size() > shown) {
       text += fmt::format(" and {} more", modules.size() - shown);
     }
     return text;
+  }
+
+  // "part of model.layers.0..17.mlp.up" is at model.layers.0..17, "part of
+  // mlp.up" of it; what has no number is at no layer.
+  static std::pair<std::string, std::string> at_layers(
+      const std::string& module) {
+    constexpr std::string_view kPart = "part of ";
+    const std::size_t begin = module.starts_with(kPart) ? kPart.size() : 0;
+    std::size_t behind = 0;  // the last of its numbers
+    for (std::size_t at = begin; at < module.size();) {
+      const std::size_t end = std::min(module.find('.', at), module.size());
+      const bool number =
+          end > at && module.find_first_not_of("0123456789,", at) >= end;
+      if (number) behind = end;
+      at = end + 1;
+    }
+    if (behind == 0 || behind == module.size()) return {"", module};
+    return {module.substr(begin, behind - begin),
+            module.substr(0, begin) + module.substr(behind + 1)};
   }
 
   // Of the arithmetic, the largest share first.

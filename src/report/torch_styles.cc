@@ -3,7 +3,7 @@
 #include "base/index.h"
 #include "plan/carried.h"
 #include "plan/dim_trace.h"
-#include "report/name_folding.h"
+#include "base/name_folding.h"
 #include "report/unsaid.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "report/unsaid.h"
 
-#include "report/name_folding.h"
+#include "base/name_folding.h"
 
 #include <utility>
 

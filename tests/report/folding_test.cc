@@ -1,6 +1,6 @@
+#include "base/name_folding.h"
 #include "base/quantities.h"
 #include "report/module_tree.h"
-#include "report/name_folding.h"
 
 #include <doctest/doctest.h>
 

@@ -43,6 +43,27 @@ TEST_CASE("each mesh dim is said in the words of the field") {
         "in attn.o (20 %); by tokens between products (sequence parallel)");
 }
 
+TEST_CASE("modules that only some layers have so are said with the layers") {
+  const auto words = plan_in_words(plan_with({
+      {"batch",
+       "dp",
+       550,
+       {"model.layers.0..17.mlp.down", "model.layers.0..17.mlp.up",
+        "part of experts", "proj1.up"}},
+      {"tensor",
+       "dp",
+       450,
+       {"model.layers.18..31.mlp.down", "lm_head",
+        "part of model.layers.18..31.mlp.up", "model.layers.3", "a", "b"}},
+  }));
+  REQUIRE(!words.empty());
+  CHECK(words[0] ==
+        "dp=8: data parallel in model.layers.0..17 (mlp.down, mlp.up), part of "
+        "experts, proj1.up (55 % of the products); tensor parallel in "
+        "model.layers.18..31 (mlp.down, part of mlp.up), lm_head, "
+        "model.layers.3, a and 1 more (45 %); parameters replicated");
+}
+
 TEST_CASE("shares of the products add up to the whole") {
   const auto shares = [](std::int64_t batch, std::int64_t tensor,
                          std::int64_t replicated) {

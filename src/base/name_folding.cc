@@ -1,4 +1,4 @@
-#include "report/name_folding.h"
+#include "base/name_folding.h"
 
 #include <algorithm>
 #include <charconv>
