@@ -57,6 +57,10 @@ struct ShardingPropagator::Body {
   mutable redistribute::RecentReaches recent;
 };
 
+// Of a layout that a strategy chose. Throws InternalError where it does not fit.
+Result<TensorSpec> spec_of(const DeviceMesh& mesh, const Layout& layout,
+                           const TensorMeta& meta);
+
 // Whether a guard has anything to say.
 inline bool sees_moves(const PropagatorOptions& options,
                        const OutputSharding& sharding) {

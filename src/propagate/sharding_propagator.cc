@@ -33,14 +33,14 @@ Error written_layout(const BoundOp& call, std::span<const Layout> given) {
   return error;
 }
 
+}  // namespace
+
 Result<TensorSpec> spec_of(const DeviceMesh& mesh, const Layout& layout,
                            const TensorMeta& meta) {
   auto spec = TensorSpec::create(mesh, layout, meta);
   if (!spec) throw InternalError("a strategy has a layout that does not fit");
   return spec;
 }
-
-}  // namespace
 
 Result<ShardingPropagator> ShardingPropagator::create(
     DeviceMesh mesh, Topology topology,
@@ -189,96 +189,6 @@ Result<ShardingPropagator::Body::Answer> ShardingPropagator::Body::answer(
         LocalStrategy(call.op, call.space, made, mesh).context());
   }
   out.is_only_fit = chosen->is_only_fit;
-  return out;
-}
-
-Result<ShardingPropagator::Body::Answer>
-ShardingPropagator::Body::answer_of_list(const OpSchema& op,
-                                         const ForeachForm& form,
-                                         std::span<const Layout> inputs) const {
-  SP_ASSIGN(const auto elements, element_calls(form, op, *library));
-  Answer out;
-  BoundOp call;
-  call.looks.assign(op.args.size(), Look::kNothing);
-  call.space = std::make_shared<const IndexSpace>();
-  OutputSharding& made = out.sharding;
-  std::vector<std::optional<TensorSpec>> needed(inputs.size());
-  for (const ElementCall& element : elements) {
-    std::vector<Layout> given;
-    for (const std::size_t i : element.operands) {
-      given.push_back(needed[i] ? needed[i]->layout() : inputs[i]);
-    }
-    SP_ASSIGN(Answer one, answer(element.op, given));
-    const bool takes_program =
-        one.call->space->program != nullptr &&
-        LocalStrategy(one.call->op, one.call->space, one.sharding, mesh)
-            .needs_program();
-    if (takes_program || !one.sharding.rank_arguments.empty()) {
-      return fail(Error{ErrorCode::kNoStrategy,
-                        "with its tensors laid out so, ranks run more than one "
-                        "call of `" +
-                            op.name() + "`",
-                        op.name(),
-                        {},
-                        "call the operator for each element, or replicate the "
-                        "tensors"});
-    }
-    for (std::size_t k = 0; k < given.size(); ++k) {
-      needed[element.operands[k]] = std::move(one.sharding.inputs[k]);
-    }
-    for (InputMove& move : one.sharding.moves) {
-      // A tensor that all elements share is moved for the first of them.
-      const std::size_t input = element.operands[move.input];
-      if (std::any_of(made.moves.begin(), made.moves.end(),
-                      [&](const InputMove& m) { return m.input == input; })) {
-        return fail(Error{ErrorCode::kNoStrategy,
-                          "the elements of `" + op.name() +
-                              "` need the tensor that they share in different "
-                              "layouts",
-                          op.name(),
-                          {},
-                          "replicate it, or call the operator for each "
-                          "element"});
-      }
-      made.moves.push_back({input, std::move(move.plan)});
-    }
-    for (TensorSpec& spec : one.sharding.outputs) {
-      if (op.function->returns().empty()) break;
-      made.output_slots.push_back(
-          static_cast<std::int32_t>(made.outputs.size()));
-      made.outputs.push_back(std::move(spec));
-    }
-    made.inside.insert(made.inside.end(), one.sharding.inside.begin(),
-                       one.sharding.inside.end());
-    made.assignments.push_back(one.sharding.assignments.at(0));
-    made.redistribute_nanoseconds += one.sharding.redistribute_nanoseconds;
-    made.inside_nanoseconds += one.sharding.inside_nanoseconds;
-    for (std::size_t a = 0; a < op.args.size(); ++a) {
-      Look look = one.call->looks[form.arguments[a]];
-      // A list has no sign.
-      if (look == Look::kSign) look = Look::kValue;
-      call.looks[a] = std::max(call.looks[a], look);
-    }
-  }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!needed[i] && !inputs[i].is_replicated()) {
-      return fail(Error{ErrorCode::kNoStrategy,
-                        "every rank takes all numbers of `" + op.name() + "`",
-                        op.name(),
-                        {},
-                        "replicate operand " + std::to_string(i)});
-    }
-  }
-  std::sort(
-      made.moves.begin(), made.moves.end(),
-      [](const InputMove& a, const InputMove& b) { return a.input < b.input; });
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    SP_ASSIGN(TensorSpec as_given, spec_of(mesh, inputs[i], op.inputs[i]));
-    made.inputs.push_back(needed[i] ? *std::move(needed[i])
-                                    : std::move(as_given));
-  }
-  call.op = std::make_shared<const OpSchema>(op);
-  out.call = std::make_shared<const BoundOp>(std::move(call));
   return out;
 }
 

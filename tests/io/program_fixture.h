@@ -57,6 +57,30 @@ inline Json node(const std::string& name, const std::string& target,
   return out;
 }
 
+inline Json program_nodes() {
+  Json size = node("sym_size_int", "torch.ops.aten.sym_size.int",
+                   {{"self", tensor_argument("x")}, {"dim", {{"as_int", 0}}}});
+  size["outputs"] =
+      Json::array({{{"as_sym_int", {{"as_name", "sym_size_int"}}}}});
+  return Json::array(
+      {size,
+       node("mm", "torch.ops.aten.mm.default",
+            {{"self", tensor_argument("x")}, {"mat2", tensor_argument("p_w")}}),
+       node("relu", "torch.ops.aten.relu.default",
+            {{"self", tensor_argument("mm")}}),
+       node("sum_1", "torch.ops.aten.sum.default",
+            {{"self", tensor_argument("relu")}}),
+       node("add", "torch.ops.aten.add.Tensor",
+            {{"self", tensor_argument("b_n")}, {"other", {{"as_int", 1}}}}),
+       node("ones_like", "torch.ops.aten.ones_like.default",
+            {{"self", tensor_argument("relu")}}),
+       node("permute", "torch.ops.aten.permute.default",
+            {{"self", tensor_argument("x")}, {"dims", {{"as_ints", {1, 0}}}}}),
+       node("mm_1", "torch.ops.aten.mm.default",
+            {{"self", tensor_argument("permute")},
+             {"mat2", tensor_argument("ones_like")}})});
+}
+
 inline Json program() {
   constexpr int kF32 = 7;
   constexpr int kI64 = 5;
@@ -78,27 +102,6 @@ inline Json program() {
     tensors[dynamic]["sizes"][0] = s77;
   }
   tensors["permute"]["sizes"][1] = s77;
-  Json size = node("sym_size_int", "torch.ops.aten.sym_size.int",
-                   {{"self", tensor_argument("x")}, {"dim", {{"as_int", 0}}}});
-  size["outputs"] =
-      Json::array({{{"as_sym_int", {{"as_name", "sym_size_int"}}}}});
-  const Json nodes = Json::array(
-      {size,
-       node("mm", "torch.ops.aten.mm.default",
-            {{"self", tensor_argument("x")}, {"mat2", tensor_argument("p_w")}}),
-       node("relu", "torch.ops.aten.relu.default",
-            {{"self", tensor_argument("mm")}}),
-       node("sum_1", "torch.ops.aten.sum.default",
-            {{"self", tensor_argument("relu")}}),
-       node("add", "torch.ops.aten.add.Tensor",
-            {{"self", tensor_argument("b_n")}, {"other", {{"as_int", 1}}}}),
-       node("ones_like", "torch.ops.aten.ones_like.default",
-            {{"self", tensor_argument("relu")}}),
-       node("permute", "torch.ops.aten.permute.default",
-            {{"self", tensor_argument("x")}, {"dims", {{"as_ints", {1, 0}}}}}),
-       node("mm_1", "torch.ops.aten.mm.default",
-            {{"self", tensor_argument("permute")},
-             {"mat2", tensor_argument("ones_like")}})});
   return {
       {"graph_module",
        {{"graph",
@@ -108,7 +111,7 @@ inline Json program() {
           {"outputs",
            Json::array({tensor_argument("add"), tensor_argument("sum_1"),
                         tensor_argument("mm_1")})},
-          {"nodes", nodes},
+          {"nodes", program_nodes()},
           {"tensor_values", tensors},
           {"sym_int_values", {{"sym_size_int", s77}}},
           {"sym_bool_values", Json::object()},

@@ -139,11 +139,11 @@ void break_fake_nccl(int code) { broken = code; }
 
 FakeCounts fake_counts() { return {made, aborted, destroyed}; }
 
-nccl::NcclApi fake_nccl() {
+namespace {
+
+void add_communicators(nccl::NcclApi& api) {
   using nccl::Comm;
   using nccl::kSuccess;
-  using nccl::Stream;
-  nccl::NcclApi api;
   api.get_version = [](int* version) {
     *version = 22809;
     return int{kSuccess};
@@ -187,6 +187,12 @@ nccl::NcclApi fake_nccl() {
     ++destroyed;
     return int{kSuccess};
   };
+}
+
+void add_messages(nccl::NcclApi& api) {
+  using nccl::Comm;
+  using nccl::kSuccess;
+  using nccl::Stream;
   api.group_start = [] {
     ++depth;
     return int{kSuccess};
@@ -234,6 +240,11 @@ nccl::NcclApi fake_nccl() {
                      return true;
                    });
   };
+}
+
+void add_collectives(nccl::NcclApi& api) {
+  using nccl::Comm;
+  using nccl::Stream;
   api.all_reduce = [](const void* from, void* into, std::size_t count, int type,
                       int op, Comm comm, Stream stream) {
     const std::size_t bytes = count * static_cast<std::size_t>(size_of(type));
@@ -270,6 +281,15 @@ nccl::NcclApi fake_nccl() {
       std::memcpy(into, all[static_cast<std::size_t>(root)]->data(), bytes);
     });
   };
+}
+
+}  // namespace
+
+nccl::NcclApi fake_nccl() {
+  nccl::NcclApi api;
+  add_communicators(api);
+  add_messages(api);
+  add_collectives(api);
   api.get_error_string = [](int code) {
     return code == nccl::kRemoteError ? "remote process exited"
                                       : "another error";

@@ -256,23 +256,10 @@ void define_windows(Family& f) {
   add("kaiser_window", "beta=default(beta, 12.0), ");
 }
 
-}  // namespace
-
-void define_factory(Family f) {
+// Tensors of a given shape.
+void define_shapes(Family& f) {
   f.add({"empty", "zeros", "ones", "_efficientzerotensor"},
         factory("size").typed(given_or_f32));
-  f.add("rand", factory("size")
-                    .typed(given_or_f32)
-                    .random()
-                    .refine("", draws(Distribution::kUnit)));
-  f.add("randn", factory("size")
-                     .typed(given_or_f32)
-                     .random()
-                     .refine("", draws(Distribution::kNormal)));
-  f.add("randint", factory("size")
-                       .typed(of_randint)
-                       .random()
-                       .refine("", draws(Distribution::kIntegers)));
   f.add("full", factory("size").typed(of_fill_value));
   f.add("empty_permuted",
         factory("size").typed(given_or_f32).strided(permuted_strides));
@@ -291,44 +278,30 @@ void define_factory(Family f) {
   f.add(
       {"empty_like", "zeros_like", "ones_like", "full_like"},
       same_shape().typed(given_or_self).strided(strides_like).ignores_values());
-  constexpr std::pair<std::string_view, Distribution> kLike[] = {
-      {"rand_like", Distribution::kUnit},
-      {"randn_like", Distribution::kNormal}};
-  for (const auto& [name, how] : kLike) {
-    f.add(name, same_shape()
-                    .typed(given_or_self)
-                    .strided(strides_like)
-                    .random()
-                    .ignores_values()
-                    .refine("", draws(how)));
+}
+
+void define_draws(Family& f) {
+  constexpr std::pair<std::string_view, Distribution> kOfF32[] = {
+      {"rand", Distribution::kUnit}, {"randn", Distribution::kNormal}};
+  for (const auto& [name, how] : kOfF32) {
+    f.add(name,
+          factory("size").typed(given_or_f32).random().refine("", draws(how)));
+    f.add(std::string(name) + "_like", same_shape()
+                                           .typed(given_or_self)
+                                           .strided(strides_like)
+                                           .random()
+                                           .ignores_values()
+                                           .refine("", draws(how)));
   }
+  f.add("randint", factory("size")
+                       .typed(of_randint)
+                       .random()
+                       .refine("", draws(Distribution::kIntegers)));
   f.add("randint_like", same_shape()
                             .typed(of_randint)
                             .strided(strides_like)
                             .random()
                             .refine("", draws(Distribution::kIntegers)));
-  f.add("arange", vector_of("arange()", arange_length)
-                      .typed(of_arange)
-                      .refine("", arange_by_program)
-                      .per_rank(kArange));
-  f.add("linspace",
-        vector_by_parts("vector(steps)", steps,
-                        "linspace(start, end, steps, dtype=dtype(out))"));
-  f.add("logspace",
-        vector_by_parts("vector(steps)", steps,
-                        "logspace(start, end, steps, base, dtype=dtype(out))"));
-  define_windows(f);
-  f.add("fft_fftfreq", vector_by_parts("vector(n)", frequencies,
-                                       "fft_fftfreq(n, d, dtype=dtype(out))"));
-  f.add("fft_rfftfreq",
-        vector_by_parts("vector(n)", frequencies,
-                        "fft_rfftfreq(n, d, dtype=dtype(out))"));
-  f.add("range",
-        vector_by_parts(
-            "range()", range_length,
-            "range(start, end, step=default(step, 1), dtype=dtype(out))"));
-  f.add("tril_indices", triangle("tril_indices"));
-  f.add("triu_indices", triangle("triu_indices"));
   f.add("randperm",
         vector_of("vector(n)", count)
             .typed(given_or_i64)
@@ -342,8 +315,35 @@ void define_factory(Family f) {
                       }
                     }),
         "replicated: its elements are drawn together");
+}
+
+void define_ranges(Family& f) {
+  f.add("arange", vector_of("arange()", arange_length)
+                      .typed(of_arange)
+                      .refine("", arange_by_program)
+                      .per_rank(kArange));
+  f.add("linspace",
+        vector_by_parts("vector(steps)", steps,
+                        "linspace(start, end, steps, dtype=dtype(out))"));
+  f.add("logspace",
+        vector_by_parts("vector(steps)", steps,
+                        "logspace(start, end, steps, base, dtype=dtype(out))"));
+  f.add("range",
+        vector_by_parts(
+            "range()", range_length,
+            "range(start, end, step=default(step, 1), dtype=dtype(out))"));
+  f.add("fft_fftfreq", vector_by_parts("vector(n)", frequencies,
+                                       "fft_fftfreq(n, d, dtype=dtype(out))"));
+  f.add("fft_rfftfreq",
+        vector_by_parts("vector(n)", frequencies,
+                        "fft_rfftfreq(n, d, dtype=dtype(out))"));
+  f.add("tril_indices", triangle("tril_indices"));
+  f.add("triu_indices", triangle("triu_indices"));
   f.add("eye", made_of_numbers("eye()", eye_shape, kEye).typed(given_or_f32));
-  // Each rank checks what it holds.
+}
+
+// Each rank checks what it holds.
+void define_assertions(Family& f) {
   f.add("_linalg_check_errors", pointwise(0));
   f.add("_assert_async", pointwise(0), "replicated: it has one element");
   // Checks of dtype and device, which shardings leave alone.
@@ -361,6 +361,16 @@ void define_factory(Family f) {
                  return b.bound();
                }),
         "accepts any layout");
+}
+
+}  // namespace
+
+void define_factory(Family f) {
+  define_shapes(f);
+  define_draws(f);
+  define_ranges(f);
+  define_windows(f);
+  define_assertions(f);
 }
 
 }  // namespace shardprop
