@@ -13,6 +13,9 @@ constexpr int kFirstSweeps = 10;
 constexpr double kMemory =
     0.15;  // weight of the newest overflow in its average
 constexpr double kSoftness = 5.0;  // of ties, per length of step
+// Sweeps between two leaps, at most; the longest leap.
+constexpr int kMostBetweenLeaps = 128;
+constexpr double kLongestLeap = 32;
 
 }  // namespace
 
@@ -249,6 +252,7 @@ void DualBound::advance(double target) {
   move_prices(std::max(goal - last_bound_, 1e-6 * std::abs(goal)));
   sweep();
   evaluate();
+  leap();
   if (best_bound_ > before + 1e-5 * std::max(0.0, goal - before)) {
     since_best_ = 0;
   } else if (++since_best_ > kPatience) {
@@ -259,6 +263,33 @@ void DualBound::advance(double target) {
     restore_best();
     last_bound_ = best_bound_;
   }
+}
+
+void DualBound::leap() {
+  if (!price_.empty() || leap_in_-- > 0) return;
+  if (leap_from_.empty()) {
+    leap_from_ = message_;
+    leap_in_ = leap_every_;
+    return;
+  }
+  const std::vector<double> before = message_;
+  const double bound = last_bound_;
+  for (std::size_t i = 0; i < message_.size(); ++i) {
+    const double to = before[i] + leap_ * (before[i] - leap_from_[i]);
+    message_[i] = std::clamp(round(to), -limit_, limit_);
+  }
+  sweep();
+  if (evaluate() > bound) {
+    leap_ = std::min(2 * leap_, kLongestLeap);
+    leap_every_ = kBetweenLeaps;
+  } else {
+    message_ = before;
+    last_bound_ = bound;
+    leap_ = std::max(1.0, leap_ / 4);
+    leap_every_ = std::min(2 * leap_every_, kMostBetweenLeaps);
+  }
+  leap_in_ = leap_every_;
+  leap_from_ = message_;
 }
 
 void DualBound::set_prices(const std::vector<double>& prices) {

@@ -52,7 +52,12 @@ class DualBound {
  private:
   static constexpr double kSmallestStep = 1e-6;
   static constexpr int kPatience = 8;
+  static constexpr int kBetweenLeaps = 4;  // sweeps, where leaps help
 
+  // Messages creep along one way for many sweeps: what changed in the last few
+  // is added once more, or several times, and kept where the bound rises.
+  // Nothing with memory rows, whose prices move beside the messages.
+  void leap();
   void move_prices(double gap);
   void beliefs(int v, double* h) const;
   // Splits the belief h of `v` into what goes to each edge behind it and what
@@ -79,6 +84,10 @@ class DualBound {
   double last_bound_ = -kInfinity;
   double step_ = 0.02;
   int since_best_ = 0;
+  std::vector<double> leap_from_;  // the messages at the last leap
+  double leap_ = 1;                // times what has changed since
+  int leap_every_ = kBetweenLeaps;
+  int leap_in_ = 0;  // so many sweeps
   std::uint64_t work_ = 0;
 };
 
