@@ -20,7 +20,8 @@ std::int64_t frames_after(const OpCall& call, char) {
 
 void define_convolution(Family f) {
   f.add({"convolution", "_convolution", "conv1d", "conv2d", "conv3d",
-         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"},
+         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+         "_convolution_mode", "slow_conv3d"},
         convolved());
   f.add("convolution_backward", convolved_gradients());
   f.add("conv_tbc", mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after)

@@ -177,22 +177,7 @@ std::string vander_notation(const OpCall& call) {
   return call.op().int_arg("N") ? "...n->...n[c]" : "...[n]->...[n][c]";
 }
 
-}  // namespace
-
-void define_linalg(Family f) {
-  f.add({"linalg_cholesky_ex", "linalg_inv_ex"},
-        matrices("...[nn]->...[nn],...", "si"));
-  f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
-        matrices("...[nn]->...[nn]", "s"));
-  f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
-  f.add("linalg_lu", rows_first("...[mn]->...[mm],...[mk],...[kn]", "s"));
-  f.add({"linalg_matrix_power", "matrix_power"},
-        counted("...[nn]->...[nn]", side)
-            .strided([](const OpCall& call, const Dims& shape, DType dtype) {
-              return call.integer("n") == -1
-                         ? column_major(call, shape, dtype)
-                         : make_meta(shape, dtype).strides();
-            }));
+void define_diagonals(Family& f) {
   f.add("trace", einsum("[mn]->")
                      .typed(of_sum)
                      .linear_in("self")
@@ -207,6 +192,25 @@ void define_linalg(Family f) {
                         .refine("", cut_diagonal)
                         .per_rank(diagonal_program("offset")));
   f.add("fill_diagonal_", filled_diagonal());
+}
+
+}  // namespace
+
+void define_linalg(Family f) {
+  define_diagonals(f);
+  f.add({"linalg_cholesky_ex", "linalg_inv_ex"},
+        matrices("...[nn]->...[nn],...", "si"));
+  f.add({"linalg_cholesky", "cholesky", "linalg_inv", "inverse"},
+        matrices("...[nn]->...[nn]", "s"));
+  f.add("cholesky_inverse", matrices("...[nn]->...[nn]", "s"));
+  f.add("linalg_lu", rows_first("...[mn]->...[mm],...[mk],...[kn]", "s"));
+  f.add({"linalg_matrix_power", "matrix_power"},
+        counted("...[nn]->...[nn]", side)
+            .strided([](const OpCall& call, const Dims& shape, DType dtype) {
+              return call.integer("n") == -1
+                         ? column_major(call, shape, dtype)
+                         : make_meta(shape, dtype).strides();
+            }));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         rows_first("...[nn]->...[nn]", "s"));
   f.add({"linalg_pinv", "pinverse"}, counted("...[mn],...,...->...[nm]"));

@@ -273,8 +273,9 @@ std::string solution_notation(const OpCall& call) {
 void define_solves(Family f) {
   f.add({"linalg_householder_product", "orgqr"},
         matrices("...[mn],...[k]->...[mn]", "s"));
-  f.add("ormqr",
-        counted("...[_k],...[_],...[mn]->...[mn]").strided(column_major));
+  f.add("ormqr", counted("...[_k],...[_],...[mn]->...[mn]")
+                     .strided(column_major)
+                     .linear_in("other"));
   f.add("linalg_ldl_solve",
         by_column(matrices("...[nn],...[n],...[n]r->...[n]r", "s"), "B"));
   f.add("linalg_lu_solve",

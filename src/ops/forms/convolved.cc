@@ -22,6 +22,7 @@ struct Settings {
   bool by_word = false;    // padding="valid" or "same"
   bool same_size = false;  // padding="same"
   std::int64_t groups = 1;
+  bool has_groups = false;  // as an argument, which a rank gives its own of
 };
 
 // aten.convolution, aten.conv2d, aten.conv_transpose2d; padding may be the
@@ -29,8 +30,9 @@ struct Settings {
 Settings settings_of(const OpCall& call) {
   Settings s;
   s.stride = call.integers("stride");
-  s.dilation = call.integers("dilation");
-  s.groups = call.integer("groups");
+  if (call.has("dilation")) s.dilation = call.integers("dilation");
+  s.has_groups = call.has("groups");
+  if (s.has_groups) s.groups = call.integer("groups");
   require(s.groups > 0, "`groups` is not positive");
   s.transposed =
       call.boolean_or("transposed", call.base_name().find("transpose") !=
@@ -56,7 +58,7 @@ std::vector<std::int64_t> spatial_sizes(const Settings& s,
   const auto rank = weight.rank();
   const std::size_t dims = index(rank) - 2;
   require_per_dim(s.stride, dims, "stride");
-  require_per_dim(s.dilation, dims, "dilation");
+  require_per_dim(s.dilation, dims, "dilation", s.dilation.empty());
   require_per_dim(s.padding, dims, "padding", s.same_size || s.by_word);
   require_per_dim(s.output_padding, dims, "output_padding", !s.transposed);
   for (int i = 0; i + 2 < rank; ++i) {
@@ -116,9 +118,11 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
           "the groups do not divide the channels");
   ConvolutionDims dims;
   if (batched) dims.n = b.dim(input.size(0), 'n');
-  dims.group = {b.factor(s.groups, 'g')};
-  b.space.local_arguments.push_back(
-      {"groups", false, {RankScalar::factor_size(dims.group[0])}});
+  if (s.has_groups) {
+    dims.group = {b.factor(s.groups, 'g')};
+    b.space.local_arguments.push_back(
+        {"groups", false, {RankScalar::factor_size(dims.group[0])}});
+  }
   if (s.groups == 1) dims.group = {};
   dims.in = b.dim(channels / s.groups, 'c');
   dims.out = b.dim(weight_out / s.groups, 'o');
@@ -160,7 +164,7 @@ Operand image(const ConvolutionDims& dims, const DimFactors& channels,
 }
 
 BoundForm bind_convolution(const OpCall& call) {
-  const TensorMeta& input = call.tensor("input");
+  const TensorMeta& input = call.first();
   const TensorMeta& weight = call.tensor("weight");
   const Settings s = settings_of(call);
   require(call.base_name().back() != 'd' ||
@@ -168,6 +172,11 @@ BoundForm bind_convolution(const OpCall& call) {
           "the weight has another rank");
   require(weight.rank() >= 3 && input.rank() + 1 >= weight.rank(),
           "input and weight do not have the same rank");
+  if (call.has("kernel_size")) {
+    const Dims kernel(weight.shape().begin() + 2, weight.shape().end());
+    require(dims_of(call.integers("kernel_size")) == kernel,
+            "`kernel_size` is not that of the weight");
+  }
   const std::vector<std::int64_t> space = spatial_sizes(s, input, weight);
   SpaceBuilder b;
   const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);

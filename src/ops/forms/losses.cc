@@ -106,9 +106,11 @@ OpDefinition elementwise_loss_gradient(std::string_view sum) {
       .per_rank(
           "return cast(" + std::string(sum) + " / numel(self), dtype(out))",
           FactorKind::kBlocked)
+      .linear_in("grad_output")
       // Integers wrap round before they are divided.
       .refine("", [](const OpCall& call, IndexSpace& space) {
         if (is_floating(call.tensor("self").dtype())) return;
+        space.linearities.clear();
         for (Factor& factor : space.factors)
           factor.program = ProgramUse::kNever;
       });

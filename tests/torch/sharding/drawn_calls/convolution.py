@@ -52,6 +52,21 @@ def of_dims(d):
     return given
 
 
+@family("_convolution_mode")
+def by_mode(d):
+    padding = d.rng.choice(("valid", "same"))
+    given = _arguments(d, transposed=False) | {"padding": padding}
+    return given | ({"stride": [1] * len(given["stride"])} if padding == "same" else {})
+
+
+@family("slow_conv3d")
+def ungrouped(d):
+    while (given := _arguments(d, 3, False))["groups"] > 1:
+        pass
+    kernel = list(given["weight"].shape[2:])
+    return given | {"self": given["input"], "kernel_size": kernel}
+
+
 @family("convolution_backward")
 def convolution_backward(d):
     given = _arguments(d)
