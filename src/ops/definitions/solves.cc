@@ -275,7 +275,7 @@ void define_solves(Family f) {
         matrices("...[mn],...[k]->...[mn]", "s"));
   f.add("ormqr", counted("...[_k],...[_],...[mn]->...[mn]")
                      .strided(column_major)
-                     .linear_in("other"));
+                     .linear_in("input3"));
   f.add("linalg_ldl_solve",
         by_column(matrices("...[nn],...[n],...[n]r->...[n]r", "s"), "B"));
   f.add("linalg_lu_solve",

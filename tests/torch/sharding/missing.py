@@ -106,12 +106,12 @@ def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: Tr
         return []
     try:
         proof = Proof(call, seed, inputs)
-    except Wrong:  # what it returns is not what its call says: told by the proof
+        again = Proof(call, seed + 1, _changed(inputs))
+    except Wrong:  # what it returns is not what its call says, or depends on values
         return []
     # What is written in place has the layout of the result, by its own rule.
     if proof.draw or proof.runner.writes:
         return []
-    again = Proof(call, seed + 1, _changed(inputs))
     found = []
     for laid_out in itertools.product(*map(_choices, call.inputs)):
         if not known.isdisjoint(_for_nothing(call.inputs, laid_out)):
