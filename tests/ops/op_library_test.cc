@@ -3,7 +3,9 @@
 
 #include "ops/applied_op.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardprop {
@@ -129,6 +131,41 @@ TEST_CASE("every operator that is tagged pointwise has a row") {
     ++count;
   }
   CHECK(count > 500);
+}
+
+// The names in `linear_in(NAME)` of a row's text.
+std::vector<std::string> linear_arguments(std::string_view text) {
+  constexpr std::string_view kMark = "linear_in(";
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(kMark); at != std::string_view::npos;
+       at = text.find(kMark, at)) {
+    at += kMark.size();
+    names.emplace_back(text.substr(at, text.find(')', at) - at));
+  }
+  return names;
+}
+
+TEST_CASE("what a row is linear in is an argument of each overload") {
+  int count = 0;
+  for (const std::string& name : library().names()) {
+    const auto function = library().find(name);
+    const OpRow* row = library().row(*function);
+    if (row == nullptr) continue;
+    const std::vector<std::string> linear =
+        linear_arguments(row->definition.text());
+    if (linear.empty()) continue;
+    CAPTURE(name);
+    CAPTURE(row->definition.text());
+    CHECK(std::any_of(
+        linear.begin(), linear.end(), [&](const std::string& argument) {
+          const auto& arguments = function->arguments();
+          return std::any_of(
+              arguments.begin(), arguments.end(),
+              [&](const auto& other) { return other.name == argument; });
+        }));
+    ++count;
+  }
+  CHECK(count > 200);
 }
 
 TEST_CASE("a foreach overload is its plain overload, element by element") {

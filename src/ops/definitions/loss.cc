@@ -253,10 +253,12 @@ void define_loss(Family f) {
   f.add("binary_cross_entropy", elementwise_loss()
                                     .elementwise({"self", "target", "weight"})
                                     .linear_in("weight"));
-  f.add({"binary_cross_entropy_with_logits", "kl_div", "hinge_embedding_loss"},
+  f.add("binary_cross_entropy_with_logits",
         elementwise_loss()
             .elementwise({"target", "self", "weight", "pos_weight"})
             .linear_in("weight"));
+  f.add({"kl_div", "hinge_embedding_loss"},
+        elementwise_loss().elementwise({"target", "self"}));
   f.add("margin_ranking_loss",
         elementwise_loss().elementwise({"target", "input1", "input2"}));
   f.add("poisson_nll_loss",

@@ -48,7 +48,9 @@ void define_pool(Family f) {
          "adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
         resized("pool(output_size)", adapted).linear_in("self"));
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
-        resized("upsample(output_size)", upsampled).linear_in("self"));
+        resized("upsample(output_size)", upsampled)
+            .linear_in("self")
+            .linear_in("input"));  // of .vec
   f.add({"max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
          "avg_pool2d_backward", "avg_pool3d_backward"},
         resized_gradient(pooled));

@@ -242,8 +242,10 @@ void define_upsamples(Family& f) {
                           name == "upsample_bilinear2d" ||
                           name == "upsample_bicubic2d";
     if (!windowed) {
-      f.add(name,
-            upsampled(kind.dims).linear_in("self").refine("", some_channels));
+      f.add(name, upsampled(kind.dims)
+                      .linear_in("self")
+                      .linear_in("input")  // of .vec
+                      .refine("", some_channels));
     }
     f.add(name + "_backward", upsampled_gradient(kind.dims));
   }
