@@ -44,9 +44,28 @@ std::string dims_with(int rank, int dim, std::string_view there) {
   return text;
 }
 
+// The dims but `dim` are those of the tensor that the gradient is of; a gradient
+// that lost `dim` has one dim less.
+void check_sizes_given(const OpCall& call, std::string_view argument, int dim) {
+  const auto sizes = call.integers(argument);
+  const TensorMeta& grad = call.tensor("grad");
+  const auto rank = static_cast<int>(sizes.size());
+  require(rank == 0 || grad.rank() == rank || grad.rank() == rank - 1,
+          "the sizes are not those of a tensor that gives this gradient");
+  for (int d = 0; d < rank; ++d) {
+    if (d == dim) continue;
+    const int at = grad.rank() == rank || d < dim ? d : d - 1;
+    require(grad.size(at) == sizes[index(d)],
+            "the sizes are not those of a tensor that gives this gradient");
+  }
+}
+
 std::string one_of_dim(const OpCall& call) {
   const int rank = rank_given(call, "sizes");
   const int dim = call.dim("dim", rank);
+  require(is_index(call.tensor("indices").dtype()),
+          "the indices are not of integers");
+  check_sizes_given(call, "sizes", dim);
   const std::string taken =
       dims_with(rank, dim, call.boolean("keepdim") ? "_" : "");
   return taken + ',' + taken + "->" + dims_with(rank, dim, "[Z]");
@@ -69,6 +88,7 @@ std::string rows_of_dim(const OpCall& call) {
   const int dim = call.dim("dim", rank);
   require(is_index(call.tensor("index").dtype()),
           "the index is not of integers");
+  check_sizes_given(call, "self_sizes", dim);
   const bool is_vector = call.tensor("index").rank() == 1;
   return dims_with(rank, dim, is_vector ? "I" : "_") +
          (is_vector ? ",I->" : ",->") + dims_with(rank, dim, "[Z]");
@@ -237,12 +257,31 @@ void define_gradients(Family f) {
   f.add("cumprod_backward",
         along("dim", 1, FactorKind::kScanned).linear_in("grad"));
   f.add("cummaxmin_backward",
-        along("dim", 1, FactorKind::kScanned).of("input").linear_in("grad"));
-  f.add("matrix_exp_backward", mapped("...[nn],...[nn]->...[nn]")
-                                   .strided(corner_of_twice)
-                                   .linear_in("grad"));
+        along("dim", 1, FactorKind::kScanned)
+            .of("input")
+            .linear_in("grad")
+            .refine("", [](const OpCall& call, IndexSpace&) {
+              require(is_index(call.tensor("indices").dtype()),
+                      "the indices are not of integers");
+            }));
+  f.add("matrix_exp_backward",
+        mapped("...[nn],...[nn]->...[nn]")
+            .strided(corner_of_twice)
+            .linear_in("grad")
+            .refine("", [](const OpCall& call, IndexSpace&) {
+              require(is_floating(call.first().dtype()),
+                      "the matrices are not of floats");
+            }));
   f.add("infinitely_differentiable_gelu_backward",
-        pointwise().promoted().elementwise({"self", "grad"}).linear_in("grad"));
+        pointwise()
+            .promoted()
+            .elementwise({"self", "grad"})
+            .linear_in("grad")
+            .refine("", [](const OpCall& call, IndexSpace&) {
+              require(
+                  call.tensor("self").shape() == call.op().outputs[0].shape(),
+                  "the gradient does not broadcast to the tensor");
+            }));
   f.add("conv_tbc_backward", mapped("[s]bo,[t]bi,[k]io,o->[t]bi,[k]io,o")
                                  .nonempty()
                                  .multiplies(ProductKind::kConvolution)

@@ -55,8 +55,15 @@ std::string forward_notation(const OpCall& call) {
 std::string backward_notation(const OpCall& call) {
   const TensorMeta& weight = call.tensor("saved_v");
   const WeightTerms terms = weight_terms(call, weight);
-  const std::string lengths =
-      given_lengths(call.tensor("saved_g"), weight, terms);
+  const TensorMeta& given = call.tensor("saved_g");
+  require(call.tensor("saved_norms").numel() == given.numel(),
+          "there is not a length for each norm");
+  // -1 stands for none.
+  const std::int64_t named = call.integer("dim");
+  require(given.numel() ==
+              (named == -1 ? 1 : weight.size(wrap_dim(named, weight.rank()))),
+          "the lengths are not those of dim");
+  const std::string lengths = given_lengths(given, weight, terms);
   return terms.weight + ',' + terms.weight + ',' + lengths + ',' + lengths +
          "->" + terms.weight + ',' + lengths;
 }
