@@ -96,15 +96,17 @@ Result<void> Importer::cast_operands(NewNode& node) {
 }
 
 // What the row of an operator does not take, PyTorch may: it wrote the file. Where a
-// proven row takes the operands and has other results for them, the file is
-// malformed; elsewhere it knows better than the library. Both are noted.
+// proven row takes the operands and has other results for them, or a view cannot
+// be one, since nobody could say which elements it shows, the file is malformed;
+// elsewhere it knows better than the library. Both are noted.
 Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   added.as_written = true;
   auto fits = library_.check_outputs(added.op);
   if (fits) return {};
   const bool is_taken = library_.infer_results(added.op).has_value();
-  if (is_taken && fits.error().code == ErrorCode::kShapeMismatch &&
-      op_proof(added.op.name()) == "torch") {
+  const bool is_known = is_taken ? op_proof(added.op.name()) == "torch"
+                                 : added.op.function->is_view();
+  if (is_known && fits.error().code == ErrorCode::kShapeMismatch) {
     return fail(std::move(fits).error());
   }
   std::string note = quote(display_name(node)) + ": " + fits.error().message;

@@ -402,6 +402,20 @@ TEST_CASE("a call that a proven row does not take is kept as it is written") {
   CHECK(space.error().code == ErrorCode::kShapeMismatch);
 }
 
+// Nobody could say which elements it shows: what is written through it, and how
+// it lies where its base lies in shards.
+TEST_CASE("a view that its row does not take is malformed") {
+  Json json = program();
+  Json& view = nodes_of(json)[2];
+  view["target"] = "torch.ops.aten.slice.Tensor";
+  view["inputs"].push_back(
+      {{"name", "dim"}, {"arg", {{"as_int", 7}}}, {"kind", 1}});
+  const auto graph = read_json(json);
+  REQUIRE_FALSE(graph);
+  CHECK(graph.error().code == ErrorCode::kShapeMismatch);
+  CHECK(graph.error().location.find("nodes[2] `relu`") != std::string::npos);
+}
+
 TEST_CASE("detach_ is the view that it is") {
   Json json = program();
   nodes_of(json)[2]["target"] = "torch.ops.aten.detach_.default";
