@@ -89,8 +89,11 @@ std::vector<Tensor> reduced_classes(const Call& call, const ClassLoss& loss,
   }
   std::vector<Tensor> results = {call.made(out)};
   if (with_weight) {
-    results.push_back(call.made(
-        std::vector<double>{reduction == kNone ? 0 : loss.weight}, 1));
+    // PyTorch adds up weights where losses are, or there is one sample.
+    const bool adds_up =
+        reduction != kNone || call.value("self").shape().size() == 1;
+    results.push_back(
+        call.made(std::vector<double>{adds_up ? loss.weight : 0}, 1));
   }
   return results;
 }
@@ -242,11 +245,13 @@ std::vector<Tensor> element_loss_backward(
   if (const Tensor* weight = call.optional_value("weight")) {
     w = broadcast_values<double>(*weight, shape);
   }
-  const bool mean = call.integer("reduction") == kMean;
+  // A mean is that of `self`, whatever it is broadcast with.
+  const double count = call.integer("reduction") == kMean
+                           ? static_cast<double>(call.value("self").numel())
+                           : 1;
   std::vector<double> out;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const double slope = g[i] * w[i] * f(x[i], y[i]);
-    out.push_back(mean ? slope / static_cast<double>(x.size()) : slope);
+    out.push_back(g[i] * w[i] * f(x[i], y[i]) / count);
   }
   return {call.made(out)};
 }
