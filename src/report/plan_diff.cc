@@ -1,10 +1,10 @@
 #include <shardprop/report/plan_diff.h>
 
 #include "base/index.h"
+#include "base/name_folding.h"
 #include "base/printable.h"
 #include "base/quantities.h"
 #include "io/json_text.h"
-#include "base/name_folding.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include <shardprop/report/plan_text.h>
 
+#include "base/name_folding.h"
 #include "base/quantities.h"
 #include "report/dear_moves.h"
 #include "report/module_tree.h"
-#include "base/name_folding.h"
 #include "report/once_a_step.h"
 #include "report/plan_in_words.h"
 #include "report/plan_totals.h"

@@ -1,9 +1,9 @@
 #include <shardprop/report/torch_styles.h>
 
 #include "base/index.h"
+#include "base/name_folding.h"
 #include "plan/carried.h"
 #include "plan/dim_trace.h"
-#include "base/name_folding.h"
 #include "report/unsaid.h"
 
 #include <algorithm>
