@@ -8,15 +8,20 @@
 namespace shardprop {
 namespace {
 
-struct Parts {
-  std::string pattern;                // numbers replaced by a mark
-  std::vector<std::int64_t> numbers;  // in order
-};
-
 constexpr char kMark = '\x01';
 
-Parts parts_of(std::string_view name) {
-  Parts out;
+}  // namespace
+
+bool is_number(std::string_view text) {
+  // Longer ones are no indices.
+  return !text.empty() && text.size() < 10 &&
+         std::all_of(
+             text.begin(), text.end(),
+             [](char c) { return '0' <= c && c <= '9'; });
+}
+
+NumberedName numbered_name(std::string_view name) {
+  NumberedName out;
   while (true) {
     const std::size_t dot = name.find('.');
     const std::string_view part = name.substr(0, dot);
@@ -34,8 +39,8 @@ Parts parts_of(std::string_view name) {
   }
 }
 
-std::string filled(const std::string& pattern,
-                   const std::vector<std::set<std::int64_t>>& places) {
+std::string with_numbers(const std::string& pattern,
+                         const std::vector<std::set<std::int64_t>>& places) {
   std::string text;
   std::size_t place = 0;
   for (const char c : pattern) {
@@ -47,16 +52,6 @@ std::string filled(const std::string& pattern,
     text += runs_text({numbers.begin(), numbers.end()});
   }
   return text;
-}
-
-}  // namespace
-
-bool is_number(std::string_view text) {
-  // Longer ones are no indices.
-  return !text.empty() && text.size() < 10 &&
-         std::all_of(
-             text.begin(), text.end(),
-             [](char c) { return '0' <= c && c <= '9'; });
 }
 
 std::string runs_text(const std::vector<std::int64_t>& numbers) {
@@ -81,7 +76,7 @@ std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
   std::map<std::pair<std::string, std::string>, std::size_t> index;
   std::vector<std::pair<std::string, Class>> classes;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const Parts parts = parts_of(names[i]);
+    const NumberedName parts = numbered_name(names[i]);
     const auto [it, fresh] =
         index.try_emplace({parts.pattern, groups[i]}, classes.size());
     if (fresh) {
@@ -99,7 +94,7 @@ std::vector<FoldedName> fold_names(const std::vector<std::string>& names,
     std::size_t combinations = 1;
     for (const auto& numbers : entry.places) combinations *= numbers.size();
     if (combinations == entry.members.size()) {
-      out.push_back({filled(pattern, entry.places), entry.members});
+      out.push_back({with_numbers(pattern, entry.places), entry.members});
       continue;
     }
     for (const std::size_t member : entry.members) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,19 @@ namespace shardprop {
 
 // "0..31", "0..3,7": ascending numbers as runs.
 std::string runs_text(const std::vector<std::int64_t>& numbers);
+
+// A name with its numbers apart: "layers.3.wq" is one of the pattern
+// "layers.*.wq", with 3.
+struct NumberedName {
+  std::string pattern;                // components that are numbers marked
+  std::vector<std::int64_t> numbers;  // in order
+};
+NumberedName numbered_name(std::string_view name);
+
+// A pattern with runs of numbers in its places, one set for each:
+// "layers.0..31.wq".
+std::string with_numbers(const std::string& pattern,
+                         const std::vector<std::set<std::int64_t>>& places);
 
 struct FoldedName {
   std::string text;

@@ -11,48 +11,10 @@
 namespace shardprop {
 namespace {
 
-struct Numbers {
-  std::string pattern;  // numbers replaced by a mark
-  std::vector<std::int64_t> numbers;
-};
-
-constexpr char kMark = '\x01';
-
-Numbers numbers_of(std::string_view module) {
-  Numbers out;
-  while (!module.empty()) {
-    const std::size_t end = std::min(module.find('.'), module.size());
-    const std::string_view part = module.substr(0, end);
-    if (!out.pattern.empty()) out.pattern += '.';
-    if (is_number(part)) {
-      out.pattern += kMark;
-      out.numbers.push_back(std::stoll(std::string(part)));
-    } else {
-      out.pattern += part;
-    }
-    module.remove_prefix(std::min(end + 1, module.size()));
-  }
-  return out;
-}
-
 struct Group {
   DearMove move;
   std::vector<std::set<std::int64_t>> places;  // numbers, by place
 };
-
-std::string filled(const std::string& pattern, const Group& group) {
-  std::string text;
-  std::size_t place = 0;
-  for (const char c : pattern) {
-    if (c != kMark) {
-      text += c;
-      continue;
-    }
-    const auto& numbers = group.places[place++];
-    text += runs_text({numbers.begin(), numbers.end()});
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -63,7 +25,7 @@ std::vector<DearMove> dear_moves(const Plan& plan) {
       groups;
   for (const ModuleMove& move : all_moves(plan)) {
     const PlannedNode& node = plan.nodes[move.node];
-    const Numbers at = numbers_of(move.home);
+    const NumberedName at = numbered_name(move.home);
     Steps steps;
     std::int64_t nanoseconds = 0;
     std::string layouts;
@@ -96,7 +58,7 @@ std::vector<DearMove> dear_moves(const Plan& plan) {
   }
   std::vector<DearMove> out;
   for (auto& [key, group] : groups) {
-    group.move.module = filled(std::get<0>(key), group);
+    group.move.module = with_numbers(std::get<0>(key), group.places);
     out.push_back(std::move(group.move));
   }
   std::stable_sort(out.begin(), out.end(),
