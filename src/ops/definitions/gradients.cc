@@ -27,6 +27,18 @@ void add_up_rows(IndexSpace& space) {
 
 // --- Of what was taken along a dim ---
 
+// Each rank makes its part of the dim that the indices point into.
+void written_in_parts(const OpCall& call, IndexSpace& space) {
+  const int rank = call.op().outputs[0].rank();
+  if (rank == 0) return;
+  make_in_parts(call, space, call.dim("dim", rank), kWritten);
+}
+
+void rows_written_in_parts(const OpCall& call, IndexSpace& space) {
+  add_up_rows(space);
+  written_in_parts(call, space);
+}
+
 std::int64_t size_given(const OpCall& call, std::string_view argument,
                         int dim) {
   const auto sizes = call.integers(argument);
@@ -211,26 +223,13 @@ void convolved_over_time(const OpCall& call, IndexSpace& space) {
 void define_gradients(Family f) {
   f.add("value_selecting_reduction_backward",
         mapped("one_of(dim)", one_of_dim, size_of_dim)
-            .refine("",
-                    [](const OpCall& call, IndexSpace& space) {
-                      const int rank = call.op().outputs[0].rank();
-                      if (rank == 0) return;
-                      make_in_parts(call, space, call.dim("dim", rank),
-                                    kWritten);
-                    })
+            .refine("", written_in_parts)
             .linear_in("grad")
             .local_shape("sizes")
             .per_rank(kOneOfDim));
   f.add("index_select_backward",
         mapped("rows_of(dim)", rows_of_dim, rows_in_all)
-            .refine("",
-                    [](const OpCall& call, IndexSpace& space) {
-                      add_up_rows(space);
-                      const int rank = call.op().outputs[0].rank();
-                      if (rank == 0) return;
-                      make_in_parts(call, space, call.dim("dim", rank),
-                                    kWritten);
-                    })
+            .refine("", rows_written_in_parts)
             .linear_in("grad")
             .local_shape("self_sizes")
             .per_rank(kRowsOfDim));
