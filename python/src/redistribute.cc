@@ -94,9 +94,10 @@ void bind_redistribute(nb::module_& module) {
   module.def(
       "local_region",
       [](const std::string& mesh_text, const std::vector<std::int64_t>& shape,
-         const std::string& layout, std::int64_t index) {
+         const std::string& dtype, const std::string& layout,
+         std::int64_t index) {
         const DeviceMesh mesh = mesh_of(mesh_text);
-        const TensorSpec spec = spec_of(mesh, layout, shape, "f32");
+        const TensorSpec spec = spec_of(mesh, layout, shape, dtype);
         std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> dims;
         for (const Intervals& held :
              local_region(spec, mesh.coordinate_at_index(index)).dims()) {
@@ -107,7 +108,8 @@ void bind_redistribute(nb::module_& module) {
         }
         return dims;
       },
-      nb::arg("mesh"), nb::arg("shape"), nb::arg("layout"), nb::arg("index"));
+      nb::arg("mesh"), nb::arg("shape"), nb::arg("dtype"), nb::arg("layout"),
+      nb::arg("index"));
   module.def(
       "canonical",
       [](const std::string& mesh, const std::vector<std::int64_t>& shape,

@@ -18,6 +18,11 @@ struct Holds {
   void operator()(const OpCall&, IndexSpace&) const {}
 };
 
+struct Lies {
+  OperandOrder order = OperandOrder::kAny;
+  void operator()(const OpCall&, IndexSpace&) const {}
+};
+
 struct Selects {
   std::vector<std::string> arguments;
   void operator()(const OpCall&, IndexSpace&) const {}
@@ -63,6 +68,22 @@ std::vector<ArgumentDomain> domains(const OpDefinition& row) {
     }
   }
   return out;
+}
+
+OpDefinition in_order(OpDefinition row) {
+  return std::move(row).refine("in_order()", Lies{OperandOrder::kAsWhole});
+}
+
+OpDefinition in_dense_rows(OpDefinition row) {
+  return std::move(row).refine("in_dense_rows()",
+                               Lies{OperandOrder::kDenseRows});
+}
+
+OperandOrder operand_order(const OpDefinition& row) {
+  for (const OpDefinition::Refine& refine : row.refinements()) {
+    if (const auto* trait = refine.target<Lies>()) return trait->order;
+  }
+  return OperandOrder::kAny;
 }
 
 OpDefinition::Refine selects(std::vector<std::string> arguments) {

@@ -59,6 +59,19 @@ OpDefinition::Refine positive(std::string_view argument);  // of a logarithm
 OpDefinition::Refine nonzero(std::string_view argument);   // of a divisor
 std::vector<ArgumentDomain> domains(const OpDefinition& row);
 
+// How operands have to lie in memory, where PyTorch's kernels, or calls that were
+// written down beside them, depend on it: the ranks' copies may lie otherwise
+// than the whole tensors do.
+enum class OperandOrder : std::uint8_t {
+  kAny,
+  kAsWhole,    // in the order of dims that the whole tensor has
+  kDenseRows,  // the elements of the last dim side by side
+};
+// The row with that said.
+OpDefinition in_order(OpDefinition row);       // kAsWhole
+OpDefinition in_dense_rows(OpDefinition row);  // kDenseRows
+OperandOrder operand_order(const OpDefinition& row);
+
 // Every element of the first result is one element of these arguments; no
 // names: of any. What a user of the result asks, it asks of them. passes() says
 // so, too.

@@ -82,7 +82,9 @@ def local_part(
     Works on anything that can be narrowed, so that a file that is read by
     slices is read by just these.
     """
-    regions = _core.local_region(mesh, entry["shape"], layout_text(entry), index)
+    regions = _core.local_region(
+        mesh, entry["shape"], entry["dtype"], layout_text(entry), index
+    )
     part = whole
     for dim, intervals in enumerate(regions):
         if intervals == [(0, entry["shape"][dim])]:

@@ -23,6 +23,7 @@ from ._layout import DTYPES
 OF_VIEWS = {
     torch.ops.aten.view.default: torch.ops.aten.reshape.default,
     torch.ops.aten._unsafe_view.default: torch.ops.aten.reshape.default,
+    torch.ops.aten.view_as.default: torch.ops.aten.reshape_as.default,
 }
 
 

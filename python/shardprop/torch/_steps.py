@@ -24,11 +24,14 @@ class Step:
         self._kind = step["collective"]
         self._dims = step["mesh_dims"]
         self._layouts = {end: ",".join(step[end]) for end in ("src", "dst")}
-        self._item = _layout.DTYPES[step["dtype"]].itemsize
+        self._dtype = step["dtype"]
+        self._item = _layout.DTYPES[self._dtype].itemsize
         self.bytes_of_rank = functools.lru_cache(maxsize=None)(self._bytes_of_rank)
 
     def _region(self, end, rank):
-        return _core.local_region(self._text, self._shape, self._layouts[end], rank)
+        return _core.local_region(
+            self._text, self._shape, self._dtype, self._layouts[end], rank
+        )
 
     def _size(self, end, rank):
         return math.prod(

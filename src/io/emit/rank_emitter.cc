@@ -3,7 +3,9 @@
 #include "base/index.h"
 #include "base/try.h"
 #include "io/emit/philox.h"
+#include "io/emit/tensor_ops.h"
 #include "ops/foreign_operator.h"
+#include "ops/op_call.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/program/rank_program.h>
@@ -19,6 +21,7 @@ std::string_view local_name(std::string_view op) {
   if (op == "aten.view.default" || op == "aten._unsafe_view.default") {
     return "aten.reshape.default";
   }
+  if (op == "aten.view_as.default") return "aten.reshape_as.default";
   return op;
 }
 
@@ -60,6 +63,7 @@ Argument device_of(const SpmdProgram& program) {
 RankEmitter::RankEmitter(const SpmdProgram& program, const OpLibrary& library,
                          Coordinate at)
     : program_(program),
+      library_(library),
       at_(std::move(at)),
       graph_(library),
       values_(program.values.size()),
@@ -94,7 +98,8 @@ void RankEmitter::add_input(const ProgramInput& input) {
       dense(local_shape(program_, input.value, at_), value.meta.dtype()));
 }
 
-TorchArgument RankEmitter::argument(const ProgramArgument& argument) const {
+TorchArgument RankEmitter::argument(const ProgramArgument& argument,
+                                    OperandOrder order) {
   return std::visit(
       [&](const auto& held) -> TorchArgument {
         using T = std::decay_t<decltype(held)>;
@@ -104,11 +109,11 @@ TorchArgument RankEmitter::argument(const ProgramArgument& argument) const {
           }
           return held;
         } else if constexpr (std::is_same_v<T, ProgramValueId>) {
-          return held.valid() ? values_[held.index()] : TorchId();
+          return laid_out(held, order);
         } else if constexpr (std::is_same_v<T, std::vector<ProgramValueId>>) {
           std::vector<TorchId> list;
           for (const ProgramValueId id : held) {
-            list.push_back(id.valid() ? values_[id.index()] : TorchId());
+            list.push_back(laid_out(id, order));
           }
           return list;
         } else if constexpr (std::is_same_v<T, RankInt>) {
@@ -122,6 +127,20 @@ TorchArgument RankEmitter::argument(const ProgramArgument& argument) const {
         }
       },
       argument);
+}
+
+// An operand as kernels of that order are to find it.
+TorchId RankEmitter::laid_out(ProgramValueId id, OperandOrder order) {
+  const TorchId x = id.valid() ? values_[id.index()] : TorchId();
+  if (!x.valid() || order == OperandOrder::kAny) return x;
+  const TensorMeta& meta = graph_.meta(x);
+  if (order == OperandOrder::kDenseRows) {
+    const bool has_rows = meta.rank() > 0 && meta.shape().back() > 1;
+    return has_rows && meta.strides().back() != 1 ? contiguous(graph_, x) : x;
+  }
+  const ProgramValue& value = program_.value(id);
+  if (value.is_local()) return meta.is_contiguous() ? x : contiguous(graph_, x);
+  return is_dense(value.meta) ? in_order_of(graph_, x, value.meta) : x;
 }
 
 // As worked out; without shape inference, of the sizes that the layout says.
@@ -183,7 +202,8 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
     return {};
   }
   const std::string name(local_name(op.op));
-  if (graph_.find(name) == nullptr) {
+  const auto function = graph_.find(name);
+  if (function == nullptr) {
     return fail(
         Error{ErrorCode::kNotLowered,
               what_is_foreign(op.op) + "; a program with it cannot be written",
@@ -191,10 +211,20 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
               {},
               help_without_foreign(op.op)});
   }
+  const OpRow* row = library_.row(*function);
+  const OperandOrder order =
+      row == nullptr ? OperandOrder::kAny : operand_order(row->definition);
   TorchArguments args;
   for (const auto& [given, value] : op.args) {
     const bool reshapes = name != op.op && given == "size";
-    args.emplace_back(reshapes ? "shape" : given, argument(value));
+    const std::string own = reshapes ? "shape" : given;
+    const auto at = function->argument_index(own);
+    const std::optional<AliasInfo> alias =
+        at ? function->arguments()[*at].alias : std::nullopt;
+    // What is written has to be itself.
+    const bool is_written = alias && alias->writes;
+    args.emplace_back(own,
+                      argument(value, is_written ? OperandOrder::kAny : order));
   }
   return add_call(name, std::move(args), op.outputs);
 }

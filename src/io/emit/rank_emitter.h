@@ -3,6 +3,7 @@
 
 #include "io/emit/moves.h"
 #include "io/emit/torch_graph.h"
+#include "ops/row_traits.h"
 
 #include <shardprop/program/spmd_program.h>
 
@@ -33,7 +34,8 @@ class RankEmitter {
   void add_input(const ProgramInput& input);
   Result<void> add(const ProgramOp& op, std::size_t node);
   Result<void> add(const ProgramCollective& collective);
-  TorchArgument argument(const ProgramArgument& argument) const;
+  TorchArgument argument(const ProgramArgument& argument, OperandOrder order);
+  TorchId laid_out(ProgramValueId id, OperandOrder order);
   Result<void> add_call(const std::string& op, TorchArguments args,
                         const std::vector<ProgramValueId>& outputs);
   void draw_bits(const ProgramOp& op);
@@ -42,6 +44,7 @@ class RankEmitter {
                              const std::string& op) const;
 
   const SpmdProgram& program_;
+  const OpLibrary& library_;
   Coordinate at_;
   TorchGraph graph_;
   std::vector<TorchId> values_;  // by ProgramValueId

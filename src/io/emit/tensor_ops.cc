@@ -1,6 +1,7 @@
 #include "io/emit/tensor_ops.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/index.h"
@@ -13,6 +14,18 @@ Argument ints(const Dims& dims) {
 }
 
 Argument integer(std::int64_t value) { return value; }
+
+TensorMeta permuted(const TensorMeta& meta,
+                    const std::vector<std::int64_t>& order) {
+  Dims shape;
+  Dims strides;
+  for (const std::int64_t dim : order) {
+    shape.push_back(meta.shape()[index(dim)]);
+    strides.push_back(meta.strides()[index(dim)]);
+  }
+  return *TensorMeta::create(std::move(shape), std::move(strides),
+                             meta.dtype());
+}
 
 }  // namespace
 
@@ -46,28 +59,38 @@ TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim) {
 
 TorchId reshape(TorchGraph& graph, TorchId x, Dims shape) {
   if (graph.shape(x) == shape) return x;
-  return graph.op("aten.reshape.default", {{"self", x}, {"shape", ints(shape)}},
-                  dense(shape, graph.dtype(x)));
+  const TorchArguments args = {{"self", x}, {"shape", ints(shape)}};
+  // A view where one can be had, with the strides of one.
+  if (auto made = graph.op("aten.reshape.default", args)) return *made;
+  return graph.op("aten.reshape.default", args, dense(shape, graph.dtype(x)));
 }
 
 TorchId permute(TorchGraph& graph, TorchId x,
                 const std::vector<std::int64_t>& order) {
   if (std::is_sorted(order.begin(), order.end())) return x;
-  const TensorMeta& meta = graph.meta(x);
-  Dims shape;
-  Dims strides;
-  for (const std::int64_t dim : order) {
-    shape.push_back(meta.shape()[index(dim)]);
-    strides.push_back(meta.strides()[index(dim)]);
-  }
-  return graph.op(
-      "aten.permute.default", {{"self", x}, {"dims", Argument(order)}},
-      *TensorMeta::create(std::move(shape), std::move(strides), meta.dtype()));
+  return graph.op("aten.permute.default",
+                  {{"self", x}, {"dims", Argument(order)}},
+                  permuted(graph.meta(x), order));
 }
 
 TorchId contiguous(TorchGraph& graph, TorchId x) {
   return graph.op("aten.contiguous.default", {{"self", x}},
                   dense(graph.shape(x), graph.dtype(x)));
+}
+
+TorchId in_order_of(TorchGraph& graph, TorchId x, const TensorMeta& whole) {
+  std::vector<std::int64_t> order(whole.shape().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(
+      order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        return whole.strides()[index(a)] > whole.strides()[index(b)];
+      });
+  if (permuted(graph.meta(x), order).is_contiguous()) return x;
+  std::vector<std::int64_t> back(order.size());
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    back[index(order[place])] = static_cast<std::int64_t>(place);
+  }
+  return permute(graph, contiguous(graph, permute(graph, x, order)), back);
 }
 
 TorchId cast(TorchGraph& graph, TorchId x, DType dtype) {

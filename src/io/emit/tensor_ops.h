@@ -16,6 +16,8 @@ TorchId reshape(TorchGraph& graph, TorchId x, Dims shape);
 TorchId permute(TorchGraph& graph, TorchId x,
                 const std::vector<std::int64_t>& order);
 TorchId contiguous(TorchGraph& graph, TorchId x);
+// Dense in the order of dims that `whole`, of the same rank, has in memory.
+TorchId in_order_of(TorchGraph& graph, TorchId x, const TensorMeta& whole);
 TorchId cast(TorchGraph& graph, TorchId x, DType dtype);
 TorchId scaled(TorchGraph& graph, TorchId x, double factor);
 // Zeros behind the last element of a dim, up to `size`.

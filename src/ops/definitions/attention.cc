@@ -361,7 +361,7 @@ void define_forward(Family f) {
   const auto add = [&](Results (*others)(const OpCall&, const Attention&),
                        const ForwardKernel& kernel) {
     f.add(std::string(kernel.name),
-          forward(others).per_rank(forward_program(kernel)));
+          in_dense_rows(forward(others).per_rank(forward_program(kernel))));
   };
   add(flash, {.name = "_scaled_dot_product_flash_attention",
               .options = ", return_debug_mask",
@@ -395,7 +395,7 @@ void define_forward(Family f) {
 void define_backward(Family f) {
   const auto add = [&](const BackwardKernel& kernel) {
     f.add(std::string(kernel.name),
-          backward().per_rank(backward_program(kernel)));
+          in_dense_rows(backward().per_rank(backward_program(kernel))));
   };
   add({.name = "_scaled_dot_product_flash_attention_backward",
        .after_sums = "cum_seq_q, cum_seq_k, $Q, $K, dropout_p, $CAUSAL, "

@@ -202,12 +202,12 @@ void product_of_rows(const OpCall& call, IndexSpace& space) {
 void define_bags(Family f) {
   for (const char* name :
        {"_embedding_bag", "_embedding_bag_forward_only", "embedding_bag"}) {
-    f.add(name, mapped("embedding_bag()", bag_notation, bag_size)
-                    .typed(of_bag)
-                    .refine("", sums_of_rows)
-                    .refine("", below("indices", rows_of_weight))
-                    .refine("", look_up_rows)
-                    .per_rank(bag_program(name)));
+    f.add(name, in_order(mapped("embedding_bag()", bag_notation, bag_size)
+                             .typed(of_bag)
+                             .refine("", sums_of_rows)
+                             .refine("", below("indices", rows_of_weight))
+                             .refine("", look_up_rows)
+                             .per_rank(bag_program(name))));
   }
   for (const char* name :
        {"_embedding_bag_backward", "_embedding_bag_dense_backward"}) {

@@ -162,7 +162,8 @@ void define_contractions(Family f) {
       "inner",
       einsum("inner()", inner_notation).typed(of_inner).strided(inner_strides));
   f.add("linalg_vecdot", einsum("vecdot()", vecdot_notation).typed(of_factors));
-  f.add("kron", einsum("kron()", kron_notation).typed(of_factors_with_dims));
+  f.add("kron",
+        in_order(einsum("kron()", kron_notation).typed(of_factors_with_dims)));
   f.add({"linalg_multi_dot", "chain_matmul"},
         einsum("chain()", chain_notation).typed(of_factors));
 }

@@ -24,9 +24,9 @@ void define_convolution(Family f) {
          "_convolution_mode", "slow_conv3d"},
         convolved());
   f.add("convolution_backward", convolved_gradients());
-  f.add("conv_tbc", mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after)
-                        .nonempty()
-                        .multiplies(ProductKind::kConvolution));
+  f.add("conv_tbc", in_order(mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after)
+                                 .nonempty()
+                                 .multiplies(ProductKind::kConvolution)));
 }
 
 }  // namespace shardprop

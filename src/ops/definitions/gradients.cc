@@ -281,10 +281,11 @@ void define_gradients(Family f) {
                   call.tensor("self").shape() == call.op().outputs[0].shape(),
                   "the gradient does not broadcast to the tensor");
             }));
-  f.add("conv_tbc_backward", mapped("[s]bo,[t]bi,[k]io,o->[t]bi,[k]io,o")
-                                 .nonempty()
-                                 .multiplies(ProductKind::kConvolution)
-                                 .refine("", convolved_over_time));
+  f.add("conv_tbc_backward",
+        in_order(mapped("[s]bo,[t]bi,[k]io,o->[t]bi,[k]io,o")
+                     .nonempty()
+                     .multiplies(ProductKind::kConvolution)
+                     .refine("", convolved_over_time)));
 }
 
 }  // namespace shardprop

@@ -137,11 +137,12 @@ BoundForm bind_group_norm_backward(const OpCall& call) {
 
 void define_group_norm(Family f) {
   f.add("native_group_norm",
-        custom("group_norm()", bind_group_norm).normalises());
+        in_order(custom("group_norm()", bind_group_norm).normalises()));
   f.add("group_norm",
         custom("group_norm()", bind_group_norm).like("input").normalises());
   f.add("native_group_norm_backward",
-        custom("group_norm_backward()", bind_group_norm_backward).normalises());
+        in_order(custom("group_norm_backward()", bind_group_norm_backward)
+                     .normalises()));
 }
 
 }  // namespace shardprop

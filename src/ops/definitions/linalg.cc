@@ -212,7 +212,7 @@ void define_linalg(Family f) {
                          : make_meta(shape, dtype).strides();
             }));
   f.add({"linalg_matrix_exp", "matrix_exp"},
-        rows_first("...[nn]->...[nn]", "s"));
+        in_order(rows_first("...[nn]->...[nn]", "s")));
   f.add({"linalg_pinv", "pinverse"}, counted("...[mn],...,...->...[nm]"));
   f.add("linalg_matrix_rank",
         counted("...[mn],...,...->...").typed(DType::kI64));
@@ -230,9 +230,13 @@ void define_linalg(Family f) {
         counted("vander()", vander_notation, [](const OpCall& call, char) {
           return call.op().int_arg("N").value_or(from_end(call, 1));
         }));
-  f.add("_linalg_det", matrices("...[nn]->...,...[nn],...[n]", "ssi"));
+  // The factors are those of the transposed matrix or not, by its order, and
+  // gradients are written for the one that it was.
+  f.add("_linalg_det",
+        in_order(matrices("...[nn]->...,...[nn],...[n]", "ssi")));
   f.add({"linalg_det", "det", "logdet"}, rows_first("...[nn]->...", "s"));
-  f.add("_linalg_slogdet", matrices("...[nn]->...,...,...[nn],...[n]", "srsi"));
+  f.add("_linalg_slogdet",
+        in_order(matrices("...[nn]->...,...,...[nn],...[n]", "srsi")));
   f.add({"linalg_slogdet", "slogdet"}, rows_first("...[nn]->...,...", "sr"));
   f.add("_linalg_eigh", counted("eigh()", eigh_notation, qr_side)
                             .typed(types("rs"))

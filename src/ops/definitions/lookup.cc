@@ -421,7 +421,7 @@ void define_lookup(Family f) {
         counted_before(mapped("searchsorted()", searchsorted_notation)));
   f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
   f.add("bucketize.Scalar", counted_before(mapped("s->")));
-  f.add("isin", is_among());
+  f.add("isin", in_order(is_among()));
   f.add("put", mapped("put()", put_notation)
                    .like("self")
                    .refine("", below("index", size_of_self))

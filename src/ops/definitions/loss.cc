@@ -241,11 +241,11 @@ void define_loss(Family f) {
   f.add({"nll_loss_forward", "nll_loss2d_forward"},
         class_loss(true).per_rank(kClassLoss, FactorKind::kBlocked));
   f.add({"nll_loss_backward", "nll_loss2d_backward"},
-        custom("class_loss_backward()", bind_class_loss_backward)
-            .typed(of_self)
-            .refine("", below("target", classes_of_self))
-            .linear_in("grad_output")
-            .per_rank(kClassLossBackward));
+        in_order(custom("class_loss_backward()", bind_class_loss_backward)
+                     .typed(of_self)
+                     .refine("", below("target", classes_of_self))
+                     .linear_in("grad_output")
+                     .per_rank(kClassLossBackward)));
   f.add({"mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"},
         elementwise_loss().elementwise({"self", "target"}));
   f.add("l1_loss",

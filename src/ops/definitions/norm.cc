@@ -329,8 +329,8 @@ void define_norm(Family f) {
   add({"rms_norm"}, normalized(0).decomposed(kRmsNorm));
   add({"_fused_rms_norm"}, normalized(1).decomposed(kRmsNorm));
   add({"native_layer_norm_backward"},
-      masked_gradients({"input", "weight", "bias"})
-          .decomposed(rows_backward(true)));
+      in_order(masked_gradients({"input", "weight", "bias"})
+                   .decomposed(rows_backward(true))));
   add({"_fused_rms_norm_backward"},
       masked_gradients({"input", "weight"}).decomposed(rows_backward(false)));
   add({"native_batch_norm", "_native_batch_norm_legit",

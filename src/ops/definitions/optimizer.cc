@@ -104,7 +104,7 @@ void define_optimizer(Family f) {
   f.add("_amp_foreach_non_finite_check_and_unscale",
         custom("unscaled()", bind_unscaled));
   f.add({"_fused_adam", "_fused_adamw", "_fused_sgd", "_fused_adagrad"},
-        custom("lists()", bind_lists));
+        in_order(custom("lists()", bind_lists)));
 }
 
 }  // namespace shardprop

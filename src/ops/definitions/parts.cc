@@ -296,11 +296,11 @@ void define_complex(Family& f) {
                             .strided(strides_as_real)
                             .linear_in("self")
                             .free());
-  f.add("view_as_complex", mapped("...[c]->...")
-                               .typed(into_complex)
-                               .strided(strides_as_complex)
-                               .linear_in("self")
-                               .free());
+  f.add("view_as_complex", in_dense_rows(mapped("...[c]->...")
+                                             .typed(into_complex)
+                                             .strided(strides_as_complex)
+                                             .linear_in("self")
+                                             .free()));
   f.add({"real", "imag"}, same_shape()
                               .typed(into_real)
                               .strided(strides_of_part)
@@ -324,9 +324,9 @@ void define_parts(Family f) {
             .local_shape("input_sizes"));
   f.add(
       "as_strided_scatter",
-      custom("storage_written()", bind_storage_written)
-          .like("self")
-          .passes({"self", "src"}),
+      in_order(custom("storage_written()", bind_storage_written)
+                   .like("self")
+                   .passes({"self", "src"})),
       "replicated: it names places of storage, of which no rank holds a part");
   f.add("diag_embed",
         custom("diag_embed(dim1,dim2)", bind_diag_embed).passes());

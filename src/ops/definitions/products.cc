@@ -377,7 +377,8 @@ void define_products(Family f) {
   f.add("einsum", einsum("einsum(equation)", einsum_notation)
                       .promoted()
                       .strided(einsum_strides));
-  f.add("_weight_int8pack_mm", einsum("mk,nk,n->mn").refine("", keep_packs));
+  f.add("_weight_int8pack_mm",
+        in_order(einsum("mk,nk,n->mn").refine("", keep_packs)));
   f.add("_scaled_mm", einsum("scaled_mm()", scaled_notation)
                           .typed(of_output)
                           .refine("", keep_f8_rows));
@@ -387,8 +388,8 @@ void define_products(Family f) {
                            .refine("", by_expert)
                            .refine("", keep_aligned)
                            .per_rank(tokens_program("self", "mat2")));
-  f.add("_weight_int4pack_mm", by_packed_weight("[____]"));
-  f.add("_weight_int4pack_mm_for_cpu", by_packed_weight("[__]"));
+  f.add("_weight_int4pack_mm", in_order(by_packed_weight("[____]")));
+  f.add("_weight_int4pack_mm_for_cpu", in_order(by_packed_weight("[__]")));
   f.add("_scaled_grouped_mm",
         einsum("scaled_grouped_mm()", scaled_grouped_notation)
             .typed([](const OpCall& call, std::size_t) {

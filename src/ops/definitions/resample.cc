@@ -199,9 +199,9 @@ void define_pads(Family& f) {
               .nonempty());
     if (dims == 1) continue;
     f.add("adaptive_max_pool" + d + "_backward",
-          mapped(out + "," + in + "," + out + "->" + in)
-              .nonempty()
-              .linear_in("grad_output"));
+          in_order(mapped(out + "," + in + "," + out + "->" + in)
+                       .nonempty()
+                       .linear_in("grad_output")));
     f.add("max_unpool" + d,
           mapped(in + "," + in + "->" + out, output_size).nonempty());
   }
@@ -216,9 +216,10 @@ void define_fractional_pools(Family& f) {
     f.add(name, mapped(in + ",nc[_]->" + out + "," + out, output_size)
                     .typed(value_and_index)
                     .nonempty());
-    f.add(name + "_backward", mapped(out + "," + in + "," + out + "->" + in)
-                                  .nonempty()
-                                  .linear_in("grad_output"));
+    f.add(name + "_backward",
+          in_order(mapped(out + "," + in + "," + out + "->" + in)
+                       .nonempty()
+                       .linear_in("grad_output")));
   }
 }
 

@@ -248,15 +248,17 @@ void define_distances(Family& f) {
                     .refine("", distances_of_parts)
                     .per_rank(root_of_sum("dist(self, other, p)")));
   f.add("_euclidean_dist", distances("...pm,...rm->...pr", {}, kEuclidean));
-  f.add("_cdist_backward", mapped("...p[r],...pm,...[r]m,...p[r]->...pm")
-                               .linear_in("grad")
-                               .nonempty());
-  f.add("_pdist_forward", distances("[n]m->[s]", pairs_of_rows,
-                                    root_of_sum("_pdist_forward(self, p)")));
+  f.add("_cdist_backward",
+        in_order(mapped("...p[r],...pm,...[r]m,...p[r]->...pm")
+                     .linear_in("grad")
+                     .nonempty()));
+  f.add("_pdist_forward",
+        in_order(distances("[n]m->[s]", pairs_of_rows,
+                           root_of_sum("_pdist_forward(self, p)"))));
   f.add("pdist",
         distances("[n]m->[s]", pairs_of_rows, root_of_sum("pdist(self, p)")));
   f.add("_pdist_backward",
-        mapped("[s],[n]m,[s]->[n]m").nonempty().linear_in("grad"));
+        in_order(mapped("[s],[n]m,[s]->[n]m").nonempty().linear_in("grad")));
 }
 
 }  // namespace

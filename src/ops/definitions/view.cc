@@ -309,11 +309,12 @@ void define_view(Family f) {
   // What refuses to copy is free whatever its operand was made from.
   f.add({"view", "_unsafe_view"},
         reshaped("view(size)", sizes_given, "size").free());
-  f.add("view.dtype", custom("view(dtype)", bind_view_as_dtype)
+  f.add("view.dtype",
+        in_dense_rows(custom("view(dtype)", bind_view_as_dtype)
                           .typed([](const OpCall& call, std::size_t) {
                             return dtype_seen(call);
                           })
-                          .free());
+                          .free()));
   f.add("reshape", reshaped("view(shape)", sizes_given, "shape"));
   f.add("view_as", reshaped("view(other)", shape_of_other).free());
   f.add("reshape_as", reshaped("view(other)", shape_of_other));
@@ -342,10 +343,10 @@ void define_view(Family f) {
         same_shape().strided(same_strides).passes().free().conjugated());
   f.add(
       {"as_strided", "_reshape_alias"},
-      custom("as_strided()", bind_as_strided).free(),
+      in_order(custom("as_strided()", bind_as_strided).free()),
       "replicated: it names places of storage, of which no rank holds a part");
-  f.add("resize", resized_storage().local_shape("size"));
-  f.add("resize_as", resized_storage());
+  f.add("resize", in_order(resized_storage().local_shape("size")));
+  f.add("resize_as", in_order(resized_storage()));
   f.add("unfold", unfolded().passes().free());
   f.add("im2col", columns(false).linear_in("self"));
   f.add("col2im", columns(true).linear_in("self"));

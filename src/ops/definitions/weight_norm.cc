@@ -78,16 +78,18 @@ std::string length_notation(const OpCall& call) {
 
 void define_weight_norm(Family f) {
   const auto forward =
-      mapped("weight_norm(dim)", forward_notation, one).nonempty().normalises();
+      in_order(mapped("weight_norm(dim)", forward_notation, one)
+                   .nonempty()
+                   .normalises());
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
   // The norm that it returns as well is that of the direction.
   f.add("_weight_norm_interface", forward);
   f.add({"_weight_norm_interface_backward",
          "_weight_norm_differentiable_backward"},
-        mapped("weight_norm_backward(dim)", backward_notation, one)
-            .nonempty()
-            .normalises()
-            .linear_in("grad_w"));
+        in_order(mapped("weight_norm_backward(dim)", backward_notation, one)
+                     .nonempty()
+                     .normalises()
+                     .linear_in("grad_w")));
   f.add(
       "norm_except_dim",
       mapped("norm_except(dim)", length_notation, one).nonempty().normalises());

@@ -27,6 +27,41 @@ class Exchanges(torch.nn.Module):
         return torch.abs(torch.relu(torch.neg(x @ self.weight)) - 0.1).mean()
 
 
+class Critic(torch.nn.Module):
+    """Weights by direction and length, whose gradient's kernel reads memory in
+    order: the ranks' gradients do not lie so."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(12, 8))
+        self.outer = torch.nn.Linear(8, 1)
+
+    def forward(self, made, real):
+        def judged(x):
+            return self.outer(torch.nn.functional.leaky_relu(self.inner(x), 0.2))
+
+        return torch.relu(1 - judged(real)).mean() + torch.relu(1 + judged(made)).mean()
+
+
+class Gates(torch.nn.Module):
+    """Chosen experts counted: truth values are terms that ranks combine by or."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Linear(8, 4)
+        self.first = torch.nn.Parameter(torch.randn(4, 8, 16) * 0.3)
+        self.second = torch.nn.Parameter(torch.randn(4, 16, 8) * 0.3)
+
+    def forward(self, x):
+        chances = self.gate(x).softmax(-1)
+        best, places = chances.topk(2, -1)
+        weights = torch.zeros_like(chances).scatter(1, places, best)
+        inner = torch.einsum("td,edf->etf", x, self.first).relu()
+        out = torch.einsum("etf,efd,te->td", inner, self.second, weights)
+        load = torch.nn.functional.one_hot(places, 4).sum(1).float().mean(0)
+        return out.square().mean() + (load * chances.mean(0)).sum()
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     make: "Callable[[], tuple[torch.nn.Module, tuple]]"
@@ -60,11 +95,23 @@ def _exchanges():
     return Exchanges(), (torch.zeros(8, 8),)
 
 
+def _critic():
+    torch.manual_seed(0)
+    return Critic(), (torch.zeros(8, 12), torch.zeros(8, 12))
+
+
+def _gates():
+    torch.manual_seed(0)
+    return Gates(), (torch.zeros(16, 8),)
+
+
 CASES = {
     "gpt2": Case(_named("gpt2_tiny"), has_dropout=True, memory=0.9),
     "resnet": Case(_uneven_resnet),
     "mixtral": Case(_named("mixtral_tiny")),
     "exchanges": Case(_exchanges, options={"pins": Exchanges.PINS}),
+    "critic": Case(_critic),
+    "gates": Case(_gates),
     "t5": Case(_named("t5_tiny"), has_dropout=True),
 }
 
