@@ -78,7 +78,9 @@ class ExportedGraph(unittest.TestCase):
         program = export_program(
             without_dropout(name), training=True, device=device
         )
-        module, args = draw(name, training=True)
+        self.assert_like_eager(program, *draw(name, training=True))
+
+    def assert_like_eager(self, program, module, args):
         outputs = run(program, module, args)
         loss = module(*args)
         loss.backward()
@@ -159,6 +161,57 @@ class ExportedGraph(unittest.TestCase):
                 (OutputKind.GRADIENT_TO_PARAMETER, "used.bias"),
             ],
         )
+
+    def assert_made_trains_like_eager(self, make, args):
+        program = export_program(
+            lambda: (make(), tuple(map(torch.zeros_like, args))), training=True
+        )
+        torch.manual_seed(0)
+        self.assert_like_eager(program, make().train(), args)
+
+    def test_parameters_that_are_written_in_place_get_their_gradients(self):
+        class Spectrum(torch.nn.Module):
+            """Its weights reach the loss through parts of a tensor of zeros."""
+
+            def __init__(self):
+                super().__init__()
+                shape = (3, 4), (2,), (2, 3)
+                self.low, self.high, self.lost = (
+                    torch.nn.Parameter(torch.randn(size, dtype=torch.complex64))
+                    for size in shape
+                )
+                self.scale = torch.nn.Parameter(torch.randn(4))
+
+            def forward(self, x):
+                waves = torch.fft.rfft(x)
+                kept = torch.zeros(2, 6, dtype=torch.complex64)
+                other = torch.zeros(2, 3, dtype=torch.complex64)
+                kept[:, :4] = waves[:, :3] @ self.low
+                kept.narrow(1, 4, 2).copy_(waves[:, 1:3] * self.high)
+                other.copy_(self.lost)  # and nobody reads it
+                rows = torch.fft.irfft(kept, n=8)
+                rows[:, 4:].mul_(self.scale)
+                return rows.square().mean()
+
+        self.assert_made_trains_like_eager(Spectrum, (torch.randn(2, 10),))
+
+    def test_factorizations_train(self):
+        class Gaussian(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean = torch.nn.Linear(5, 3)
+                self.root = torch.nn.Parameter(torch.randn(3, 3))
+
+            def forward(self, x, y):
+                matrix = self.root @ self.root.T + torch.eye(3)
+                factor = torch.linalg.cholesky(matrix)
+                rest = torch.linalg.solve_triangular(
+                    factor, (y - self.mean(x)).T, upper=False
+                )
+                return rest.square().mean() + factor.diagonal().log().sum()
+
+        args = (torch.randn(8, 5), torch.randn(8, 3))
+        self.assert_made_trains_like_eager(Gaussian, args)
 
     def test_cuda_kernels_inside_modules_of_pytorch(self):
         def factory():

@@ -116,9 +116,9 @@ class ParallelModule(nn.Module):
                 owner.add_module(part, nn.Module())
             owner = owner._modules[part]
         if entry["kind"] == "parameter":
-            owner.register_parameter(
-                name, nn.Parameter(value, local.dtype.is_floating_point)
-            )
+            dtype = local.dtype
+            trains = dtype.is_floating_point or dtype.is_complex
+            owner.register_parameter(name, nn.Parameter(value, trains))
         else:
             owner.register_buffer(name, value)
 

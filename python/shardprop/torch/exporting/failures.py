@@ -16,6 +16,12 @@ _KNOWN = (
         "layerdrop: export with {infer} or set its probability to zero",
     ),
     (
+        r"DynamicOutputShape",
+        "an operator's result has sizes that only values tell",
+        "give it a fixed size: torch.where for a mask, a padded result; keep the "
+        "CTC loss, which has none, out of what is exported",
+    ),
+    (
         r"TensorWrapper|functorch tensor",
         "the model takes gradients with torch.func inside forward",
         "return the loss alone and export with {train}: the backward pass is traced "

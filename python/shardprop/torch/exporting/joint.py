@@ -12,6 +12,7 @@ import functools
 
 import torch
 import torch._functorch.aot_autograd as aot_autograd
+import torch._higher_order_ops.effects as effects
 from torch.export.experimental import (
     _copy_graph_module_and_signature,
     _remove_detach_pass,
@@ -89,8 +90,10 @@ def _metadata_kept():
         graph_module, *rest = original(*args, **kwargs)
         _annotate(graph_module.graph)
 
+        # The gradients are in the graph. Autograd beside it would refuse complex
+        # numbers that are written into parts of others.
         def run(*inputs):
-            with torch.fx.traceback.preserve_node_meta():
+            with torch.no_grad(), torch.fx.traceback.preserve_node_meta():
                 return torch.fx.Interpreter(graph_module).run(*inputs)
 
         return run, *rest
@@ -100,6 +103,19 @@ def _metadata_kept():
         yield
     finally:
         aot_autograd._aot_export_function = original
+
+
+@contextlib.contextmanager
+def _unchecked():
+    """Factorizations without the check that they succeeded: it takes a token and
+    passes it on, for which joint graphs have no place."""
+    check = torch.ops.aten._linalg_check_errors.default
+    effect = effects._get_effect(check)
+    effects._register_effectful_op(check, None)
+    try:
+        yield
+    finally:
+        effects._register_effectful_op(check, effect)
 
 
 def _decompositions():
@@ -115,7 +131,7 @@ def _decompositions():
 
 def export_forward_backward(program, loss_index=0):
     """Like `_export_forward_backward`, with metadata and right attention."""
-    with _metadata_kept():
+    with _metadata_kept(), _unchecked():
         program = _decompose_exported_program(
             program,
             cia_to_decomp={},

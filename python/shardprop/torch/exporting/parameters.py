@@ -1,5 +1,7 @@
 """What a joint graph cannot take as torch.export leaves it."""
 
+import operator
+
 import torch
 from torch.export.graph_signature import InputKind, TensorArgument
 
@@ -37,15 +39,53 @@ def merge_tied(program):
         del program.state_dict[spec.target]
 
 
+def _written_or_seen(node):
+    """Arguments that an operator writes, and those that its result is a view of."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return [], []
+    given = dict(node.kwargs)
+    given.update(zip((argument.name for argument in schema.arguments), node.args))
+    written, seen = [], []
+    for argument in schema.arguments:
+        value = given.get(argument.name)
+        if argument.alias_info is None or not isinstance(value, torch.fx.Node):
+            continue
+        (written if argument.alias_info.is_write else seen).append(value)
+    return written, seen
+
+
+def _memory_of(graph):
+    """The node that each node's memory came from, views and writes seen through."""
+    memory = {}
+    for node in graph.nodes:
+        written, seen = _written_or_seen(node)
+        source = next(iter(written + seen), node)
+        if node.target is operator.getitem:
+            source = node.args[0]
+        memory[node] = memory.get(source, node)
+    return memory
+
+
+def _reached(program, loss_index):
+    """Nodes that the loss depends on, through what is written in place too."""
+    memory = _memory_of(program.graph)
+    reached = {_user_outputs(program)[loss_index]}
+    read = set()  # memory that is read further on, by what is reached
+    for node in reversed(program.graph.nodes):
+        written, _ = _written_or_seen(node)
+        if any(memory[tensor] in read for tensor in written):
+            reached.add(node)
+        if node in reached:
+            reached.update(node.all_input_nodes)
+            read.update(memory[tensor] for tensor in node.all_input_nodes)
+            read.add(memory[node])
+    return reached
+
+
 def freeze_unreached(program, loss_index):
     """Lets parameters that the loss does not depend on need no gradient."""
-    reached = set()
-    pending = [_user_outputs(program)[loss_index]]
-    while pending:
-        node = pending.pop()
-        if node not in reached:
-            reached.add(node)
-            pending += node.all_input_nodes
+    reached = _reached(program, loss_index)
     for placeholder, spec in _parameter_placeholders(program):
         if placeholder not in reached:
             placeholder.meta["val"].requires_grad_(False)
