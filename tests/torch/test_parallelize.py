@@ -199,6 +199,22 @@ class Export(unittest.TestCase):
         with self.assertRaises(sp.torch.ExportError):
             sp.torch.export(Weighted(), (torch.randn(2, 8),), mode="training")
 
+    def test_sizes_that_values_tell_are_explained(self):
+        class Transcript(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(4, 7)
+
+            def forward(self, x, letters):
+                chances = self.inner(x).log_softmax(-1)
+                return torch.nn.functional.ctc_loss(chances, letters, (9, 9), (3, 3))
+
+        args = torch.randn(9, 2, 4), torch.ones(2, 3, dtype=torch.int64)
+        with self.assertRaises(sp.torch.ExportError) as caught:
+            sp.torch.export(Transcript(), args, mode="train")
+        self.assertIn("sizes that only values tell", caught.exception.message)
+        self.assertIn("CTC", caught.exception.help)
+
     def test_a_loss_is_blamed_where_torch_blames_it_alone(self):
         class Doubled(torch.nn.Module):
             def forward(self, x):
