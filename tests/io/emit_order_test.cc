@@ -60,10 +60,10 @@ std::vector<std::string> run_by(const char* op) {
   const auto given =
       build.input({.kind = InputKind::kUser}, "given", dense, layout);
   const auto x = build.value("x", dense, layout);
-  build.op("aten.permute.default",
-           {{"self", given},
-            {"dims", Argument(std::vector<std::int64_t>{1, 0})}},
-           {x});
+  build.op(
+      "aten.permute.default",
+      {{"self", given}, {"dims", Argument(std::vector<std::int64_t>{1, 0})}},
+      {x});
   build.op(op, {{"self", x}}, {build.value("y", dense, layout)});
   auto made = emit::RankEmitter(program, standard_library(), Coordinate{1});
   return operators(value_of(made.run()).graph);
@@ -74,9 +74,9 @@ TEST_CASE("kernels that read memory in order find it so") {
   // Pointwise kernels take any order.
   CHECK(run_by("aten.relu.default") ==
         Names{"aten.permute.default", "aten.relu.default"});
-  CHECK(run_by("aten.matrix_exp.default") ==
-        Names{"aten.permute.default", "aten.contiguous.default",
-              "aten.matrix_exp.default"});
+  CHECK(run_by("aten.matrix_exp.default") == Names{"aten.permute.default",
+                                                   "aten.contiguous.default",
+                                                   "aten.matrix_exp.default"});
 }
 
 }  // namespace

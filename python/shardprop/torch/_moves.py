@@ -24,6 +24,21 @@ _reduce_scatter = _c10d.reduce_scatter_tensor.default
 _wait = _c10d.wait_tensor.default
 
 
+# What every backend sends; of other dtypes the bytes are sent.
+_SENT = {
+    *(torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+}
+
+
+def _send(collective, local, *args):
+    """Runs a collective that moves elements as they are."""
+    if local.dtype in _SENT:
+        return _wait(collective(local, *args))
+    as_bytes = local.unsqueeze(-1).view(torch.uint8)
+    return _wait(collective(as_bytes, *args)).view(local.dtype).squeeze(-1)
+
+
 def moves_between(src: DTensorSpec, dst: DTensorSpec) -> list:
     """Functions that take the local part of `src` to that of `dst` in turn."""
     moves, src = into_partials(src, dst)
@@ -133,7 +148,7 @@ def gather(dim, size, group):
     """The parts of every rank of a group, of one size, along a tensor dim."""
 
     def move(local):
-        made = _wait(_all_gather(local.contiguous(), size, group))
+        made = _send(_all_gather, local.contiguous(), size, group)
         return made if dim == 0 else _joined(made.unflatten(0, (size, -1)), dim)
 
     return move
@@ -152,7 +167,7 @@ def _exchange(given, wanted, size, group):
     def move(local):
         parts = _parts(local, wanted, size).contiguous()
         each = [1] * size
-        return _joined(_wait(_all_to_all(parts, each, each, group)), given)
+        return _joined(_send(_all_to_all, parts, each, each, group), given)
 
     return move
 

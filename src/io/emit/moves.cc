@@ -30,6 +30,24 @@ DType carried_in(DType dtype) {
   }
 }
 
+// Whether all engines send this dtype; the bytes of others are sent.
+bool is_sent(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+    case DType::kU8:
+    case DType::kI8:
+    case DType::kI32:
+    case DType::kI64:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF32:
+    case DType::kF64:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Terms of bools as 0 and 1.
 std::string_view reduce_name(ReduceOp op, DType dtype) {
   if (dtype == DType::kBool) {
@@ -71,6 +89,22 @@ TorchId Moves::communicate(const std::string& op, TorchArguments args,
                    {{"tensor", started}}, std::move(meta));
 }
 
+TorchId Moves::send(const std::string& op, TorchId x, TorchArguments args,
+                    const DimIndices& mesh_dims, Dims shape) {
+  const DType dtype = graph_.dtype(x);
+  x = contiguous(graph_, x);
+  DType sent = dtype;
+  if (!is_sent(dtype)) {
+    x = as_bytes(graph_, x);
+    sent = DType::kU8;
+    shape.push_back(graph_.shape(x).back());
+  }
+  args.insert(args.begin(), {"input", x});
+  x = communicate(op, std::move(args), mesh_dims,
+                  dense(std::move(shape), sent));
+  return sent == dtype ? x : from_bytes(graph_, x, dtype);
+}
+
 TorchId Moves::flat(TorchId x) {
   return reshape(graph_, x, Dims{graph_.meta(x).numel()});
 }
@@ -105,12 +139,10 @@ TorchId Moves::all_reduce(const CollectiveStep& step, TorchId x, ReduceOp op,
 TorchId Moves::all_gather(const CollectiveStep& step, TorchId x) {
   std::int64_t ranks = 1;
   for (const std::int32_t dim : step.mesh_dims) ranks *= mesh_.size(dim);
-  x = contiguous(graph_, x);
   Dims shape = graph_.shape(x);
   shape[0] *= ranks;
-  return communicate("all_gather_into_tensor",
-                     {{"input", x}, {"group_size", integer(ranks)}},
-                     step.mesh_dims, dense(std::move(shape), graph_.dtype(x)));
+  return send("all_gather_into_tensor", x, {{"group_size", integer(ranks)}},
+              step.mesh_dims, std::move(shape));
 }
 
 namespace {
@@ -212,12 +244,10 @@ Result<TorchId> Moves::exchange(const RedistributeStep& step, TorchId x) {
   const std::int64_t ranks = cuts->sent.group_size();
   const std::vector<std::int64_t> splits(static_cast<std::size_t>(ranks),
                                          graph_.shape(x)[0] / ranks);
-  const TensorMeta meta = dense(graph_.shape(x), graph_.dtype(x));
-  x = communicate("all_to_all_single",
-                  {{"input", contiguous(graph_, x)},
-                   {"output_split_sizes", Argument(splits)},
-                   {"input_split_sizes", Argument(splits)}},
-                  step.mesh_dims, meta);
+  x = send("all_to_all_single", x,
+           {{"output_split_sizes", Argument(splits)},
+            {"input_split_sizes", Argument(splits)}},
+           step.mesh_dims, graph_.shape(x));
   return join_chunks(graph_, x, cuts->received);
 }
 
@@ -244,19 +274,16 @@ Result<TorchId> Moves::exchange_pieces(const RedistributeStep& step,
   for (const MessageGrid& grid : message_grids(sent)) {
     packed.push_back(pack(graph_, x, grid));
   }
-  const DType dtype = graph_.dtype(x);
   const TorchId buffer = packed.empty() ? emit::slice(graph_, flat(x), 0, 0, 0)
                          : packed.size() == 1
                              ? packed[0]
                              : cat(graph_, std::move(packed), 0);
   const std::int64_t all = std::accumulate(
       receive_sizes.begin(), receive_sizes.end(), std::int64_t{0});
-  const TorchId got =
-      communicate("all_to_all_single",
-                  {{"input", contiguous(graph_, buffer)},
-                   {"output_split_sizes", Argument(receive_sizes)},
-                   {"input_split_sizes", Argument(send_sizes)}},
-                  step.mesh_dims, dense(Dims{all}, dtype));
+  const TorchId got = send("all_to_all_single", buffer,
+                           {{"output_split_sizes", Argument(receive_sizes)},
+                            {"input_split_sizes", Argument(send_sizes)}},
+                           step.mesh_dims, Dims{all});
   return unpack(graph_, got, message_grids(received), wanted.shape());
 }
 

@@ -40,6 +40,9 @@ class Moves {
  private:
   TorchId communicate(const std::string& op, TorchArguments args,
                       const DimIndices& mesh_dims, TensorMeta meta);
+  // What moves elements as they are; a result of this shape.
+  TorchId send(const std::string& op, TorchId x, TorchArguments args,
+               const DimIndices& mesh_dims, Dims shape);
   TorchId reduced(const std::string& op, const CollectiveStep& step, TorchId x,
                   ReduceOp by, Dims shape, std::int64_t ranks);
   LocalRegion region(const Layout& layout, const Coordinate& at) const;

@@ -100,6 +100,28 @@ TorchId cast(TorchGraph& graph, TorchId x, DType dtype) {
                   dense(graph.shape(x), dtype));
 }
 
+TorchId as_bytes(TorchGraph& graph, TorchId x) {
+  const DType dtype = graph.dtype(x);
+  Dims shape = graph.shape(x);
+  shape.push_back(1);
+  x = graph.op("aten.unsqueeze.default", {{"self", x}, {"dim", integer(-1)}},
+               dense(shape, dtype));
+  shape.back() = item_size(dtype);
+  return graph.op("aten.view.dtype",
+                  {{"self", x}, {"dtype", Argument(DType::kU8)}},
+                  dense(std::move(shape), DType::kU8));
+}
+
+TorchId from_bytes(TorchGraph& graph, TorchId x, DType dtype) {
+  Dims shape = graph.shape(x);
+  shape.back() = 1;
+  x = graph.op("aten.view.dtype", {{"self", x}, {"dtype", Argument(dtype)}},
+               dense(shape, dtype));
+  shape.pop_back();
+  return graph.op("aten.squeeze.dim", {{"self", x}, {"dim", integer(-1)}},
+                  dense(std::move(shape), dtype));
+}
+
 TorchId scaled(TorchGraph& graph, TorchId x, double factor) {
   if (factor == 1) return x;
   return graph.op("aten.mul.Scalar", {{"self", x}, {"other", Argument(factor)}},

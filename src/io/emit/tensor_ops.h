@@ -19,6 +19,10 @@ TorchId contiguous(TorchGraph& graph, TorchId x);
 // Dense in the order of dims that `whole`, of the same rank, has in memory.
 TorchId in_order_of(TorchGraph& graph, TorchId x, const TensorMeta& whole);
 TorchId cast(TorchGraph& graph, TorchId x, DType dtype);
+// The bytes of every element, along a dim behind the last, and back.
+// Precondition: `x` is contiguous.
+TorchId as_bytes(TorchGraph& graph, TorchId x);
+TorchId from_bytes(TorchGraph& graph, TorchId x, DType dtype);
 TorchId scaled(TorchGraph& graph, TorchId x, double factor);
 // Zeros behind the last element of a dim, up to `size`.
 TorchId padded(TorchGraph& graph, TorchId x, int dim, std::int64_t size);

@@ -27,6 +27,26 @@ class Exchanges(torch.nn.Module):
         return torch.abs(torch.relu(torch.neg(x @ self.weight)) - 0.1).mean()
 
 
+class Dtypes(torch.nn.Module):
+    """Complex numbers and i16, which gloo does not exchange: pinned so that plans
+    exchange and gather them."""
+
+    PINS = {
+        **{"mul": "S(0),S(1)", "mul_1": "S(1),S(0)"},
+        **{"neg": "S(0),S(0)", "abs_1": "R,S(1)"},
+    }
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x):
+        waves = torch.view_as_complex((x @ self.weight).view(8, 4, 2))
+        cubes = waves * waves * waves
+        steps = torch.abs(torch.neg((4 * x).detach().to(torch.int16)))
+        return cubes.real.mean() + (steps.float() * (x @ self.weight)).mean()
+
+
 class Critic(torch.nn.Module):
     """Weights by direction and length, whose gradient's kernel reads memory in
     order: the ranks' gradients do not lie so."""
@@ -95,6 +115,11 @@ def _exchanges():
     return Exchanges(), (torch.zeros(8, 8),)
 
 
+def _dtypes():
+    torch.manual_seed(0)
+    return Dtypes(), (torch.zeros(8, 8),)
+
+
 def _critic():
     torch.manual_seed(0)
     return Critic(), (torch.zeros(8, 12), torch.zeros(8, 12))
@@ -110,6 +135,7 @@ CASES = {
     "resnet": Case(_uneven_resnet),
     "mixtral": Case(_named("mixtral_tiny")),
     "exchanges": Case(_exchanges, options={"pins": Exchanges.PINS}),
+    "dtypes": Case(_dtypes, options={"pins": Dtypes.PINS}),
     "critic": Case(_critic),
     "gates": Case(_gates),
     "t5": Case(_named("t5_tiny"), has_dropout=True),
