@@ -57,7 +57,9 @@ def turned(tensor):
 
 def alike(some, others):
     def numbers(tensor):
-        return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+        return (
+            torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+        )
 
     return len(some) == len(others) and all(
         one.shape == other.shape

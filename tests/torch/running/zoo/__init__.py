@@ -1,0 +1,30 @@
+"""Small models as strangers write them: MODELS has functions that return a model's
+class and the tensors that its forward takes, all of it tiny. Each forward is a loss."""
+
+import torch
+
+MODELS = {}
+
+
+def model(make):
+    MODELS[make.__name__] = make
+    return make
+
+
+def _generator():
+    return torch.Generator().manual_seed(3)
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=_generator())
+
+
+def integers(below, *shape, lo=0):
+    return torch.randint(lo, below, shape, generator=_generator())
+
+
+def parameter(*shape):
+    return torch.nn.Parameter(torch.randn(*shape) * 0.3)
+
+
+from . import science, sequence, vision  # noqa: E402, F401
