@@ -195,6 +195,34 @@ class ExportedGraph(unittest.TestCase):
 
         self.assert_made_trains_like_eager(Spectrum, (torch.randn(2, 10),))
 
+    def test_functions_keep_their_backward(self):
+        class Reversed(torch.autograd.Function):
+            """Passes both on; the first one's gradient turns round."""
+
+            @staticmethod
+            def forward(ctx, x, y, factor):
+                ctx.factor = factor
+                return x.view_as(x), 2 * y
+
+            @staticmethod
+            def backward(ctx, dx, dy):
+                return -ctx.factor * dx, 2 * dy, None
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(4, 6)
+                self.outer = torch.nn.Linear(6, 2)
+
+            def forward(self, x):
+                hidden, twice = Reversed.apply(self.inner(x), self.outer.weight, 0.5)
+                rows = torch.utils.checkpoint.checkpoint(
+                    torch.tanh, hidden @ twice.T, use_reentrant=True
+                )
+                return rows.square().mean()
+
+        self.assert_made_trains_like_eager(Model, (torch.randn(3, 4),))
+
     def test_factorizations_train(self):
         class Gaussian(torch.nn.Module):
             def __init__(self):

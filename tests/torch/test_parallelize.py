@@ -215,6 +215,24 @@ class Export(unittest.TestCase):
         self.assertIn("sizes that only values tell", caught.exception.message)
         self.assertIn("CTC", caught.exception.help)
 
+    def test_functions_that_hide_parameters_are_refused(self):
+        class Called(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, module):
+                return module(x)
+
+            @staticmethod
+            def backward(ctx, dx):
+                return dx, None
+
+        class Hiding(Weighted):
+            def forward(self, x):
+                return Called.apply(x, self.inner).square().mean()
+
+        with self.assertRaises(sp.torch.ExportError) as caught:
+            sp.torch.export(Hiding(), (torch.randn(2, 8),), mode="train")
+        self.assertIn("would hide", caught.exception.message)
+
     def test_a_loss_is_blamed_where_torch_blames_it_alone(self):
         class Doubled(torch.nn.Module):
             def forward(self, x):

@@ -22,6 +22,12 @@ _KNOWN = (
         "CTC loss, which has none, out of what is exported",
     ),
     (
+        r"custom autograd function",
+        "a torch.autograd.Function takes a module or a function, whose parameters "
+        "its backward would hide",
+        "give it tensors and numbers alone, or export with {infer}",
+    ),
+    (
         r"TensorWrapper|functorch tensor",
         "the model takes gradients with torch.func inside forward",
         "return the loss alone and export with {train}: the backward pass is traced "

@@ -1,5 +1,6 @@
 """A module and its example inputs as an ExportedProgram, weights never made."""
 
+import contextlib
 import dataclasses
 import inspect
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import cuda_attention, joint, parameters
+from . import cuda_attention, custom_functions, joint, parameters
 
 
 @dataclasses.dataclass
@@ -98,6 +99,15 @@ def export_example(
     is taken apart to core ATen. With `device="cuda"` attention becomes the
     kernel that CUDA would choose.
     """
+    with contextlib.ExitStack() as stack:
+        if training:
+            stack.enter_context(custom_functions.kept())
+        return _exported(
+            example, fake_mode, training, device, composite, loss_index
+        )
+
+
+def _exported(example, fake_mode, training, device, composite, loss_index):
     with fake_mode, torch.set_grad_enabled(training):
         program = torch.export.export(
             example.module,
