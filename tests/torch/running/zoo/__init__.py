@@ -27,4 +27,4 @@ def parameter(*shape):
     return torch.nn.Parameter(torch.randn(*shape) * 0.3)
 
 
-from . import science, sequence, vision  # noqa: E402, F401
+from . import science, sequence, training, vision  # noqa: E402, F401
