@@ -223,6 +223,21 @@ class ExportedGraph(unittest.TestCase):
 
         self.assert_made_trains_like_eager(Model, (torch.randn(3, 4),))
 
+    def test_branches_train(self):
+        class Branching(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(4, 4)
+
+            def forward(self, x):
+                hidden = self.inner(x)
+                chosen = torch.cond(
+                    x.sum() > 0, lambda y: y.sin(), lambda y: y.cos() * 2, (hidden,)
+                )
+                return chosen.square().mean()
+
+        self.assert_made_trains_like_eager(Branching, (torch.randn(3, 4),))
+
     def test_factorizations_train(self):
         class Gaussian(torch.nn.Module):
             def __init__(self):

@@ -32,11 +32,12 @@ class _Calls:
         self._library._destroy()
 
     def call(self, function, *args):
-        if self._runs:
-            return self._apply.__get__(None, function)(*args)
-        if function is CheckpointFunction:  # its forward alone has no gradients
-            closure, _, *operands = args
+        if function is CheckpointFunction and not self._runs:
+            closure, _, *operands = args  # its forward alone has no gradients
             return closure(*operands)
+        # Those of torch.cond and the like are known to torch.export.
+        if self._runs or function.__module__.startswith("torch."):
+            return self._apply.__get__(None, function)(*args)
         leaves, tree = tree_flatten(args)
         # Modules and closures may hold parameters, which are inputs of the graph.
         if not all(map(_is_data, leaves)):
