@@ -109,11 +109,7 @@ class GroupedHeadsWithAlibi(nn.Module):
     def forward(self, x):
         B, T, _ = x.shape
         q = self.q(x).view(B, T, 4, 4).transpose(1, 2)
-        k, v = (
-            self.kv(x).view(B, T, 2, 2, 2).flatten(3).chunk(2, 2)
-            if False
-            else self.kv(x).view(B, T, 2, 4).chunk(2, 2)
-        )
+        k, v = self.kv(x).view(B, T, 2, 4).chunk(2, 2)
         k = k.transpose(1, 2).repeat_interleave(4, 1)
         v = v.transpose(1, 2).repeat_interleave(4, 1)
         sl = 2.0 ** (-torch.arange(1, 5))

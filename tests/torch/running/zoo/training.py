@@ -155,7 +155,7 @@ class Preferences(nn.Module):
 
 @model
 def preferences():
-    return Preferences, (integers(20, 4, 6), integers(20, 4, 6) + 0)
+    return Preferences, (integers(20, 4, 6), integers(20, 4, 6).flip(0))
 
 
 class CacheInPlace(nn.Module):
