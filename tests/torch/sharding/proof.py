@@ -38,8 +38,8 @@ class Wrong(Exception):
     """What a strategy claims and what comes out differ."""
 
 
-def _undefined(call, returns, draw):
-    """The results whose values cannot be compared."""
+def undefined_results(call, returns, draw=None):
+    """The results whose values cannot be compared, by index."""
     every = set(range(len(returns)))
     if call.op.split(".")[1].removeprefix("new_").startswith("empty"):
         return every
@@ -111,7 +111,8 @@ def _compare(found, wanted, tolerance, terms=(), *, finite_only=False):
     """None, or how far they are apart. `terms`: what `found` was made of."""
     if wanted.is_complex():
         found, wanted, *terms = (
-            torch.view_as_real(value.resolve_conj()) for value in (found, wanted, *terms)
+            torch.view_as_real(value.resolve_conj())
+            for value in (found, wanted, *terms)
         )
     if not wanted.is_floating_point():
         unequal = int((found != wanted).sum())
@@ -153,7 +154,7 @@ class Proof:
         self.runner = Runner(call, self.draw, self.run_dtype)
         self.silent = self.runner.silent
         self.returns = [*call.outputs, *(call.inputs[index] for index in self.silent)]
-        self.undefined = _undefined(call, self.returns, self.draw)
+        self.undefined = undefined_results(call, self.returns, self.draw)
         self.wanted = self.runner.alone(self.inputs)
         self._check_unsharded()
         self._terms = {}
