@@ -181,8 +181,12 @@ def _option_text(value: Any) -> str:
     return str(value)
 
 
-def _pair_texts(given: "Union[str, Iterable[Any], Mapping[str, str]]") -> "list[str]":
-    """WHAT=HOW of a text, texts, pairs or a dict."""
+def _pair_texts(
+    given: "Union[str, Iterable[Any], Mapping[str, str], None]",
+) -> "list[str]":
+    """WHAT=HOW of a text, texts, pairs or a dict; None is none."""
+    if given is None:
+        return []
     if isinstance(given, str):
         return [given]
     pairs = given.items() if isinstance(given, Mapping) else given

@@ -34,6 +34,13 @@ class Sum(torch.nn.Module):
         return torch.relu(x @ self.weight)
 
 
+class Scaled(torch.nn.Module):
+    """Takes and returns what is no tensor, and structures."""
+
+    def forward(self, x, halves, times=1, *, z):
+        return {"y": x * times + halves["a"] + z, "times": times, "nothing": None}
+
+
 def summing():
     program = sp.torch.to_json(sp.torch.export(Sum(), (torch.ones(4, 4),)))
     plan = sp.plan(
@@ -112,6 +119,41 @@ class Errors(unittest.TestCase):
                 _failures.check_torch(version)
             self.assertIn(version, str(caught.exception))
             self.assertIn("pip install", caught.exception.help)
+
+    def test_calls_that_the_program_is_not_exported_for(self):
+        x, halves = torch.ones(4, 4), {"a": torch.ones(4)}
+        exported = sp.torch.export(Scaled(), (x, halves, 2), {"z": x})
+        mesh = dist.device_mesh.init_device_mesh(
+            "cpu", (2, 2), mesh_dim_names=("dp", "tp")
+        )
+        plan = sp.plan(exported, "dp=2,tp=2", progress=False)
+        module = sp.torch.parallelize(exported, plan, mesh)
+        for args, kwargs, message in [
+            ((x, halves), {}, "no value is given for `z`"),
+            ((x, halves, 3), {"z": x}, "`times` is 3"),
+            ((x, halves, True), {"z": x}, "`times` is True"),
+            ((x, x), {"z": x}, "`halves` has another structure"),
+            ((x, {"b": x}), {"z": x}, "`halves` has another structure"),
+            ((x, {"a": 2.0}), {"z": x}, "`halves` has a float where a tensor is due"),
+            ((x, halves), {"z": x, "x": x}, "`x` is given twice"),
+            ((x, halves), {"z": x, "w": x}, "`w` is no argument"),
+            ((x, halves, 2, x, x), {}, "1 arguments more"),
+            ((x, halves), {"z": x[:2]}, "`z` is of shape [2, 4]"),
+        ]:
+            with self.assertRaises(sp.Error) as caught:
+                module(*args, **kwargs)
+            self.assertEqual(caught.exception.code, "SP0001")
+            self.assertIn(message, caught.exception.message)
+            self.assertNotEqual(caught.exception.help, "")
+        for args, kwargs in [
+            ((x, halves, 2), {"z": x}),
+            ((x, halves), {"z": x}),  # the number is the program's
+            ((), {"z": x, "halves": halves, "x": x}),
+        ]:
+            found = module(*args, **kwargs)
+            self.assertEqual(found.keys(), {"y", "times", "nothing"})
+            self.assertEqual((found["times"], found["nothing"]), (2, None))
+            self.assertEqual(found["y"].shape, (4, 4))
 
     def test_what_is_no_loss_of_a_rank_stays_as_it_is(self):
         with self.assertRaisesRegex(RuntimeError, "shape"):

@@ -4,6 +4,7 @@ Every example trains on as many processes as its mesh has ranks and compares
 itself with one process. $SHARDPROP_PACKAGE is the folder of the built package.
 """
 
+import collections
 import os
 import pathlib
 import re
@@ -168,6 +169,187 @@ class Compiled(unittest.TestCase):
                 self.assertAlmostEqual(mine, theirs, delta=1e-5)
 
 
+Returned = collections.namedtuple("Returned", "count nothing loss logits")
+
+
+class Returning(torch.nn.Module):
+    """Its loss is one of several outputs, some of them no tensors; it writes what it
+    is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 4)
+
+    def forward(self, batch, mask, seen, times=1, *, name):
+        logits = self.inner(batch["x"]) * times
+        seen.add_(batch["x"].sum(0))
+        loss = (logits - batch["y"]).square().mean()
+        return Returned(3, None, loss, {"logits": logits})
+
+
+def exported_returning(model, batch):
+    args, kwargs = (batch, None, torch.zeros(8), 2), {"name": "a"}
+    return sp.torch.export(model, args, kwargs, mode="train", loss_index=2)
+
+
+def returned(path, model, batch):
+    """The structure, the loss and logits, the weight's gradient and what was
+    written, for each way to a program and to the input that is written."""
+    mesh = torch.distributed.device_mesh.init_device_mesh(
+        "cpu", (2,), mesh_dim_names=("d0",)
+    )
+    exported = exported_returning(model, batch)
+    found = []
+    for program in (exported, path):
+        for whole in (True, False):
+            plan = sp.plan(program, "d0=2", pins={"batch_x": "S(0)"}, progress=False)
+            module = sp.torch.parallelize(program, plan, mesh)
+            sp.torch.load_weights(module, model)
+            seen = torch.zeros(8)
+            if not whole:
+                seen = torch.distributed.tensor.distribute_tensor(
+                    seen, mesh, [torch.distributed.tensor.Shard(0)]
+                )
+            result = module(batch, None, seen, name="a")
+            count, nothing, loss, logits = result
+            found.append(
+                (
+                    type(result).__name__,
+                    count,
+                    nothing,
+                    loss.item(),
+                    logits["logits"].full_tensor(),
+                    module.inner.weight.grad.full_tensor(),
+                    seen if whole else seen.full_tensor(),
+                )
+            )
+    return found
+
+
+def run_frozen(model, x):
+    module = planned(model, (x,), {}, mode="train")
+    module(x)
+    return {
+        name: (p.requires_grad, p.grad is not None)
+        for name, p in module.named_parameters()
+    }
+
+
+class Frozen(unittest.TestCase):
+    def test_what_is_not_trained_needs_no_gradient(self):
+        model = Mlp()
+        model.up.requires_grad_(False)
+        found, _ = run_ranks(2, run_frozen, model, torch.randn(4, 16))
+        for name, (requires, has) in found.items():
+            self.assertEqual((requires, has), (name.startswith("down"),) * 2, name)
+
+
+class Structures(unittest.TestCase):
+    def test_a_module_is_called_as_the_model_is(self):
+        torch.manual_seed(0)
+        model = Returning()
+        batch = {"x": torch.randn(6, 8), "y": torch.randn(6, 4)}
+        wanted = model(batch, None, torch.zeros(8), 2, name="a")
+        wanted.loss.backward()
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/returning.json"
+            program = sp.torch.to_json(exported_returning(model, batch))
+            pathlib.Path(path).write_bytes(program)
+            ranks = run_ranks(2, returned, path, model, batch)
+        # A file has no name for the type.
+        kinds = ["Returned", "Returned", "tuple", "tuple"]
+        for found in ranks:
+            for kind, result in zip(kinds, found, strict=True):
+                self.assertEqual(result[:3], (kind, 3, None))
+                self.assertAlmostEqual(result[3], wanted.loss.item(), places=5)
+                for mine, theirs in zip(
+                    result[4:],
+                    (
+                        wanted.logits["logits"],
+                        model.inner.weight.grad,
+                        batch["x"].sum(0),
+                    ),
+                    strict=True,
+                ):
+                    torch.testing.assert_close(mine, theirs.detach())
+
+
+def small_llama():
+    import transformers
+    from transformers.integrations import executorch
+
+    executorch.register_dynamic_cache_export_support()
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=32,
+    )
+    ids = torch.arange(16).view(2, 8)
+    return transformers.LlamaForCausalLM(config).eval(), ids
+
+
+def planned(model, args, kwargs, **options):
+    mesh = torch.distributed.device_mesh.init_device_mesh(
+        "cpu", (2,), mesh_dim_names=("d0",)
+    )
+    exported = sp.torch.export(model, args, kwargs, device="cpu", **options)
+    plan = sp.plan(exported, "d0=2", progress=False)
+    module = sp.torch.parallelize(exported, plan, mesh)
+    sp.torch.load_weights(module, model)
+    return module
+
+
+def run_llama():
+    """A training step, a prompt that leaves its cache, and a token on top of it."""
+    model, ids = small_llama()
+    train = {"labels": ids, "use_cache": False}
+    trained = planned(model, (ids,), train, mode="train")
+    loss = trained(ids, **train).loss
+    prompt = planned(model, (ids,), {"use_cache": True})
+    first = prompt(ids, use_cache=True)
+    with torch.no_grad():
+        cache = model(ids, use_cache=True).past_key_values
+    token = ids[:, :1]
+    more = planned(model, (token,), {"past_key_values": cache, "use_cache": True})
+    # The cache that the plan made goes into the next one.
+    second = more(token, past_key_values=first.past_key_values, use_cache=True)
+    return (
+        type(second).__name__,
+        loss.item(),
+        trained.lm_head.weight.grad.full_tensor(),
+        first.logits.full_tensor(),
+        second.logits.full_tensor(),
+        second.past_key_values.layers[1].keys.full_tensor(),
+    )
+
+
+class Transformers(unittest.TestCase):
+    def test_a_model_of_transformers_is_called_as_ever(self):
+        model, ids = small_llama()
+        with torch.no_grad():
+            first = model(ids, use_cache=True)
+            logits = first.logits
+            second = model(ids[:, :1], past_key_values=first.past_key_values)
+        model.train()
+        loss = model(ids, labels=ids).loss
+        loss.backward()
+        wanted = (
+            model.lm_head.weight.grad,
+            logits,
+            second.logits,
+            second.past_key_values.layers[1].keys,
+        )
+        for kind, mine, *tensors in run_ranks(2, run_llama):
+            self.assertEqual(kind, type(second).__name__)
+            self.assertAlmostEqual(mine, loss.item(), places=5)
+            for own, theirs in zip(tensors, wanted, strict=True):
+                torch.testing.assert_close(own, theirs, rtol=1e-4, atol=1e-5)
+
+
 class Export(unittest.TestCase):
     def test_the_model_stays_as_it_is(self):
         model = Weighted()
@@ -198,6 +380,20 @@ class Export(unittest.TestCase):
         self.assertIn("torch.where", caught.exception.help)
         with self.assertRaises(sp.torch.ExportError):
             sp.torch.export(Weighted(), (torch.randn(2, 8),), mode="training")
+
+    def test_types_that_torch_cannot_look_into_are_explained(self):
+        class Cache:
+            pass
+
+        class Caching(torch.nn.Module):
+            def forward(self, x, cache=None):
+                return x + 1, Cache()
+
+        for args in ((torch.randn(4),), (torch.randn(4), Cache())):
+            with self.assertRaises(sp.torch.ExportError) as caught:
+                sp.torch.export(Caching(), args)
+            self.assertIn("cannot look into", caught.exception.message)
+            self.assertIn("use_cache=False", caught.exception.help)
 
     def test_sizes_that_values_tell_are_explained(self):
         class Transcript(torch.nn.Module):

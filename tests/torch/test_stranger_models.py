@@ -8,7 +8,6 @@ takes every M-th model. SHARDPROP_SEED draws other layouts.
 """
 
 import os
-import pathlib
 import random
 import traceback
 import unittest
@@ -20,11 +19,10 @@ import torch.distributed as dist
 import shardprop as sp
 import shardprop.torch
 from shardprop.torch._constants import carried
+from running.random_plans import random_plan
 from running.ranks import run_ranks
 from running.zoo import MODELS
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
 SLICE, SLICES = map(int, os.environ.get("SHARDPROP_SLICE", "1/1").split("/"))
 SEED = int(os.environ.get("SHARDPROP_SEED", "0"))
 DRAWS = 4 if os.environ.get("SHARDPROP_FULL") == "1" else 1
@@ -35,33 +33,6 @@ def made(name):
     kind, args = MODELS[name]()
     torch.manual_seed(0)
     return kind(), args
-
-
-def random_layout(shape, mesh_dims, rng):
-    choices = ["R", *(f"S({d})" for d, size in enumerate(shape) if size > 1)]
-    return ",".join(rng.choice(choices) for _ in range(mesh_dims))
-
-
-def random_plan(program, mesh, rng):
-    """A plan with a share of its values pinned, fewer until there is one."""
-    options = {"topology": TOPOLOGY, "memory": None, "progress": False}
-    free = sp.plan(program, mesh, **options)
-    values = [output for node in free.nodes for output in node["outputs"]]
-    share = rng.choice((0.08, 0.2, 0.4))
-    while share > 0.01:
-        pins = {
-            value["name"]: random_layout(value["shape"], mesh.count("="), rng)
-            for value in values
-            if value["shape"] and rng.random() < share
-        }
-        try:
-            plan = sp.plan(program, mesh, pins=pins, time_limit=3, **options)
-        except sp.Error:  # a layout that the value cannot have
-            plan = None
-        if plan is not None and plan.status in ("optimal", "feasible"):
-            return plan
-        share /= 2
-    return free
 
 
 def run_plan(name, program, constants, plan_json):

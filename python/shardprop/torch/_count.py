@@ -22,7 +22,7 @@ _KINDS = {
     "all_to_all_single": "all_to_all",
 }
 _NAMESPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d", "_dtensor")
-_SILENT = ("wait_tensor", "barrier", "monitored_barrier_")
+_SILENT = ("wait_tensor", "_wrap_tensor_autograd", "barrier", "monitored_barrier_")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from .. import _core
 from .._error import Error
 from .._graph import load_graph
 from .._plan import Plan
-from . import _constants, _count, _failures, _groups, _layout, _load, _safetensors
+from . import _calling, _constants, _count, _failures, _groups, _layout, _load, _safetensors
 
 
 WeightSource = Union[
@@ -34,11 +34,14 @@ class ParallelModule(nn.Module):
     module runs the program: in training it returns the loss and leaves each
     parameter's gradient in `.grad`, so that any optimizer of PyTorch goes on.
 
-    Inputs may be whole tensors, of which each rank takes its part, or DTensors
-    that lie as planned. Outputs but the loss are DTensors.
+    It is called as the model was, and returns what the model does, in the same
+    structure. Inputs may be whole tensors, of which each rank takes its part, or
+    DTensors; what the model writes into them is written. Outputs but the loss are
+    DTensors. Of a Graph nothing but the tensors is known: it takes them one by one,
+    and returns one, or a tuple.
     """
 
-    def __init__(self, program, shardings, plan, device_mesh, device):
+    def __init__(self, program, shardings, convention, plan, device_mesh, device):
         super().__init__()
         self.plan = plan
         self.device_mesh = device_mesh
@@ -57,6 +60,12 @@ class ParallelModule(nn.Module):
         _place_on(program.graph_module, torch.device(device))
         self._runner = program.graph_module
         self._users = []
+        # By name, in a program that trains; the others are frozen.
+        self._trained = {
+            entry["target"]
+            for entry in shardings["outputs"]
+            if entry["kind"] == "gradient"
+        }
         self._carried = frozenset()
         for entry in shardings["inputs"]:
             if entry["kind"] in ("parameter", "buffer", "constant"):
@@ -72,6 +81,9 @@ class ParallelModule(nn.Module):
                     "plan with optimizer='none': any optimizer of PyTorch takes "
                     "the gradients",
                 )
+        names = [entry["name"] for entry in self._users]
+        returned = [e for e in shardings["outputs"] if e["kind"] in ("loss", "user")]
+        self._convention = convention or _calling.flat(names, len(returned))
 
     @property
     def program(self) -> torch.export.ExportedProgram:
@@ -118,6 +130,8 @@ class ParallelModule(nn.Module):
         if entry["kind"] == "parameter":
             dtype = local.dtype
             trains = dtype.is_floating_point or dtype.is_complex
+            if self._trained:
+                trains = entry["name"] in self._trained
             owner.register_parameter(name, nn.Parameter(value, trains))
         else:
             owner.register_buffer(name, value)
@@ -144,60 +158,52 @@ class ParallelModule(nn.Module):
             )
         return _layout.local_part(value, entry, self._mesh, self._index)
 
-    def _arguments(self, args, kwargs):
-        given = list(args)
-        by_name = dict(kwargs)
+    def _arguments(self, users):
+        given = iter(users)
         locals_ = []
         for entry in self._shardings["inputs"]:
             if entry["kind"] == "user_input":
-                value = by_name.pop(entry["name"], None)
-                if value is None:
-                    if not given:
-                        raise Error(
-                            "SP0001",
-                            f"no value is given for `{entry['name']}`",
-                            "forward()",
-                            [],
-                            f"the program takes {len(self._users)} inputs",
-                        )
-                    value = given.pop(0)
-                locals_.append(self._local_input(value, entry).contiguous())
+                locals_.append(self._local_input(next(given), entry).contiguous())
             elif entry["kind"] == "seed":
                 locals_.append(torch.tensor(self.seed))
             else:
                 locals_.append(self._tensor(entry["name"]).to_local().detach())
-        if given or by_name:
-            raise Error(
-                "SP0001",
-                f"{len(given) + len(by_name)} inputs more than the program takes",
-                "forward()",
-                [],
-                f"it takes {len(self._users)}",
-            )
         return locals_
 
     def forward(self, *args, **kwargs):
-        locals_ = self._arguments(args, kwargs)
+        users = self._convention.tensors(args, kwargs)
+        locals_ = self._arguments(users)
         with torch.no_grad(), _failures.explained():
             results = _count.run_counted(
                 self._program.graph_module, self._runner, locals_, self._index
             )
         self.seed += 1
-        loss = None
-        users = []
+        returned = []
         with torch.no_grad():
             for entry, local in zip(self._shardings["outputs"], results):
                 if entry["kind"] == "gradient":
                     self._set_gradient(entry, local)
                 elif entry["kind"] == "update":
-                    self._tensor(entry["target"]).to_local().copy_(local)
+                    self._update(entry, local, users)
                 elif entry["kind"] == "loss":
-                    loss = self._dtensor(local, entry).full_tensor()
+                    returned.append(self._dtensor(local, entry).full_tensor())
                 else:
-                    users.append(self._dtensor(local, entry))
-        if loss is not None:
-            return (loss, *users) if users else loss
-        return users[0] if len(users) == 1 else tuple(users)
+                    returned.append(self._dtensor(local, entry))
+        return self._convention.structured(returned)
+
+    def _update(self, entry, local, users):
+        """Writes what the model wrote in place: a buffer, or an input."""
+        names = [user["name"] for user in self._users]
+        if entry["target"] not in names:
+            self._tensor(entry["target"]).to_local().copy_(local)
+            return
+        given = users[names.index(entry["target"])]
+        written = self._dtensor(local, entry)
+        if isinstance(given, DTensor):
+            written = written.redistribute(placements=given.placements)
+            given.to_local().copy_(written.to_local())
+        else:
+            given.copy_(written.full_tensor())
 
     def _set_gradient(self, entry, local):
         target = self._tensor(entry["target"])
@@ -298,7 +304,12 @@ def parallelize(
     archive = lowered.rank_program(shardings["mesh"]["ranks"][index])
     program = _load.load(archive)
     module = ParallelModule(
-        program, shardings, plan, device_mesh, device or device_mesh.device_type
+        program,
+        shardings,
+        _calling.of(exported),
+        plan,
+        device_mesh,
+        device or device_mesh.device_type,
     )
     constants = _constants_of(shardings, exported)
     module._carried = frozenset(constants)

@@ -40,6 +40,13 @@ _KNOWN = (
         "out of what is trained",
     ),
     (
+        r"in output, which is not a known type|Unsupported input type",
+        "forward takes or returns an object that PyTorch cannot look into",
+        "leave it out (caches of transformers: use_cache=False), or register its type "
+        "with torch.utils._pytree.register_pytree_node (transformers does with "
+        "integrations.executorch.register_dynamic_cache_export_support())",
+    ),
+    (
         r"flex_?attention",
         "flex_attention cannot be written down, and has no backward on the CPU",
         "use scaled_dot_product_attention in its place",

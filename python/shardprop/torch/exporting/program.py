@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import cuda_attention, custom_functions, joint, parameters
+from . import constants, cuda_attention, custom_functions, joint, parameters, structures
 
 
 @dataclasses.dataclass
@@ -120,9 +120,15 @@ def _exported(example, fake_mode, training, device, composite, loss_index):
     if device == "cuda" and not composite:
         cuda_attention.choose_kernels(program)
     if training:
+        taken = constants.set_aside(program)
+        loss_index = taken.without(loss_index)
         parameters.freeze_unreached(program, loss_index)
         parameters.detach_outputs(program, loss_index)
-        return joint.export_forward_backward(program, loss_index)
+        joined = structures.kept(
+            lambda flat: joint.export_forward_backward(flat, loss_index), program
+        )
+        taken.put_back(joined)
+        return joined
     if composite:
         return program
-    return program.run_decompositions()
+    return structures.kept(lambda flat: flat.run_decompositions(), program)

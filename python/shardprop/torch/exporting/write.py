@@ -1,5 +1,6 @@
 """Writes an ExportedProgram as .pt2, bare .json or .json.gz."""
 
+import contextlib
 import gzip
 import json
 import pathlib
@@ -7,6 +8,7 @@ import pathlib
 from torch._export.serde.serialize import serialize
 from torch.export.pt2_archive import constants
 from torch.export.pt2_archive._package import PT2ArchiveWriter
+from torch.utils._pytree import TreeSpec, treespec_dumps
 
 SUFFIXES = (".pt2", ".json", ".json.gz")
 _NO_PAYLOAD = json.dumps({"config": {}})
@@ -14,15 +16,39 @@ _NO_PAYLOAD = json.dumps({"config": {}})
 
 def to_json(program, device):
     """The program's JSON text; every device in it reads `device`."""
-    artifact = serialize(
-        program,
-        serialize_state_dict=False,
-        serialize_constants=False,
-        serialize_example_inputs=False,
-    )
+    with _written_structure(program):
+        artifact = serialize(
+            program,
+            serialize_state_dict=False,
+            serialize_constants=False,
+            serialize_example_inputs=False,
+        )
     document = json.loads(artifact.exported_program)
     _set_device(document, device)
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _writable(spec):
+    """A structure with tuples for what has no name in a file, such as torch.max's."""
+    children = [_writable(child) for child in spec.children()]
+    kind, context = spec.type, spec.context
+    if children:
+        try:
+            treespec_dumps(TreeSpec(kind, context, []))
+        except NotImplementedError:
+            kind, context = tuple, None
+    return TreeSpec(kind, context, children)
+
+
+@contextlib.contextmanager
+def _written_structure(program):
+    called = program.module_call_graph[0].signature
+    own = called.in_spec, called.out_spec
+    called.in_spec, called.out_spec = map(_writable, own)
+    try:
+        yield
+    finally:
+        called.in_spec, called.out_spec = own
 
 
 def _set_device(value, device):

@@ -1,0 +1,88 @@
+"""Inputs and outputs that are no tensors. A joint graph has no place for them: they
+step aside while it is made."""
+
+import contextlib
+import dataclasses
+from typing import Any
+
+from torch.export.graph_signature import (
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+
+_RETURNED = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
+
+
+@dataclasses.dataclass
+class SetAside:
+    """By their places among the inputs that users give and the outputs they get."""
+
+    inputs: "list[tuple[int, Any, InputSpec]]"
+    outputs: "list[tuple[int, Any, OutputSpec]]"
+
+    def without(self, output: int) -> int:
+        """An output's place where these are not there."""
+        return output - sum(place < output for place, _, _ in self.outputs)
+
+    def put_back(self, program) -> None:
+        """Into the joint graph, in place."""
+        graph, signature = program.graph, program.graph_signature
+        first = _first_given(signature)
+        for place, value, spec in self.inputs:
+            placeholders = graph.find_nodes(op="placeholder")
+            after = placeholders[first + place - 1] if first + place else None
+            where = graph.inserting_after(after) if after else contextlib.nullcontext()
+            with where:
+                node = graph.placeholder(spec.arg.name)
+            if after is None:
+                next(iter(graph.nodes)).prepend(node)
+            node.meta["val"] = value
+            spec.arg.name = node.name
+            signature.input_specs.insert(first + place, spec)
+        output = graph.output_node()
+        nodes = list(output.args[0])
+        first = _first_returned(signature)
+        for place, value, spec in self.outputs:
+            nodes.insert(first + place, value)
+            signature.output_specs.insert(first + place, spec)
+        output.args = (tuple(nodes),)
+        program.graph_module.recompile()
+
+
+def _first_given(signature):
+    kinds = [spec.kind for spec in signature.input_specs]
+    return kinds.index(InputKind.USER_INPUT) if InputKind.USER_INPUT in kinds else len(kinds)
+
+
+def _first_returned(signature):
+    return next(i for i, s in enumerate(signature.output_specs) if s.kind in _RETURNED)
+
+
+def set_aside(program) -> SetAside:
+    """Takes them out of a program, in place."""
+    graph, signature = program.graph, program.graph_signature
+    taken = SetAside([], [])
+    first = _first_given(signature)
+    placeholders = graph.find_nodes(op="placeholder")
+    for index in reversed(range(first, len(placeholders))):
+        node, spec = placeholders[index], signature.input_specs[index]
+        if isinstance(spec.arg, TensorArgument) or node.users:
+            continue
+        taken.inputs.insert(0, (index - first, spec.arg.value, spec))
+        graph.erase_node(node)
+        del signature.input_specs[index]
+    output = graph.output_node()
+    nodes = list(output.args[0])
+    first = _first_returned(signature)
+    for index in reversed(range(first, len(nodes))):
+        spec = signature.output_specs[index]
+        if isinstance(spec.arg, TensorArgument):
+            continue
+        taken.outputs.insert(0, (index - first, nodes.pop(index), spec))
+        del signature.output_specs[index]
+    output.args = (tuple(nodes),)
+    program.graph_module.recompile()
+    return taken

@@ -1,0 +1,35 @@
+"""Plans that nobody chose: some values pinned to layouts drawn at random."""
+
+import pathlib
+
+import shardprop as sp
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
+
+
+def random_layout(shape, mesh_dims, rng):
+    choices = ["R", *(f"S({d})" for d, size in enumerate(shape) if size > 1)]
+    return ",".join(rng.choice(choices) for _ in range(mesh_dims))
+
+
+def random_plan(program, mesh, rng):
+    """A plan with a share of its values pinned, fewer until there is one."""
+    options = {"topology": TOPOLOGY, "memory": None, "progress": False}
+    free = sp.plan(program, mesh, **options)
+    values = [output for node in free.nodes for output in node["outputs"]]
+    share = rng.choice((0.08, 0.2, 0.4))
+    while share > 0.01:
+        pins = {
+            value["name"]: random_layout(value["shape"], mesh.count("="), rng)
+            for value in values
+            if value["shape"] and rng.random() < share
+        }
+        try:
+            plan = sp.plan(program, mesh, pins=pins, time_limit=3, **options)
+        except sp.Error:  # a layout that the value cannot have
+            plan = None
+        if plan is not None and plan.status in ("optimal", "feasible"):
+            return plan
+        share /= 2
+    return free
