@@ -5,6 +5,7 @@ itself with one process. $SHARDPROP_PACKAGE is the folder of the built package.
 """
 
 import collections
+import gzip
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ import torch._dynamo
 
 import shardprop as sp
 import shardprop.torch
+from shardprop.torch import _calling
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -272,6 +274,32 @@ class Structures(unittest.TestCase):
                     strict=True,
                 ):
                     torch.testing.assert_close(mine, theirs.detach())
+
+
+class Doubling(torch.nn.Module):
+    def forward(self, x, *, times=2):
+        return {"y": x * times, "times": times}
+
+
+class Conventions(unittest.TestCase):
+    def test_a_file_tells_how_its_program_is_called(self):
+        x = torch.ones(2)
+        exported = torch.export.export(Doubling(), (x,), {"times": 3})
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "doubling.pt2")
+            torch.export.save(exported, path)
+            written = path.read_bytes()
+            text = sp.torch.to_json(exported)
+            sources = [exported, path, written, text, gzip.compress(text)]
+            for source in sources:
+                found = _calling.of(source)
+                self.assertEqual(found.tensors((x,), {"times": 3}), [x])
+                self.assertEqual(found.structured([x]), {"y": x, "times": 3})
+        self.assertIsNone(_calling.of(sp.load_graph(exported)))
+        alone = _calling.flat(["x", "y"], 1)
+        self.assertEqual(alone.tensors((x,), {"y": x}), [x, x])
+        self.assertIs(alone.structured([x]), x)
+        self.assertEqual(_calling.flat([], 2).structured([x, x]), (x, x))
 
 
 def small_llama():

@@ -3,10 +3,12 @@ is, and in which structure its outputs come back."""
 
 import dataclasses
 import gzip
+import io
 import json
 import os
+import re
 import zipfile
-from typing import Any, Optional
+from typing import Any, BinaryIO, Optional
 
 import torch
 from torch.distributed.tensor.experimental import implicit_replication
@@ -20,6 +22,9 @@ from torch.utils._pytree import (
 )
 
 from .._error import Error
+
+
+_PROGRAM = re.compile(r"(^|/)models/[^/]+\.json$")
 
 
 def _error(message: str, notes: "list[str]", help: str) -> Error:
@@ -196,13 +201,15 @@ def _of_json(text: bytes) -> Convention:
     )
 
 
-def _json_of(path: str) -> bytes:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            names = [n for n in archive.namelist() if n.endswith("models/model.json")]
-            return archive.read(names[0]) if names else b""
-    with open(path, "rb") as file:
-        text = file.read()
+def _json_of(file: BinaryIO) -> bytes:
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            programs = [name for name in archive.namelist() if _PROGRAM.search(name)]
+            # Of several the planner reads the one of this name.
+            named = [name for name in programs if name.endswith("/model.json")]
+            return archive.read((named or programs)[0])
+    file.seek(0)
+    text = file.read()
     return gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text
 
 
@@ -212,10 +219,14 @@ def of(exported: Any) -> Optional[Convention]:
     if hasattr(exported, "graph_signature"):
         return _of_program(exported)
     if isinstance(exported, (str, os.PathLike)):
-        exported = _json_of(os.fspath(exported))
-    if not isinstance(exported, bytes):
+        opened: BinaryIO = open(exported, "rb")
+    elif isinstance(exported, bytes):
+        opened = io.BytesIO(exported)
+    else:
         return None
+    with opened as file:
+        text = _json_of(file)
     try:
-        return _of_json(exported)
+        return _of_json(text)
     except (KeyError, ValueError, NotImplementedError):
         return None
