@@ -1,7 +1,6 @@
 """Inputs and outputs that are no tensors. A joint graph has no place for them: they
 step aside while it is made."""
 
-import contextlib
 import dataclasses
 from typing import Any
 
@@ -12,8 +11,6 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-
-_RETURNED = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
 
 
 @dataclasses.dataclass
@@ -32,13 +29,9 @@ class SetAside:
         graph, signature = program.graph, program.graph_signature
         first = _first_given(signature)
         for place, value, spec in self.inputs:
-            placeholders = graph.find_nodes(op="placeholder")
-            after = placeholders[first + place - 1] if first + place else None
-            where = graph.inserting_after(after) if after else contextlib.nullcontext()
-            with where:
+            # Placeholders come first: behind them stands what a joint graph does.
+            with graph.inserting_before(list(graph.nodes)[first + place]):
                 node = graph.placeholder(spec.arg.name)
-            if after is None:
-                next(iter(graph.nodes)).prepend(node)
             node.meta["val"] = value
             spec.arg.name = node.name
             signature.input_specs.insert(first + place, spec)
@@ -52,13 +45,19 @@ class SetAside:
         program.graph_module.recompile()
 
 
+def _first(specs, *kinds):
+    """The first place of such an input or output, or of one to be put there."""
+    return next((i for i, s in enumerate(specs) if s.kind in kinds), len(specs))
+
+
 def _first_given(signature):
-    kinds = [spec.kind for spec in signature.input_specs]
-    return kinds.index(InputKind.USER_INPUT) if InputKind.USER_INPUT in kinds else len(kinds)
+    return _first(signature.input_specs, InputKind.USER_INPUT)
 
 
 def _first_returned(signature):
-    return next(i for i, s in enumerate(signature.output_specs) if s.kind in _RETURNED)
+    return _first(
+        signature.output_specs, OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT
+    )
 
 
 def set_aside(program) -> SetAside:

@@ -15,7 +15,8 @@ def kept(take_apart, program):
     signature = program.graph_signature
     called, examples = program.module_call_graph[0].signature, program._example_inputs
     own = called.in_spec, called.out_spec, called.forward_arg_names
-    names = [s.arg.name for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
+    given = [s for s in signature.input_specs if s.kind is InputKind.USER_INPUT]
+    names = [spec.arg.name for spec in given]
     returned = sum(spec.kind in _RETURNED for spec in signature.output_specs)
     leaves = tree_leaves(examples)
     if len(leaves) != len(names):  # those that are no tensors were set aside
