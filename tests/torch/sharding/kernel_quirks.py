@@ -25,6 +25,10 @@ def _odd_out(call):
     return any(out and not _dense(call.inputs[out.index]) for out in written)
 
 
+def _vector_into_odd_out(call):
+    return _odd_out(call) and min(len(meta.shape) for meta in call.inputs) == 1
+
+
 def _empty(call):
     return any(0 in meta.shape for meta in call.inputs)
 
@@ -106,6 +110,11 @@ _QUIRKS = (
         "writes to an `out` whose dims are not in order as if they were",
     ),
     (
+        ("matmul.out", "linalg_matmul.out"),
+        _vector_into_odd_out,
+        "takes a vector times a batch into such an `out` by some strides of the batch",
+    ),
+    (
         ("_scaled_dot_product_flash_attention_for_cpu.default",),
         _odd_operand,
         "reads operands as dense",
@@ -167,12 +176,23 @@ _QUIRKS = (
         "gives the shape of what is added where the matrix is empty",
     ),
     (
-        ("any.out", "any.dims_out", "any.all_out", "all.out", "all.dims_out", "all.all_out"),
+        (
+            "any.out",
+            "any.dims_out",
+            "any.all_out",
+            "all.out",
+            "all.dims_out",
+            "all.all_out",
+        ),
         _floats_into_bytes,
         "casts a lone element to a byte before it asks whether it is zero",
     ),
     (
-        ("conv_transpose3d.input", "conv_transpose2d.input", "conv_transpose1d.default"),
+        (
+            "conv_transpose3d.input",
+            "conv_transpose2d.input",
+            "conv_transpose1d.default",
+        ),
         _nothing_comes_out,
         "refuses results without elements by the memory that operands lie in",
     ),
@@ -207,8 +227,6 @@ def quirk_of(call):
         if name in operators and applies(call):
             return why
     return None
-
-
 
 
 def _divides_badly(base, args):
