@@ -11,7 +11,6 @@ $SHARDPROP_SLICE=K/M takes every M-th model. SHARDPROP_SEED draws other layouts.
 import os
 import random
 import re
-import traceback
 import unittest
 
 import running.package  # noqa: F401
@@ -22,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves
 import shardprop as sp
 import shardprop.torch
 from shardprop.torch._constants import carried
-from running.random_plans import random_plan
+from running.random_plans import random_plan, run_each
 from running.ranks import run_ranks
 from running.zoo import ANSWERS
 
@@ -70,17 +69,6 @@ def run_plan(name, program, constants, plan_json):
     extra = [one for one in count.extra if one.node is not None]
     miscounted = str(count) if count.missing or extra else None
     return answers + tree_leaves((args, kwargs)), str(structure), miscounted
-
-
-def run_plans(jobs):
-    """What each job gives, or how it ended."""
-    found = []
-    for job in jobs:
-        try:
-            found.append(run_plan(*job))
-        except Exception:
-            found.append(traceback.format_exc())
-    return found
 
 
 def run_eager(name):
@@ -143,7 +131,7 @@ class Strangers(unittest.TestCase):
                     )
         wanted = {name: run_eager(name) for name in names}
         for mesh, ranks in MESHES.items():
-            by_rank = run_ranks(ranks, run_plans, jobs[mesh])
+            by_rank = run_ranks(ranks, run_each, run_plan, jobs[mesh])
             for job, found in zip(jobs[mesh], zip(*by_rank, strict=True), strict=True):
                 name = job[0]
                 tolerance = 2e-2 if name == "halves" else 1e-3

@@ -9,7 +9,6 @@ takes every M-th model. SHARDPROP_SEED draws other layouts.
 
 import os
 import random
-import traceback
 import unittest
 
 import running.package  # noqa: F401
@@ -19,7 +18,7 @@ import torch.distributed as dist
 import shardprop as sp
 import shardprop.torch
 from shardprop.torch._constants import carried
-from running.random_plans import random_plan
+from running.random_plans import random_plan, run_each
 from running.ranks import run_ranks
 from running.zoo import MODELS
 
@@ -52,17 +51,6 @@ def run_plan(name, program, constants, plan_json):
         if parameter.grad is not None
     }
     return loss.item(), gradients, None if count.ok else str(count)
-
-
-def run_plans(jobs):
-    """What each job gives, or how it ended."""
-    found = []
-    for job in jobs:
-        try:
-            found.append(run_plan(*job))
-        except Exception:
-            found.append(traceback.format_exc())
-    return found
 
 
 def difference(found, loss, gradients, tolerance):
@@ -109,7 +97,7 @@ class Strangers(unittest.TestCase):
             }
             wanted[name] = loss.item(), gradients
         for mesh, ranks in zip(MESHES, (4, 3), strict=True):
-            by_rank = run_ranks(ranks, run_plans, jobs[mesh])
+            by_rank = run_ranks(ranks, run_each, run_plan, jobs[mesh])
             for job, found in zip(jobs[mesh], zip(*by_rank, strict=True), strict=True):
                 name = job[0]
                 halves = any(

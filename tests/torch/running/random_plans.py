@@ -1,6 +1,7 @@
 """Plans that nobody chose: some values pinned to layouts drawn at random."""
 
 import pathlib
+import traceback
 
 import shardprop as sp
 
@@ -33,3 +34,14 @@ def random_plan(program, mesh, rng):
             return plan
         share /= 2
     return free
+
+
+def run_each(run_plan, jobs):
+    """What run_plan() gives for each job, or how it ended."""
+    found = []
+    for job in jobs:
+        try:
+            found.append(run_plan(*job))
+        except Exception:
+            found.append(traceback.format_exc())
+    return found
