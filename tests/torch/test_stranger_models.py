@@ -13,12 +13,11 @@ import unittest
 
 import running.package  # noqa: F401
 import torch
-import torch.distributed as dist
 
 import shardprop as sp
 import shardprop.torch
 from shardprop.torch._constants import carried
-from running.random_plans import random_plan, run_each
+from running.random_plans import planned_module, random_plan, run_each
 from running.ranks import run_ranks
 from running.zoo import MODELS
 
@@ -35,14 +34,8 @@ def made(name):
 
 
 def run_plan(name, program, constants, plan_json):
-    plan = sp.Plan.from_json(plan_json)
-    mesh = dist.device_mesh.init_device_mesh(
-        "cpu", tuple(plan.mesh.values()), mesh_dim_names=tuple(plan.mesh)
-    )
-    module = sp.torch.parallelize(program, plan, mesh)
     model, args = made(name)
-    sp.torch.load_weights(module, constants)
-    sp.torch.load_weights(module, model)
+    module, plan = planned_module(program, constants, plan_json, model)
     with sp.torch.count(plan) as count:
         loss = module(*args)
     gradients = {

@@ -3,7 +3,10 @@
 import pathlib
 import traceback
 
+import torch.distributed as dist
+
 import shardprop as sp
+import shardprop.torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
@@ -34,6 +37,18 @@ def random_plan(program, mesh, rng):
             return plan
         share /= 2
     return free
+
+
+def planned_module(program, constants, plan_json, model):
+    """This rank's part of a plan, filled from the model; and the plan."""
+    plan = sp.Plan.from_json(plan_json)
+    mesh = dist.device_mesh.init_device_mesh(
+        "cpu", tuple(plan.mesh.values()), mesh_dim_names=tuple(plan.mesh)
+    )
+    module = sp.torch.parallelize(program, plan, mesh)
+    sp.torch.load_weights(module, constants)
+    sp.torch.load_weights(module, model)
+    return module, plan
 
 
 def run_each(run_plan, jobs):

@@ -32,7 +32,7 @@ def _writable(spec):
     """A structure with tuples for what has no name in a file, such as torch.max's."""
     children = [_writable(child) for child in spec.children()]
     kind, context = spec.type, spec.context
-    if children:
+    if not spec.is_leaf():
         try:
             treespec_dumps(TreeSpec(kind, context, []))
         except NotImplementedError:
