@@ -221,7 +221,7 @@ void cast_row(std::byte* dst, const std::byte* src, std::int64_t width,
   for (; i + kStep <= width; i += kStep) {
     cast_vector<From, To, kScale>(dst + i * kTo, src + i * kFrom, scale);
   }
-  if (i == width) return;
+  if (i >= width) return;
   if (!stream && width >= kStep) {
     // Some elements once more, to the same result.
     i = width - kStep;

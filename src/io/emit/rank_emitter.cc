@@ -6,6 +6,7 @@
 #include "io/emit/tensor_ops.h"
 #include "ops/foreign_operator.h"
 #include "ops/op_call.h"
+#include "program/step_values.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/program/rank_program.h>
@@ -67,9 +68,11 @@ RankEmitter::RankEmitter(const SpmdProgram& program, const OpLibrary& library,
       at_(std::move(at)),
       graph_(library),
       values_(program.values.size()),
-      device_(device_of(program)) {}
+      device_(device_of(program)),
+      is_taken_(program.values.size(), false) {}
 
 Result<TorchProgram> RankEmitter::run() {
+  note_taken();
   for (const ProgramInput& input : program_.inputs) add_input(input);
   for (const ProgramStep& step : program_.steps) {
     graph_.stand_at(step.node, step.copy);
@@ -89,6 +92,12 @@ Result<TorchProgram> RankEmitter::run() {
     out.outputs.push_back(values_[output.value.index()]);
   }
   return out;
+}
+
+void RankEmitter::note_taken() {
+  const auto take = [&](ProgramValueId id) { is_taken_[id.index()] = true; };
+  for (const ProgramStep& step : program_.steps) for_each_taken(step, take);
+  for (const ProgramOutput& output : program_.outputs) take(output.value);
 }
 
 void RankEmitter::add_input(const ProgramInput& input) {
@@ -162,7 +171,8 @@ Result<TensorMeta> RankEmitter::meta_of(
       inferred->dtype() == value.meta.dtype()) {
     return *inferred;
   }
-  if (inferred && inferred->shape() != shape) {
+  // What nobody takes may be of the size that PyTorch wrote or of its kernel's.
+  if (inferred && inferred->shape() != shape && is_taken_[id.index()]) {
     const TensorMeta wanted = dense(shape, value.meta.dtype());
     return fail(Error{ErrorCode::kPlanStep,
                       "`" + value.name + "` comes out as " +

@@ -31,6 +31,7 @@ class RankEmitter {
   Result<TorchProgram> run();
 
  private:
+  void note_taken();
   void add_input(const ProgramInput& input);
   Result<void> add(const ProgramOp& op, std::size_t node);
   Result<void> add(const ProgramCollective& collective);
@@ -49,6 +50,7 @@ class RankEmitter {
   TorchGraph graph_;
   std::vector<TorchId> values_;  // by ProgramValueId
   Argument device_;
+  std::vector<bool> is_taken_;  // by ProgramValueId: by a step, or handed out
   // By node, block and value's layout: the words that have been drawn.
   std::map<std::tuple<std::int64_t, std::int64_t, std::string>,
            std::vector<TorchId>>

@@ -42,16 +42,38 @@ std::string bag_notation(const OpCall& call) {
       call.tensor("weight").rank() == 2 && call.tensor("indices").rank() == 1,
       "the table is not a matrix, or the indices are not a vector");
   return std::string("ve,i,[o],i->[b]e,[w],[s],") +
-         (call.integer("mode") == kMax ? "[b]e" : "[s]");
+         (call.integer("mode") == kMax ? "[b]e" : "[m]");
+}
+
+// What is noted of each bag. Sums are noted of every offset, the last one too, but
+// where a gradient is wanted; the fakes of PyTorch write one or the other, and
+// nobody reads it.
+std::int64_t noted_bags(const OpCall& call, std::size_t result) {
+  const std::int64_t offsets = call.tensor("offsets").size(0);
+  const bool counts =
+      call.base_name() == "_embedding_bag" || call.integer("mode") != kSum;
+  const OpSchema& op = call.op();
+  if (call.base_name() == "embedding_bag" && result < op.output_slots.size() &&
+      op.output_slots[result] != OpSchema::kNotProduced) {
+    const TensorMeta& stated = op.outputs[index(op.output_slots[result])];
+    const bool is_either =
+        stated.shape() == Dims{bags(call)} || stated.shape() == Dims{offsets};
+    if (is_either) return stated.size(0);
+  }
+  return counts ? bags(call) : offsets;
 }
 
 std::int64_t bag_size(const OpCall& call, char letter) {
-  // Sums alone are not told how many rows a bag has.
-  const bool counts =
-      call.base_name() == "_embedding_bag" || call.integer("mode") != kSum;
-  if (letter == 's' && !counts) return call.tensor("offsets").size(0);
-  if (letter != 'w') return bags(call);
-  return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
+  switch (letter) {
+    case 'w':
+      return notes_no_bags(call) ? 0 : call.tensor("indices").size(0);
+    case 's':
+      return noted_bags(call, 2);
+    case 'm':
+      return noted_bags(call, 3);
+    default:
+      return bags(call);
+  }
 }
 
 // Whether a row counts as often as its weight says, whoever holds it.
