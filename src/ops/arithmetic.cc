@@ -155,13 +155,12 @@ SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
   return sum;
 }
 
-// Whether arithmetic on these dtypes wraps round, which no order survives.
+// Whether arithmetic wraps round, which no order survives: it is done in the
+// dtype of the result.
 bool wraps(const OpSchema& op) {
-  const auto integral = [](const TensorMeta& meta) {
-    return !is_floating(meta.dtype());
-  };
-  return std::any_of(op.inputs.begin(), op.inputs.end(), integral) ||
-         std::any_of(op.outputs.begin(), op.outputs.end(), integral);
+  return std::any_of(
+      op.outputs.begin(), op.outputs.end(),
+      [](const TensorMeta& meta) { return !is_floating(meta.dtype()); });
 }
 
 ReduceOp opposite(ReduceOp op) {
@@ -231,6 +230,14 @@ std::optional<std::vector<bool>> operands_named(
     for (const std::size_t i : list) takes[i] = true;
   }
   return takes;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ",") + name;
+  }
+  return text;
 }
 
 }  // namespace
@@ -318,19 +325,25 @@ void PassedElements::operator()(const OpCall& call, IndexSpace& space) const {
 }
 
 OpDefinition OpDefinition::passes(std::vector<std::string> arguments) && {
-  std::string name = "passes(";
-  for (const std::string& argument : arguments) {
-    name += (name.back() == '(' ? "" : ",") + argument;
-  }
-  return std::move(*this).refine(name + ")",
+  std::string name = "passes(" + joined(arguments) + ")";
+  return std::move(*this).refine(std::move(name),
                                  PassedElements{std::move(arguments)});
 }
 
-OpDefinition OpDefinition::ignores_values() && {
+OpDefinition OpDefinition::ignores_values(
+    std::vector<std::string> arguments) && {
+  const std::string name = "ignores_values(" + joined(arguments) + ")";
   return std::move(*this).refine(
-      "ignores_values()", [](const OpCall& call, IndexSpace& space) {
+      name, [arguments = std::move(arguments)](const OpCall& call,
+                                               IndexSpace& space) {
+        const auto ignored = operands_named(call.op(), arguments);
+        if (!ignored) return;
         for (const ReduceOp kind : kAllReduceOps) {
-          add_linearity(call, space, all(space.inputs.size(), kind),
+          Partials inputs(space.inputs.size());
+          for (std::size_t i = 0; i < inputs.size(); ++i) {
+            if ((*ignored)[i]) inputs[i] = kind;
+          }
+          add_linearity(call, space, std::move(inputs),
                         Partials(space.outputs.size()));
         }
       });

@@ -19,7 +19,7 @@ constexpr std::string_view kForms =
     "factor notation such as mk,kn->mn";
 constexpr std::string_view kModifiers =
     "additive(), multilinear(), linear_in(x), nondecreasing(), "
-    "nonincreasing(), lattice(max), passes(x,y), ignores_values(), "
+    "nonincreasing(), lattice(max), passes(x,y), ignores_values(x), "
     "blocked(dim), random()";
 
 // name(a,b)
@@ -150,11 +150,13 @@ Result<OpDefinition> modified(OpDefinition rule, const Call& call) {
     return std::move(rule).additive(std::move(signs));
   }
   if (call.name == "passes") return std::move(rule).passes(given);
+  if (call.name == "ignores_values") {
+    return std::move(rule).ignores_values(given);
+  }
   if (given.empty()) {
     if (call.name == "multilinear") return std::move(rule).multilinear();
     if (call.name == "nondecreasing") return std::move(rule).nondecreasing();
     if (call.name == "nonincreasing") return std::move(rule).nonincreasing();
-    if (call.name == "ignores_values") return std::move(rule).ignores_values();
     if (call.name == "random") return std::move(rule).random();
   }
   if (given.size() == 1) {

@@ -102,8 +102,8 @@ class OpDefinition {
   // Every element of the result is one element of these arguments, moved or
   // selected: every partial passes, in all of them at once. No names: all.
   OpDefinition passes(std::vector<std::string> arguments = {}) &&;
-  // The result depends on the shapes of its tensors alone.
-  OpDefinition ignores_values() &&;
+  // The result depends on the shapes of these arguments alone. No names: all.
+  OpDefinition ignores_values(std::vector<std::string> arguments = {}) &&;
 
   // --- what else there is to say ---
   OpDefinition random() &&;

@@ -10,7 +10,7 @@
 //
 // A form, then what is true of it besides, each behind a dot:
 //   .additive() .multilinear() .linear_in(x) .nondecreasing() .nonincreasing()
-//   .lattice(max) .passes(x,y) .ignores_values() .blocked(dim) .random()
+//   .lattice(max) .passes(x,y) .ignores_values(x) .blocked(dim) .random()
 // The text of the definition is the rule again, less blanks. Results have the
 // shapes and dtypes that the graph says.
 #pragma once

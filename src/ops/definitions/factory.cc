@@ -301,6 +301,7 @@ void define_draws(Family& f) {
                             .typed(of_randint)
                             .strided(strides_like)
                             .random()
+                            .ignores_values({"self"})
                             .refine("", draws(Distribution::kIntegers)));
   f.add("randperm",
         vector_of("vector(n)", count)

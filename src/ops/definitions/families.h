@@ -61,6 +61,7 @@ void define_optimizer(Family family);
 void define_pointwise(Family family);
 void define_parts(Family family);
 void define_pool(Family family);
+void define_positions(Family family);
 void define_prims(Family family);
 void define_products(Family family);
 void define_quantise(Family family);
@@ -75,6 +76,7 @@ void define_signal(Family family);
 void define_similarity(Family family);
 void define_softmax(Family family);
 void define_solves(Family family);
+void define_stretches(Family family);
 void define_view(Family family);
 void define_weight_norm(Family family);
 // Rows that are there under other names.
@@ -98,6 +100,8 @@ inline std::vector<OpRow> standard_rows() {
   define_join({rows, "join"});
   define_linalg({rows, "linalg"});
   define_lookup({rows, "lookup"});
+  define_positions({rows, "lookup"});
+  define_stretches({rows, "lookup"});
   define_loss({rows, "loss"});
   define_margin_loss({rows, "loss"});
   define_matmul({rows, "matmul"});

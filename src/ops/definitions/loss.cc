@@ -1,5 +1,6 @@
 // Losses of classes and of elements.
 
+#include "ops/arithmetic.h"
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 #include "ops/forms/indices.h"
@@ -217,6 +218,26 @@ BoundForm bind_class_loss_backward(const OpCall& call) {
   return b.bound();
 }
 
+// The gradient is a multiple of self - target.
+void linear_in_difference(const OpCall& call, IndexSpace& space) {
+  if (!is_floating(call.tensor("self").dtype())) return;
+  const std::size_t terms[] = {call.operand("self"), call.operand("target")};
+  for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+    std::vector<std::optional<ReduceOp>> both(space.inputs.size());
+    for (const std::size_t term : terms) both[term] = kind;
+    add_linearity(call, space, both, {kind});
+  }
+  for (const std::size_t term : terms) {
+    add_single_linearity(call, space, term, ReduceOp::kAvg, ReduceOp::kAvg);
+  }
+}
+
+// An average of targets: what the gradient is of each of them, averaged.
+void averages_targets(const OpCall& call, IndexSpace& space) {
+  add_single_linearity(call, space, call.operand("target"), ReduceOp::kAvg,
+                       ReduceOp::kAvg);
+}
+
 // Sums of integers are wide, and of truth values there are no differences.
 DType of_absolute(const OpCall& call, std::size_t) {
   const DType dtype = promoted_dtype(call);
@@ -268,14 +289,16 @@ void define_loss(Family f) {
                                      "(grad_output, self, target, 2" +
                                      std::string(more) + ")");
   };
-  f.add("mse_loss_backward", gradient("mse_loss_backward"));
+  f.add("mse_loss_backward",
+        gradient("mse_loss_backward").refine("", linear_in_difference));
   f.add("smooth_l1_loss_backward",
         gradient("smooth_l1_loss_backward", ", beta"));
   f.add("huber_loss_backward", gradient("huber_loss_backward", ", delta"));
   f.add("binary_cross_entropy_backward",
         elementwise_loss_gradient("binary_cross_entropy_backward(grad_output, "
                                   "self, target, default(weight, None), 2)")
-            .elementwise({"self", "target", "grad_output", "weight"}));
+            .elementwise({"self", "target", "grad_output", "weight"})
+            .refine("", averages_targets));
   f.add("soft_margin_loss_backward",
         gradient("soft_margin_loss_backward")
             .elementwise({"target", "self", "grad_output"}));

@@ -301,6 +301,16 @@ void decreasing_where_positive(const OpCall& call, IndexSpace& space) {
   add_single_linearity(call, space, 0, ReduceOp::kMin, ReduceOp::kMax);
 }
 
+// What lies below the threshold becomes a number that is no larger.
+void replaced_by_less(const OpCall& call, IndexSpace& space) {
+  const auto threshold = call.op().float_arg("threshold");
+  const auto value = call.op().float_arg("value");
+  const bool is_less = threshold && value && *value <= *threshold;
+  if (is_less && is_floating(call.first().dtype())) {
+    nondecreasing_in_each(call, space);
+  }
+}
+
 void define_arithmetic(Family& f) {
   f.add("add", pointwise().typed(of_signed_sum).additive());
   f.add("sub", pointwise().typed(of_difference).additive({1, -1}));
@@ -407,15 +417,15 @@ void define_functions(Family& f) {
          "special_ndtr",
          "special_ndtri",
          "special_polygamma",
-         "special_scaled_modified_bessel_k0",
-         "special_scaled_modified_bessel_k1",
          "special_shifted_chebyshev_polynomial_t",
          "special_shifted_chebyshev_polynomial_u",
          "special_shifted_chebyshev_polynomial_v",
          "special_shifted_chebyshev_polynomial_w",
          "special_spherical_bessel_j0"},
         pointwise().floating());
-  f.add({"special_modified_bessel_k0", "special_modified_bessel_k1"},
+  f.add({"special_modified_bessel_k0", "special_modified_bessel_k1",
+         "special_scaled_modified_bessel_k0",
+         "special_scaled_modified_bessel_k1"},
         pointwise().floating().refine("", decreasing_where_positive));
   f.add({"neg", "negative"},
         pointwise().typed(of_negative).multilinear().nonincreasing());
@@ -438,7 +448,7 @@ void define_functions(Family& f) {
   f.add("prelu", with_channels("weight").typed(of_prelu));
   f.add("_prelu_kernel", pointwise().typed(of_all));
   f.add("log_sigmoid_forward", same_shape(2));
-  f.add("threshold", pointwise());
+  f.add("threshold", pointwise().refine("", replaced_by_less));
   f.add("celu", pointwise().typed(of_celu).refine("", rising_slopes_only));
   f.add("rrelu", pointwise().typed(of_rrelu));
   f.add("heaviside", pointwise().typed(of_all));
@@ -495,7 +505,8 @@ void define_copies(Family& f) {
   for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
   f.add("prims.convert_element_type", casting(pointwise().typed(of_copy)));
   f.add("copy", pointwise_into("self").passes({"src"}));
-  f.add("fill", pointwise_into("self").refine("", lone_value));
+  f.add("fill",
+        pointwise_into("self").refine("", lone_value).ignores_values({"self"}));
   f.add("zero", same_shape().like("self").ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
         pointwise()

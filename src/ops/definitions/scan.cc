@@ -4,6 +4,8 @@
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
 
+#include <algorithm>
+
 namespace shardprop {
 namespace {
 
@@ -96,17 +98,37 @@ Turn turn_of(const OpCall& call) {
   return {(call.integer("k") % 4 + 4) % 4, plane};
 }
 
+// The dims that run backwards in the result.
+std::vector<int> turned_back(const Turn& turn) {
+  switch (turn.quarters) {
+    case 0:
+      return {};
+    case 1:
+      return {turn.plane[1]};
+    case 2:
+      return turn.plane;
+    default:
+      return {turn.plane[0]};
+  }
+}
+
 std::string turn_notation(const OpCall& call) {
   const Turn turn = turn_of(call);
-  const int rank = call.first().rank();
-  const std::string in =
-      dims_notation(rank, turn.quarters == 0 ? std::vector<int>{} : turn.plane);
-  std::string out = in;
-  if (turn.quarters % 2 == 1) {
-    std::swap(out[in.find(static_cast<char>('a' + turn.plane[0]))],
-              out[in.find(static_cast<char>('a' + turn.plane[1]))]);
+  const std::vector<int> back = turned_back(turn);
+  std::vector<std::string> dims;
+  for (int dim = 0; dim < call.first().rank(); ++dim) {
+    const std::string letter(1, static_cast<char>('a' + dim));
+    const bool is_back = std::find(back.begin(), back.end(), dim) != back.end();
+    dims.push_back(is_back ? '[' + letter + ']' : letter);
   }
-  return in + "->" + out;
+  std::string text;
+  for (const std::string& dim : dims) text += dim;
+  if (turn.quarters % 2 == 1) {
+    std::swap(dims[index(turn.plane[0])], dims[index(turn.plane[1])]);
+  }
+  text += "->";
+  for (const std::string& dim : dims) text += dim;
+  return text;
 }
 
 Dims turned_strides(const OpCall& call, const Dims& shape, DType dtype) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,7 @@ class Mapping {
         b_.not_produced();
       }
     }
+    for (const std::size_t output : empty_) b_.has_nothing(output);
     return b_.bound();
   }
 
@@ -166,6 +168,7 @@ class Mapping {
         require(size_ != nullptr, "a size of the result is unknown");
         const std::int64_t size = size_(call_, dim.letter);
         require(size >= 0, "a size of the result is negative");
+        if (size == 0) empty_.insert(b_.space.outputs.size());
         add(size, {});
       } else {
         add(known->second.first,
@@ -189,6 +192,7 @@ class Mapping {
   const OpCall& call_;
   const SizeOf& size_;
   SpaceBuilder b_;
+  std::set<std::size_t> empty_;  // outputs of which the size is 0
   std::map<char, std::pair<std::int64_t, DimFactors>> letters_;
   std::map<int, std::pair<std::int64_t, DimFactors>>
       leading_;  // from the right
@@ -205,6 +209,13 @@ bool names(const std::vector<int>& dims, int dim) {
 }
 
 }  // namespace
+
+std::string letters_from(int first, int rank) {
+  if (first + rank > 26) call_not_stated("more dims than letters");
+  std::string term;
+  for (int d = 0; d < rank; ++d) term += static_cast<char>('a' + first + d);
+  return term;
+}
 
 std::string dims_notation(int rank, const std::vector<int>& whole) {
   std::string text;
@@ -258,6 +269,15 @@ OpDefinition mapped(std::string name,
                       size = std::move(size)](const OpCall& call) {
                        return Mapping(call, size).run(notation(call));
                      });
+}
+
+void adds_up(IndexSpace& space, ReduceOp op) {
+  space.seal();
+  for (std::size_t f = 0; f < space.factors.size(); ++f) {
+    if (space.outputs[0].holds(static_cast<int>(f))) continue;
+    space.outputs_without[0][f] = Without::partial(op);
+    space.factors[f].least = 1;
+  }
 }
 
 }  // namespace shardprop

@@ -34,6 +34,8 @@ OpDefinition mapped(std::string name,
                     std::function<std::string(const OpCall&)> notation,
                     SizeOf size = {});
 
+// A letter for each dim, from the `first` on: letters_from(2, 3) is "cde".
+std::string letters_from(int first, int rank);
 // A letter for each dim, those of `whole` held whole: "a[b]c".
 std::string dims_notation(int rank, const std::vector<int>& whole);
 // Terms of operands that broadcast, the dims of `whole` (of the shape that they
@@ -41,5 +43,9 @@ std::string dims_notation(int rank, const std::vector<int>& whole);
 std::vector<std::string> broadcast_terms(
     const std::vector<const TensorMeta*>& operands,
     const std::vector<int>& whole);
+
+// The factors that the one result lacks are reduced by `op`, where they have an
+// element.
+void adds_up(IndexSpace& space, ReduceOp op);
 
 }  // namespace shardprop

@@ -71,6 +71,13 @@ void SpaceBuilder::without(int output, const DimFactors& factors,
   }
 }
 
+void SpaceBuilder::has_nothing(std::size_t output) {
+  space.seal();
+  for (Without& without : space.outputs_without[output]) {
+    without = Without::same();
+  }
+}
+
 BoundForm SpaceBuilder::bound() {
   space.seal();
   return {std::move(space), std::move(results_)};

@@ -45,6 +45,10 @@ class SpaceBuilder {
   // afterwards.
   void without(int output, const DimFactors& factors, Without what);
 
+  // An output without elements is one thing on all ranks, whatever is sharded.
+  // Adds no outputs afterwards.
+  void has_nothing(std::size_t output);
+
   BoundForm bound();
 
  private:

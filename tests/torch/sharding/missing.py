@@ -78,15 +78,16 @@ def _for_nothing(metas, inputs):
 
 
 def _changed(inputs):
-    """Floats beside those given, none of them zero: what holds for zeros alone is
-    not a rule."""
+    """Floats beside those given, none of them zero, infinite or not a number: what
+    holds for such alone is not a rule."""
 
     def change(x):
         if not x.is_floating_point():
             return x
         ramp = torch.linspace(0.75, 1, max(x.numel(), 1), dtype=torch.float64)
         ramp = ramp[: x.numel()].reshape(x.shape).to(x.dtype)
-        return torch.where(x == 0, ramp / 2, x * ramp)
+        ordinary = torch.isfinite(x) & (x != 0)
+        return torch.where(ordinary, x * ramp, ramp / 2)
 
     return None if inputs is None else [change(x) for x in inputs]
 
@@ -108,6 +109,8 @@ def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: Tr
         proof = Proof(call, seed, inputs)
         again = Proof(call, seed + 1, _changed(inputs))
     except Wrong:  # what it returns is not what its call says, or depends on values
+        return []
+    except RuntimeError:  # a view of more than the changed tensors hold
         return []
     # What is written in place has the layout of the result, by its own rule.
     if proof.draw or proof.runner.writes:

@@ -85,4 +85,4 @@ def write_failures(results, path):
     with open(path, "w") as file:
         for result in results:
             for failure in result.failures:
-                print(json.dumps(failure.line), file=file)
+                print(json.dumps(failure.line, default=str), file=file)

@@ -1,0 +1,96 @@
+// Where values lie among others.
+
+#include "ops/arithmetic.h"
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
+#include "ops/forms/mapped.h"
+
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+namespace {
+
+DType of_position(const OpCall& call, std::size_t) {
+  return call.boolean_or("out_int32", false) ? DType::kI32 : DType::kI64;
+}
+
+// A place is how many of the sorted values come before: counts of parts add up.
+// A sorter names places of the whole.
+std::string searchsorted_notation(const OpCall& call) {
+  const TensorMeta* sorter =
+      call.has("sorter") ? call.optional_tensor("sorter") : nullptr;
+  const std::string s = sorter == nullptr ? "s" : "[s]";
+  if (call.overload() == "Scalar") return s + ',' + s + "->";
+  return call.tensor("sorted_sequence").rank() == 1
+             ? s + ",...," + s + "->..."
+             : "..." + s + ",...v,..." + s + "->...v";
+}
+
+// What is no number comes behind all others: the largest place, which a maximum
+// keeps.
+void in_order_of_values(const OpCall& call, IndexSpace& space) {
+  const auto values = call.op().tensor_arg("self");
+  if (!values) return;
+  add_single_linearity(call, space, *values, ReduceOp::kMax, ReduceOp::kMax);
+  if (is_floating(call.op().inputs[*values].dtype())) return;
+  add_single_linearity(call, space, *values, ReduceOp::kMin, ReduceOp::kMin);
+}
+
+OpDefinition counted_before(OpDefinition row) {
+  return std::move(row)
+      .typed(of_position)
+      .refine("", [](const OpCall&,
+                     IndexSpace& space) { adds_up(space, ReduceOp::kSum); })
+      .refine("", in_order_of_values);
+}
+
+// An element is among the test elements if it is among those of any rank.
+std::string isin_notation(const OpCall& call) {
+  const TensorMeta* elements =
+      call.has("elements") ? call.optional_tensor("elements") : nullptr;
+  const int rank = elements == nullptr ? 0 : elements->rank();
+  const TensorMeta* test = call.has("test_elements")
+                               ? call.optional_tensor("test_elements")
+                               : nullptr;
+  const std::string own = letters_from(0, rank);
+  std::string terms = own;
+  if (test != nullptr) {
+    if (elements != nullptr) terms += ',';
+    terms += letters_from(rank, test->rank());
+  }
+  return terms + "->" + own;
+}
+
+// Kernels take parts of the test elements as one row.
+constexpr std::string_view kIsin = R"(
+test = reshape(test_elements, [-1])
+return isin(default(elements, element), test, assume_unique=assume_unique, invert=invert))";
+
+OpDefinition is_among() {
+  return mapped("isin()", isin_notation)
+      .boolean()
+      .refine("",
+              [](const OpCall& call, IndexSpace& space) {
+                adds_up(space, call.boolean("invert") ? ReduceOp::kBand
+                                                      : ReduceOp::kBor);
+                for (std::size_t f = 0; f < space.factors.size(); ++f) {
+                  if (space.outputs[0].holds(static_cast<int>(f))) continue;
+                  space.factors[f].program = ProgramUse::kWhenSharded;
+                }
+              })
+      .per_rank(kIsin);
+}
+
+}  // namespace
+
+void define_positions(Family f) {
+  f.add("searchsorted",
+        counted_before(mapped("searchsorted()", searchsorted_notation)));
+  f.add("bucketize.Tensor", counted_before(mapped("...,s->...")));
+  f.add("bucketize.Scalar", counted_before(mapped("s->")));
+  f.add("isin", in_order(is_among()));
+}
+
+}  // namespace shardprop

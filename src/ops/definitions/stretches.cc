@@ -1,0 +1,199 @@
+// Stretches of one dim: differences of neighbours, halves, runs, repeats, and
+// norms of slices.
+
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+#include "ops/forms/indices.h"
+#include "ops/forms/mapped.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace shardprop {
+namespace {
+
+// segment_reduce: rows of dim `axis` in runs of given lengths, or between given
+// offsets; the dims before it have runs of their own.
+std::string segments_notation(const OpCall& call) {
+  const TensorMeta& data = call.tensor("data");
+  require(data.rank() > 0 && data.rank() < 20,
+          "the data has no dim for segments, or too many dims");
+  require(is_floating(data.dtype()), "the data is not of floats");
+  require(!call.has("indices") || call.optional_tensor("indices") == nullptr,
+          "segments by indices are not supported");
+  const TensorMeta* lengths = call.optional_tensor("lengths");
+  const TensorMeta* offsets = call.optional_tensor("offsets");
+  const TensorMeta* by = offsets != nullptr ? offsets : lengths;
+  require(by != nullptr, "neither lengths nor offsets are given");
+  const int axis = call.dim("axis", data.rank());
+  for (const TensorMeta* one : {lengths, offsets}) {
+    require(one == nullptr ||
+                (one->rank() == axis + 1 &&
+                 (one->dtype() == DType::kI32 || one->dtype() == DType::kI64)),
+            "lengths and offsets are integers whose last dim is the axis");
+  }
+  std::string before;
+  std::string after;
+  for (int d = 0; d < data.rank(); ++d) {
+    if (d < axis) before += static_cast<char>('a' + d);
+    if (d > axis) after += static_cast<char>('a' + d);
+  }
+  const std::string rows = before + "[x]" + after;
+  const std::string runs = before + "[y]" + after;
+  const std::string sides = ',' + before + "[v]";
+  if (call.has("grad")) {
+    return runs + ',' + runs + ',' + rows + sides + ',' + before + "[w]->" +
+           rows;
+  }
+  return rows + sides + ",[u]," + before + "[w]->" + runs;
+}
+
+std::int64_t segments_size(const OpCall& call, char) {
+  const TensorMeta* offsets = call.optional_tensor("offsets");
+  if (offsets != nullptr) {
+    return std::max<std::int64_t>(offsets->size(offsets->rank() - 1) - 1, 0);
+  }
+  const TensorMeta& lengths = call.tensor("lengths");
+  return lengths.size(lengths.rank() - 1);
+}
+
+// Lengths of no segments at all are refused.
+void some_segments(const OpCall&, IndexSpace& space) {
+  for (Factor& factor : space.factors) factor.least = 1;
+}
+
+// A term per operand: letters of the dims of `rank`, that of `dim` in brackets.
+std::string letters(int rank, int dim, char inside) {
+  require(rank < 20, "a tensor has more dims than there are letters");
+  std::string term;
+  for (int d = 0; d < rank; ++d) {
+    term += d == dim ? std::string{'[', inside, ']'}
+                     : std::string(1, static_cast<char>('a' + d));
+  }
+  return term;
+}
+
+// diff: neighbours subtracted n times, prepend and append joined before.
+std::string diff_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar has no differences");
+  const int dim = call.dim("dim", self.rank());
+  return letters(self.rank(), dim, 'x') + ',' + letters(self.rank(), dim, 'y') +
+         ',' + letters(self.rank(), dim, 'z') + "->" +
+         letters(self.rank(), dim, 'w');
+}
+
+// What is put before or after it is joined to it in a new tensor.
+Dims diff_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  return call.optional_tensor("prepend") != nullptr ||
+                 call.optional_tensor("append") != nullptr
+             ? make_meta(shape, dtype).strides()
+             : dense_like(call.tensor("self"), shape, dtype).strides();
+}
+
+std::int64_t diff_size(const OpCall& call, char) {
+  const TensorMeta& self = call.tensor("self");
+  const int dim = call.dim("dim", self.rank());
+  std::int64_t size = self.size(dim);
+  for (const char* more : {"prepend", "append"}) {
+    if (const TensorMeta* meta = call.optional_tensor(more)) {
+      size = add_sizes(size, meta->size(dim));
+    }
+  }
+  return std::max<std::int64_t>(size - call.integer("n"), 0);
+}
+
+// glu: the second half of a dim gates the first.
+std::string glu_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  require(self.rank() > 0, "a scalar has no halves");
+  const int dim = call.dim("dim", self.rank());
+  const std::string whole = letters(self.rank(), dim, 'x');
+  const std::string half = letters(self.rank(), dim, 'y');
+  return call.has("grad_output") ? half + ',' + whole + "->" + whole
+                                 : whole + "->" + half;
+}
+
+std::int64_t half_size(const OpCall& call, char) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t size = self.size(call.dim("dim", self.rank()));
+  require(size % 2 == 0, "the dim has no halves");
+  return size / 2;
+}
+
+// As if its halves, views of it, were multiplied.
+Dims glu_strides(const OpCall& call, const Dims& shape, DType dtype) {
+  const TensorMeta half =
+      make_meta(shape, call.tensor("self").strides(), dtype);
+  return elementwise({&half, 1}, dtype).strides();
+}
+
+// renorm: of the slices of `dim`, each on its own.
+std::string renorm_notation(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const int dim = call.dim("dim", self.rank());
+  std::string term;
+  for (int d = 0; d < self.rank(); ++d) {
+    const char letter = static_cast<char>('a' + d);
+    term += d == dim ? std::string(1, letter) : std::string{'[', letter, ']'};
+  }
+  return term + "->" + term;
+}
+
+// Every element `repeats` times in a row: the dim is one of two factors.
+BoundForm bind_repeated(const OpCall& call) {
+  const TensorMeta& self = call.tensor("self");
+  const std::int64_t repeats = call.integer("repeats");
+  require(repeats >= 0, "a negative count");
+  SpaceBuilder b;
+  Operand whole = b.per_dim(self.shape());
+  b.input(whole);
+  if (!call.op().int_arg("dim")) {
+    Operand flat = SpaceBuilder::whole(1);
+    for (const DimFactors& dim : whole.dims) {
+      for (const FactorId id : dim) flat.dims[0].push_back(id);
+    }
+    for (const FactorId id : b.blocked(repeats, "it is repeated")) {
+      flat.dims[0].push_back(id);
+    }
+    if (repeats == 0 || call.op().int_arg("output_size")) {
+      b.block(flat.dims[0], "nothing is left of it, or how much is said");
+    }
+    b.output(std::move(flat),
+             {.shape = Dims{multiply_sizes(self.numel(), repeats)}});
+    return b.bound();
+  }
+  const int dim = call.dim("dim", self.rank());
+  require(self.rank() > 0, "a scalar has no dim to repeat");
+  for (const FactorId id : b.blocked(repeats, "it is repeated")) {
+    whole.dims[index(dim)].push_back(id);
+  }
+  if (repeats == 0) b.block(whole.dims[index(dim)], "nothing is left of it");
+  if (call.op().int_arg("output_size")) {
+    b.block(whole.dims[index(dim)], "`output_size` is that of the whole");
+  }
+  Dims shape = self.shape();
+  shape[index(dim)] = multiply_sizes(shape[index(dim)], repeats);
+  b.output(std::move(whole), {.shape = std::move(shape)});
+  return b.bound();
+}
+
+}  // namespace
+
+void define_stretches(Family f) {
+  f.add({"segment_reduce", "_segment_reduce_backward"},
+        mapped("segments(axis)", segments_notation, segments_size)
+            .refine("", some_segments));
+  f.add("diff",
+        mapped("diff(dim)", diff_notation, diff_size).strided(diff_strides));
+  f.add("glu",
+        mapped("glu(dim)", glu_notation, half_size).strided(glu_strides));
+  f.add("glu_backward", mapped("glu_backward(dim)", glu_notation, half_size)
+                            .linear_in("grad_output"));
+  f.add("renorm", mapped("renorm(dim)", renorm_notation));
+  f.add("repeat_interleave.self_int",
+        custom("n->(nr)", bind_repeated).passes({"self"}));
+}
+
+}  // namespace shardprop
