@@ -28,6 +28,9 @@ class DualAscent {
   }
   void run(std::uint64_t work);
   void gather();
+  // Begins where another dual ended, and leaves where this one did.
+  void begin_with(const Messages& messages);
+  void leave(Messages& messages) const;
 
   // What the search steers by; of the last gather().
   const std::vector<int>& decoded() const { return decoded_; }

@@ -297,6 +297,13 @@ void DualBound::set_prices(const std::vector<double>& prices) {
   price_costs();
 }
 
+void DualBound::set_message(std::size_t arc, std::span<const double> costs) {
+  double* to = &message_[message_at_[arc]];
+  for (const double cost : costs) {
+    *to++ = std::clamp(round(cost), -limit_, limit_);
+  }
+}
+
 void DualBound::restore_best() {
   message_ = best_message_;
   price_ = best_price_;

@@ -16,6 +16,7 @@
 #include "solver/core.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shardprop::solver {
@@ -38,6 +39,14 @@ class DualBound {
   void set_prices(const std::vector<double>& prices);
   // Back to the messages and prices of the best bound so far.
   void restore_best();
+
+  // What the other end of an arc tells its owner, by the owner's choices, at
+  // the best bound so far.
+  std::span<const double> best_message(std::size_t arc, int owner) const {
+    return std::span(best_message_)
+        .subspan(message_at_[arc], index(core_.choices(owner)));
+  }
+  void set_message(std::size_t arc, std::span<const double> costs);
 
   double best_bound() const { return best_bound_; }
   const std::vector<double>& prices() const { return price_; }

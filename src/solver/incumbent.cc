@@ -25,6 +25,14 @@ void Incumbent::offer(std::vector<int> choices) {
   assignment_ = std::move(full);
 }
 
+void Incumbent::offer_known(const Assignment& known) {
+  const auto judged = evaluate(problem_, known);
+  if (!judged.has_value() || !judged->feasible()) return;
+  if (cost_ && judged->cost >= *cost_) return;
+  cost_ = judged->cost;
+  assignment_ = known;
+}
+
 void Incumbent::raise_bound(Int128 units) {
   Int128 bound = units * network_.unit;
   if (cost_) bound = std::min(bound, *cost_);

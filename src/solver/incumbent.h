@@ -37,6 +37,8 @@ class Incumbent {
 
   // Keeps a choice for every variable of the network if it is the best so far.
   void offer(std::vector<int> choices);
+  // Keeps an assignment of the whole problem if it holds and is the best so far.
+  void offer_known(const Assignment& known);
   // No assignment costs less than so many units.
   void raise_bound(Int128 units);
   // All has been searched: nothing costs less than so many units, and where

@@ -16,6 +16,8 @@ namespace {
 constexpr double kShare = 4;
 constexpr double kMostTouched = 0x1p38;
 constexpr double kMostTableBytes = 0x1p31;
+// Touched so far before it is looked at.
+constexpr double kWorkBefore = 5e7;
 // Pruning leaves this share of an estimate's tables or less, it is hoped.
 constexpr double kHopedFor = 0.25;
 
@@ -59,6 +61,7 @@ bool eliminate_rest(SearchState& state, const PrunedRoot& root,
 }
 
 void LateElimination::estimate() {
+  is_estimated_ = true;
   const auto order = order_elimination(
       state_.network, {kMostTouched, kMostTableBytes / 4 / kHopedFor},
       state_.stop);
@@ -66,9 +69,11 @@ void LateElimination::estimate() {
 }
 
 // Not before as much has been spent on the search: most problems need less.
-bool LateElimination::is_due() const {
-  if (!state_.best.known() || touches_ > kMostTouched) return false;
+bool LateElimination::is_due() {
   const auto worked = static_cast<double>(state_.work);
+  if (!state_.best.known() || worked < kWorkBefore) return false;
+  if (may_run_ && !is_estimated_) estimate();
+  if (touches_ > kMostTouched) return false;
   const auto limit = state_.options.work_limit;
   const bool affordable =
       !limit || touches_ + worked <= static_cast<double>(*limit);

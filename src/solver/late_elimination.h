@@ -19,14 +19,18 @@ class LateElimination {
  public:
   explicit LateElimination(SearchState& state) : state_(state) {}
 
-  // What it would take; to be called once, of a network that bytes do not
-  // bind.
-  void estimate();
-  bool is_due() const;
+  // Bytes do not bind the network.
+  void allow() { may_run_ = true; }
+  bool is_due();
   void run();
 
  private:
+  // What it would take.
+  void estimate();
+
   SearchState& state_;
+  bool may_run_ = false;
+  bool is_estimated_ = false;
   // Table entries; infinite where that is out of reach.
   double touches_ = kInfinity;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/index.h"
 
@@ -186,6 +187,19 @@ Network Network::extract(std::vector<int>& variable) const {
   out.row_time = row_time;
   out.offset = offset;
   out.unit = unit;
+  return out;
+}
+
+std::vector<std::vector<int>> Network::choices_left() const {
+  std::vector<std::vector<int>> out;
+  for (const NetVariable& v : variables) {
+    out.emplace_back(v.costs.size());
+    std::iota(out.back().begin(), out.back().end(), 0);
+  }
+  for (auto step = trail.rbegin(); step != trail.rend(); ++step) {
+    if (!step->renames) continue;
+    for (int& c : out[index(step->variable)]) c = step->choice[index(c)];
+  }
   return out;
 }
 

@@ -162,6 +162,8 @@ class Network {
   void normalise_edges();
 
   std::size_t num_alive() const;
+  // By variable that is left: which of its choices are, as they were given.
+  std::vector<std::vector<int>> choices_left() const;
   // What is left, as a network of its own with its own tables and an empty
   // trail; `variable` maps its variables to those here.
   Network extract(std::vector<int>& variable) const;

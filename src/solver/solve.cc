@@ -132,6 +132,7 @@ class Solver {
   // Whether no pass that is enabled has anything left to do.
   bool is_idle() const;
   void offer_leanest();
+  void offer_known();
   Solution finish();
 
   const SolveOptions& options_;
@@ -173,6 +174,10 @@ void Solver::offer_leanest() {
   core_best_ = std::move(choices);
 }
 
+void Solver::offer_known() {
+  for (const Assignment& known : options_.known) state_.best.offer_known(known);
+}
+
 void Solver::solve() {
   reduce(state_.network, options_.passes, state_.clock, state_.stop);
   if (state_.network.infeasible) {
@@ -185,6 +190,7 @@ void Solver::solve() {
   if (solve_at_once()) return;
   state_.core = std::make_unique<Core>(state_.network, ceiling);
   offer_leanest();
+  offer_known();
   dual_.gather();
   search();
 }
@@ -213,7 +219,7 @@ bool Solver::solve_at_once() {
     best.close(state_.network.offset);
     return true;
   }
-  if (eliminates) elimination_.estimate();
+  if (eliminates) elimination_.allow();
   return false;
 }
 
@@ -388,6 +394,7 @@ Solution Solver::finish() {
                             : Status::kFeasible;
     }
   }
+  if (options_.messages != nullptr) dual_.leave(*options_.messages);
   solution.passes = state_.clock.stats();
   solution.seconds = seconds();
   solution.work = state_.work;

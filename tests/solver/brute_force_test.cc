@@ -43,6 +43,30 @@ void check_against_all_assignments(const Problem& problem,
         to_string(*truth));
 }
 
+TEST_CASE("whatever messages and assignments a search begins with") {
+  Rng rng(shardprop::testing::property_seed());
+  const int cases = shardprop::testing::scaled(2000);
+  Messages messages;
+  std::vector<Assignment> known;
+  for (int i = 0; i < cases; ++i) {
+    RandomShape shape;
+    shape.most_cost = i % 2 == 0 ? 3 : 1'000'000'000;
+    shape.most_assignments = 1500;
+    const Problem problem = random_problem(rng, shape);
+    CAPTURE(i);
+    SolveOptions options = quiet_options(static_cast<std::uint64_t>(i), 1);
+    options.passes.disable(Pass::kElimination);
+    if (i % 3 != 0) options.passes.disable(Pass::kLowDegree);
+    options.messages = &messages;
+    options.known = known;
+    const Solution solution = solve(problem, options);
+    check_against_all_assignments(problem, solution);
+    if (known.size() == 8) known.clear();
+    known.push_back(solution.assignment);
+  }
+  CHECK(!messages.told.empty());
+}
+
 TEST_CASE(
     "random problems: the optimum, and infeasibility, as brute force has it") {
   Rng rng(shardprop::testing::property_seed());

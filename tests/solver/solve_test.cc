@@ -144,16 +144,18 @@ TEST_CASE("what is good enough ends the search") {
   CHECK(near.work < all.work);
 }
 
-TEST_CASE("what neither bound nor search closes is eliminated at length") {
+// A long grid without memory; `more` draws what its choices cost beside.
+Problem strip(std::optional<std::uint64_t> more = {}) {
   constexpr std::size_t kWidth = 5;
   constexpr std::size_t kLength = 24;
   constexpr std::size_t kChoices = 12;
   Rng rng(5);
+  Rng beside(more.value_or(0));
   ProblemBuilder builder;
   std::vector<std::int64_t> costs(kChoices);
   std::vector<std::int64_t> table(kChoices * kChoices);
   for (std::size_t v = 0; v < kWidth * kLength; ++v) {
-    for (auto& c : costs) c = rng.below(100);
+    for (auto& c : costs) c = rng.below(100) + (more ? beside.below(20) : 0);
     builder.add_variable(costs);
     for (const std::size_t back : {std::size_t{1}, kWidth}) {
       if (v < back || (back == 1 && v % kWidth == 0)) continue;
@@ -162,7 +164,41 @@ TEST_CASE("what neither bound nor search closes is eliminated at length") {
                        builder.add_table(kChoices, kChoices, table));
     }
   }
-  const Problem problem = *std::move(builder).build();
+  return *std::move(builder).build();
+}
+
+TEST_CASE("a search begins with what one at other costs has left") {
+  SolveOptions options;
+  options.time_limit_seconds = 1e12;
+  options.work_limit = 2'000'000'000;
+  Messages messages;
+  options.messages = &messages;
+  const Solution before = solve(strip(), options);
+  REQUIRE(before.status == Status::kOptimal);
+  REQUIRE(!messages.told.empty());
+  const std::vector<Assignment> known{before.assignment};
+  SolveOptions little;
+  little.time_limit_seconds = 1e12;
+  little.work_limit = 1'000'000;
+  const Problem problem = strip(7);
+  const Solution cold = solve(problem, little);
+  little.messages = options.messages;
+  little.known = known;
+  const Solution warm = solve(problem, little);
+  CHECK(*warm.lower_bound > *cold.lower_bound);
+  CHECK(*warm.cost <= evaluate(problem, known[0])->cost);
+  options.known = known;
+  const Solution all = solve(problem, options);
+  CHECK(all.status == Status::kOptimal);
+  CHECK(*all.cost <= *warm.cost);
+  CHECK(*warm.lower_bound <= *all.cost);
+  options.messages = nullptr;
+  options.known = {};
+  CHECK(to_string(*solve(problem, options).cost) == to_string(*all.cost));
+}
+
+TEST_CASE("what neither bound nor search closes is eliminated at length") {
+  const Problem problem = strip();
   std::optional<Solution> first;
   for (const int threads : {1, 2}) {
     SolveOptions options;

@@ -24,10 +24,12 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace shardprop::solver {
@@ -79,6 +81,14 @@ struct Solution {
   std::optional<double> gap() const;
 };
 
+// What the dual bound of one solve leaves to that of another with the same
+// variables and edges at other costs, which then begins nearly where it would
+// end: by two variables, what the first tells the second, by choices of the
+// second. Any messages give a bound.
+struct Messages {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<double>> told;
+};
+
 struct Progress {
   double seconds = 0;
   std::optional<Int128> cost;
@@ -105,6 +115,10 @@ struct SolveOptions {
   PassSet passes;
   // Whether `clash` is looked for where nothing holds.
   bool explains = true;
+  // To begin with, where they hold; they outlive the call.
+  std::span<const Assignment> known;
+  // Begins with these, and leaves its own.
+  Messages* messages = nullptr;
   // Called by the thread that called solve(), when workers meet.
   std::function<void(const Progress&)> progress;
   // Whether to go on: asked between rounds about the best assignment, with the
