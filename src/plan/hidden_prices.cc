@@ -16,8 +16,14 @@ constexpr std::int64_t kFirstPrice = kHiddenPriceUnit / 2;
 constexpr std::int64_t kHigher = 2;
 // Prices that are nearer than this to one that was tried promise nothing new.
 constexpr std::int64_t kNear = 4;
+// How much of what is promised must be there.
+constexpr double kLevel = 0.5;
+// Of a bound; where no more than that is promised, bounds are not exact enough
+// to tell.
+constexpr double kSmall = 5e-3;
+constexpr int kHalvings = 20;
 // How far the next prices go from the best at first, and least.
-constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 8;
+constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 2;
 constexpr std::int64_t kLeastReach = 8;
 
 }  // namespace
@@ -45,6 +51,13 @@ std::vector<double> HiddenPrices::most_promising() const {
     at[w] = static_cast<double>(best_[w]) / kHiddenPriceUnit;
   }
   std::vector<double> found = at;
+  std::vector<double> low;
+  std::vector<double> high;
+  const double reach = static_cast<double>(reach_) / kHiddenPriceUnit;
+  for (const double price : at) {
+    low.push_back(std::max(0.0, price - reach));
+    high.push_back(std::min(1.0, price + reach));
+  }
   double most = -std::numeric_limits<double>::infinity();
   for (int step = 1; step <= kSteps; ++step) {
     std::size_t cut = 0;
@@ -58,7 +71,8 @@ std::vector<double> HiddenPrices::most_promising() const {
     if (length == 0) break;
     const double stride = 0.5 / std::sqrt(static_cast<double>(step) * length);
     for (std::size_t w = 0; w < at.size(); ++w) {
-      at[w] = std::clamp(at[w] + stride * cuts_[cut].excess[w], 0.0, 1.0);
+      at[w] =
+          std::clamp(at[w] + stride * cuts_[cut].excess[w], low[w], high[w]);
     }
   }
   return found;
@@ -138,14 +152,43 @@ bool HiddenPrices::move_all() {
   return true;
 }
 
+// Plans that were not met promise less: on the way to the best of what those
+// met promise, as far as half of what that is above the bound (a level method).
+std::vector<double> HiddenPrices::on_the_way(
+    const std::vector<double>& there) const {
+  std::vector<double> here(best_.size());
+  for (std::size_t w = 0; w < here.size(); ++w) {
+    here[w] = static_cast<double>(best_[w]) / kHiddenPriceUnit;
+  }
+  const auto between = [&](double share) {
+    std::vector<double> out;
+    for (std::size_t w = 0; w < here.size(); ++w) {
+      out.push_back(here[w] + share * (there[w] - here[w]));
+    }
+    return out;
+  };
+  std::size_t cut = 0;
+  const double least = static_cast<double>(bound_);
+  const double most = promise(there, cut);
+  const double enough = least + kLevel * (most - least);
+  if (most - least < kSmall * least || promise(here, cut) >= enough) {
+    return there;
+  }
+  double low = 0;
+  double high = 1;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (promise(between(middle), cut) < enough ? low : high) = middle;
+  }
+  return between(high);
+}
+
 bool HiddenPrices::move_each() {
-  const std::vector<double> next = most_promising();
+  const std::vector<double> next = on_the_way(most_promising());
   bool moved = false;
   for (std::size_t w = 0; w < prices_.size(); ++w) {
-    const auto there =
+    const auto price =
         static_cast<std::int64_t>(std::llround(next[w] * kHiddenPriceUnit));
-    const std::int64_t price =
-        std::clamp(there, best_[w] - reach_, best_[w] + reach_);
     moved = moved || price != prices_[w];
     prices_[w] = price;
   }

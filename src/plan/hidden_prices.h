@@ -7,10 +7,11 @@
 //
 // What a plan costs is linear in the prices, so that every plan met bounds what
 // any prices can give: the next ones are those of which the plans met so far
-// promise most (Kelley's cutting planes). At first one price stands for all
-// windows in which the first plan had to wait, and the others are free; then,
-// or as soon as a plan has to wait in another, each moves by itself, near the
-// best ones so far.
+// promise most (Kelley's cutting planes), or lie on the way there, where much
+// more is promised than the bound has reached. At first one price stands for
+// all windows in which the first plan had to wait, and the others are free;
+// then, or as soon as a plan has to wait in another, each moves by itself, near
+// the best ones so far.
 #pragma once
 
 #include "plan/plan_assignment.h"
@@ -32,6 +33,12 @@ class HiddenPrices {
   // Takes the cheapest plan at these prices, and the bound that they gave, and
   // moves to others; false when there are none that promise more.
   bool learn(const PlanEvaluation& plan, std::int64_t bound);
+  // To the best prices, from which they may go far again.
+  void go_back() {
+    prices_ = best_;
+    reach_ = 0;
+    all_alike_ = false;
+  }
 
   // Where more would hide than there is compute, all of it; elsewhere nothing.
   static std::vector<std::int64_t> extreme(
@@ -48,6 +55,7 @@ class HiddenPrices {
   // The least of the cuts; `at` is the cut.
   double promise(const std::vector<double>& prices, std::size_t& at) const;
   std::vector<double> most_promising() const;
+  std::vector<double> on_the_way(const std::vector<double>& there) const;
 
   std::vector<Cut> cuts_;
   std::vector<std::int64_t> prices_;

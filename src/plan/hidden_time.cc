@@ -1,6 +1,5 @@
 #include "plan/hidden_time.h"
 
-#include "plan/hidden_prices.h"
 #include "plan/ties.h"
 
 #include <algorithm>
@@ -18,6 +17,9 @@ namespace {
 // Prices that are tried, when they are good enough, and the share of the time
 // left that one of them may take.
 constexpr int kMostPrices = 16;
+constexpr int kMostRounds = 4;
+// What is left of the time for plans between those met.
+constexpr double kShareOfPlans = 0.4;
 constexpr double kSmallGap = 1e-5;
 constexpr double kShareOfTime = 0.25;
 constexpr double kEnoughGap = 2e-4;
@@ -54,7 +56,7 @@ std::vector<std::int64_t> HiddenTime::run() {
       by_slot(std::vector<std::int64_t>(search_.problem().num_windows(), 0));
   note();
   price();
-  if (!search_.is_done()) branch();
+  if (settles_ && !search_.is_done()) branch();
   return network_.hidden_prices;
 }
 
@@ -63,15 +65,37 @@ bool HiddenTime::takes_long() const {
   return search_.first_work() > kBranchWork / 10;
 }
 
-// Raises the bound. Leaves the best prices with the network.
+// Raises the bound and finds plans between those met, as exactly as there is
+// time for. Leaves the best prices with the network.
 void HiddenTime::price() {
   HiddenPrices prices(search_.problem().num_windows());
+  double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughGap;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::int64_t objective = search_.best().evaluation.objective;
+    const std::int64_t bound = search_.best().lower_bound;
+    raise_bound(prices, enough_gap);
+    blend_.run(network_);
+    if (!settles_ || is_close()) return;
+    blend_.polish(network_);
+    if (is_close()) return;
+    enough_gap = kEnoughGap;
+    if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
+    note();
+    prices.go_back();
+    if (search_.best().evaluation.objective == objective &&
+        search_.best().lower_bound == bound) {
+      return;
+    }
+  }
+}
+
+void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
   std::vector<std::int64_t> best = network_.hidden_prices;
   std::int64_t bound = search_.best().lower_bound;
-  Tried met = search_.tried();
-  bool blended = false;
-  const double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughGap;
+  const double for_plans = kShareOfPlans * search_.seconds_left();
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
+    if (search_.seconds_left() < for_plans) break;
+    const Tried& met = search_.tried();
     if (!prices.learn(met.evaluation, met.bound)) break;
     network_.hidden_prices = by_slot(prices.prices());
     if (!search_.solve(network_, {.share_of_time = kShareOfTime,
@@ -79,22 +103,13 @@ void HiddenTime::price() {
                                   .enough_cost = search_.best().lower_bound})) {
       break;
     }
-    met = search_.tried();
     note();
-    if (!blended && blend_.has_both_sides()) {
-      blended = true;
-      blend_.run(network_);
-    }
     if (search_.best().lower_bound > bound) {
       bound = search_.best().lower_bound;
       best = network_.hidden_prices;
     }
   }
   network_.hidden_prices = std::move(best);
-  blend_.run(network_);
-  if (takes_long() && !search_.is_done()) {
-    search_.solve(network_, {.enough_gap = kEnoughGap});
-  }
 }
 
 // Keeps what the search met.

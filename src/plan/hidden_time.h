@@ -9,6 +9,7 @@
 // settles what is left.
 #pragma once
 
+#include "plan/hidden_prices.h"
 #include "plan/layer_blend.h"
 #include "plan/network_search.h"
 
@@ -23,8 +24,12 @@ namespace shardprop {
 class HiddenTime {
  public:
   // `network`: in which the best plan was found. Precondition: there is one.
-  HiddenTime(NetworkSearch& search, NetworkOptions network)
-      : search_(search), network_(std::move(network)), blend_(search) {}
+  // `settles`: whether the last bit of the gap is worth the time.
+  HiddenTime(NetworkSearch& search, NetworkOptions network, bool settles)
+      : search_(search),
+        network_(std::move(network)),
+        settles_(settles),
+        blend_(search) {}
 
   // The prices that gave the best bound, by slot; none where all could hide.
   std::vector<std::int64_t> run();
@@ -34,6 +39,7 @@ class HiddenTime {
 
  private:
   void price();
+  void raise_bound(HiddenPrices& prices, double enough_gap);
   void note();
   void branch();
   std::vector<std::int64_t> by_slot(
@@ -43,6 +49,7 @@ class HiddenTime {
 
   NetworkSearch& search_;
   NetworkOptions network_;
+  bool settles_;
   LayerBlend blend_;
   std::optional<std::int64_t> alike_;
 };

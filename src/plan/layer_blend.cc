@@ -18,6 +18,12 @@ namespace {
 constexpr int kMostBlends = 16;
 constexpr int kMostFailures = 4;
 constexpr double kShareOfTime = 0.25;
+// What a blend may cost more than the best of its kind.
+constexpr double kEnoughGap = 2e-4;
+// Layers solved again, at most, and how far the prices then are on the way to
+// what a bit of hidden time is worth.
+constexpr int kMostPolished = 40;
+constexpr double kShares[] = {0.5, 1};
 // A blend must promise to be cheaper by this share.
 constexpr double kWorthIt = 1e-5;
 
@@ -76,6 +82,7 @@ void LayerBlend::add(const Tried& tried) {
       return;
     }
   }
+  keep_best(std::vector<std::size_t>(index(num_layers_), known_.size()));
   known_.push_back({tried.assignment, tried.evaluation});
   slots_ = tried.slots;
   std::set<Counts> tried_now;
@@ -84,14 +91,6 @@ void LayerBlend::add(const Tried& tried) {
     tried_now.insert(std::move(counts));
   }
   tried_ = std::move(tried_now);
-}
-
-bool LayerBlend::has_both_sides() const {
-  const auto waits = [](const Known& known) {
-    return known.evaluation.exposed() > 0;
-  };
-  return std::any_of(known_.begin(), known_.end(), waits) &&
-         !std::all_of(known_.begin(), known_.end(), waits);
 }
 
 double LayerBlend::predicted(const Counts& counts, const Guess& at,
@@ -158,13 +157,19 @@ LayerBlend::Guess LayerBlend::most_promising(
   return best;
 }
 
-// Layer by layer in the order of the plans; those on both sides of a seam are
+// In the order of the plans.
+std::vector<std::size_t> LayerBlend::layers_by(const Counts& counts) {
+  std::vector<std::size_t> out;
+  for (std::size_t k = 0; k < counts.size(); ++k) {
+    out.insert(out.end(), static_cast<std::size_t>(counts[k]), k);
+  }
+  return out;
+}
+
+// Those on both sides of a seam are
 // free.
 bool LayerBlend::solve(const Counts& counts, const NetworkOptions& network) {
-  std::vector<std::size_t> plan_of;
-  for (std::size_t k = 0; k < known_.size(); ++k) {
-    plan_of.insert(plan_of.end(), static_cast<std::size_t>(counts[k]), k);
-  }
+  const std::vector<std::size_t> plan_of = layers_by(counts);
   const auto at_seam = [&](std::size_t layer) {
     return (layer > 0 && plan_of[layer - 1] != plan_of[layer]) ||
            (layer + 1 < plan_of.size() && plan_of[layer + 1] != plan_of[layer]);
@@ -176,8 +181,74 @@ bool LayerBlend::solve(const Counts& counts, const NetworkOptions& network) {
     options.left[static_cast<std::uint32_t>(v)] = {
         known_[plan_of[layer]].assignment[v]};
   }
+  return search_.solve(options, {.bounds = false,
+                                 .share_of_time = kShareOfTime,
+                                 .enough_gap = kEnoughGap});
+}
+
+bool LayerBlend::keep_best(std::vector<std::size_t> follows) {
+  const Tried& tried = search_.tried();
+  if (!best_.assignment.empty() &&
+      best_.evaluation.objective <= tried.evaluation.objective) {
+    return false;
+  }
+  best_ = {tried.assignment, tried.evaluation};
+  follows_ = std::move(follows);
+  return true;
+}
+
+bool LayerBlend::solve_again(std::size_t layer, double share,
+                             const NetworkOptions& network) {
+  NetworkOptions options = network;
+  for (std::size_t slot = 0; slot < options.hidden_prices.size(); ++slot) {
+    const WindowLoad& load =
+        best_.evaluation.windows[search_.problem().window_of(
+            static_cast<std::int64_t>(slot))];
+    std::int64_t& price = options.hidden_prices[slot];
+    const std::int64_t worth = load.exposed() > 0 ? kHiddenPriceUnit : 0;
+    price +=
+        static_cast<std::int64_t>(share * static_cast<double>(worth - price));
+  }
+  for (std::size_t v = 0; v < slots_.size(); ++v) {
+    if (layers_[index(slots_[v])] == layer) continue;
+    options.left[static_cast<std::uint32_t>(v)] = {best_.assignment[v]};
+  }
   return search_.solve(options,
                        {.bounds = false, .share_of_time = kShareOfTime});
+}
+
+// Layers that follow the same plan, between layers that do, are alike.
+std::vector<std::size_t> LayerBlend::followed_around(std::size_t layer) const {
+  std::vector<std::size_t> out;
+  for (std::size_t l = 0; l < follows_.size(); ++l) {
+    if (l + 1 >= layer && l <= layer + 1) out.push_back(follows_[l]);
+  }
+  return out;
+}
+
+void LayerBlend::polish(const NetworkOptions& network) {
+  if (num_layers_ < 2 || best_.assignment.empty()) return;
+  if (best_.evaluation.objective == polished_) return;
+  std::set<std::vector<std::size_t>> seen;
+  std::size_t plans = known_.size();
+  int left = kMostPolished;
+  for (std::size_t layer = 0; layer < follows_.size(); ++layer) {
+    if (!seen.insert(followed_around(layer)).second) continue;
+    for (const double share : kShares) {
+      if (search_.is_done() || left-- == 0) return;
+      if (!solve_again(layer, share, network)) {
+        if (search_.stopped()) return;
+        continue;
+      }
+      std::vector<std::size_t> follows = follows_;
+      follows[layer] = plans;
+      if (!keep_best(std::move(follows))) continue;
+      ++plans;
+      // What has been tried may now be worth it.
+      seen.clear();
+    }
+  }
+  polished_ = best_.evaluation.objective;
 }
 
 void LayerBlend::run(const NetworkOptions& network) {
@@ -202,6 +273,7 @@ void LayerBlend::run(const NetworkOptions& network) {
       ++failures;
       continue;
     }
+    keep_best(layers_by(next.counts));
     const PlanEvaluation& found = search_.tried().evaluation;
     ++failures;
     if (static_cast<double>(found.objective) >= at.cost) continue;

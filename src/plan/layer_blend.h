@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -23,11 +24,13 @@ class LayerBlend {
 
   // A solution of the network, if it is a new one.
   void add(const Tried& tried);
-  // Whether one of them has more to hide than compute, and one less.
-  bool has_both_sides() const;
 
   // Tries blends on the network until none promises to be cheaper.
   void run(const NetworkOptions& network);
+  // Solves one layer after another again, the others held, at prices between
+  // those of the network and what a bit of hidden time is worth in the best
+  // plan, until that gets no better.
+  void polish(const NetworkOptions& network);
 
  private:
   struct Known {
@@ -46,11 +49,23 @@ class LayerBlend {
                    const PlanEvaluation& there) const;
   // The cheapest that was not tried yet, by steps from `at`.
   Guess most_promising(const Guess& at, const PlanEvaluation& there) const;
+  // Which plan each layer follows.
+  static std::vector<std::size_t> layers_by(const Counts& counts);
   bool solve(const Counts& counts, const NetworkOptions& network);
+  // Keeps what was tried last, if it is the best so far, and what its layers
+  // follow.
+  bool keep_best(std::vector<std::size_t> follows);
+  std::vector<std::size_t> followed_around(std::size_t layer) const;
+  bool solve_again(std::size_t layer, double share,
+                   const NetworkOptions& network);
 
   NetworkSearch& search_;
   std::vector<Known> known_;
-  std::vector<std::int64_t> slots_;  // by variable of the network
+  Known best_;
+  std::optional<std::int64_t>
+      polished_;                      // what a plan cost that gets no better
+  std::vector<std::size_t> follows_;  // by layer: which plan the best does
+  std::vector<std::int64_t> slots_;   // by variable of the network
   std::int64_t num_layers_ = 0;
   std::vector<std::size_t> layers_;  // by slot
   std::set<Counts> tried_;

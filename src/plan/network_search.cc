@@ -84,6 +84,16 @@ bool NetworkSearch::solve(const NetworkOptions& options,
     *how.work_limit = static_cast<std::uint64_t>(
         attempt.share_of_work * static_cast<double>(*how.work_limit));
   }
+  solver::Messages part;
+  if (!options.memory_limit) {
+    if (attempt.bounds) {
+      how.known = known_;
+      how.messages = &messages_;
+    } else {
+      part = messages_;
+      how.messages = &part;
+    }
+  }
   how.explains = attempt.bounds && !found();
   how.enough_gap = attempt.enough_gap;
   how.enough_cost = attempt.enough_cost;
@@ -124,6 +134,9 @@ bool NetworkSearch::solve(const NetworkOptions& options,
             bound,
             choices_of(network.network()),
             {network.slots().begin(), network.slots().end()}};
+  if (!options.memory_limit && attempt.bounds) {
+    known_.push_back(solution.assignment);
+  }
   const std::int64_t counted =
       tried_.evaluation.objective - tried_.evaluation.exposed();
   if (options.hidden_prices.empty() && counted > *solution.cost) {

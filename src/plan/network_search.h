@@ -100,6 +100,10 @@ class NetworkSearch {
   PlanSolution out_;
   PlanAssignment last_;
   Tried tried_;
+  // Of whole networks without memory, which differ in costs only: what was
+  // found, and where the next bound begins.
+  std::vector<solver::Assignment> known_;
+  solver::Messages messages_;
 };
 
 }  // namespace shardprop

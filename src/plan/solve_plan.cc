@@ -76,7 +76,7 @@ class PlanSolver {
       network_.memory_limit = options_.memory_limit;
     }
     if (!search_.found() || search_.is_done()) return;
-    HiddenTime hidden(search_, network_);
+    HiddenTime hidden(search_, network_, limits_.break_ties);
     network_.hidden_prices = hidden.run();
     alike_ = hidden.alike();
   }
