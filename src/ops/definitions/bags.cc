@@ -81,15 +81,10 @@ bool sums_by_weight(const OpCall& call) {
   return call.integer("mode") != kMax && !call.boolean("scale_grad_by_freq");
 }
 
-// Any bag may need any row, and where it ends says another operand. What is noted
-// of each bag says nothing of columns.
+// Any bag may need any row, and where it ends says another operand.
 void look_up_rows(const OpCall& call, IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     Factor& factor = space.factors[f];
-    for (std::size_t o = 1; factor.letter == 'e' && o < space.outputs.size();
-         ++o) {
-      space.outputs_without[o][f] = Without::same();
-    }
     if (factor.letter == 'i') {
       factor.kind = FactorKind::kBlocked;
       factor.reason = "offsets say which bag has it";
@@ -234,6 +229,7 @@ void define_bags(Family f) {
                              .refine("", sums_of_rows)
                              .refine("", below("indices", rows_of_weight))
                              .refine("", look_up_rows)
+                             .refine("", alike_but_along('e'))
                              .per_rank(bag_program(name))));
   }
   for (const char* name :

@@ -176,32 +176,12 @@ BoundForm bind_index_put(const OpCall& call) {
   const std::size_t values = call.operand("values");
   const bool masked = call.has("mask");
   const bool accumulate = masked || call.boolean_or("accumulate", false);
-  SpaceBuilder b;
-  const auto* list =
-      std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
-  bool masks = false;
-  for (std::size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    if ((*list)[i].operand == TensorArg::kNone) continue;
-    const DType dtype = call.op().inputs[index((*list)[i].operand)].dtype();
-    require(is_index(dtype) || is_mask(dtype),
-            "an index is neither of integers nor a mask");
-    masks = masks || is_mask(dtype);
-  }
   const BoundResult result{
       .strides = dense_like(self, self.shape(), self.dtype()).strides()};
   require(call.tensor("values").dtype() == self.dtype(),
           "self and the values are of two dtypes");
-  if (masks) {
-    require(list->size() <= self.shape().size(), "more indices than dims");
-    for (const TensorMeta& meta : call.op().inputs) {
-      b.input(SpaceBuilder::whole(meta.rank()));
-    }
-    Operand whole = b.per_dim(self.shape());
-    for (const DimFactors& dim : whole.dims) b.block(dim, "a mask says where");
-    b.space.inputs[0] = whole;
-    b.output(std::move(whole), result);
-    return b.bound();
-  }
+  if (is_indexed_by_mask(call)) return bind_put_by_mask(call, result);
+  SpaceBuilder b;
   const Indexing by = indexing_of(call);
   Indexed indexed = bind_indexed(b, call, by);
   const Dims written = [&] {

@@ -152,6 +152,11 @@ void local_images(const OpCall& call, IndexSpace& space) {
   space.local_arguments.push_back(std::move(local));
 }
 
+// A pixel is added to wherever it was looked at, a place by all channels.
+void sampled_gradients(const OpCall&, IndexSpace& space) {
+  adds_up(space, ReduceOp::kSum);
+}
+
 void define_grids(Family& f) {
   f.add("affine_grid_generator",
         mapped("affine_grid(size)", affine_notation, affine_size)
@@ -176,9 +181,13 @@ void define_grids(Family& f) {
     return call.tensor("grid").size(call.tensor("grid").rank() - 1);
   };
   f.add("grid_sampler_2d_backward",
-        mapped("n[cxy],n[chw],n[xy_]->n[chw],n[xyt]!", coordinates));
+        mapped("ncxy,nc[hw],nxy[_]->nc[hw],nxy[t]!", coordinates)
+            .refine("", sampled_gradients)
+            .linear_in("grad_output"));
   f.add("grid_sampler_3d_backward",
-        mapped("n[cxyz],n[cdhw],n[xyz_]->n[cdhw],n[xyzt]!", coordinates));
+        mapped("ncxyz,nc[dhw],nxyz[_]->nc[dhw],nxyz[t]!", coordinates)
+            .refine("", sampled_gradients)
+            .linear_in("grad_output"));
 }
 
 void define_pads(Family& f) {

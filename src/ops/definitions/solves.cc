@@ -28,8 +28,8 @@ bool solves_vectors(const OpCall& call) {
 std::string solve_notation(const OpCall& call) {
   const bool left = call.boolean_or("left", true);
   const std::string x = solves_vectors(call) ? "...[n]"
-                        : left               ? "...[nr]"
-                                             : "...[rn]";
+                        : left               ? "...[n]r"
+                                             : "...r[n]";
   return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...[nn]^,...[n],...";
 }
 
@@ -81,8 +81,8 @@ std::string solve_ex_notation(const OpCall& call) {
   }
   const bool left = call.boolean_or("left", true);
   const std::string x = solves_vectors(call) ? "...[n]"
-                        : left               ? "...[nr]"
-                                             : "...[rn]";
+                        : left               ? "...[n]r"
+                                             : "...r[n]";
   return "...[nn]," + x + "->" + x + (left ? "^" : "") + ",...";
 }
 
@@ -137,10 +137,10 @@ LeastSquares least_squares(const OpCall& call) {
 std::string least_squares_notation(const OpCall& call) {
   const LeastSquares of = least_squares(call);
   return std::string("...[mn],") +
-         (of.vectors ? "...[m]->...[n]," : "...[mr]->...[nr],") +
+         (of.vectors ? "...[m]->...[n]," : "...[m]r->...[n]r,") +
          (!of.residuals ? "[z]"
           : of.vectors  ? "...[o]"
-                        : "...[r]") +
+                        : "...r") +
          (of.ranks ? ",..." : ",[z]") + (of.values ? ",...[k]" : ",[z]");
 }
 
@@ -152,6 +152,7 @@ std::int64_t least_squares_size(const OpCall& call, char letter) {
 OpDefinition solved_by_least_squares() {
   const OpDefinition form =
       mapped("least_squares()", least_squares_notation, least_squares_size)
+          .refine("", alike_but_along('r'))
           .typed([](const OpCall& call, std::size_t i) {
             const DType own = call.first().dtype();
             return i == 0 ? own : i == 2 ? DType::kI64 : real_dtype(own);
@@ -296,9 +297,11 @@ void define_solves(Family f) {
                           })
                       .strided(column_major),
                   "B"));
-  f.add("triangular_solve", matrices("...[nr],...[nn]->...[nr],...[nn]", "ss"));
+  f.add("triangular_solve", matrices("...[n]r,...[nn]->...[n]r,...[nn]", "ss")
+                                .refine("", alike_but_along('r')));
   f.add("_linalg_solve_ex", counted("solve()", solve_notation)
                                 .typed(types("ssii"))
+                                .refine("", alike_but_along('r'))
                                 .refine("", linear_in_right_side)
                                 .refine("", keep_meaning));
   f.add({"linalg_solve"}, counted("solve()", solve_notation)
@@ -307,6 +310,7 @@ void define_solves(Family f) {
                               .refine("", keep_meaning));
   f.add("linalg_solve_ex", counted("solve()", solve_ex_notation)
                                .typed(types("si"))
+                               .refine("", alike_but_along('r'))
                                .refine("", linear_in_right_side)
                                .refine("", keep_meaning));
   f.add("lu_solve",

@@ -69,5 +69,7 @@ void pass_writes(const OpCall& call, IndexSpace& space, Write write,
 // the place of then stand where they do beside indices of integers.
 bool is_indexed_by_mask(const OpCall& call);
 BoundForm bind_index_by_mask(const OpCall& call);
+// x[mask] = values: `result` is x.
+BoundForm bind_put_by_mask(const OpCall& call, BoundResult result);
 
 }  // namespace shardprop

@@ -274,10 +274,22 @@ OpDefinition mapped(std::string name,
 void adds_up(IndexSpace& space, ReduceOp op) {
   space.seal();
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    if (space.outputs[0].holds(static_cast<int>(f))) continue;
-    space.outputs_without[0][f] = Without::partial(op);
-    space.factors[f].least = 1;
+    for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+      if (space.outputs[o].holds(static_cast<int>(f))) continue;
+      space.outputs_without[o][f] = Without::partial(op);
+      space.factors[f].least = 1;
+    }
   }
+}
+
+std::function<void(const OpCall&, IndexSpace&)> alike_but_along(char letter) {
+  return [letter](const OpCall&, IndexSpace& space) {
+    space.seal();
+    for (std::size_t f = 0; f < space.factors.size(); ++f) {
+      if (space.factors[f].letter != letter) continue;
+      for (auto& without : space.outputs_without) without[f] = Without::same();
+    }
+  };
 }
 
 }  // namespace shardprop

@@ -44,8 +44,9 @@ std::vector<std::string> broadcast_terms(
     const std::vector<const TensorMeta*>& operands,
     const std::vector<int>& whole);
 
-// The factors that the one result lacks are reduced by `op`, where they have an
-// element.
+// Factors that a result lacks are reduced by `op`, where they have an element.
 void adds_up(IndexSpace& space, ReduceOp op);
+// Results without that dim are the same, whichever part of it a rank has.
+std::function<void(const OpCall&, IndexSpace&)> alike_but_along(char letter);
 
 }  // namespace shardprop

@@ -1,8 +1,9 @@
-// x[mask]: what a mask selects is known by the data alone.
+// x[mask] and x[mask] = values: what a mask selects is known by the data alone.
 
 #include "ops/forms/indices.h"
 
 #include <algorithm>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -13,6 +14,78 @@ namespace {
 
 const std::vector<TensorArg>* indices_of(const OpCall& call) {
   return std::get_if<std::vector<TensorArg>>(&call.op().arg("indices"));
+}
+
+// The dims of self that masks and indices take. What they select has one dim for
+// all of them, or as many as they broadcast to, where the first of them was if they
+// are neighbours, in front otherwise.
+struct Selection {
+  std::vector<bool> is_taken;  // by dim of self
+  std::size_t place = 0;  // of what is selected, among the dims that are kept
+  std::size_t kept = 0;
+  std::optional<std::size_t> lone_mask;  // operand, of all that is given
+};
+
+Selection selection_of(const OpCall& call) {
+  const std::vector<TensorArg>& list = *indices_of(call);
+  const OpSchema& op = call.op();
+  const TensorMeta& self = call.tensor("self");
+  Selection out;
+  out.is_taken.resize(self.shape().size(), false);
+  std::size_t dim = 0;
+  std::size_t given = 0;
+  for (const TensorArg& each : list) {
+    const TensorMeta* by = each.operand == TensorArg::kNone
+                               ? nullptr
+                               : &op.inputs[index(each.operand)];
+    const bool masks = by != nullptr && is_mask(by->dtype());
+    require(by == nullptr || masks || is_index(by->dtype()),
+            "an index is neither of integers nor a mask");
+    const std::size_t dims = masks ? by->shape().size() : 1;
+    require(dims > 0 && dim + dims <= out.is_taken.size(),
+            "more indices than dims");
+    for (std::size_t d = 0; masks && d < dims; ++d) {
+      require(by->shape()[d] == self.shape()[dim + d],
+              "a mask is not of the size of the dims that it takes");
+    }
+    std::fill_n(out.is_taken.begin() + static_cast<std::ptrdiff_t>(dim), dims,
+                by != nullptr);
+    if (masks) out.lone_mask = index(each.operand);
+    given += by != nullptr ? 1 : 0;
+    dim += dims;
+  }
+  if (given > 1) out.lone_mask = std::nullopt;
+  const auto begin = std::find(out.is_taken.begin(), out.is_taken.end(), true);
+  const auto end = std::find(begin, out.is_taken.end(), false);
+  const bool is_one_run =
+      std::find(end, out.is_taken.end(), true) == out.is_taken.end();
+  out.place = is_one_run ? index(begin - out.is_taken.begin()) : 0;
+  out.kept = index(std::count(out.is_taken.begin(), out.is_taken.end(), false));
+  return out;
+}
+
+// The operand self, cut along the dims that are kept.
+Operand kept_dims(SpaceBuilder& b, const OpCall& call,
+                  const Selection& selection) {
+  const TensorMeta& self = call.tensor("self");
+  Operand cut = SpaceBuilder::whole(self.rank());
+  for (std::size_t d = 0; d < selection.is_taken.size(); ++d) {
+    if (!selection.is_taken[d]) cut.dims[d] = b.dim(self.shape()[d]);
+  }
+  return cut;
+}
+
+// What is selected, of that many dims in place of those that are taken: dims of
+// self, nullopt for those of the selection.
+std::vector<std::optional<std::size_t>> selected_dims(
+    const Selection& selection, std::size_t taken) {
+  std::vector<std::optional<std::size_t>> dims;
+  for (std::size_t d = 0; d < selection.is_taken.size(); ++d) {
+    if (!selection.is_taken[d]) dims.emplace_back(d);
+  }
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(selection.place),
+              taken, std::nullopt);
+  return dims;
 }
 
 }  // namespace
@@ -27,54 +100,25 @@ bool is_indexed_by_mask(const OpCall& call) {
 }
 
 BoundForm bind_index_by_mask(const OpCall& call) {
-  const std::vector<TensorArg>& list = *indices_of(call);
   const OpSchema& op = call.op();
   if (op.outputs.empty()) {
     call_not_stated("a mask as index has no fixed result shape");
   }
+  const Selection selection = selection_of(call);
   const TensorMeta& self = call.tensor("self");
   const TensorMeta& result = op.outputs[0];
-  std::vector<bool> indexed(self.shape().size(), false);
-  std::size_t dim = 0;
-  for (const TensorArg& each : list) {
-    const TensorMeta* by = each.operand == TensorArg::kNone
-                               ? nullptr
-                               : &op.inputs[index(each.operand)];
-    const bool masks = by != nullptr && is_mask(by->dtype());
-    require(by == nullptr || masks || is_index(by->dtype()),
-            "an index is neither of integers nor a mask");
-    const std::size_t dims = masks ? by->shape().size() : 1;
-    require(dims > 0 && dim + dims <= indexed.size(), "more indices than dims");
-    for (std::size_t d = 0; masks && d < dims; ++d) {
-      require(by->shape()[d] == self.shape()[dim + d],
-              "a mask is not of the size of the dims that it takes");
-    }
-    std::fill_n(indexed.begin() + static_cast<std::ptrdiff_t>(dim), dims,
-                by != nullptr);
-    dim += dims;
-  }
-  const auto begin = std::find(indexed.begin(), indexed.end(), true);
-  const auto end = std::find(begin, indexed.end(), false);
-  const bool one_run = std::find(end, indexed.end(), true) == indexed.end();
-  const auto kept = index(std::count(indexed.begin(), indexed.end(), false));
-  require(result.shape().size() > kept, "the result has too few dims");
+  require(result.shape().size() > selection.kept,
+          "the result has too few dims");
   SpaceBuilder b;
-  Operand cut = SpaceBuilder::whole(self.rank());
-  Operand selected;
-  const auto insert = [&] {
-    selected.dims.resize(selected.dims.size() + result.shape().size() - kept);
-  };
-  if (!one_run) insert();
-  for (std::size_t d = 0; d < indexed.size(); ++d) {
-    if (one_run && indexed.begin() + static_cast<std::ptrdiff_t>(d) == begin) {
-      insert();
-    }
-    if (indexed[d]) continue;
-    cut.dims[d] = b.dim(self.shape()[d]);
-    require(
-        result.size(static_cast<int>(selected.dims.size())) == self.shape()[d],
-        "the result is not of the size of what is selected");
-    selected.dims.push_back(cut.dims[d]);
+  Operand cut = kept_dims(b, call, selection);
+  Operand selected = SpaceBuilder::whole(result.rank());
+  const auto dims =
+      selected_dims(selection, result.shape().size() - selection.kept);
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (!dims[d]) continue;
+    require(result.shape()[d] == self.shape()[*dims[d]],
+            "the result is not of the size of what is selected");
+    selected.dims[d] = cut.dims[*dims[d]];
   }
   b.input(std::move(cut));
   for (std::size_t i = 1; i < op.inputs.size(); ++i) {
@@ -82,6 +126,53 @@ BoundForm bind_index_by_mask(const OpCall& call) {
   }
   b.output(std::move(selected),
            {.shape = result.shape(), .strides = result.strides()});
+  return b.bound();
+}
+
+// Where one mask says where, and all that it selects gets the same, a part of the
+// mask says where in a part.
+BoundForm bind_put_by_mask(const OpCall& call, BoundResult result) {
+  const OpSchema& op = call.op();
+  const Selection selection = selection_of(call);
+  const TensorMeta& self = call.tensor("self");
+  const TensorMeta& values = call.tensor("values");
+  SpaceBuilder b;
+  Operand cut = kept_dims(b, call, selection);
+  const auto dims = selected_dims(selection, 1);
+  require(values.shape().size() <= dims.size(),
+          "the values have more dims than what is selected");
+  Operand given = SpaceBuilder::whole(values.rank());
+  bool are_alike = true;
+  for (std::size_t v = 0; v < values.shape().size(); ++v) {
+    const std::int64_t size = values.shape()[v];
+    const auto& dim = dims[dims.size() - values.shape().size() + v];
+    if (size == 1) continue;
+    if (!dim) {
+      are_alike = false;
+      continue;
+    }
+    require(size == self.shape()[*dim],
+            "the values do not broadcast to what is written");
+    given.dims[v] = cut.dims[*dim];
+  }
+  Operand mask;
+  for (std::size_t d = 0; d < selection.is_taken.size(); ++d) {
+    if (!selection.is_taken[d]) continue;
+    if (selection.lone_mask && are_alike) {
+      cut.dims[d] = b.dim(self.shape()[d]);
+    }
+    mask.dims.push_back(cut.dims[d]);
+  }
+  const std::size_t gives = call.operand("values");
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    b.input(i == 0       ? cut
+            : i == gives ? given
+            : i == selection.lone_mask
+                ? mask
+                : SpaceBuilder::whole(op.inputs[i].rank()));
+  }
+  result.shape = self.shape();
+  b.output(std::move(cut), std::move(result));
   return b.bound();
 }
 
