@@ -54,6 +54,7 @@ TEST_CASE("a rule prints as it parses") {
                            "pointwise().passes(x,y)",
                            "pointwise().linear_in(x)",
                            "pointwise().ignores_values()",
+                           "pointwise().ignores_values(x)",
                            "same_shape().blocked(dim)"}) {
     CAPTURE(text);
     const auto rule = parse_rule(text);

@@ -78,15 +78,15 @@ def _for_nothing(metas, inputs):
 
 
 def _changed(inputs):
-    """Floats beside those given, none of them zero, infinite or not a number: what
-    holds for such alone is not a rule."""
+    """Floats beside those given, none of them zero, huge or not a number: what holds
+    for such alone, or beside them, is not a rule."""
 
     def change(x):
         if not x.is_floating_point():
             return x
         ramp = torch.linspace(0.75, 1, max(x.numel(), 1), dtype=torch.float64)
         ramp = ramp[: x.numel()].reshape(x.shape).to(x.dtype)
-        ordinary = torch.isfinite(x) & (x != 0)
+        ordinary = (x.abs() > 1e-2) & (x.abs() < 1e2)
         return torch.where(ordinary, x * ramp, ramp / 2)
 
     return None if inputs is None else [change(x) for x in inputs]
