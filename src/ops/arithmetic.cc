@@ -133,6 +133,7 @@ Partials all(std::size_t count, ReduceOp op) {
 struct SignedSum {
   std::vector<int> factors;  // their signs
   bool has_constant = false;
+  bool scales = false;  // a tensor by alpha
 };
 
 SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
@@ -148,6 +149,7 @@ SignedSum signed_sum(const OpSchema& op, const std::vector<int>& signs) {
         (i < signs.size() ? signs[i] : 1) * (i == scaled ? alpha : 1);
     if (const auto operand = op.tensor_arg(terms[i])) {
       sum.factors[*operand] = factor;
+      sum.scales |= i == scaled && op.has_arg("alpha");
     } else if (sign_of(op, terms[i]).value_or(1) != 0) {
       sum.has_constant = true;
     }
@@ -163,6 +165,12 @@ bool wraps(const OpSchema& op) {
       [](const TensorMeta& meta) { return !is_floating(meta.dtype()); });
 }
 
+// x + 0, which does not wrap where x does not.
+bool copies(const OpSchema& op, const SignedSum& sum) {
+  return op.inputs.size() == 1 && sum.factors[0] > 0 && !sum.scales &&
+         !sum.has_constant && op.inputs[0].dtype() == op.outputs[0].dtype();
+}
+
 ReduceOp opposite(ReduceOp op) {
   return op == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
 }
@@ -173,6 +181,7 @@ void add_signed_sum(const OpCall& call, IndexSpace& space,
   const std::size_t outputs = space.outputs.size();
   if (n == 0) return;
   const SignedSum sum = signed_sum(call.op(), signs);
+  const bool keeps_order = !wraps(call.op()) || copies(call.op(), sum);
   if (!sum.has_constant) {
     add_linearity(call, space, all(n, ReduceOp::kSum),
                   all(outputs, ReduceOp::kSum));
@@ -184,7 +193,7 @@ void add_signed_sum(const OpCall& call, IndexSpace& space,
   for (std::size_t i = 0; i < n; ++i) {
     add_single_linearity(call, space, i, ReduceOp::kAvg, ReduceOp::kAvg);
     const int factor = sum.factors[i];
-    if (factor == 0 || wraps(call.op())) continue;
+    if (factor == 0 || !keeps_order) continue;
     for (const ReduceOp kept : {ReduceOp::kMax, ReduceOp::kMin}) {
       add_single_linearity(call, space, i, kept,
                            factor > 0 ? kept : opposite(kept));

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
@@ -46,6 +47,8 @@ class NetworkSearch {
   // Whether there is a solution; tried() tells it then, and stopped() whether
   // it was for want of time or work where there is none.
   bool solve(const NetworkOptions& options, const Attempt& attempt = {});
+  // Keeps an assignment of the problem if it fits and is the best so far.
+  void offer(PlanAssignment plan) { take(std::move(plan)); }
   const Tried& tried() const { return tried_; }
   bool stopped() const { return stopped_; }
 

@@ -29,6 +29,12 @@ constexpr double kShareOfSpread = 0.5;
 constexpr double kFirstGivesUpAt = 0.2;
 constexpr double kShareOfRound = 0.15;
 constexpr double kGivesUpAt = 0.5;  // of its share
+// How much of the limit a plan may take so that one as cheap is hoped to fit,
+// and the share of the time left for that.
+constexpr double kNearly = 1.25;
+constexpr double kShareOfSmall = 0.3;
+// Of a space that is searched for a first plan only.
+constexpr double kEnoughGap = 5e-3;
 // Table entries to touch for each round of preferences: so many, and this share
 // of those of the search. Good preferences are found early; proving that there
 // are none better would take as long as the search.
@@ -72,7 +78,8 @@ class PlanSolver {
     if (limited) freely.gives_up_at = kGivesUpAt;
     if (!search_.solve({}, freely)) return;
     if (limited && !search_.found()) {
-      fit();
+      make_small();
+      if (!search_.found()) fit();
       network_.memory_limit = options_.memory_limit;
     }
     if (!search_.found() || search_.is_done()) return;
@@ -81,10 +88,33 @@ class PlanSolver {
     alike_ = hidden.alike();
   }
 
+  // Where the cheapest plan nearly fits, one that costs as much may.
+  void make_small() {
+    const PlanEvaluation& free = search_.tried().evaluation;
+    if (search_.stopped() || search_.out_of_limits() ||
+        static_cast<double>(free.peak_bytes) >
+            kNearly * static_cast<double>(*options_.memory_limit)) {
+      return;
+    }
+    PlanSolution like;
+    like.assignment = search_.last();
+    like.evaluation = free;
+    solver::SolveOptions how =
+        search_.solver_options(kShareOfSmall * search_.seconds_left());
+    how.work_limit = std::min(how.work_limit.value_or(kTieWork), kTieWork);
+    if (auto small = small_assignment(problem_, how, like)) {
+      search_.offer(*std::move(small));
+    }
+  }
+
   void fit() {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
-    if (!search_.solve(network, {.gives_up_at = kFirstGivesUpAt})) return;
+    if (!search_.solve(network,
+                       {.gives_up_at = kFirstGivesUpAt,
+                        .enough_gap = limits_.break_ties ? 0 : kEnoughGap})) {
+      return;
+    }
     if (search_.fits(search_.tried().evaluation)) return;
     const auto fits = [&] {
       return !nothing_there_ && search_.fits(search_.tried().evaluation);

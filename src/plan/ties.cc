@@ -176,14 +176,20 @@ class TieBreaker {
         solution_(solution),
         like_(like_parameters(problem)) {}
 
-  void run() {
+  // Whether there is something smaller.
+  bool make_small() {
     Result<PlanNetwork> network =
         PlanNetwork::create(problem_, {.hidden_prices = hidden_prices_});
-    if (!network) return;
-    network_ = &*network;
+    if (!network) return false;
+    network_.emplace(*std::move(network));
     Preferences small(problem_);
     small.prefer_small();
-    take(solve(small));
+    return take(solve(small));
+  }
+
+  void run() {
+    make_small();
+    if (!network_) return;
     if (unlike().empty()) return;
     Preferences alike(problem_);
     alike.prefer_small();
@@ -256,13 +262,14 @@ class TieBreaker {
     return found;
   }
 
-  void take(std::optional<Found> found) {
+  bool take(std::optional<Found> found) {
     if (!found ||
         found->evaluation.objective > solution_.evaluation.objective) {
-      return;
+      return false;
     }
     solution_.assignment = std::move(found->assignment);
     solution_.evaluation = found->evaluation;
+    return true;
   }
 
   void price_alike(
@@ -288,7 +295,7 @@ class TieBreaker {
   const solver::SolveOptions& how_;
   PlanSolution& solution_;
   std::vector<std::vector<PlanVariableId>> like_;
-  const PlanNetwork* network_ = nullptr;
+  std::optional<PlanNetwork> network_;
 };
 
 }  // namespace
@@ -330,6 +337,15 @@ void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& hidden_prices,
                 const solver::SolveOptions& how, PlanSolution& solution) {
   TieBreaker(problem, hidden_prices, how, solution).run();
+}
+
+std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,
+                                               const solver::SolveOptions& how,
+                                               const PlanSolution& like) {
+  PlanSolution solution = like;
+  const std::vector<std::int64_t> no_prices;
+  if (!TieBreaker(problem, no_prices, how, solution).make_small()) return {};
+  return solution.assignment;
 }
 
 }  // namespace shardprop

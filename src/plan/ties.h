@@ -8,6 +8,7 @@
 #include <shardprop/solver/solve.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace shardprop {
@@ -30,5 +31,12 @@ bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan);
 void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& hidden_prices,
                 const solver::SolveOptions& how, PlanSolution& solution);
+
+// An assignment that keeps inputs and results small and fits the memory limit,
+// where among those that cost no more than this solution, which need not fit,
+// one is found.
+std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,
+                                               const solver::SolveOptions& how,
+                                               const PlanSolution& like);
 
 }  // namespace shardprop

@@ -1,5 +1,7 @@
 // Ties: equal layers lie alike, or it is said what that would cost; what is
 // sliced anyway is stored in shards.
+#include "plan/ties.h"
+#include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
@@ -143,6 +145,36 @@ TEST_CASE("equal layers lie alike, or it is said what that would cost") {
       CHECK(said_to_cost(plan).value_or(0) > 0);
     }
   }
+}
+
+TEST_CASE(
+    "a plan as cheap that takes less is found among those that do not fit") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/mixtral_infer.json.gz", library));
+  const auto problem_within = [&](std::optional<std::int64_t> limit) {
+    PlanOptions options;
+    options.memory_limit = limit;
+    return value_of(PlanProblem::create(graph,
+                                        value_of(DeviceMesh::parse("2,4")),
+                                        default_topology(), library, options));
+  };
+  const PlanProblem free = problem_within(std::nullopt);
+  const PlanSolution any = solve_plan(free, {.break_ties = false});
+  const PlanSolution small = solve_plan(free);
+  REQUIRE(any.assignment.has_value());
+  REQUIRE(small.evaluation.objective == any.evaluation.objective);
+  REQUIRE(small.evaluation.peak_bytes < any.evaluation.peak_bytes);
+
+  const PlanProblem tight = problem_within(small.evaluation.peak_bytes);
+  const auto found = small_assignment(tight, {}, any);
+  REQUIRE(found.has_value());
+  const PlanEvaluation judged = evaluate(tight, *found);
+  CHECK(judged.broken.empty());
+  CHECK(judged.objective == any.evaluation.objective);
+  CHECK(judged.peak_bytes <= small.evaluation.peak_bytes);
+  // Nor is one found where none can fit.
+  CHECK_FALSE(small_assignment(problem_within(1), {}, any).has_value());
 }
 
 TEST_CASE("layers that pins lay out differently are said to, with the amount") {
