@@ -83,6 +83,11 @@ class NetworkSearch {
   std::uint64_t first_work() const { return first_work_; }
   double seconds_left() const { return limits_.seconds - seconds(); }
 
+  // Lets go of what the next solve() would begin with.
+  void forget() {
+    known_ = {};
+    messages_ = {};
+  }
   // The best plan, or why there is none.
   PlanSolution finish() &&;
   PlanSolution& out() { return out_; }

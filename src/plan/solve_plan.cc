@@ -218,6 +218,7 @@ class PlanSolver {
         search_.out_of_work() || options_.stop.stop_requested()) {
       return;
     }
+    search_.forget();
     solver::SolveOptions how = search_.solver_options(left);
     const std::uint64_t most = kTieWork + search_.best().work / kTieShare;
     how.work_limit = std::min(how.work_limit.value_or(most), most);
