@@ -230,6 +230,12 @@ _QUIRKS = (
         "finds a negative number among bytes where these are few, and not where they "
         "are sorted",
     ),
+    (
+        ("addbmm.default", "addbmm_.default", "addbmm.out"),
+        lambda call: call.inputs[0].dtype == "bool",
+        "knows no truth values, unless nothing comes out, and refuses even that of a "
+        "batch of none",
+    ),
 )
 
 
