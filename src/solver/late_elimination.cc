@@ -15,7 +15,7 @@ namespace {
 // these bytes.
 constexpr double kShare = 4;
 constexpr double kMostTouched = 0x1p38;
-constexpr double kMostTableBytes = 0x1p31;
+constexpr double kMostTableBytes = 0x1p30;
 // Touched so far before it is looked at.
 constexpr double kWorkBefore = 5e7;
 // Pruning leaves this share of an estimate's tables or less, it is hoped.
