@@ -10,7 +10,7 @@ import json
 import subprocess
 import tempfile
 
-_MOST_SECONDS = 60
+_MOST_SECONDS = 20
 _MOST_LINES = 24
 
 
