@@ -33,8 +33,6 @@ constexpr double kGivesUpAt = 0.5;  // of its share
 // and the share of the time left for that.
 constexpr double kNearly = 1.25;
 constexpr double kShareOfSmall = 0.3;
-// Of a space that is searched for a first plan only.
-constexpr double kEnoughGap = 5e-3;
 // Table entries to touch for each round of preferences: so many, and this share
 // of those of the search. Good preferences are found early; proving that there
 // are none better would take as long as the search.
@@ -110,11 +108,7 @@ class PlanSolver {
   void fit() {
     NetworkOptions network;
     network.memory_limit = options_.memory_limit;
-    if (!search_.solve(network,
-                       {.gives_up_at = kFirstGivesUpAt,
-                        .enough_gap = limits_.break_ties ? 0 : kEnoughGap})) {
-      return;
-    }
+    if (!search_.solve(network, {.gives_up_at = kFirstGivesUpAt})) return;
     if (search_.fits(search_.tried().evaluation)) return;
     const auto fits = [&] {
       return !nothing_there_ && search_.fits(search_.tried().evaluation);
