@@ -96,6 +96,28 @@ TEST_CASE("linearities are those that the dtypes keep") {
   CHECK(negated.find("sum->sum") != std::string::npos);
 }
 
+TEST_CASE("integers that nothing is added to keep their order, others wrap") {
+  const auto keeps_max = [](std::string_view name, std::string_view self,
+                            std::vector<GivenArgument> others) {
+    const std::string text = to_string(space_of(applied(name, {self}, others)));
+    return text.find("max->max") != std::string::npos;
+  };
+  const std::int64_t zero = 0;
+  const std::int64_t one = 1;
+  const std::int64_t minus_two = -2;
+  CHECK(keeps_max("aten.add.Scalar", "i64[4]", {{"other", zero}}));
+  CHECK(keeps_max("aten.sub.Scalar", "i8[4]", {{"other", zero}}));
+  CHECK_FALSE(keeps_max("aten.add.Scalar", "i64[4]", {{"other", one}}));
+  CHECK_FALSE(keeps_max("aten.rsub.Scalar", "i64[4]", {{"other", zero}}));
+  // 0 + 2 * self.
+  CHECK_FALSE(keeps_max("aten.rsub.Scalar", "i64[4]",
+                        {{"other", zero}, {"alpha", minus_two}}));
+  // A sum of two tensors may wrap, whatever is in them.
+  const std::string sum =
+      to_string(space_of(applied("aten.add.Tensor", {"i64[4]", "i64[4]"})));
+  CHECK(sum.find("max") == std::string::npos);
+}
+
 TEST_CASE("along: the dim it runs over stays whole, in every operand") {
   CHECK(factors_of(
             applied("aten.slice.Tensor", {"f32[4,6,8]"},
