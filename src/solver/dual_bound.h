@@ -48,6 +48,11 @@ class DualBound {
   }
   void set_message(std::size_t arc, std::span<const double> costs);
 
+  // All messages are multiples of it, a power of two.
+  double quantum() const { return quantum_; }
+  // Messages stay within; so many of them as a variable has edges can be added
+  // exactly.
+  double limit() const { return limit_; }
   double best_bound() const { return best_bound_; }
   const std::vector<double>& prices() const { return price_; }
   const std::vector<double>& best_prices() const { return best_price_; }

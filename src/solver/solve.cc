@@ -7,6 +7,7 @@
 #include "solver/clash.h"
 #include "solver/dual_ascent.h"
 #include "solver/forest_search.h"
+#include "solver/front_elimination.h"
 #include "solver/late_elimination.h"
 #include "solver/probing.h"
 #include "solver/reduce.h"
@@ -138,6 +139,7 @@ class Solver {
   const SolveOptions& options_;
   SearchState state_;
   LateElimination elimination_{state_};
+  FrontElimination front_{state_};
   DualAscent dual_{state_};
   Probing probing_{state_};
   Branching branching_{state_};
@@ -230,7 +232,12 @@ void Solver::search() {
   while (!is_enough() && !state_.stop.raised() && !out_of_work()) {
     if (dual_.is_due(rounds_)) dual_.start();
     if (elimination_.is_due()) elimination_.run();
-    if (!bytes_matter(state_.network) && probing_.is_due()) probing_.run();
+    if (front_.is_due()) front_.run();
+    if (best.proven()) break;
+    if (!bytes_matter(state_.network) && !front_.is_closing() &&
+        probing_.is_due()) {
+      probing_.run();
+    }
     if (best.proven()) break;
     if (branching_.is_due(rounds_)) branching_.start();
     if (best.proven()) break;

@@ -18,32 +18,13 @@ namespace {
 constexpr int kVariables = 6;
 constexpr int kChoices = 4;
 
-// Every variable beside every other: no bound of messages is tight.
-Problem complete_graph(Rng& rng) {
-  ProblemBuilder builder;
-  const auto costs = [&](std::size_t n) {
-    std::vector<std::int64_t> out(n);
-    for (auto& cost : out) cost = rng.below(50);
-    return out;
-  };
-  for (int v = 0; v < kVariables; ++v) builder.add_variable(costs(kChoices));
-  for (std::size_t a = 0; a < kVariables; ++a) {
-    for (std::size_t b = a + 1; b < kVariables; ++b) {
-      const TableId table = builder.add_table(
-          kChoices, kChoices, costs(std::size_t{kChoices} * kChoices));
-      builder.add_edge(VariableId(a), VariableId(b), table);
-    }
-  }
-  return *std::move(builder).build();
-}
-
 TEST_CASE("probing: the bound stays below the optimum, what is found above") {
   Rng rng(7);
   int optima = 0;
   int risen = 0;
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
-    const Problem problem = complete_graph(rng);
+    const Problem problem = testing::complete_graph(rng, kVariables, kChoices);
     const Int128 least = *testing::brute_force(problem);
     SolveOptions options;
     SearchState state(problem, options);

@@ -99,6 +99,28 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
   return *std::move(builder).build();
 }
 
+// Every variable beside every other: no bound of messages is tight.
+inline Problem complete_graph(Rng& rng, std::size_t variables,
+                              std::size_t choices) {
+  ProblemBuilder builder;
+  const auto costs = [&](std::size_t n) {
+    std::vector<std::int64_t> out(n);
+    for (auto& cost : out) cost = rng.below(50);
+    return out;
+  };
+  for (std::size_t v = 0; v < variables; ++v) {
+    builder.add_variable(costs(choices));
+  }
+  for (std::size_t a = 0; a < variables; ++a) {
+    for (std::size_t b = a + 1; b < variables; ++b) {
+      const TableId table =
+          builder.add_table(choices, choices, costs(choices * choices));
+      builder.add_edge(VariableId(a), VariableId(b), table);
+    }
+  }
+  return *std::move(builder).build();
+}
+
 // The least cost over all assignments, by the checker; nothing if none holds.
 inline std::optional<Int128> brute_force(const Problem& problem) {
   Assignment x(problem.num_variables(), 0);
