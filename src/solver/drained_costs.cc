@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace shardprop::solver {
+namespace {
+
+constexpr std::uint64_t kPasses = 5;  // over each entry
+
+}  // namespace
 
 DrainedCosts::DrainedCosts(const Core& core, const DualBound& dual,
                            const std::vector<int>& met)
@@ -26,6 +31,7 @@ void DrainedCosts::take_messages(const DualBound& dual) {
         index(core_.choices(edge.a)) * index(core_.choices(edge.b));
     std::vector<std::int64_t>& costs = edges_.emplace_back();
     costs.reserve(entries);
+    work_ += kPasses * entries;
     for (std::size_t i = 0; i < entries; ++i) {
       costs.push_back(quanta(edge.table[i]));
     }

@@ -39,6 +39,8 @@ class DrainedCosts {
   const std::vector<std::int64_t>& variable(int v) const {
     return variables_[static_cast<std::size_t>(v)];
   }
+  // Entries touched.
+  std::uint64_t work() const { return work_; }
 
  private:
   void take_messages(const DualBound& dual);
@@ -49,6 +51,7 @@ class DrainedCosts {
   // which only weakens the bound.
   std::int64_t most_moved_;
   std::int64_t least_ = 0;
+  std::uint64_t work_ = 0;
   std::vector<std::vector<std::int64_t>> edges_;
   std::vector<std::vector<std::int64_t>> variables_;
 };

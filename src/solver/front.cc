@@ -22,6 +22,8 @@ constexpr std::size_t kForOneThread = std::size_t{1} << 17;
 constexpr std::size_t kTogether = std::size_t{1} << 13;
 // Of a key's digest: which part it is in; the others say where there.
 constexpr int kPartBits = 24;
+// Entries whose origin is kept, over all eliminations: 6 bytes each.
+constexpr std::size_t kMostTraced = std::size_t{1} << 26;
 // What an entry that is looked up counts in costs added.
 constexpr std::size_t kLookUp = 16;
 
@@ -386,7 +388,9 @@ void Front<Cost>::leave(const Field& gone, std::vector<Entry> entries) {
     e.key &= ~(gone.mask << gone.shift);
     e.origin = static_cast<std::uint32_t>(i);
   }
+  traced_ += entries_.size();
   traces_.push_back(std::move(trace));
+  if (traced_ > kMostTraced) traces_.clear();
   std::erase_if(fields_,
                 [&](const Field& f) { return f.variable == gone.variable; });
 }
@@ -394,6 +398,7 @@ void Front<Cost>::leave(const Field& gone, std::vector<Entry> entries) {
 template <class Cost>
 std::vector<std::pair<int, int>> Front<Cost>::choices() const {
   std::vector<std::pair<int, int>> out;
+  if (traced_ > kMostTraced) return out;
   std::size_t at = 0;
   for (std::size_t t = traces_.size(); t-- > 0;) {
     out.emplace_back(traces_[t].variable, traces_[t].choice[at]);

@@ -49,7 +49,8 @@ class Front {
   bool is_empty() const { return entries_.empty(); }
   Cost limit() const { return limit_; }
   // Once all are eliminated: the least cost, and which choice each variable has
-  // there, in the order of elimination, last first.
+  // there, in the order of elimination, last first. No choices where too much
+  // has been held to keep them in mind.
   Cost least() const { return entries_.front().cost; }
   std::vector<std::pair<int, int>> choices() const;
   // Entries touched so far.
@@ -105,6 +106,7 @@ class Front {
   std::vector<Field> fields_;
   std::vector<Entry> entries_{Entry{}};
   std::vector<Trace> traces_;
+  std::size_t traced_ = 0;  // entries, those of traces that are gone included
   std::uint64_t work_ = 0;
 };
 

@@ -13,6 +13,9 @@ namespace {
 
 // Share of the cost within which the bound is near enough.
 constexpr double kNear = 0.05;
+// While twice the work still brings the bound's gap down to this share, it is
+// left to go on.
+constexpr double kSettled = 0.8;
 // What the front may hold grows by this from one run to the next.
 constexpr std::size_t kGrowth = 4;
 // Run again, no larger, at this share of the gap.
@@ -22,14 +25,18 @@ constexpr double kNearer = 0.9;
 constexpr double kMuch = 0.25;
 constexpr double kSoon = 0.5;
 constexpr double kLater = 16;
+// What a run may take in any case.
+constexpr std::uint64_t kFewestWork = 1'000'000;
 // Orders are made anew at this share of the gap.
 constexpr double kMuchNearer = 0.6;
 // A choice counts the less the nearer it comes to being pruned.
 constexpr double kFalloff = 4;
 // Orders looked at side by side, if steps of all variables by all of them stay
-// below the most.
+// below the most; nothing is done where one order takes more.
 constexpr double kWidth = 200;
 constexpr double kMostOrdering = 4e8;
+// Entries of tables that are copied, at most, 8 bytes each.
+constexpr std::size_t kMostDrained = std::size_t{1} << 24;
 
 // By variable, those with the fewest choices first.
 std::vector<std::vector<int>> neighbours_of(const Core& core) {
@@ -42,6 +49,15 @@ std::vector<std::vector<int>> neighbours_of(const Core& core) {
     });
   }
   return out;
+}
+
+bool is_too_large(const Core& core) {
+  const auto n = static_cast<double>(core.size());
+  std::size_t entries = 0;
+  for (const CoreEdge& edge : core.edges) {
+    entries += index(core.choices(edge.a)) * index(core.choices(edge.b));
+  }
+  return n * n > kMostOrdering || entries > kMostDrained;
 }
 
 // What is forbidden can seem cheap by what rounding has dropped.
@@ -85,13 +101,18 @@ class Run {
  public:
   // Costs are counted in multiples of two to the `shift`, rounded down.
   Run(const Given& given, int shift, std::size_t most_entries,
-      const SearchState& state)
+      std::uint64_t most_work, const SearchState& state)
       : given_(given),
         shift_(shift),
         limit_(static_cast<Cost>(((given.gap - 1) >> shift) + 1)),
         front_(limit_, most_entries, state.options.threads,
-               [&] { return state.stop.raised(); }),
+               [this, &state, most_work] {
+                 return state.stop.raised() || front_.work() > most_work;
+               }),
         is_met_(given.left.size(), false) {}
+
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
   // Nothing where the front gave up.
   std::optional<Outcome> eliminate(const std::vector<int>& order) {
@@ -101,9 +122,9 @@ class Run {
         return Outcome{in_quanta(front_.limit()), is_cut(), {}};
       }
     }
-    Outcome out{in_quanta(front_.least()), is_cut(),
-                std::vector<int>(given_.left.size(), 0)};
+    Outcome out{in_quanta(front_.least()), is_cut(), {}};
     for (const auto& [v, c] : front_.choices()) {
+      out.choices.resize(given_.left.size(), 0);
       out.choices[index(v)] = given_.left[index(v)][index(c)];
     }
     return out;
@@ -190,8 +211,10 @@ int shift_for(std::int64_t gap) {
 
 template <class Cost>
 std::optional<Outcome> run(const Given& given, const std::vector<int>& order,
-                           std::size_t most_entries, SearchState& state) {
-  Run<Cost> run(given, shift_for<Cost>(given.gap), most_entries, state);
+                           std::size_t most_entries, std::uint64_t most_work,
+                           SearchState& state) {
+  Run<Cost> run(given, shift_for<Cost>(given.gap), most_entries, most_work,
+                state);
   std::optional<Outcome> out = run.eliminate(order);
   state.spent_elsewhere += run.work();
   return out;
@@ -206,16 +229,31 @@ bool is_narrow(const Given& given, double quantum) {
 
 }  // namespace
 
-bool FrontElimination::is_due() const {
+bool FrontElimination::is_due() {
   return state_.options.passes.enabled(Pass::kElimination) &&
          state_.dual_has_bound() && state_.best.known() &&
          !state_.best.proven() && state_.dual_core->rows() == 0 &&
-         state_.dual_gap() <= kNear * state_.core_target() &&
+         state_.dual_gap() <= kNear * state_.core_target() && has_settled() &&
          static_cast<double>(state_.dual->work()) >= next_dual_work_ &&
          (held_ < kMostEntries || state_.dual_gap() <= kNearer * tried_gap_);
 }
 
+bool FrontElimination::has_settled() {
+  const std::uint64_t work = state_.dual->work();
+  if (work >= 2 * seen_work_ || work < seen_work_) {
+    settled_ = seen_work_ > 0 && work >= seen_work_ &&
+               state_.dual_gap() > kSettled * seen_gap_;
+    seen_work_ = work;
+    seen_gap_ = state_.dual_gap();
+  }
+  return settled_;
+}
+
 void FrontElimination::run() {
+  if (is_too_large(*state_.dual_core)) {
+    next_dual_work_ = kInfinity;
+    return;
+  }
   state_.clock.time(Pass::kElimination, [&] {
     const std::uint64_t before = state_.spent_elsewhere;
     state_.dual->restore_best();
@@ -226,7 +264,7 @@ void FrontElimination::run() {
     for (const std::vector<int>& order : orders_) {
       const std::optional<double> bound = eliminate(order);
       if (!bound) {
-        next_dual_work_ = kInfinity;
+        wait(before, kLater);
         closes_ = false;
         return;
       }
@@ -241,10 +279,23 @@ void FrontElimination::run() {
     const double closed = *std::max_element(bounds.begin(), bounds.end()) -
                           state_.dual->best_bound();
     closes_ = closed >= kMuch * tried_gap_;
-    next_dual_work_ = static_cast<double>(state_.dual->work()) +
-                      static_cast<double>(state_.spent_elsewhere - before) *
-                          (closes_ ? kSoon : kLater);
+    wait(before, closes_ ? kSoon : kLater);
   });
+}
+
+// Until so many times what has been spent since `before` is spent on the dual.
+void FrontElimination::wait(std::uint64_t before, double times) {
+  next_dual_work_ =
+      static_cast<double>(state_.dual->work()) +
+      times * static_cast<double>(state_.spent_elsewhere - before);
+}
+
+// As much as has been worked so far, within what is left to work.
+std::uint64_t FrontElimination::most_work() const {
+  const std::uint64_t so_far = std::max(state_.work, kFewestWork);
+  const auto limit = state_.options.work_limit;
+  return limit ? std::min(so_far, *limit - std::min(*limit, state_.work))
+               : so_far;
 }
 
 std::vector<std::vector<int>> FrontElimination::choices_left() const {
@@ -292,6 +343,7 @@ std::optional<double> FrontElimination::eliminate(
   const auto left = choices_left();
   const auto neighbours = neighbours_of(core);
   const DrainedCosts costs(core, *state_.dual, order_met(neighbours, order));
+  state_.spent_elsewhere += costs.work();
   const std::int64_t gap =
       static_cast<std::int64_t>(target / quantum) - costs.least();
   double bound = target;
@@ -299,10 +351,11 @@ std::optional<double> FrontElimination::eliminate(
       left.begin(), left.end(), [](const auto& mine) { return mine.empty(); });
   if (gap > 0 && some_left) {
     const Given given{core, costs, left, neighbours, gap};
-    std::optional<Outcome> outcome =
-        solver::run<std::int32_t>(given, order, most_entries_, state_);
+    std::optional<Outcome> outcome = solver::run<std::int32_t>(
+        given, order, most_entries_, most_work(), state_);
     if (outcome && !outcome->is_cut && !is_narrow(given, quantum)) {
-      outcome = solver::run<double>(given, order, most_entries_, state_);
+      outcome =
+          solver::run<double>(given, order, most_entries_, most_work(), state_);
     }
     if (!outcome) return std::nullopt;
     if (!outcome->choices.empty() && is_allowed(core, outcome->choices)) {

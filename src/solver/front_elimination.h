@@ -8,6 +8,7 @@
 #include "solver/search_state.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -21,21 +22,25 @@ class FrontElimination {
                             std::size_t most_entries = std::size_t{1} << 16)
       : state_(state), most_entries_(most_entries) {}
 
-  // Where the bound has come near, on networks without memory rows, and as much
+  // Where the bound has come near and rises slowly, on networks without memory rows, and as much
   // has been worked on the bound as it takes.
-  bool is_due() const;
+  bool is_due();
   void run();
   // Whether it closed much of the gap the last time and may hold more the next.
   bool is_closing() const { return closes_ && held_ < kMostEntries; }
 
  private:
   // Raises the bound, and offers what is cheaper than all that is known; what
-  // the bound is in costs of the core. Nothing where it was stopped or too many
-  // variables are known at a time.
+  // the bound is in costs of the core. Nothing where it was stopped, would take
+  // too long, or too many variables are known at a time.
   std::optional<double> eliminate(const std::vector<int>& order);
   // The choices of each variable that can be part of anything cheaper.
   std::vector<std::vector<int>> choices_left() const;
   void make_orders();
+  // Whether the dual bound rises but slowly.
+  bool has_settled();
+  void wait(std::uint64_t before, double times);
+  std::uint64_t most_work() const;
 
   SearchState& state_;
   // The same one forward and backward until it is known which does better.
@@ -46,6 +51,10 @@ class FrontElimination {
   double next_dual_work_ = 0;
   double tried_gap_ = kInfinity;
   bool closes_ = false;
+  // When it was last looked at how the bound rises.
+  std::uint64_t seen_work_ = 0;
+  double seen_gap_ = kInfinity;
+  bool settled_ = false;
 
   static constexpr std::size_t kMostEntries = std::size_t{1} << 24;
 };
