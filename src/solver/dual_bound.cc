@@ -237,6 +237,20 @@ std::vector<double> DualBound::choice_bounds() const {
   return out;
 }
 
+std::vector<std::vector<int>> DualBound::choices_below(double target) {
+  restore_best();
+  const std::vector<double> extra = choice_bounds();
+  std::vector<std::vector<int>> out;
+  for (int v = 0; v < core_.size(); ++v) {
+    std::vector<int>& mine = out.emplace_back();
+    for (int c = 0; c < core_.choices(v); ++c) {
+      const double bound = best_bound_ + extra[index(core_.at[index(v)] + c)];
+      if (std::ceil(bound) < target) mine.push_back(c);
+    }
+  }
+  return out;
+}
+
 void DualBound::advance(double target) {
   if (last_bound_ == -kInfinity) {
     // Prices moved before the messages have settled would overshoot.

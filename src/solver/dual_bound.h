@@ -60,6 +60,9 @@ class DualBound {
   std::vector<int> decode() const;
   // What taking each choice adds to the present bound at least.
   std::vector<double> choice_bounds() const;
+  // The choices of each variable that can be part of anything cheaper than
+  // `target`, at the best bound so far. Costs are whole.
+  std::vector<std::vector<int>> choices_below(double target);
   // Table entries touched so far: the unit of work limits.
   std::uint64_t work() const { return work_; }
 

@@ -3,6 +3,7 @@
 #include "base/index.h"
 #include "base/parallel.h"
 #include "solver/min_plus.h"
+#include "solver/rng.h"
 
 #include <algorithm>
 #include <bit>
@@ -26,13 +27,6 @@ constexpr int kPartBits = 24;
 constexpr std::size_t kMostTraced = std::size_t{1} << 26;
 // What an entry that is looked up counts in costs added.
 constexpr std::size_t kLookUp = 16;
-
-// All bits of the digest depend on all bits of the key (SplitMix64).
-std::uint64_t mixed(std::uint64_t key) {
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111ebULL;
-  return key ^ (key >> 31);
-}
 
 }  // namespace
 

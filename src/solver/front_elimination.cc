@@ -256,7 +256,6 @@ void FrontElimination::run() {
   }
   state_.clock.time(Pass::kElimination, [&] {
     const std::uint64_t before = state_.spent_elsewhere;
-    state_.dual->restore_best();
     if (state_.dual_gap() <= kMuchNearer * orders_gap_) make_orders();
     tried_gap_ = state_.dual_gap();
     held_ = most_entries_;
@@ -290,32 +289,18 @@ void FrontElimination::wait(std::uint64_t before, double times) {
       times * static_cast<double>(state_.spent_elsewhere - before);
 }
 
-// As much as has been worked so far, within what is left to work.
+// As much as had been worked before the run, within what is left to work.
 std::uint64_t FrontElimination::most_work() const {
-  const std::uint64_t so_far = std::max(state_.work, kFewestWork);
+  const std::uint64_t before = std::max(state_.work, kFewestWork);
   const auto limit = state_.options.work_limit;
-  return limit ? std::min(so_far, *limit - std::min(*limit, state_.work))
-               : so_far;
-}
-
-std::vector<std::vector<int>> FrontElimination::choices_left() const {
-  const Core& core = *state_.dual_core;
-  const std::vector<double> extra = state_.dual->choice_bounds();
-  std::vector<std::vector<int>> out;
-  for (int v = 0; v < core.size(); ++v) {
-    std::vector<int>& mine = out.emplace_back();
-    for (int c = 0; c < core.choices(v); ++c) {
-      const double bound = state_.dual->best_bound() +
-                           extra[index(core.at[index(v)]) + index(c)];
-      if (std::ceil(bound) < state_.core_target()) mine.push_back(c);
-    }
-  }
-  return out;
+  const std::uint64_t done = state_.work_so_far();
+  return limit ? std::min(before, *limit - std::min(*limit, done)) : before;
 }
 
 void FrontElimination::make_orders() {
   const Core& core = *state_.dual_core;
   orders_gap_ = state_.dual_gap();
+  state_.dual->restore_best();
   const std::vector<double> extra = state_.dual->choice_bounds();
   std::vector<double> weight;
   for (int v = 0; v < core.size(); ++v) {
@@ -340,7 +325,7 @@ std::optional<double> FrontElimination::eliminate(
   const Core& core = *state_.dual_core;
   const double target = state_.core_target();
   const double quantum = state_.dual->quantum();
-  const auto left = choices_left();
+  const auto left = state_.dual->choices_below(target);
   const auto neighbours = neighbours_of(core);
   const DrainedCosts costs(core, *state_.dual, order_met(neighbours, order));
   state_.spent_elsewhere += costs.work();

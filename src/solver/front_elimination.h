@@ -22,8 +22,8 @@ class FrontElimination {
                             std::size_t most_entries = std::size_t{1} << 16)
       : state_(state), most_entries_(most_entries) {}
 
-  // Where the bound has come near and rises slowly, on networks without memory rows, and as much
-  // has been worked on the bound as it takes.
+  // Where the bound has come near and rises slowly, on networks without memory
+  // rows, and as much has been worked on the bound as it takes.
   bool is_due();
   void run();
   // Whether it closed much of the gap the last time and may hold more the next.
@@ -34,8 +34,6 @@ class FrontElimination {
   // the bound is in costs of the core. Nothing where it was stopped, would take
   // too long, or too many variables are known at a time.
   std::optional<double> eliminate(const std::vector<int>& order);
-  // The choices of each variable that can be part of anything cheaper.
-  std::vector<std::vector<int>> choices_left() const;
   void make_orders();
   // Whether the dual bound rises but slowly.
   bool has_settled();

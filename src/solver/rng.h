@@ -8,15 +8,19 @@
 
 namespace shardprop::solver {
 
+// Every bit of the result depends on every bit given (SplitMix64's last step).
+inline std::uint64_t mixed(std::uint64_t bits) {
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+  return bits ^ (bits >> 31);
+}
+
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) {
     for (std::uint64_t& word : state_) {
       seed += 0x9e3779b97f4a7c15ULL;
-      std::uint64_t z = seed;
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-      word = z ^ (z >> 31);
+      word = mixed(seed);
     }
   }
   std::uint64_t next() {

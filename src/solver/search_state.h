@@ -46,6 +46,10 @@ struct SearchState {
   bool dual_has_bound() const {
     return dual != nullptr && dual->best_bound() > -kInfinity;
   }
+  // What has been worked, with what was spent elsewhere since it was counted.
+  std::uint64_t work_so_far() const {
+    return work + (spent_elsewhere - counted_elsewhere);
+  }
   // Offers choices of some of the network's variables, those in `variable`;
   // the others, which no reduction has left, take their first.
   template <class Choice>
@@ -68,6 +72,7 @@ struct SearchState {
   std::unique_ptr<DualBound> dual;
   std::uint64_t work = 0;             // as far as it has been counted
   std::uint64_t spent_elsewhere = 0;  // work of what is gone again
+  std::uint64_t counted_elsewhere = 0;
 };
 
 }  // namespace shardprop::solver

@@ -345,6 +345,7 @@ void Solver::count_work() {
   state_.work = state_.spent_elsewhere + branching_.work() +
                 (state_.dual ? state_.dual->work() : 0);
   for (const auto& worker : workers_) state_.work += worker->work();
+  state_.counted_elsewhere = state_.spent_elsewhere;
 }
 
 void Solver::tell_progress() const {

@@ -87,7 +87,6 @@ std::unique_ptr<SearchState> after_a_run(const Problem& problem,
   dual.run(1 + static_cast<std::uint64_t>(rng.below(3000)));
   FrontElimination front(*state, most_entries);
   front.run();
-  REQUIRE(state->best.bound());
   return state;
 }
 
@@ -134,6 +133,7 @@ TEST_CASE("front elimination: what is cut off is a bound") {
     const auto state = after_a_run(problem, without_reductions(1 + i % 2),
                                    std::size_t{1} << rng.below(11), rng);
     REQUIRE(state);
+    REQUIRE(state->best.bound());
     const Int128 bound = *state->best.bound();
     CHECK(bound <= least);
     CHECK(state->best.cost() >= least);
@@ -150,6 +150,81 @@ TEST_CASE("front elimination: what is cut off is a bound") {
   CHECK(optima > 50);
   CHECK(short_of_it > 50);
   CHECK(above_messages > 200);
+}
+
+TEST_CASE("front elimination: both directions share one limit of work") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Rng draws(seed);
+    const Problem problem = testing::complete_graph(draws, 8, 4);
+    SolveOptions options = without_reductions(1);
+    const auto spent = [&] {
+      Rng rng(seed);
+      return after_a_run(problem, options, std::size_t{1} << 6, rng)
+          ->spent_elsewhere;
+    };
+    const std::uint64_t whole = spent();
+    options.work_limit = whole * 3 / 4;  // more than one direction takes
+    CHECK(spent() < whole);
+  }
+}
+
+TEST_CASE("front elimination: waits while messages raise the bound quickly") {
+  const Problem problem = testing::chain_of_rings(2, 11);
+  SolveOptions options = without_reductions(1);
+  SearchState state(problem, options);
+  reduce(state.network, options.passes, state.clock, state.stop);
+  state.best.offer_known(
+      solve(problem, {.work_limit = 200'000'000}).assignment);
+  state.core = std::make_unique<Core>(state.network, 1e15);
+  options.passes.enable(Pass::kElimination);
+  DualAscent dual(state);
+  dual.start();
+  FrontElimination front(state);
+  struct Seen {
+    std::uint64_t work;
+    double gap;
+    bool due;
+  };
+  std::vector<Seen> seen;
+  const auto go_on_until_due = [&] {
+    do {
+      dual.run(20'000);
+      dual.gather();
+      seen.push_back({state.dual->work(), state.dual_gap(), front.is_due()});
+    } while (!seen.back().due && seen.size() < 5000);
+    REQUIRE(seen.back().due);
+  };
+  // The gap when half as much had been worked.
+  const auto halfway = [&](const Seen& now) {
+    double gap = kInfinity;
+    for (const Seen& s : seen) {
+      if (2 * s.work <= now.work) gap = s.gap;
+    }
+    return gap;
+  };
+  go_on_until_due();
+  CHECK(seen.back().gap > 0.8 * halfway(seen.back()));
+  const auto is_quick = [&](const Seen& s) {
+    return s.gap <= 0.05 * state.core_target() && s.gap <= 0.8 * halfway(s);
+  };
+  CHECK(std::any_of(seen.begin(), seen.end(), is_quick));
+
+  // A run that closes little is followed by sixteen times as much work on the
+  // messages, one that closes much by half as much.
+  for (int run = 0; run < 3 && !state.best.proven(); ++run) {
+    CAPTURE(run);
+    const std::uint64_t begun = state.spent_elsewhere;
+    const std::uint64_t worked = state.dual->work();
+    front.run();
+    const std::uint64_t took = state.spent_elsewhere - begun;
+    const bool closing = front.is_closing();
+    CAPTURE(closing);
+    go_on_until_due();
+    const std::uint64_t since = state.dual->work() - worked;
+    CHECK(since >= (closing ? took / 2 : 16 * took));
+    CHECK(since <= (closing ? took : 20 * took));
+  }
 }
 
 }  // namespace

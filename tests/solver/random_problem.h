@@ -121,6 +121,44 @@ inline Problem complete_graph(Rng& rng, std::size_t variables,
   return *std::move(builder).build();
 }
 
+// A program of equal layers, each a ring of operators; costs of all sizes, as
+// those of layouts are, on edges to two to the power of `edge_bits`.
+inline Problem chain_of_rings(std::uint64_t seed, int edge_bits = 17) {
+  constexpr std::size_t kLayers = 32;
+  constexpr std::size_t kRing = 8;
+  constexpr std::size_t kChoices = 16;
+  Rng rng(seed);
+  ProblemBuilder builder;
+  const auto costs = [&](std::size_t n, int bits) {
+    std::vector<std::int64_t> out(n);
+    for (auto& cost : out) cost = rng.below(2 << rng.below(bits));
+    return out;
+  };
+  std::vector<TableId> tables;
+  for (std::size_t i = 0; i < 2 * kRing; ++i) {
+    tables.push_back(builder.add_table(kChoices, kChoices,
+                                       costs(kChoices * kChoices, edge_bits)));
+  }
+  std::vector<std::vector<std::int64_t>> of_operator;
+  for (std::size_t i = 0; i < kRing; ++i) {
+    of_operator.push_back(costs(kChoices, 17));
+  }
+  std::vector<VariableId> before;
+  for (std::size_t layer = 0; layer < kLayers; ++layer) {
+    std::vector<VariableId> ring;
+    for (std::size_t i = 0; i < kRing; ++i) {
+      ring.push_back(builder.add_variable(of_operator[i]));
+    }
+    for (std::size_t i = 0; i < kRing; ++i) {
+      builder.add_edge(ring[i], ring[(i + 1) % kRing], tables[i]);
+      if (layer == 0 || i % 2 == 1) continue;
+      builder.add_edge(before[i], ring[(i + 3) % kRing], tables[kRing + i]);
+    }
+    before = ring;
+  }
+  return *std::move(builder).build();
+}
+
 // The least cost over all assignments, by the checker; nothing if none holds.
 inline std::optional<Int128> brute_force(const Problem& problem) {
   Assignment x(problem.num_variables(), 0);

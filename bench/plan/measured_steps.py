@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Training steps on one GPU: what they take beside what shardprop says.
+
+  measured_steps.py measure [--models NAMES] >measured.json
+      On the machine with the GPU: forward and backward pass as eager PyTorch and
+      compiled, their time, what it is spent on, and the peak of memory.
+  measured_steps.py table SHARDPROP measured.json --graphs DIR
+      Anywhere: the predictions for what was measured, and both as a table.
+
+Forward pass, loss and gradients, no optimizer. Times are by CUDA events, the median
+of several steps that follow several others unmeasured.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import torch
+from torch.utils._pytree import tree_map
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "python/shardprop/torch"), str(ROOT / "tools"), str(HERE)]
+import published_models  # noqa: E402
+from models import MODELS as NAMED  # noqa: E402
+
+PRESET = {"NVIDIA H100 80GB HBM3": "dgx-h100", "NVIDIA H200": "dgx-h200"}
+WARM, TIMED = 3, 7
+
+
+def published(name, batch, sequence, layers):
+    return lambda training: published_models.MODELS[name](batch, sequence, layers)
+
+
+# What one GPU holds: whole models, and the first layers of larger ones.
+MODELS = {
+    "mpt-125m, 16 x 2048": published("mpt-125m", 16, 2048, 12),
+    "mpt-1b, 4 x 2048": published("mpt-1b", 4, 2048, 24),
+    "mpt-7b, 4 layers, 4 x 2048": published("mpt-7b", 4, 2048, 4),
+    "llama3-8b, 4 layers, 2 x 8192": published("llama3-8b", 2, 8192, 4),
+    "llama3-8b, 4 layers, 8 x 2048": published("llama3-8b", 8, 2048, 4),
+    "llama3-70b, 2 layers, 2 x 4096": published("llama3-70b", 2, 4096, 2),
+    "gpt-22b, 2 layers, 4 x 2048": published("gpt-22b", 4, 2048, 2),
+    "gpt2_124m": NAMED["gpt2_124m"],
+    "t5_small": NAMED["t5_small"],
+    "resnet50": NAMED["resnet50"],
+    "deepseek_moe_8": NAMED["deepseek_moe_8"],
+}
+
+
+def made(name):
+    """The model on the GPU with its inputs, weights and ids drawn."""
+    with torch.device("cuda"):
+        module, args, *rest = MODELS[name](True)
+    module.cuda().train()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.ndim > 1:
+                parameter.normal_(std=0.02)
+    words = max((e.num_embeddings for e in module.modules()
+                 if isinstance(e, torch.nn.Embedding)), default=0)
+
+    def drawn(x):
+        if not isinstance(x, torch.Tensor):
+            return x
+        if x.dtype == torch.int64 and x.ndim > 1:
+            return torch.randint_like(x, words, device="cuda")
+        return x.cuda()
+
+    return module, *(tree_map(drawn, part) for part in (args, rest[0] if rest else {}))
+
+
+def time_of(step):
+    """Milliseconds of a step, and the most bytes allocated while it runs."""
+    for _ in range(WARM):
+        step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    times = []
+    for _ in range(TIMED):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        step()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times), torch.cuda.max_memory_allocated()
+
+
+# By what the libraries call their kernels.
+KINDS = {
+    "attention": ("flash", "fmha", "sdpa", "attention"),
+    "convolution": ("conv", "implicit", "fprop", "dgrad", "wgrad", "xmma_new"),
+    "matmul": ("gemm", "nvjet", "cutlass", "splitk", "cublas", "gemv"),
+}
+
+
+def kind_of(kernel):
+    name = kernel.lower()
+    for kind, words in KINDS.items():
+        if any(word in name for word in words):
+            return kind
+    return "pass"
+
+
+def spent_on(step):
+    """Milliseconds of GPU time by kind of kernel, in one step, and its kernels."""
+    activity = torch.profiler.ProfilerActivity.CUDA
+    with torch.profiler.profile(activities=[activity]) as profile:
+        step()
+        torch.cuda.synchronize()
+    kinds, kernels = {}, {}
+    for event in profile.events():
+        if event.device_type != torch.autograd.DeviceType.CUDA:
+            continue
+        took = event.time_range.elapsed_us() / 1e3
+        kind = kind_of(event.name)
+        kinds[kind] = kinds.get(kind, 0) + took
+        count, total = kernels.get(event.name[:100], (0, 0))
+        kernels[event.name[:100]] = (count + 1, total + took)
+    longest = sorted(kernels.items(), key=lambda item: -item[1][1])[:12]
+    return kinds, longest
+
+
+def measure(names):
+    torch.set_float32_matmul_precision("highest")
+    found = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "runs": []}
+    for name in names:
+        for way in ("eager", "compiled"):
+            torch._dynamo.reset()
+            torch.cuda.empty_cache()
+            try:
+                module, args, kwargs = made(name)
+                call = module if way == "eager" else torch.compile(module)
+
+                def step():
+                    module.zero_grad(set_to_none=True)
+                    loss = call(*args, **kwargs)
+                    (loss[0] if isinstance(loss, tuple) else loss).backward()
+
+                ms, peak = time_of(step)
+                kinds, kernels = spent_on(step)
+                run = {"model": name, "way": way, "ms": ms, "peak_bytes": peak,
+                       "kinds": kinds, "kernels": kernels}
+            except Exception as error:  # The others are measured all the same.
+                run = {"model": name, "way": way, "error": f"{error}"[:300]}
+            found["runs"].append(run)
+            print(json.dumps({k: v for k, v in run.items() if k != "kernels"}),
+                  file=sys.stderr, flush=True)
+            pathlib.Path("measured.json").write_text(json.dumps(found))
+            module = args = kwargs = call = step = None
+    print(json.dumps(found, indent=1))
+
+
+def graph_of(name, folder):
+    from exporting import metadata, program, write
+
+    path = folder / (name.replace(" ", "_").replace(",", "") + ".json.gz")
+    if not path.exists():
+        graph = program.export_program(MODELS[name], training=True, device="cuda",
+                                       composite=False, loss_index=0)
+        metadata.trim(graph)
+        write.write(graph, str(path), "cuda")
+    return path
+
+
+def predicted(binary, graph, preset, way):
+    done = subprocess.run(
+        [binary, "explain", graph, "--mesh", "1", "--topology", preset, "--optimizer",
+         "none", "--memory", "none", "--fusion", "none" if way == "eager" else "compiler",
+         "--format", "json"], capture_output=True, text=True)
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def table(binary, measured, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    found = json.loads(measured.read_text())
+    print(f"{found['device']}, PyTorch {found['torch']}\n")
+    print("| step | way | measured ms | said ms | error | matmul | attention | the rest "
+          "| peak GiB | said GiB |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for run in found["runs"]:
+        if "error" in run:
+            print(f"| {run['model']} | {run['way']} | {run['error'].splitlines()[0]} |")
+            continue
+        plan = predicted(binary, graph_of(run["model"], folder), PRESET[found["device"]],
+                         run["way"])
+        said = {}
+        for node in plan["nodes"]:
+            kind = node.get("kind", "optimizer")
+            said[kind] = said.get(kind, 0) + node["compute_us"] / 1e3
+        seen = dict(run["kinds"])
+        seen["matmul"] = seen.get("matmul", 0) + seen.pop("convolution", 0)
+
+        def both(kind):
+            if kind != "pass":
+                return f"{seen.get(kind, 0):.2f} / {said.get(kind, 0):.2f}"
+            rest = sum(v for k, v in said.items() if k not in ("matmul", "attention"))
+            return f"{seen.get('pass', 0):.2f} / {rest:.2f}"
+
+        total = plan["objective_us"] / 1e3
+        print(f"| {run['model']} | {run['way']} | {run['ms']:.2f} | {total:.2f} "
+              f"| {100 * (total / run['ms'] - 1):+.0f} % | {both('matmul')} "
+              f"| {both('attention')} | {both('pass')} | {run['peak_bytes'] / 2**30:.2f} "
+              f"| {plan['memory']['peak_bytes_per_rank'] / 2**30:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    one = verbs.add_parser("measure")
+    one.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    two = verbs.add_parser("table")
+    two.add_argument("binary")
+    two.add_argument("measured", type=pathlib.Path)
+    two.add_argument("--graphs", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    if arguments.verb == "measure":
+        measure(arguments.models)
+    else:
+        table(arguments.binary, arguments.measured, arguments.graphs)
+
+
+if __name__ == "__main__":
+    main()
