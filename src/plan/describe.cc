@@ -147,7 +147,7 @@ class Describer {
       if (set == nullptr || set->op.space->flops_per_point <= 0) continue;
       const double own =
           set->op.space->flops_per_point * points(*set->op.space);
-      flops[math_class(node.op)] += own;
+      flops[math_class(node.op, set->op.space->product)] += own;
       all += own;
     }
     plan_.work.flops = saturated(all);

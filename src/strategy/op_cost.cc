@@ -131,9 +131,9 @@ std::int64_t compute_nanoseconds(const LocalContext& context,
                                  StepFusion fusion) {
   if (context.space.is_free) return 0;
   const ProductCost products = product_work(context, topology);
-  const std::int64_t once =
-      compute_nanoseconds(topology, math_class(context.op), products.flops,
-                          touched_bytes(context, storage) + products.bytes);
+  const std::int64_t once = compute_nanoseconds(
+      topology, math_class(context.op, context.space.product), products.flops,
+      touched_bytes(context, storage) + products.bytes);
   if (!needs_program(context)) return once;
   // What the operator reads and multiplies in one kernel, its program does in
   // no less.

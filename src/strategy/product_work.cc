@@ -92,13 +92,14 @@ double of_the_last_rank(const LocalContext& context) {
 
 }  // namespace
 
-MathClass math_class(const OpSchema& op) {
+MathClass math_class(const OpSchema& op, ProductKind product) {
   if (op.inputs.empty()) return MathClass::kF32;
   switch (item_size(op.inputs[0].dtype())) {
     case 8:
       return MathClass::kF64;
     case 4:
-      return MathClass::kF32;
+      return product == ProductKind::kConvolution ? MathClass::kTf32
+                                                  : MathClass::kF32;
     case 2:
       return MathClass::kF16;
     default:
@@ -130,7 +131,7 @@ ProductCost product_work(const LocalContext& context,
     if (!shape || left < kFlopsPerProduct) continue;
     left -= kFlopsPerProduct;
     const ProductCost one =
-        product_cost(topology, math_class(context.op), *shape);
+        product_cost(topology, math_class(context.op, space.product), *shape);
     work.flops += one.flops;
     work.bytes += one.bytes;
   }

@@ -12,7 +12,9 @@ namespace shardprop {
 // many as others are done meanwhile.
 // In the dtype that is multiplied: that of the first operand, which is one of
 // the factors or a bias of their dtype, not a statistic or the result.
-MathClass math_class(const OpSchema& op);
+// Convolutions of f32 run in TF32, as PyTorch lets cuDNN do unless told
+// otherwise (torch.backends.cudnn.allow_tf32); other products do not.
+MathClass math_class(const OpSchema& op, ProductKind product);
 ProductCost product_work(const LocalContext& context, const Topology& topology);
 
 }  // namespace shardprop
