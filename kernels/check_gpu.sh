@@ -1,8 +1,7 @@
 #!/bin/sh
-# check_gpu.sh [BUILD]: all that needs a GPU, in one command: builds, tests (plain
-# and under compute-sanitizer where there is one), compares with torch and
-# measures. What it prints goes to BUILD/gpu.log too; the table to
-# BUILD/kernels_cuda.md. Needs the CUDA Toolkit, CMake and, for the comparison, a
+# check_gpu.sh [BUILD]: all that needs a GPU, in one command: builds, tests, compares
+# with torch, measures, and tests under compute-sanitizer where there is one. What it
+# prints goes to BUILD/gpu.log too; the table to BUILD/kernels_cuda.md. Needs the CUDA Toolkit, CMake and, for the comparison, a
 # Python with torch: $SHARDPROP_PYTHON or python3.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,7 +12,12 @@ mkdir -p "$build"
 main() {
   cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DSHARDPROP_CUDA=ON
   cmake --build "$build" -j "$(nproc)"
-  ctest --test-dir "$build" --output-on-failure || status=1
+  ctest --test-dir "$build" --output-on-failure -j "$(nproc)" || status=1
+  "$python" "$here/tests/torch/test_against_torch.py" --device cuda \
+    --library "$build/libshardprop_kernels_c.so" --count 20000 || status=1
+  "$python" "$here/bench/cuda_bench.py" --build "$build" >"$build/kernels_cuda.md" ||
+    status=1
+  cat "$build/kernels_cuda.md"
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck initcheck; do
       echo "compute-sanitizer $tool"
@@ -24,11 +28,6 @@ main() {
   else
     echo "skipped: no compute-sanitizer"
   fi
-  "$python" "$here/tests/torch/test_against_torch.py" --device cuda \
-    --library "$build/libshardprop_kernels_c.so" --count 20000 || status=1
-  "$python" "$here/bench/cuda_bench.py" --build "$build" >"$build/kernels_cuda.md" ||
-    status=1
-  cat "$build/kernels_cuda.md"
   echo "exit $status"
 }
 

@@ -1,15 +1,25 @@
-// Random redistributions on MPI, under mpirun: every process draws the same
-// cases and runs its rank's part of them.
+// Random redistributions between processes, under mpirun: every process draws
+// the same cases and runs its rank's part of them, on MPI or, with --nccl, on
+// GPUs over NCCL. `--nccl` is ours, the rest doctest's.
+#define DOCTEST_CONFIG_IMPLEMENT
 #include "execute/redistribution_case.h"
+#include "execute/redistribution_jobs.h"
 #include "support/property.h"
 
+#include <doctest/doctest.h>
 #include <shardprop/execute/executor.h>
 #include <shardprop/mpi/mpi_world.h>
+#include <shardprop/nccl/cuda_ranks.h>
+#include <shardprop/nccl/nccl_world.h>
 #include <shardprop/redistribute/cross_mesh.h>
 #include <shardprop/redistribute/planner.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,11 +32,13 @@ using testing::Random;
 using testing::RedistributionCase;
 using testing::value_of;
 
-Communicator& world() {
-  static const std::unique_ptr<Communicator> made =
-      value_of(mpi_communicator());
-  return *made;
-}
+// By MPI the processes find each other and compare what they ended with; the
+// GPU, where it is tested, moves the tensors.
+std::unique_ptr<Communicator> the_world;
+std::unique_ptr<Communicator> the_gpu;
+
+Communicator& world() { return *the_world; }
+Communicator& tested() { return the_gpu ? *the_gpu : *the_world; }
 
 LocalTensor byte_view(std::vector<std::byte>& bytes) {
   return LocalTensor::wrap(
@@ -74,19 +86,26 @@ void redistribute(const RedistributionCase& data, const Plan& plan,
   if (has_source || has_result) {
     const auto program = value_of(
         RedistributeProgram::create(plan, data.src(), data.dst(), rank));
+    MemoryOps& memory = tested().memory_ops();
+    const auto on_host = [&](const LocalTensor& tensor) {
+      return value_of(testing::moved(memory, tensor, host_memory_ops()));
+    };
     LocalTensor source;
-    if (has_source) source = data.source(rank, transposed);
+    if (has_source) {
+      source = value_of(
+          testing::moved(memory, data.source(rank, transposed), memory));
+    }
     RunReport report;
-    const auto out = run(program, world(), source, {}, &report);
+    const auto out = run(program, tested(), source, {}, &report);
     REQUIRE_MESSAGE(out.has_value(), to_string(out.error()));
     if (has_source) {
       const LocalTensor copy = data.source(rank, transposed);
-      CHECK(testing::bytes_of(source) == testing::bytes_of(copy));
+      CHECK(testing::bytes_of(on_host(source)) == testing::bytes_of(copy));
     }
     if (has_result) {
       own = program.step_count() == 0
                 ? testing::bytes_of(data.source(rank, false))
-                : testing::bytes_of(*out);
+                : testing::bytes_of(on_host(*out));
     }
     REQUIRE(report.step_payload_bytes.size() <= counted.size());
     std::copy(report.step_payload_bytes.begin(),
@@ -110,13 +129,11 @@ void redistribute(const RedistributionCase& data, const Plan& plan,
   REQUIRE(bytes == planned_bytes);
 }
 
-Topology mpi_topology() {
-  Topology topology = default_topology();
-  topology.devices_per_node.value = 4;
-  return topology;
+Topology topology() {
+  return testing::small_nodes(the_gpu ? Engine::kNccl : Engine::kMpi);
 }
 
-TEST_CASE("random redistributions on MPI") {
+TEST_CASE("random redistributions between processes") {
   Random random(testing::property_seed() +
                 static_cast<std::uint64_t>(world().size()));
   std::map<std::string, RedistributePlanner> planners;
@@ -129,7 +146,7 @@ TEST_CASE("random redistributions on MPI") {
       found = planners
                   .emplace(to_string(mesh),
                            value_of(RedistributePlanner::create(
-                               mesh, mpi_topology(),
+                               mesh, topology(),
                                {.split_factors = SplitFactors::kEndpoints})))
                   .first;
     }
@@ -140,7 +157,7 @@ TEST_CASE("random redistributions on MPI") {
   }
 }
 
-TEST_CASE("random redistributions between meshes on MPI") {
+TEST_CASE("random redistributions between meshes of processes") {
   Random random(testing::property_seed() + 7 +
                 static_cast<std::uint64_t>(world().size()));
   const int cases = testing::scaled(20);
@@ -148,12 +165,49 @@ TEST_CASE("random redistributions between meshes on MPI") {
     const RedistributionCase data =
         testing::draw_cross_case(world().size(), random);
     const CrossMeshPlan plan = value_of(
-        plan_between_meshes(data.src(), data.dst(), mpi_topology(),
+        plan_between_meshes(data.src(), data.dst(), topology(),
                             {.split_factors = SplitFactors::kEndpoints}));
     redistribute(data, plan, plan.before.bytes_per_rank + plan.sent_bytes,
                  false);
   }
 }
 
+constexpr int kSkipped = 77;
+
+// The communicator over this rank's GPU. Ranks that are more than the GPUs
+// share them: NCCL allows that where each says it is another machine.
+Result<std::unique_ptr<Communicator>> gpu_of_this_rank() {
+  const Result<int> devices = cuda_device_count();
+  if (!devices) return fail(devices.error());
+  if (world().size() > *devices) {
+    setenv("NCCL_HOSTID", std::to_string(world().rank()).c_str(), 1);
+  }
+  auto bootstrap = mpi_communicator();
+  if (!bootstrap) return fail(bootstrap.error());
+  return nccl_communicator(
+      *std::move(bootstrap),
+      {.device = static_cast<int>(world().rank() % *devices)});
+}
+
+int run_tests(int argc, char** argv) {
+  the_world = value_of(mpi_communicator());
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--nccl") != 0) continue;
+    auto gpu = gpu_of_this_rank();
+    if (!gpu) {
+      std::fprintf(stderr, "skipped: %s\n", to_string(gpu.error()).c_str());
+      return gpu.error().code == ErrorCode::kEngineMissing ? kSkipped : 1;
+    }
+    the_gpu = *std::move(gpu);
+  }
+  doctest::Context context(argc, argv);
+  const int failed = context.run();
+  the_gpu.reset();
+  the_world.reset();
+  return failed;
+}
+
 }  // namespace
 }  // namespace shardprop
+
+int main(int argc, char** argv) { return shardprop::run_tests(argc, argv); }

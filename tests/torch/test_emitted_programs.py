@@ -3,7 +3,9 @@
 Each rank's file is loaded by torch.export.load and run by a process of its own
 over gloo, on its shards of random weights and inputs. What every rank gets must
 be its part of what the graph gives unsharded, and the collectives that PyTorch
-counts those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh.
+counts those of the plan. SHARDPROP_FULL=1 runs every graph on every mesh;
+SHARDPROP_DEVICE=cuda those that CUDA machines see, over NCCL: ranks that are more
+than the GPUs share them.
 """
 
 import collections
@@ -30,6 +32,7 @@ from running.ranks import leave
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/graphs/tiny"
 FULL = os.environ.get("SHARDPROP_FULL") == "1"
+DEVICE = os.environ.get("SHARDPROP_DEVICE", "cpu")
 
 # Compute and memory are dear, sending is cheap: plans are full of shards.
 TOPOLOGY = str(ROOT / "examples/topologies/dear-compute.toml")
@@ -43,6 +46,14 @@ SLICE = [
     Case("resnet_train", "dp=3", "sgd"),
     Case("mixtral_infer", "tp=3", "none"),
     Case("t5_train", "dp=2,tp=2", "none"),
+]
+ON_CUDA = [
+    Case("llama3_train_cuda", "dp=2,tp=2", "none"),
+    Case("llama3_train_cuda", "tp=3", "adamw"),
+    Case("gpt2_train_cuda", "tp=4", "none"),
+    Case("mixtral_infer_cuda", "tp=3", "none"),
+    Case("t5_train_cuda", "dp=2,tp=2", "none"),
+    Case("vit_infer_cuda", "dp=2", "none"),
 ]
 EVERY = [
     Case(graph, mesh, optimizer)
@@ -171,6 +182,10 @@ DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16,
 
 def drawn(entry, index):
     """A whole input, the same in every process."""
+    return drawn_on_host(entry, index).to(DEVICE)
+
+
+def drawn_on_host(entry, index):
     generator = torch.Generator().manual_seed(1000 + index)
     dtype = DTYPES[entry["dtype"]]
     shape = entry["shape"]
@@ -261,10 +276,11 @@ def differs(found, wanted):
         return f"{found.dtype} {list(found.shape)}, not {list(wanted.shape)}"
     if found.numel() == 0:
         return None
+    share = 2e-4 if found.dtype not in (torch.bfloat16, torch.float16) else 4e-2
     found, wanted = found.double(), wanted.double()
     scale = wanted.abs().max().item()
     most = (found - wanted).abs().max().item()
-    if most <= 2e-4 * scale + 1e-6 and scale == scale:
+    if most <= share * scale + 1e-6 and scale == scale:
         return None
     return f"off by {most:.3g} of {scale:.3g}"
 
@@ -290,11 +306,19 @@ def check_rank(folder, rank):
 
 
 def work(rank, size, store, jobs, results):
-    """A process of gloo: every job that has its rank."""
+    """A process of gloo or NCCL: every job that has its rank."""
     torch.set_num_threads(1)
+    gpu = None
+    if DEVICE == "cuda":
+        gpu = torch.device("cuda", rank % torch.cuda.device_count())
+        torch.cuda.set_device(gpu)
+        # NCCL lets ranks share a GPU where each says it is another machine.
+        if size > torch.cuda.device_count():
+            os.environ["NCCL_HOSTID"] = str(rank)
     dist.init_process_group(
-        "gloo", store=dist.FileStore(store, size), rank=rank, world_size=size,
-        timeout=datetime.timedelta(seconds=600))
+        "nccl" if DEVICE == "cuda" else "gloo",
+        store=dist.FileStore(store, size), rank=rank, world_size=size,
+        timeout=datetime.timedelta(seconds=600), device_id=gpu)
     found = {}
     for name, folder, ranks in jobs:
         if rank < ranks:
@@ -496,7 +520,7 @@ class EmittedPrograms(unittest.TestCase):
 
     def test_ranks_hand_back_their_parts(self):
         root = pathlib.Path(self.folder.name)
-        cases = EVERY if FULL else SLICE
+        cases = ON_CUDA if DEVICE == "cuda" else EVERY if FULL else SLICE
         jobs = []
         for i, case in enumerate(cases):
             folder = root / str(i)

@@ -504,8 +504,9 @@ def main():
         return 77
     large = torch.tensor(1000.0, device=arguments.device)
     if large.to(torch.float8_e4m3fn).float().isnan():
-        print("skipped: this torch does not saturate e4m3fn yet (#178817)")
-        return 77
+        print("left out: conversions to e4m3fn, which this torch does not saturate "
+              "(#178817)")
+        CASTABLE.remove(torch.float8_e4m3fn)
     torch.set_num_threads(1)
     libs = [
         Kernels(arguments.library, threads, arguments.emulate) for threads in (1, 2)
