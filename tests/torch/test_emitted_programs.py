@@ -456,7 +456,8 @@ class EmittedPrograms(unittest.TestCase):
         root.mkdir()
         graph = root / "scans.pt2"
         torch.export.save(
-            torch.export.export(Scans(), (torch.randn(37, 10),)), str(graph))
+            torch.export.export(
+                Scans(), (torch.randn(37, 10, device=DEVICE),)), str(graph))
         jobs = []
         for mesh in ("tp=2", "tp=3", "dp=2,tp=2"):
             folder = root / mesh
@@ -487,7 +488,8 @@ class EmittedPrograms(unittest.TestCase):
         root.mkdir()
         graph = root / "heads.pt2"
         torch.export.save(
-            torch.export.export(Heads(), (torch.randn(63, 10),)), str(graph))
+            torch.export.export(
+                Heads(), (torch.randn(63, 10, device=DEVICE),)), str(graph))
         jobs = []
         strided = 0
         for i, (mesh, rows, heads, out) in enumerate(Heads.LAYOUTS):
