@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Training steps on one GPU: what they take beside what shardprop says.
 
-  measured_steps.py measure [--models NAMES] >measured.json
+  measured_steps.py measure [--models NAMES] [--ways eager compiled] >measured.json
       On the machine with the GPU: forward and backward pass as eager PyTorch and
       compiled, their time, what it is spent on, and the peak of memory.
   measured_steps.py table SHARDPROP measured.json --graphs DIR
@@ -12,6 +12,7 @@ of several steps that follow several others unmeasured.
 """
 
 import argparse
+import gc
 import json
 import pathlib
 import statistics
@@ -29,6 +30,8 @@ from models import MODELS as NAMED  # noqa: E402
 
 PRESET = {"NVIDIA H100 80GB HBM3": "dgx-h100", "NVIDIA H200": "dgx-h200"}
 WARM, TIMED = 3, 7
+WAYS = ("eager", "compiled")
+PRODUCTS = ("matmul", "convolution")
 
 
 def published(name, batch, sequence, layers):
@@ -125,12 +128,13 @@ def spent_on(step):
     return kinds, longest
 
 
-def measure(names):
+def measure(names, ways):
     torch.set_float32_matmul_precision("highest")
     found = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "runs": []}
     for name in names:
-        for way in ("eager", "compiled"):
+        for way in ways:
             torch._dynamo.reset()
+            gc.collect()  # modules whose forward was replaced refer to themselves
             torch.cuda.empty_cache()
             try:
                 module, args, kwargs = made(name)
@@ -150,7 +154,6 @@ def measure(names):
             found["runs"].append(run)
             print(json.dumps({k: v for k, v in run.items() if k != "kernels"}),
                   file=sys.stderr, flush=True)
-            pathlib.Path("measured.json").write_text(json.dumps(found))
             module = args = kwargs = call = step = None
     print(json.dumps(found, indent=1))
 
@@ -181,9 +184,9 @@ def table(binary, measured, folder):
     folder.mkdir(parents=True, exist_ok=True)
     found = json.loads(measured.read_text())
     print(f"{found['device']}, PyTorch {found['torch']}\n")
-    print("| step | way | measured ms | said ms | error | matmul | attention | the rest "
-          "| peak GiB | said GiB |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| step | way | step ms | GPU busy ms | said ms | said / busy | products "
+          "| attention | passes | peak GiB | said GiB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for run in found["runs"]:
         if "error" in run:
             print(f"| {run['model']} | {run['way']} | {run['error'].splitlines()[0]} |")
@@ -193,19 +196,18 @@ def table(binary, measured, folder):
         said = {}
         for node in plan["nodes"]:
             kind = node.get("kind", "optimizer")
+            if kind not in PRODUCTS and kind != "attention":
+                kind = "pass"
             said[kind] = said.get(kind, 0) + node["compute_us"] / 1e3
-        seen = dict(run["kinds"])
-        seen["matmul"] = seen.get("matmul", 0) + seen.pop("convolution", 0)
 
-        def both(kind):
-            if kind != "pass":
-                return f"{seen.get(kind, 0):.2f} / {said.get(kind, 0):.2f}"
-            rest = sum(v for k, v in said.items() if k not in ("matmul", "attention"))
-            return f"{seen.get('pass', 0):.2f} / {rest:.2f}"
+        def both(*kinds):
+            seen = sum(run["kinds"].get(kind, 0) for kind in kinds)
+            return f"{seen:.2f} / {sum(said.get(kind, 0) for kind in kinds):.2f}"
 
+        busy = sum(run["kinds"].values())
         total = plan["objective_us"] / 1e3
-        print(f"| {run['model']} | {run['way']} | {run['ms']:.2f} | {total:.2f} "
-              f"| {100 * (total / run['ms'] - 1):+.0f} % | {both('matmul')} "
+        print(f"| {run['model']} | {run['way']} | {run['ms']:.2f} | {busy:.2f} "
+              f"| {total:.2f} | {100 * (total / busy - 1):+.0f} % | {both(*PRODUCTS)} "
               f"| {both('attention')} | {both('pass')} | {run['peak_bytes'] / 2**30:.2f} "
               f"| {plan['memory']['peak_bytes_per_rank'] / 2**30:.2f} |")
 
@@ -216,13 +218,14 @@ def main():
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("measure")
     one.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    one.add_argument("--ways", nargs="*", choices=WAYS, default=WAYS)
     two = verbs.add_parser("table")
     two.add_argument("binary")
     two.add_argument("measured", type=pathlib.Path)
     two.add_argument("--graphs", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     if arguments.verb == "measure":
-        measure(arguments.models)
+        measure(arguments.models, arguments.ways)
     else:
         table(arguments.binary, arguments.measured, arguments.graphs)
 

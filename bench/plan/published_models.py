@@ -51,7 +51,8 @@ class CoreAttention(nn.Module):
     def forward(self, q, k, v):
         q, k, v = (x.transpose(0, 1) for x in (q, k, v))
         scores = q @ k.transpose(-1, -2) * (q.size(-1) ** -0.5)
-        later = torch.ones(q.size(-2), q.size(-2), dtype=torch.bool).triu(1)
+        later = torch.ones(q.size(-2), q.size(-2), dtype=torch.bool,
+                           device=q.device).triu(1)
         weights = torch.softmax(scores.masked_fill(later, -10000.0), -1)
         return (F.dropout(weights, 0.1, True) @ v).transpose(0, 1)
 
