@@ -13,9 +13,12 @@ namespace {
 
 // Share of the cost within which the bound is near enough.
 constexpr double kNear = 0.05;
-// While twice the work still brings the bound's gap down to this share, it is
-// left to go on.
-constexpr double kSettled = 0.8;
+// While so many times the work still brings the bound's gap down to this share,
+// it is left to go on. Early messages raise it in fits and starts: the first
+// looks say nothing.
+constexpr double kBetweenLooks = 1.5;
+constexpr double kSettled = 0.87;
+constexpr int kFirstLooks = 3;
 // What the front may hold grows by this from one run to the next.
 constexpr std::size_t kGrowth = 4;
 // Run again, no larger, at this share of the gap.
@@ -239,10 +242,12 @@ bool FrontElimination::is_due() {
 }
 
 bool FrontElimination::has_settled() {
-  const std::uint64_t work = state_.dual->work();
-  if (work >= 2 * seen_work_ || work < seen_work_) {
-    settled_ = seen_work_ > 0 && work >= seen_work_ &&
-               state_.dual_gap() > kSettled * seen_gap_;
+  const auto work = static_cast<double>(state_.dual->work());
+  // The dual may have begun anew.
+  if (work < seen_work_) looks_ = 0;
+  if (looks_ == 0 || work >= kBetweenLooks * seen_work_) {
+    settled_ =
+        ++looks_ > kFirstLooks && state_.dual_gap() > kSettled * seen_gap_;
     seen_work_ = work;
     seen_gap_ = state_.dual_gap();
   }

@@ -50,7 +50,8 @@ class FrontElimination {
   double tried_gap_ = kInfinity;
   bool closes_ = false;
   // When it was last looked at how the bound rises.
-  std::uint64_t seen_work_ = 0;
+  int looks_ = 0;
+  double seen_work_ = 0;
   double seen_gap_ = kInfinity;
   bool settled_ = false;
 

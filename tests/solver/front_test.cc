@@ -195,18 +195,18 @@ TEST_CASE("front elimination: waits while messages raise the bound quickly") {
     } while (!seen.back().due && seen.size() < 5000);
     REQUIRE(seen.back().due);
   };
-  // The gap when half as much had been worked.
-  const auto halfway = [&](const Seen& now) {
+  // The gap when two thirds as much had been worked.
+  const auto earlier = [&](const Seen& now) {
     double gap = kInfinity;
     for (const Seen& s : seen) {
-      if (2 * s.work <= now.work) gap = s.gap;
+      if (3 * s.work <= 2 * now.work) gap = s.gap;
     }
     return gap;
   };
   go_on_until_due();
-  CHECK(seen.back().gap > 0.8 * halfway(seen.back()));
+  CHECK(seen.back().gap > 0.87 * earlier(seen.back()));
   const auto is_quick = [&](const Seen& s) {
-    return s.gap <= 0.05 * state.core_target() && s.gap <= 0.8 * halfway(s);
+    return s.gap <= 0.05 * state.core_target() && s.gap <= 0.87 * earlier(s);
   };
   CHECK(std::any_of(seen.begin(), seen.end(), is_quick));
 
