@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <limits>
@@ -146,6 +147,12 @@ bool JsonReader::literal(std::string_view word) {
   return true;
 }
 
+bool JsonReader::literal(char c) {
+  if (at_ >= text_.size() || text_[at_] != c) return false;
+  ++at_;
+  return true;
+}
+
 bool JsonReader::null() {
   if (peek() != Kind::kNull) return false;
   if (!literal("null")) syntax("a word that is not JSON");
@@ -169,8 +176,9 @@ std::string_view JsonReader::number_token() {
     while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
     return at_ - first;
   };
-  literal("-");
-  if (literal("NaN") || literal("Infinity")) {
+  literal('-');
+  const bool is_word = at_ < text_.size() && !is_digit(text_[at_]);
+  if (is_word && (literal("NaN") || literal("Infinity"))) {
     return text_.substr(start, at_ - start);
   }
   const std::size_t whole = at_;
@@ -179,9 +187,9 @@ std::string_view JsonReader::number_token() {
     syntax("a number is malformed");
     return "0";
   }
-  if (literal(".") && digits() == 0) syntax("a number is malformed");
-  if (literal("e") || literal("E")) {
-    if (!literal("+")) literal("-");
+  if (literal('.') && digits() == 0) syntax("a number is malformed");
+  if (literal('e') || literal('E')) {
+    if (!literal('+')) literal('-');
     if (digits() == 0) syntax("a number is malformed");
   }
   return text_.substr(start, at_ - start);
@@ -255,17 +263,44 @@ std::string_view JsonReader::string() {
   return quoted();
 }
 
+// The first place from `at` on whose byte does not stand for itself alone: a
+// quote, a backslash, a control character, or part of a longer one.
+std::size_t JsonReader::end_of_plain(std::size_t at) const {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  constexpr std::uint64_t kHighs = 0x8080808080808080;
+  // Eight at a time. A byte that borrows from the next one is itself such a
+  // byte, so that the lowest mark is true.
+  while (std::endian::native == std::endian::little && at + 8 <= text_.size()) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text_.data() + at, 8);
+    const std::uint64_t quote = word ^ (kOnes * '"');
+    const std::uint64_t backslash = word ^ (kOnes * '\\');
+    const std::uint64_t marks =
+        (word | (word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes)) &
+        kHighs;
+    if (marks != 0) {
+      return at + static_cast<std::size_t>(std::countr_zero(marks)) / 8;
+    }
+    at += 8;
+  }
+  const auto is_plain = [](unsigned char c) {
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+  };
+  while (at < text_.size() && is_plain(static_cast<unsigned char>(text_[at]))) {
+    ++at;
+  }
+  return at;
+}
+
 std::string_view JsonReader::quoted() {
   const std::size_t start = ++at_;
-  while (at_ < text_.size()) {
+  for (;;) {
+    at_ = end_of_plain(at_);
+    if (at_ >= text_.size()) break;
     const auto c = static_cast<unsigned char>(text_[at_]);
     if (c == '"') return text_.substr(start, at_++ - start);
     if (c == '\\') return unescape(start);
     if (c < 0x20) break;
-    if (c < 0x80) {
-      ++at_;
-      continue;
-    }
     const std::size_t length = utf8_length(text_.substr(at_, 4));
     if (length == 0) {
       syntax("a string is not UTF-8");
@@ -279,25 +314,26 @@ std::string_view JsonReader::quoted() {
 }
 
 std::string_view JsonReader::unescape(std::size_t start) {
-  std::string out(text_.substr(start, at_ - start));
+  unescaped_.assign(text_, start, at_ - start);
   while (at_ < text_.size()) {
     const auto c = static_cast<unsigned char>(text_[at_]);
     if (c == '"') {
       ++at_;
-      return arena_.store(out);
+      return arena_.store(unescaped_);
     }
     if (c < 0x20) break;
     if (c == '\\') {
       ++at_;
-      if (!escape(out)) return {};
+      if (!escape(unescaped_)) return {};
       continue;
     }
-    const std::size_t length = c < 0x80 ? 1 : utf8_length(text_.substr(at_, 4));
+    const std::size_t length =
+        c < 0x80 ? end_of_plain(at_) - at_ : utf8_length(text_.substr(at_, 4));
     if (length == 0) {
       syntax("a string is not UTF-8");
       return {};
     }
-    out.append(text_, at_, length);
+    unescaped_.append(text_, at_, length);
     at_ += length;
   }
   syntax(at_ < text_.size() ? "a control character in a string"
@@ -397,7 +433,7 @@ bool JsonReader::next_element(char closing, bool first) {
     return false;
   }
   if (first) return true;
-  if (!literal(",")) {
+  if (!literal(',')) {
     syntax(at_ < text_.size() ? "a comma or bracket is missing"
                               : "the text ends too early");
     return false;
@@ -413,21 +449,21 @@ std::string_view JsonReader::take_key() {
   }
   const std::string_view key = quoted();
   skip_blanks();
-  if (!literal(":")) syntax("a colon is missing");
+  if (!literal(':')) syntax("a colon is missing");
   // Not null even where it is empty: that is how a path tells keys from
   // indices.
   return key.data() == nullptr ? std::string_view("") : key;
 }
 
-bool JsonReader::first_time(std::vector<std::string_view>& seen,
-                            std::string_view key) {
-  if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+bool JsonReader::first_time(std::size_t first, std::string_view key) {
+  const auto begin = keys_.begin() + static_cast<std::ptrdiff_t>(first);
+  if (std::find(begin, keys_.end(), key) != keys_.end()) {
     fail(ErrorCode::kRepeatedKey, "a key appears twice in one object");
     return false;
   }
   // An object with more fields than any we know has a table's shape.
   constexpr std::size_t kMostFields = 64;
-  if (seen.size() < kMostFields) seen.push_back(key);
+  if (keys_.size() - first < kMostFields) keys_.push_back(key);
   return true;
 }
 

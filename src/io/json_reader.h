@@ -72,11 +72,12 @@ class JsonReader {
   // comes twice is an error.
   template <class OnKey>
   void object(OnKey on_key) {
-    std::vector<std::string_view> seen;
+    const std::size_t first = keys_.size();
     members([&](std::string_view key) {
-      if (!first_time(seen, key)) return;
+      if (!first_time(first, key)) return;
       on_key(key);
     });
+    keys_.resize(first);
   }
   // The same for objects with a key per entry of a table; the caller looks for
   // doubled ones.
@@ -121,11 +122,14 @@ class JsonReader {
   void close() { --depth_; }
   bool next_element(char closing, bool first);
   std::string_view take_key();
-  bool first_time(std::vector<std::string_view>& seen, std::string_view key);
+  // Whether the key is none of those from `first` on.
+  bool first_time(std::size_t first, std::string_view key);
   bool literal(std::string_view word);
+  bool literal(char c);
   std::string_view number_token();
   std::string_view quoted();
   std::string_view unescape(std::size_t start);
+  std::size_t end_of_plain(std::size_t at) const;
   bool escape(std::string& out);
   std::optional<std::uint32_t> hex4();
   void syntax(std::string message);
@@ -135,6 +139,9 @@ class JsonReader {
   std::size_t at_ = 0;
   int depth_ = 0;
   std::vector<Segment> path_;
+  // So far, of all objects that are open, the outermost first.
+  std::vector<std::string_view> keys_;
+  std::string unescaped_;
   std::optional<Error> error_;
 };
 

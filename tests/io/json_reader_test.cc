@@ -94,6 +94,70 @@ TEST_CASE("strings are unescaped") {
   CHECK(text_of("\"\xe2\x82\xac\"") == "\xe2\x82\xac");
 }
 
+// Strings are read eight bytes at a time: every byte that needs a look, at every
+// place among them, behind plain ones and one that follows it.
+TEST_CASE("what is special in a string is seen wherever it stands") {
+  const std::string letters = "abcdefghijklmnopqrstuvwxyz";
+  for (std::size_t before = 0; before < 20; ++before) {
+    CAPTURE(before);
+    const std::string head = letters.substr(0, before);
+    for (const std::string tail : {"", "z", "zyxwvutsrqponm"}) {
+      for (int byte = 0; byte < 0x80; ++byte) {
+        CAPTURE(byte);
+        const char c = static_cast<char>(byte);
+        std::string text = head;
+        text += c;
+        text += tail;
+        const bool is_control = byte < 0x20;
+        if (c == '"' || c == '\\' || is_control) {
+          CHECK(skim('"' + text + '"').has_value());
+        } else {
+          CHECK(text_of('"' + text + '"') == text);
+        }
+        if (c != '"' && c != '\\') continue;
+        std::string escaped = head;
+        escaped += '\\';
+        escaped += c;
+        CHECK(text_of('"' + escaped + tail + '"') == text);
+        // Twice in a row, after what was unescaped.
+        CHECK(text_of('"' + escaped + escaped + tail + '"') ==
+              head + c + head + c + tail);
+      }
+      for (const std::string wide :
+           {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"}) {
+        CHECK(text_of('"' + head + wide + tail + '"') == head + wide + tail);
+        CHECK(text_of("\"\\n" + head + wide + tail + '"') ==
+              '\n' + head + wide + tail);
+        CHECK(skim('"' + head + wide.substr(0, 1) + tail + '"').has_value());
+      }
+    }
+  }
+}
+
+TEST_CASE("a key is doubled only within its own object") {
+  const auto read = [](std::string_view text) {
+    StringArena arena;
+    JsonReader json(text, arena);
+    std::string keys;
+    const auto object = [&](auto& self) -> void {
+      json.object([&](std::string_view key) {
+        keys += key;
+        if (json.peek() == JsonReader::Kind::kObject) {
+          self(self);
+        } else {
+          json.skip();
+        }
+      });
+    };
+    object(object);
+    json.end();
+    return json.ok() ? keys : "error";
+  };
+  CHECK(read(R"({"a": {"a": {"b": 1}, "b": {}}, "b": {"a": 1}})") == "aabbba");
+  CHECK(read(R"({"a": {"a": 1, "b": 2}, "c": 1, "a": 3})") == "error");
+  CHECK(read(R"({"c": {"a": 1, "b": {"d": 1}, "a": 2}})") == "error");
+}
+
 TEST_CASE("numbers keep their value") {
   CHECK(number_of("-12.5e1") == -125.0);
   CHECK(number_of("\"Infinity\"") == std::numeric_limits<double>::infinity());
