@@ -5,8 +5,8 @@
 
 The count knows the shapes of what each operator takes and makes, the rates of
 the device and nothing else: two operations a product and sum, causal attention
-at half, its backward pass at five products for two, other operators by the
-bytes that they read and write.
+at half, its backward pass at five products for two, convolutions of f32 in TF32,
+other operators by the bytes that they read and write.
 """
 
 import json
@@ -17,6 +17,7 @@ import sys
 GRAPHS = ["llama3_8b_train", "gpt2_124m_train", "resnet50_train", "t5_small_train"]
 ITEM = {"f64": 8, "f32": 4, "i64": 8, "i32": 4, "f16": 2, "bf16": 2, "i16": 2}
 PEAK = {"f64": 67e12, "f32": 67e12, "f16": 989e12, "bf16": 989e12}
+TF32_PEAK = 494e12  # of f32, where PyTorch multiplies so by default: convolutions
 SHARE = 0.7
 ATTENTION_SHARE = 0.35
 MEMORY = 3350e9
@@ -68,7 +69,9 @@ def counted(node, inputs, causal):
     traffic = sum(bytes_of(t) for t in tensors) / (SHARE * MEMORY)
     flops = flops_of(node, inputs, causal)
     share = ATTENTION_SHARE if "attention" in node["op"] else SHARE
-    rate = share * PEAK.get(inputs[0]["dtype"], 67e12) if inputs else 1
+    dtype = inputs[0]["dtype"] if inputs else ""
+    in_tf32 = dtype == "f32" and kind_of(node["op"]) == "convolutions"
+    rate = share * (TF32_PEAK if in_tf32 else PEAK.get(dtype, 67e12))
     return max(flops / rate, traffic, LAUNCH)
 
 

@@ -11,13 +11,15 @@ import count_prices  # noqa: E402
 SHARDPROP = sys.argv.pop(1)
 
 # By kind: the least and the most that is priced of what is counted. Products
-# and convolutions lose what their tiles leave idle; writes into a part and
-# lookups touch less than their operands.
+# and convolutions lose what their tiles leave idle: in TF32 small tiles leave the
+# multipliers waiting, and an H100 takes twice what is counted for ResNet-50's
+# (bench/results/measured_steps.md). Writes into a part and lookups touch less than
+# their operands.
 RANGES = {
     "attention, forward": (0.9, 1.1),
     "attention, backward": (0.9, 1.1),
     "products": (1, 1.1),
-    "convolutions": (1, 1.15),
+    "convolutions": (1, 1.4),
     "other operators": (0.9, 1.01),
 }
 
