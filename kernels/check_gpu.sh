@@ -1,8 +1,9 @@
 #!/bin/sh
 # check_gpu.sh [BUILD]: all that needs a GPU, in one command: builds, tests, compares
 # with torch, measures, and tests under compute-sanitizer where there is one. What it
-# prints goes to BUILD/gpu.log too; the table to BUILD/kernels_cuda.md. Needs the CUDA Toolkit, CMake and, for the comparison, a
-# Python with torch: $SHARDPROP_PYTHON or python3.
+# prints goes to BUILD/gpu.log too; the table to BUILD/kernels_cuda.md. Needs the CUDA
+# Toolkit, CMake and, for the comparison, a Python with torch: $SHARDPROP_PYTHON or
+# python3.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/build-gpu}
