@@ -112,7 +112,10 @@ bool is_by_point(const IndexSpace& space) {
 class Deriver {
  public:
   explicit Deriver(const LocalContext& context)
-      : context_(context), program_(*context.space.program) {}
+      : context_(context),
+        program_(*context.space.program),
+        values_(program_.steps.size()),
+        inputs_(context.op.inputs.size()) {}
 
   DerivedProgram run() {
     for (std::size_t s = 0; s < program_.steps.size(); ++s) step(s);
@@ -121,7 +124,7 @@ class Deriver {
       for (std::size_t m = 0; m < value.states.size(); ++m) {
         bring(value, static_cast<int>(m), wanted(o, m));
       }
-      out_.outputs.push_back(reduced(value));
+      out_.outputs.push_back(reduced(program_.outputs[o], value));
     }
     work_.resize(out_.steps.size());
     return {std::move(out_), std::move(work_)};
@@ -165,7 +168,7 @@ class Deriver {
     if (ref.index != 0) {
       throw InternalError("a decomposition takes a second result of a step");
     }
-    return values_.at(ref.step);
+    return *values_[index(ref.step)];
   }
 
   // Bytes of the largest local part.
@@ -194,8 +197,8 @@ class Deriver {
 
   // The value with every reduction made that its states lack, one all-reduce
   // for each reduce op over all its mesh dims; made once.
-  LocalRef reduced(const LocalValue& wanted) {
-    LocalValue& value = stored(wanted.ref, wanted);
+  LocalRef reduced(LocalRef ref, const LocalValue& wanted) {
+    LocalValue& value = stored(ref, wanted);
     for (const ReduceOp op : kAllReduceOps) {
       DimIndices over;
       for (std::size_t m = 0; m < value.states.size(); ++m) {
@@ -213,13 +216,13 @@ class Deriver {
     return value.ref;
   }
 
-  // The place where a value is kept, by what names it in the decomposition.
+  // The place where a value of the decomposition is kept.
   LocalValue& stored(LocalRef ref, const LocalValue& value) {
-    for (auto& [step, kept] : values_) {
-      if (kept.ref == ref) return kept;
-    }
+    if (ref.step >= 0) return *values_[index(ref.step)];
     // An input: partial only where the strategy says so.
-    return inputs_.try_emplace(ref.index, value).first->second;
+    auto& kept = inputs_[index(ref.index)];
+    if (!kept) kept = value;
+    return *kept;
   }
 
   // A value that a step takes twice is the same both times.
@@ -297,7 +300,7 @@ class Deriver {
       const LocalRef from = step.operands[i];
       const auto [taken, is_new] =
           renamed.try_emplace({from.step, from.index}, LocalRef{});
-      if (is_new) taken->second = reduced(operands[i]);
+      if (is_new) taken->second = reduced(from, operands[i]);
     }
     LocalOp op = step.op;
     for (auto& [name, value] : op.args) {
@@ -317,15 +320,15 @@ class Deriver {
                     : is_by_point(*step.space) ? StepWork::Kind::kByPoint
                                                : StepWork::Kind::kOther,
                     local_bytes(result)};
-    values_.emplace(static_cast<std::int32_t>(s), std::move(result));
+    values_[s] = std::move(result);
   }
 
   const LocalContext& context_;
   const Decomposition& program_;
   LocalProgram out_;
   std::vector<StepWork> work_;
-  std::map<std::int32_t, LocalValue> values_;  // by step of the decomposition
-  std::map<std::int32_t, LocalValue> inputs_;
+  std::vector<std::optional<LocalValue>> values_;  // by step
+  std::vector<std::optional<LocalValue>> inputs_;
 };
 
 // A program of what each rank runs, its collectives over the mesh dims that
