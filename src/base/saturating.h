@@ -42,7 +42,11 @@ constexpr std::int64_t sat_mul(std::int64_t a, std::int64_t b) {
 inline std::int64_t saturated(double value) {
   constexpr double kEdge = 0x1p63;
   if (value <= -kEdge) return kLeastInt;
-  return value < kEdge ? std::llround(value) : kMostInt;
+  if (value >= kEdge) return kMostInt;
+  // As std::llround, which is a call. The rest is exact.
+  const auto whole = static_cast<std::int64_t>(value);
+  const double rest = value - static_cast<double>(whole);
+  return whole + (rest >= 0.5 ? 1 : 0) - (rest <= -0.5 ? 1 : 0);
 }
 
 // Whole nanoseconds, at most `most`; a NaN, as of 0 bytes at an

@@ -271,31 +271,41 @@ bool MovePricer::strided(const State& state) const {
 
 bool MovePricer::permutes(Mask group, const State& from, const State& to,
                           bool even) const {
-  // Each tensor dim is cut at the same points before and after.
+  // Each tensor dim is cut at the same points before and after: into as many
+  // parts, since mesh dims outside the group cut what they cut before.
+  const auto parts = [&](const State& state, std::int16_t dim) {
+    std::int64_t product = 1;
+    for (int i = 0; i < active_.count; ++i) {
+      const bool cuts =
+          (group >> i & 1U) != 0 && alphabet_[state.symbol[i]].dim == dim;
+      if (cuts) product *= active_.sizes[index(i)];
+    }
+    return product;
+  };
   for (int i = 0; i < active_.count; ++i) {
     if ((group >> i & 1U) == 0) continue;
     for (const State* side : {&from, &to}) {
       const Alphabet::Symbol& symbol = alphabet_[side->symbol[i]];
       if (symbol.pieces > 1) return false;
-      std::int64_t before = 1;
-      std::int64_t after = 1;
-      std::array<std::int64_t, kMaxPlannedDims> before_at{};
-      std::array<std::int64_t, kMaxPlannedDims> after_at{};
-      for (int j = 0; j < active_.count; ++j) {
-        const std::int64_t size = active_.sizes[index(j)];
-        if (alphabet_[from.symbol[j]].dim == symbol.dim) {
-          before *= size;
-          before_at[from.order[j]] = size;
-        }
-        if (alphabet_[to.symbol[j]].dim == symbol.dim) {
-          after *= size;
-          after_at[to.order[j]] = size;
-        }
+      if (parts(from, symbol.dim) != parts(to, symbol.dim)) return false;
+      if (!even &&
+          sizes_of_cuts(from, symbol.dim) != sizes_of_cuts(to, symbol.dim)) {
+        return false;
       }
-      if (before != after || (!even && before_at != after_at)) return false;
     }
   }
   return true;
+}
+
+MovePricer::Cuts MovePricer::sizes_of_cuts(const State& state,
+                                           std::int16_t dim) const {
+  Cuts cuts{};
+  for (int i = 0; i < active_.count; ++i) {
+    if (alphabet_[state.symbol[i]].dim == dim) {
+      cuts[state.order[i]] = active_.sizes[index(i)];
+    }
+  }
+  return cuts;
 }
 
 // Pieces for the other ranks are put one behind another, and what comes is put

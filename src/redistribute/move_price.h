@@ -129,6 +129,9 @@ class MovePricer {
   bool strided(const State& state) const;
   bool permutes(Mask group, const State& from, const State& to,
                 bool even) const;
+  // Into how many parts each cut of a tensor dim cuts it, by place.
+  using Cuts = std::array<std::int64_t, kMaxPlannedDims>;
+  Cuts sizes_of_cuts(const State& state, std::int16_t dim) const;
   std::int64_t packing(const State& from, const State& to, Mask group,
                        std::int64_t in, std::int64_t out) const;
   std::int64_t timed(CollectiveKind kind, Mask group, std::int64_t bytes);

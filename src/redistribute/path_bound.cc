@@ -35,6 +35,9 @@ PathBound::PathBound(const SearchProblem& problem, const State& target)
       Probe& made = probes_[probe_count_++];
       made = {outer, last, cost, {}};
       wanted_by(cuts, made);
+      for (const Interval& want : made.wanted) {
+        made.needed *= static_cast<double>(want.size());
+      }
     }
   };
   probe(times.all());
@@ -88,12 +91,8 @@ Label PathBound::operator()(const State& state) const {
   double most = 0;
   for (std::size_t p = 0; p < probe_count_; ++p) {
     const Probe& probe = probes_[p];
-    double needed = 1;
-    for (const Interval& want : probe.wanted) {
-      needed *= static_cast<double>(want.size());
-    }
     const double kept = (terms & probe.outer) != 0 ? 0 : kept_by(cuts, probe);
-    most = std::max(most, (needed - kept) * probe.per_element);
+    most = std::max(most, (probe.needed - kept) * probe.per_element);
   }
   // Rounded down by more than rounding of times can make up for.
   const double least = most * (1 - 1e-9) - 64;

@@ -56,6 +56,7 @@ class PathBound {
     Mask last = 0;
     double per_element = 0;
     InlineVector<Interval, 6> wanted;
+    double needed = 1;  // elements wanted
   };
 
   // Mesh dims that shard, first cuts first.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <initializer_list>
 #include <limits>
 
 namespace shardprop {
@@ -21,6 +23,14 @@ TEST_CASE("sums and products stay at the edge they would leave") {
 }
 
 TEST_CASE("numbers are rounded, and cut off where 64 bits end") {
+  for (const double edge : {0.0, 0.5, 1.0, 1.5, 7.5, 1e6 + 0.5, 0x1p51 + 0.5,
+                            0x1p52 + 1, 0x1p53 + 2, 0x1p62}) {
+    for (const double near :
+         {std::nextafter(edge, -1e300), edge, std::nextafter(edge, 1e300)}) {
+      CHECK(saturated(near) == std::llround(near));
+      CHECK(saturated(-near) == std::llround(-near));
+    }
+  }
   CHECK(saturated(2.5) == 3);
   CHECK(saturated(-2.5) == -3);
   CHECK(saturated(0x1p62) == std::int64_t{1} << 62);
