@@ -29,25 +29,28 @@ std::optional<double> products_of_many(const LocalContext& context) {
   return least_products(space, sizes);
 }
 
-bool has_window(const IndexSpace& space, const Operand& operand) {
-  for (std::size_t f = 0; f < space.factors.size(); ++f) {
-    if (space.factors[f].kind == FactorKind::kWindowed &&
-        operand.holds(static_cast<int>(f))) {
-      return true;
-    }
+// Whether a window is laid on it: no factor says where, nor that its dim is
+// longer than one.
+bool is_windowed(const Operand& operand, const TensorMeta& meta) {
+  for (std::size_t d = 0; d < operand.dims.size(); ++d) {
+    if (operand.dims[d].empty() && meta.shape()[d] > 1) return true;
   }
   return false;
 }
 
 // Rows and columns are those of the first and the second input. The places that
 // a window is laid on are rows, too: of a convolution, and of the gradient of
-// its image, which names none of them; that of its weight sums over them.
+// its image, which names none of them; that of its weight sums over them, and
+// the window is part of what the image is on its side.
 std::optional<ProductShape> shape_of(const LocalContext& context,
-                                     const Operand& output) {
+                                     std::size_t o) {
   const IndexSpace& space = context.space;
+  const Operand& output = space.outputs[o];
   const std::vector<std::size_t> operands = summed_inputs(space, output);
   if (operands.size() != 2) return std::nullopt;
-  const bool window = has_window(space, output);
+  const bool makes_image = is_windowed(output, context.op.outputs[o]);
+  const bool image_is_second = is_windowed(space.inputs[operands[1]],
+                                           context.op.inputs[operands[1]]);
   ProductShape shape;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const auto factor = static_cast<int>(f);
@@ -61,12 +64,12 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
     if (output.holds(factor) && !first && !second && !windowed) {
       return std::nullopt;
     }
-    const bool place = windowed && first && !second && !window;
+    const bool place = windowed && first && !second && makes_image;
     if (!output.holds(factor) && !place) {
       shape.depth *= size;
     } else if (first && second) {
       shape.batch *= size;
-    } else if (second) {
+    } else if (second || (!first && image_is_second)) {
       shape.columns *= size;
     } else {
       shape.rows *= size;
@@ -126,8 +129,8 @@ ProductCost product_work(const LocalContext& context,
     return {kFlopsPerProduct * *products, 0};
   }
   double left = space.flops_per_point;
-  for (const Operand& output : space.outputs) {
-    const auto shape = shape_of(context, output);
+  for (std::size_t o = 0; o < space.outputs.size(); ++o) {
+    const auto shape = shape_of(context, o);
     if (!shape || left < kFlopsPerProduct) continue;
     left -= kFlopsPerProduct;
     const ProductCost one =

@@ -159,6 +159,63 @@ TEST_CASE("convolutions are products of places and channels") {
         doctest::Approx(found * 989 / 494).epsilon(0.001));
 }
 
+// One of the gradients of a 2-d convolution of f32, as output_mask says.
+OpSchema gradients(std::vector<std::string_view> tensors, std::int64_t stride,
+                   std::vector<bool> mask, bool transposed = false) {
+  using Ints = std::vector<std::int64_t>;
+  return applied_to("aten.convolution_backward.default",
+                    {{"grad_output", TensorArg{0}},
+                     {"input", TensorArg{1}},
+                     {"weight", TensorArg{2}},
+                     {"bias_sizes", NoneArg{}},
+                     {"stride", Ints{stride, stride}},
+                     {"padding", Ints{0, 0}},
+                     {"dilation", Ints{1, 1}},
+                     {"transposed", transposed},
+                     {"output_padding", Ints{0, 0}},
+                     {"groups", std::int64_t{1}},
+                     {"output_mask", std::move(mask)}},
+                    tensors);
+}
+
+TEST_CASE("gradients of convolutions are products of the shapes they have") {
+  const auto expected = [](double rows, double columns, double depth) {
+    const ProductCost product = product_cost(
+        default_topology(), MathClass::kTf32,
+        {.rows = rows, .columns = columns, .depth = depth});
+    return doctest::Approx(product.flops / (0.7 * 494e12) * 1e9).epsilon(0.001);
+  };
+  const auto found = [](const OpSchema& op) {
+    return static_cast<double>(price(op));
+  };
+  const std::vector<bool> of_image = {true, false, false};
+  const std::vector<bool> of_weight = {false, true, false};
+  // The window is part of what the image is on its side: 3 channels alone would
+  // leave most of a tile idle.
+  const std::vector<std::string_view> stem = {
+      "f32[32,64,109,109]", "f32[32,3,224,224]", "f32[64,3,7,7]"};
+  CHECK(found(gradients(stem, 2, of_weight)) ==
+        expected(64, 3 * 7 * 7, 32 * 109 * 109));
+  // A window of one point is none; places are still summed over.
+  const std::vector<std::string_view> point = {
+      "f32[32,2048,14,14]", "f32[32,1024,14,14]", "f32[2048,1024,1,1]"};
+  CHECK(found(gradients(point, 1, of_weight)) ==
+        expected(2048, 1024, 32 * 14 * 14));
+  CHECK(found(gradients(point, 1, of_image)) ==
+        expected(32 * 14 * 14, 1024, 2048));
+  // Transposed, the weight is laid on the gradient, once for each input.
+  const std::vector<std::string_view> upwards = {
+      "f32[8,1024,28,28]", "f32[8,2048,14,14]", "f32[2048,1024,2,2]"};
+  CHECK(found(gradients(upwards, 2, of_weight, true)) ==
+        expected(1024 * 2 * 2, 2048, 8 * 14 * 14));
+  CHECK(found(gradients(upwards, 2, of_image, true)) ==
+        expected(8 * 14 * 14, 2048, 1024 * 2 * 2));
+  CHECK(found(applied("aten.conv_transpose2d.input",
+                      {"f32[8,2048,14,14]", "f32[2048,1024,2,2]"},
+                      {{"stride", std::vector<std::int64_t>{2, 2}}})) ==
+        expected(8 * 14 * 14, 1024, 2048 * 2 * 2));
+}
+
 // An einsum of bf16 tensors.
 OpSchema einsum_of(const char* equation,
                    std::vector<std::string_view> tensors) {

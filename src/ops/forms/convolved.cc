@@ -89,7 +89,7 @@ struct ConvolutionDims {
   DimFactors channels_out;
   DimFactors group, in, out;
   Operand weight;
-  std::vector<DimFactors> space;  // of the result
+  std::vector<DimFactors> places;  // that the weight is laid on
 };
 
 DimFactors joined(const DimFactors& major, const DimFactors& minor) {
@@ -98,10 +98,12 @@ DimFactors joined(const DimFactors& major, const DimFactors& minor) {
   return out;
 }
 
+// The weight is laid on the image at one place for each element of the result;
+// a transposed convolution makes the image, at one for each of the input.
 ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                                  const TensorMeta& input,
                                  const TensorMeta& weight,
-                                 std::span<const std::int64_t> space) {
+                                 std::span<const std::int64_t> result) {
   const int rank = weight.rank();
   require(rank >= 3 && (input.rank() == rank || input.rank() + 1 == rank),
           "input and weight do not have the same rank");
@@ -133,8 +135,10 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                          ? std::vector<DimFactors>{dims.channels_in, dims.out}
                          : std::vector<DimFactors>{dims.channels_out, dims.in};
   for (int i = 0; i + 2 < rank; ++i) {
-    dims.space.push_back(
-        b.blocked(space[index(i)], kHalo, FactorKind::kWindowed));
+    const std::int64_t places = s.transposed
+                                    ? input.size(input.rank() - rank + 2 + i)
+                                    : result[index(i)];
+    dims.places.push_back(b.blocked(places, kHalo, FactorKind::kWindowed));
     dims.weight.dims.push_back(
         b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
   }
@@ -149,18 +153,30 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
   return dims;
 }
 
-// The image that the weight is slid over; what has no room for a factor of its
-// own is whole.
-Operand image(const ConvolutionDims& dims, const DimFactors& channels,
-              const TensorMeta& meta, bool with_space) {
+// An operand with channels: the image, which has no room for factors of the
+// window's places and is whole along them, or what has an element for each.
+Operand channeled(const ConvolutionDims& dims, const DimFactors& channels,
+                  const TensorMeta& meta, bool is_image) {
   Operand out;
   const int rank = static_cast<int>(dims.weight.dims.size());
   if (meta.rank() == rank) out.dims.push_back(dims.n);
   out.dims.push_back(channels);
-  for (const DimFactors& dim : dims.space) {
-    out.dims.push_back(with_space ? dim : DimFactors{});
+  for (const DimFactors& dim : dims.places) {
+    out.dims.push_back(is_image ? DimFactors{} : dim);
   }
   return out;
+}
+
+Dims shape_of_result(const IndexSpace& index_space, const ConvolutionDims& dims,
+                     const TensorMeta& input,
+                     std::span<const std::int64_t> space) {
+  Dims shape;
+  if (input.rank() == static_cast<int>(dims.weight.dims.size())) {
+    shape.push_back(input.size(0));
+  }
+  shape.push_back(index_space.size(dims.channels_out));
+  for (const std::int64_t size : space) shape.push_back(size);
+  return shape;
 }
 
 BoundForm bind_convolution(const OpCall& call) {
@@ -180,7 +196,7 @@ BoundForm bind_convolution(const OpCall& call) {
   const std::vector<std::int64_t> space = spatial_sizes(s, input, weight);
   SpaceBuilder b;
   const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);
-  b.input(image(dims, dims.channels_in, input, false));
+  b.input(channeled(dims, dims.channels_in, input, !s.transposed));
   b.input(dims.weight);
   const TensorMeta* bias = call.optional_tensor("bias");
   if (bias != nullptr) {
@@ -189,17 +205,14 @@ BoundForm bind_convolution(const OpCall& call) {
         "the bias does not have one element per channel");
     b.input({{dims.channels_out}});
   }
-  Operand output = image(dims, dims.channels_out, input, true);
   BoundResult result;
+  result.shape = shape_of_result(b.space, dims, input, space);
   if (input.rank() == weight.rank() &&
       (is_channels_last(input) || is_channels_last(weight))) {
-    Dims shape;
-    for (const DimFactors& dim : output.dims) {
-      shape.push_back(b.space.size(dim));
-    }
-    result.strides = channels_last_strides(shape);
+    result.strides = channels_last_strides(*result.shape);
   }
-  b.output(std::move(output), std::move(result));
+  b.output(channeled(dims, dims.channels_out, input, s.transposed),
+           std::move(result));
   b.without(0, dims.in, kSum);
   for (const FactorId id : dims.in) {
     if (bias != nullptr) b.space.inputs_without[2][index(id)] = kSum;
@@ -229,13 +242,11 @@ BoundForm bind_gradients(const OpCall& call) {
   SpaceBuilder b;
   const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);
   require(grad.rank() == input.rank(), "the gradient has another rank");
-  b.input(image(dims, dims.channels_out, grad, true));
-  b.input(image(dims, dims.channels_in, input, false));
+  b.input(channeled(dims, dims.channels_out, grad, s.transposed));
+  b.input(channeled(dims, dims.channels_in, input, !s.transposed));
   b.input(dims.weight);
-  for (int d = 0; d < grad.rank(); ++d) {
-    require(grad.size(d) == b.space.size(b.space.inputs[0].dims[index(d)]),
-            "the gradient does not have the shape of the result");
-  }
+  require(grad.shape() == shape_of_result(b.space, dims, input, space),
+          "the gradient does not have the shape of the result");
   const auto gradient_of = [](const TensorMeta& meta) {
     return BoundResult{
         .shape = meta.shape(),
