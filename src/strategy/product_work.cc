@@ -49,8 +49,8 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
   const std::vector<std::size_t> operands = summed_inputs(space, output);
   if (operands.size() != 2) return std::nullopt;
   const bool makes_image = is_windowed(output, context.op.outputs[o]);
-  const bool image_is_second = is_windowed(space.inputs[operands[1]],
-                                           context.op.inputs[operands[1]]);
+  const bool image_is_second =
+      is_windowed(space.inputs[operands[1]], context.op.inputs[operands[1]]);
   ProductShape shape;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const auto factor = static_cast<int>(f);

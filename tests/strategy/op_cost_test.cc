@@ -180,9 +180,9 @@ OpSchema gradients(std::vector<std::string_view> tensors, std::int64_t stride,
 
 TEST_CASE("gradients of convolutions are products of the shapes they have") {
   const auto expected = [](double rows, double columns, double depth) {
-    const ProductCost product = product_cost(
-        default_topology(), MathClass::kTf32,
-        {.rows = rows, .columns = columns, .depth = depth});
+    const ProductCost product =
+        product_cost(default_topology(), MathClass::kTf32,
+                     {.rows = rows, .columns = columns, .depth = depth});
     return doctest::Approx(product.flops / (0.7 * 494e12) * 1e9).epsilon(0.001);
   };
   const auto found = [](const OpSchema& op) {
