@@ -4,7 +4,7 @@
   read_strangers.py --bin build/tools/shardprop FOLDER... -o strangers.md
 
 Each program is read as it is, every operator of it must have strategies, and it
-is planned on two meshes. Exits 1 where one is refused, and prints what lacks.
+is planned, strictly, on two meshes. Exits 1 where one is refused, and prints what lacks.
 """
 
 import argparse
@@ -40,8 +40,9 @@ def read(binary, path, limit):
     row["unsupported"] = {op["op"]: op["count"] for op in ops if not op["supported"]}
     row["notes"] = done.stderr.count("taken as it is written")
     for mesh in MESHES:
-        command = [binary, "explain", path, "--mesh", mesh, "--format", "json"]
-        done, row[mesh] = run([*command, "--time-limit", str(limit)], limit + 60)
+        command = [binary, "explain", path, "--mesh", mesh, "--strict"]
+        command += ["--format", "json", "--time-limit", str(limit)]
+        done, row[mesh] = run(command, limit + 60)
         if done is None or done.returncode != 0:
             row[mesh] = None
             row["not planned"] = done.stderr.strip()[-200:] if done else "no answer"

@@ -30,8 +30,12 @@ def _work(rank, ranks, folder, function, args):
 def leave():
     """Ends this rank once all ranks are here. destroy_process_group() leaves
     gloo's threads running (torch 2.13), beside which the interpreter's own end
-    aborts now and then."""
+    aborts now and then. NCCL's barrier is over when it is queued: there the
+    group's end waits for it, without which others see a closed connection."""
     dist.barrier()
+    if dist.get_backend() == "nccl":
+        torch.cuda.synchronize()
+        dist.destroy_process_group()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
