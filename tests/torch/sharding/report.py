@@ -53,7 +53,7 @@ def print_summary(results, seconds):
     total = collections.Counter()
     for result in results:
         total.update(
-            operators=bool(result.calls),
+            operators=int(bool(result.calls)),
             calls=result.calls,
             answers=result.answers,
             pairs=result.pairs,
