@@ -168,7 +168,7 @@ class Deriver {
     if (ref.index != 0) {
       throw InternalError("a decomposition takes a second result of a step");
     }
-    return *values_[index(ref.step)];
+    return values_.at(index(ref.step)).value();
   }
 
   // Bytes of the largest local part.
@@ -218,9 +218,9 @@ class Deriver {
 
   // The place where a value of the decomposition is kept.
   LocalValue& stored(LocalRef ref, const LocalValue& value) {
-    if (ref.step >= 0) return *values_[index(ref.step)];
+    if (ref.step >= 0) return values_.at(index(ref.step)).value();
     // An input: partial only where the strategy says so.
-    auto& kept = inputs_[index(ref.index)];
+    auto& kept = inputs_.at(index(ref.index));
     if (!kept) kept = value;
     return *kept;
   }

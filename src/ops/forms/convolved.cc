@@ -155,8 +155,8 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
 
 // An operand with channels: the image, which has no room for factors of the
 // window's places and is whole along them, or what has an element for each.
-Operand channeled(const ConvolutionDims& dims, const DimFactors& channels,
-                  const TensorMeta& meta, bool is_image) {
+Operand feature_map(const ConvolutionDims& dims, const DimFactors& channels,
+                    const TensorMeta& meta, bool is_image) {
   Operand out;
   const int rank = static_cast<int>(dims.weight.dims.size());
   if (meta.rank() == rank) out.dims.push_back(dims.n);
@@ -196,7 +196,7 @@ BoundForm bind_convolution(const OpCall& call) {
   const std::vector<std::int64_t> space = spatial_sizes(s, input, weight);
   SpaceBuilder b;
   const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);
-  b.input(channeled(dims, dims.channels_in, input, !s.transposed));
+  b.input(feature_map(dims, dims.channels_in, input, !s.transposed));
   b.input(dims.weight);
   const TensorMeta* bias = call.optional_tensor("bias");
   if (bias != nullptr) {
@@ -211,7 +211,7 @@ BoundForm bind_convolution(const OpCall& call) {
       (is_channels_last(input) || is_channels_last(weight))) {
     result.strides = channels_last_strides(*result.shape);
   }
-  b.output(channeled(dims, dims.channels_out, input, s.transposed),
+  b.output(feature_map(dims, dims.channels_out, input, s.transposed),
            std::move(result));
   b.without(0, dims.in, kSum);
   for (const FactorId id : dims.in) {
@@ -242,8 +242,8 @@ BoundForm bind_gradients(const OpCall& call) {
   SpaceBuilder b;
   const ConvolutionDims dims = convolution_dims(b, s, input, weight, space);
   require(grad.rank() == input.rank(), "the gradient has another rank");
-  b.input(channeled(dims, dims.channels_out, grad, s.transposed));
-  b.input(channeled(dims, dims.channels_in, input, !s.transposed));
+  b.input(feature_map(dims, dims.channels_out, grad, s.transposed));
+  b.input(feature_map(dims, dims.channels_in, input, !s.transposed));
   b.input(dims.weight);
   require(grad.shape() == shape_of_result(b.space, dims, input, space),
           "the gradient does not have the shape of the result");
