@@ -79,3 +79,12 @@ function(shardprop_test name)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
+
+# A shared library shows what `map` names and nothing else, also of a C++ library
+# that is linked into it: that would be mixed with the process's own.
+function(shardprop_show_only target map)
+  if(UNIX AND NOT APPLE)
+    target_link_options(${target} PRIVATE LINKER:--version-script=${map})
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+  endif()
+endfunction()
