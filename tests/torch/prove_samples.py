@@ -58,6 +58,7 @@ from sharding.words import in_short, slice_of  # noqa: E402
 SAMPLED = ("2,2", "2,3", "2,2,2")
 _MOST_SECONDS = 1800  # for one part of an operator's calls
 _PART = 100  # calls that one process proves
+_SAY_EVERY = 60  # seconds between lines of progress, on stderr
 
 
 def parse_arguments():
@@ -205,7 +206,14 @@ def in_parts(function, parts, options):
     ended = run_each(
         function, tasks, processes=options.processes, seconds=_MOST_SECONDS
     )
-    for (op, _, _), result, died in ended:
+    began = said = time.monotonic()
+    for done, ((op, _, _), result, died) in enumerate(ended, start=1):
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            print(
+                f"{done} of {len(tasks)} parts in {said - began:.0f} s, last {op}",
+                file=sys.stderr,
+            )
         yield op, result, died
 
 
