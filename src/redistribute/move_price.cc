@@ -7,6 +7,7 @@
 #include <shardprop/placement/partials.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace shardprop::redistribute {
@@ -138,6 +139,7 @@ LocalSize MovePricer::local_size(const State& state) const {
     }
   }
   for (const std::int64_t dim : size.shape) size.elements *= dim;
+  size.memory_pass = times_.memory_pass(bytes(size));
   return size;
 }
 
@@ -185,7 +187,7 @@ MovePrice MovePricer::gather(Mask group, const State& from,
   price.held_bytes = in + out;
   if (!contiguous(group, from, from_size, to_size)) {
     price.staged = true;
-    price.nanoseconds += times_.memory_pass(out);
+    price.nanoseconds += to_size.memory_pass;
     price.held_bytes += in + price.message_bytes;
   }
   return price;
@@ -214,7 +216,7 @@ MovePrice MovePricer::reduce_scatter(Mask group, const State& from,
   if (reduces_natively(times_.engine(), partial.reduce_op(), dtype)) {
     price.nanoseconds = timed(price.kind, group, sent);
     if (!price.staged) return price;
-    price.nanoseconds += times_.memory_pass(bytes(from_size));
+    price.nanoseconds += from_size.memory_pass;
     price.held_bytes += sent + out;
     return price;
   }
@@ -263,35 +265,44 @@ Placement MovePricer::reduced_placement(Mask group, const State& from) const {
 }
 
 bool MovePricer::strided(const State& state) const {
+  if (!alphabet_.has_strided()) return false;
   for (int i = 0; i < active_.count; ++i) {
     if (alphabet_[state.symbol[i]].pieces > 1) return true;
   }
   return false;
 }
 
+MovePricer::GroupCuts MovePricer::cuts_of(Mask group,
+                                          const State& state) const {
+  GroupCuts cuts;
+  for (Mask left = group; left != 0; left &= left - 1) {
+    const Alphabet::Symbol& symbol =
+        alphabet_[state.symbol[std::countr_zero(left)]];
+    cuts.dims |= std::uint64_t{1} << symbol.dim;
+    cuts.strided = cuts.strided || symbol.pieces > 1;
+  }
+  return cuts;
+}
+
+// Of cuts of the same tensor dims without strided ones: whether each dim is cut
+// at the same points before and after: into as many parts, since mesh dims
+// outside the group cut what they cut before.
 bool MovePricer::permutes(Mask group, const State& from, const State& to,
                           bool even) const {
-  // Each tensor dim is cut at the same points before and after: into as many
-  // parts, since mesh dims outside the group cut what they cut before.
-  const auto parts = [&](const State& state, std::int16_t dim) {
-    std::int64_t product = 1;
-    for (int i = 0; i < active_.count; ++i) {
-      const bool cuts =
-          (group >> i & 1U) != 0 && alphabet_[state.symbol[i]].dim == dim;
-      if (cuts) product *= active_.sizes[index(i)];
-    }
-    return product;
-  };
   for (int i = 0; i < active_.count; ++i) {
     if ((group >> i & 1U) == 0) continue;
-    for (const State* side : {&from, &to}) {
-      const Alphabet::Symbol& symbol = alphabet_[side->symbol[i]];
-      if (symbol.pieces > 1) return false;
-      if (parts(from, symbol.dim) != parts(to, symbol.dim)) return false;
-      if (!even &&
-          sizes_of_cuts(from, symbol.dim) != sizes_of_cuts(to, symbol.dim)) {
-        return false;
-      }
+    const std::int16_t dim = alphabet_[from.symbol[i]].dim;
+    std::int64_t before = 1;
+    std::int64_t after = 1;
+    for (int j = 0; j < active_.count; ++j) {
+      if ((group >> j & 1U) == 0) continue;
+      const std::int64_t parts = active_.sizes[index(j)];
+      if (alphabet_[from.symbol[j]].dim == dim) before *= parts;
+      if (alphabet_[to.symbol[j]].dim == dim) after *= parts;
+    }
+    if (before != after) return false;
+    if (!even && sizes_of_cuts(from, dim) != sizes_of_cuts(to, dim)) {
+      return false;
     }
   }
   return true;
@@ -308,25 +319,6 @@ MovePricer::Cuts MovePricer::sizes_of_cuts(const State& state,
   return cuts;
 }
 
-// Pieces for the other ranks are put one behind another, and what comes is put
-// in its place: each a pass over memory. A cut of the outermost dim needs no
-// packing, the end of one no unpacking; what is staged pays one of both at
-// least.
-std::int64_t MovePricer::packing(const State& from, const State& to, Mask group,
-                                 std::int64_t in, std::int64_t out) const {
-  const auto outermost = [&](const State& state) {
-    for (int i = 0; i < active_.count; ++i) {
-      if ((group >> i & 1U) == 0) continue;
-      const Alphabet::Symbol& symbol = alphabet_[state.symbol[i]];
-      if (symbol.dim != 0 || symbol.pieces > 1) return false;
-    }
-    return true;
-  };
-  const std::int64_t pack = times_.memory_pass(in);
-  return outermost(from) || outermost(to) ? pack
-                                          : pack + times_.memory_pass(out);
-}
-
 MovePrice MovePricer::exchange(Mask group, const State& from,
                                const LocalSize& from_size, const State& to,
                                const LocalSize& to_size) {
@@ -338,24 +330,19 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
   price.dtype = dtype_;
   price.held_bytes = 2 * (in + out);
   price.exact = even;
-  if (permutes(group, from, to, even)) {
+  const GroupCuts left = cuts_of(group, from);
+  const GroupCuts cut = cuts_of(group, to);
+  if (left.dims == cut.dims && !left.strided && !cut.strided &&
+      permutes(group, from, to, even)) {
     price.kind = CollectiveKind::kPermute;
     price.message_bytes = price.bytes_per_rank = in;
     price.nanoseconds = timed(price.kind, group, in);
     return price;
   }
-  // Between tensor dims that have nothing in common every rank sends every
-  // other one an equal piece.
-  std::uint64_t left = 0;
-  std::uint64_t cut = 0;
-  for (int i = 0; i < active_.count; ++i) {
-    if ((group >> i & 1U) == 0) continue;
-    left |= std::uint64_t{1} << alphabet_[from.symbol[i]].dim;
-    cut |= std::uint64_t{1} << alphabet_[to.symbol[i]].dim;
-  }
   price.kind = CollectiveKind::kAllToAll;
   price.staged = true;
-  if ((left & cut) == 0) {
+  if ((left.dims & cut.dims) == 0) {
+    // Every rank sends every other one an equal piece.
     // Strided shards that are largest in one dim need not be so in another.
     price.padded = !(strided(from) || strided(to));
     price.exact = even || price.padded;
@@ -370,8 +357,15 @@ MovePrice MovePricer::exchange(Mask group, const State& from,
     price.bytes_per_rank = std::max(in, out);
     price.message_bytes = ceil_div(price.bytes_per_rank * ranks, ranks - 1);
   }
-  price.nanoseconds = timed(price.kind, group, price.message_bytes) +
-                      packing(from, to, group, in, out);
+  // Pieces for the other ranks are put one behind another, and what comes is
+  // put in its place: each a pass over memory. A cut of the outermost dim needs
+  // no packing, the end of one no unpacking; what is staged pays one of both at
+  // least.
+  price.nanoseconds =
+      timed(price.kind, group, price.message_bytes) + from_size.memory_pass;
+  if (!left.is_outermost() && !cut.is_outermost()) {
+    price.nanoseconds += to_size.memory_pass;
+  }
   return price;
 }
 

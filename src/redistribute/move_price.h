@@ -76,6 +76,7 @@ class GroupTimes {
 struct LocalSize {
   Dims shape;
   std::int64_t elements = 1;
+  std::int64_t memory_pass = 0;  // nanoseconds to read and write it
   bool even = true;  // every rank holds as much, in one run of each dim
 };
 
@@ -127,13 +128,20 @@ class MovePricer {
   bool contiguous(Mask group, const State& sharded, const LocalSize& shards,
                   const LocalSize& whole) const;
   bool strided(const State& state) const;
+  // What the mesh dims of a group cut.
+  struct GroupCuts {
+    std::uint64_t dims = 0;  // a bit per tensor dim
+    bool strided = false;
+
+    // Its shards follow one another in memory.
+    bool is_outermost() const { return dims == 1 && !strided; }
+  };
+  GroupCuts cuts_of(Mask group, const State& state) const;
   bool permutes(Mask group, const State& from, const State& to,
                 bool even) const;
   // Into how many parts each cut of a tensor dim cuts it, by place.
   using Cuts = std::array<std::int64_t, kMaxPlannedDims>;
   Cuts sizes_of_cuts(const State& state, std::int16_t dim) const;
-  std::int64_t packing(const State& from, const State& to, Mask group,
-                       std::int64_t in, std::int64_t out) const;
   std::int64_t timed(CollectiveKind kind, Mask group, std::int64_t bytes);
 
   // The few sizes of a search recur at most of its edges.
