@@ -196,19 +196,6 @@ Dims strides_in_order(const Dims& shape, std::span<const int> order) {
 
 }  // namespace
 
-TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
-  require(shape.size() == like.shape().size(), "the ranks differ");
-  std::vector<int> order(shape.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return like.strides()[index(a)] < like.strides()[index(b)];
-  });
-  // Sizes are checked before their strides are multiplied up.
-  const TensorMeta checked = make_meta(shape, dtype);
-  Dims strides = strides_in_order(checked.shape(), order);
-  return make_meta(std::move(shape), std::move(strides), dtype);
-}
-
 Dims channels_last_strides(const Dims& shape) {
   std::vector<int> order = {1};
   for (int dim = static_cast<int>(shape.size()) - 1; dim > 1; --dim) {
@@ -274,7 +261,39 @@ int compare_dims(std::span<const Dims> strides, const Dims& shape,
   return 0;
 }
 
+// The dims from the innermost outwards, as TensorIterator sorts them. Insertion
+// sort: the relation is not transitive where dims are broadcast or operands
+// disagree, and PyTorch's answer is that of this very algorithm.
+std::vector<int> memory_order(std::span<const Dims> strides,
+                              const Dims& shape) {
+  std::vector<int> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    std::size_t moving = i;
+    for (std::size_t j = i; j-- > 0;) {
+      const int compared =
+          compare_dims(strides, shape, index(order[j]), index(order[moving]));
+      if (compared > 0) {
+        std::swap(order[j], order[moving]);
+        moving = j;
+      } else if (compared < 0) {
+        break;
+      }
+    }
+  }
+  return order;
+}
+
 }  // namespace
+
+TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
+  require(shape.size() == like.shape().size(), "the ranks differ");
+  const std::vector<int> order = memory_order({&like.strides(), 1}, shape);
+  // Sizes are checked before their strides are multiplied up.
+  const TensorMeta checked = make_meta(shape, dtype);
+  Dims strides = strides_in_order(checked.shape(), order);
+  return make_meta(std::move(shape), std::move(strides), dtype);
+}
 
 TensorMeta elementwise(std::span<const TensorMeta> operands, DType dtype) {
   Dims shape;
@@ -295,24 +314,7 @@ TensorMeta elementwise(std::span<const TensorMeta> operands, DType dtype) {
     strides.push_back(std::move(aligned));
   }
   if (contiguous) return make_meta(std::move(shape), dtype);
-  // Insertion sort: the relation is not transitive where operands disagree,
-  // and PyTorch's answer is that of this very algorithm.
-  std::vector<int> order(shape.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    std::size_t moving = i;
-    for (std::size_t j = i; j-- > 0;) {
-      const int compared =
-          compare_dims(strides, shape, static_cast<std::size_t>(order[j]),
-                       static_cast<std::size_t>(order[moving]));
-      if (compared > 0) {
-        std::swap(order[j], order[moving]);
-        moving = j;
-      } else if (compared < 0) {
-        break;
-      }
-    }
-  }
+  const std::vector<int> order = memory_order(strides, shape);
   const TensorMeta checked = make_meta(shape, dtype);
   return make_meta(shape, strides_in_order(checked.shape(), order), dtype);
 }

@@ -1,5 +1,7 @@
 #include "ops/windows.h"
 
+#include "base/saturating.h"
+
 #include <cmath>
 
 namespace shardprop {
@@ -71,9 +73,33 @@ std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
   return result;
 }
 
+// As PyTorch guesses it from strides (is_channels_last_strides_2d): those of
+// parts of a larger tensor, too; what is ambiguous is not.
 bool is_channels_last(const TensorMeta& meta) {
-  return meta.rank() >= 4 && !meta.is_contiguous() &&
-         meta.strides() == channels_last_strides(meta.shape());
+  if (meta.rank() != 4 && meta.rank() != 5) return false;
+  const Dims& strides = meta.strides();
+  if (strides[1] == 0) return false;
+  std::vector<std::size_t> outwards = {1};
+  for (std::size_t d = strides.size() - 1; d > 1; --d) outwards.push_back(d);
+  outwards.push_back(0);
+  std::int64_t least = 0;
+  for (const std::size_t d : outwards) {
+    const std::int64_t size = meta.shape()[d];
+    if (size == 0 || strides[d] < least) return false;
+    if (d == 0 && least == strides[1]) return false;
+    least = sat_mul(strides[d], size);
+  }
+  return true;
+}
+
+Dims strides_like_image(const TensorMeta& image) {
+  return is_channels_last(image)
+             ? channels_last_strides(image.shape())
+             : make_meta(image.shape(), image.dtype()).strides();
+}
+
+Dims strides_like_self(const OpCall& call, const Dims&, DType) {
+  return strides_like_image(call.tensor("self"));
 }
 
 Dims strides_as_images(const OpCall& call, const Dims& shape, DType dtype) {

@@ -33,8 +33,13 @@ std::int64_t transposed_size(std::int64_t size, std::int64_t kernel,
 std::int64_t upsampled_size(const OpCall& call, std::int64_t size,
                             std::size_t dim, std::size_t dims);
 
-// Whether channels lie innermost in memory.
+// Whether the channels of images or volumes lie innermost in memory.
 bool is_channels_last(const TensorMeta& meta);
+// Strides of what has the shape of `image`, in memory as kernels lay out images:
+// channels last where `image` is, else in order.
+Dims strides_like_image(const TensorMeta& image);
+// The same of the operand `self`, whose gradient the result is.
+Dims strides_like_self(const OpCall& call, const Dims& shape, DType dtype);
 // Strides of a result: channels last where the first operand is.
 Dims strides_as_images(const OpCall& call, const Dims& shape, DType dtype);
 

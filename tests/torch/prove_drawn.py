@@ -28,7 +28,12 @@ os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 import torch  # noqa: E402
 
 from sharding.drawn_proof import Settings, dead, prove_operator  # noqa: E402
-from sharding.options import ROOT, add_binary, add_processes  # noqa: E402
+from sharding.options import (  # noqa: E402
+    ROOT,
+    add_binary,
+    add_metas,
+    add_processes,
+)
 from sharding.processes import run_each  # noqa: E402
 from sharding.report import (  # noqa: E402
     print_failures,
@@ -48,12 +53,7 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_binary(parser)
-    parser.add_argument(
-        "--metas",
-        default=os.environ.get("SHARDPROP_OP_METAS"),
-        help="the tool that prints strides of outputs (default $SHARDPROP_OP_METAS; "
-        "without it strides are not compared)",
-    )
+    add_metas(parser)
     parser.add_argument(
         "--op", nargs="+", help="only operators whose name has one of these"
     )

@@ -38,6 +38,7 @@ from sharding.drawn_proof import (  # noqa: E402
     EXHAUSTIVE,
     Result,
     check_calls,
+    check_strides,
     dead,
     propagate_command,
     stratified,
@@ -45,7 +46,12 @@ from sharding.drawn_proof import (  # noqa: E402
 from sharding.kernel_quirks import quirk_of  # noqa: E402
 from sharding.missing import find_missing  # noqa: E402
 from sharding.op_samples import SampleCalls  # noqa: E402
-from sharding.options import add_binary, add_processes, add_sampled_meshes  # noqa: E402
+from sharding.options import (  # noqa: E402
+    add_binary,
+    add_metas,
+    add_processes,
+    add_sampled_meshes,
+)
 from sharding.processes import run_each  # noqa: E402
 from sharding.report import (  # noqa: E402
     print_failures,
@@ -66,6 +72,7 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add_binary(parser)
+    add_metas(parser)
     parser.add_argument("--entry", help="only samples whose operator fits this GLOB")
     parser.add_argument("--op", nargs="+", help="only calls whose name has one of these")
     add_sampled_meshes(parser, SAMPLED)
@@ -158,6 +165,8 @@ def prove_part(task):
     meshes = [*EXHAUSTIVE, *options.sampled_meshes]
     asked = [(one, mesh) for one in drawn for mesh in meshes]
     check_calls(result, propagate_command(options.bin), asked, choose=choose)
+    if options.metas:
+        check_strides(result, options.metas, drawn)
     result.seconds = time.monotonic() - began
     return result
 

@@ -2,6 +2,7 @@
 
 #include "ops/definitions/families.h"
 #include "ops/forms/norms.h"
+#include "ops/windows.h"
 
 #include <string>
 #include <string_view>
@@ -119,10 +120,8 @@ BoundForm bind_group_norm_backward(const OpCall& call) {
     if (!mask[part] || (part > 0 && weight == nullptr)) {
       b.not_produced();
     } else if (part == 0) {
-      b.output(
-          of.image,
-          {.strides = dense_like(input, input.shape(), input.dtype()).strides(),
-           .dtype = input.dtype()});
+      b.output(of.image,
+               {.strides = strides_like_image(input), .dtype = input.dtype()});
     } else {
       b.output(of.channels, {.dtype = weight->dtype()});
       b.without(static_cast<int>(b.space.outputs.size()) - 1, of.image.dims[0],

@@ -90,6 +90,29 @@ void pad_linearities(const OpCall& call, IndexSpace& space) {
   }
 }
 
+// Channels last where all tensors are.
+Dims strides_of_joined(const OpCall& call, const Dims& shape, DType dtype) {
+  const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  return std::all_of(tensors.begin(), tensors.end(), is_channels_last)
+             ? channels_last_strides(shape)
+             : make_meta(shape, dtype).strides();
+}
+
+// Joined along the dim, of which the tensors become a dim of their own.
+Dims strides_of_stacked(const OpCall& call, const Dims& shape, DType dtype) {
+  const std::vector<TensorMeta> tensors = call.tensors("tensors");
+  const Dims& each = tensors.front().shape();
+  const auto dim = index(call.dim("dim", static_cast<int>(shape.size())));
+  if (dim == each.size()) return make_meta(shape, dtype).strides();
+  Dims joined = each;
+  joined[dim] =
+      multiply_sizes(each[dim], static_cast<std::int64_t>(tensors.size()));
+  Dims strides = strides_of_joined(call, joined, dtype);
+  strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(dim),
+                 multiply_sizes(strides[dim], each[dim]));
+  return strides;
+}
+
 // As many pieces, of which the first ones are longer by one.
 std::vector<std::int64_t> nearly_equal(std::int64_t size, std::int64_t count) {
   require(count > 0, "no pieces");
@@ -182,7 +205,8 @@ OpDefinition joined_along(std::string name, LiftOf lift, int dim) {
                   require(of_vectors || dim < rank, "the ranks differ");
                   return of_vectors ? 0 : dim;
                 })
-      .typed(promoted_list);
+      .typed(promoted_list)
+      .strided(strides_of_joined);
 }
 
 // Every dim is repeated: element i of the result is i modulo the size.
@@ -324,14 +348,15 @@ void define_join(Family f) {
         cut_up("split(dim)", split_sizes).free());
   f.add("split_with_sizes_copy", cut_up("split(dim)", split_sizes, true));
   f.add({"chunk", "unsafe_chunk"}, cut_up("chunk(dim)", chunk_sizes).free());
-  f.add({"cat", "concat", "concatenate"}, joined().typed(promoted_list));
+  f.add({"cat", "concat", "concatenate"},
+        joined().typed(promoted_list).strided(strides_of_joined));
   f.add("block_diag",
         custom("block_diag()", bind_block_diag).promoted().passes(),
         "replicated: a part of a block does not know where it lies");
   f.add(
       "_chunk_cat",
       custom("chunk_cat(dim,num_chunks)", bind_chunk_cat).passes().nonempty());
-  f.add("stack", stacked().typed(promoted_list));
+  f.add("stack", stacked().typed(promoted_list).strided(strides_of_stacked));
   f.add("hstack", joined_along("hstack()", at_least_one, 1));
   f.add({"vstack", "row_stack"}, joined_along("vstack()", as_rows, 0));
   f.add("dstack", joined_along("dstack()", in_depth, 2));

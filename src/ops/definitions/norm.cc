@@ -3,6 +3,7 @@
 
 #include "ops/definitions/families.h"
 #include "ops/forms/norms.h"
+#include "ops/windows.h"
 
 #include <algorithm>
 
@@ -273,10 +274,8 @@ BoundForm bind_batch_norm_backward(const OpCall& call) {
                 : SpaceBuilder::whole(meta.rank()));
   }
   if (mask[0]) {
-    b.output(
-        whole,
-        {.strides = dense_like(input, input.shape(), input.dtype()).strides(),
-         .dtype = input.dtype()});
+    b.output(whole,
+             {.strides = strides_like_image(input), .dtype = input.dtype()});
   } else {
     b.not_produced();
   }

@@ -563,7 +563,6 @@ void define_pointwise(Family f) {
   }
   f.add("bernoulli", same_shape()
                          .typed(of_bernoulli)
-                         .like("self")
                          .random()
                          .refine("", draws(Distribution::kBernoulli)));
   f.add("bernoulli.p", same_shape()

@@ -39,23 +39,26 @@ std::int64_t upsampled(const OpCall& call, std::int64_t size, std::size_t dim) {
 
 void define_pool(Family f) {
   f.add({"max_pool1d", "max_pool2d", "max_pool3d"}, resized("pool()", pooled));
-  f.add({"avg_pool1d", "avg_pool2d", "avg_pool3d"},
+  f.add({"avg_pool1d", "avg_pool2d"},
         resized("pool()", pooled).linear_in("self"));
+  f.add("avg_pool3d", contiguous(resized("pool()", pooled)).linear_in("self"));
   f.add({"max_pool1d_with_indices", "max_pool2d_with_indices",
          "max_pool3d_with_indices"},
         resized("pool()", pooled, 2));
-  f.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d",
-         "adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
+  f.add({"adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d"},
         resized("pool(output_size)", adapted).linear_in("self"));
+  f.add({"adaptive_avg_pool3d", "_adaptive_avg_pool3d"},
+        contiguous(resized("pool(output_size)", adapted)).linear_in("self"));
   f.add({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"},
         resized("upsample(output_size)", upsampled)
             .linear_in("self")
             .linear_in("input"));  // of .vec
   f.add({"max_pool2d_with_indices_backward", "max_pool3d_with_indices_backward",
-         "avg_pool2d_backward", "avg_pool3d_backward"},
+         "avg_pool2d_backward"},
         resized_gradient(pooled));
-  f.add({"_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward"},
-        resized_gradient());
+  f.add("avg_pool3d_backward", contiguous(resized_gradient(pooled)));
+  f.add("_adaptive_avg_pool2d_backward", resized_gradient());
+  f.add("_adaptive_avg_pool3d_backward", contiguous(resized_gradient()));
 }
 
 }  // namespace shardprop

@@ -21,6 +21,10 @@ Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
              : make_meta(shape, dtype).strides();
 }
 
+Dims contiguous_strides(const OpCall&, const Dims& shape, DType dtype) {
+  return make_meta(shape, dtype).strides();
+}
+
 // The size of the image's spatial dim with that letter, of x, y, z.
 std::int64_t spatial(const OpCall& call, char letter, int dims) {
   const TensorMeta& image = call.first();
@@ -47,7 +51,7 @@ OpDefinition upsampled(int dims) {
 
 // Their gradients: the shape is an argument, of which each rank is told its
 // own part.
-OpDefinition upsampled_gradient(int dims) {
+OpDefinition upsampled_gradient(int dims, bool is_contiguous) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
   return mapped("nc[" + result + "]->nc[" + space + "]",
@@ -67,7 +71,7 @@ OpDefinition upsampled_gradient(int dims) {
                   }
                   return shape[index(2 + (letter - kSpace.front()))];
                 })
-      .strided(image_strides)
+      .strided(is_contiguous ? contiguous_strides : image_strides)
       .nonempty()
       .linear_in("grad_output")
       .local_shape("input_size");
@@ -204,13 +208,15 @@ void define_pads(Family& f) {
     f.add("adaptive_max_pool" + d,
           mapped(in + "->" + out + "," + out, output_size)
               .typed(value_and_index)
-              .strided(image_strides)
+              .strided(dims == 3 ? contiguous_strides : image_strides)
               .nonempty());
     if (dims == 1) continue;
     f.add("adaptive_max_pool" + d + "_backward",
-          in_order(mapped(out + "," + in + "," + out + "->" + in)
-                       .nonempty()
-                       .linear_in("grad_output")));
+          in_order(
+              mapped(out + "," + in + "," + out + "->" + in)
+                  .strided(dims == 2 ? strides_like_self : contiguous_strides)
+                  .nonempty()
+                  .linear_in("grad_output")));
     f.add("max_unpool" + d,
           mapped(in + "," + in + "->" + out, output_size).nonempty());
   }
@@ -257,7 +263,11 @@ void define_upsamples(Family& f) {
                       .linear_in("input")  // of .vec
                       .refine("", some_channels));
     }
-    f.add(name + "_backward", upsampled_gradient(kind.dims));
+    // These kernels know no channels last.
+    const bool is_contiguous = name == "upsample_nearest3d" ||
+                               name == "_upsample_nearest_exact3d" ||
+                               name == "upsample_bicubic2d";
+    f.add(name + "_backward", upsampled_gradient(kind.dims, is_contiguous));
   }
 }
 

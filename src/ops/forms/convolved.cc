@@ -247,11 +247,14 @@ BoundForm bind_gradients(const OpCall& call) {
   b.input(dims.weight);
   require(grad.shape() == shape_of_result(b.space, dims, input, space),
           "the gradient does not have the shape of the result");
-  const auto gradient_of = [](const TensorMeta& meta) {
-    return BoundResult{
-        .shape = meta.shape(),
-        .strides = dense_like(meta, meta.shape(), meta.dtype()).strides(),
-        .dtype = meta.dtype()};
+  // Both gradients are channels last where either operand is.
+  const bool channels_last =
+      input.rank() == weight.rank() &&
+      (is_channels_last(input) || is_channels_last(weight));
+  const auto gradient_of = [&](const TensorMeta& meta) {
+    BoundResult result{.shape = meta.shape(), .dtype = meta.dtype()};
+    if (channels_last) result.strides = channels_last_strides(meta.shape());
+    return result;
   };
   int outputs = 0;
   for (int kind = 0; kind < 3; ++kind) {

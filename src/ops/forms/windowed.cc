@@ -92,11 +92,7 @@ BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
     }
     b.input(std::move(operand));
   }
-  b.output(whole,
-           {.strides = is_channels_last(self)
-                           ? channels_last_strides(self.shape())
-                           : make_meta(self.shape(), self.dtype()).strides(),
-            .dtype = self.dtype()});
+  b.output(whole, {.dtype = self.dtype()});
   return b.bound();
 }
 
@@ -116,6 +112,7 @@ OpDefinition resized_gradient(Resize resize) {
                      [resize = std::move(resize)](const OpCall& call) {
                        return bind_resized_gradient(call, resize);
                      })
+      .strided(strides_like_self)
       .linear_in("grad_output");
 }
 

@@ -46,7 +46,7 @@ def _at_most(seconds):
         signal.signal(signal.SIGALRM, before)
 
 
-def _copy(tensor):
+def exact_copy(tensor):
     """The same bytes under the same strides, even those that overlap."""
     storage = tensor.untyped_storage().clone()
     copy = torch.empty(0, dtype=tensor.dtype)
@@ -128,7 +128,7 @@ class SampleCalls(TorchDispatchMode):
         if not _plain(list(given.values())):
             self.left_out[name] = "has arguments that are not plain values or tensors"
             return func(*args, **kwargs)
-        before = pytree.tree_map_only(torch.Tensor, _copy, given)
+        before = pytree.tree_map_only(torch.Tensor, exact_copy, given)
         results = func(*args, **kwargs)
         self._keep(name, before, results)
         return results

@@ -16,6 +16,15 @@ def add_binary(parser):
     )
 
 
+def add_metas(parser):
+    parser.add_argument(
+        "--metas",
+        default=os.environ.get("SHARDPROP_OP_METAS"),
+        help="the tool that prints strides of outputs (default $SHARDPROP_OP_METAS; "
+        "without it strides are not compared)",
+    )
+
+
 def add_sampled_meshes(parser, meshes):
     parser.add_argument(
         "--sampled-meshes",

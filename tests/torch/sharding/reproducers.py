@@ -13,10 +13,12 @@ import pathlib
 import random
 
 import torch
+from torch.utils import _pytree as pytree
 
 from .capture import TORCH_DTYPES, call_of, number, torch_op
 from .drawn_calls import Drawn
 from .drawn_calls.drawer import Drawer
+from .op_samples import exact_copy
 
 _FILE = pathlib.Path(__file__).with_suffix(".jsonl")
 
@@ -31,16 +33,19 @@ def _drawn(line):
         nonlocal count
         if isinstance(held, dict):
             dtype = TORCH_DTYPES[held["dtype"]]
+            shape, strides = tuple(held["shape"]), held.get("strides")
             given = values.get(str(count))
             count += 1
-            if given is None:
-                drawn = d.values(tuple(held["shape"]), dtype)
-            else:
-                drawn = torch.tensor(given, dtype=dtype).reshape(held["shape"])
-            if "strides" not in held:
-                return drawn
-            laid_out = torch.empty_strided(held["shape"], held["strides"], dtype=dtype)
-            return laid_out.copy_(drawn)
+            if given is not None:
+                drawn = torch.tensor(given, dtype=dtype).reshape(shape)
+                if strides is None:
+                    return drawn
+                return torch.empty_strided(shape, strides, dtype=dtype).copy_(drawn)
+            if strides is None:
+                return d.values(shape, dtype)
+            # Elements may lie apart, or be one.
+            span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+            return d.values((span,), dtype).as_strided(shape, strides)
         if isinstance(held, list):
             return [value(element, None) for element in held]
         if declared is not None and "ScalarType" in str(declared.real_type):
@@ -53,9 +58,7 @@ def _drawn(line):
     )
     given |= line["call"].get("kwargs", {})
     args = {a.name: value(given[a.name], a) for a in declared if a.name in given}
-    copies = {
-        n: v.clone() if isinstance(v, torch.Tensor) else v for n, v in args.items()
-    }
+    copies = pytree.tree_map_only(torch.Tensor, exact_copy, args)
     call, inputs = call_of(op, args, torch_op(op)(**copies))
     return Drawn(call, tuple(inputs))
 
