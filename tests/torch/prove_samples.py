@@ -8,7 +8,8 @@ below autograd is captured with its values (sharding/op_samples) and put to
 `shardprop propagate --all`. On [2] and [3] every strategy in the answer runs on
 simulated ranks and is compared with the unsharded operator, on larger meshes a
 seeded sample of which each way to treat the mesh dims has its turn; how many are
-skipped is printed. With --missing the layouts of one mesh dim that DTensor takes as
+skipped is printed. Strides of results are compared for these calls, and for the same
+with operands that lie otherwise in memory. With --missing the layouts of one mesh dim that DTensor takes as
 they are, that are right, and that we lack are listed instead. Exits 1 if anything is
 wrong, or missing.
 """
@@ -53,6 +54,7 @@ from sharding.options import (  # noqa: E402
     add_sampled_meshes,
 )
 from sharding.processes import run_each  # noqa: E402
+from sharding.relaid import relaid  # noqa: E402
 from sharding.report import (  # noqa: E402
     print_failures,
     print_refused,
@@ -64,6 +66,7 @@ from sharding.words import in_short, slice_of  # noqa: E402
 SAMPLED = ("2,2", "2,3", "2,2,2")
 _MOST_SECONDS = 1800  # for one part of an operator's calls
 _PART = 100  # calls that one process proves
+_RELAID = 2  # how often a call's operands are laid out otherwise, for strides
 _SAY_EVERY = 60  # seconds between lines of progress, on stderr
 
 
@@ -150,6 +153,12 @@ def chosen_calls(by_operator, options, known):
     return chosen
 
 
+def with_relaid(drawn, rng):
+    """These calls, and each with its operands otherwise in memory."""
+    others = [one for d in drawn for one in relaid(d, rng, count=_RELAID)]
+    return [*drawn, *(one for one in others if quirk_of(one.call) is None)]
+
+
 def prove_part(task):
     op, drawn, options = task
     began = time.monotonic()
@@ -166,7 +175,7 @@ def prove_part(task):
     asked = [(one, mesh) for one in drawn for mesh in meshes]
     check_calls(result, propagate_command(options.bin), asked, choose=choose)
     if options.metas:
-        check_strides(result, options.metas, drawn)
+        check_strides(result, options.metas, with_relaid(drawn, rng))
     result.seconds = time.monotonic() - began
     return result
 

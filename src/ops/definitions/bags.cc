@@ -33,7 +33,11 @@ bool notes_no_bags(const OpCall& call) {
   const TensorMeta& weight = call.tensor("weight");
   const DType dtype = weight.dtype();
   const bool is_short = dtype == DType::kF32 || dtype == DType::kF16;
-  return call.integer("mode") == kSum && is_short && weight.strides()[1] == 1 &&
+  // Rows, and what they count, one behind another.
+  const TensorMeta* counts = call.optional_tensor("per_sample_weights");
+  const bool is_dense = weight.strides()[1] == 1 &&
+                        (counts == nullptr || counts->strides()[0] == 1);
+  return call.integer("mode") == kSum && is_short && is_dense &&
          !is_padded(call);
 }
 

@@ -238,6 +238,14 @@ void averages_targets(const OpCall& call, IndexSpace& space) {
                        ReduceOp::kAvg);
 }
 
+// The loss is a number and a multiple of them.
+void averages_positive_weights(const OpCall& call, IndexSpace& space) {
+  const TensorMeta* weights = call.optional_tensor("pos_weight");
+  if (weights == nullptr || !is_floating(weights->dtype())) return;
+  add_single_linearity(call, space, call.operand("pos_weight"), ReduceOp::kAvg,
+                       ReduceOp::kAvg);
+}
+
 // Sums of integers are wide, and of truth values there are no differences.
 DType of_absolute(const OpCall& call, std::size_t) {
   const DType dtype = promoted_dtype(call);
@@ -277,7 +285,9 @@ void define_loss(Family f) {
   f.add("binary_cross_entropy_with_logits",
         elementwise_loss()
             .elementwise({"target", "self", "weight", "pos_weight"})
-            .linear_in("weight"));
+            .linear_in("weight")
+            .refine("", averages_targets)
+            .refine("", averages_positive_weights));
   f.add({"kl_div", "hinge_embedding_loss"},
         elementwise_loss().elementwise({"target", "self"}));
   f.add("margin_ranking_loss",

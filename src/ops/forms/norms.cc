@@ -101,11 +101,6 @@ const TensorMeta* differentiated(const OpCall& call, std::string_view argument,
   return meta;
 }
 
-BoundResult dense_result(const TensorMeta& meta) {
-  return {.strides = dense_like(meta, meta.shape(), meta.dtype()).strides(),
-          .dtype = meta.dtype()};
-}
-
 // Over the last dims: every row for itself, and a sum over the rows for weight
 // and bias.
 BoundForm bind_gradients_by_row(const OpCall& call,
@@ -134,7 +129,7 @@ BoundForm bind_gradients_by_row(const OpCall& call,
     if (meta == nullptr) {
       b.not_produced();
     } else {
-      b.output(b.aligned(whole, meta->shape()), dense_result(*meta));
+      b.output(b.aligned(whole, meta->shape()), {.dtype = meta->dtype()});
     }
   }
   const auto outputs = static_cast<int>(b.space.outputs.size());
