@@ -97,6 +97,22 @@ def call_of(op, given, results):
     return Call(op, args, inputs, outputs), tensors
 
 
+def arguments_of(call, tensors):
+    """The call's arguments by name, with these tensors for its operands."""
+
+    def value(held):
+        if isinstance(held, Operand):
+            return tensors[held.index]
+        if isinstance(held, tuple):
+            return [value(element) for element in held]
+        return TORCH_DTYPES.get(held, held) if isinstance(held, str) else held
+
+    given = {name: value(held) for name, held in call.args}
+    if given.get("memory_format") is not None:
+        given["memory_format"] = getattr(torch, given["memory_format"])
+    return given
+
+
 def torch_op(name):
     namespace, base, overload = name.split(".")
     return getattr(getattr(getattr(torch.ops, namespace), base), overload)

@@ -9,7 +9,7 @@ expanded (then of other values). PyTorch runs each call, so that its results are
 import torch
 from torch.utils import _pytree as pytree
 
-from .capture import TORCH_DTYPES, Operand, call_of, torch_op
+from .capture import arguments_of, call_of, torch_op
 from .drawn_calls import Drawn
 from .op_samples import exact_copy
 
@@ -49,20 +49,6 @@ def _expanded(x, rng):
 _WAYS = (_in_order, _channels_last, _part, _part_of_channels_last, _every_other, _expanded)
 
 
-def _arguments(call, tensors):
-    def value(held):
-        if isinstance(held, Operand):
-            return tensors[held.index]
-        if isinstance(held, tuple):
-            return [value(element) for element in held]
-        return TORCH_DTYPES.get(held, held) if isinstance(held, str) else held
-
-    given = {name: value(held) for name, held in call.args}
-    if "memory_format" in given:
-        given["memory_format"] = getattr(torch, given["memory_format"])
-    return given
-
-
 def relaid(drawn, rng, *, count):
     """So many of them, less those that PyTorch does not take."""
     if not any(len(meta.shape) > 1 for meta in drawn.call.inputs):
@@ -74,7 +60,7 @@ def relaid(drawn, rng, *, count):
             way = usual if rng.random() < 0.7 else rng.choice(_WAYS)
             return way(x, rng) if x.dim() and rng.random() < 0.9 else x
 
-        given = _arguments(drawn.call, [lay(x) for x in drawn.inputs])
+        given = arguments_of(drawn.call, [lay(x) for x in drawn.inputs])
         try:
             results = torch_op(drawn.call.op)(
                 **pytree.tree_map_only(torch.Tensor, exact_copy, given)
