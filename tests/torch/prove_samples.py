@@ -9,9 +9,9 @@ below autograd is captured with its values (sharding/op_samples) and put to
 simulated ranks and is compared with the unsharded operator, on larger meshes a
 seeded sample of which each way to treat the mesh dims has its turn; how many are
 skipped is printed. Strides of results are compared for these calls, and for the same
-with operands that lie otherwise in memory. With --missing the layouts of one mesh dim that DTensor takes as
-they are, that are right, and that we lack are listed instead. Exits 1 if anything is
-wrong, or missing.
+with operands that lie otherwise in memory. With --missing the layouts of one mesh dim
+that DTensor takes as they are, that are right, and that we lack are listed instead.
+Exits 1 if anything is wrong, or missing.
 """
 
 import argparse

@@ -6,24 +6,14 @@
 #include "ops/forms/mapped.h"
 #include "ops/windows.h"
 
+#include <utility>
+
 namespace shardprop {
 namespace {
 
 // Letters of the spatial dims: those of the input, and those of the result.
 constexpr std::string_view kSpace = "uvw";
 constexpr std::string_view kResult = "xyz";
-
-Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  const TensorMeta& image = call.first();
-  return image.rank() == static_cast<int>(shape.size()) &&
-                 is_channels_last(image)
-             ? channels_last_strides(shape)
-             : make_meta(shape, dtype).strides();
-}
-
-Dims contiguous_strides(const OpCall&, const Dims& shape, DType dtype) {
-  return make_meta(shape, dtype).strides();
-}
 
 // The size of the image's spatial dim with that letter, of x, y, z.
 std::int64_t spatial(const OpCall& call, char letter, int dims) {
@@ -46,12 +36,12 @@ OpDefinition upsampled(int dims) {
                   return upsampled_size(call, spatial(call, letter, dims),
                                         index(letter - 'x'), index(dims));
                 })
-      .strided(image_strides);
+      .strided(strides_as_images);
 }
 
 // Their gradients: the shape is an argument, of which each rank is told its
 // own part.
-OpDefinition upsampled_gradient(int dims, bool is_contiguous) {
+OpDefinition upsampled_gradient(int dims) {
   const std::string space(kSpace.substr(0, index(dims)));
   const std::string result(kResult.substr(0, index(dims)));
   return mapped("nc[" + result + "]->nc[" + space + "]",
@@ -71,7 +61,7 @@ OpDefinition upsampled_gradient(int dims, bool is_contiguous) {
                   }
                   return shape[index(2 + (letter - kSpace.front()))];
                 })
-      .strided(is_contiguous ? contiguous_strides : image_strides)
+      .strided(strides_as_images)
       .nonempty()
       .linear_in("grad_output")
       .local_shape("input_size");
@@ -98,7 +88,7 @@ OpDefinition padded(int dims) {
                       spatial(call, letter, dims),
                       add_sizes(pads[2 * from_end], pads[2 * from_end + 1]));
                 })
-      .strided(image_strides);
+      .strided(strides_as_images);
 }
 
 std::int64_t output_size(const OpCall& call, char letter) {
@@ -205,18 +195,22 @@ void define_pads(Family& f) {
     }
     const std::string in = "..." + spatial_letters(kSpace, dims);
     const std::string out = "..." + spatial_letters(kResult, dims);
+    // Kernels over volumes know no channels last.
+    const auto laid_out = [&](OpDefinition row, OpDefinition::StridesOf image) {
+      return dims == 3 ? contiguous(std::move(row))
+                       : std::move(row).strided(std::move(image));
+    };
     f.add("adaptive_max_pool" + d,
-          mapped(in + "->" + out + "," + out, output_size)
-              .typed(value_and_index)
-              .strided(dims == 3 ? contiguous_strides : image_strides)
-              .nonempty());
+          laid_out(mapped(in + "->" + out + "," + out, output_size)
+                       .typed(value_and_index)
+                       .nonempty(),
+                   strides_as_images));
     if (dims == 1) continue;
     f.add("adaptive_max_pool" + d + "_backward",
-          in_order(
-              mapped(out + "," + in + "," + out + "->" + in)
-                  .strided(dims == 2 ? strides_like_self : contiguous_strides)
-                  .nonempty()
-                  .linear_in("grad_output")));
+          laid_out(in_order(mapped(out + "," + in + "," + out + "->" + in)
+                                .nonempty()
+                                .linear_in("grad_output")),
+                   strides_like_self));
     f.add("max_unpool" + d,
           mapped(in + "," + in + "->" + out, output_size).nonempty());
   }
@@ -267,7 +261,9 @@ void define_upsamples(Family& f) {
     const bool is_contiguous = name == "upsample_nearest3d" ||
                                name == "_upsample_nearest_exact3d" ||
                                name == "upsample_bicubic2d";
-    f.add(name + "_backward", upsampled_gradient(kind.dims, is_contiguous));
+    OpDefinition gradient = upsampled_gradient(kind.dims);
+    f.add(name + "_backward",
+          is_contiguous ? contiguous(std::move(gradient)) : gradient);
   }
 }
 

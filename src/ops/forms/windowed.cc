@@ -24,8 +24,7 @@ Dims image_strides(const OpCall& call, const Dims& shape, DType dtype) {
       self.strides() == channels_last_1d(self.shape())) {
     return channels_last_1d(shape);
   }
-  return is_channels_last(call.first()) ? channels_last_strides(shape)
-                                        : make_meta(shape, dtype).strides();
+  return strides_as_images(call, shape, dtype);
 }
 
 // The leading dims of the first operand, its spatial ones resized; other
