@@ -295,6 +295,16 @@ TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype) {
   return make_meta(std::move(shape), std::move(strides), dtype);
 }
 
+Dims strides_to_write(const TensorMeta& self) {
+  bool shared = false;
+  for (int dim = 0; dim < self.rank(); ++dim) {
+    shared = shared || (self.strides()[index(dim)] == 0 && self.size(dim) > 1);
+  }
+  return shared && self.numel() > 0
+             ? dense_like(self, self.shape(), self.dtype()).strides()
+             : self.strides();
+}
+
 TensorMeta elementwise(std::span<const TensorMeta> operands, DType dtype) {
   Dims shape;
   for (const TensorMeta& operand : operands) {

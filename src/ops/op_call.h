@@ -102,6 +102,9 @@ TensorMeta make_meta(Dims shape, Dims strides, DType dtype);
 TensorMeta with_dtype(const TensorMeta& meta, DType dtype);
 // The shape in the order of dims that `strides` has, without gaps.
 TensorMeta dense_like(const TensorMeta& like, Dims shape, DType dtype);
+// The strides of a copy of `self` of which a part is then written: its own with
+// their gaps; without gaps where elements share a place, as in expanded dims.
+Dims strides_to_write(const TensorMeta& self);
 Dims channels_last_strides(const Dims& shape);
 // Dense and without overlap, in whatever order of dims.
 bool is_dense(const TensorMeta& meta);

@@ -235,12 +235,15 @@ const std::vector<std::int64_t>& RankValues::at(const Coordinate& rank) const {
   return rows_[row];
 }
 
+LocalRun local_run(const LocalContext& context, const LocalProgram& program) {
+  return {{}, written(program, context)};
+}
+
 LocalRun local_run(const LocalContext& context) {
-  LocalRun out;
   if (needs_program(context)) {
-    out.program = written(local_program(context), context);
-    return out;
+    return local_run(context, local_program(context));
   }
+  LocalRun out;
   for (const LocalArgument& local : context.space.local_arguments) {
     std::vector<std::int64_t> whole;
     for (const RankScalar& scalar : local.values) {

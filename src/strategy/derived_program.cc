@@ -25,7 +25,7 @@ namespace {
 // What one mesh dim makes of a value: R, S(dim) or P(op).
 using State = Placement;
 // By mesh dim.
-using States = std::vector<State>;
+using States = InlineVector<State, 5>;
 
 struct LocalValue {
   LocalRef ref;
@@ -35,8 +35,8 @@ struct LocalValue {
 
 // One way to run a step over one mesh dim.
 struct Way {
-  std::vector<State> inputs;
-  std::vector<State> outputs;
+  InlineVector<State, 4> inputs;
+  InlineVector<State, 4> outputs;
 };
 
 State state_of(const Operand& operand, int factor, Without without) {
@@ -94,8 +94,8 @@ std::vector<Way> ways_of(const IndexSpace& space) {
     ways.push_back(std::move(way));
   }
   // All whole.
-  ways.push_back({std::vector<State>(space.inputs.size()),
-                  std::vector<State>(space.outputs.size())});
+  ways.push_back({InlineVector<State, 4>(space.inputs.size()),
+                  InlineVector<State, 4>(space.outputs.size())});
   return ways;
 }
 

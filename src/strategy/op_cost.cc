@@ -32,10 +32,16 @@ std::int64_t sent_bytes(const LocalCollective& collective, std::int64_t ranks) {
 
 std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
                                                const Topology& topology) {
+  if (!needs_program(context)) return {};
+  return collectives_inside(local_program(context), context.mesh, topology);
+}
+
+std::vector<CollectiveStep> collectives_inside(const LocalProgram& program,
+                                               const DeviceMesh& mesh,
+                                               const Topology& topology) {
   std::vector<CollectiveStep> out;
-  if (!needs_program(context)) return out;
-  const MeshPlaces places(topology, context.mesh);
-  for (const LocalStep& step : local_program(context).steps) {
+  const MeshPlaces places(topology, mesh);
+  for (const LocalStep& step : program.steps) {
     const auto* collective = std::get_if<LocalCollective>(&step);
     if (collective == nullptr) continue;
     const GroupPlace place = places.of_mask(mask_of(collective->mesh_dims));

@@ -40,17 +40,24 @@ void write_strategy(JsonText& json, const LocalContext& context,
   write_layouts(context.strategy.outputs);
   json.key("inputs");
   write_layouts(context.strategy.inputs);
-  const LocalRun run = local_run(context);
+  LocalRun run;
+  std::vector<CollectiveStep> inside;
+  if (needs_program(context)) {
+    const LocalProgram program = local_program(context);
+    run = local_run(context, program);
+    inside = collectives_inside(program, context.mesh, topology);
+  } else {
+    run = local_run(context);
+  }
   json.key("local_args");
   write_local_args(json, run, context.mesh);
-  json.key("inside").list(
-      collectives_inside(context, topology), [&](const CollectiveStep& step) {
-        json.open('{').member("collective", to_string(step.kind));
-        json.key("mesh_dims");
-        write_dim_names(json, step.mesh_dims, context.mesh);
-        json.member("bytes_per_rank", step.bytes_per_rank);
-        json.member("us", microseconds(step.nanoseconds)).close('}');
-      });
+  json.key("inside").list(inside, [&](const CollectiveStep& step) {
+    json.open('{').member("collective", to_string(step.kind));
+    json.key("mesh_dims");
+    write_dim_names(json, step.mesh_dims, context.mesh);
+    json.member("bytes_per_rank", step.bytes_per_rank);
+    json.member("us", microseconds(step.nanoseconds)).close('}');
+  });
   if (run.program) {
     json.key("local_program");
     write_local_program(json, *run.program, context.mesh);

@@ -95,5 +95,7 @@ struct LocalRun {
 };
 
 LocalRun local_run(const LocalContext& context);
+// The same of a strategy that needs this local_program().
+LocalRun local_run(const LocalContext& context, const LocalProgram& program);
 
 }  // namespace shardprop

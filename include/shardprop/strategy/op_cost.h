@@ -19,6 +19,9 @@ namespace shardprop {
 // The collectives of the local program, in order.
 std::vector<CollectiveStep> collectives_inside(const LocalContext& context,
                                                const Topology& topology);
+std::vector<CollectiveStep> collectives_inside(const LocalProgram& program,
+                                               const DeviceMesh& mesh,
+                                               const Topology& topology);
 
 // Whether the storage of an input that is written into
 // (IndexSpace::writes_into) becomes the result's, or is needed as it was: then

@@ -170,7 +170,7 @@ BoundForm bind_diagonal_scatter(const OpCall& call) {
   part.dims.emplace_back();
   b.input(whole);
   b.input(std::move(part));
-  b.output(whole);
+  b.output(whole, {.strides = strides_to_write(self)});
   return b.bound();
 }
 
@@ -267,7 +267,8 @@ BoundForm bind_storage_written(const OpCall& call) {
   SpaceBuilder b;
   b.input(SpaceBuilder::whole(self.rank()));
   b.input(SpaceBuilder::whole(src.rank()));
-  b.output(SpaceBuilder::whole(self.rank()), {.shape = self.shape()});
+  b.output(SpaceBuilder::whole(self.rank()),
+           {.shape = self.shape(), .strides = strides_to_write(self)});
   return b.bound();
 }
 
@@ -325,7 +326,6 @@ void define_parts(Family f) {
   f.add(
       "as_strided_scatter",
       in_order(custom("storage_written()", bind_storage_written)
-                   .like("self")
                    .passes({"self", "src"})),
       "replicated: it names places of storage, of which no rank holds a part");
   f.add("diag_embed",
@@ -335,9 +335,7 @@ void define_parts(Family f) {
             .strided(shuffled_strides)
             .passes());
   f.add("diagonal_scatter",
-        custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter)
-            .like("self")
-            .passes());
+        custom("diagonal_scatter(dim1,dim2)", bind_diagonal_scatter).passes());
   f.add("new_empty_strided",
         factory("size")
             .typed([](const OpCall& call, std::size_t) {

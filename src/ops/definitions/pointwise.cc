@@ -141,6 +141,13 @@ Dims strides_of_rrelu(const OpCall& call, const Dims&, DType dtype) {
   return elementwise(operands, dtype).strides();
 }
 
+void linear_in_slopes(const OpCall& call, IndexSpace& space) {
+  if (!call.boolean("training")) return;
+  for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+    add_single_linearity(call, space, call.operand("noise"), kind, kind);
+  }
+}
+
 // One dtype, and with prims one shape.
 DType of_all(const OpCall& call, std::size_t) {
   const bool is_prim = call.op().function->ns() == "prims";
@@ -474,7 +481,8 @@ void define_backwards(Family& f) {
   f.add("rrelu_with_noise_backward", pointwise()
                                          .typed(of_alike)
                                          .strided(strides_of_rrelu)
-                                         .linear_in("grad_output"));
+                                         .linear_in("grad_output")
+                                         .refine("", linear_in_slopes));
   f.add("_prelu_kernel_backward",
         pointwise(2)
             .typed(of_all)

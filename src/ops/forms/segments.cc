@@ -239,8 +239,7 @@ BoundForm bind_written(const OpCall& call, int dim, const Dims& region) {
   }
   b.input(whole);
   b.input(std::move(source));
-  b.output(whole,
-           {.strides = dense_like(self, self.shape(), self.dtype()).strides()});
+  b.output(whole, {.strides = strides_to_write(self)});
   return b.bound();
 }
 

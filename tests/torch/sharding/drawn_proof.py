@@ -8,7 +8,6 @@ import torch
 
 from . import capture
 from .ask import ask
-from .capture import Operand
 from .drawn_calls import draw_calls
 from .failure_classes import class_of
 from .kernel_quirks import quirk_of
@@ -93,18 +92,14 @@ def _significant(meta, strides):
 def _fake_outputs(drawn):
     """The outputs as an exporter sees them: some kernels choose other strides."""
     call = drawn.call
-
-    def given(value):
-        if isinstance(value, Operand):
-            return drawn.inputs[value.index].to("meta")
-        if isinstance(value, tuple):
-            return [given(element) for element in value]
-        return (
-            capture.TORCH_DTYPES.get(value, value) if isinstance(value, str) else value
+    fakes = [
+        torch.empty_strided(
+            meta.shape, meta.strides, dtype=capture.TORCH_DTYPES[meta.dtype], device="meta"
         )
-
+        for meta in call.inputs
+    ]
     try:
-        args = {n: given(v) for n, v in call.args if n != "memory_format"}
+        args = capture.arguments_of(call, fakes)
         results = capture.torch_op(call.op)(**args)
     except Exception:  # noqa: BLE001  (no kernel for shapes alone)
         return []
