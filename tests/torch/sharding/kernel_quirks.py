@@ -74,6 +74,17 @@ def _floats_into_bytes(call):
     return call.inputs[-1].dtype == "u8" and call.inputs[0].dtype not in ("u8", "bool")
 
 
+def _lone_volume_laid_out(call):
+    image, weight = (call.inputs[call.arg(name).index] for name in ("input", "weight"))
+    return (
+        len(image.shape) == len(weight.shape) == 5
+        and image.shape[0] == 1
+        and image.dtype == "f32"
+        and call.arg("groups", 1) == 1
+        and not (_dense(image) and _dense(weight))
+    )
+
+
 def _nothing_comes_out(call):
     return any(0 in meta.shape for meta in call.outputs)
 
@@ -195,6 +206,21 @@ _QUIRKS = (
         ),
         _nothing_comes_out,
         "refuses results without elements by the memory that operands lie in",
+    ),
+    (
+        (
+            "convolution.default",
+            "convolution.out",
+            "convolution_backward.default",
+            "convolution_backward.out",
+            "_convolution.default",
+            "conv3d.default",
+            "conv3d.padding",
+            "conv_transpose3d.input",
+        ),
+        _lone_volume_laid_out,
+        "knows no channels last where it is the CPU's own and not oneDNN's, which "
+        "takes batches; cuDNN keeps them",
     ),
     (
         ("index_reduce_.default", "index_reduce.default", "index_reduce.out"),
