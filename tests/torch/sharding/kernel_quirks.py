@@ -81,6 +81,7 @@ def _lone_volume_laid_out(call):
         and image.shape[0] == 1
         and image.dtype == "f32"
         and call.arg("groups", 1) == 1
+        and min(weight.shape[-2:]) <= 3
         and not (_dense(image) and _dense(weight))
     )
 
@@ -220,7 +221,7 @@ _QUIRKS = (
         ),
         _lone_volume_laid_out,
         "knows no channels last where it is the CPU's own and not oneDNN's, which "
-        "takes batches; cuDNN keeps them",
+        "takes batches, groups and larger kernels; cuDNN keeps them",
     ),
     (
         ("index_reduce_.default", "index_reduce.default", "index_reduce.out"),
