@@ -1,5 +1,6 @@
 #include "propagate/bound_op.h"
 
+#include "base/index.h"
 #include "base/try.h"
 
 #include <utility>
@@ -94,6 +95,14 @@ Result<BoundOp> bind_op(const OpLibrary& library, const DeviceMesh& mesh,
   bound.walk = std::make_shared<const StrategyWalk>(*bound.op, *bound.space,
                                                     mesh, StrategyOptions{});
   return bound;
+}
+
+IndexSpace with_unread_whole(IndexSpace space) {
+  if (space.unread == IndexSpace::kNothing) return space;
+  const auto i = index(space.unread);
+  for (DimFactors& dim : space.inputs[i].dims) dim.clear();
+  for (Without& without : space.inputs_without[i]) without = Without::same();
+  return space;
 }
 
 Result<std::shared_ptr<const BoundOp>> BoundOps::get(const OpSchema& op) {

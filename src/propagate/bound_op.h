@@ -41,6 +41,10 @@ struct BoundOp {
 Result<BoundOp> bind_op(const OpLibrary& library, const DeviceMesh& mesh,
                         const OpSchema& op);
 
+// The index space that asks for the operand that is not read whole and
+// replicated, however the others are laid out.
+IndexSpace with_unread_whole(IndexSpace space);
+
 // Safe to use from several threads at once.
 class BoundOps {
  public:

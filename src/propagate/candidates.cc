@@ -1,6 +1,7 @@
 // Every strategy of a call, priced, and why it lost.
 
 #include "base/guard.h"
+#include "base/index.h"
 #include "base/quantities.h"
 #include "base/saturating.h"
 #include "base/try.h"
@@ -75,6 +76,9 @@ Candidate priced(const SearchContext& context, const BoundOp& call,
   out.inside_nanoseconds = inside.inside_nanoseconds;
   out.compute_nanoseconds =
       price_compute(context, call, strategy.assignment, operands);
+  if (const int unread = call.space->unread; unread != IndexSpace::kNothing) {
+    out.inputs[index(unread)] = given[index(unread)];
+  }
   out.why_not = change_of_written(call, given, out);
   for (std::size_t i = 0; i < given.size() && out.why_not.empty(); ++i) {
     if (out.inputs[i] == given[i]) continue;
@@ -105,8 +109,8 @@ Result<std::vector<Candidate>> ShardingPropagator::candidates(
       given.push_back(without_single_ranks(
           canonical(inputs[i], body.mesh, op.inputs[i].shape()), body.mesh));
     }
-    // Without the linearities that propagate() leaves out.
-    IndexSpace space = *call->space;
+    // As propagate() searches: without the linearities that it leaves out.
+    IndexSpace space = with_unread_whole(*call->space);
     std::erase_if(space.linearities, [&](const Linearity& linearity) {
       return !is_fed(linearity, given);
     });

@@ -191,6 +191,30 @@ TEST_CASE("indexing") {
   CHECK(index({{1}, {TensorArg::kNone}, {2}}) == "f32[2,3,5]");
 }
 
+TEST_CASE("convolutions keep channels last, but for volumes of doubles") {
+  const std::vector<GivenArgument> conv = {
+      {"stride", Ints{1, 1, 1}},         {"padding", Ints{0, 0, 0}},
+      {"dilation", Ints{1, 1, 1}},       {"transposed", false},
+      {"output_padding", Ints{0, 0, 0}}, {"groups", std::int64_t{1}}};
+  CHECK(results("aten.convolution.default",
+                {"f32[2,4,3,3,5]{180,1,60,20,4}", "f32[4,4,2,2,2]", "f32[4]"},
+                conv) == "f32[2,4,2,2,4]{64,1,32,16,4}");
+  CHECK(results("aten.convolution.default",
+                {"f64[2,4,3,3,5]{180,1,60,20,4}", "f64[4,4,2,2,2]", "f64[4]"},
+                conv) == "f64[2,4,2,2,4]");
+  std::vector<GivenArgument> gradients = conv;
+  gradients.push_back({"bias_sizes", Ints{4}});
+  gradients.push_back({"output_mask", std::vector<bool>{true, false, false}});
+  CHECK(results("aten.convolution_backward.default",
+                {"f32[2,4,2,2,4]", "f32[2,4,3,3,5]{180,1,60,20,4}",
+                 "f32[4,4,2,2,2]"},
+                gradients) == "f32[2,4,3,3,5]{180,1,60,20,4} - -");
+  CHECK(results("aten.convolution_backward.default",
+                {"f64[2,4,2,2,4]", "f64[2,4,3,3,5]{180,1,60,20,4}",
+                 "f64[4,4,2,2,2]"},
+                gradients) == "f64[2,4,3,3,5] - -");
+}
+
 TEST_CASE("images and norms") {
   const std::vector<GivenArgument> conv = {
       {"stride", Ints{2, 2}},         {"padding", Ints{1, 1}},

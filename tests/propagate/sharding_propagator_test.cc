@@ -124,6 +124,35 @@ TEST_CASE("a softmax over a sharded dim has its collectives inside") {
   CHECK(local->program().steps.size() > 2);
 }
 
+TEST_CASE("an operand that is not read stays as it lies") {
+  const auto slopes = [](bool training) {
+    return applied("aten.rrelu_with_noise_backward.default",
+                   {"f32[64,8]", "f32[64,8]", "f32[64,8]"},
+                   {{"lower", 0.125},
+                    {"upper", 0.5},
+                    {"training", training},
+                    {"self_is_result", false}});
+  };
+  const ShardingPropagator propagator = propagator_on("2,2");
+  for (const char* lies : {"R,R", "S(0),R", "S(1),S(0)", "P(max),S(0)"}) {
+    const auto trained = value_of(propagator.propagate(
+        slopes(true), layouts({"S(0),P(sum)", lies, "S(0),R"})));
+    CHECK(trained.moves.empty());
+    CHECK(trained.redistribute_nanoseconds == 0);
+    CHECK(to_string(trained.inputs[1].layout()) == lies);
+    CHECK(to_string(trained.outputs[0].layout()) == "S(0),P(sum)");
+    const auto judged = value_of(propagator.propagate(
+        slopes(false), layouts({"S(1),S(0)", "S(1),S(0)", lies})));
+    CHECK(judged.moves.empty());
+    CHECK(to_string(judged.inputs[2].layout()) == lies);
+    CHECK(to_string(judged.outputs[0].layout()) == "S(1),S(0)");
+    for (const Candidate& candidate : value_of(propagator.candidates(
+             slopes(true), layouts({"S(0),P(sum)", lies, "S(0),R"})))) {
+      CHECK(to_string(candidate.inputs[1]) == lies);
+    }
+  }
+}
+
 TEST_CASE("lists, optional tensors and several outputs") {
   const auto cat =
       applied_to("aten.cat.default",

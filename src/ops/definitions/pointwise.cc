@@ -141,8 +141,10 @@ Dims strides_of_rrelu(const OpCall& call, const Dims&, DType dtype) {
   return elementwise(operands, dtype).strides();
 }
 
-void linear_in_slopes(const OpCall& call, IndexSpace& space) {
-  if (!call.boolean("training")) return;
+void by_mode_of_rrelu(const OpCall& call, IndexSpace& space) {
+  const bool is_trained = call.boolean("training");
+  space.unread = static_cast<int>(call.operand(is_trained ? "self" : "noise"));
+  if (!is_trained) return;
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     add_single_linearity(call, space, call.operand("noise"), kind, kind);
   }
@@ -482,7 +484,7 @@ void define_backwards(Family& f) {
                                          .typed(of_alike)
                                          .strided(strides_of_rrelu)
                                          .linear_in("grad_output")
-                                         .refine("", linear_in_slopes));
+                                         .refine("", by_mode_of_rrelu));
   f.add("_prelu_kernel_backward",
         pointwise(2)
             .typed(of_all)

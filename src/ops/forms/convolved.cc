@@ -179,6 +179,13 @@ Dims shape_of_result(const IndexSpace& index_space, const ConvolutionDims& dims,
   return shape;
 }
 
+// Where either operand is, but for volumes of doubles.
+bool comes_channels_last(const TensorMeta& input, const TensorMeta& weight) {
+  if (input.rank() != weight.rank()) return false;
+  if (input.rank() == 5 && input.dtype() == DType::kF64) return false;
+  return is_channels_last(input) || is_channels_last(weight);
+}
+
 BoundForm bind_convolution(const OpCall& call) {
   const TensorMeta& input = call.first();
   const TensorMeta& weight = call.tensor("weight");
@@ -207,8 +214,7 @@ BoundForm bind_convolution(const OpCall& call) {
   }
   BoundResult result;
   result.shape = shape_of_result(b.space, dims, input, space);
-  if (input.rank() == weight.rank() &&
-      (is_channels_last(input) || is_channels_last(weight))) {
+  if (comes_channels_last(input, weight)) {
     result.strides = channels_last_strides(*result.shape);
   }
   b.output(feature_map(dims, dims.channels_out, input, s.transposed),
@@ -247,10 +253,7 @@ BoundForm bind_gradients(const OpCall& call) {
   b.input(dims.weight);
   require(grad.shape() == shape_of_result(b.space, dims, input, space),
           "the gradient does not have the shape of the result");
-  // Both gradients are channels last where either operand is.
-  const bool channels_last =
-      input.rank() == weight.rank() &&
-      (is_channels_last(input) || is_channels_last(weight));
+  const bool channels_last = comes_channels_last(input, weight);
   const auto gradient_of = [&](const TensorMeta& meta) {
     BoundResult result{.shape = meta.shape(), .dtype = meta.dtype()};
     if (channels_last) result.strides = channels_last_strides(meta.shape());
