@@ -35,6 +35,33 @@ void drop_unfed_linearities(IndexSpace& space,
   });
 }
 
+// A convolution's places are cut only where its batch is not one that all ranks
+// can share evenly: what a mesh dim gives to space it could as well give to the
+// batch, which the same tensors have, with no halo to exchange.
+void drop_places(IndexSpace& space, const DeviceMesh& mesh) {
+  if (space.product != ProductKind::kConvolution) return;
+  const auto in_the_same = [&](int f, int g) {
+    const auto alike = [&](const Operand& operand) {
+      return operand.holds(f) == operand.holds(g);
+    };
+    return std::all_of(space.inputs.begin(), space.inputs.end(), alike) &&
+           std::all_of(space.outputs.begin(), space.outputs.end(), alike);
+  };
+  for (int f = 0; f < static_cast<int>(space.factors.size()); ++f) {
+    Factor& places = space.factor(f);
+    for (int g = 0; g < f && places.shardable(); ++g) {
+      const Factor& batch = space.factor(g);
+      if (batch.kind != FactorKind::kParallel ||
+          batch.size % mesh.size() != 0 || !in_the_same(f, g)) {
+        continue;
+      }
+      places.kind = FactorKind::kWindowed;
+      places.program = ProgramUse::kNever;
+      places.reason = "the batch may be cut instead";
+    }
+  }
+}
+
 // Strided shards multiply the layouts between which a path is searched for: on
 // larger meshes that takes minutes.
 constexpr int kMostStridedDims = 2;
@@ -119,6 +146,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   Result<IndexSpace> space = library_.index_space(*op);
   if (space) {
     drop_unfed_linearities(*space, meets);
+    drop_places(*space, mesh_);
   } else {
     set->unsupported = space.error().message;
     space = unsharded_space(*op);

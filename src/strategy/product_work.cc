@@ -3,6 +3,7 @@
 #include "ops/contraction_order.h"
 #include "strategy/factor_shards.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -40,8 +41,9 @@ bool is_windowed(const Operand& operand, const TensorMeta& meta) {
 
 // Rows and columns are those of the first and the second input. The places that
 // a window is laid on are rows, too: of a convolution, and of the gradient of
-// its image, which names none of them; that of its weight sums over them, and
-// the window is part of what the image is on its side.
+// its image, which names none of them where they are not cut; that of its weight
+// sums over them, and the window, which the weight has, is part of what the image
+// is on its side.
 std::optional<ProductShape> shape_of(const LocalContext& context,
                                      std::size_t o) {
   const IndexSpace& space = context.space;
@@ -49,8 +51,11 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
   const std::vector<std::size_t> operands = summed_inputs(space, output);
   if (operands.size() != 2) return std::nullopt;
   const bool makes_image = is_windowed(output, context.op.outputs[o]);
-  const bool image_is_second =
-      is_windowed(space.inputs[operands[1]], context.op.inputs[operands[1]]);
+  const auto is_image = [&](std::size_t i) {
+    return is_windowed(space.inputs[i], context.op.inputs[i]);
+  };
+  const bool image_is_first = is_image(operands[0]);
+  const bool image_is_second = is_image(operands[1]);
   ProductShape shape;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     const auto factor = static_cast<int>(f);
@@ -64,12 +69,16 @@ std::optional<ProductShape> shape_of(const LocalContext& context,
     if (output.holds(factor) && !first && !second && !windowed) {
       return std::nullopt;
     }
+    const bool is_of_window =
+        std::any_of(space.inputs.begin(), space.inputs.end(),
+                    [&](const Operand& input) { return input.holds(factor); });
     const bool place = windowed && first && !second && makes_image;
     if (!output.holds(factor) && !place) {
       shape.depth *= size;
     } else if (first && second) {
       shape.batch *= size;
-    } else if (second || (!first && image_is_second)) {
+    } else if (second || (!first && (image_is_second ||
+                                     (is_of_window && !image_is_first)))) {
       shape.columns *= size;
     } else {
       shape.rows *= size;

@@ -508,6 +508,71 @@ TEST_CASE("grouped convolutions split their groups") {
   CHECK(by_rank(arguments[0]) == Rows{{1}, {1}});
 }
 
+// A batch of two images, 16 rows high; kernels of three rows.
+std::vector<GivenArgument> same_rows(std::int64_t stride) {
+  return {{"stride", Ints{stride, 1}},    {"padding", Ints{1, 1}},
+          {"dilation", Ints{1, 1}},       {"transposed", false},
+          {"output_padding", Ints{0, 0}}, {"groups", std::int64_t{1}}};
+}
+
+TEST_CASE("a convolution over rows that are cut gathers their edges") {
+  std::vector<GivenArgument> rest = same_rows(1);
+  rest.insert(rest.begin(), {"bias", NoneArg{}});
+  const Strategies convolution(applied("aten.convolution.default",
+                                       {"f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+                               "2,4");
+  // Where four parts begin and end; of one image the last row and the first.
+  CHECK(messages_of(convolution.context("[S(0),S(2)],[R,R]->[S(0),S(2)]")) ==
+        Messages{
+            "all_gather of 64 bytes",
+            "all_gather of " + std::to_string(4 * 6 * 2 * 8 * 4) + " bytes"});
+  // Two rows of the image for each that is made: none is needed behind.
+  rest = same_rows(2);
+  rest.insert(rest.begin(), {"bias", NoneArg{}});
+  const Strategies strided(applied("aten.convolution.default",
+                                   {"f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+                           "2,4");
+  CHECK(messages_of(strided.context("[S(0),S(2)],[R,R]->[S(0),S(2)]")) ==
+        Messages{
+            "all_gather of 64 bytes",
+            "all_gather of " + std::to_string(4 * 6 * 1 * 8 * 4) + " bytes"});
+}
+
+TEST_CASE("gradients of a convolution give back what is their neighbours'") {
+  std::vector<GivenArgument> rest = same_rows(1);
+  rest.push_back({"bias_sizes", Ints{8}});
+  rest.push_back({"output_mask", std::vector<bool>{true, true, false}});
+  const Strategies gradients(
+      applied("aten.convolution_backward.default",
+              {"f32[2,8,16,8]", "f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+      "4");
+  const std::string edges =
+      "all_gather of " + std::to_string(2 * 4 * 6 * 2 * 8 * 4) + " bytes";
+  CHECK(messages_of(gradients.context("S(2),S(2),R->S(2),P(sum)")) ==
+        Messages{"all_gather of 64 bytes", edges, edges});
+  rest.back() = {"output_mask", std::vector<bool>{false, true, false}};
+  const Strategies of_weight(
+      applied("aten.convolution_backward.default",
+              {"f32[2,8,16,8]", "f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+      "4");
+  CHECK(messages_of(of_weight.context("S(2),S(2),R->P(sum)")) ==
+        Messages{"all_gather of 64 bytes", edges});
+}
+
+TEST_CASE("patches that do not overlap exchange nothing") {
+  const Strategies patches(
+      applied("aten.convolution.default", {"f32[1,3,32,32]", "f32[8,3,4,4]"},
+              {{"bias", NoneArg{}},
+               {"stride", Ints{4, 4}},
+               {"padding", Ints{0, 0}},
+               {"dilation", Ints{1, 1}},
+               {"transposed", false},
+               {"output_padding", Ints{0, 0}},
+               {"groups", std::int64_t{1}}}),
+      "2,4");
+  CHECK(messages_of(patches.context("[S(2),S(3)],[R,R]->[S(2),S(3)]")).empty());
+}
+
 TEST_CASE("the points of the busiest rank") {
   const Strategies mm(applied("aten.mm.default", {"f32[5,8]", "f32[8,4]"}),
                       "2");

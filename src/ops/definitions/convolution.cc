@@ -3,6 +3,9 @@
 #include "ops/definitions/families.h"
 #include "ops/forms/mapped.h"
 
+#include <string>
+#include <string_view>
+
 namespace shardprop {
 namespace {
 
@@ -16,14 +19,61 @@ std::int64_t frames_after(const OpCall& call, char) {
   return frames;
 }
 
+// The image with the halo that the rank's neighbours hold: `before` elements of
+// the one in front, `behind` of the one behind, nothing at either end.
+constexpr std::string_view kWithHalo = R"(
+before = first(padding)
+behind = first(dilation) * (size(weight, 2) - 1) - before - first(stride) + 1
+overlaps = behind >= 1
+behind = 0 if not overlaps
+start = full([1], offset(input, 2))
+parts = all_gather(unsqueeze(cat([start, start + local_size(input, 2)]), 0))
+not_front = trailing(logical_not(select(parts, 1, 1) == offset(input, 2)), rank(input))
+not_next = trailing(logical_not(select(parts, 1, 0) - local_size(input, 2) == offset(input, 2)), rank(input))
+edges = all_gather(unsqueeze(cat([slice(input, 2, 0, behind), slice(input, 2, 0 - before)], 2), 0))
+front = sum(masked_fill(slice(edges, 3, behind), not_front, 0), [0], dtype=dtype(input))
+next = sum(masked_fill(slice(edges, 3, 0, behind), not_next, 0), [0], dtype=dtype(input))
+image = cat([front, input, next], 2)
+inner = unpadded(padding, rank(input) - 2))";
+
+constexpr std::string_view kConvolution = R"(
+return itself(input=image, padding=inner))";
+
+// What a rank's places add to the halo is its neighbours'.
+constexpr std::string_view kGradients = R"(
+made = itself(input=image, padding=inner)
+all = result(made, 0)
+weights = result(made, 1)
+bias = result(made, 2)
+end = None
+end = 0 - behind if overlaps
+from = 0
+from = 0 - behind if overlaps
+to = 0
+to = None if overlaps
+past = slice(all, 2, from, to) if all
+sent = all_gather(unsqueeze(cat([slice(all, 2, 0, before), past], 2), 0)) if all
+first_rows = sum(masked_fill(slice(sent, 3, before), not_front, 0), [0], dtype=dtype(input)) if all
+last_rows = sum(masked_fill(slice(sent, 3, 0, before), not_next, 0), [0], dtype=dtype(input)) if all
+own = slice(all, 2, before, end) if all
+own = cat([slice(own, 2, 0, behind) + first_rows, slice(own, 2, behind)], 2) if all
+own = cat([slice(own, 2, 0, 0 - before), slice(own, 2, 0 - before) + last_rows], 2) if all
+return own, weights, bias)";
+
+std::string with_halo(std::string_view program) {
+  return std::string(kWithHalo) + std::string(program);
+}
+
 }  // namespace
 
 void define_convolution(Family f) {
-  f.add({"convolution", "_convolution", "conv1d", "conv2d", "conv3d",
-         "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+  f.add({"convolution", "_convolution", "conv1d", "conv2d", "conv3d"},
+        convolved().per_rank(with_halo(kConvolution)));
+  f.add({"conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
          "_convolution_mode", "slow_conv3d"},
         convolved());
-  f.add("convolution_backward", convolved_gradients());
+  f.add("convolution_backward",
+        convolved_gradients().per_rank(with_halo(kGradients)));
   f.add("conv_tbc", in_order(mapped("[t]b[i],[k][i]o,o->[s]bo", frames_after)
                                  .nonempty()
                                  .multiplies(ProductKind::kConvolution)));

@@ -1,16 +1,25 @@
-// Convolutions over batch, channels and groups. Space would take a halo
-// exchange and stays whole.
+// Convolutions over batch, channels and groups, and over space. Where each rank
+// makes a part of the places that the weight is laid on, it needs the same part
+// of the image, and of its neighbours' the halo, a few elements beside its own:
+//
+//   conv2d(f32[n,c,8,w], f32[o,c,3,3], padding=1) on two ranks
+//     rank 0 makes rows 0 to 3 of rows -1 to 4, rank 1 rows 4 to 7 of 3 to 8
+//
+// Of the first dim of space, by the program of the row; dims that need no halo,
+// as those of patches that do not overlap, are cut as any other.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
 #include "ops/windows.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
-constexpr char kHalo[] = "it would need a halo exchange";
+constexpr char kHalo[] = "windows lie over several parts of it";
 constexpr Without kSum = Without::partial(ReduceOp::kSum);
 
 struct Settings {
@@ -90,12 +99,58 @@ struct ConvolutionDims {
   DimFactors group, in, out;
   Operand weight;
   std::vector<DimFactors> places;  // that the weight is laid on
+  std::vector<bool> cut;  // whether the image is cut where the places are
 };
 
 DimFactors joined(const DimFactors& major, const DimFactors& minor) {
   DimFactors out = major;
   for (const FactorId id : minor) out.push_back(id);
   return out;
+}
+
+// Elements of the image that a part of the places needs beside the same part
+// of the image.
+struct Halo {
+  std::int64_t before = 0;
+  std::int64_t behind = 0;
+  bool is_none() const { return before == 0 && behind == 0; }
+};
+
+// Nothing where a part of the places is not laid on a part of the image.
+std::optional<Halo> halo_of(const Settings& s, std::size_t dim,
+                            std::int64_t image, std::int64_t places,
+                            std::int64_t kernel) {
+  if (s.transposed || s.same_size || kernel < 1) return std::nullopt;
+  const std::int64_t stride = per_dim(s.stride, dim, 1);
+  const std::int64_t padding = per_dim(s.padding, dim, 0);
+  const std::int64_t reach =
+      multiply_sizes(per_dim(s.dilation, dim, 1), kernel - 1);
+  if (multiply_sizes(places, stride) != image) return std::nullopt;
+  return Halo{padding, std::max<std::int64_t>(reach - padding - stride + 1, 0)};
+}
+
+// Cuts a dim of the image where its places are cut; false where it cannot be.
+// One dim may have a halo: its program is of one dim.
+bool cut_places(SpaceBuilder& b, const DimFactors& places,
+                const std::optional<Halo>& halo, std::int64_t stride,
+                bool may_have_halo) {
+  if (!halo || !(halo->is_none() || may_have_halo)) return false;
+  for (const FactorId id : places) {
+    Factor& factor = b.space.factor(id);
+    // A part of the image has `stride` elements for each place.
+    factor.even = stride > 1;
+    factor.least = 1;
+    if (halo->is_none()) {
+      factor.kind = FactorKind::kParallel;
+      factor.reason.clear();
+      continue;
+    }
+    factor.program = ProgramUse::kWhenSharded;
+    // The halo is all of it the next one's.
+    const std::int64_t widest = std::max(halo->before, halo->behind);
+    factor.least = std::max<std::int64_t>((widest + stride - 1) / stride, 1);
+  }
+  return true;
 }
 
 // The weight is laid on the image at one place for each element of the result;
@@ -139,12 +194,18 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                                     ? input.size(input.rank() - rank + 2 + i)
                                     : result[index(i)];
     dims.places.push_back(b.blocked(places, kHalo, FactorKind::kWindowed));
+    const auto halo =
+        halo_of(s, index(i), input.size(input.rank() - rank + 2 + i), places,
+                weight.size(i + 2));
+    dims.cut.push_back(cut_places(b, dims.places.back(), halo,
+                                  per_dim(s.stride, index(i), 1), i == 0));
     dims.weight.dims.push_back(
         b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
   }
   if (!batched) {
     for (Factor& factor : b.space.factors) {
       factor.kind = FactorKind::kBlocked;
+      factor.program = ProgramUse::kNever;
       factor.reason = "the input is not a batch";
     }
   }
@@ -153,16 +214,18 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
   return dims;
 }
 
-// An operand with channels: the image, which has no room for factors of the
-// window's places and is whole along them, or what has an element for each.
+// An operand with channels: the image, which where it is not cut has no room for
+// factors of the window's places and is whole along them, or what has an element
+// for each.
 Operand feature_map(const ConvolutionDims& dims, const DimFactors& channels,
                     const TensorMeta& meta, bool is_image) {
   Operand out;
   const int rank = static_cast<int>(dims.weight.dims.size());
   if (meta.rank() == rank) out.dims.push_back(dims.n);
   out.dims.push_back(channels);
-  for (const DimFactors& dim : dims.places) {
-    out.dims.push_back(is_image ? DimFactors{} : dim);
+  for (std::size_t i = 0; i < dims.places.size(); ++i) {
+    const bool holds = !is_image || dims.cut[i];
+    out.dims.push_back(holds ? dims.places[i] : DimFactors{});
   }
   return out;
 }
@@ -269,7 +332,9 @@ BoundForm bind_gradients(const OpCall& call) {
     if (kind == 1) b.output(dims.weight, gradient_of(weight));
     if (kind == 2) b.output({{dims.channels_out}}, {.dtype = grad.dtype()});
     const int o = outputs++;
-    for (const DimFactors& lacking : {dims.n, dims.group, dims.in, dims.out}) {
+    std::vector<DimFactors> sums = {dims.n, dims.group, dims.in, dims.out};
+    sums.insert(sums.end(), dims.places.begin(), dims.places.end());
+    for (const DimFactors& lacking : sums) {
       // The bias has nothing to do with input channels: every rank has all.
       b.without(o, lacking,
                 kind == 2 && lacking == dims.in ? Without::same() : kSum);

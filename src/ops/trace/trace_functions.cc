@@ -36,7 +36,7 @@ TraceValue Tracer::called(const CallExpression& call) {
 }
 
 // itself(reduction=2): the operator of the program, its arguments as they are
-// named by now but for those given.
+// named by now but for those given, and those that differ on the ranks.
 TraceValue Tracer::itself(Named given) {
   for (const ArgumentSchema& declared : op_.function->arguments()) {
     const bool is_given = std::any_of(
@@ -45,8 +45,16 @@ TraceValue Tracer::itself(Named given) {
     if (!is_given) given.emplace_back(declared.name, names_.at(declared.name));
   }
   std::string refused;
-  if (auto done = apply(op_.function, {}, given, refused)) return *done;
-  call_error(refused);
+  auto done = apply(op_.function, {}, given, refused);
+  if (!done) call_error(refused);
+  for (const LocalArgument& own : local_arguments_) {
+    for (auto& [name, value] : out_->steps.back().op.args) {
+      if (name != own.name) continue;
+      if (own.is_list) value = own.values;
+      if (!own.is_list) value = own.values.front();
+    }
+  }
+  return *done;
 }
 
 // default(step, 1): the argument, or that where it is None or not declared.
@@ -234,6 +242,19 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
   if (name == "dims_behind") {
     return Argument(dims_behind(tensor_of(v.at(0)), list_of(v.at(1))));
   }
+  if (name == "first") {
+    // Of a list of numbers, one for each dim or one for all.
+    const auto list = integers_of(v.at(0));
+    require(!list.empty(), "a program needs a number in a list");
+    return Argument(list.front());
+  }
+  if (name == "unpadded") {
+    // unpadded(padding, n): that of n dims, without any of the first one.
+    auto padding = integers_of(v.at(0));
+    padding.resize(index(integer_of(v.at(1))), padding.at(0));
+    padding.at(0) = 0;
+    return Argument(std::move(padding));
+  }
   if (name == "local_indices") return local_indices(v.at(0), v.at(1));
   if (name == "outside") return outside(v.at(0), list_of(v.at(1)));
   if (name == "indices_or") {
@@ -293,6 +314,7 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     return narrow ? cast(v.at(0), Argument(DType::kF32)) : v.at(0);
   }
   if (name == "as_index") return cast(v.at(0), Argument(DType::kI64));
+  if (name == "result") return result(v.at(0), integer_of(v.at(1)));
   if (name == "whole") {
     // Terms are put together here: a maximum takes none of a sum.
     return operation("maximum", {v.at(0), v.at(0)}, {});
@@ -331,6 +353,17 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     }
   }
   return std::nullopt;
+}
+
+// result(made, 2): another result of the step that made it; None where the call
+// does not produce it.
+TraceValue Tracer::result(const TraceValue& made, std::int64_t slot) const {
+  const LocalRef ref = tensor_of(made).ref;
+  require(ref.step >= 0, "an argument has one value");
+  const OpSchema& op = out_->steps[index(ref.step)].schema;
+  const std::int32_t output = op.output_slots.at(index(slot));
+  if (output == OpSchema::kNotProduced) return Argument(NoneArg{});
+  return TensorValue{{ref.step, output}, op.outputs[index(output)]};
 }
 
 TraceValue Tracer::cast(const TraceValue& value, const TraceValue& dtype) {

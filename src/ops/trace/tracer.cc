@@ -47,8 +47,12 @@ void drop_unused(Decomposition& program) {
 
 }  // namespace
 
-Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank)
-    : op_(op), library_(library), out_(std::make_shared<Decomposition>()) {
+Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank,
+               std::span<const LocalArgument> local_arguments)
+    : op_(op),
+      library_(library),
+      local_arguments_(local_arguments),
+      out_(std::make_shared<Decomposition>()) {
   out_->per_rank = per_rank;
   bind_arguments();
 }
@@ -58,11 +62,11 @@ std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
     if (is_made(line)) assign(line);
   }
   // Those that the call does not produce are passed over where the program
-  // says what all of them are.
+  // says what all of them are, or has made nothing of that name.
   const bool says_all = text.results.size() == op_.output_slots.size();
   for (std::size_t r = 0; r < text.results.size(); ++r) {
     if (out_->outputs.size() == op_.outputs.size()) break;
-    if (says_all && !output_of(r)) continue;
+    if (says_all ? !output_of(r) : is_not_made(*text.results[r])) continue;
     out_->outputs.push_back(tensor_of(value_of(*text.results[r])).ref);
   }
   require(out_->outputs.size() == op_.outputs.size(),
@@ -110,6 +114,11 @@ void Tracer::bind_arguments() {
 bool Tracer::is_given(const std::string& name) const {
   const auto found = names_.find(name);
   return found != names_.end() && !is_none(found->second);
+}
+
+bool Tracer::is_not_made(const Expression& result) const {
+  const auto* name = std::get_if<NameExpression>(&result.node);
+  return name != nullptr && !is_given(name->name);
 }
 
 bool Tracer::is_made(const ProgramLine& line) const {
@@ -253,12 +262,11 @@ TraceValue Tracer::combined(const std::string& op, const TraceValue& left,
   return folded(op, left, right);
 }
 
-Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
-                                                     const OpSchema& op,
-                                                     const OpLibrary& library,
-                                                     bool per_rank) {
+Result<std::shared_ptr<Decomposition>> trace_program(
+    const ProgramText& text, const OpSchema& op, const OpLibrary& library,
+    bool per_rank, std::span<const LocalArgument> local_arguments) {
   try {
-    return Tracer(op, library, per_rank).run(text);
+    return Tracer(op, library, per_rank, local_arguments).run(text);
   } catch (const CallError& error) {
     return fail(ErrorCode::kProgram,
                 "the program of `" + op.name() +

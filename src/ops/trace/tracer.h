@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ namespace shardprop {
 
 class Tracer {
  public:
-  Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank);
+  Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank,
+         std::span<const LocalArgument> local_arguments);
 
   // May throw CallError.
   std::shared_ptr<Decomposition> run(const ProgramText& text);
@@ -34,6 +36,7 @@ class Tracer {
   std::optional<std::size_t> output_of(std::size_t result) const;
   bool is_given(const std::string& name) const;
   bool is_made(const ProgramLine& line) const;
+  bool is_not_made(const Expression& result) const;
   void assign(const ProgramLine& line);
   TraceValue value_of(const Expression& expression);
   TraceValue combined(const std::string& op, const TraceValue& left,
@@ -53,6 +56,7 @@ class Tracer {
                                           const Values& v);
   std::optional<TraceValue> step_function(const std::string& name,
                                           const Values& v);
+  TraceValue result(const TraceValue& made, std::int64_t slot) const;
   TraceValue cast(const TraceValue& value, const TraceValue& dtype);
   TraceValue if_cut(const Values& v);
   TraceValue trailing(TraceValue value, std::int64_t count);
@@ -75,6 +79,7 @@ class Tracer {
 
   const OpSchema& op_;
   const OpLibrary& library_;
+  std::span<const LocalArgument> local_arguments_;
   std::map<std::string, TraceValue> names_;
   std::shared_ptr<Decomposition> out_;
 };

@@ -86,6 +86,12 @@ def _lone_volume_laid_out(call):
     )
 
 
+def _transposed_to_nothing(call):
+    is_backward = call.op.startswith("aten.convolution_backward")
+    image = call.inputs[0] if is_backward else call.outputs[0]
+    return call.arg("transposed") and 0 in image.shape[2:]
+
+
 def _nothing_comes_out(call):
     return any(0 in meta.shape for meta in call.outputs)
 
@@ -207,6 +213,18 @@ _QUIRKS = (
         ),
         _nothing_comes_out,
         "refuses results without elements by the memory that operands lie in",
+    ),
+    (
+        (
+            "convolution.default",
+            "convolution.out",
+            "_convolution.default",
+            "_convolution.out",
+            "convolution_backward.default",
+            "convolution_backward.out",
+        ),
+        _transposed_to_nothing,
+        "refuses such images by how many there are",
     ),
     (
         (

@@ -5,6 +5,26 @@ import torch
 from .families import family
 
 
+def _in_parts(d, given):
+    """Makes the first dim of space one whose parts are laid on parts of the image,
+    which overlap or not."""
+    stride = given["stride"][0] = d.rng.randint(1, 3)
+    places = d.rng.randint(2, 9)
+    reach = given["dilation"][0] * (given["weight"].shape[2] - 1)
+    size = stride * places
+    fitting = [
+        padding
+        for padding in range(reach + 1)
+        if (size + 2 * padding - reach - 1) // stride + 1 == places
+    ]
+    if not fitting:
+        return
+    given["padding"][0] = d.rng.choice(fitting)
+    image = given["input"]
+    shape = (*image.shape[:2], size, *image.shape[3:])
+    given["input"] = d.tensor(shape, image.dtype).contiguous()
+
+
 def _arguments(d, spatial=None, transposed=None):
     n = 0 if d.chance(0.08) else d.size(1, 5)
     spatial = spatial or d.rng.choice((1, 1, 2, 2, 3))
@@ -18,7 +38,7 @@ def _arguments(d, spatial=None, transposed=None):
     extents = [d.rng.randint(k, largest) for k in kernel]
     dtype = d.rng.choice((torch.float64, torch.float32))
     weight = (inputs, outputs // groups) if transposed else (outputs, inputs // groups)
-    return {
+    given = {
         "input": d.tensor((n, inputs, *extents), dtype).contiguous(),
         "weight": d.tensor((*weight, *kernel), dtype).contiguous(),
         "bias": d.tensor((outputs,), dtype) if d.chance(0.5) else None,
@@ -29,6 +49,9 @@ def _arguments(d, spatial=None, transposed=None):
         "output_padding": [0] * spatial,
         "groups": groups,
     }
+    if not transposed and d.chance(0.5):
+        _in_parts(d, given)
+    return given
 
 
 @family("convolution", "_convolution")
