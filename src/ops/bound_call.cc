@@ -265,8 +265,7 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
   } else if (uses_program(space)) {
     SP_ASSIGN(const auto program,
               trace_program(*row.definition.program(), op, library,
-                            row.definition.program_is_per_rank(),
-                            space.local_arguments));
+                            row.definition.program_is_per_rank(), &space));
     if (program->per_rank) note_factors(*program, space, library);
     space.program = program;
   }

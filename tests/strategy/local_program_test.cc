@@ -538,6 +538,21 @@ TEST_CASE("a convolution over rows that are cut gathers their edges") {
             "all_gather of " + std::to_string(4 * 6 * 1 * 8 * 4) + " bytes"});
 }
 
+TEST_CASE("of the dims that would need a halo the first one is cut") {
+  const auto rows_and_columns = [](const char* image) {
+    std::vector<GivenArgument> rest = same_rows(1);
+    rest.insert(rest.begin(), {"bias", NoneArg{}});
+    return Strategies(
+        applied("aten.convolution.default", {image, "f32[8,6,3,3]"}, rest),
+        "2");
+  };
+  const auto tall = rows_and_columns("f32[2,6,16,16]");
+  CHECK(tall.has("S(2),R->S(2)"));
+  CHECK_FALSE(tall.has("S(3),R->S(3)"));
+  const auto flat = rows_and_columns("f32[2,6,1,16]");
+  CHECK(flat.has("S(3),R->S(3)"));
+}
+
 TEST_CASE("gradients of a convolution give back what is their neighbours'") {
   std::vector<GivenArgument> rest = same_rows(1);
   rest.push_back({"bias_sizes", Ints{8}});
@@ -557,6 +572,12 @@ TEST_CASE("gradients of a convolution give back what is their neighbours'") {
       "4");
   CHECK(messages_of(of_weight.context("S(2),S(2),R->P(sum)")) ==
         Messages{"all_gather of 64 bytes", edges});
+  rest.back() = {"output_mask", std::vector<bool>{false, false, false}};
+  const Strategies of_nothing(
+      applied("aten.convolution_backward.default",
+              {"f32[2,8,16,8]", "f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+      "4");
+  CHECK(steps_of(local_program(of_nothing.context("S(2),S(2),R->"))).empty());
 }
 
 TEST_CASE("patches that do not overlap exchange nothing") {

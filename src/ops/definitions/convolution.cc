@@ -22,19 +22,20 @@ std::int64_t frames_after(const OpCall& call, char) {
 // The image with the halo that the rank's neighbours hold: `before` elements of
 // the one in front, `behind` of the one behind, nothing at either end.
 constexpr std::string_view kWithHalo = R"(
-before = first(padding)
-behind = first(dilation) * (size(weight, 2) - 1) - before - first(stride) + 1
+d = cut_dim(input)
+before = element(padding, d - 2)
+behind = element(dilation, d - 2) * (size(weight, d) - 1) - before - element(stride, d - 2) + 1
 overlaps = behind >= 1
 behind = 0 if not overlaps
-start = full([1], offset(input, 2))
-parts = all_gather(unsqueeze(cat([start, start + local_size(input, 2)]), 0))
-not_front = trailing(logical_not(select(parts, 1, 1) == offset(input, 2)), rank(input))
-not_next = trailing(logical_not(select(parts, 1, 0) - local_size(input, 2) == offset(input, 2)), rank(input))
-edges = all_gather(unsqueeze(cat([slice(input, 2, 0, behind), slice(input, 2, 0 - before)], 2), 0))
-front = sum(masked_fill(slice(edges, 3, behind), not_front, 0), [0], dtype=dtype(input))
-next = sum(masked_fill(slice(edges, 3, 0, behind), not_next, 0), [0], dtype=dtype(input))
-image = cat([front, input, next], 2)
-inner = unpadded(padding, rank(input) - 2))";
+start = full([1], offset(input, d))
+parts = all_gather(unsqueeze(cat([start, start + local_size(input, d)]), 0))
+not_front = trailing(logical_not(select(parts, 1, 1) == offset(input, d)), rank(input))
+not_next = trailing(logical_not(select(parts, 1, 0) - local_size(input, d) == offset(input, d)), rank(input))
+edges = all_gather(unsqueeze(cat([slice(input, d, 0, behind), slice(input, d, 0 - before)], d), 0))
+front = sum(masked_fill(slice(edges, d + 1, behind), not_front, 0), [0], dtype=dtype(input))
+next = sum(masked_fill(slice(edges, d + 1, 0, behind), not_next, 0), [0], dtype=dtype(input))
+image = cat([front, input, next], d)
+inner = unpadded(padding, rank(input) - 2, d - 2))";
 
 constexpr std::string_view kConvolution = R"(
 return itself(input=image, padding=inner))";
@@ -51,13 +52,13 @@ from = 0
 from = 0 - behind if overlaps
 to = 0
 to = None if overlaps
-past = slice(all, 2, from, to) if all
-sent = all_gather(unsqueeze(cat([slice(all, 2, 0, before), past], 2), 0)) if all
-first_rows = sum(masked_fill(slice(sent, 3, before), not_front, 0), [0], dtype=dtype(input)) if all
-last_rows = sum(masked_fill(slice(sent, 3, 0, before), not_next, 0), [0], dtype=dtype(input)) if all
-own = slice(all, 2, before, end) if all
-own = cat([slice(own, 2, 0, behind) + first_rows, slice(own, 2, behind)], 2) if all
-own = cat([slice(own, 2, 0, 0 - before), slice(own, 2, 0 - before) + last_rows], 2) if all
+past = slice(all, d, from, to) if all
+sent = all_gather(unsqueeze(cat([slice(all, d, 0, before), past], d), 0)) if all
+first_rows = sum(masked_fill(slice(sent, d + 1, before), not_front, 0), [0], dtype=dtype(input)) if all
+last_rows = sum(masked_fill(slice(sent, d + 1, 0, before), not_next, 0), [0], dtype=dtype(input)) if all
+own = slice(all, d, before, end) if all
+own = cat([slice(own, d, 0, behind) + first_rows, slice(own, d, behind)], d) if all
+own = cat([slice(own, d, 0, 0 - before), slice(own, d, 0 - before) + last_rows], d) if all
 return own, weights, bias)";
 
 std::string with_halo(std::string_view program) {

@@ -5,8 +5,8 @@
 //   conv2d(f32[n,c,8,w], f32[o,c,3,3], padding=1) on two ranks
 //     rank 0 makes rows 0 to 3 of rows -1 to 4, rank 1 rows 4 to 7 of 3 to 8
 //
-// Of the first dim of space, by the program of the row; dims that need no halo,
-// as those of patches that do not overlap, are cut as any other.
+// Of one dim of space, the first that has parts, by the program of the row; dims
+// that need no halo, as those of patches that do not overlap, are cut as any other.
 
 #include "ops/forms/forms.h"
 #include "ops/forms/shared_form.h"
@@ -146,7 +146,7 @@ bool cut_places(SpaceBuilder& b, const DimFactors& places,
       continue;
     }
     factor.program = ProgramUse::kWhenSharded;
-    // The halo is all of it the next one's.
+    // No halo reaches over more than the next part.
     const std::int64_t widest = std::max(halo->before, halo->behind);
     factor.least = std::max<std::int64_t>((widest + stride - 1) / stride, 1);
   }
@@ -189,6 +189,7 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
   dims.weight.dims = s.transposed
                          ? std::vector<DimFactors>{dims.channels_in, dims.out}
                          : std::vector<DimFactors>{dims.channels_out, dims.in};
+  bool has_halo = false;
   for (int i = 0; i + 2 < rank; ++i) {
     const std::int64_t places = s.transposed
                                     ? input.size(input.rank() - rank + 2 + i)
@@ -198,7 +199,13 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
         halo_of(s, index(i), input.size(input.rank() - rank + 2 + i), places,
                 weight.size(i + 2));
     dims.cut.push_back(cut_places(b, dims.places.back(), halo,
-                                  per_dim(s.stride, index(i), 1), i == 0));
+                                  per_dim(s.stride, index(i), 1), !has_halo));
+    has_halo =
+        has_halo || std::any_of(dims.places.back().begin(),
+                                dims.places.back().end(), [&](FactorId id) {
+                                  return b.space.factor(id).program ==
+                                         ProgramUse::kWhenSharded;
+                                });
     dims.weight.dims.push_back(
         b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
   }

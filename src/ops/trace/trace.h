@@ -8,17 +8,16 @@
 #include "ops/program_text.h"
 
 #include <memory>
-#include <span>
 
 namespace shardprop {
 
 // Precondition: op.outputs filled in. `per_rank` programs may use local sizes,
 // offsets and collectives; of others each step has its index space.
-// `local_arguments`: those of the operator itself that differ on the ranks.
+// `space`: that of the operator, for per-rank programs.
 // The factors of what collectives move are left to note_factors().
 // Errors: kProgram, where the text does not fit the call.
 Result<std::shared_ptr<Decomposition>> trace_program(
     const ProgramText& text, const OpSchema& op, const OpLibrary& library,
-    bool per_rank, std::span<const LocalArgument> local_arguments = {});
+    bool per_rank, const IndexSpace* space = nullptr);
 
 }  // namespace shardprop

@@ -47,7 +47,8 @@ TraceValue Tracer::itself(Named given) {
   std::string refused;
   auto done = apply(op_.function, {}, given, refused);
   if (!done) call_error(refused);
-  for (const LocalArgument& own : local_arguments_) {
+  if (space_ == nullptr) return *done;
+  for (const LocalArgument& own : space_->local_arguments) {
     for (auto& [name, value] : out_->steps.back().op.args) {
       if (name != own.name) continue;
       if (own.is_list) value = own.values;
@@ -119,6 +120,7 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
   if (name == "rank") {
     return Argument(std::int64_t{tensor_of(v.at(0)).meta.rank()});
   }
+  if (name == "cut_dim") return cut_dim(tensor_of(v.at(0)));
   if (name == "wrap") {
     return Argument(std::int64_t{wrapped(tensor_of(v.at(0)), v.at(1))});
   }
@@ -232,6 +234,12 @@ std::int64_t dims_behind(const TensorValue& x, const TensorValues& list) {
          (run == count ? static_cast<std::int64_t>(last + 1) : count);
 }
 
+std::int64_t element(const std::vector<std::int64_t>& list, std::int64_t i) {
+  const std::size_t at = list.size() == 1 ? 0 : index(i);
+  require(at < list.size(), "a list has too few numbers");
+  return list[at];
+}
+
 }  // namespace
 
 std::optional<TraceValue> Tracer::list_function(const std::string& name,
@@ -242,17 +250,17 @@ std::optional<TraceValue> Tracer::list_function(const std::string& name,
   if (name == "dims_behind") {
     return Argument(dims_behind(tensor_of(v.at(0)), list_of(v.at(1))));
   }
-  if (name == "first") {
+  if (name == "element") {
     // Of a list of numbers, one for each dim or one for all.
-    const auto list = integers_of(v.at(0));
-    require(!list.empty(), "a program needs a number in a list");
-    return Argument(list.front());
+    return Argument(element(integers_of(v.at(0)), integer_of(v.at(1))));
   }
   if (name == "unpadded") {
-    // unpadded(padding, n): that of n dims, without any of the first one.
-    auto padding = integers_of(v.at(0));
-    padding.resize(index(integer_of(v.at(1))), padding.at(0));
-    padding.at(0) = 0;
+    // unpadded(padding, n, i): that of n dims, without any of the i-th.
+    const auto given = integers_of(v.at(0));
+    std::vector<std::int64_t> padding;
+    for (std::int64_t i = 0; i < integer_of(v.at(1)); ++i) {
+      padding.push_back(i == integer_of(v.at(2)) ? 0 : element(given, i));
+    }
     return Argument(std::move(padding));
   }
   if (name == "local_indices") return local_indices(v.at(0), v.at(1));
@@ -353,6 +361,20 @@ std::optional<TraceValue> Tracer::step_function(const std::string& name,
     }
   }
   return std::nullopt;
+}
+
+// cut_dim(x): the dim of an input that the program is there for.
+TraceValue Tracer::cut_dim(const TensorValue& x) const {
+  require(space_ != nullptr && x.ref.step < 0, "only inputs are cut");
+  const auto& dims = space_->inputs[index(x.ref.index)].dims;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    for (const FactorId id : dims[d]) {
+      if (space_->factor(id).program == ProgramUse::kWhenSharded) {
+        return Argument(static_cast<std::int64_t>(d));
+      }
+    }
+  }
+  call_error("a program cuts no dim of an input");
 }
 
 // result(made, 2): another result of the step that made it; None where the call

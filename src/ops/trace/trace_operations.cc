@@ -87,6 +87,10 @@ std::optional<TraceValue> Tracer::apply(
     return std::nullopt;
   }
   set_results(*schema, *std::move(results));
+  if (schema->outputs.empty()) {
+    refused = "`" + function->name() + "`, which makes no tensor here";
+    return std::nullopt;
+  }
   if (!out_->per_rank) {
     auto space = library_.index_space(*schema);
     if (!space) call_error(space.error().message);

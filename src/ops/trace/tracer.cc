@@ -48,16 +48,18 @@ void drop_unused(Decomposition& program) {
 }  // namespace
 
 Tracer::Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank,
-               std::span<const LocalArgument> local_arguments)
+               const IndexSpace* space)
     : op_(op),
       library_(library),
-      local_arguments_(local_arguments),
+      space_(space),
       out_(std::make_shared<Decomposition>()) {
   out_->per_rank = per_rank;
   bind_arguments();
 }
 
 std::shared_ptr<Decomposition> Tracer::run(const ProgramText& text) {
+  // A call that is asked for nothing, as gradients may be, runs nothing.
+  if (op_.outputs.empty()) return out_;
   for (const ProgramLine& line : text.lines) {
     if (is_made(line)) assign(line);
   }
@@ -262,11 +264,13 @@ TraceValue Tracer::combined(const std::string& op, const TraceValue& left,
   return folded(op, left, right);
 }
 
-Result<std::shared_ptr<Decomposition>> trace_program(
-    const ProgramText& text, const OpSchema& op, const OpLibrary& library,
-    bool per_rank, std::span<const LocalArgument> local_arguments) {
+Result<std::shared_ptr<Decomposition>> trace_program(const ProgramText& text,
+                                                     const OpSchema& op,
+                                                     const OpLibrary& library,
+                                                     bool per_rank,
+                                                     const IndexSpace* space) {
   try {
-    return Tracer(op, library, per_rank, local_arguments).run(text);
+    return Tracer(op, library, per_rank, space).run(text);
   } catch (const CallError& error) {
     return fail(ErrorCode::kProgram,
                 "the program of `" + op.name() +

@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +20,7 @@ namespace shardprop {
 class Tracer {
  public:
   Tracer(const OpSchema& op, const OpLibrary& library, bool per_rank,
-         std::span<const LocalArgument> local_arguments);
+         const IndexSpace* space);
 
   // May throw CallError.
   std::shared_ptr<Decomposition> run(const ProgramText& text);
@@ -56,6 +55,7 @@ class Tracer {
                                           const Values& v);
   std::optional<TraceValue> step_function(const std::string& name,
                                           const Values& v);
+  TraceValue cut_dim(const TensorValue& x) const;
   TraceValue result(const TraceValue& made, std::int64_t slot) const;
   TraceValue cast(const TraceValue& value, const TraceValue& dtype);
   TraceValue if_cut(const Values& v);
@@ -79,7 +79,7 @@ class Tracer {
 
   const OpSchema& op_;
   const OpLibrary& library_;
-  std::span<const LocalArgument> local_arguments_;
+  const IndexSpace* space_;  // of per-rank programs
   std::map<std::string, TraceValue> names_;
   std::shared_ptr<Decomposition> out_;
 };

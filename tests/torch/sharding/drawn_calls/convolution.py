@@ -6,11 +6,13 @@ from .families import family
 
 
 def _in_parts(d, given):
-    """Makes the first dim of space one whose parts are laid on parts of the image,
-    which overlap or not."""
-    stride = given["stride"][0] = d.rng.randint(1, 3)
+    """Makes a dim of space one whose parts are laid on parts of the image, which
+    overlap or not."""
+    image = given["input"]
+    dim = d.rng.randrange(2, image.dim())
+    stride = given["stride"][dim - 2] = d.rng.randint(1, 3)
     places = d.rng.randint(2, 9)
-    reach = given["dilation"][0] * (given["weight"].shape[2] - 1)
+    reach = given["dilation"][dim - 2] * (given["weight"].shape[dim] - 1)
     size = stride * places
     fitting = [
         padding
@@ -19,10 +21,10 @@ def _in_parts(d, given):
     ]
     if not fitting:
         return
-    given["padding"][0] = d.rng.choice(fitting)
-    image = given["input"]
-    shape = (*image.shape[:2], size, *image.shape[3:])
-    given["input"] = d.tensor(shape, image.dtype).contiguous()
+    given["padding"][dim - 2] = d.rng.choice(fitting)
+    shape = list(image.shape)
+    shape[dim] = size
+    given["input"] = d.tensor(tuple(shape), image.dtype).contiguous()
 
 
 def _arguments(d, spatial=None, transposed=None):
