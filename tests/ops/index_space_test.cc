@@ -162,7 +162,7 @@ TEST_CASE("convolution: channels are groups times channels of a group") {
                             {"transposed", false},
                             {"output_padding", Ints{0, 0}},
                             {"groups", std::int64_t{2}}}))
-            .starts_with("n(gc)11,(go)c"));
+            .starts_with("n(gc)e1,(go)c"));
 }
 
 TEST_CASE("attention: grouped query heads hold the heads of the keys") {
