@@ -553,6 +553,25 @@ TEST_CASE("of the dims that would need a halo the first one is cut") {
   CHECK(flat.has("S(3),R->S(3)"));
 }
 
+TEST_CASE("an image with less than two parts as long as a halo stays whole") {
+  const auto convolution = [](const char* image) {
+    return Strategies(
+        applied("aten.convolution.default", {image, "f32[8,6,7,3]"},
+                {{"bias", NoneArg{}},
+                 {"stride", Ints{1, 1}},
+                 {"padding", Ints{3, 1}},
+                 {"dilation", Ints{1, 1}},
+                 {"transposed", false},
+                 {"output_padding", Ints{0, 0}},
+                 {"groups", std::int64_t{1}}}),
+        "2");
+  };
+  CHECK(convolution("f32[2,6,6,8]").has("S(2),R->S(2)"));
+  const auto small = convolution("f32[2,6,5,8]");
+  CHECK_FALSE(small.has("S(2),R->S(2)"));
+  CHECK(small.has("S(3),R->S(3)"));
+}
+
 TEST_CASE("gradients of a convolution give back what is their neighbours'") {
   std::vector<GivenArgument> rest = same_rows(1);
   rest.push_back({"bias_sizes", Ints{8}});

@@ -135,6 +135,11 @@ bool cut_places(SpaceBuilder& b, const DimFactors& places,
                 const std::optional<Halo>& halo, std::int64_t stride,
                 bool may_have_halo) {
   if (!halo || !(halo->is_none() || may_have_halo)) return false;
+  // No halo reaches over more than the next part: two are that long, or none.
+  const std::int64_t widest = std::max(halo->before, halo->behind);
+  const std::int64_t least =
+      std::max<std::int64_t>((widest + stride - 1) / stride, 1);
+  if (b.space.size(places) < 2 * least) return false;
   for (const FactorId id : places) {
     Factor& factor = b.space.factor(id);
     // A part of the image has `stride` elements for each place.
@@ -146,9 +151,7 @@ bool cut_places(SpaceBuilder& b, const DimFactors& places,
       continue;
     }
     factor.program = ProgramUse::kWhenSharded;
-    // No halo reaches over more than the next part.
-    const std::int64_t widest = std::max(halo->before, halo->behind);
-    factor.least = std::max<std::int64_t>((widest + stride - 1) / stride, 1);
+    factor.least = least;
   }
   return true;
 }
