@@ -203,12 +203,7 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                 weight.size(i + 2));
     dims.cut.push_back(cut_places(b, dims.places.back(), halo,
                                   per_dim(s.stride, index(i), 1), !has_halo));
-    has_halo =
-        has_halo || std::any_of(dims.places.back().begin(),
-                                dims.places.back().end(), [&](FactorId id) {
-                                  return b.space.factor(id).program ==
-                                         ProgramUse::kWhenSharded;
-                                });
+    has_halo = has_halo || (dims.cut.back() && !halo->is_none());
     dims.weight.dims.push_back(
         b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
   }

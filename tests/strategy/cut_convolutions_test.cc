@@ -1,0 +1,128 @@
+// What each rank runs of a convolution that is cut over space.
+#include <shardprop/strategy/local_program.h>
+
+#include "strategy/applied.h"
+#include "strategy/program_words.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::applied;
+using testing::Messages;
+using testing::messages_of;
+using testing::steps_of;
+using testing::Strategies;
+
+using Ints = std::vector<std::int64_t>;
+
+// A batch of two images, 16 rows high; kernels of three rows.
+std::vector<GivenArgument> same_rows(std::int64_t stride) {
+  return {{"stride", Ints{stride, 1}},    {"padding", Ints{1, 1}},
+          {"dilation", Ints{1, 1}},       {"transposed", false},
+          {"output_padding", Ints{0, 0}}, {"groups", std::int64_t{1}}};
+}
+
+TEST_CASE("a convolution over rows that are cut gathers their edges") {
+  std::vector<GivenArgument> rest = same_rows(1);
+  rest.insert(rest.begin(), {"bias", NoneArg{}});
+  const Strategies convolution(applied("aten.convolution.default",
+                                       {"f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+                               "2,4");
+  // Where four parts begin and end; of one image the last row and the first.
+  CHECK(messages_of(convolution.context("[S(0),S(2)],[R,R]->[S(0),S(2)]")) ==
+        Messages{
+            "all_gather of 64 bytes",
+            "all_gather of " + std::to_string(4 * 6 * 2 * 8 * 4) + " bytes"});
+  // Two rows of the image for each that is made: none is needed behind.
+  rest = same_rows(2);
+  rest.insert(rest.begin(), {"bias", NoneArg{}});
+  const Strategies strided(applied("aten.convolution.default",
+                                   {"f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+                           "2,4");
+  CHECK(messages_of(strided.context("[S(0),S(2)],[R,R]->[S(0),S(2)]")) ==
+        Messages{
+            "all_gather of 64 bytes",
+            "all_gather of " + std::to_string(4 * 6 * 1 * 8 * 4) + " bytes"});
+}
+
+TEST_CASE("of the dims that would need a halo the first one is cut") {
+  const auto rows_and_columns = [](const char* image) {
+    std::vector<GivenArgument> rest = same_rows(1);
+    rest.insert(rest.begin(), {"bias", NoneArg{}});
+    return Strategies(
+        applied("aten.convolution.default", {image, "f32[8,6,3,3]"}, rest),
+        "2");
+  };
+  const auto tall = rows_and_columns("f32[2,6,16,16]");
+  CHECK(tall.has("S(2),R->S(2)"));
+  CHECK_FALSE(tall.has("S(3),R->S(3)"));
+  const auto flat = rows_and_columns("f32[2,6,1,16]");
+  CHECK(flat.has("S(3),R->S(3)"));
+}
+
+TEST_CASE("an image with less than two parts as long as a halo stays whole") {
+  const auto convolution = [](const char* image) {
+    return Strategies(
+        applied("aten.convolution.default", {image, "f32[8,6,7,3]"},
+                {{"bias", NoneArg{}},
+                 {"stride", Ints{1, 1}},
+                 {"padding", Ints{3, 1}},
+                 {"dilation", Ints{1, 1}},
+                 {"transposed", false},
+                 {"output_padding", Ints{0, 0}},
+                 {"groups", std::int64_t{1}}}),
+        "2");
+  };
+  CHECK(convolution("f32[2,6,6,8]").has("S(2),R->S(2)"));
+  const auto small = convolution("f32[2,6,5,8]");
+  CHECK_FALSE(small.has("S(2),R->S(2)"));
+  CHECK(small.has("S(3),R->S(3)"));
+}
+
+TEST_CASE("gradients of a convolution give back what is their neighbours'") {
+  std::vector<GivenArgument> rest = same_rows(1);
+  rest.push_back({"bias_sizes", Ints{8}});
+  rest.push_back({"output_mask", std::vector<bool>{true, true, false}});
+  const Strategies gradients(
+      applied("aten.convolution_backward.default",
+              {"f32[2,8,16,8]", "f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+      "4");
+  const std::string edges =
+      "all_gather of " + std::to_string(2 * 4 * 6 * 2 * 8 * 4) + " bytes";
+  CHECK(messages_of(gradients.context("S(2),S(2),R->S(2),P(sum)")) ==
+        Messages{"all_gather of 64 bytes", edges, edges});
+  rest.back() = {"output_mask", std::vector<bool>{false, true, false}};
+  const Strategies of_weight(
+      applied("aten.convolution_backward.default",
+              {"f32[2,8,16,8]", "f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+      "4");
+  CHECK(messages_of(of_weight.context("S(2),S(2),R->P(sum)")) ==
+        Messages{"all_gather of 64 bytes", edges});
+  rest.back() = {"output_mask", std::vector<bool>{false, false, false}};
+  const Strategies of_nothing(
+      applied("aten.convolution_backward.default",
+              {"f32[2,8,16,8]", "f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
+      "4");
+  CHECK(steps_of(local_program(of_nothing.context("S(2),S(2),R->"))).empty());
+}
+
+TEST_CASE("patches that do not overlap exchange nothing") {
+  const Strategies patches(
+      applied("aten.convolution.default", {"f32[1,3,32,32]", "f32[8,3,4,4]"},
+              {{"bias", NoneArg{}},
+               {"stride", Ints{4, 4}},
+               {"padding", Ints{0, 0}},
+               {"dilation", Ints{1, 1}},
+               {"transposed", false},
+               {"output_padding", Ints{0, 0}},
+               {"groups", std::int64_t{1}}}),
+      "2,4");
+  CHECK(messages_of(patches.context("[S(2),S(3)],[R,R]->[S(2),S(3)]")).empty());
+}
+
+}  // namespace
+}  // namespace shardprop
