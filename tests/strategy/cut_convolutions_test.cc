@@ -19,72 +19,57 @@ using testing::Strategies;
 
 using Ints = std::vector<std::int64_t>;
 
-// A batch of two images, 16 rows high; kernels of three rows.
-std::vector<GivenArgument> same_rows(std::int64_t stride) {
-  return {{"stride", Ints{stride, 1}},    {"padding", Ints{1, 1}},
+std::vector<GivenArgument> settings(Ints stride, Ints padding) {
+  return {{"stride", std::move(stride)},  {"padding", std::move(padding)},
           {"dilation", Ints{1, 1}},       {"transposed", false},
           {"output_padding", Ints{0, 0}}, {"groups", std::int64_t{1}}};
 }
 
+Strategies convolution(const char* image, const char* weight, Ints stride,
+                       Ints padding, const char* mesh) {
+  std::vector<GivenArgument> rest =
+      settings(std::move(stride), std::move(padding));
+  rest.push_back({"bias", NoneArg{}});
+  return {applied("aten.convolution.default", {image, weight}, rest), mesh};
+}
+
 TEST_CASE("a convolution over rows that are cut gathers their edges") {
-  std::vector<GivenArgument> rest = same_rows(1);
-  rest.insert(rest.begin(), {"bias", NoneArg{}});
-  const Strategies convolution(applied("aten.convolution.default",
-                                       {"f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
-                               "2,4");
+  const auto messages = [](std::int64_t stride) {
+    return messages_of(
+        convolution("f32[2,6,16,8]", "f32[8,6,3,3]", {stride, 1}, {1, 1}, "2,4")
+            .context("[S(0),S(2)],[R,R]->[S(0),S(2)]"));
+  };
+  const auto rows = [](int count) {
+    return "all_gather of " + std::to_string(4 * 6 * count * 8 * 4) + " bytes";
+  };
   // Where four parts begin and end; of one image the last row and the first.
-  CHECK(messages_of(convolution.context("[S(0),S(2)],[R,R]->[S(0),S(2)]")) ==
-        Messages{
-            "all_gather of 64 bytes",
-            "all_gather of " + std::to_string(4 * 6 * 2 * 8 * 4) + " bytes"});
+  CHECK(messages(1) == Messages{"all_gather of 64 bytes", rows(2)});
   // Two rows of the image for each that is made: none is needed behind.
-  rest = same_rows(2);
-  rest.insert(rest.begin(), {"bias", NoneArg{}});
-  const Strategies strided(applied("aten.convolution.default",
-                                   {"f32[2,6,16,8]", "f32[8,6,3,3]"}, rest),
-                           "2,4");
-  CHECK(messages_of(strided.context("[S(0),S(2)],[R,R]->[S(0),S(2)]")) ==
-        Messages{
-            "all_gather of 64 bytes",
-            "all_gather of " + std::to_string(4 * 6 * 1 * 8 * 4) + " bytes"});
+  CHECK(messages(2) == Messages{"all_gather of 64 bytes", rows(1)});
 }
 
 TEST_CASE("of the dims that would need a halo the first one is cut") {
-  const auto rows_and_columns = [](const char* image) {
-    std::vector<GivenArgument> rest = same_rows(1);
-    rest.insert(rest.begin(), {"bias", NoneArg{}});
-    return Strategies(
-        applied("aten.convolution.default", {image, "f32[8,6,3,3]"}, rest),
-        "2");
+  const auto same = [](const char* image) {
+    return convolution(image, "f32[8,6,3,3]", {1, 1}, {1, 1}, "2");
   };
-  const auto tall = rows_and_columns("f32[2,6,16,16]");
+  const Strategies tall = same("f32[2,6,16,16]");
   CHECK(tall.has("S(2),R->S(2)"));
   CHECK_FALSE(tall.has("S(3),R->S(3)"));
-  const auto flat = rows_and_columns("f32[2,6,1,16]");
-  CHECK(flat.has("S(3),R->S(3)"));
+  CHECK(same("f32[2,6,1,16]").has("S(3),R->S(3)"));
 }
 
 TEST_CASE("an image with less than two parts as long as a halo stays whole") {
-  const auto convolution = [](const char* image) {
-    return Strategies(
-        applied("aten.convolution.default", {image, "f32[8,6,7,3]"},
-                {{"bias", NoneArg{}},
-                 {"stride", Ints{1, 1}},
-                 {"padding", Ints{3, 1}},
-                 {"dilation", Ints{1, 1}},
-                 {"transposed", false},
-                 {"output_padding", Ints{0, 0}},
-                 {"groups", std::int64_t{1}}}),
-        "2");
+  const auto tall_kernel = [](const char* image) {
+    return convolution(image, "f32[8,6,7,3]", {1, 1}, {3, 1}, "2");
   };
-  CHECK(convolution("f32[2,6,6,8]").has("S(2),R->S(2)"));
-  const auto small = convolution("f32[2,6,5,8]");
+  CHECK(tall_kernel("f32[2,6,6,8]").has("S(2),R->S(2)"));
+  const Strategies small = tall_kernel("f32[2,6,5,8]");
   CHECK_FALSE(small.has("S(2),R->S(2)"));
   CHECK(small.has("S(3),R->S(3)"));
 }
 
 TEST_CASE("gradients of a convolution give back what is their neighbours'") {
-  std::vector<GivenArgument> rest = same_rows(1);
+  std::vector<GivenArgument> rest = settings({1, 1}, {1, 1});
   rest.push_back({"bias_sizes", Ints{8}});
   rest.push_back({"output_mask", std::vector<bool>{true, true, false}});
   const Strategies gradients(
@@ -111,16 +96,8 @@ TEST_CASE("gradients of a convolution give back what is their neighbours'") {
 }
 
 TEST_CASE("patches that do not overlap exchange nothing") {
-  const Strategies patches(
-      applied("aten.convolution.default", {"f32[1,3,32,32]", "f32[8,3,4,4]"},
-              {{"bias", NoneArg{}},
-               {"stride", Ints{4, 4}},
-               {"padding", Ints{0, 0}},
-               {"dilation", Ints{1, 1}},
-               {"transposed", false},
-               {"output_padding", Ints{0, 0}},
-               {"groups", std::int64_t{1}}}),
-      "2,4");
+  const Strategies patches =
+      convolution("f32[1,3,32,32]", "f32[8,3,4,4]", {4, 4}, {0, 0}, "2,4");
   CHECK(messages_of(patches.context("[S(2),S(3)],[R,R]->[S(2),S(3)]")).empty());
 }
 
