@@ -91,12 +91,11 @@ Result<void> all_reduce(NcclOp& op) {
     SP_ASSIGN(const LocalTensor in, op.packed(call.inputs[t]));
     SP_ASSIGN(const LocalTensor out, op.landing(call.outputs[t]));
     if (in.numel() == 0) continue;
-    SP_CHECK(
-        checked(api,
-                api.all_reduce(in.data(), out.data(), count_of(in),
-                               *reduced_type(in.dtype()), *reduce_op(call.op),
-                               op.group().comm, op.hub().queue().stream()),
-                "ncclAllReduce"));
+    SP_CHECK(op.checked(
+        api.all_reduce(in.data(), out.data(), count_of(in),
+                       *reduced_type(in.dtype()), *reduce_op(call.op),
+                       op.group().comm, op.hub().queue().stream()),
+        "ncclAllReduce"));
   }
   return {};
 }
@@ -120,8 +119,7 @@ Result<void> reduce_scatter(NcclOp& op) {
       }
     }
     SP_ASSIGN(const LocalTensor out, op.landing(output));
-    SP_CHECK(checked(
-        api,
+    SP_CHECK(op.checked(
         api.reduce_scatter(in->data(), out.data(), count_of(out),
                            *reduced_type(out.dtype()), *reduce_op(call.op),
                            op.group().comm, op.hub().queue().stream()),
@@ -148,11 +146,10 @@ Result<void> all_gather(NcclOp& op) {
       }
     }
     SP_CHECK(
-        checked(api,
-                api.all_gather(in.data(), out->data(),
-                               static_cast<std::size_t>(in.bytes()), kBytes,
-                               op.group().comm, op.hub().queue().stream()),
-                "ncclAllGather"));
+        op.checked(api.all_gather(in.data(), out->data(),
+                                  static_cast<std::size_t>(in.bytes()), kBytes,
+                                  op.group().comm, op.hub().queue().stream()),
+                   "ncclAllGather"));
   }
   return {};
 }
@@ -167,12 +164,12 @@ Result<void> broadcast(NcclOp& op) {
     if (!call.inputs.empty()) {
       SP_ASSIGN(in, op.packed(call.inputs[t]));
     }
-    SP_CHECK(checked(api,
-                     api.broadcast(in.data(), out.data(),
-                                   static_cast<std::size_t>(out.bytes()),
-                                   kBytes, static_cast<int>(call.root),
-                                   op.group().comm, op.hub().queue().stream()),
-                     "ncclBroadcast"));
+    SP_CHECK(
+        op.checked(api.broadcast(in.data(), out.data(),
+                                 static_cast<std::size_t>(out.bytes()), kBytes,
+                                 static_cast<int>(call.root), op.group().comm,
+                                 op.hub().queue().stream()),
+                   "ncclBroadcast"));
   }
   return {};
 }

@@ -53,6 +53,7 @@ Result<std::shared_ptr<Work>> NcclCommunicator::do_start(const Group& group,
                       call.where});
   }
   if (const auto failed = failure()) return fail(*failed);
+  hub().bootstrap().set_timeout(timeout());
   const auto stop = [this](const Error& error) {
     hub().fail(error, true);
     return fail(error);

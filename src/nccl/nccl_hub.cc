@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace shardprop::nccl {
 namespace {
@@ -15,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr int kBytes = 1;  // ncclUint8
 constexpr auto kNap = 20us;
+constexpr const char* kSetUp = "set-up of NCCL";
 
 }  // namespace
 
@@ -24,10 +26,13 @@ NcclOp::NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call)
       hub_(hub),
       group_(group) {}
 
+Result<void> NcclOp::checked(int code, const char* call) const {
+  return hub_.checked(code, call, group_.group, describe());
+}
+
 Result<void> NcclOp::send(std::int64_t peer, const LocalTensor& from) {
   if (from.numel() == 0) return {};
   return checked(
-      hub_.api(),
       hub_.api().send(from.data(), static_cast<std::size_t>(from.bytes()),
                       kBytes, static_cast<int>(peer), group_.comm,
                       hub_.queue().stream()),
@@ -37,7 +42,6 @@ Result<void> NcclOp::send(std::int64_t peer, const LocalTensor& from) {
 Result<void> NcclOp::receive(std::int64_t peer, const LocalTensor& into) {
   if (into.numel() == 0) return {};
   return checked(
-      hub_.api(),
       hub_.api().recv(into.data(), static_cast<std::size_t>(into.bytes()),
                       kBytes, static_cast<int>(peer), group_.comm,
                       hub_.queue().stream()),
@@ -45,22 +49,18 @@ Result<void> NcclOp::receive(std::int64_t peer, const LocalTensor& into) {
 }
 
 Result<void> NcclOp::open_posts() {
-  return checked(hub_.api(), hub_.api().group_start(), "ncclGroupStart");
+  return checked(hub_.api().group_start(), "ncclGroupStart");
 }
 
 Result<void> NcclOp::close_posts() {
-  SP_CHECK(checked(hub_.api(), hub_.api().group_end(), "ncclGroupEnd"));
+  SP_CHECK(checked(hub_.api().group_end(), "ncclGroupEnd"));
   // What NCCL is still taking in may not be on the stream yet.
-  return hub_.settle(group_.comm, hub_.bootstrap().timeout());
+  return hub_.settle(group_, describe(), hub_.bootstrap().timeout());
 }
 
 Result<bool> NcclOp::through() {
   if (!is_last()) return true;
-  int state = kSuccess;
-  SP_CHECK(checked(hub_.api(),
-                   hub_.api().comm_get_async_error(group_.comm, &state),
-                   "ncclCommGetAsyncError"));
-  SP_CHECK(checked(hub_.api(), state, "NCCL"));
+  SP_CHECK(hub_.state_of(group_, describe()));
   if (mark_ == nullptr) {
     SP_ASSIGN(mark_, hub_.queue().mark());
   }
@@ -68,22 +68,39 @@ Result<bool> NcclOp::through() {
   return done_;
 }
 
-Result<void> NcclHub::settle(Comm comm, std::chrono::milliseconds timeout) {
-  int state = kInProgress;
-  Result<void> asked;
+Result<void> NcclHub::checked(int code, const char* call, const Group& group,
+                              const std::string& during) {
+  const Result<void> good = nccl::checked(api_, code, call);
+  if (good || code != kRemoteError) return good;
+  const Result<void> all_there =
+      roll_call(group, during, bootstrap_->timeout());
+  if (all_there) return good;
+  return shardprop::fail(good.error().code, good.error().message + "; " +
+                                                all_there.error().message);
+}
+
+Result<int> NcclHub::state_of(const NcclGroup& group,
+                              const std::string& during) {
+  int state = kSuccess;
+  SP_CHECK(nccl::checked(api_, api_.comm_get_async_error(group.comm, &state),
+                         "ncclCommGetAsyncError"));
+  SP_CHECK(checked(state, "NCCL", group.group, during));
+  return state;
+}
+
+Result<void> NcclHub::settle(const NcclGroup& group, const std::string& during,
+                             std::chrono::milliseconds timeout) {
+  Result<int> state = kInProgress;
   const bool settled = poll(Clock::now() + timeout, [&] {
-    asked = checked(api_, api_.comm_get_async_error(comm, &state),
-                    "ncclCommGetAsyncError");
-    return !asked || state != kInProgress;
+    state = state_of(group, during);
+    return !state || *state != kInProgress;
   });
-  SP_CHECK(asked);
+  SP_CHECK(state);
   if (failure()) return shardprop::fail(*failure());
-  if (!settled) {
-    return shardprop::fail(ErrorCode::kTimeout,
-                           "NCCL did not get ready within " +
-                               std::to_string(timeout.count()) + " ms");
-  }
-  return checked(api_, state, "NCCL");
+  if (settled) return {};
+  return shardprop::fail(ErrorCode::kTimeout,
+                         "NCCL did not get ready within " +
+                             std::to_string(timeout.count()) + " ms");
 }
 
 bool NcclHub::poll(Clock::time_point deadline,
@@ -102,13 +119,12 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
   if (found != groups_.end()) return found->second.get();
   UniqueId id{};
   if (place.index == 0) {
-    SP_CHECK(checked(api_, api_.get_unique_id(&id), "ncclGetUniqueId"));
+    SP_CHECK(nccl::checked(api_, api_.get_unique_id(&id), "ncclGetUniqueId"));
   }
   const LocalTensor bytes =
       LocalTensor::wrap(id.internal, {sizeof(id.internal)}, DType::kU8);
-  CollectiveCall call{.kind = CollectiveKind::kBroadcast,
-                      .outputs = {bytes},
-                      .where = "set-up of NCCL"};
+  CollectiveCall call{
+      .kind = CollectiveKind::kBroadcast, .outputs = {bytes}, .where = kSetUp};
   if (place.index == 0) call.inputs = {bytes};
   SP_CHECK(bootstrap_->run(group, std::move(call)));
 
@@ -116,14 +132,14 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
       NcclGroup{group, group.list(place.list), place.index});
   Config config;
   config.blocking = 0;
-  SP_CHECK(checked(
+  SP_CHECK(nccl::checked(
       api_,
       api_.comm_init_rank_config(&made->comm, static_cast<int>(group.size()),
                                  id, static_cast<int>(place.index), &config),
       "ncclCommInitRankConfig"));
   NcclGroup* const out = made.get();
   groups_.emplace(group, std::move(made));
-  SP_CHECK(settle(out->comm, timeout));
+  SP_CHECK(settle(*out, kSetUp, timeout));
   return out;
 }
 
@@ -139,9 +155,14 @@ void NcclHub::hear() {
 
 void NcclHub::stop(bool tell) {
   if (tell) bootstrap_->abort(*failure());
+  // All at once: each frees memory, for which CUDA waits until no kernel runs on
+  // the GPU, and those of a communicator run until it is aborted as well.
+  std::vector<std::jthread> aborts;
   for (auto& [group, made] : groups_) {
-    if (made->comm != nullptr) api_.comm_abort(made->comm);
-    made->comm = nullptr;
+    if (made->comm == nullptr) continue;
+    aborts.emplace_back([this, comm = std::exchange(made->comm, nullptr)] {
+      api_.comm_abort(comm);
+    });
   }
 }
 
@@ -154,21 +175,26 @@ Result<void> NcclHub::wait(collective::StagedOp& waited,
                          progress();
                          return op.over();
                        });
-  if (!in_time && !failure()) fail(post_mortem(op, timeout), true);
+  if (!in_time && !failure()) fail(late(op, timeout), true);
   return ending(op, bootstrap_->rank());
 }
 
-Error NcclHub::post_mortem(const NcclOp& op,
-                           std::chrono::milliseconds timeout) {
-  const auto before = bootstrap_->timeout();
-  bootstrap_->set_timeout(timeout / 4);
+Error NcclHub::late(const NcclOp& op, std::chrono::milliseconds timeout) {
   const Result<void> all_there =
-      bootstrap_->barrier(op.group().group, "after " + op.describe());
-  bootstrap_->set_timeout(before);
+      roll_call(op.group().group, op.describe(), timeout);
   if (!all_there) return all_there.error();
   return {ErrorCode::kTimeout, op.describe() + " did not finish within " +
                                    std::to_string(timeout.count()) +
                                    " ms though all members came"};
+}
+
+Result<void> NcclHub::roll_call(const Group& group, const std::string& call,
+                                std::chrono::milliseconds timeout) {
+  const auto before = bootstrap_->timeout();
+  bootstrap_->set_timeout(timeout / 4);
+  Result<void> all_there = bootstrap_->barrier(group, "after " + call);
+  bootstrap_->set_timeout(before);
+  return all_there;
 }
 
 NcclHub::~NcclHub() {

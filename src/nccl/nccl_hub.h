@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 
 namespace shardprop::nccl {
@@ -33,6 +34,8 @@ class NcclOp final : public collective::StagedOp {
 
   NcclGroup& group() const { return group_; }
   NcclHub& hub() const { return hub_; }
+  // See NcclHub::checked().
+  Result<void> checked(int code, const char* call) const;
   Result<void> send(std::int64_t peer, const LocalTensor& from) override;
   Result<void> receive(std::int64_t peer, const LocalTensor& into) override;
 
@@ -67,8 +70,15 @@ class NcclHub final : public collective::StagedHub {
   void progress() override;
   Result<void> wait(collective::StagedOp& op,
                     std::chrono::milliseconds timeout) override;
+  // What a call of NCCL returned during an operation of a group. Errors: kEngine;
+  // where a peer is gone it says, too, who does not answer.
+  Result<void> checked(int code, const char* call, const Group& group,
+                       const std::string& during);
+  // How NCCL gets on with a group. Errors: as checked().
+  Result<int> state_of(const NcclGroup& group, const std::string& during);
   // Until NCCL has taken in what it was asked. Errors: kEngine, kTimeout.
-  Result<void> settle(Comm comm, std::chrono::milliseconds timeout);
+  Result<void> settle(const NcclGroup& group, const std::string& during,
+                      std::chrono::milliseconds timeout);
 
  private:
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
@@ -76,8 +86,11 @@ class NcclHub final : public collective::StagedHub {
   void hear();
   // Tells the others by the bootstrap and aborts all communicators.
   void stop(bool tell) override;
-  // Who is missing, when an operation does not end.
-  Error post_mortem(const NcclOp& op, std::chrono::milliseconds timeout);
+  // Why an operation has not ended in time.
+  Error late(const NcclOp& op, std::chrono::milliseconds timeout);
+  // Whether all members of a group answer within a quarter of the timeout.
+  Result<void> roll_call(const Group& group, const std::string& call,
+                         std::chrono::milliseconds timeout);
 
   NcclApi api_;
   std::unique_ptr<DeviceQueue> queue_;

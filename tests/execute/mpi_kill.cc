@@ -1,11 +1,14 @@
 // A redistribution in which one process is killed; every survivor writes how it
-// ended to <folder>/rank<r>, which check_kill.cmake reads.
+// ended to <folder>/rank<r>, which check_kill.cmake reads. On MPI or, with nccl,
+// on GPUs over NCCL.
 //
 //   mpi_kill list                                 every kill there is, a line
 //                                                 each: case, rank, step
-//   mpirun --enable-recovery -n 4 mpi_kill <case> <rank> <step> <folder>
+//   mpirun --enable-recovery -n 4 mpi_kill <case> <rank> <step> <folder> [nccl]
+#include "execute/gpu_of_this_rank.h"
+#include "execute/moved.h"
+
 #include <shardprop/execute/executor.h>
-#include <shardprop/mpi/mpi_world.h>
 #include <shardprop/redistribute/planner.h>
 
 #include <array>
@@ -26,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kTimeout = 1s;
 // Processes of a busy machine come late.
 constexpr std::chrono::milliseconds kStart = 30s;
+constexpr std::int64_t kNobody = -1;
 
 struct Case {
   const char* mesh;
@@ -84,8 +88,12 @@ Result<void> run_until_killed(const Problem& problem,
                               std::size_t at) {
   const auto program = value_of(RedistributeProgram::create(
       problem.plan, problem.src, problem.dst, communicator.rank()));
+  MemoryOps& memory = communicator.memory_ops();
   const auto source = value_of(
-      LocalTensor::zeros(program.source_shape(), problem.src.meta().dtype()));
+      testing::moved(memory,
+                     value_of(LocalTensor::zeros(program.source_shape(),
+                                                 problem.src.meta().dtype())),
+                     memory));
   RunOptions options;
   if (communicator.rank() == killed) {
     options.before_step = [&](std::size_t step) {
@@ -97,15 +105,24 @@ Result<void> run_until_killed(const Problem& problem,
   return communicator.barrier(value_of(Group::world(communicator.size())));
 }
 
-void take_part(const Case& drawn, std::int64_t killed, std::size_t at,
-               const std::string& folder) {
-  MpiOptions options;
-  options.common.timeout = kStart;
-  const auto communicator = value_of(mpi_communicator(options));
-  const Problem problem = problem_of(drawn);
-  const auto ready =
-      communicator->barrier(value_of(Group::world(communicator->size())));
+// NCCL sets its groups up within the first run, which takes longer than kTimeout.
+void warm_up(const Problem& problem, Communicator& communicator) {
+  const auto ready = run_until_killed(problem, communicator, kNobody, 0);
   if (!ready) throw std::runtime_error(to_string(ready.error()));
+}
+
+void take_part(const Case& drawn, std::int64_t killed, std::size_t at,
+               const std::string& folder, bool on_gpus) {
+  const CommunicatorOptions options{.timeout = kStart};
+  auto made = on_gpus ? testing::gpu_of_this_rank(options)
+                      : mpi_communicator({.common = options});
+  if (!made && made.error().code == ErrorCode::kEngineMissing) {
+    std::fprintf(stderr, "skipped: %s\n", to_string(made.error()).c_str());
+    std::_Exit(0);
+  }
+  const auto communicator = value_of(std::move(made));
+  const Problem problem = problem_of(drawn);
+  warm_up(problem, *communicator);
   communicator->set_timeout(kTimeout);
   const auto begin = Clock::now();
   const Result<void> end = run_until_killed(problem, *communicator, killed, at);
@@ -127,7 +144,7 @@ int main(int argc, char** argv) {
     list();
     return 0;
   }
-  if (argc != 5) return 2;
+  if (argc != 5 && argc != 6) return 2;
   take_part(kCases.at(std::strtoull(argv[1], nullptr, 10)), std::atoll(argv[2]),
-            std::strtoull(argv[3], nullptr, 10), argv[4]);
+            std::strtoull(argv[3], nullptr, 10), argv[4], argc == 6);
 }

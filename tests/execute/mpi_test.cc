@@ -2,6 +2,7 @@
 // the same cases and runs its rank's part of them, on MPI or, with --nccl, on
 // GPUs over NCCL. `--nccl` is ours, the rest doctest's.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "execute/gpu_of_this_rank.h"
 #include "execute/redistribution_case.h"
 #include "execute/redistribution_jobs.h"
 #include "support/property.h"
@@ -9,14 +10,11 @@
 #include <doctest/doctest.h>
 #include <shardprop/execute/executor.h>
 #include <shardprop/mpi/mpi_world.h>
-#include <shardprop/nccl/cuda_ranks.h>
-#include <shardprop/nccl/nccl_world.h>
 #include <shardprop/redistribute/cross_mesh.h>
 #include <shardprop/redistribute/planner.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -174,26 +172,11 @@ TEST_CASE("random redistributions between meshes of processes") {
 
 constexpr int kSkipped = 77;
 
-// The communicator over this rank's GPU. Ranks that are more than the GPUs
-// share them: NCCL allows that where each says it is another machine.
-Result<std::unique_ptr<Communicator>> gpu_of_this_rank() {
-  const Result<int> devices = cuda_device_count();
-  if (!devices) return fail(devices.error());
-  if (world().size() > *devices) {
-    setenv("NCCL_HOSTID", std::to_string(world().rank()).c_str(), 1);
-  }
-  auto bootstrap = mpi_communicator();
-  if (!bootstrap) return fail(bootstrap.error());
-  return nccl_communicator(
-      *std::move(bootstrap),
-      {.device = static_cast<int>(world().rank() % *devices)});
-}
-
 int run_tests(int argc, char** argv) {
   the_world = value_of(mpi_communicator());
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--nccl") != 0) continue;
-    auto gpu = gpu_of_this_rank();
+    auto gpu = testing::gpu_of_this_rank();
     if (!gpu) {
       std::fprintf(stderr, "skipped: %s\n", to_string(gpu.error()).c_str());
       return gpu.error().code == ErrorCode::kEngineMissing ? kSkipped : 1;

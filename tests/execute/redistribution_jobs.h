@@ -2,6 +2,7 @@
 // rank, sources untouched, payload and memory as planned. Of any engine.
 #pragma once
 
+#include "execute/moved.h"
 #include "execute/redistribution_case.h"
 #include "support/property.h"
 #include "support/sanitizers.h"
@@ -39,22 +40,6 @@ inline Topology small_nodes(Engine engine) {
   topology.devices_per_node.value = 4;
   topology.engine = engine;
   return topology;
-}
-
-// The same tensor in the communicator's memory, strides and all, and back on
-// the host. Its elements fill a stretch of memory, in whatever order.
-inline Result<LocalTensor> moved(MemoryOps& memory, const LocalTensor& tensor,
-                                 MemoryOps& to) {
-  const Dims stretch{tensor.numel()};
-  auto made = to.allocate(stretch, tensor.dtype());
-  if (!made) return made;
-  const auto done =
-      memory.transfer(LocalTensor::wrap(tensor.data(), stretch, tensor.dtype(),
-                                        nullptr, tensor.device()),
-                      *made);
-  if (!done) return fail(done.error());
-  return LocalTensor::wrap(made->data(), tensor.sizes(), tensor.strides(),
-                           tensor.dtype(), made->owner(), made->device());
 }
 
 // One redistribution under way: what all ranks share.

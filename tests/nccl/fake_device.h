@@ -26,6 +26,8 @@ class FakeQueue final : public collective::DeviceQueue {
   ~FakeQueue() override;
 
   void push(FakeStep step);
+  // Whether all that was pushed is done.
+  bool idle() const { return state_->ran == state_->pushed; }
 
   void* stream() const override { return const_cast<FakeQueue*>(this); }
   Device device() const override { return device_; }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,7 @@ struct FakeComm {
   std::shared_ptr<FakeWorld> world;
   int rank = 0;
   long calls = 0;
+  FakeQueue* queue = nullptr;  // once it has been used
   // Its steps are done without doing anything.
   std::shared_ptr<std::atomic<bool>> aborted =
       std::make_shared<std::atomic<bool>>(false);
@@ -53,18 +56,20 @@ Registry& registry() {
 }
 
 std::atomic<int> broken = 0;
+std::atomic<int> refused = 0;
 std::atomic<int> made = 0;
 std::atomic<int> aborted = 0;
 std::atomic<int> destroyed = 0;
+std::atomic<int> stuck = 0;
 
 // Of this thread's open group.
 thread_local int depth = 0;
 thread_local std::vector<std::pair<FakeQueue*, FakeStep>> grouped;
 
-int enqueue(const FakeComm& comm, nccl::Stream stream, FakeStep step) {
+int enqueue(FakeComm& comm, nccl::Stream stream, FakeStep step) {
+  comm.queue = static_cast<FakeQueue*>(stream);
   grouped.emplace_back(
-      static_cast<FakeQueue*>(stream),
-      [aborted = comm.aborted, step = std::move(step)]() mutable {
+      comm.queue, [aborted = comm.aborted, step = std::move(step)]() mutable {
         return *aborted || step();
       });
   if (depth > 0) return nccl::kSuccess;
@@ -96,6 +101,7 @@ ReduceOp op_of(int op) {
 int share(nccl::Comm handle, nccl::Stream stream, const void* from,
           std::size_t count,
           std::function<void(const std::vector<std::optional<Bytes>>&)> use) {
+  if (refused != nccl::kSuccess) return refused;
   auto* comm = static_cast<FakeComm*>(handle);
   const long call = comm->calls++;
   const auto world = comm->world;
@@ -135,11 +141,27 @@ void reduce_bytes(const std::vector<std::optional<Bytes>>& all,
 
 }  // namespace
 
-void break_fake_nccl(int code) { broken = code; }
+void break_fake_nccl(int code, bool at_once) {
+  (at_once ? refused : broken) = code;
+}
 
-FakeCounts fake_counts() { return {made, aborted, destroyed}; }
+FakeCounts fake_counts() { return {made, aborted, destroyed, stuck}; }
 
 namespace {
+
+// As CUDA does before it frees memory: kernels of other communicators run until
+// those are aborted. Where that takes too long they are counted as stuck.
+void wait_until_idle(const FakeComm& comm) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (comm.queue != nullptr && !comm.queue->idle()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ++stuck;
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
 
 void add_communicators(nccl::NcclApi& api) {
   using nccl::Comm;
@@ -178,6 +200,7 @@ void add_communicators(nccl::NcclApi& api) {
   api.comm_abort = [](Comm comm) {
     *static_cast<FakeComm*>(comm)->aborted = true;
     wait_for_fake_device();
+    wait_until_idle(*static_cast<FakeComm*>(comm));
     delete static_cast<FakeComm*>(comm);
     ++aborted;
     return int{kSuccess};

@@ -9,14 +9,16 @@ namespace shardprop::testing {
 // Messages outside of a group are refused: uneven exchanges must be grouped.
 nccl::NcclApi fake_nccl();
 
-// Every communicator reports this from now on; 0: none.
-void break_fake_nccl(int code);
+// Every communicator reports this from now on, when it is asked or, at once, from
+// the collectives themselves; 0: none.
+void break_fake_nccl(int code, bool at_once = false);
 
 // Since the beginning of the process.
 struct FakeCounts {
   int made = 0;
   int aborted = 0;
   int destroyed = 0;
+  int stuck = 0;  // aborts that waited in vain for kernels of others
 };
 FakeCounts fake_counts();
 

@@ -9,6 +9,7 @@
 #include "support/result_checks.h"
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -114,6 +115,87 @@ TEST_CASE("a rank that never comes is named, and buffers are counted") {
     CAPTURE(to_string(end.error()));
     CHECK(mentions(end.error(), "rank 2 did not come"));
     CHECK(mentions(end.error(), "step 1"));
+  }
+}
+
+TEST_CASE(
+    "communicators are aborted side by side, whoever has kernels running") {
+  const Group one = value_of(Group::world(2));
+  const Group other = value_of(Group::lists({{1, 0}}));
+  const testing::FakeCounts before = fake_counts();
+  std::atomic<bool> over = false;
+  const auto ends = run_nccl_ranks(
+      2, {.timeout = 400ms}, [&](Communicator& c) -> Result<void> {
+        for (const Group& group : {one, other}) {
+          if (auto done = sum(c, group); !done) return done;
+        }
+        if (c.rank() == 1) {
+          while (!over) std::this_thread::sleep_for(1ms);
+          return {};
+        }
+        const LocalTensor mine = some_tensor(0, {8}, DType::kF32);
+        const auto first = all_reduce(c, mine, ReduceOp::kSum, one);
+        const auto second = all_reduce(c, mine, ReduceOp::kSum, other);
+        REQUIRE((first && second));
+        const auto late = first->wait();
+        over = true;
+        return late ? Result<void>() : fail(late.error());
+      });
+  REQUIRE_FALSE(ends[0].has_value());
+  CHECK(mentions(ends[0].error(), "rank 1 did not come"));
+  const testing::FakeCounts after = fake_counts();
+  CHECK(after.aborted - before.aborted == 4);
+  CHECK(after.stuck == before.stuck);
+}
+
+TEST_CASE("a peer that is gone is named where NCCL says that one is") {
+  bool at_once = false;
+  SUBCASE("when it is asked") {}
+  SUBCASE("from the collective itself") { at_once = true; }
+  const Group world = value_of(Group::world(3));
+  std::barrier ready(3);
+  std::barrier over(3);
+  const auto ends =
+      run_nccl_ranks(3, {.timeout = 2s}, [&](Communicator& c) -> Result<void> {
+        const auto good = sum(c, world);
+        ready.arrive_and_wait();
+        if (c.rank() == 2) break_fake_nccl(nccl::kRemoteError, at_once);
+        ready.arrive_and_wait();
+        const auto broken = c.rank() == 2 ? Result<void>() : sum(c, world);
+        over.arrive_and_wait();
+        return good ? broken : good;
+      });
+  break_fake_nccl(0, at_once);
+  for (const std::size_t rank : {0, 1}) {
+    REQUIRE_FALSE(ends[rank].has_value());
+    CAPTURE(to_string(ends[rank].error()));
+    CHECK_CODE(ends[rank], ErrorCode::kEngine);
+    CHECK(mentions(ends[rank].error(), "remote process exited"));
+    CHECK(mentions(ends[rank].error(), "rank 2 did not come"));
+  }
+}
+
+TEST_CASE("a timeout set later holds where a group is set up, too") {
+  const Group world = value_of(Group::world(3));
+  std::atomic<int> over = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ends =
+      run_nccl_ranks(3, {.timeout = 60s}, [&](Communicator& c) -> Result<void> {
+        c.set_timeout(400ms);
+        if (c.rank() == 2) {
+          while (over < 2) std::this_thread::sleep_for(1ms);
+          return {};
+        }
+        const auto late = sum(c, world);
+        ++over;
+        return late;
+      });
+  CHECK(std::chrono::steady_clock::now() - begin < 20s);
+  for (const std::size_t rank : {0, 1}) {
+    REQUIRE_FALSE(ends[rank].has_value());
+    CAPTURE(to_string(ends[rank].error()));
+    CHECK(mentions(ends[rank].error(), "set-up of NCCL"));
+    CHECK(mentions(ends[rank].error(), "rank 2"));
   }
 }
 

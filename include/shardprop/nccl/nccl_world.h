@@ -15,7 +15,8 @@
 // Communicators are non-blocking. After an error or a timeout all of them are
 // aborted, on every rank: whoever notices tells the others by the bootstrap. A
 // wait gives NCCL three quarters of the timeout; the rest is for a barrier on
-// the bootstrap that finds out who is missing.
+// the bootstrap that finds out who is missing. Where NCCL itself says that a peer
+// is gone, the same barrier finds out which, and the error says both.
 //
 // What NCCL reduces (f64 to f16 and bf16, integers of 8, 32 and 64 bits: sum,
 // avg, product, min, max) it reduces, in an order of its own; all else is
