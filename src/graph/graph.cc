@@ -13,6 +13,7 @@ Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
 const std::string& Graph::name() const { return body_->name; }
+const std::string& Graph::device() const { return body_->device; }
 std::span<const Node> Graph::nodes() const { return body_->nodes; }
 std::span<const Value> Graph::values() const { return body_->values; }
 std::span<const Storage> Graph::storages() const { return body_->storages; }

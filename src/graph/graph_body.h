@@ -13,6 +13,7 @@ namespace shardprop {
 
 struct Graph::Body {
   std::string name;
+  std::string device = "cpu";
   std::vector<Node> nodes;
   std::vector<Value> values;
   std::vector<Storage> storages;

@@ -134,6 +134,10 @@ void GraphBuilder::add_guard(Guard guard) {
   impl_->nodes.body().guards.push_back(std::move(guard));
 }
 
+void GraphBuilder::set_device(std::string kind) {
+  impl_->nodes.body().device = std::move(kind);
+}
+
 void GraphBuilder::add_note(std::string note) {
   impl_->nodes.body().notes.push_back(std::move(note));
 }

@@ -95,7 +95,13 @@ std::vector<SymValue> read_sizes(JsonReader& json) {
   return sizes;
 }
 
-Tensor read_tensor(JsonReader& json, std::string_view name) {
+// `device`: of the tensors before it, or of this one.
+void note_device(const Device& of, std::string_view& device) {
+  if (device.empty() && of.type != "cpu" && of.type != "meta") device = of.type;
+}
+
+Tensor read_tensor(JsonReader& json, std::string_view name,
+                   std::string_view& device) {
   Tensor tensor;
   tensor.name = name;
   std::array<bool, 3> has{};
@@ -109,6 +115,8 @@ Tensor read_tensor(JsonReader& json, std::string_view name) {
     } else if (key == "strides") {
       tensor.strides = read_sizes(json);
       has[2] = true;
+    } else if (key == "device") {
+      note_device(read_device(json), device);
     } else {
       json.skip();
     }
@@ -142,7 +150,7 @@ void read_graph(JsonReader& json, GraphBody& graph) {
       json.array([&] { graph.nodes.push_back(read_node(json)); });
     } else if (key == "tensor_values") {
       json.members([&](std::string_view name) {
-        graph.tensors.push_back(read_tensor(json, name));
+        graph.tensors.push_back(read_tensor(json, name, graph.device));
       });
     } else if (key == "sym_int_values" || key == "sym_bool_values") {
       read_scalars(json, graph);

@@ -77,20 +77,6 @@ std::string_view read_optional_tensor(JsonReader& json) {
   return name;
 }
 
-Device read_device(JsonReader& json) {
-  Device device;
-  json.object([&](std::string_view key) {
-    if (key == "type") {
-      device.type = json.string();
-    } else if (key == "index") {
-      device.index = read_optional_integer(json);
-    } else {
-      json.skip();
-    }
-  });
-  return device;
-}
-
 std::complex<double> read_complex(JsonReader& json) {
   double real = 0;
   double imag = 0;
@@ -241,6 +227,20 @@ constexpr Variant kVariants[] = {
 };
 
 }  // namespace
+
+Device read_device(JsonReader& json) {
+  Device device;
+  json.object([&](std::string_view key) {
+    if (key == "type") {
+      device.type = json.string();
+    } else if (key == "index") {
+      device.index = read_optional_integer(json);
+    } else {
+      json.skip();
+    }
+  });
+  return device;
+}
 
 void unknown_variant(JsonReader& json, std::string_view tag) {
   constexpr std::size_t kMostShown = 40;

@@ -26,6 +26,7 @@ void unknown_variant(JsonReader& json, std::string_view tag);
 // `{"name": "mm"}`, further keys skipped.
 std::string_view read_name(JsonReader& json);
 SymValue read_sym_value(JsonReader& json);
+Device read_device(JsonReader& json);
 Argument read_argument(JsonReader& json);
 // The graph of a program or of a subgraph (pt2_decode.cc).
 void read_graph(JsonReader& json, GraphBody& graph);

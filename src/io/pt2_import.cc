@@ -44,6 +44,7 @@ Result<Graph> to_graph(Program program, const StoredTensors& stored,
                        std::string name, const OpLibrary& library,
                        const SizeBounds& bounds) {
   GraphBuilder builder(std::move(name), library);
+  if (!program.device.empty()) builder.set_device(std::string(program.device));
   {
     SP_ASSIGN(Values values, Values::create(program, bounds));
     SP_CHECK(

@@ -160,6 +160,7 @@ struct GraphBody {
   std::vector<NamedSym> scalars;
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
+  std::string_view device;  // the first of its tensors' but cpu and meta
 };
 
 struct Program : GraphBody {

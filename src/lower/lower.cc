@@ -24,6 +24,7 @@ Lowering::Lowering(const Plan& plan, const Graph& graph,
   program_.graph_name = plan.graph_name;
   program_.graph_hash = plan.graph_hash;
   program_.mesh = plan.mesh;
+  program_.device = graph.device();
   for (const Value& value : graph.values()) {
     graph_values_.emplace(value.display_name(), value.id);
   }

@@ -4,6 +4,7 @@
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 
+#include <shardprop/graph/graph_builder.h>
 #include <shardprop/io/emit_program.h>
 #include <shardprop/io/load_graph.h>
 #include <shardprop/lower/lower.h>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 namespace shardprop {
@@ -108,6 +110,62 @@ TEST_CASE("the same program makes the same bytes in either form") {
              ErrorCode::kMeshCoordinate);
   CHECK_CODE(exported_program_json(program, standard_library(), -1),
              ErrorCode::kMeshCoordinate);
+}
+
+// The kinds of device that a program names, in metas and in arguments.
+std::set<std::string> devices_of(const nlohmann::json& json) {
+  std::set<std::string> kinds;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_structured()) kinds.merge(devices_of(value));
+    if (key != "device" && key != "as_device") continue;
+    if (value.contains("type")) kinds.insert(value["type"]);
+  }
+  return kinds;
+}
+
+// Whether every tensor that is made from nothing is told where to lie.
+bool all_placed(const nlohmann::json& program) {
+  const auto& nodes = program["graph_module"]["graph"]["nodes"];
+  return std::all_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    const auto& inputs = node["inputs"];
+    return node["target"] != "torch.ops.aten.full.default" ||
+           std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
+             return input["name"] == "device";
+           });
+  });
+}
+
+// Totals of rows in parts, by an operator that names no device: what the ranks
+// before hold is made within the program.
+TEST_CASE("what a program makes itself lies where the graph's tensors do") {
+  const OpLibrary& library = standard_library();
+  for (const std::string device : {"cpu", "cuda"}) {
+    CAPTURE(device);
+    GraphBuilder b("totals", library);
+    if (device != "cpu") b.set_device(device);
+    const ValueId x = value_of(b.add_input(
+        {.name = "x", .meta = value_of(TensorMeta::parse("f32[37,10]"))}));
+    const auto totals = value_of(b.add_op(
+        "aten.cumsum.default",
+        {{"self", TensorArg{0}}, {"dim", std::int64_t{0}}}, {x}, "totals"));
+    b.add_output({.value = totals.front()});
+    const Graph graph = value_of(std::move(b).build());
+    PlanOptions options;
+    options.pins = {value_of(Pin::parse("x=S(0)")),
+                    value_of(Pin::parse("totals=S(0)"))};
+    const Plan plan =
+        value_of(make_plan(graph, value_of(DeviceMesh::parse("3")),
+                           default_topology(), library, options));
+    REQUIRE(!plan.nodes.front().inside.empty());
+    const SpmdProgram program = value_of(lower(plan, graph, library));
+    CHECK(program.device == device);
+    for (const std::int64_t rank : {0, 2}) {
+      const auto json = nlohmann::json::parse(
+          value_of(exported_program_json(program, library, rank)));
+      CHECK(all_placed(json));
+      CHECK(devices_of(json) == std::set<std::string>{device});
+    }
+  }
 }
 
 TEST_CASE("shardings say who holds what") {

@@ -53,6 +53,18 @@ TEST_CASE("a program becomes nodes, values and roles") {
   CHECK(graph.value(*graph.find_value("permute")).view_of == x);
 }
 
+TEST_CASE(
+    "a graph lies where the first of its tensors do that is not the host's") {
+  Json json = program();
+  CHECK(load(json).device() == "cpu");
+  tensors(json)["x"]["device"]["type"] = "meta";
+  CHECK(load(json).device() == "cpu");
+  tensors(json)["mm"]["device"] = {{"type", "cuda"}, {"index", 0}};
+  const Graph on_gpu = load(json);
+  CHECK(on_gpu.device() == "cuda");
+  CHECK(on_gpu.hash() == load(program()).hash());
+}
+
 TEST_CASE("symbolic sizes carry hints, expressions and guards") {
   const Graph graph = load(program());
   const Value& x = graph.value(*graph.find_value("x"));

@@ -324,8 +324,8 @@ def work(rank, size, store, jobs, results):
         if rank < ranks:
             try:
                 found[name] = check_rank(pathlib.Path(folder), rank)
-            except Exception as error:  # the others wait for nothing then
-                found[name] = ([f"{type(error).__name__}: {error}"], 0, 0, 0)
+            except Exception as error:  # ends all ranks, which wait for this one
+                raise RuntimeError(f"{name}: {error}") from error
         else:
             shardings = json.loads(
                 (pathlib.Path(folder) / "shardings.json").read_text())
@@ -386,6 +386,23 @@ class Heads(torch.nn.Module):
         ("tp=4", "S(0)", "S(1)", "S(0)"),
         ("tp=4", "S(1)", "S(1)", "S(1)"),
     ]
+
+
+class Windows(torch.nn.Module):
+    """Images cut into rows, whose windows reach into the parts beside them:
+    plain, strided, dilated, and what their gradients give back."""
+
+    def forward(self, x, weight):
+        plain = torch.ops.aten.convolution(
+            x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+        strided = torch.ops.aten.convolution(
+            x, weight, None, [2, 2], [1, 1], [1, 1], False, [0, 0], 1)
+        dilated = torch.ops.aten.convolution(
+            x, weight, None, [1, 1], [2, 2], [2, 2], False, [0, 0], 1)
+        gradients = torch.ops.aten.convolution_backward(
+            dilated, x, weight, None, [1, 1], [2, 2], [2, 2], False, [0, 0], 1,
+            [True, True, False])
+        return plain, strided, dilated, gradients[0], gradients[1]
 
 
 def keyed(shardings, results):
@@ -482,6 +499,31 @@ class EmittedPrograms(unittest.TestCase):
                     self.assertEqual(wrong, [])
                     self.assertEqual(counted, 10)
                     self.assertEqual(sharded, 2)
+
+    def test_windows_that_reach_into_other_parts(self):
+        root = pathlib.Path(self.folder.name) / "windows"
+        root.mkdir()
+        graph = root / "windows.pt2"
+        example = (torch.randn(1, 3, 24, 9, device=DEVICE),
+                   torch.randn(4, 3, 3, 3, device=DEVICE))
+        torch.export.save(torch.export.export(Windows(), example), str(graph))
+        jobs = []
+        for mesh in ("tp=2", "tp=3", "dp=2,tp=2"):
+            folder = root / mesh
+            rows = ",".join("S(2)" for _ in mesh.split(","))
+            emit_file(graph, folder, mesh, "--pin", f"x={rows}", "--pin",
+                      f"op:aten.convolution.default={rows}")
+            plan = json.loads((folder / "plan.json").read_text())
+            inside = [step["collective"] for node in plan["nodes"]
+                      for step in node["inside"]]
+            self.assertEqual(inside.count("all_gather"), 9, mesh)
+            shardings = json.loads((folder / "shardings.json").read_text())
+            x, weight = (drawn(entry, i)
+                         for i, entry in enumerate(shardings["inputs"]))
+            torch.save(keyed(shardings, Windows()(x, weight)),
+                       folder / "unsharded.pt")
+            jobs.append((mesh, str(folder), ranks_of(mesh)))
+        self.check(jobs, self.found_by_ranks(root, jobs))
 
     def test_exchanges_within_a_dim(self):
         root = pathlib.Path(self.folder.name) / "heads"

@@ -69,6 +69,9 @@ class Graph {
   ~Graph();
 
   const std::string& name() const;
+  // The kind of device that its tensors lie on, as PyTorch names it: cuda. Where
+  // they lie on several, the first that is not the host's; cpu when nobody said.
+  const std::string& device() const;
   std::span<const Node> nodes() const;  // in schedule order
   std::span<const Value> values() const;
   std::span<const Storage> storages() const;

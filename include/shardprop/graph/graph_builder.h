@@ -74,6 +74,8 @@ class GraphBuilder {
   // How large the graph is going to be, if all goes well: it grows no room
   // beyond that. No promise.
   void expect(std::size_t nodes, std::size_t values);
+  // See Graph::device().
+  void set_device(std::string kind);
 
   // Errors: kDuplicateName, kShapeMismatch (another shape than the input that it
   // shares its storage with), kInvalidArgument (a kind that graphs do not have).

@@ -144,6 +144,7 @@ struct SpmdProgram {
   std::string graph_name;
   std::string graph_hash;  // 16 hex digits, as in the plan
   DeviceMesh mesh;
+  std::string device = "cpu";  // of the graph's tensors, see Graph::device()
   std::vector<ProgramValue> values;
   std::vector<ProgramInput> inputs;
   std::vector<ProgramStep> steps;

@@ -44,9 +44,21 @@ std::string_view prefix(InputKind kind) {
   }
 }
 
+// Whether PyTorch would make the result on the CPU, whatever the graph lies on:
+// no operand says where, and no argument. Factories that were exported name
+// theirs; those within operators do not.
+bool makes_from_nothing(const ProgramOp& op) {
+  return std::none_of(op.args.begin(), op.args.end(), [](const auto& argument) {
+    const auto& [name, value] = argument;
+    return name == "device" || std::holds_alternative<ProgramValueId>(value) ||
+           std::holds_alternative<std::vector<ProgramValueId>>(value);
+  });
+}
+
 }  // namespace
 
 Argument device_of(const SpmdProgram& program) {
+  if (program.device != "cpu") return NamedArg{program.device};
   for (const ProgramStep& step : program.steps) {
     const auto* op = std::get_if<ProgramOp>(&step.action);
     if (op == nullptr) continue;
@@ -235,6 +247,9 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
     const bool is_written = alias && alias->writes;
     args.emplace_back(own,
                       argument(value, is_written ? OperandOrder::kAny : order));
+  }
+  if (makes_from_nothing(op) && function->argument_index("device")) {
+    args.emplace_back("device", TorchArgument(device_));
   }
   return add_call(name, std::move(args), op.outputs);
 }

@@ -57,8 +57,8 @@ class RankEmitter {
       drawn_;
 };
 
-// The device that the program's factories name, without an index: every rank
-// has its own.
+// The device that the program's tensors lie on or, where those say nothing, that
+// its factories name; without an index: every rank has its own.
 Argument device_of(const SpmdProgram& program);
 
 }  // namespace shardprop::emit
