@@ -27,7 +27,7 @@ NcclOp::NcclOp(NcclHub& hub, NcclGroup& group, CollectiveCall call)
       group_(group) {}
 
 Result<void> NcclOp::checked(int code, const char* call) const {
-  return hub_.checked(code, call, group_.group, describe());
+  return hub_.checked(code, call, group_.group, this);
 }
 
 Result<void> NcclOp::send(std::int64_t peer, const LocalTensor& from) {
@@ -55,12 +55,12 @@ Result<void> NcclOp::open_posts() {
 Result<void> NcclOp::close_posts() {
   SP_CHECK(checked(hub_.api().group_end(), "ncclGroupEnd"));
   // What NCCL is still taking in may not be on the stream yet.
-  return hub_.settle(group_, describe(), hub_.bootstrap().timeout());
+  return hub_.settle(group_, this, hub_.bootstrap().timeout());
 }
 
 Result<bool> NcclOp::through() {
   if (!is_last()) return true;
-  SP_CHECK(hub_.state_of(group_, describe()));
+  SP_CHECK(hub_.state_of(group_, this));
   if (mark_ == nullptr) {
     SP_ASSIGN(mark_, hub_.queue().mark());
   }
@@ -69,30 +69,29 @@ Result<bool> NcclOp::through() {
 }
 
 Result<void> NcclHub::checked(int code, const char* call, const Group& group,
-                              const std::string& during) {
+                              const NcclOp* op) {
   const Result<void> good = nccl::checked(api_, code, call);
   if (good || code != kRemoteError) return good;
-  const Result<void> all_there =
-      roll_call(group, during, bootstrap_->timeout());
+  const Result<void> all_there = roll_call(
+      group, op == nullptr ? kSetUp : op->describe(), bootstrap_->timeout());
   if (all_there) return good;
   return shardprop::fail(good.error().code, good.error().message + "; " +
                                                 all_there.error().message);
 }
 
-Result<int> NcclHub::state_of(const NcclGroup& group,
-                              const std::string& during) {
+Result<int> NcclHub::state_of(const NcclGroup& group, const NcclOp* op) {
   int state = kSuccess;
   SP_CHECK(nccl::checked(api_, api_.comm_get_async_error(group.comm, &state),
                          "ncclCommGetAsyncError"));
-  SP_CHECK(checked(state, "NCCL", group.group, during));
+  SP_CHECK(checked(state, "NCCL", group.group, op));
   return state;
 }
 
-Result<void> NcclHub::settle(const NcclGroup& group, const std::string& during,
+Result<void> NcclHub::settle(const NcclGroup& group, const NcclOp* op,
                              std::chrono::milliseconds timeout) {
   Result<int> state = kInProgress;
   const bool settled = poll(Clock::now() + timeout, [&] {
-    state = state_of(group, during);
+    state = state_of(group, op);
     return !state || *state != kInProgress;
   });
   SP_CHECK(state);
@@ -139,7 +138,7 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
       "ncclCommInitRankConfig"));
   NcclGroup* const out = made.get();
   groups_.emplace(group, std::move(made));
-  SP_CHECK(settle(*out, kSetUp, timeout));
+  SP_CHECK(settle(*out, nullptr, timeout));
   return out;
 }
 

@@ -70,14 +70,15 @@ class NcclHub final : public collective::StagedHub {
   void progress() override;
   Result<void> wait(collective::StagedOp& op,
                     std::chrono::milliseconds timeout) override;
-  // What a call of NCCL returned during an operation of a group. Errors: kEngine;
-  // where a peer is gone it says, too, who does not answer.
+  // What a call of NCCL returned during an operation of a group, none while the
+  // group is set up. Errors: kEngine; where a peer is gone it says, too, who does
+  // not answer, having waited for them: the one case where progress() blocks.
   Result<void> checked(int code, const char* call, const Group& group,
-                       const std::string& during);
+                       const NcclOp* op);
   // How NCCL gets on with a group. Errors: as checked().
-  Result<int> state_of(const NcclGroup& group, const std::string& during);
+  Result<int> state_of(const NcclGroup& group, const NcclOp* op);
   // Until NCCL has taken in what it was asked. Errors: kEngine, kTimeout.
-  Result<void> settle(const NcclGroup& group, const std::string& during,
+  Result<void> settle(const NcclGroup& group, const NcclOp* op,
                       std::chrono::milliseconds timeout);
 
  private:
