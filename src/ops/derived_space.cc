@@ -74,9 +74,7 @@ IndexSpace placed(const OpSchema& op, IndexSpace from,
   if (from.writes_into != IndexSpace::kNothing) {
     space.writes_into = static_cast<int>(kept[index(from.writes_into)]);
   }
-  if (from.unread != IndexSpace::kNothing) {
-    space.unread = static_cast<int>(kept[index(from.unread)]);
-  }
+  for (const std::size_t i : from.unread) space.unread.push_back(kept[i]);
   space.is_free = from.is_free;
   space.is_random = from.is_random;
   space.inputs.resize(op.inputs.size());

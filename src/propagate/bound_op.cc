@@ -98,10 +98,10 @@ Result<BoundOp> bind_op(const OpLibrary& library, const DeviceMesh& mesh,
 }
 
 IndexSpace with_unread_whole(IndexSpace space) {
-  if (space.unread == IndexSpace::kNothing) return space;
-  const auto i = index(space.unread);
-  for (DimFactors& dim : space.inputs[i].dims) dim.clear();
-  for (Without& without : space.inputs_without[i]) without = Without::same();
+  for (const std::size_t i : space.unread) {
+    for (DimFactors& dim : space.inputs[i].dims) dim.clear();
+    for (Without& without : space.inputs_without[i]) without = Without::same();
+  }
   return space;
 }
 

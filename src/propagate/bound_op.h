@@ -41,7 +41,7 @@ struct BoundOp {
 Result<BoundOp> bind_op(const OpLibrary& library, const DeviceMesh& mesh,
                         const OpSchema& op);
 
-// The index space that asks for the operand that is not read whole and
+// The index space that asks for the operands that are not read whole and
 // replicated, however the others are laid out.
 IndexSpace with_unread_whole(IndexSpace space);
 

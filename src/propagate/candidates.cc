@@ -76,9 +76,7 @@ Candidate priced(const SearchContext& context, const BoundOp& call,
   out.inside_nanoseconds = inside.inside_nanoseconds;
   out.compute_nanoseconds =
       price_compute(context, call, strategy.assignment, operands);
-  if (const int unread = call.space->unread; unread != IndexSpace::kNothing) {
-    out.inputs[index(unread)] = given[index(unread)];
-  }
+  for (const std::size_t i : call.space->unread) out.inputs[i] = given[i];
   out.why_not = change_of_written(call, given, out);
   for (std::size_t i = 0; i < given.size() && out.why_not.empty(); ++i) {
     if (out.inputs[i] == given[i]) continue;

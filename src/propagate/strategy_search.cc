@@ -404,20 +404,22 @@ Layout without_single_ranks(const Layout& layout, const DeviceMesh& mesh) {
 tl::expected<ChosenStrategy, NoChoice> choose_strategy(
     const SearchContext& context, const BoundOp& call,
     std::span<const Layout> given) {
-  const int unread = call.space->unread;
-  if (unread == IndexSpace::kNothing) return Search(context, call, given).run();
+  const std::vector<std::size_t>& unread = call.space->unread;
+  if (unread.empty()) return Search(context, call, given).run();
   // What is not read is no reason to choose: it is searched for as if it were
   // replicated and asked to be, and stays as it lies.
-  const auto i = index(unread);
   BoundOp read = call;
   read.space =
       std::make_shared<const IndexSpace>(with_unread_whole(*call.space));
   read.walk = std::make_shared<const StrategyWalk>(
       *read.op, *read.space, context.mesh, StrategyOptions{});
   std::vector<Layout> searched(given.begin(), given.end());
-  searched[i] = Layout::replicated(context.mesh.ndim());
+  for (const std::size_t i : unread) {
+    searched[i] = Layout::replicated(context.mesh.ndim());
+  }
   auto chosen = Search(context, read, searched).run();
-  if (chosen) chosen->operands[i] = given[i];
+  if (!chosen) return chosen;
+  for (const std::size_t i : unread) chosen->operands[i] = given[i];
   return chosen;
 }
 

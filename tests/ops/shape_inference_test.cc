@@ -215,6 +215,19 @@ TEST_CASE("convolutions keep channels last, but for volumes of doubles") {
                 gradients) == "f64[2,4,3,3,5] - -");
 }
 
+TEST_CASE("tolerances widen a batch of matrices, but for empty ones") {
+  const auto of = [](const char* op, const char* matrices) {
+    return results(op, {matrices, "f32[3,1]"}, {{"hermitian", false}});
+  };
+  const char* inverse = "aten.linalg_pinv.rcond_tensor";
+  CHECK(of(inverse, "f32[2,4,5]") == "f32[3,2,5,4]");
+  CHECK(of(inverse, "f32[2,0,5]") == "f32[2,5,0]");
+  CHECK(of(inverse, "f32[0,0]") == "f32[0,0]");
+  const char* rank = "aten.linalg_matrix_rank.tol_tensor";
+  CHECK(of(rank, "f32[2,4,5]") == "i64[3,2]");
+  CHECK(of(rank, "f32[2,0,5]") == "i64[2]");
+}
+
 TEST_CASE("images and norms") {
   const std::vector<GivenArgument> conv = {
       {"stride", Ints{2, 2}},         {"padding", Ints{1, 1}},

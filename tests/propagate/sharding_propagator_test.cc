@@ -153,6 +153,31 @@ TEST_CASE("an operand that is not read stays as it lies") {
   }
 }
 
+TEST_CASE("tolerances of matrices without elements are not read") {
+  const auto inverse = [](const char* matrices) {
+    return applied_to(
+        "aten.linalg_pinv.atol_rtol_tensor",
+        {{"", TensorArg{0}}, {"atol", TensorArg{1}}, {"rtol", TensorArg{2}}},
+        {matrices, "f32[4]", "f32[]"});
+  };
+  const ShardingPropagator propagator = propagator_on("2,2");
+  for (const char* lies : {"R,R", "S(0),R", "S(0),S(0)", "P(min),P(min)"}) {
+    for (const char* also : {"R,R", "P(sum),R", "P(sum),P(avg)"}) {
+      const auto laid = layouts({"R,S(0)", lies, also});
+      const auto found =
+          value_of(propagator.propagate(inverse("f32[4,0,3]"), laid));
+      CHECK(found.moves.empty());
+      CHECK(to_string(found.inputs[1].layout()) == lies);
+      CHECK(to_string(found.inputs[2].layout()) == also);
+      CHECK(to_string(found.outputs[0].layout()) == "R,S(0)");
+      const auto read =
+          value_of(propagator.propagate(inverse("f32[4,3,3]"), laid));
+      CHECK(to_string(read.inputs[2].layout()) == "R,R");
+      CHECK(read.inputs[1].layout() == read.outputs[0].layout());
+    }
+  }
+}
+
 TEST_CASE("lists, optional tensors and several outputs") {
   const auto cat =
       applied_to("aten.cat.default",

@@ -11,6 +11,9 @@ import subprocess
 import sys
 import unittest
 
+from sharding.capture import Call, Meta, Operand
+from sharding.missing import find_missing
+
 FOLDER = pathlib.Path(__file__).resolve().parent
 
 
@@ -32,6 +35,38 @@ class Missing(unittest.TestCase):
             line for line in lines[:-1] if "P(" not in inputs.match(line).group(1)
         ]
         self.assertEqual(whole_or_cut, [])
+
+
+def found_of(op, inputs, output, names=("self", "other")):
+    """What is found of a call of which only whole and cut operands are known."""
+    args = tuple((names[i], Operand(i)) for i in range(len(inputs)))
+    call = Call(op, args, tuple(inputs), (output,))
+    known = {"inputs": [["R"] for _ in inputs], "outputs": [["R"]]}
+    in_parts = {"inputs": [["S(0)"] for _ in inputs], "outputs": [["S(0)"]]}
+    return {
+        ",".join(laid) + "->" + ",".join(made)
+        for laid, made in find_missing(call, [known, in_parts], seed=0)
+    }
+
+
+class SpecialValues(unittest.TestCase):
+    some = Meta((9,), (1,), "f32")
+
+    def test_what_is_no_number_tells(self):
+        # The larger of two, but for what is not a number.
+        found = found_of("aten.fmax.default", [self.some, self.some], self.some)
+        self.assertEqual(found, {"P(min),R->P(min)", "R,P(min)->P(min)"})
+        found = found_of("aten.maximum.default", [self.some, self.some], self.some)
+        self.assertIn("P(max),P(max)->P(max)", found)
+        self.assertIn("P(max),R->P(max)", found)
+
+    def test_what_is_zero_tells(self):
+        found = found_of("aten.xlogy.Tensor", [self.some, self.some], self.some)
+        self.assertEqual(found, set())
+        found = found_of("aten.mul.Tensor", [self.some, self.some], self.some)
+        self.assertIn("P(sum),R->P(sum)", found)
+        truth = Meta((), (), "bool")
+        self.assertEqual(found_of("aten.any.default", [self.some], truth), set())
 
 
 if __name__ == "__main__":

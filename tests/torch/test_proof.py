@@ -237,6 +237,13 @@ class Partials(unittest.TestCase):
                 total = partials.reduce(terms, kinds, sizes)
                 torch.testing.assert_close(total, value)
 
+    def test_one_term_alone_is_not_a_number(self):
+        value = torch.tensor([torch.nan, 1.0])
+        for kind in ("max", "min"):
+            terms = partials.split(value, (kind,), (3,), torch.Generator())
+            self.assertEqual(sum(int(term[0].isnan()) for term in terms), 1)
+            self.assertTrue(partials.reduce(terms, (kind,), (3,))[0].isnan())
+
 
 class Layouts(unittest.TestCase):
     def test_regions(self):

@@ -146,9 +146,9 @@ struct IndexSpace {
   // in a cache.
   static constexpr int kNothing = -1;
   int writes_into = kNothing;
-  // The input whose elements this call does not read, by its mode; kNothing:
-  // none. It stays as it lies, in whatever layout.
-  int unread = kNothing;
+  // The inputs whose elements this call does not read, by its mode or where
+  // there is nothing to compute. They stay as they lie, in whatever layout.
+  std::vector<std::size_t> unread;
   // Moves no data and launches nothing (a view).
   bool is_free = false;
   // Draws from a stream indexed by global element: partial inputs are illegal,

@@ -167,6 +167,23 @@ std::string lu_unpack_notation(const OpCall& call) {
          (data ? ",...[mk],...[kn]" : ",[z],[z]");
 }
 
+// Matrices, and up to two tolerances that broadcast with a batch of them. Where
+// the matrices have no elements there is nothing to tolerate.
+OpDefinition with_tolerances(std::string_view results) {
+  return counted(
+             "with_tolerances()",
+             [results](const OpCall& call) {
+               const bool is_empty = call.first().numel() == 0;
+               return std::string(is_empty ? "...[mn],*,*" : "...[mn],...,...")
+                   .append(results);
+             })
+      .refine("", [](const OpCall& call, IndexSpace& space) {
+        if (call.first().numel() > 0) return;
+        space.unread.resize(call.op().inputs.size() - 1);
+        std::iota(space.unread.begin(), space.unread.end(), 1);
+      });
+}
+
 std::string eigh_notation(const OpCall& call) {
   return call.boolean_or("compute_v", true) ? "...[nn]->...[n],...[nn]"
                                             : "...[nn]->...[n],[z]";
@@ -213,9 +230,8 @@ void define_linalg(Family f) {
             }));
   f.add({"linalg_matrix_exp", "matrix_exp"},
         in_order(rows_first("...[nn]->...[nn]", "s")));
-  f.add({"linalg_pinv", "pinverse"}, counted("...[mn],...,...->...[nm]"));
-  f.add("linalg_matrix_rank",
-        counted("...[mn],...,...->...").typed(DType::kI64));
+  f.add({"linalg_pinv", "pinverse"}, with_tolerances("->...[nm]"));
+  f.add("linalg_matrix_rank", with_tolerances("->...").typed(DType::kI64));
   f.add("nuclear_norm.default",
         counted(
             "nuclear_norm()",

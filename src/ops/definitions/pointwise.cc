@@ -6,6 +6,10 @@
 #include "ops/definitions/dtypes.h"
 #include "ops/definitions/families.h"
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 namespace shardprop {
 namespace {
 
@@ -143,7 +147,7 @@ Dims strides_of_rrelu(const OpCall& call, const Dims&, DType dtype) {
 
 void by_mode_of_rrelu(const OpCall& call, IndexSpace& space) {
   const bool is_trained = call.boolean("training");
-  space.unread = static_cast<int>(call.operand(is_trained ? "self" : "noise"));
+  space.unread = {call.operand(is_trained ? "self" : "noise")};
   if (!is_trained) return;
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     add_single_linearity(call, space, call.operand("noise"), kind, kind);
@@ -299,10 +303,33 @@ void nondecreasing_in_each(const OpCall& call, IndexSpace& space) {
   }
 }
 
-// Numbers given in place of infinities may lie among the others.
-void in_order_of_infinities(const OpCall& call, IndexSpace& space) {
-  if (call.op().float_arg("posinf") || call.op().float_arg("neginf")) return;
-  nondecreasing_in_each(call, space);
+// The larger (smaller) of two, or the one that is a number: an extremum of floats
+// that is none hides terms which would be larger (smaller), but none that would
+// be smaller (larger).
+OpDefinition::Refine prefers_numbers(ReduceOp own) {
+  return [own](const OpCall& call, IndexSpace& space) {
+    const ReduceOp other =
+        own == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
+    const std::vector<TensorMeta>& operands = call.op().inputs;
+    const auto has_numbers = [](const TensorMeta& operand) {
+      return !is_floating(operand.dtype());
+    };
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      add_single_linearity(call, space, i, other, other);
+      if (has_numbers(operands[i])) {
+        add_single_linearity(call, space, i, own, own);
+      }
+    }
+    if (std::all_of(operands.begin(), operands.end(), has_numbers)) {
+      const std::vector<std::optional<ReduceOp>> all(operands.size(), own);
+      add_linearity(call, space, all, {own});
+    }
+  };
+}
+
+// What is given in place of what is not a number lies among the numbers.
+void in_order_without_floats(const OpCall& call, IndexSpace& space) {
+  if (!is_floating(call.first().dtype())) nondecreasing_in_each(call, space);
 }
 
 // Not a number elsewhere, which is what an extremum keeps.
@@ -344,27 +371,15 @@ void define_arithmetic(Family& f) {
   f.add({"minimum", "min.other"},
         pointwise().promoted().lattice(ReduceOp::kMin).refine("", selects()));
   f.add("square", pointwise().typed(of_square));
-  f.add({"pow",
-         "bitwise_and",
-         "bitwise_or",
-         "bitwise_xor",
-         "bitwise_left_shift",
-         "bitwise_right_shift",
-         "__and__",
-         "__or__",
-         "__xor__",
-         "__lshift__",
-         "__rshift__",
-         "lerp",
-         "fmin",
-         "fmax",
-         "gcd",
-         "lcm",
-         "nextafter",
-         "hypot",
-         "igamma",
-         "igammac"},
+  f.add({"pow", "bitwise_and", "bitwise_or", "bitwise_xor",
+         "bitwise_left_shift", "bitwise_right_shift", "__and__", "__or__",
+         "__xor__", "__lshift__", "__rshift__", "lerp", "gcd", "lcm",
+         "nextafter", "hypot", "igamma", "igammac"},
         pointwise().promoted());
+  f.add("fmax",
+        pointwise().promoted().refine("", prefers_numbers(ReduceOp::kMax)));
+  f.add("fmin",
+        pointwise().promoted().refine("", prefers_numbers(ReduceOp::kMin)));
   f.add({"logaddexp", "logaddexp2"},
         pointwise().promoted().refine("", nondecreasing_in_each));
   f.add({"clamp", "clip"}, pointwise()
@@ -443,7 +458,7 @@ void define_functions(Family& f) {
          "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
          "sign", "sgn"},
         pointwise().nondecreasing());
-  f.add("nan_to_num", pointwise().refine("", in_order_of_infinities));
+  f.add("nan_to_num", pointwise().refine("", in_order_without_floats));
   f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
   // softplus falls where it becomes a line.
   f.add(

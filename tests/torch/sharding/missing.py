@@ -3,18 +3,25 @@
 Every way to lay the inputs out over one mesh dim is tried: the operator runs on
 each rank with its own arguments, and where its results make up the unsharded
 ones, some strategy should take those inputs. Local programs and arguments that
-differ on the ranks (shapes of views) are beyond this search.
+differ on the ranks (shapes of views) are beyond this search. What is found must hold
+for special values, too: zeros, ties, what is not a number.
 """
 
 import itertools
+import math
 
 import torch
 
+from .capture import TORCH_DTYPES
 from .proof import Proof, Wrong
 
 _KINDS = ("sum", "avg", "max", "min")
 _MOST_INPUTS = 3
 _MESHES = ((2,), (3,))
+# What rules hold for as for any other number: ties, zeros of partial terms that are
+# none, logarithms of nothing, slopes below zero.
+_NUMBERS = (0.0, -1.0, 1.0, 2.0, -0.5, 0.75)
+_NOT_ALL_NUMBERS = (*_NUMBERS, math.nan)
 # Their kernels trust that operands fit each other, and write where they do not.
 _TRUSTING = ("attention", "pool", "_norm", "convolution_backward")
 
@@ -36,8 +43,8 @@ def _choices(meta):
     return ["R", *_shards(meta), *_partials(meta)]
 
 
-def _makes_whole(proof, mesh, inputs):
-    """Per output the first layout that fits the local results, or None."""
+def _results(proof, mesh, inputs):
+    """What each rank makes of its part of the inputs, or None."""
     layouts = [(entry,) for entry in inputs]
     ranks = range(mesh[0])
     tensors = [
@@ -45,8 +52,15 @@ def _makes_whole(proof, mesh, inputs):
         for rank in ranks
     ]
     try:
-        results = [proof.runner.alone(tensors[rank]) for rank in ranks]
+        return [proof.runner.alone(tensors[rank]) for rank in ranks]
     except (RuntimeError, IndexError, ValueError):
+        return None
+
+
+def _makes_whole(proof, mesh, inputs):
+    """Per output the first layout that fits the local results, or None."""
+    results = _results(proof, mesh, inputs)
+    if results is None:
         return None
     outputs = []
     for o, meta in enumerate(proof.call.outputs):
@@ -92,6 +106,66 @@ def _changed(inputs):
     return None if inputs is None else [change(x) for x in inputs]
 
 
+def _special_values(call, inputs):
+    """Lists of inputs whose floats are special, in their own dtypes: two operands
+    have each pair of values somewhere, and everywhere."""
+    for values, step in itertools.product((_NUMBERS, _NOT_ALL_NUMBERS), (1, 0)):
+        for first, second in itertools.product(range(len(values)), repeat=2):
+            begins = itertools.cycle((first, second))
+            yield [
+                _repeated(values, x, begin, step, TORCH_DTYPES[meta.dtype])
+                for x, meta, begin in zip(inputs, call.inputs, begins, strict=False)
+            ]
+
+
+def _repeated(values, x, begin, step, dtype):
+    if not x.is_floating_point():
+        return x
+    places = (torch.arange(x.numel()) * step + begin) % len(values)
+    return torch.tensor(values, dtype=dtype)[places].reshape(x.shape)
+
+
+class _Specials:
+    """Proofs of a call with special values, made as they are asked for."""
+
+    def __init__(self, call, seed, inputs):
+        self._to_come = (
+            made
+            for trial, values in enumerate(_special_values(call, inputs))
+            if (made := _proof_or_none(call, seed + trial, values)) is not None
+        )
+        self._made = []
+
+    def __iter__(self):
+        yield from self._made
+        for proof in self._to_come:
+            self._made.append(proof)
+            yield proof
+
+    def disprove(self, inputs, outputs):
+        """Whether a finite result is not what the ranks' results make up."""
+        for proof in self:
+            results = _results(proof, _MESHES[0], inputs)
+            if results is None:
+                return True
+            try:
+                for o, entry in enumerate(outputs):
+                    held = [by_rank[o] for by_rank in results]
+                    proof.check_output(
+                        o, (entry,), _MESHES[0], held, finite_only=True
+                    )
+            except Wrong:
+                return True
+        return False
+
+
+def _proof_or_none(call, seed, inputs):
+    try:
+        return Proof(call, seed, inputs)
+    except (Wrong, RuntimeError, IndexError, ValueError):
+        return None  # not a call for such values
+
+
 def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: True):
     """[(inputs, outputs)] that work on every mesh tried and are in no strategy.
 
@@ -115,6 +189,7 @@ def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: Tr
     # What is written in place has the layout of the result, by its own rule.
     if proof.draw or proof.runner.writes:
         return []
+    special = _Specials(call, seed, proof.inputs)
     found = []
     for laid_out in itertools.product(*map(_choices, call.inputs)):
         if not known.isdisjoint(_for_nothing(call.inputs, laid_out)):
@@ -125,6 +200,9 @@ def find_missing(call, strategies, seed, *, inputs=None, worth=lambda inputs: Tr
         if outputs is None:
             continue
         # Once by luck is not a rule.
-        if all(_makes_whole(again, mesh, laid_out) == outputs for mesh in _MESHES):
+        is_again = all(
+            _makes_whole(again, mesh, laid_out) == outputs for mesh in _MESHES
+        )
+        if is_again and not special.disprove(laid_out, outputs):
             found.append((laid_out, outputs))
     return found

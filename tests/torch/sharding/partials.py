@@ -59,7 +59,9 @@ def _beside(value, op, count, generator, exact):
     """Terms that a maximum (minimum) equal to `value` leaves undecided."""
     if value.is_floating_point():
         away = _random_like(value, count, generator, exact).abs()
-        return value - away if op == "max" else value + away
+        beside = value - away if op == "max" else value + away
+        # What is not a number decides, whatever lies beside it.
+        return torch.where(value.isnan(), away, beside)
     limits = torch.iinfo(value.dtype)
     away = torch.randint(0, 7, (count, *value.shape), generator=generator)
     wide = value.long()
