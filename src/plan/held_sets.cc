@@ -64,7 +64,7 @@ std::vector<HeldSet> held_sets(const PlanProblem& problem,
       sets.push_back({own, own});
       for (StorageState other = 0; other < states; ++other) {
         if (other == own || wanted[other] == 0 ||
-            kind.move(own, other).nanoseconds >= kUnreachable ||
+            !kind.move(own, other).is_reachable() ||
             (!few && !related(problem, kind, own, other))) {
           continue;
         }

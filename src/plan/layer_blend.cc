@@ -24,6 +24,9 @@ constexpr double kEnoughGap = 2e-4;
 // what a bit of hidden time is worth.
 constexpr int kMostPolished = 40;
 constexpr double kShares[] = {0.5, 1};
+// What a seam between two plans costs, as a share of the plan: the layers at it
+// are free, and hide more or less than those that they are beside.
+constexpr double kSeam = 5e-4;
 // A blend must promise to be cheaper by this share.
 constexpr double kWorthIt = 1e-5;
 
@@ -109,7 +112,10 @@ double LayerBlend::predicted(const Counts& counts, const Guess& at,
     }
   }
   for (const double exposed : over) cost += std::max(0.0, exposed);
-  return cost;
+  const auto seams = std::count_if(counts.begin(), counts.end(),
+                                   [](std::int64_t n) { return n > 0; }) -
+                     1;
+  return cost * (1 + kSeam * static_cast<double>(seams));
 }
 
 LayerBlend::Guess LayerBlend::most_promising(

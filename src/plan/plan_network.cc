@@ -266,7 +266,7 @@ class NetworkBuilder {
                       StorageState to) const {
     const StorageClass& kind = *storage.kind;
     const StorageClass::Move& move = kind.move(from, to);
-    if (move.nanoseconds >= kUnreachable) return 0;
+    if (!move.is_reachable()) return 0;
     if (move.via != StorageClass::Move::kDirect) {
       const auto via = static_cast<StorageState>(move.via);
       return sat_add(kind.bytes[via], std::max(beside(storage, from, via),

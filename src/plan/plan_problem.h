@@ -49,9 +49,6 @@ namespace shardprop {
 
 class DimRoles;  // private to src/plan
 
-// More than any plan costs: a layout cannot be reached from another.
-inline constexpr std::int64_t kUnreachable = std::int64_t{1} << 50;
-
 // What a variable may choose from. Shared by all variables with the same
 // choices: repeated layers are worked out once.
 struct ChoiceSet {

@@ -31,6 +31,9 @@ using PlanStorageId = StrongId<struct PlanStorageTag>;
 // Index of a state among those of its storage.
 using StorageState = std::uint16_t;
 
+// More than any plan costs: a layout cannot be reached from another.
+inline constexpr std::int64_t kUnreachable = std::int64_t{1} << 50;
+
 // What storages with the same values, maker and users have in common: repeated
 // layers are worked out once.
 struct StorageClass {
@@ -38,6 +41,7 @@ struct StorageClass {
   // of one of the values, or two, with state `via` between.
   struct Move {
     std::int64_t transfer() const { return nanoseconds + hidden; }
+    bool is_reachable() const { return nanoseconds < kUnreachable; }
     static constexpr std::int32_t kDirect = -1;
     std::int64_t nanoseconds = 0;  // kUnreachable where there is no way
     // The part of the transfer that compute may hide, if there is enough of it

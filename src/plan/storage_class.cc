@@ -152,35 +152,45 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
       SP_CHECK(body_.check_stop());
       for (std::size_t to = 0; to < n; ++to) {
         if (!layouts[to].valid()) continue;
-        StorageClass::Move found;
-        found.nanoseconds = sat_add(
-            body_.move_nanoseconds(value, layouts[from], layouts[to]),
-            body_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
-        found.hidden =
-            body_.hideable_nanoseconds(value, layouts[from], layouts[to]);
-        found.value = static_cast<std::uint32_t>(v);
         StorageClass::Move& move = out.moves[from * n + to];
+        const std::int64_t transfer =
+            body_.moves.nanoseconds(value.tensor, layouts[from], layouts[to]);
+        if (transfer >= move.transfer()) continue;
+        StorageClass::Move found;
+        found.hidden = body_.share_that_hides(value, transfer);
+        found.nanoseconds = sat_add(
+            transfer - found.hidden,
+            body_.cut_nanoseconds(storage, value, layouts[from], layouts[to]));
+        found.value = static_cast<std::uint32_t>(v);
         if (found.transfer() < move.transfer()) move = found;
       }
     }
   }
   if (body_.moves.refusal()) return {};
-  // Where no value shows both states, over one that shares a value with each.
+  return set_indirect_moves(out);
+}
+
+Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
+  const std::size_t n = out.num_states();
   const std::vector<StorageClass::Move> direct = out.moves;
   for (std::size_t from = 0; from < n; ++from) {
-    for (std::size_t to = 0; to < n; ++to) {
-      StorageClass::Move& move = out.moves[from * n + to];
-      if (move.nanoseconds < kUnreachable) continue;
-      for (std::size_t via = 0; via < n; ++via) {
-        const StorageClass::Move& there = direct[from * n + via];
-        const StorageClass::Move& on = direct[via * n + to];
-        if (there.transfer() + on.transfer() >= move.transfer()) continue;
-        move.nanoseconds = there.nanoseconds + on.nanoseconds;
-        move.hidden = there.hidden + on.hidden;
+    SP_CHECK(body_.check_stop());
+    const StorageClass::Move* const there = &direct[from * n];
+    StorageClass::Move* const moves = &out.moves[from * n];
+    for (std::size_t via = 0; via < n; ++via) {
+      if (!there[via].is_reachable()) continue;
+      const StorageClass::Move* const on = &direct[via * n];
+      for (std::size_t to = 0; to < n; ++to) {
+        if (there[to].is_reachable() || !on[to].is_reachable()) continue;
+        StorageClass::Move& move = moves[to];
+        if (there[via].transfer() + on[to].transfer() >= move.transfer()) {
+          continue;
+        }
+        move.nanoseconds = there[via].nanoseconds + on[to].nanoseconds;
+        move.hidden = there[via].hidden + on[to].hidden;
         move.via = static_cast<std::int32_t>(via);
       }
     }
-    SP_CHECK(body_.check_stop());
   }
   return {};
 }

@@ -30,6 +30,10 @@ class StorageClasses {
   Result<void> add_states(const PlanStorage& storage, StorageClass& out) const;
   // Error: kStopped.
   Result<void> set_moves(const PlanStorage& storage, StorageClass& out) const;
+  // Where no value shows both states: over one that shares a value with each.
+  // Row by row, each entry touched once a state between: there may be a
+  // thousand states. Error: kStopped.
+  Result<void> set_indirect_moves(StorageClass& out) const;
 
   // Empty where no choices are given.
   std::span<const LayoutId> copied_to(ValueId value) const {

@@ -190,6 +190,11 @@ void Solver::solve() {
   const double ceiling = safe_ceiling(state_.network);
   exact_ = ceiling < kMostExact;
   if (solve_at_once()) return;
+  if (state_.stop.raised() && !bytes_matter(state_.network)) {
+    // Out of time already: a search would only freeze the network.
+    offer_known();
+    return;
+  }
   state_.core = std::make_unique<Core>(state_.network, ceiling);
   offer_leanest();
   offer_known();

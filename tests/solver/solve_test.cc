@@ -167,6 +167,23 @@ Problem strip(std::optional<std::uint64_t> more = {}) {
   return *std::move(builder).build();
 }
 
+TEST_CASE("a run that is stopped before it begins keeps what was known") {
+  const Problem problem = strip();
+  std::stop_source stop;
+  stop.request_stop();
+  SolveOptions options;
+  options.stop = stop.get_token();
+  CHECK(solve(problem, options).status == Status::kUnknown);
+  const std::vector<Assignment> known{Assignment(problem.num_variables(), 0)};
+  options.known = known;
+  const Solution solution = solve(problem, options);
+  REQUIRE(solution.status == Status::kFeasible);
+  CHECK(solution.assignment == known[0]);
+  CHECK(*solution.cost == evaluate(problem, known[0])->cost);
+  CHECK(*solution.lower_bound < *solution.cost);
+  CHECK(solution.work == 0);
+}
+
 TEST_CASE("a search begins with what one at other costs has left") {
   SolveOptions options;
   options.time_limit_seconds = 1e12;
