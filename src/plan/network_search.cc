@@ -73,13 +73,13 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   stopped_ =
       left <= 0 || options_.stop.stop_requested() || (!first && out_of_work());
   if (stopped_) return false;
+  solver::SolveOptions how = solver_options(left * attempt.share_of_time);
   Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
   if (!built) {
     out_.failure = std::move(built).error();
     return false;
   }
   const PlanNetwork& network = *built;
-  solver::SolveOptions how = solver_options(left * attempt.share_of_time);
   if (how.work_limit && attempt.share_of_work < 1) {
     *how.work_limit = static_cast<std::uint64_t>(
         attempt.share_of_work * static_cast<double>(*how.work_limit));

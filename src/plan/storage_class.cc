@@ -5,6 +5,7 @@
 
 #include <shardprop/base/error.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <string>
@@ -172,12 +173,21 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
 
 Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
   const std::size_t n = out.num_states();
+  // What one value alone reaches in two steps it reaches in one.
+  std::vector<std::size_t> between;
+  for (std::size_t s = 0; s < n; ++s) {
+    if (std::count_if(out.layouts.begin(), out.layouts.end(),
+                      [s](const auto& of) { return of[s].valid(); }) > 1) {
+      between.push_back(s);
+    }
+  }
+  if (between.empty()) return {};
   const std::vector<StorageClass::Move> direct = out.moves;
   for (std::size_t from = 0; from < n; ++from) {
     SP_CHECK(body_.check_stop());
     const StorageClass::Move* const there = &direct[from * n];
     StorageClass::Move* const moves = &out.moves[from * n];
-    for (std::size_t via = 0; via < n; ++via) {
+    for (const std::size_t via : between) {
       if (!there[via].is_reachable()) continue;
       const StorageClass::Move* const on = &direct[via * n];
       for (std::size_t to = 0; to < n; ++to) {

@@ -31,8 +31,7 @@ class StorageClasses {
   // Error: kStopped.
   Result<void> set_moves(const PlanStorage& storage, StorageClass& out) const;
   // Where no value shows both states: over one that shares a value with each.
-  // Row by row, each entry touched once a state between: there may be a
-  // thousand states. Error: kStopped.
+  // Error: kStopped.
   Result<void> set_indirect_moves(StorageClass& out) const;
 
   // Empty where no choices are given.
