@@ -120,6 +120,14 @@ void add_single_linearity(const OpCall& call, IndexSpace& space,
       std::vector<std::optional<ReduceOp>>(space.outputs.size(), out));
 }
 
+void nondecreasing_in_each(const OpCall& call, IndexSpace& space) {
+  for (std::size_t i = 0; i < space.inputs.size(); ++i) {
+    for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+      add_single_linearity(call, space, i, kind, kind);
+    }
+  }
+}
+
 namespace {
 
 using Partials = std::vector<std::optional<ReduceOp>>;
@@ -169,10 +177,6 @@ bool wraps(const OpSchema& op) {
 bool copies(const OpSchema& op, const SignedSum& sum) {
   return op.inputs.size() == 1 && sum.factors[0] > 0 && !sum.scales &&
          !sum.has_constant && op.inputs[0].dtype() == op.outputs[0].dtype();
-}
-
-ReduceOp opposite(ReduceOp op) {
-  return op == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
 }
 
 void add_signed_sum(const OpCall& call, IndexSpace& space,

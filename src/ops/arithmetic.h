@@ -26,5 +26,12 @@ void add_linearity(const OpCall& call, IndexSpace& space,
 // One operand partial, the others whole.
 void add_single_linearity(const OpCall& call, IndexSpace& space,
                           std::size_t input, ReduceOp in, ReduceOp out);
+// Extrema of each operand, the others whole.
+void nondecreasing_in_each(const OpCall& call, IndexSpace& space);
+
+// kMin of kMax and the other way round. Precondition: one of the two.
+inline ReduceOp opposite(ReduceOp extremum) {
+  return extremum == ReduceOp::kMax ? ReduceOp::kMin : ReduceOp::kMax;
+}
 
 }  // namespace shardprop

@@ -179,6 +179,28 @@ TEST_CASE("extrema pass what rises or falls") {
   CHECK_FALSE(rectified(-0.1).has("P(max)->P(max)"));
 }
 
+TEST_CASE("the larger that is a number passes what numbers decide") {
+  const auto larger = [](const char* self, const char* other) {
+    return Strategies(applied("aten.fmax.default", {self, other}), "2");
+  };
+  const Strategies numbers = larger("i64[8]", "i64[8]");
+  CHECK(numbers.has("P(max),P(max)->P(max)"));
+  CHECK(numbers.has("P(max),R->P(max)"));
+  CHECK(numbers.has("R,P(min)->P(min)"));
+  // A maximum of floats that is none hides terms that would be larger.
+  const Strategies floats = larger("f32[8]", "f32[8]");
+  CHECK_FALSE(floats.has("P(max),P(max)->P(max)"));
+  CHECK_FALSE(floats.has("P(max),R->P(max)"));
+  CHECK(floats.has("P(min),R->P(min)"));
+  const Strategies mixed = larger("f32[8]", "i32[8]");
+  CHECK_FALSE(mixed.has("P(max),R->P(max)"));
+  CHECK(mixed.has("R,P(max)->P(max)"));
+  const Strategies smaller(applied("aten.fmin.default", {"f32[8]", "f32[8]"}),
+                           "2");
+  CHECK(smaller.has("P(max),R->P(max)"));
+  CHECK_FALSE(smaller.has("P(min),R->P(min)"));
+}
+
 TEST_CASE("a partial passes where what is chosen beside it is whole") {
   const Strategies chosen(
       applied("aten.where.self", {"bool[8]", "f32[8]", "f32[8]"}), "2");

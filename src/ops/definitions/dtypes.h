@@ -36,4 +36,22 @@ inline DType real_dtype(DType dtype) {
   }
 }
 
+// One dtype, and with prims one shape.
+inline DType of_all(const OpCall& call, std::size_t) {
+  const bool is_prim = call.op().function->ns() == "prims";
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(meta.dtype() == call.first().dtype(),
+            "the operands are of different dtypes");
+    require(!is_prim || meta.rank() == 0 || call.first().rank() == 0 ||
+                meta.shape() == call.first().shape(),
+            "the operands are of different shapes");
+  }
+  return call.first().dtype();
+}
+
+inline DType of_negative(const OpCall& call, std::size_t) {
+  require(call.first().dtype() != DType::kBool, "a truth value is negated");
+  return call.first().dtype();
+}
+
 }  // namespace shardprop

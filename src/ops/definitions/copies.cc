@@ -1,0 +1,151 @@
+// What copies a tensor, or chooses among tensors element by element.
+
+#include "ops/argument_reads.h"
+#include "ops/arithmetic.h"
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+DType of_self_and_other(const OpCall& call, std::size_t) {
+  const DType condition = call.tensor("condition").dtype();
+  require(condition == DType::kBool || condition == DType::kU8,
+          "the condition is not of truth values");
+  constexpr std::string_view kBoth[] = {"self", "other"};
+  return result_dtype(call, kBoth);
+}
+
+DType of_copy(const OpCall& call, std::size_t) {
+  const TensorMeta& self = call.first();
+  if (call.base_name() == "type_as" || call.overload() == "other") {
+    return call.tensor("other").dtype();
+  }
+  return call.dtype_or("dtype", self.dtype());
+}
+
+// A tensor that stands for one number.
+void check_lone_value(const OpCall& call) {
+  const TensorMeta* value =
+      call.has("value") ? call.optional_tensor("value") : nullptr;
+  require(value == nullptr || value->rank() == 0, "`value` is not a scalar");
+}
+
+void lone_value(const OpCall& call, IndexSpace&) { check_lone_value(call); }
+
+DType of_masked(const OpCall& call, std::size_t) {
+  require(call.tensor("mask").dtype() == DType::kBool,
+          "the mask is not of truth values");
+  check_lone_value(call);
+  return call.tensor("self").dtype();
+}
+
+// Memory format may change: clone, _to_copy, to, contiguous.
+Dims strides_of_copy(const OpCall& call, const Dims& shape, DType dtype) {
+  const TensorMeta& self = call.first();
+  const std::string_view format = call.memory_format();
+  if (format == "contiguous_format") return make_meta(shape, dtype).strides();
+  if (format == "channels_last" || format == "channels_last_3d") {
+    require(self.rank() == (format == "channels_last" ? 4 : 5),
+            "channels_last needs a batch of images");
+    return channels_last_strides(shape);
+  }
+  return is_dense(self) ? self.strides()
+                        : dense_like(self, shape, dtype).strides();
+}
+
+// Each element is one of these tensors or of what is whole: a reduction passes
+// in one of them alone where it leaves equal terms as they are, a sum where the
+// others are zero.
+void chosen_among(const OpCall& call, IndexSpace& space,
+                  std::initializer_list<std::string_view> arguments) {
+  for (const std::string_view argument : arguments) {
+    const auto input = call.op().tensor_arg(argument);
+    if (!input) continue;
+    bool others_vanish = true;
+    for (const std::string_view other : arguments) {
+      const bool is_tensor = call.op().tensor_arg(other).has_value();
+      others_vanish =
+          others_vanish &&
+          (other == argument || (!is_tensor && sign_of(call.op(), other) == 0));
+    }
+    for (const ReduceOp kind : kAllReduceOps) {
+      const bool passes =
+          kind == ReduceOp::kSum
+              ? others_vanish
+              : kind != ReduceOp::kBxor && kind != ReduceOp::kProduct;
+      if (passes) add_single_linearity(call, space, *input, kind, kind);
+    }
+  }
+}
+
+// Strides of `contiguous` and what copies without a say in the matter.
+OpDefinition copied() {
+  return same_shape().typed(of_copy).strided(strides_of_copy);
+}
+
+// A cast is linear when nothing is cut off, and keeps order unless it wraps.
+void cast_linearities(const OpCall& call, IndexSpace& space) {
+  for (const ReduceOp kind :
+       {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax, ReduceOp::kMin}) {
+    std::vector<std::optional<ReduceOp>> inputs(space.inputs.size());
+    inputs[0] = kind;
+    add_linearity(call, space, std::move(inputs), {kind});
+  }
+}
+
+OpDefinition casting(OpDefinition form) {
+  return std::move(form)
+      .refine("cast()", cast_linearities)
+      .carries()
+      .refine("", selects());
+}
+
+OpDefinition cast() { return casting(copied()); }
+
+}  // namespace
+
+void define_copies(Family f) {
+  f.add("clone", copied().passes({"self"}));
+  f.add("lift_fresh_copy", same_shape().passes({"self"}));
+  f.add("contiguous", same_shape().passes().free_where_viewed());
+  f.add("_to_copy", cast());
+  f.add({"to", "type_as"}, cast().free_where_viewed());
+  constexpr std::pair<std::string_view, DType> kCasts[] = {
+      {"_cast_Byte", DType::kU8},   {"_cast_Char", DType::kI8},
+      {"_cast_Short", DType::kI16}, {"_cast_Int", DType::kI32},
+      {"_cast_Long", DType::kI64},  {"_cast_Half", DType::kF16},
+      {"_cast_Float", DType::kF32}, {"_cast_Double", DType::kF64}};
+  for (const auto& [name, dtype] : kCasts) f.add(name, cast().typed(dtype));
+  f.add("prims.convert_element_type", casting(pointwise().typed(of_copy)));
+  f.add("copy", pointwise_into("self").passes({"src"}));
+  f.add("fill",
+        pointwise_into("self").refine("", lone_value).ignores_values({"self"}));
+  f.add("zero", same_shape().like("self").ignores_values());
+  f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
+        pointwise()
+            .typed(of_self_and_other)
+            .passes({"self", "other"})
+            .refine("", [](const OpCall& call, IndexSpace& space) {
+              chosen_among(call, space, {"self", "other"});
+            }));
+  f.add("masked_fill",
+        contiguous(pointwise())
+            .typed(of_masked)
+            .refine("", selects({"self", "value"}))
+            .refine("", [](const OpCall& call, IndexSpace& space) {
+              chosen_among(call, space, {"self", "value"});
+            }));
+  f.add("positive", same_shape()
+                        .typed(of_negative)
+                        .strided([](const OpCall& call, const Dims&, DType) {
+                          return call.first().strides();
+                        })
+                        .passes()
+                        .free());
+}
+
+}  // namespace shardprop

@@ -1,0 +1,61 @@
+// Dropout and draws of truth values.
+
+#include "ops/argument_reads.h"
+#include "ops/arithmetic.h"
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+
+namespace shardprop {
+namespace {
+
+void check_probability(const OpCall& call) {
+  if (!call.has("p")) return;
+  const double p = call.op().float_arg("p").value_or(0);
+  require(p >= 0 && p <= 1, "`p` is not a probability");
+}
+
+// Nothing is dropped, or scaled up, but in training.
+DType of_dropout(const OpCall& call, std::size_t result) {
+  require(!counts(call.first().dtype()) || !call.boolean_or("train", true) ||
+              call.op().float_arg("p").value_or(0) == 0,
+          "integers are scaled up");
+  check_probability(call);
+  return result == 0 ? call.first().dtype() : DType::kBool;
+}
+
+DType of_bernoulli(const OpCall& call, std::size_t) {
+  check_probability(call);
+  return call.first().dtype();
+}
+
+}  // namespace
+
+void define_dropout(Family f) {
+  f.add("native_dropout", same_shape(2)
+                              .typed(of_dropout)
+                              .like("input")
+                              .random()
+                              .refine("", draws(Distribution::kDropout)));
+  constexpr std::pair<std::string_view, Distribution> kDropouts[] = {
+      {"dropout", Distribution::kDropout},
+      {"feature_dropout", Distribution::kFeatureDropout},
+      {"alpha_dropout", Distribution::kAlphaDropout},
+      {"feature_alpha_dropout", Distribution::kFeatureAlphaDropout}};
+  for (const auto& [name, how] : kDropouts) {
+    f.add(name, same_shape()
+                    .typed(of_dropout)
+                    .like("input")
+                    .random()
+                    .refine("", draws(how)));
+  }
+  f.add("bernoulli", same_shape()
+                         .typed(of_bernoulli)
+                         .random()
+                         .refine("", draws(Distribution::kBernoulli)));
+  f.add("bernoulli.p", same_shape()
+                           .typed(of_bernoulli)
+                           .random()
+                           .refine("", draws(Distribution::kBernoulli)));
+}
+
+}  // namespace shardprop

@@ -1,0 +1,231 @@
+// Functions of one tensor, and their gradients. A partial passes a function that
+// is monotone and defined everywhere; log and sqrt are not, for terms may lie
+// outside their domain.
+
+#include "ops/argument_reads.h"
+#include "ops/arithmetic.h"
+#include "ops/definitions/dtypes.h"
+#include "ops/definitions/families.h"
+
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+DType of_prelu(const OpCall& call, std::size_t) {
+  require(call.first().rank() > 0, "the input is a scalar");
+  return promoted_dtype(call);
+}
+
+DType of_celu(const OpCall& call, std::size_t) {
+  require(call.op().float_arg("alpha").value_or(1) != 0, "`alpha` is 0");
+  return call.first().dtype();
+}
+
+DType of_rrelu(const OpCall& call, std::size_t) {
+  require(call.op().float_arg("lower").value_or(0) <=
+              call.op().float_arg("upper").value_or(0),
+          "`lower` lies above `upper`");
+  return call.first().dtype();
+}
+
+// Extrema pass a function that rises wherever its slopes do.
+void rising_slopes_only(const OpCall& call, IndexSpace& space) {
+  for (const char* slope :
+       {"negative_slope", "alpha", "scale", "input_scale"}) {
+    if (call.has(slope) && sign_of(call.op(), slope).value_or(-1) < 0) return;
+  }
+  for (const ReduceOp kind : {ReduceOp::kMax, ReduceOp::kMin}) {
+    add_single_linearity(call, space, 0, kind, kind);
+  }
+}
+
+DType of_frexp(const OpCall& call, std::size_t result) {
+  return result == 0 ? call.first().dtype() : DType::kI32;
+}
+
+// What is given in place of what is not a number lies among the numbers.
+void in_order_without_floats(const OpCall& call, IndexSpace& space) {
+  if (!is_floating(call.first().dtype())) nondecreasing_in_each(call, space);
+}
+
+// Not a number elsewhere, which is what an extremum keeps.
+void decreasing_where_positive(const OpCall& call, IndexSpace& space) {
+  add_single_linearity(call, space, 0, ReduceOp::kMin, ReduceOp::kMax);
+}
+
+// What lies below the threshold becomes a number that is no larger.
+void replaced_by_less(const OpCall& call, IndexSpace& space) {
+  const auto threshold = call.op().float_arg("threshold");
+  const auto value = call.op().float_arg("value");
+  const bool is_less = threshold && value && *value <= *threshold;
+  if (is_less && is_floating(call.first().dtype())) {
+    nondecreasing_in_each(call, space);
+  }
+}
+
+void define_values(Family& f) {
+  f.add({"exp", "exp2", "expm1", "sigmoid", "tanh", "erf", "atan", "asinh",
+         "sinh", "special_expit", "special_modified_bessel_i1"},
+        pointwise().floating().nondecreasing());
+  f.add({"erfc", "special_erfcx"}, pointwise().floating().nonincreasing());
+  f.add({"log", "log2", "log10", "log1p", "sqrt", "rsqrt"},
+        pointwise().floating().refine("", positive("self")));
+  f.add({"sin", "cos", "tan", "asin", "acos", "cosh", "acosh", "atanh",
+         "erfinv", "reciprocal", "lgamma", "digamma", "logit", "sinc", "i0",
+         "polygamma", "polygamma_"},
+        pointwise().floating());
+  // A sum over a dim of its own.
+  f.add("mvlgamma", contiguous(pointwise()).floating());
+  f.add({"deg2rad", "rad2deg"},
+        pointwise().floating().linear_in("self").nondecreasing());
+  f.add({"special_airy_ai",
+         "special_bessel_j0",
+         "special_bessel_j1",
+         "special_bessel_y0",
+         "special_bessel_y1",
+         "special_chebyshev_polynomial_t",
+         "special_chebyshev_polynomial_u",
+         "special_chebyshev_polynomial_v",
+         "special_chebyshev_polynomial_w",
+         "special_entr",
+         "special_hermite_polynomial_h",
+         "special_hermite_polynomial_he",
+         "special_i0e",
+         "special_i1",
+         "special_i1e",
+         "special_laguerre_polynomial_l",
+         "special_legendre_polynomial_p",
+         "special_log_ndtr",
+         "special_modified_bessel_i0",
+         "special_ndtr",
+         "special_ndtri",
+         "special_polygamma",
+         "special_shifted_chebyshev_polynomial_t",
+         "special_shifted_chebyshev_polynomial_u",
+         "special_shifted_chebyshev_polynomial_v",
+         "special_shifted_chebyshev_polynomial_w",
+         "special_spherical_bessel_j0"},
+        pointwise().floating());
+  f.add({"special_modified_bessel_k0", "special_modified_bessel_k1",
+         "special_scaled_modified_bessel_k0",
+         "special_scaled_modified_bessel_k1"},
+        pointwise().floating().refine("", decreasing_where_positive));
+  f.add({"neg", "negative"},
+        pointwise().typed(of_negative).multilinear().nonincreasing());
+  f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
+  f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
+         "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
+         "sign", "sgn"},
+        pointwise().nondecreasing());
+  f.add("nan_to_num", pointwise().refine("", in_order_without_floats));
+  f.add({"elu", "leaky_relu"}, pointwise().refine("", rising_slopes_only));
+  // softplus falls where it becomes a line.
+  f.add(
+      {"frac", "bitwise_not", "gelu", "silu", "mish", "hardswish", "softplus"},
+      pointwise());
+  f.add({"abs", "angle"},
+        pointwise().typed([](const OpCall& call, std::size_t) {
+          const DType dtype = real_dtype(call.first().dtype());
+          return call.base_name() == "angle" ? to_floating(dtype) : dtype;
+        }));
+  f.add("prelu", with_channels("weight").typed(of_prelu));
+  f.add("_prelu_kernel", pointwise().typed(of_all));
+  f.add("log_sigmoid_forward", same_shape(2));
+  f.add("threshold", pointwise().refine("", replaced_by_less));
+  f.add("celu", pointwise().typed(of_celu).refine("", rising_slopes_only));
+  f.add("rrelu", pointwise().typed(of_rrelu));
+  f.add("heaviside", pointwise().typed(of_all));
+  f.add("frexp", pointwise(2).typed(of_frexp));
+}
+
+DType floating_of_first(const OpCall& call, std::size_t) {
+  return to_floating(call.first().dtype());
+}
+
+DType of_floats(const OpCall& call, std::size_t) {
+  for (const TensorMeta& meta : call.op().inputs) {
+    require(!counts(meta.dtype()), "an operand is of integers");
+  }
+  return promoted_dtype(call);
+}
+
+// Trained, the noise stands for the slopes.
+Dims strides_of_rrelu(const OpCall& call, const Dims&, DType dtype) {
+  const char* other = call.boolean("training") ? "noise" : "self";
+  std::vector<TensorMeta> operands = {call.tensor("grad_output"),
+                                      call.tensor(other)};
+  if (!call.boolean("training")) std::swap(operands[0], operands[1]);
+  return elementwise(operands, dtype).strides();
+}
+
+void by_mode_of_rrelu(const OpCall& call, IndexSpace& space) {
+  const bool is_trained = call.boolean("training");
+  space.unread = {call.operand(is_trained ? "self" : "noise")};
+  if (!is_trained) return;
+  for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
+    add_single_linearity(call, space, call.operand("noise"), kind, kind);
+  }
+}
+
+// One dtype and one shape.
+DType of_alike(const OpCall& call, std::size_t result) {
+  for (const TensorMeta& meta : call.op().inputs) {
+    if (meta.shape() != call.first().shape() ||
+        meta.dtype() != call.first().dtype()) {
+      call_not_stated("operands of several shapes or dtypes are not stated");
+    }
+  }
+  return of_all(call, result);
+}
+
+// A gradient through a function that was computed in place, of which the sign
+// is lost where the slope is negative.
+DType of_gradient(const OpCall& call, std::size_t) {
+  for (const char* flag : {"self_is_result", "is_result"}) {
+    if (!call.boolean_or(flag, false)) continue;
+    const char* slope = call.has("alpha") ? "alpha" : "negative_slope";
+    require(call.op().float_arg(slope).value_or(0) >= 0,
+            "the slope is negative");
+  }
+  return promoted_dtype(call);
+}
+
+// Gradients of pointwise functions are linear in the gradient that comes in.
+void define_backwards(Family& f) {
+  f.add({"tanh_backward", "sigmoid_backward", "silu_backward", "elu_backward",
+         "hardtanh_backward", "hardswish_backward", "hardsigmoid_backward",
+         "softplus_backward", "mish_backward", "logit_backward",
+         "log_sigmoid_backward", "softshrink_backward"},
+        pointwise().typed(of_gradient).linear_in("grad_output"));
+  f.add("hardshrink_backward",
+        pointwise().typed(of_gradient).linear_in("grad_out"));
+  f.add("rrelu_with_noise_backward", pointwise()
+                                         .typed(of_alike)
+                                         .strided(strides_of_rrelu)
+                                         .linear_in("grad_output")
+                                         .refine("", by_mode_of_rrelu));
+  f.add("_prelu_kernel_backward",
+        pointwise(2)
+            .typed(of_all)
+            .elementwise({"self", "weight", "grad_output"})
+            .linear_in("grad_output"));
+  f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));
+  for (const char* name : {"threshold_backward", "leaky_relu_backward"}) {
+    f.add(name, pointwise()
+                    .typed(of_gradient)
+                    .elementwise({"self", "grad_output"})
+                    .linear_in("grad_output"));
+  }
+  f.add("native_dropout_backward",
+        pointwise().typed(floating_of_first).linear_in("grad_output"));
+}
+
+}  // namespace
+
+void define_pointwise_functions(Family f) {
+  define_values(f);
+  define_backwards(f);
+}
+
+}  // namespace shardprop
