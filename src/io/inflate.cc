@@ -50,6 +50,23 @@ tl::unexpected<Error> damaged(const char* why) {
               "copy or download the file again");
 }
 
+// How much room to make at once, so that what was read is not copied again and
+// again: the size that the end of the stream tells (of its last member, in 32
+// bits), as far as programs are packed.
+std::size_t room_for(std::string_view bytes, std::int64_t limit) {
+  constexpr std::size_t kTold = 4;
+  constexpr std::size_t kMostPacked = 64;
+  if (bytes.size() < kTold) return 0;
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < kTold; ++i) {
+    const auto byte =
+        static_cast<unsigned char>(bytes[bytes.size() - kTold + i]);
+    told |= std::size_t{byte} << (8 * i);
+  }
+  return std::min({told, kMostPacked * bytes.size(),
+                   static_cast<std::size_t>(std::max<std::int64_t>(limit, 0))});
+}
+
 }  // namespace
 
 Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
@@ -57,6 +74,7 @@ Result<std::string> inflate_gzip(std::string_view bytes, std::int64_t limit) {
   if (!inflater.ready()) return damaged("zlib does not start");
   z_stream& stream = inflater.stream();
   std::string out;
+  out.reserve(room_for(bytes, limit));
   std::vector<char> block(1 << 16);
   std::size_t at = 0;
   bool ended = false;

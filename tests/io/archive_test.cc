@@ -186,6 +186,10 @@ TEST_CASE("damaged archives and streams are errors") {
   std::string crc = gz;
   crc[gz.size() - 6] = static_cast<char>(~crc[gz.size() - 6]);
   CHECK(code_of(crc) == ErrorCode::kArchiveDamaged);
+  // It says that it holds four gigabytes, for which no room is made.
+  std::string size = gz;
+  size.replace(gz.size() - 4, 4, "\xff\xff\xff\xff");
+  CHECK(code_of(size) == ErrorCode::kArchiveDamaged);
 }
 
 TEST_CASE("the limit holds before memory is spent") {
