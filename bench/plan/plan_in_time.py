@@ -1,11 +1,13 @@
-"""Every example graph on meshes of three, four and five dims, and in tight memory:
-is there a plan, how good, how soon, in how much memory of this machine.
+"""Every example graph on meshes of two to five dims, and in tight memory: is there
+a plan, how good, how soon, in how much memory of this machine.
 
   python3 bench/plan/plan_in_time.py build/release/tools/shardprop [--only WORD]
-      [--dims] [--memory] [--time-limit 5]
+      [--gaps] [--dims] [--memory] [--time-limit 5] [--threads 1]
 
-Prints Markdown tables, row by row. `--memory` first finds the least peak at which
-the planner finds a plan, by halving, and then plans at 1.05 to 2 times that.
+Prints Markdown tables, row by row. `--gaps` plans on 2,4, and Llama's training step
+on 8,8, with overlap and fused kernels and without. `--memory` first finds the least
+peak at which the planner finds a plan, by halving, and then plans at 1.05 to 2 times
+that.
 """
 
 import argparse
@@ -19,6 +21,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MESHES = ("2,2,2", "2,2,2,2", "2,2,2,2,2")
+WAYS = {"both": (), "neither": ("--overlap", "none", "--fusion", "none")}
+LLAMA = "llama3_8b_train"
 TIMES_LEAST = (1.05, 1.1, 1.25, 1.5, 2.0)
 
 
@@ -49,6 +53,27 @@ def verdict(plan):
     if "space" in plan:
         gap += f" (of at most {plan['space']['most_runs']} runs)"
     return plan["status"], f"{plan['objective_us']:.1f}", gap
+
+
+def gaps_table(options, graphs):
+    print("| graph | mesh | optimizer | overlap, fusion | status | cost, us | gap, % | s | MiB |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    cases = [(graph, "2,4", "none") for graph in graphs]
+    cases += [
+        (graph, "8,8", optimizer)
+        for graph in graphs
+        if name_of(graph) == LLAMA
+        for optimizer in ("none", "adamw")
+    ]
+    for graph, mesh, optimizer in cases:
+        for way, how in WAYS.items():
+            limits = ("--time-limit", options.time_limit, "--threads", options.threads)
+            plan, took, mib = explain(
+                options.binary, graph, mesh, "--optimizer", optimizer, *limits, *how
+            )
+            row = [name_of(graph), mesh, optimizer, way, *verdict(plan)]
+            row += [f"{took:.1f}", f"{mib:.0f}"]
+            print("| " + " | ".join(row) + " |", flush=True)
 
 
 def dims_table(options, graphs):
@@ -108,9 +133,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
     parser.add_argument("--only", default="")
+    parser.add_argument("--gaps", action="store_true")
     parser.add_argument("--dims", action="store_true")
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--time-limit", type=float, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of --gaps")
     options = parser.parse_args()
     folder = ROOT / "examples/graphs"
     graphs = [
@@ -118,10 +145,14 @@ def main():
         for g in [*sorted(folder.glob("tiny/*.json.gz")), *sorted(folder.glob("*.json.gz"))]
         if options.only in str(g)
     ]
-    if options.dims or not options.memory:
-        dims_table(options, graphs)
-    if options.memory or not options.dims:
-        memory_table(options, graphs)
+    tables = {
+        gaps_table: options.gaps,
+        dims_table: options.dims,
+        memory_table: options.memory,
+    }
+    for table, wanted in tables.items():
+        if wanted or not any(tables.values()):
+            table(options, graphs)
 
 
 if __name__ == "__main__":
