@@ -173,33 +173,44 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
 
 Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
   const std::size_t n = out.num_states();
-  // What one value alone reaches in two steps it reaches in one.
-  std::vector<std::size_t> between;
-  for (std::size_t s = 0; s < n; ++s) {
-    if (std::count_if(out.layouts.begin(), out.layouts.end(),
-                      [s](const auto& of) { return of[s].valid(); }) > 1) {
-      between.push_back(s);
-    }
-  }
-  if (between.empty()) return {};
   const std::vector<StorageClass::Move> direct = out.moves;
+  std::vector<std::int64_t> transfer(n * n);
+  std::transform(direct.begin(), direct.end(), transfer.begin(),
+                 [](const StorageClass::Move& move) {
+                   return std::min(move.transfer(), kUnreachable);
+                 });
+  // Of a state that is left: those near by, those beyond, and for each of these
+  // the least transfer so far and where it leads over.
+  std::vector<std::size_t> near;
+  std::vector<std::size_t> far;
+  std::vector<std::int64_t> least;
+  std::vector<std::size_t> over;
   for (std::size_t from = 0; from < n; ++from) {
     SP_CHECK(body_.check_stop());
-    const StorageClass::Move* const there = &direct[from * n];
-    StorageClass::Move* const moves = &out.moves[from * n];
-    for (const std::size_t via : between) {
-      if (!there[via].is_reachable()) continue;
-      const StorageClass::Move* const on = &direct[via * n];
-      for (std::size_t to = 0; to < n; ++to) {
-        if (there[to].is_reachable() || !on[to].is_reachable()) continue;
-        StorageClass::Move& move = moves[to];
-        if (there[via].transfer() + on[to].transfer() >= move.transfer()) {
-          continue;
-        }
-        move.nanoseconds = there[via].nanoseconds + on[to].nanoseconds;
-        move.hidden = there[via].hidden + on[to].hidden;
-        move.via = static_cast<std::int32_t>(via);
+    near.clear();
+    far.clear();
+    for (std::size_t to = 0; to < n; ++to) {
+      (direct[from * n + to].is_reachable() ? near : far).push_back(to);
+    }
+    least.assign(far.size(), kUnreachable);
+    over.assign(far.size(), 0);
+    for (const std::size_t via : near) {
+      const std::int64_t there = transfer[from * n + via];
+      const std::int64_t* const on = &transfer[via * n];
+      for (std::size_t i = 0; i < far.size(); ++i) {
+        if (there + on[far[i]] >= least[i]) continue;
+        least[i] = there + on[far[i]];
+        over[i] = via;
       }
+    }
+    for (std::size_t i = 0; i < far.size(); ++i) {
+      if (least[i] >= kUnreachable) continue;
+      const StorageClass::Move& there = direct[from * n + over[i]];
+      const StorageClass::Move& on = direct[over[i] * n + far[i]];
+      StorageClass::Move& move = out.moves[from * n + far[i]];
+      move.nanoseconds = there.nanoseconds + on.nanoseconds;
+      move.hidden = there.hidden + on.hidden;
+      move.via = static_cast<std::int32_t>(over[i]);
     }
   }
   return {};

@@ -30,7 +30,7 @@ class StorageClasses {
   Result<void> add_states(const PlanStorage& storage, StorageClass& out) const;
   // Error: kStopped.
   Result<void> set_moves(const PlanStorage& storage, StorageClass& out) const;
-  // Where no value shows both states: over one that shares a value with each.
+  // Where no redistribution of one value leads there: two, with a state between.
   // Error: kStopped.
   Result<void> set_indirect_moves(StorageClass& out) const;
 

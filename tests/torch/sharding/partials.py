@@ -58,8 +58,8 @@ def _random_like(value, count, generator, exact):
 def _beside(value, op, count, generator, exact):
     """Terms that a maximum (minimum) equal to `value` leaves undecided."""
     if value.is_floating_point():
-        away = _random_like(value, count, generator, exact)
-        beside = value - away.abs() if op == "max" else value + away.abs()
+        away = _random_like(value, count, generator, exact).abs()
+        beside = value - away if op == "max" else value + away
         # What is not a number decides, whatever lies beside it.
         return torch.where(value.isnan(), away, beside)
     limits = torch.iinfo(value.dtype)
