@@ -73,6 +73,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   stopped_ =
       left <= 0 || options_.stop.stop_requested() || (!first && out_of_work());
   if (stopped_) return false;
+  // Its time begins here: the making of the network is part of it.
   solver::SolveOptions how = solver_options(left * attempt.share_of_time);
   Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
   if (!built) {
