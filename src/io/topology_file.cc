@@ -4,6 +4,7 @@
 #include "base/guard.h"
 #include "base/try.h"
 #include "io/input_file.h"
+#include "io/toml_letters.h"
 #include "mesh/topology_figures.h"
 
 #include <fmt/format.h>
@@ -37,6 +38,15 @@ std::string place(const std::string& origin, const toml::source_region& of) {
 }
 std::string place(const std::string& origin, const toml::node& node) {
   return place(origin, node.source());
+}
+// Of what stands behind so much of the text. Columns count letters.
+std::string place(const std::string& origin, std::string_view before) {
+  const std::size_t line = std::min(before.rfind('\n') + 1, before.size());
+  const auto letters = std::ranges::count_if(before.substr(line), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  });
+  return fmt::format("{}:{}:{}", origin, std::ranges::count(before, '\n') + 1,
+                     letters + 1);
 }
 // Of the value behind a key; of the file where there is none.
 std::string place(const std::string& origin, const toml::table& table,
@@ -283,6 +293,12 @@ Result<Topology> parse(std::string_view text, const std::string& origin) {
                               "numbers and keys",
                               kMostDots),
                   "list fewer measured lines");
+  }
+  if (const auto letter = bare_letter(text)) {
+    return refuse(place(origin, text.substr(0, *letter)),
+                  "a letter beyond ASCII outside of quotes, or behind a "
+                  "backslash that joins lines",
+                  "write it in quotes, or in a comment");
   }
   try {
     // Without the origin, which toml++ would copy where nothing may be thrown.

@@ -13,7 +13,8 @@ struct WrapOptions {
   std::size_t width = 79;
 };
 
-// Broken at blanks; words longer than a row stand alone. Ends in a newline.
+// Broken at blanks, but for those between a number and its unit ("10.0 GiB");
+// words longer than a row stand alone. Ends in a newline.
 std::string wrapped(std::string_view text, const WrapOptions& options = {});
 
 }  // namespace shardprop

@@ -45,6 +45,29 @@ bandwidth_gbps = 310.0
   CHECK(made == expected);
 }
 
+TEST_CASE("letters beyond ASCII stand in quotes and comments alone") {
+  const auto place = [](std::string_view text) {
+    const auto made = parse_topology_toml(text, "x.toml");
+    if (made.has_value()) return std::string();
+    CAPTURE(text);
+    CHECK(made.error().code == ErrorCode::kTopologyFile);
+    return made.error().location;
+  };
+  CHECK(place("\xEF\xBB\xBFname = \"\u00e9\"  # \u00e9\n").empty());
+  CHECK(place("name = '\u00e9\\'\n").empty());
+  CHECK(place("name = \"\\\"\u00e9\"\n").empty());
+  CHECK(place("name = \"\"\"\n\u00e9\"\"\u00e9\"\"\"\"\"\n").empty());
+  CHECK(place("name = \"\"\"a \\\\\u00e9 \\\" \\\n b\u00e9\"\"\"\n").empty());
+  CHECK(place("name = '''\n\\\u00e9'''\n").empty());
+  CHECK(place("\u00e9 = 1\n") == "x.toml:1:1");
+  CHECK(place("name = \"\u00e9\" \u00e9\n") == "x.toml:1:12");
+  CHECK(place("# \u00e9\n[node]\ndevices = \u0663\n") == "x.toml:3:11");
+  CHECK(place("name = \"\"\u00e9\n") == "x.toml:1:10");
+  CHECK(place("name = \"\"\"a\"\"\"\u00e9\n") == "x.toml:1:15");
+  // Where a text goes on behind a backslash.
+  CHECK(place("name = \"\"\"a \\\n  \u00e9\"\"\"\n") == "x.toml:2:3");
+}
+
 TEST_CASE("what a topology file can get wrong is said with its line") {
   const auto error = [](const char* text) {
     const auto made = parse_topology_toml(text, "x.toml");

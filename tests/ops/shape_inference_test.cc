@@ -266,6 +266,29 @@ TEST_CASE("images and norms") {
                  {"ignore_index", std::int64_t{-100}}}) == "f32[8] f32[]");
 }
 
+TEST_CASE("gradients of losses grow where another operand is wider") {
+  // As PyTorch 2.13 lays them out.
+  for (const char* name : {"aten.mse_loss_backward", "aten.huber_loss_backward",
+                           "aten.smooth_l1_loss_backward"}) {
+    CAPTURE(name);
+    const auto gradient = [name](const char* grad, const char* self,
+                                 const char* target) {
+      std::vector<GivenArgument> rest = {{"reduction", std::int64_t{0}}};
+      if (std::string_view(name) == "aten.huber_loss_backward") {
+        rest.push_back({"delta", 1.0});
+      } else if (std::string_view(name) == "aten.smooth_l1_loss_backward") {
+        rest.push_back({"beta", 1.0});
+      }
+      return results(name, {grad, self, target}, std::move(rest));
+    };
+    CHECK(gradient("f32[3,4]", "f32[4]", "f32[3,4]{1,3}") == "f32[3,4]{1,3}");
+    CHECK(gradient("f32[3,4]{1,3}", "f32[4]", "f32[3,4]") == "f32[3,4]");
+    CHECK(gradient("f32[2,3,4]{12,1,3}", "f32[4]", "f32[3,4]") == "f32[2,3,4]");
+    CHECK(gradient("f32[3,4]{1,3}", "f32[3,4]{1,3}", "f32[3,4]{1,3}") ==
+          "f32[3,4]");
+  }
+}
+
 TEST_CASE("sizes that a file may choose at will do not overflow") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   CHECK(results("aten.constant_pad_nd.default", {"f32[4]"},

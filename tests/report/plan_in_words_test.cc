@@ -147,6 +147,10 @@ TEST_CASE("rows are broken at blanks") {
   CHECK(wrapped("incomprehensible", {.indent = 1, .width = 4}) ==
         " incomprehensible\n");
   CHECK(wrapped("a", {}) == "  a\n");
+  CHECK(wrapped("at 55 %, or", {.indent = 0, .behind = 0, .width = 6}) ==
+        "at\n55 %,\nor\n");
+  CHECK(wrapped("of 55 of 9 GiB", {.indent = 0, .behind = 0, .width = 5}) ==
+        "of 55\nof\n9 GiB\n");
 }
 
 TEST_CASE("what was searched is said of the request") {

@@ -13,7 +13,6 @@ anything is wrong.
 
 import argparse
 import json
-import json
 import os
 import pathlib
 import random

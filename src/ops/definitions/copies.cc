@@ -140,7 +140,7 @@ void define_copies(Family f) {
               chosen_among(call, space, {"self", "value"});
             }));
   f.add("positive", same_shape()
-                        .typed(of_negative)
+                        .typed(no_truth_value)
                         .strided([](const OpCall& call, const Dims&, DType) {
                           return call.first().strides();
                         })

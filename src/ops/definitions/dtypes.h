@@ -37,7 +37,7 @@ inline DType real_dtype(DType dtype) {
 }
 
 // One dtype, and with prims one shape.
-inline DType of_all(const OpCall& call, std::size_t) {
+inline DType same_dtype(const OpCall& call, std::size_t) {
   const bool is_prim = call.op().function->ns() == "prims";
   for (const TensorMeta& meta : call.op().inputs) {
     require(meta.dtype() == call.first().dtype(),
@@ -49,7 +49,7 @@ inline DType of_all(const OpCall& call, std::size_t) {
   return call.first().dtype();
 }
 
-inline DType of_negative(const OpCall& call, std::size_t) {
+inline DType no_truth_value(const OpCall& call, std::size_t) {
   require(call.first().dtype() != DType::kBool, "a truth value is negated");
   return call.first().dtype();
 }

@@ -232,6 +232,17 @@ void linear_in_difference(const OpCall& call, IndexSpace& space) {
   }
 }
 
+// Where another operand is wider than the input, the gradient grows to its shape
+// and lies as a pointwise result of all of them.
+Dims strides_of_gradient(const OpCall& call, const Dims& shape, DType dtype) {
+  if (shape == call.tensor("self").shape()) {
+    return make_meta(shape, dtype).strides();
+  }
+  const TensorMeta operands[] = {call.tensor("self"), call.tensor("target"),
+                                 call.tensor("grad_output")};
+  return elementwise(operands, dtype).strides();
+}
+
 // An average of targets: what the gradient is of each of them, averaged.
 void averages_targets(const OpCall& call, IndexSpace& space) {
   add_single_linearity(call, space, call.operand("target"), ReduceOp::kAvg,
@@ -297,7 +308,8 @@ void define_loss(Family f) {
   const auto gradient = [](std::string_view op, std::string_view more = {}) {
     return elementwise_loss_gradient(std::string(op) +
                                      "(grad_output, self, target, 2" +
-                                     std::string(more) + ")");
+                                     std::string(more) + ")")
+        .strided(strides_of_gradient);
   };
   f.add("mse_loss_backward",
         gradient("mse_loss_backward").refine("", linear_in_difference));

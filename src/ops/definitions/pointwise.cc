@@ -182,7 +182,7 @@ void define_pointwise(Family f) {
           std::string_view(name) == "signbit" ? pointwise().boolean()
           : std::string_view(name) == "abs"   ? pointwise().typed(real_of_first)
           : computes_in_floats(name)          ? pointwise().floating()
-                                              : pointwise().typed(of_all));
+                                              : pointwise().typed(same_dtype));
   }
 }
 

@@ -112,7 +112,7 @@ void define_values(Family& f) {
          "special_scaled_modified_bessel_k1"},
         pointwise().floating().refine("", decreasing_where_positive));
   f.add({"neg", "negative"},
-        pointwise().typed(of_negative).multilinear().nonincreasing());
+        pointwise().typed(no_truth_value).multilinear().nonincreasing());
   f.add({"conj_physical", "_conj_physical"}, pointwise().multilinear());
   f.add({"floor", "ceil", "round", "trunc", "relu", "relu6", "hardtanh",
          "hardsigmoid", "selu", "softshrink", "hardshrink", "log_sigmoid",
@@ -130,12 +130,12 @@ void define_values(Family& f) {
           return call.base_name() == "angle" ? to_floating(dtype) : dtype;
         }));
   f.add("prelu", with_channels("weight").typed(of_prelu));
-  f.add("_prelu_kernel", pointwise().typed(of_all));
+  f.add("_prelu_kernel", pointwise().typed(same_dtype));
   f.add("log_sigmoid_forward", same_shape(2));
   f.add("threshold", pointwise().refine("", replaced_by_less));
   f.add("celu", pointwise().typed(of_celu).refine("", rising_slopes_only));
   f.add("rrelu", pointwise().typed(of_rrelu));
-  f.add("heaviside", pointwise().typed(of_all));
+  f.add("heaviside", pointwise().typed(same_dtype));
   f.add("frexp", pointwise(2).typed(of_frexp));
 }
 
@@ -176,7 +176,7 @@ DType of_alike(const OpCall& call, std::size_t result) {
       call_not_stated("operands of several shapes or dtypes are not stated");
     }
   }
-  return of_all(call, result);
+  return same_dtype(call, result);
 }
 
 // A gradient through a function that was computed in place, of which the sign
@@ -207,7 +207,7 @@ void define_backwards(Family& f) {
                                          .refine("", by_mode_of_rrelu));
   f.add("_prelu_kernel_backward",
         pointwise(2)
-            .typed(of_all)
+            .typed(same_dtype)
             .elementwise({"self", "weight", "grad_output"})
             .linear_in("grad_output"));
   f.add("gelu_backward", pointwise().typed(of_floats).linear_in("grad_output"));

@@ -29,6 +29,10 @@ def _vector_into_odd_out(call):
     return _odd_out(call) and min(len(meta.shape) for meta in call.inputs) == 1
 
 
+def _lone_into_odd_out(call):
+    return _odd_out(call) and len(call.arg("tensors")) == 1
+
+
 def _empty(call):
     return any(0 in meta.shape for meta in call.inputs)
 
@@ -131,6 +135,17 @@ _QUIRKS = (
         ("matmul.out", "linalg_matmul.out"),
         _vector_into_odd_out,
         "takes a vector times a batch into such an `out` by some strides of the batch",
+    ),
+    (
+        (
+            "cat.out",
+            "concat.out",
+            "concatenate.out",
+            "column_stack.out",
+            "hstack.out",
+        ),
+        _lone_into_odd_out,
+        "of a lone tensor leaves such an `out` as it was",
     ),
     (
         ("_scaled_dot_product_flash_attention_for_cpu.default",),

@@ -61,7 +61,8 @@ def _beside(value, op, count, generator, exact):
         away = _random_like(value, count, generator, exact).abs()
         beside = value - away if op == "max" else value + away
         # What is not a number decides, whatever lies beside it.
-        return torch.where(value.isnan(), away, beside)
+        any_sign = _random_like(value, count, generator, exact)
+        return torch.where(value.isnan(), any_sign, beside)
     limits = torch.iinfo(value.dtype)
     away = torch.randint(0, 7, (count, *value.shape), generator=generator)
     wide = value.long()
