@@ -58,7 +58,7 @@ foreach(k RANGE ${last})
     endif()
   endforeach()
 endforeach()
-message(STATUS "${count} of ${there_are} kills reported by all survivors")
+message(STATUS "${count} kills, ${there_are} different ones there are: reported by all survivors")
 
 # Without it mpirun ends the job itself. Whether a survivor is faster is chance.
 execute_process(COMMAND ${MPIEXEC} -n 4 ${PROGRAM} 0 1 0 ${WORK} ${ENGINE}
