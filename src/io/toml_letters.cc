@@ -34,8 +34,8 @@ class Letters {
  private:
   bool starts_with(char c, std::size_t times) const {
     const std::string_view next = toml_.substr(at_, times);
-    return next.size() == times && std::ranges::count(next, c) ==
-                                       static_cast<std::ptrdiff_t>(times);
+    return next.size() == times &&
+           std::ranges::count(next, c) == static_cast<std::ptrdiff_t>(times);
   }
 
   // To behind its closing quotes, or to the end of its line where it has none.

@@ -289,6 +289,42 @@ TEST_CASE("gradients of losses grow where another operand is wider") {
   }
 }
 
+TEST_CASE("results that lie, or are typed, as one of their operands") {
+  // As PyTorch 2.13 gives them: those of its own kernel are made like the input.
+  CHECK(results("aten.mish_backward.default", {"f64[7,2]", "f32[7,2]"}) ==
+        "f32[7,2]");
+  CHECK(results("aten.mish_backward.default", {"bf16[7,2]", "f64[7,2]"}) ==
+        "f64[7,2]");
+  CHECK(results("aten.silu_backward.default", {"f64[7,2]", "f32[7,2]"}) ==
+        "f64[7,2]");
+  CHECK(results("aten.bernoulli.Tensor", {"f32[3,4]{1,3}", "f64[3,4]"}) ==
+        "f32[3,4]{1,3}");
+  CHECK(results("aten.bernoulli.Tensor", {"f32[3,4]", "f64[3,4]{1,3}"}) ==
+        "f32[3,4]");
+  CHECK(results("aten.bernoulli.default", {"f32[3,4]{1,3}"}) == "f32[3,4]");
+  const auto cumprod = [](const char* grad, const char* input, const char* out,
+                          std::int64_t dim) {
+    auto op = library().find("aten.cumprod_backward.default");
+    std::vector<GivenArgument> given = {{"grad", TensorArg{0}},
+                                        {"input", TensorArg{1}},
+                                        {"dim", dim},
+                                        {"output", TensorArg{2}}};
+    std::vector<TensorMeta> metas;
+    for (const char* text : {grad, input, out}) {
+      metas.push_back(TensorMeta::parse(text).value());
+    }
+    const auto call = make_op_schema(op, std::move(given), std::move(metas));
+    REQUIRE(call.has_value());
+    return to_string(*library().infer_results(*call)->front());
+  };
+  CHECK(cumprod("f64[1,6,7]{6,1,6}", "f64[1,6,7]", "f64[1,6,7]", -3) ==
+        "f64[1,6,7]{6,1,6}");
+  CHECK(cumprod("f64[1,6,7]", "f64[1,6,7]{6,1,6}", "f64[1,6,7]", 0) ==
+        "f64[1,6,7]");
+  CHECK(cumprod("f64[1,6,7]{6,1,6}", "f64[1,6,7]", "f64[1,6,7]", 1) ==
+        "f64[1,6,7]");
+}
+
 TEST_CASE("sizes that a file may choose at will do not overflow") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   CHECK(results("aten.constant_pad_nd.default", {"f32[4]"},

@@ -48,14 +48,14 @@ void define_dropout(Family f) {
                     .random()
                     .refine("", draws(how)));
   }
-  f.add("bernoulli", same_shape()
-                         .typed(of_bernoulli)
-                         .random()
-                         .refine("", draws(Distribution::kBernoulli)));
-  f.add("bernoulli.p", same_shape()
-                           .typed(of_bernoulli)
-                           .random()
-                           .refine("", draws(Distribution::kBernoulli)));
+  const auto bernoulli = [] {
+    return same_shape()
+        .typed(of_bernoulli)
+        .random()
+        .refine("", draws(Distribution::kBernoulli));
+  };
+  f.add({"bernoulli", "bernoulli.p"}, bernoulli());
+  f.add("bernoulli.Tensor", bernoulli().like("self"));
 }
 
 }  // namespace shardprop

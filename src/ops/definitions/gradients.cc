@@ -218,6 +218,15 @@ void convolved_over_time(const OpCall& call, IndexSpace& space) {
                 {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum});
 }
 
+// What comes in where a product has one factor, or the whole one element.
+Dims strides_of_cumprod_gradient(const OpCall& call, const Dims& shape,
+                                 DType dtype) {
+  const TensorMeta& grad = call.tensor("grad");
+  const bool is_given =
+      grad.numel() <= 1 || grad.size(call.dim("dim", grad.rank())) == 1;
+  return is_given ? grad.strides() : make_meta(shape, dtype).strides();
+}
+
 }  // namespace
 
 void define_gradients(Family f) {
@@ -253,8 +262,9 @@ void define_gradients(Family f) {
             .linear_in("grad")
             .local_shape("sizes")
             .per_rank(kDiagonal));
-  f.add("cumprod_backward",
-        along("dim", 1, FactorKind::kScanned).linear_in("grad"));
+  f.add("cumprod_backward", along("dim", 1, FactorKind::kScanned)
+                                .strided(strides_of_cumprod_gradient)
+                                .linear_in("grad"));
   f.add("cummaxmin_backward",
         along("dim", 1, FactorKind::kScanned)
             .of("input")

@@ -195,9 +195,10 @@ DType of_gradient(const OpCall& call, std::size_t) {
 void define_backwards(Family& f) {
   f.add({"tanh_backward", "sigmoid_backward", "silu_backward", "elu_backward",
          "hardtanh_backward", "hardswish_backward", "hardsigmoid_backward",
-         "softplus_backward", "mish_backward", "logit_backward",
-         "log_sigmoid_backward", "softshrink_backward"},
+         "softplus_backward", "logit_backward", "log_sigmoid_backward",
+         "softshrink_backward"},
         pointwise().typed(of_gradient).linear_in("grad_output"));
+  f.add("mish_backward", pointwise().of("self").linear_in("grad_output"));
   f.add("hardshrink_backward",
         pointwise().typed(of_gradient).linear_in("grad_out"));
   f.add("rrelu_with_noise_backward", pointwise()

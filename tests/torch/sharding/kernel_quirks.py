@@ -158,6 +158,12 @@ _QUIRKS = (
         "is wrong where a transposed factor has one row, as on a rank it may",
     ),
     (
+        ("gelu_backward.default", "gelu_backward.grad_input"),
+        lambda call: call.inputs[1].dtype != "f64" and _broadcasts(call),
+        "hands a gradient that broadcasts to oneDNN, which takes none, unless the input "
+        "lies otherwise in memory, as a part of it may not",
+    ),
+    (
         ("logit_backward.default", "logit_backward.grad_input"),
         lambda call: call.arg("eps") is None or _two_dtypes(call),
         "gives inf or nan outside of the domain, by how the loop is unrolled",
@@ -235,6 +241,7 @@ _QUIRKS = (
             "convolution.out",
             "_convolution.default",
             "_convolution.out",
+            "_convolution.deprecated",
             "convolution_backward.default",
             "convolution_backward.out",
         ),
@@ -326,13 +333,15 @@ _TRIANGLES = ("tril.out", "triu.out", "linalg_lu.out", "lu_unpack.out")
 
 
 def _batches_are_one(tensor):
-    """Whether the dims before the last two can be walked by one step."""
+    """Whether the dims before the last two are walked by the last one's stride, which
+    kernels take even where that dim has one element."""
     sizes, strides = tensor.shape[:-2], tensor.stride()[:-2]
-    walked = [(n, step) for n, step in zip(sizes, strides, strict=True) if n > 1]
-    return all(
-        step == size * inner
-        for (_, step), (size, inner) in zip(walked, walked[1:], strict=False)
-    )
+    step = strides[-1] if strides else 0
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return True
 
 
 def spoils_memory(op, args):
