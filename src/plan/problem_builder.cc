@@ -197,13 +197,17 @@ class PlanProblemBuilder {
   Result<void> add_operators() {
     body_.of_node.resize(graph_.nodes().size());
     const Overwriting overwriting(graph_);
+    const std::vector<bool> taken = taken_values();
     for (const Node& node : graph_.nodes()) {
       const OperatorChoices* found = found_[node.id.index()];
       if (found == nullptr) continue;
       SP_CHECK(body_.check_stop());
       auto set = pinned_->that_make(node, priced(node, *found, overwriting));
+      // What is pinned, or taken by nobody who would ask for it to be had, says
+      // itself how it lies.
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
-                           pinned_->made(node.outputs[0]) == nullptr;
+                           pinned_->made(node.outputs[0]) == nullptr &&
+                           taken[node.outputs[0].index()];
       if (given_ != nullptr && !is_view) {
         SP_ASSIGN(set, strategies_->of(node, *set, located(node)));
       } else if (!is_view) {
@@ -226,6 +230,18 @@ class PlanProblemBuilder {
       body_.variables.push_back(std::move(variable));
     }
     return {};
+  }
+
+  // By value: whether an operator takes it, or it is handed back.
+  std::vector<bool> taken_values() const {
+    std::vector<bool> taken(graph_.values().size());
+    for (const Node& node : graph_.nodes()) {
+      for (const ValueId input : node.inputs) taken[input.index()] = true;
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      taken[output.value.index()] = true;
+    }
+    return taken;
   }
 
   // What is pinned, or to follow a recipe, may be laid out in any way of the

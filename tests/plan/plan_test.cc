@@ -153,6 +153,34 @@ TEST_CASE("an operator without a strategy runs replicated, or fails strictly") {
              ErrorCode::kNoStrategy);
 }
 
+TEST_CASE("a view that nobody takes lies as it can") {
+  const OpLibrary& library = testing::standard_library();
+  GraphBuilder b("unused", library);
+  const std::vector<GivenArgument> one = {{"", TensorArg{0}}};
+  const std::vector<std::int64_t> sizes = {64, 3, 12};
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[64,36]");
+  const ValueId h = test::add_op(b, "aten.relu.default", one, {x}, "h");
+  // Halves of 36 are no halves of 3.
+  const ValueId shown = test::add_op(
+      b, "aten.view.default", {{"", TensorArg{0}}, {"", sizes}}, {h}, "shown");
+  test::add_op(
+      b, "aten.transpose.int",
+      {{"", TensorArg{0}}, {"", std::int64_t{0}}, {"", std::int64_t{1}}},
+      {shown}, "unused");
+  b.add_output({.value = test::add_op(b, "aten.neg.default", one, {h}, "y")});
+  const Graph graph = value_of(std::move(b).build());
+  PlanOptions options;
+  options.pins.push_back(value_of(Pin::parse("h=S(1)")));
+  const Plan plan = planned(graph, library, "2", options);
+  test::check_plan(plan);
+  CHECK(plan.status == PlanStatus::kOptimal);
+  REQUIRE(plan.nodes.size() == 4);
+  CHECK(to_string(plan.nodes[0].outputs[0].tensor.layout) == "S(1)");
+  CHECK(to_string(plan.nodes[1].inputs[0].layout) ==
+        to_string(plan.nodes[1].outputs[0].tensor.layout));
+  CHECK(plan.nodes[2].name == "unused");
+}
+
 TEST_CASE("the same problem gets the same plan") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::mlp(library);
