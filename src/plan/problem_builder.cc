@@ -203,8 +203,7 @@ class PlanProblemBuilder {
       if (found == nullptr) continue;
       SP_CHECK(body_.check_stop());
       auto set = pinned_->that_make(node, priced(node, *found, overwriting));
-      // What is pinned, or taken by nobody who would ask for it to be had, says
-      // itself how it lies.
+      // One that is pinned, or that nobody takes, says itself how it lies.
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
                            pinned_->made(node.outputs[0]) == nullptr &&
                            taken[node.outputs[0].index()];
@@ -234,9 +233,9 @@ class PlanProblemBuilder {
 
   // By value: whether an operator takes it, or it is handed back.
   std::vector<bool> taken_values() const {
-    std::vector<bool> taken(graph_.values().size());
-    for (const Node& node : graph_.nodes()) {
-      for (const ValueId input : node.inputs) taken[input.index()] = true;
+    std::vector<bool> taken;
+    for (const Value& value : graph_.values()) {
+      taken.push_back(!value.consumers.empty());
     }
     for (const GraphOutput& output : graph_.outputs()) {
       taken[output.value.index()] = true;
