@@ -101,8 +101,12 @@ Result<void> Importer::cast_operands(NewNode& node) {
 // elsewhere it knows better than the library. Both are noted.
 Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   added.as_written = true;
+  if (fitting_.contains(added.op)) return {};
   auto fits = library_.check_outputs(added.op);
-  if (fits) return {};
+  if (fits) {
+    fitting_.add(added.op);
+    return {};
+  }
   const bool is_taken = library_.infer_results(added.op).has_value();
   const bool is_known = is_taken ? op_proof(added.op.name()) == "torch"
                                  : added.op.function->is_view();

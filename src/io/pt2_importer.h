@@ -4,6 +4,7 @@
 #include <shardprop/graph/graph_builder.h>
 #include <shardprop/ops/op_library.h>
 
+#include "io/checked_calls.h"
 #include "io/pt2_arguments.h"
 #include "io/pt2_import.h"
 #include "io/pt2_region.h"
@@ -84,6 +85,7 @@ class Importer {
   const SizeBounds& bounds_;
   GraphBuilder& builder_;
   Frame frame_;
+  CheckedCalls fitting_;
   int casts_ = 0;
   std::set<std::string_view> left_out_;  // operators, each noted once
   // Inputs by the names under which outputs refer to them: a buffer and an

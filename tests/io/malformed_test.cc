@@ -6,6 +6,7 @@
 #include "io/program_fixture.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
@@ -261,6 +262,28 @@ TEST_CASE("one thing changed: its code, its place") {
     CHECK(graph.error().location.find(change.place) != std::string::npos);
     CHECK_FALSE(graph.error().message.empty());
   }
+}
+
+// Layers repeat their calls, and what fits is looked at once.
+TEST_CASE("a call beside one that fits is checked by itself") {
+  const auto with_second = [](const char* self, std::vector<int> dims,
+                              const std::vector<int>& sizes) {
+    Json json = program();
+    Json& graph = json["graph_module"]["graph"];
+    graph["nodes"].push_back(node("permute_2", "torch.ops.aten.permute.default",
+                                  {{"self", tensor_argument(self)},
+                                   {"dims", {{"as_ints", std::move(dims)}}}}));
+    graph["tensor_values"]["permute_2"] = tensor_meta(7, sizes, {1, 8});
+    return read_json(json);
+  };
+  const auto is_refused = [](const Result<Graph>& graph) {
+    return !graph && graph.error().code == ErrorCode::kShapeMismatch &&
+           graph.error().location.find("`permute_2`") != std::string::npos;
+  };
+  CHECK(with_second("x", {1, 0}, {8, 16}));
+  CHECK(is_refused(with_second("x", {0, 1}, {8, 16})));
+  CHECK(is_refused(with_second("relu", {1, 0}, {8, 16})));
+  CHECK(is_refused(with_second("x", {1, 0}, {16, 8})));
 }
 
 TEST_CASE("what no JSON library would write") {

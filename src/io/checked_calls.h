@@ -1,0 +1,47 @@
+// CheckedCalls: the latest calls of each operator that were found to fit, so that
+// what the layers of a model repeat is checked once.
+#pragma once
+
+#include <shardprop/ops/op_schema.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+namespace shardprop {
+
+class CheckedCalls {
+ public:
+  bool contains(const OpSchema& op) const {
+    const auto found = latest_.find(op.function.get());
+    if (found == latest_.end()) return false;
+    const std::vector<OpSchema>& calls = found->second.calls;
+    return std::any_of(calls.begin(), calls.end(), [&](const OpSchema& call) {
+      return call.inputs == op.inputs && call.outputs == op.outputs &&
+             call.output_slots == op.output_slots && call.args == op.args;
+    });
+  }
+
+  void add(const OpSchema& op) {
+    Latest& latest = latest_[op.function.get()];
+    if (latest.calls.size() < kKept) {
+      latest.calls.push_back(op);
+      return;
+    }
+    latest.calls[latest.oldest] = op;
+    latest.oldest = (latest.oldest + 1) % kKept;
+  }
+
+ private:
+  // Of each operator: more than a layer has of most, and few to look through.
+  static constexpr std::size_t kKept = 16;
+  struct Latest {
+    std::vector<OpSchema> calls;
+    std::size_t oldest = 0;
+  };
+  // A call keeps the function at whose address it stands.
+  std::unordered_map<const FunctionSchema*, Latest> latest_;
+};
+
+}  // namespace shardprop
