@@ -464,6 +464,24 @@ TEST_CASE("an arange starts where the rank's elements do") {
   CHECK(evaluate(first, context, context.mesh.coordinate_at_index(1)) == 11);
 }
 
+TEST_CASE(
+    "an arange in floats is counted whole, of which a rank keeps its own") {
+  const OpSchema op = testing::applied_to(
+      "aten.arange.start_step", {{"", 0.5}, {"", 4.0}, {"", 0.7}}, {});
+  const Strategies arange(op, "2");
+  const LocalContext context = arange.context("->S(0)");
+  const LocalProgram program = local_program(context);
+  CHECK(steps_of(program) ==
+        std::vector<std::string>{"aten.arange.start_step",
+                                 "aten.arange.default", "aten.add.Scalar",
+                                 "aten.index_select.default"});
+  const auto& whole = std::get<LocalOp>(program.steps[0]);
+  CHECK(std::get<double>(std::get<Argument>(*find_arg(whole, "step"))) == 0.7);
+  const auto& add = std::get<LocalOp>(program.steps[2]);
+  const auto& first = std::get<RankScalar>(*find_arg(add, "other"));
+  CHECK(evaluate(first, context, context.mesh.coordinate_at_index(1)) == 3);
+}
+
 TEST_CASE("grouped convolutions split their groups") {
   const Strategies convolution(
       applied("aten.convolution.default", {"f32[4,6,8,8]", "f32[8,3,3,3]"},

@@ -126,22 +126,14 @@ DType of_arange(const OpCall& call, std::size_t) {
 }
 
 // start + step * i for the elements that the rank holds: exact in integers
-// alone.
-void arange_by_program(const OpCall& call, IndexSpace& space) {
-  const bool exact = all_integers(call) && !call.op().outputs.empty() &&
-                     is_integral(call.op().outputs[0].dtype());
-  for (Factor& factor : space.factors) {
-    factor.program = ProgramUse::kWhenSharded;
-    if (exact) continue;
-    factor.program = ProgramUse::kNever;
-    factor.kind = FactorKind::kBlocked;
-    factor.reason = "its elements are not integers";
-  }
-}
-
+// alone. Elsewhere as part_of().
 constexpr std::string_view kArange = R"(
-i = arange(local_size(out, 0), dtype=dtype(out))
-return i * default(step, 1) + (offset(out, 0) * default(step, 1) + default(start, 0)))";
+exact = is_integral(out) * is_integral(default(start, 0)) * is_integral(end) * is_integral(default(step, 1)) == 1
+i = arange(local_size(out, 0), dtype=dtype(out)) if exact
+part = i * default(step, 1) + (offset(out, 0) * default(step, 1) + default(start, 0)) if exact
+all = arange(default(start, 0), end, default(step, 1), dtype=dtype(out)) if not exact
+part = index_select(all, 0, arange(local_size(out, 0)) + offset(out, 0)) if not exact
+return part)";
 
 // Numbers whose rounding depends on how they are counted are counted as PyTorch
 // counts them, all of them, of which the rank keeps its own.
@@ -319,10 +311,12 @@ void define_draws(Family& f) {
 }
 
 void define_ranges(Family& f) {
-  f.add("arange", vector_of("arange()", arange_length)
-                      .typed(of_arange)
-                      .refine("", arange_by_program)
-                      .per_rank(kArange));
+  f.add(
+      "arange",
+      made_of_numbers(
+          "arange()",
+          [](const OpCall& call) { return Dims{arange_length(call)}; }, kArange)
+          .typed(of_arange));
   f.add("linspace",
         vector_by_parts("vector(steps)", steps,
                         "linspace(start, end, steps, dtype=dtype(out))"));

@@ -168,6 +168,14 @@ std::optional<TraceValue> Tracer::size_function(const std::string& name,
   if (name == "is_floating") {
     return Argument(is_floating(tensor_of(v.at(0)).meta.dtype()));
   }
+  if (name == "is_integral") {
+    const auto* x = std::get_if<TensorValue>(&v.at(0));
+    const auto* number = std::get_if<Argument>(&v.at(0));
+    return Argument(x != nullptr
+                        ? is_integral(x->meta.dtype())
+                        : number != nullptr &&
+                              std::holds_alternative<std::int64_t>(*number));
+  }
   if (name == "epsilon") {
     if (!is_none(v.at(0))) return v.at(0);
     return Argument(tensor_of(v.at(1)).meta.dtype() == DType::kF64 ? 0x1p-52
