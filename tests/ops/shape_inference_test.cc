@@ -325,6 +325,46 @@ TEST_CASE("results that lie, or are typed, as one of their operands") {
         "f64[1,6,7]");
 }
 
+TEST_CASE("a sequence with its batch first is computed with time first") {
+  // As PyTorch 2.13 lays it; the hidden state may have the same shape.
+  const auto gru = [](const char* input, const char* hx, bool batch_first) {
+    const TensorMeta state = TensorMeta::parse(hx).value();
+    const TensorMeta weight =
+        TensorMeta::contiguous(Dims{3 * state.size(2), state.size(2)},
+                               state.dtype())
+            .value();
+    const auto call = make_op_schema(
+        library().find("aten.gru.input"),
+        {{"input", TensorArg{0}},
+         {"hx", TensorArg{1}},
+         {"params", std::vector<TensorArg>{{2}, {3}, {2}, {3}}},
+         {"has_biases", false},
+         {"num_layers", std::int64_t{2}},
+         {"dropout", 0.0},
+         {"train", false},
+         {"bidirectional", false},
+         {"batch_first", batch_first}},
+        {TensorMeta::parse(input).value(), state, weight, weight});
+    REQUIRE(call.has_value());
+    const auto made = library().infer_results(*call);
+    REQUIRE(made.has_value());
+    return to_string(*made->at(0)) + " " + to_string(*made->at(1));
+  };
+  CHECK(gru("f64[2,2,1]", "f64[2,2,1]", true) ==
+        "f64[2,2,1]{1,2,1} f64[2,2,1]");
+  CHECK(gru("f64[2,2,1]", "f64[2,2,1]", false) == "f64[2,2,1] f64[2,2,1]");
+  CHECK(gru("f32[4,3,2]", "f32[2,4,2]", true) ==
+        "f32[4,3,2]{2,8,1} f32[2,4,2]");
+  CHECK(gru("f32[3,2,0]", "f32[2,3,0]", true) ==
+        "f32[3,2,0]{1,3,1} f32[2,3,0]");
+}
+
+TEST_CASE("the huber loss is one of floats, whatever the target is") {
+  CHECK(results("aten.huber_loss.default", {"f32[3]", "u8[3]"}) == "f32[]");
+  CHECK(results("aten.huber_loss.default", {"u8[3]", "f32[3]"}) == kMismatch);
+  CHECK(results("aten.mse_loss.default", {"u8[3]", "f32[3]"}) == "f32[]");
+}
+
 TEST_CASE("sizes that a file may choose at will do not overflow") {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
   CHECK(results("aten.constant_pad_nd.default", {"f32[4]"},

@@ -28,8 +28,11 @@ std::string network_notation(const OpCall& call, bool has_cell) {
                                : batch_first ? batch + "[t]"
                                              : "[t]" + batch;
   const std::string lengths = is_packed ? ",*" : "";
+  // Computed with time first.
+  const std::string made = batch_first && !is_packed ? "[o]~" : "[o]";
   return sequence + "[_]" + lengths + ",[l]" + batch + "[_],*->" + sequence +
-         "[o],[l]" + batch + "[h]" + (has_cell ? ",[l]" + batch + "[c]" : "");
+         made + ",[l]" + batch + "[h]" +
+         (has_cell ? ",[l]" + batch + "[c]" : "");
 }
 
 std::int64_t network_size(const OpCall& call, char letter) {
@@ -42,17 +45,6 @@ std::int64_t network_size(const OpCall& call, char letter) {
   if (letter == 'c') return cell;
   if (letter == 'h') return hidden;
   return hidden * (both ? 2 : 1);
-}
-
-// The sequence is computed with time first.
-Dims network_strides(const OpCall& call, const Dims& shape, DType dtype) {
-  if (call.has("data")) return make_meta(shape, dtype).strides();
-  const bool sequence = shape[2] == network_size(call, 'o') &&
-                        shape[0] == call.tensor("input").size(0) &&
-                        shape[1] == call.tensor("input").size(1);
-  Dims strides = make_meta(shape, dtype).strides();
-  if (!sequence || !call.boolean_or("batch_first", false)) return strides;
-  return {shape[2], multiply_sizes(shape[0], shape[2]), 1};
 }
 
 // Every sample goes through every gate's matrices, in every step of time.
@@ -84,7 +76,6 @@ OpDefinition network(bool has_cell) {
                return network_notation(call, has_cell);
              },
              network_size)
-      .strided(network_strides)
       .refine("", gate_products)
       .refine("", [](const OpCall& call, IndexSpace& space) {
         space.is_random = drops(call);

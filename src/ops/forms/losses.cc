@@ -18,6 +18,8 @@ void check_width(const OpCall& call) {
   if (call.has("delta")) {
     require(call.op().float_arg("delta").value_or(1) > 0,
             "`delta` is not positive");
+    require(is_floating(call.tensor("self").dtype()),
+            "`self` is not of floats");
   }
   require(call.base_name() != "binary_cross_entropy_with_logits" ||
               (is_floating(call.tensor("self").dtype()) &&

@@ -21,6 +21,7 @@ struct MappedTerm {
   bool any = false;        // `*`
   bool always = false;     // `!`
   bool by_column = false;  // `^`
+  bool exchanged = false;  // `~`
   bool absent = false;     // `-`
 };
 
@@ -40,6 +41,8 @@ std::vector<MappedTerm> terms_in(std::string_view text) {
       term.always = true;
     } else if (c == '^') {
       term.by_column = true;
+    } else if (c == '~') {
+      term.exchanged = true;
     } else if (c == '-') {
       term.absent = true;
     } else if (text.substr(i, 3) == "...") {
@@ -177,6 +180,7 @@ class Mapping {
     }
     BoundResult result{.shape = shape};
     if (term.by_column) result.strides = by_column(shape);
+    if (term.exchanged) result.strides = exchanged(std::move(shape));
     b_.output(std::move(operand), std::move(result));
   }
 
@@ -186,6 +190,13 @@ class Mapping {
     if (rank < 2) return strides;
     strides[rank - 2] = 1;
     strides[rank - 1] = std::max<std::int64_t>(shape[rank - 2], 1);
+    return strides;
+  }
+
+  static Dims exchanged(Dims shape) {
+    std::swap(shape[0], shape[1]);
+    Dims strides = make_meta(shape, DType::kF32).strides();
+    std::swap(strides[0], strides[1]);
     return strides;
   }
 

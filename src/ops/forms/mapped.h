@@ -10,9 +10,8 @@
 // `*`, an operand of any rank. `...` stands for leading dims, aligned on the
 // right as in broadcasting. A result whose term ends in `!` is produced whatever
 // `output_mask` says; the matrices of one that ends in `^` lie column by column;
-// one that is `-` is not produced.
-// Nothing is summed and nothing is linear: a row says
-// so.
+// of one that ends in `~`, the first two dims lie exchanged; one that is `-` is
+// not produced. Nothing is summed and nothing is linear: a row says so.
 #pragma once
 
 #include "ops/op_call.h"
