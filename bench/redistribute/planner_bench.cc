@@ -104,6 +104,26 @@ void first_plan(benchmark::State& state) {
 }
 BENCHMARK(first_plan)->DenseRange(1, 4)->Unit(benchmark::kMicrosecond);
 
+// Of a dim that its parts do not divide, cut by the inner mesh dim first: a layout
+// has several written forms.
+void uneven_strided_plan(benchmark::State& state) {
+  const auto mesh = value_of(DeviceMesh::parse(kMeshes[state.range(0) - 1]));
+  const auto meta = value_of(TensorMeta::parse(kTensors[3]));
+  const auto planner =
+      value_of(RedistributePlanner::create(mesh, default_topology()));
+  const int ndim = mesh.ndim();
+  Placements placements(static_cast<std::size_t>(ndim), Placement::replicate());
+  placements[static_cast<std::size_t>(ndim) - 2] = Placement::strided_shard(
+      2, static_cast<std::int32_t>(mesh.size(ndim - 1)));
+  placements[static_cast<std::size_t>(ndim) - 1] = Placement::shard(2);
+  const Layout src = value_of(Layout::create(placements));
+  const Layout dst = Layout::replicated(ndim);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(planner.plan(src, dst, meta));
+  }
+}
+BENCHMARK(uneven_strided_plan)->DenseRange(2, 3)->Unit(benchmark::kMillisecond);
+
 void cached_plan(benchmark::State& state) {
   const auto mesh = value_of(DeviceMesh::parse(kMeshes[state.range(0) - 1]));
   const auto meta = value_of(TensorMeta::parse(kTensors[1]));

@@ -16,6 +16,9 @@ constexpr std::uint32_t kNone = 0xffffffffU;
 // A layout that is met for the first time takes as long as so many moves.
 constexpr std::size_t kMovesOfNew = 32;
 
+// Of strided shards, so many layouts keep the number of their canonical form.
+constexpr std::size_t kMostForms = std::size_t{1} << 20;
+
 // What every move into a layout looks at, apart from the rest.
 struct Standing {
   Label label = kUnreached;  // of the best path from the source so far
@@ -104,6 +107,21 @@ class Search {
     return number;
   }
 
+  // Of strided shards; kNone where the canonical form is outside the alphabet.
+  std::uint32_t canonical_number(const State& written) {
+    const auto known = written_.find(written.code());
+    if (known) return canonical_[*known];
+    const auto form =
+        canonical_state(written, problem_.active, problem_.alphabet,
+                        problem_.mesh, problem_.meta.shape());
+    const std::uint32_t number = form ? number_of(*form) : kNone;
+    if (canonical_.size() < kMostForms) {
+      written_.insert(written);
+      canonical_.push_back(number);
+    }
+    return number;
+  }
+
   void meet(std::uint32_t number) {
     if (standings_[number].ahead != Standing::kUnknown) return;
     nodes_[number].size = pricer_.local_size(state_of(number));
@@ -153,12 +171,8 @@ class Search {
     table_.for_each(state, admit, [&](Move move, Mask group, const State& raw) {
       if (++moves_ > problem_.most_moves && gives_up()) return false;
       if (strided) {
-        const auto form =
-            canonical_state(raw, problem_.active, problem_.alphabet,
-                            problem_.mesh, problem_.meta.shape());
-        if (form && *form != state) {
-          relax(at, move, group, number_of(*form), least);
-        }
+        const std::uint32_t to = canonical_number(raw);
+        if (to != kNone && to != at) relax(at, move, group, to, least);
       } else if (const auto known = index_.find(raw.code())) {
         relax(at, move, group, *known, least);
       } else if (least + ahead_.latencies(raw) < best()) {
@@ -208,6 +222,8 @@ class Search {
   PathBound ahead_;
   bool sends_;
   StateIndex index_;
+  StateIndex written_;                    // as moves write them
+  std::vector<std::uint32_t> canonical_;  // the numbers of their forms
   LayoutGraph::Scratch scratch_;
   std::vector<Node> nodes_;
   std::vector<Standing> standings_;
