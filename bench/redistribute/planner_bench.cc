@@ -111,13 +111,9 @@ void uneven_strided_plan(benchmark::State& state) {
   const auto meta = value_of(TensorMeta::parse(kTensors[3]));
   const auto planner =
       value_of(RedistributePlanner::create(mesh, default_topology()));
-  const int ndim = mesh.ndim();
-  Placements placements(static_cast<std::size_t>(ndim), Placement::replicate());
-  placements[static_cast<std::size_t>(ndim) - 2] = Placement::strided_shard(
-      2, static_cast<std::int32_t>(mesh.size(ndim - 1)));
-  placements[static_cast<std::size_t>(ndim) - 1] = Placement::shard(2);
-  const Layout src = value_of(Layout::create(placements));
-  const Layout dst = Layout::replicated(ndim);
+  const Layout src = value_of(
+      Layout::parse(mesh.ndim() == 2 ? "SS(2,8),S(2)" : "R,SS(2,8),S(2)"));
+  const Layout dst = Layout::replicated(mesh.ndim());
   for (auto _ : state) {
     benchmark::DoNotOptimize(planner.plan(src, dst, meta));
   }

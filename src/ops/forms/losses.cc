@@ -10,8 +10,9 @@
 namespace shardprop {
 namespace {
 
-// What parts the square from the line.
-void check_width(const OpCall& call) {
+// What the losses ask of their operands, and of what parts the square from the
+// line.
+void check_operands(const OpCall& call) {
   if (call.has("beta")) {
     require(call.op().float_arg("beta").value_or(0) >= 0, "`beta` is negative");
   }
@@ -35,7 +36,7 @@ void check_width(const OpCall& call) {
 // A pointwise function of its operands, reduced over everything.
 BoundForm bind_elementwise_loss(const OpCall& call) {
   const LossReduction reduction = reduction_of(call);
-  check_width(call);
+  check_operands(call);
   const Dims shape = broadcast(call.op().inputs);
   SpaceBuilder b;
   const Operand whole = b.per_dim(shape);
@@ -65,7 +66,7 @@ BoundForm bind_elementwise_loss(const OpCall& call) {
 BoundForm bind_elementwise_loss_backward(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   const LossReduction reduction = reduction_of(call);
-  check_width(call);
+  check_operands(call);
   const Dims shape =
       broadcast(broadcast(self.shape(), call.tensor("target").shape()),
                 call.tensor("grad_output").shape());
