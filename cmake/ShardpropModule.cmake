@@ -29,6 +29,7 @@ function(shardprop_module name)
     target_link_libraries(${target} PRIVATE ${library})
   endforeach()
   shardprop_warnings(${target})
+  shardprop_batches(${target} 12)
   set_property(GLOBAL APPEND PROPERTY SHARDPROP_COMPONENT_${ARG_COMPONENT} ${target})
   set_property(GLOBAL APPEND PROPERTY SHARDPROP_MODULES ${name})
 endfunction()
@@ -64,6 +65,14 @@ function(shardprop_warnings target)
   endif()
 endfunction()
 
+# Compiles the sources of `target` in batches of `size`, unless the build has
+# batches switched off. Names in anonymous namespaces must then differ between
+# the sources of a target. A source with flags of its own stays alone.
+function(shardprop_batches target size)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${SHARDPROP_BATCHES} UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
 # shardprop_test(<name> SOURCES <files...> LINK <modules...>)
 # One doctest binary a module; it runs from the source tree's root so that
 # golden files and example graphs are found by their repository path.
@@ -75,6 +84,7 @@ function(shardprop_test name)
   target_link_libraries(${target} PRIVATE ${ARG_LINK} ${ARG_PRIVATE_LINK} doctest::doctest)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
   shardprop_warnings(${target})
+  shardprop_batches(${target} 8)
   # What is tested is optimised; the tests compile in two thirds of the time.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything: formatting, public headers one by one, all tests and those against
+# Everything: formatting, the build without batches and public headers compiled alone, all tests and those against
 # PyTorch at full counts, all tests at everyday counts under the sanitizers
 # (fewer plans under the thread sanitizer), clang-tidy, fuzzing. Goes on after a
 # failure and prints a summary with the time of each part; logs lie in build/full.
@@ -30,9 +30,11 @@ with_preset() {
 
 run_packages() { scripts/install_packages.sh --yes --full; }
 run_format() { scripts/format.sh --check; }
+# The `dev` preset compiles sources one by one, which is how most public headers
+# are compiled alone; header_check does so for the others.
 run_headers() {
-  configure_release
-  cmake --build "$build" --parallel "$jobs" --target header_check
+  configure_preset dev
+  cmake --build build/dev --parallel "$jobs" --target all header_check
 }
 run_tests() { SHARDPROP_FULL=1 scripts/test.sh --timeout 7200; }
 run_asan() { with_preset asan --no-tests=error; }

@@ -27,6 +27,6 @@ explain() {
   "$shardprop" explain "$@"
 }
 explain examples/graphs/tiny/llama3_train.json.gz --mesh dp=2,tp=2
-explain examples/graphs/llama3_8b_train.json.gz --mesh dp=8,tp=8 --optimizer adamw --compare
+explain examples/graphs/llama3_8b_train.json.gz --mesh dp=8,tp=8 --optimizer adamw --compare --time-limit 15
 
 say "Done. Your own model: see README.md; all commands: $shardprop --help"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# clang-tidy over every source that the release build compiles; ends with
-# status 1 if there is anything to say.
+# Runs clang-tidy over every source that the `dev` preset compiles. The status
+# is 1 if clang-tidy reports anything.
 #
 #   scripts/tidy.sh [FILES...]
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
-configure_release
+build=build/dev
+configure_preset dev
 # Generated sources are read by others.
 ninja -C "$build" -t targets all |
   sed -n 's/^\(.*\.\(cc\|h\|inc\)\): CUSTOM_COMMAND$/\1/p' |

@@ -60,7 +60,7 @@ void append(RegionCopies& to, RegionCopies&& more) {
 }
 
 Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
-                            const StepGroup& group, ProgramStep& out) {
+                            const StepGroup& group, MoveStep& out) {
   const LocalRegion wanted = region(step.dst, view, view.at);
   if (auto parts = gathered_parts(step, view, group.members)) {
     out.along = parts->dim;
@@ -101,7 +101,7 @@ Result<void> compile_gather(const RedistributeStep& step, const RankView& view,
 
 Result<void> compile_reduce_scatter(const RedistributeStep& step,
                                     const RankView& view,
-                                    const StepGroup& group, ProgramStep& out) {
+                                    const StepGroup& group, MoveStep& out) {
   const LocalRegion held = region(step.src, view, view.at);
   std::vector<LocalRegion> parts;
   for (std::size_t r = 0; r < group.members.size(); ++r) {
@@ -129,7 +129,7 @@ Result<void> compile_reduce_scatter(const RedistributeStep& step,
 
 Result<void> compile_exchange(const RedistributeStep& step,
                               const RankView& view, const StepGroup& group,
-                              ProgramStep& out) {
+                              MoveStep& out) {
   const LocalRegion held = region(step.src, view, view.at);
   const LocalRegion wanted = region(step.dst, view, view.at);
   std::int64_t received = 0;
@@ -160,7 +160,7 @@ bool is_box(const RegionCopy& copy) {
 }
 
 Result<void> compile_slice(const RedistributeStep& step, const RankView& view,
-                           ProgramStep& out) {
+                           MoveStep& out) {
   const LocalRegion held = region(step.src, view, view.at);
   const LocalRegion wanted = region(step.dst, view, view.at);
   out.neutral = gives_up(step, view.at);
@@ -202,9 +202,9 @@ Result<void> check_untouched(const RedistributeStep& step, const RankView& view,
 
 }  // namespace
 
-Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
+Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
                             std::string where) {
-  ProgramStep out;
+  MoveStep out;
   out.kind = step.kind;
   out.where = std::move(where);
   if (step.src.mesh_ndim() != view.mesh.ndim() ||
@@ -310,10 +310,10 @@ std::optional<LocalRegion> region_on(const TensorSpec& spec,
 
 }  // namespace
 
-Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
+Result<MoveStep> compile_sends(const CrossMeshPlan& plan,
                                   const TensorSpec& src, const TensorSpec& dst,
                                   std::int64_t rank, std::string where) {
-  ProgramStep out;
+  MoveStep out;
   out.kind = CollectiveKind::kSendRecv;
   out.where = std::move(where);
   const auto held = region_on(src, plan.sent_layout, rank);

@@ -21,11 +21,11 @@ struct RankView {
 };
 
 // Errors: kPlanStep, kReduction, kGroup.
-Result<ProgramStep> compile(const RedistributeStep& step, const RankView& view,
+Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
                             std::string where);
 
 // The sends between meshes; either side may be without the rank.
-Result<ProgramStep> compile_sends(const CrossMeshPlan& plan,
+Result<MoveStep> compile_sends(const CrossMeshPlan& plan,
                                   const TensorSpec& src, const TensorSpec& dst,
                                   std::int64_t rank, std::string where);
 

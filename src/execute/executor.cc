@@ -15,7 +15,7 @@ namespace shardprop {
 namespace {
 
 using execute::PeerCopies;
-using execute::ProgramStep;
+using execute::MoveStep;
 using execute::RegionCopy;
 
 // Bytes allocated and not yet freed; outlives the run where an engine holds on
@@ -97,7 +97,7 @@ class Run {
                              made.dtype(), std::move(counted), made.device());
   }
 
-  Result<LocalTensor> run_step(const ProgramStep& step, const LocalTensor& at,
+  Result<LocalTensor> run_step(const MoveStep& step, const LocalTensor& at,
                                bool last) {
     switch (step.kind) {
       case CollectiveKind::kSlice:
@@ -115,7 +115,7 @@ class Run {
   }
 
   // Of the source a slice needs no memory: it is read where it lies.
-  Result<LocalTensor> slice(const ProgramStep& step, const LocalTensor& at,
+  Result<LocalTensor> slice(const MoveStep& step, const LocalTensor& at,
                             bool last) {
     const bool changes = step.neutral || step.scale != 1;
     if (step.slice_start && !changes && !last && at.data() == source_.data()) {
@@ -142,7 +142,7 @@ class Run {
     return out;
   }
 
-  CollectiveCall call_of(const ProgramStep& step) const {
+  CollectiveCall call_of(const MoveStep& step) const {
     CollectiveCall call;
     call.kind = step.kind;
     call.op = step.op;
@@ -151,7 +151,7 @@ class Run {
     return call;
   }
 
-  Result<void> carry_out(const ProgramStep& step, CollectiveCall call) {
+  Result<void> carry_out(const MoveStep& step, CollectiveCall call) {
     return communicator_.run(*step.group, std::move(call));
   }
 
@@ -171,7 +171,7 @@ class Run {
                              like.device());
   }
 
-  Result<LocalTensor> gather(const ProgramStep& step, const LocalTensor& at) {
+  Result<LocalTensor> gather(const MoveStep& step, const LocalTensor& at) {
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     CollectiveCall call = call_of(step);
     if (step.along) {
@@ -192,7 +192,7 @@ class Run {
   }
 
   // A buffer for the chunks of a step, and where each of them is.
-  Result<std::vector<LocalTensor>> chunks(const ProgramStep& step, DType dtype,
+  Result<std::vector<LocalTensor>> chunks(const MoveStep& step, DType dtype,
                                           LocalTensor& whole) {
     std::int64_t all = 0;
     for (const std::int64_t size : step.chunks) all += size;
@@ -214,7 +214,7 @@ class Run {
     return packed.reshaped(Dims{packed.numel()});
   }
 
-  Result<LocalTensor> staged_gather(const ProgramStep& step,
+  Result<LocalTensor> staged_gather(const MoveStep& step,
                                     const LocalTensor& at) {
     LocalTensor buffer;
     {
@@ -229,7 +229,7 @@ class Run {
     return finished(out);
   }
 
-  Result<LocalTensor> reduce_scatter(const ProgramStep& step,
+  Result<LocalTensor> reduce_scatter(const MoveStep& step,
                                      const LocalTensor& at) {
     SP_ASSIGN(LocalTensor out, allocate(step.shape, at.dtype()));
     CollectiveCall call = call_of(step);
@@ -244,7 +244,7 @@ class Run {
     return finished(out);
   }
 
-  Result<LocalTensor> staged_reduce_scatter(const ProgramStep& step,
+  Result<LocalTensor> staged_reduce_scatter(const MoveStep& step,
                                             const LocalTensor& at) {
     const bool casts = step.reduce_dtype != at.dtype();
     LocalTensor buffer;
@@ -266,7 +266,7 @@ class Run {
     return finished(out);
   }
 
-  Result<LocalTensor> all_reduce(const ProgramStep& step,
+  Result<LocalTensor> all_reduce(const MoveStep& step,
                                  const LocalTensor& at) {
     CollectiveCall call = call_of(step);
     if (step.reduce_dtype != at.dtype()) {
@@ -290,7 +290,7 @@ class Run {
   }
 
   // Messages: among the ranks of a group, or between meshes.
-  Result<LocalTensor> exchange(const ProgramStep& step, const LocalTensor& at) {
+  Result<LocalTensor> exchange(const MoveStep& step, const LocalTensor& at) {
     LocalTensor out;
     if (step.kind != CollectiveKind::kSendRecv || program_.result_shape) {
       SP_ASSIGN(out, allocate(step.shape, program_.dtype));

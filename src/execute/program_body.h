@@ -25,7 +25,7 @@ struct PeerCopies {
   RegionCopies copies;
 };
 
-struct ProgramStep {
+struct MoveStep {
   CollectiveKind kind = CollectiveKind::kSlice;
   std::optional<Group> group;  // empty: local
   bool takes_part = true;      // else a step of other ranks only
@@ -73,7 +73,7 @@ struct RedistributeProgram::Body {
   DType dtype = DType::kF32;
   std::optional<Dims> source_shape;
   std::optional<Dims> result_shape;
-  std::vector<execute::ProgramStep> steps;
+  std::vector<execute::MoveStep> steps;
 };
 
 }  // namespace shardprop

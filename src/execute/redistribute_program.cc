@@ -15,7 +15,7 @@
 namespace shardprop {
 namespace {
 
-using execute::ProgramStep;
+using execute::MoveStep;
 using execute::RankView;
 
 std::string where_of(std::size_t step, std::size_t steps,
@@ -30,7 +30,7 @@ std::string where_of(std::size_t step, std::size_t steps,
 Result<void> append_steps(const RedistributePlan& plan, const TensorSpec& src,
                           const Layout& target,
                           const std::optional<Coordinate>& at,
-                          std::size_t steps, std::vector<ProgramStep>& out) {
+                          std::size_t steps, std::vector<MoveStep>& out) {
   const Layout* before = &src.layout();
   for (const RedistributeStep& step : plan.steps) {
     if (step.src != *before) {
@@ -44,12 +44,12 @@ Result<void> append_steps(const RedistributePlan& plan, const TensorSpec& src,
     std::string where =
         where_of(out.size(), steps, src.meta(), step.src, step.dst);
     if (at) {
-      SP_ASSIGN(ProgramStep made,
+      SP_ASSIGN(MoveStep made,
                 execute::compile(step, RankView{src.mesh(), src.meta(), *at},
                                  std::move(where)));
       out.push_back(std::move(made));
     } else {
-      ProgramStep others;
+      MoveStep others;
       others.kind = step.kind;
       others.takes_part = false;
       others.where = std::move(where);
@@ -114,7 +114,7 @@ BodyResult body_of(const CrossMeshPlan& plan, const TensorSpec& src,
   const std::size_t steps = plan.before.steps.size() + 1;
   SP_CHECK(append_steps(plan.before, src, plan.sent_layout,
                         src.mesh().coordinate_of(rank), steps, body->steps));
-  SP_ASSIGN(ProgramStep sends,
+  SP_ASSIGN(MoveStep sends,
             execute::compile_sends(plan, src, dst, rank,
                                    where_of(steps - 1, steps, src.meta(),
                                             plan.sent_layout, dst.layout())));
@@ -164,7 +164,7 @@ std::size_t RedistributeProgram::step_count() const {
 }
 std::size_t RedistributeProgram::widest_call() const {
   std::size_t widest = 0;
-  for (const ProgramStep& step : body_->steps) {
+  for (const MoveStep& step : body_->steps) {
     widest = std::max({widest, step.sends.size(), step.receives.size(),
                        step.parts.size(), step.chunks.size()});
   }

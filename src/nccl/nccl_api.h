@@ -34,6 +34,8 @@ struct Config {
 
 enum Code : int { kSuccess = 0, kRemoteError = 6, kInProgress = 7 };
 
+constexpr int kNcclUint8 = 1;  // ncclUint8 of ncclDataType_t
+
 struct NcclApi {
   int (*get_version)(int* version) = nullptr;
   int (*get_unique_id)(UniqueId* id) = nullptr;

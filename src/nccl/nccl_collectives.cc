@@ -15,7 +15,6 @@
 namespace shardprop::nccl {
 namespace {
 
-constexpr int kBytes = 1;  // ncclUint8
 
 // ncclDataType_t, of those that NCCL reduces as we do.
 std::optional<int> reduced_type(DType dtype) {
@@ -147,7 +146,7 @@ Result<void> all_gather(NcclOp& op) {
     }
     SP_CHECK(
         op.checked(api.all_gather(in.data(), out->data(),
-                                  static_cast<std::size_t>(in.bytes()), kBytes,
+                                  static_cast<std::size_t>(in.bytes()), kNcclUint8,
                                   op.group().comm, op.hub().queue().stream()),
                    "ncclAllGather"));
   }
@@ -166,7 +165,7 @@ Result<void> broadcast(NcclOp& op) {
     }
     SP_CHECK(
         op.checked(api.broadcast(in.data(), out.data(),
-                                 static_cast<std::size_t>(out.bytes()), kBytes,
+                                 static_cast<std::size_t>(out.bytes()), kNcclUint8,
                                  static_cast<int>(call.root), op.group().comm,
                                  op.hub().queue().stream()),
                    "ncclBroadcast"));

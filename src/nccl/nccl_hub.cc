@@ -14,7 +14,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kBytes = 1;  // ncclUint8
 constexpr auto kNap = 20us;
 constexpr const char* kSetUp = "set-up of NCCL";
 
@@ -34,7 +33,7 @@ Result<void> NcclOp::send(std::int64_t peer, const LocalTensor& from) {
   if (from.numel() == 0) return {};
   return checked(
       hub_.api().send(from.data(), static_cast<std::size_t>(from.bytes()),
-                      kBytes, static_cast<int>(peer), group_.comm,
+                      kNcclUint8, static_cast<int>(peer), group_.comm,
                       hub_.queue().stream()),
       "ncclSend");
 }
@@ -43,7 +42,7 @@ Result<void> NcclOp::receive(std::int64_t peer, const LocalTensor& into) {
   if (into.numel() == 0) return {};
   return checked(
       hub_.api().recv(into.data(), static_cast<std::size_t>(into.bytes()),
-                      kBytes, static_cast<int>(peer), group_.comm,
+                      kNcclUint8, static_cast<int>(peer), group_.comm,
                       hub_.queue().stream()),
       "ncclRecv");
 }

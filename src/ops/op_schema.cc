@@ -124,9 +124,9 @@ Result<std::vector<std::optional<Argument>>> place_arguments(
 }
 
 // Renumbers operands into the order in which the arguments name them.
-class OperandOrder {
+class OperandSorter {
  public:
-  OperandOrder(std::vector<TensorMeta> given, std::vector<TensorMeta>& ordered)
+  OperandSorter(std::vector<TensorMeta> given, std::vector<TensorMeta>& ordered)
       : given_(std::move(given)),
         used_(given_.size(), false),
         ordered_(ordered) {}
@@ -175,7 +175,7 @@ Result<OpSchema> make_op_schema(std::shared_ptr<const FunctionSchema> function,
   op.function = std::move(function);
   op.args.reserve(placed.size());
   op.inputs.reserve(inputs.size());
-  OperandOrder operands(std::move(inputs), op.inputs);
+  OperandSorter operands(std::move(inputs), op.inputs);
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const ArgumentSchema& declared = op.function->arguments()[i];
     if (!placed[i]) {

@@ -13,9 +13,9 @@ namespace {
 // Deeper nesting is no program of ours.
 constexpr int kMostNested = 64;
 
-class Parser {
+class ProgramParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit ProgramParser(std::string_view text) : text_(text) {}
 
   Result<ExpressionPtr> expression() { return comparison(0); }
 
@@ -179,7 +179,7 @@ class Parser {
 };
 
 Result<void> parse_line(std::string_view line, ProgramText& program) {
-  Parser parser(line);
+  ProgramParser parser(line);
   if (parser.done()) return {};
   const std::size_t start = parser.place();
   const std::string first = parser.name();

@@ -33,9 +33,9 @@ constexpr NamedType kTypes[] = {
 
 constexpr std::string_view kNameEnds = " \t\n,()[]?=!|";
 
-class Parser {
+class SchemaParser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit SchemaParser(std::string_view text) : text_(text) {}
 
   Result<ParsedSchema> run() {
     ParsedSchema schema;
@@ -332,7 +332,7 @@ const std::vector<EnumeratedDefault>& enumerated_defaults() {
 }
 
 Result<ParsedSchema> parse_schema(std::string_view text) {
-  return Parser(text).run();
+  return SchemaParser(text).run();
 }
 
 }  // namespace shardprop

@@ -17,12 +17,12 @@ namespace {
 // Prices that are tried, when they are good enough, and the share of the time
 // left that one of them may take.
 constexpr int kMostPrices = 16;
-constexpr int kMostRounds = 4;
+constexpr int kMostPricingRounds = 4;
 // What is left of the time for plans between those met.
 constexpr double kShareOfPlans = 0.4;
 constexpr double kSmallGap = 1e-5;
-constexpr double kShareOfTime = 0.25;
-constexpr double kEnoughGap = 2e-4;
+constexpr double kPricingShareOfTime = 0.25;
+constexpr double kEnoughPricingGap = 2e-4;
 constexpr double kEnoughWhereLong = 2e-3;
 // What is spent on what no prices can tell apart.
 constexpr int kMostBranches = 1000;
@@ -69,8 +69,8 @@ bool HiddenTime::takes_long() const {
 // time for. Leaves the best prices with the network.
 void HiddenTime::price() {
   HiddenPrices prices(search_.problem().num_windows());
-  double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughGap;
-  for (int round = 0; round < kMostRounds; ++round) {
+  double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughPricingGap;
+  for (int round = 0; round < kMostPricingRounds; ++round) {
     const std::int64_t objective = search_.best().evaluation.objective;
     const std::int64_t bound = search_.best().lower_bound;
     raise_bound(prices, enough_gap);
@@ -78,7 +78,7 @@ void HiddenTime::price() {
     if (!settles_ || is_close()) return;
     blend_.polish(network_);
     if (is_close()) return;
-    enough_gap = kEnoughGap;
+    enough_gap = kEnoughPricingGap;
     if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
     note();
     prices.go_back();
@@ -98,7 +98,7 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
     const Tried& met = search_.tried();
     if (!prices.learn(met.evaluation, met.bound)) break;
     network_.hidden_prices = by_slot(prices.prices());
-    if (!search_.solve(network_, {.share_of_time = kShareOfTime,
+    if (!search_.solve(network_, {.share_of_time = kPricingShareOfTime,
                                   .enough_gap = enough_gap,
                                   .enough_cost = search_.best().lower_bound})) {
       break;
@@ -134,7 +134,7 @@ using OpenBranches =
     std::priority_queue<Branch, std::vector<Branch>, std::greater<>>;
 
 // With one of the choices of a variable, and without.
-void split(Branch with, std::uint32_t variable, std::uint32_t choice,
+void split_branch(Branch with, std::uint32_t variable, std::uint32_t choice,
            std::uint32_t num_choices, OpenBranches& open) {
   Branch without = with;
   std::vector<std::uint32_t>& rest = without.left[variable];
@@ -185,7 +185,7 @@ void HiddenTime::branch() {
         std::mismatch(mine.begin(), mine.end(), other.assignment.begin()).first;
     if (differ == mine.end()) return;
     const auto variable = static_cast<std::uint32_t>(differ - mine.begin());
-    split(std::move(here), variable, *differ, other.num_choices[variable],
+    split_branch(std::move(here), variable, *differ, other.num_choices[variable],
           open);
   }
   if (open.empty()) search_.raise_bound(best.evaluation.objective);

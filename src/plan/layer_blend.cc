@@ -17,9 +17,9 @@ namespace {
 // time left that one may take.
 constexpr int kMostBlends = 16;
 constexpr int kMostFailures = 4;
-constexpr double kShareOfTime = 0.25;
+constexpr double kBlendShareOfTime = 0.25;
 // What a blend may cost more than the best of its kind.
-constexpr double kEnoughGap = 2e-4;
+constexpr double kEnoughBlendGap = 2e-4;
 // Layers solved again, at most, and how far the prices then are on the way to
 // what a bit of hidden time is worth.
 constexpr int kMostPolished = 40;
@@ -188,8 +188,8 @@ bool LayerBlend::solve(const Counts& counts, const NetworkOptions& network) {
         known_[plan_of[layer]].assignment[v]};
   }
   return search_.solve(options, {.bounds = false,
-                                 .share_of_time = kShareOfTime,
-                                 .enough_gap = kEnoughGap});
+                                 .share_of_time = kBlendShareOfTime,
+                                 .enough_gap = kEnoughBlendGap});
 }
 
 bool LayerBlend::keep_best(std::vector<std::size_t> follows) {
@@ -220,7 +220,7 @@ bool LayerBlend::solve_again(std::size_t layer, double share,
     options.left[static_cast<std::uint32_t>(v)] = {best_.assignment[v]};
   }
   return search_.solve(options,
-                       {.bounds = false, .share_of_time = kShareOfTime});
+                       {.bounds = false, .share_of_time = kBlendShareOfTime});
 }
 
 // Layers that follow the same plan, between layers that do, are alike.

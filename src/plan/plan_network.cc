@@ -4,6 +4,7 @@
 #include "base/saturating.h"
 #include "base/try.h"
 #include "plan/network_memory.h"
+#include "plan/storages.h"
 
 #include <algorithm>
 #include <map>
@@ -12,9 +13,6 @@
 
 namespace shardprop {
 namespace {
-
-// A pause behind the making of a storage in which it may be held otherwise.
-constexpr std::int64_t kLongPause = 128;
 
 // A share of a time, in parts of kHiddenPriceUnit, rounded down.
 std::int64_t share_of(std::int64_t nanoseconds, std::int64_t price) {

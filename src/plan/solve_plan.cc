@@ -18,7 +18,7 @@ namespace {
 
 // The network counts memory from below. Where a solution of it exceeds the
 // limit after all, what it lacks is set aside and the rest is solved again.
-constexpr int kMostRounds = 5;
+constexpr int kMostMemoryRounds = 5;
 constexpr std::uint32_t kMostSpread = 256;
 constexpr int kRoundsOfShare = 3;
 constexpr double kMostUncounted = 0.5;  // of the limit
@@ -113,7 +113,7 @@ class PlanSolver {
     const auto fits = [&] {
       return !nothing_there_ && search_.fits(search_.tried().evaluation);
     };
-    for (int round = 1; round <= kMostRounds && !fits(); ++round) {
+    for (int round = 1; round <= kMostMemoryRounds && !fits(); ++round) {
       reserve(network);
       fits_in(network);
       if (search_.out_of_limits()) return;

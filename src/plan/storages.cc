@@ -13,10 +13,6 @@
 namespace shardprop {
 namespace {
 
-// Nodes between two uses after which a storage may be held in other states, or
-// be made anew.
-constexpr std::int64_t kLongPause = 128;
-
 std::vector<UseSegment> segments_of(const Graph& graph,
                                     const std::vector<StorageUse>& uses) {
   const auto end = static_cast<std::int64_t>(graph.nodes().size());

@@ -7,10 +7,15 @@
 #include <shardprop/graph/graph.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace shardprop {
+
+// Nodes without a use after which a storage may be held in other states, or be
+// made anew.
+inline constexpr std::int64_t kLongPause = 128;
 
 // Layouts in order of first appearance.
 class LayoutSet {

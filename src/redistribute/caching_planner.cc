@@ -20,7 +20,7 @@ struct KeyView {
   DType dtype;
 };
 
-struct Key {
+struct PlanKey {
   Layout src;
   Layout dst;
   Dims shape;
@@ -28,7 +28,7 @@ struct Key {
   operator KeyView() const { return {src, dst, shape, dtype}; }  // NOLINT
 };
 
-struct KeyHash {
+struct PlanKeyHash {
   using is_transparent = void;
 
   // One multiplication a word: lookups are counted in tens of nanoseconds.
@@ -90,7 +90,7 @@ struct CachingPlanner::Body {
     misses.fetch_add(1, std::memory_order_relaxed);
     const std::unique_lock lock(mutex);
     if (plans.size() >= capacity) plans.clear();
-    plans.try_emplace(Key{src, dst, meta.shape(), meta.dtype()}, plan);
+    plans.try_emplace(PlanKey{src, dst, meta.shape(), meta.dtype()}, plan);
     return use(plan);
   }
 
@@ -99,7 +99,7 @@ struct CachingPlanner::Body {
   std::atomic<std::uint64_t> hits{0};
   std::atomic<std::uint64_t> misses{0};
   mutable std::shared_mutex mutex;
-  std::unordered_map<Key, std::shared_ptr<const RedistributePlan>, KeyHash,
+  std::unordered_map<PlanKey, std::shared_ptr<const RedistributePlan>, PlanKeyHash,
                      KeyEqual>
       plans;
 };

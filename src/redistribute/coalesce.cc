@@ -12,17 +12,17 @@ namespace shardprop {
 namespace {
 
 // What two steps must share to be one launch.
-struct Key {
+struct LaunchKey {
   CollectiveKind kind;
   std::vector<std::int32_t> mesh_dims;
   // Of reductions: what terms are combined by, and in which dtype.
   std::optional<ReduceOp> reduce_op;
   std::optional<DType> dtype;
-  friend auto operator<=>(const Key&, const Key&) = default;
+  friend auto operator<=>(const LaunchKey&, const LaunchKey&) = default;
 };
 
-Key key_of(const CollectiveStep& step) {
-  Key key{step.kind,
+LaunchKey key_of(const CollectiveStep& step) {
+  LaunchKey key{step.kind,
           {step.mesh_dims.begin(), step.mesh_dims.end()},
           step.reduce_op,
           {}};
@@ -57,15 +57,15 @@ class Coalescer {
   const std::vector<RedistributeStep>& steps(std::size_t tensor) const {
     return plans_[tensor]->steps;
   }
-  Key key(std::size_t tensor, std::size_t step) const {
+  LaunchKey key(std::size_t tensor, std::size_t step) const {
     return key_of(steps(tensor)[step]);
   }
 
   // Launching now what others reach later would cost them a launch of their
   // own: the key that fewest still have ahead goes first, then the one that
   // most are at.
-  std::optional<Key> choose() const {
-    std::map<Key, std::pair<int, int>> waiting;  // ahead, -(at it)
+  std::optional<LaunchKey> choose() const {
+    std::map<LaunchKey, std::pair<int, int>> waiting;  // ahead, -(at it)
     for (std::size_t t = 0; t < plans_.size(); ++t) {
       if (next_[t] < steps(t).size()) --waiting[key(t, next_[t])].second;
     }
@@ -84,7 +84,7 @@ class Coalescer {
     return best->first;
   }
 
-  CoalescedLaunch launch(const Key& wanted) {
+  CoalescedLaunch launch(const LaunchKey& wanted) {
     CoalescedLaunch made;
     std::uint32_t mask = 0;
     for (const std::int32_t dim : wanted.mesh_dims) mask |= 1U << dim;

@@ -11,7 +11,6 @@
 namespace shardprop::reference {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // f of self and the numbers named.

@@ -3,9 +3,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace shardprop::reference {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Integers wrap.
 constexpr std::int64_t wrap_add(std::int64_t a, std::int64_t b) {

@@ -1,6 +1,7 @@
 // Scaled dot-product attention and its gradients, element by element, for the
 // kernels of every device: they differ in what they return beside the result.
 
+#include "reference/arithmetic.h"
 #include "reference/pointwise.h"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 namespace shardprop::reference {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Queries [batch, heads, queries, width], keys [batch, groups, keys, width],
 // values [batch, groups, keys, depth]: heads h of a group share its keys.

@@ -13,7 +13,6 @@
 namespace shardprop::reference {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 template <class T>
 using Group = std::vector<T>;

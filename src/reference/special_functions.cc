@@ -10,7 +10,6 @@
 namespace shardprop::reference {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void function(Kernels& k, std::string_view name, double (*f)(double)) {
   k[name] = [f](const Call& call) {

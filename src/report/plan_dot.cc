@@ -15,7 +15,7 @@ namespace shardprop {
 namespace {
 
 // As Graphviz reads it back, with control characters as escapes.
-std::string quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : printable(text)) {
     if (c == '"' || c == '\\') out += '\\';
@@ -29,7 +29,7 @@ std::string label(const std::vector<std::string>& lines) {
   std::string out = "\"";
   for (const std::string& line : lines) {
     if (out.size() > 1) out += "\\n";
-    const std::string one = quoted(line);
+    const std::string one = dot_quoted(line);
     out.append(one, 1, one.size() - 2);
   }
   return out + '"';
@@ -40,11 +40,11 @@ class DotGraph {
   explicit DotGraph(const Plan& plan) : plan_(plan) {}
 
   std::string run() {
-    write("digraph {}", quoted(plan_.graph_name));
+    write("digraph {}", dot_quoted(plan_.graph_name));
     out_ += " {\n  node [shape=box, fontname=\"monospace\"];\n";
     for (const PlannedValue& value : plan_.values) {
       made_by_[value.name] = value.name;
-      write("  {} [shape=ellipse, label={}];\n", quoted(value.name),
+      write("  {} [shape=ellipse, label={}];\n", dot_quoted(value.name),
             label({value.name, to_string(value.tensor.layout)}));
     }
     for (const PlannedNode& node : plan_.nodes) {
@@ -60,7 +60,7 @@ class DotGraph {
     for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
       const PlannedOutput& output = plan_.outputs[i];
       const std::string name = fmt::format("output {}", i);
-      write("  {} [shape=ellipse, label={}];\n", quoted(name),
+      write("  {} [shape=ellipse, label={}];\n", dot_quoted(name),
             label({std::string(to_string(output.kind)), output.target,
                    to_string(output.value.layout)}));
       edge(output.value, name);
@@ -83,14 +83,14 @@ class DotGraph {
       const bool framed = !modules[m].path.empty();
       if (framed) {
         write("  subgraph cluster_{} {{\n    label={};\n", m,
-              quoted(modules[m].path));
+              dot_quoted(modules[m].path));
       }
       for (const PlannedNode* node : modules[m].nodes) {
         std::vector<std::string> lines{node->name, node->op};
         for (const PlannedResult& result : node->outputs) {
           lines.push_back(to_string(result.tensor.layout));
         }
-        write("    {} [label={}];\n", quoted(node->name), label(lines));
+        write("    {} [label={}];\n", dot_quoted(node->name), label(lines));
       }
       if (framed) out_ += "  }\n";
     }
@@ -103,7 +103,7 @@ class DotGraph {
     for (const PlannedUpdate& update : plan_.updates) {
       const std::string& name = update.result.name;
       made_by_[name] = name;
-      write("    {} [label={}];\n", quoted(name),
+      write("    {} [label={}];\n", dot_quoted(name),
             label({name, update.op, to_string(update.result.tensor.layout)}));
     }
     out_ += "  }\n";
@@ -116,7 +116,7 @@ class DotGraph {
   void edge(const PlannedInput& input, const std::string& to) {
     const auto from = made_by_.find(input.from);
     if (from == made_by_.end()) return;
-    write("  {} -> {}", quoted(from->second), quoted(to));
+    write("  {} -> {}", dot_quoted(from->second), dot_quoted(to));
     if (input.copy) {
       const PlannedCopy& copy = plan_.copies[*input.copy];
       std::vector<std::string> lines{to_string(copy.src) + " -> " +

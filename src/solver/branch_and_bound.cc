@@ -14,12 +14,12 @@ namespace shardprop::solver {
 namespace {
 
 constexpr std::size_t kTableCap = 1U << 20;
-constexpr int kMaxRounds = 4;       // of bounding and pruning at a node
+constexpr int kMostRoundsAtNode = 4;       // of bounding and pruning at a node
 constexpr int kMaxSweeps = 60;      // at one round
 constexpr int kSweepsBetween = 10;  // after which progress is judged
 
 // Above this no sum of costs is exact in a double.
-constexpr double kMostExact = 0x1p52;
+constexpr double kMostExactSum = 0x1p52;
 
 double most_of_all(Network& network) {
   double most = 1;
@@ -35,7 +35,7 @@ double most_of_all(Network& network) {
   for (const NetEdge& e : network.edges) {
     if (e.alive) most += finite_most(network.tables().costs(e.table));
   }
-  return std::min(most, kMostExact);
+  return std::min(most, kMostExactSum);
 }
 
 // What copying and reducing a node's network takes, in table entries, for each
@@ -116,7 +116,7 @@ void BranchAndBound::process(Node node, const StopSignal& stop,
     }
     const bool pruned = prune(network, here);
     if (network.infeasible) return;
-    if (pruned && round < kMaxRounds) continue;
+    if (pruned && round < kMostRoundsAtNode) continue;
     // Choices are renumbered where some were dropped: the next visit splits.
     if (pruned || stop.raised()) {
       open_.push_back(std::move(node));

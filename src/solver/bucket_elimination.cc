@@ -16,7 +16,7 @@ namespace shardprop::solver {
 namespace {
 
 // Entries touched below which one thread makes a table.
-constexpr std::uint64_t kForOneThread = 1U << 22;
+constexpr std::uint64_t kEntriesForOneThread = 1U << 22;
 
 template <class T>
 class Elimination {
@@ -134,7 +134,7 @@ class Elimination {
       return stopped_.load();
     };
     const std::size_t threads =
-        loops.touched() < kForOneThread ? 1 : std::min(threads_, loops.rows());
+        loops.touched() < kEntriesForOneThread ? 1 : std::min(threads_, loops.rows());
     parallel(threads, [&](std::size_t i) {
       loops.run(loops.rows() * i / threads, loops.rows() * (i + 1) / threads,
                 out.data(), stop);
@@ -189,7 +189,7 @@ class Elimination {
 };
 
 template <class T>
-std::optional<Eliminated> run(Network& network, const EliminationOrder& order,
+std::optional<Eliminated> run_elimination(Network& network, const EliminationOrder& order,
                               T ceiling, int threads, const StopSignal& stop,
                               std::uint64_t& work) {
   return Elimination<T>(network, order, ceiling, threads, stop, work).run();
@@ -203,10 +203,10 @@ std::optional<Eliminated> eliminate_in_order(Network& network,
                                              const StopSignal& stop,
                                              std::uint64_t& work) {
   if (ceiling >= 1 && ceiling <= kMostNarrowCost) {
-    return run(network, order, static_cast<std::int32_t>(ceiling), threads,
+    return run_elimination(network, order, static_cast<std::int32_t>(ceiling), threads,
                stop, work);
   }
-  return run(network, order, ceiling, threads, stop, work);
+  return run_elimination(network, order, ceiling, threads, stop, work);
 }
 
 std::optional<Eliminated> eliminate_all(Network& network, std::size_t cap,

@@ -10,7 +10,7 @@ namespace shardprop::solver {
 namespace {
 
 // Entries touched between two looks at whether to stop.
-constexpr std::uint64_t kBetweenLooks = 1U << 22;
+constexpr std::uint64_t kEntriesBetweenStopChecks = 1U << 22;
 
 template <class T>
 bool knows(const Factor<T>& factor, int variable) {
@@ -135,10 +135,10 @@ void FactorJoin<T>::run(std::size_t from, std::size_t to, T* out,
   std::vector<T> together(wide_.size() > 1 ? choices_ * width_ : 0);
   std::vector<std::size_t> at(wide_.size());
   std::vector<std::size_t> together_at;
-  std::uint64_t since = kBetweenLooks;
+  std::uint64_t since = kEntriesBetweenStopChecks;
   for (std::size_t row = from; row < to; ++row, step(index, outer_)) {
     since += choices_ * width_;
-    if (since >= kBetweenLooks) {
+    if (since >= kEntriesBetweenStopChecks) {
       since = 0;
       if (stop()) return;
     }

@@ -16,9 +16,9 @@ constexpr int kKeyBits = 64;
 constexpr int kMostBits = 16;  // of a field
 // Between two looks at how much is held, at most this share of what may be is
 // added.
-constexpr std::size_t kShare = 4;
+constexpr std::size_t kHeldShareBetweenChecks = 4;
 // Costs looked at below which one thread does it all.
-constexpr std::size_t kForOneThread = std::size_t{1} << 17;
+constexpr std::size_t kCostsForOneThread = std::size_t{1} << 17;
 // Entries in one table of those that are the same, about: what fits a cache.
 constexpr std::size_t kTogether = std::size_t{1} << 13;
 // Of a key's digest: which part it is in; the others say where there.
@@ -148,12 +148,12 @@ bool Front<Cost>::gather(std::size_t parts, std::size_t part_entries,
                          std::vector<Entry>& out) {
   work_ += looks;
   const std::size_t at_once =
-      std::max<std::size_t>(1, most_entries_ / kShare / part_entries);
+      std::max<std::size_t>(1, most_entries_ / kHeldShareBetweenChecks / part_entries);
   for (std::size_t from = 0; from < parts; from += at_once) {
     if (stop_()) return false;
     const std::size_t count = std::min(at_once, parts - from);
     const std::size_t threads =
-        looks / parts * count < kForOneThread ? 1 : std::min(threads_, count);
+        looks / parts * count < kCostsForOneThread ? 1 : std::min(threads_, count);
     std::vector<std::vector<Entry>> found(threads);
     parallel(threads, [&](std::size_t t) {
       work(from + count * t / threads, from + count * (t + 1) / threads,

@@ -16,18 +16,18 @@ constexpr double kNear = 0.05;
 // While so many times the work still brings the bound's gap down to this share,
 // it is left to go on. Early messages raise it in fits and starts: the first
 // looks say nothing.
-constexpr double kBetweenLooks = 1.5;
+constexpr double kWorkBetweenGapChecks = 1.5;
 constexpr double kSettled = 0.87;
 constexpr int kFirstLooks = 3;
 // What the front may hold grows by this from one run to the next.
 constexpr std::size_t kGrowth = 4;
 // Run again, no larger, at this share of the gap.
-constexpr double kNearer = 0.9;
+constexpr double kRetryAtGapShare = 0.9;
 // Run again when so many times what it took has been spent on the dual: where
 // it closed this share of the gap, and where it did not.
 constexpr double kMuch = 0.25;
-constexpr double kSoon = 0.5;
-constexpr double kLater = 16;
+constexpr double kRetryAfterGain = 0.5;
+constexpr double kRetryAfterNoGain = 16;
 // What a run may take in any case.
 constexpr std::uint64_t kFewestWork = 1'000'000;
 // Orders are made anew at this share of the gap.
@@ -238,14 +238,14 @@ bool FrontElimination::is_due() {
          !state_.best.proven() && state_.dual_core->rows() == 0 &&
          state_.dual_gap() <= kNear * state_.core_target() && has_settled() &&
          static_cast<double>(state_.dual->work()) >= next_dual_work_ &&
-         (held_ < kMostEntries || state_.dual_gap() <= kNearer * tried_gap_);
+         (held_ < kMostEntries || state_.dual_gap() <= kRetryAtGapShare * tried_gap_);
 }
 
 bool FrontElimination::has_settled() {
   const auto work = static_cast<double>(state_.dual->work());
   // The dual may have begun anew.
   if (work < seen_work_) looks_ = 0;
-  if (looks_ == 0 || work >= kBetweenLooks * seen_work_) {
+  if (looks_ == 0 || work >= kWorkBetweenGapChecks * seen_work_) {
     settled_ =
         ++looks_ > kFirstLooks && state_.dual_gap() > kSettled * seen_gap_;
     seen_work_ = work;
@@ -268,7 +268,7 @@ void FrontElimination::run() {
     for (const std::vector<int>& order : orders_) {
       const std::optional<double> bound = eliminate(order);
       if (!bound) {
-        wait(before, kLater);
+        wait(before, kRetryAfterNoGain);
         closes_ = false;
         return;
       }
@@ -283,7 +283,7 @@ void FrontElimination::run() {
     const double closed = *std::max_element(bounds.begin(), bounds.end()) -
                           state_.dual->best_bound();
     closes_ = closed >= kMuch * tried_gap_;
-    wait(before, closes_ ? kSoon : kLater);
+    wait(before, closes_ ? kRetryAfterGain : kRetryAfterNoGain);
   });
 }
 

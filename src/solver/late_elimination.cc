@@ -13,7 +13,7 @@ namespace {
 // Begun when it would touch at most this many times what has been touched so
 // far (its loops are as much faster), and if its tables take no more than
 // these bytes.
-constexpr double kShare = 4;
+constexpr double kWorkShareOfLateElimination = 4;
 constexpr double kMostTouched = 0x1p38;
 constexpr double kMostTableBytes = 0x1p30;
 // Touched so far before it is looked at.
@@ -77,7 +77,7 @@ bool LateElimination::is_due() {
   const auto limit = state_.options.work_limit;
   const bool affordable =
       !limit || touches_ + worked <= static_cast<double>(*limit);
-  return affordable && touches_ <= kShare * worked;
+  return affordable && touches_ <= kWorkShareOfLateElimination * worked;
 }
 
 void LateElimination::run() {

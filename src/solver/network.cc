@@ -9,7 +9,7 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr std::int64_t kMostExact = std::int64_t{1} << 52;
+constexpr std::int64_t kMostExactCost = std::int64_t{1} << 52;
 
 // The least power of two by which every finite cost, or with `sums_fit` every
 // sum of them and every difference of sums, is to be divided to be exact in a
@@ -37,7 +37,7 @@ std::int64_t unit_of(const Problem& problem, bool sums_fit) {
   }
   for (const Edge& edge : problem.edges()) look(of_table[edge.table.index()]);
   std::int64_t unit = 1;
-  while (most / unit >= kMostExact) unit *= 2;
+  while (most / unit >= kMostExactCost) unit *= 2;
   return unit;
 }
 

@@ -18,18 +18,18 @@ constexpr double kFewest = 2;  // of a variable
 constexpr double kMore = 1.5;
 constexpr double kLess = 0.75;
 // Looked at again at this share of the gap.
-constexpr double kNearer = 0.8;
+constexpr double kProbeAtGapShare = 0.8;
 // Probed with a target below the best known cost at this share of the gap where
 // that has found something better the last time, and where it has not.
-constexpr double kSoon = 0.25;
-constexpr double kLater = 0.0625;
+constexpr double kProbeAfterGain = 0.25;
+constexpr double kProbeAfterNoGain = 0.0625;
 
 }  // namespace
 
 bool Probing::is_due() const {
   return state_.options.passes.enabled(Pass::kElimination) &&
          state_.dual_has_bound() && state_.best.known() &&
-         state_.dual_gap() <= kNearer * seen_gap_;
+         state_.dual_gap() <= kProbeAtGapShare * seen_gap_;
 }
 
 void Probing::run() {
@@ -51,7 +51,7 @@ void Probing::run() {
   }
   if (target == best || seen_gap_ <= next_gap_) {
     probe(target);
-    next_gap_ = seen_gap_ * (state_.core_target() < best ? kSoon : kLater);
+    next_gap_ = seen_gap_ * (state_.core_target() < best ? kProbeAfterGain : kProbeAfterNoGain);
   }
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 // Each round costs a walk over all tables; what a late round still finds is
 // not worth it.
-constexpr int kMaxRounds = 24;
+constexpr int kMostReduceRounds = 24;
 
 void tidy(Network& network) {
   for (std::size_t v = 0; v < network.variables.size(); ++v) {
@@ -32,7 +32,7 @@ void reduce(Network& network, const PassSet& passes, PassClock& clock,
   };
   merge_parallel_edges(network);
   tidy(network);
-  for (int round = 0; round < kMaxRounds && !network.infeasible; ++round) {
+  for (int round = 0; round < kMostReduceRounds && !network.infeasible; ++round) {
     bool changed = run(Pass::kArcConsistency, arc_consistency);
     // Before contraction: a variable with one choice left hangs on its
     // neighbours by separable edges only, and would else be passed around.

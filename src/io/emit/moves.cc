@@ -15,8 +15,6 @@
 namespace shardprop::emit {
 namespace {
 
-Argument integer(std::int64_t value) { return value; }
-
 // The dtype in which engines reduce, where they do not know this one.
 DType carried_in(DType dtype) {
   switch (dtype) {

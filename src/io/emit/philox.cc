@@ -23,8 +23,6 @@ struct Word {
   bool is_number() const { return !tensor.valid(); }
 };
 
-Argument integer(std::int64_t value) { return value; }
-
 class Philox {
  public:
   explicit Philox(TorchGraph& graph) : graph_(graph) {}
@@ -102,7 +100,7 @@ class Philox {
 };
 
 // Row-major places in the whole tensor of what is held.
-TorchId places(TorchGraph& graph, const LocalRegion& region, const Dims& whole,
+TorchId element_numbers(TorchGraph& graph, const LocalRegion& region, const Dims& whole,
                const Argument& device) {
   const Dims shape = region.shape();
   const Dims strides = contiguous_strides(whole);
@@ -143,7 +141,7 @@ std::vector<TorchId> philox_words(TorchGraph& graph, TorchId seed,
                                   const LocalRegion& region, const Dims& whole,
                                   const Argument& device) {
   Philox draw(graph);
-  const TorchId element = places(graph, region, whole, device);
+  const TorchId element = element_numbers(graph, region, whole, device);
   std::int64_t elements = 1;
   for (const std::int64_t size : whole) elements *= size;
   Word low{0, element};

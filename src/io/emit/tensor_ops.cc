@@ -13,8 +13,6 @@ Argument ints(const Dims& dims) {
   return std::vector<std::int64_t>(dims.begin(), dims.end());
 }
 
-Argument integer(std::int64_t value) { return value; }
-
 TensorMeta permuted(const TensorMeta& meta,
                     const std::vector<std::int64_t>& order) {
   Dims shape;

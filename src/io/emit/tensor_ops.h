@@ -9,6 +9,9 @@
 
 namespace shardprop::emit {
 
+// An integer argument of a call.
+inline Argument integer(std::int64_t value) { return value; }
+
 TorchId slice(TorchGraph& graph, TorchId x, int dim, std::int64_t start,
               std::int64_t end);
 TorchId cat(TorchGraph& graph, std::vector<TorchId> parts, int dim);

@@ -56,8 +56,6 @@ std::string summed_notation(const OpCall& call) {
   return own + "->" + out;
 }
 
-std::int64_t one(const OpCall&, char) { return 1; }
-
 // To no dims it is summed, even if there are none.
 bool is_summed(const OpCall& call) {
   const Dims shape = dims_of(call.integers("size"));
@@ -282,7 +280,7 @@ void define_composites(Family f) {
               return dims + "->" +
                      (rank == 0 ? "[Z]" : dims.substr(index(dim), 1));
             },
-            one)
+            size_one)
             .typed(DType::kI64)
             .ignores_values()
             .refine("", count_in_parts)
@@ -290,7 +288,7 @@ void define_composites(Family f) {
   f.add("pad_sequence",
         mapped("pad_sequence()", pad_sequence_notation, pad_sequence_size));
   f.add("sum_to_size",
-        mapped("sum_to_size()", summed_notation, one)
+        mapped("sum_to_size()", summed_notation, size_one)
             .typed(of_summed)
             .strided([](const OpCall& call, const Dims& shape, DType dtype) {
               return is_summed(call) ? make_meta(shape, dtype).strides()

@@ -13,7 +13,6 @@
 namespace shardprop {
 namespace {
 
-constexpr Without kSum = Without::partial(ReduceOp::kSum);
 
 void sum_of_table(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
@@ -35,7 +34,7 @@ BoundForm bind_embedding(const OpCall& call) {
   Operand rows = where;
   rows.dims.push_back(table.dims[1]);
   b.output(std::move(rows));
-  b.without(0, table.dims[0], kSum);
+  b.without(0, table.dims[0], kTermsOfSum);
   return b.bound();
 }
 
@@ -81,7 +80,7 @@ BoundForm bind_embedding_backward(const OpCall& call) {
   look_up_by_program(b.space, table.dims[0]);
   table.dims.push_back(whole.dims.back());
   b.output(std::move(table));
-  for (const DimFactors& dim : where.dims) b.without(0, dim, kSum);
+  for (const DimFactors& dim : where.dims) b.without(0, dim, kTermsOfSum);
   if (call.boolean("scale_grad_by_freq")) {
     for (const DimFactors& dim : where.dims) {
       b.block(dim, "each row is divided by how often it is looked up");

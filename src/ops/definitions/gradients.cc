@@ -12,7 +12,6 @@
 namespace shardprop {
 namespace {
 
-constexpr Without kSum = Without::partial(ReduceOp::kSum);
 
 constexpr std::string_view kWritten = "indices say where it is written";
 
@@ -21,7 +20,7 @@ void add_up_rows(IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     if (space.factors[f].letter != 'I') continue;
     space.factors[f].least = 1;
-    space.outputs_without[0][f] = kSum;
+    space.outputs_without[0][f] = kTermsOfSum;
   }
 }
 
@@ -183,7 +182,7 @@ void selected_in_order(const OpCall& call, IndexSpace& space) {
 
 // --- Of a diagonal ---
 
-constexpr std::string_view kDiagonal = R"(
+constexpr std::string_view kDiagonalGradientProgram = R"(
 hit = unsqueeze(places(out, 0), 1) == places(out, 1)
 return where(hit, grad, zeros_like(grad)))";
 
@@ -211,7 +210,7 @@ void convolved_over_time(const OpCall& call, IndexSpace& space) {
       if (space.outputs[o].holds(static_cast<int>(f))) continue;
       // The bias has nothing to do with input channels.
       const bool same = o == 2 && space.factors[f].letter == 'i';
-      space.outputs_without[o][f] = same ? Without::same() : kSum;
+      space.outputs_without[o][f] = same ? Without::same() : kTermsOfSum;
     }
   }
   add_linearity(call, space, {ReduceOp::kSum, {}, {}, {}},
@@ -261,7 +260,7 @@ void define_gradients(Family f) {
                     })
             .linear_in("grad")
             .local_shape("sizes")
-            .per_rank(kDiagonal));
+            .per_rank(kDiagonalGradientProgram));
   f.add("cumprod_backward", along("dim", 1, FactorKind::kScanned)
                                 .strided(strides_of_cumprod_gradient)
                                 .linear_in("grad"));

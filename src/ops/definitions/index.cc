@@ -14,7 +14,6 @@
 namespace shardprop {
 namespace {
 
-constexpr Without kSum = Without::partial(ReduceOp::kSum);
 
 // --- x[i, :, j] and its write ---
 
@@ -161,7 +160,7 @@ BoundForm bind_index(const OpCall& call) {
     b.input(indexed.indices[i]);
   }
   b.output(indexed.result);
-  b.without(0, indexed.over, kSum);
+  b.without(0, indexed.over, kTermsOfSum);
   return b.bound();
 }
 
@@ -212,9 +211,9 @@ BoundForm bind_index_put(const OpCall& call) {
   }
   b.output(indexed.self, result);
   if (accumulate) {
-    b.without(0, indexed.looked, kSum);
+    b.without(0, indexed.looked, kTermsOfSum);
     for (const FactorId id : indexed.looked) {
-      b.space.inputs_without[0][index(id)] = kSum;
+      b.space.inputs_without[0][index(id)] = kTermsOfSum;
     }
   }
   return b.bound();

@@ -70,7 +70,7 @@ void cut_diagonal(const OpCall& call, IndexSpace& space) {
   }
 }
 
-constexpr std::string_view kDiagonal = R"(
+constexpr std::string_view kDiagonalProgram = R"(
 vector = rank(out) == 2
 up = vector * (0 < OFFSET) == 1
 down = (vector == False) * (OFFSET < 0) == 1
@@ -89,7 +89,7 @@ made = index_add(none, 0, masked_fill(row, outside, 0), masked_fill(x, outside, 
 return made)";
 
 std::string diagonal_program(std::string_view offset) {
-  std::string text(kDiagonal);
+  std::string text(kDiagonalProgram);
   constexpr std::string_view kName = "OFFSET";
   for (std::size_t at = text.find(kName); at != std::string::npos;
        at = text.find(kName)) {

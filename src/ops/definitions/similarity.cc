@@ -40,8 +40,6 @@ std::string without_dim(int rank, int dim, bool keepdim) {
   return text;
 }
 
-std::int64_t one(const OpCall&, char) { return 1; }
-
 std::string between_rows(const OpCall& call) {
   const std::vector<const TensorMeta*> operands = {&call.tensor("x1"),
                                                    &call.tensor("x2")};
@@ -266,9 +264,9 @@ void define_distances(Family& f) {
 void define_similarity(Family f) {
   define_distances(f);
   f.add("cosine_similarity",
-        mapped("cosine_similarity(dim)", between_rows, one).promoted());
+        mapped("cosine_similarity(dim)", between_rows, size_one).promoted());
   f.add("pairwise_distance",
-        mapped("pairwise_distance()", between_rows, one).promoted());
+        mapped("pairwise_distance()", between_rows, size_one).promoted());
   f.add("triplet_margin_loss", mapped("triplet_loss()", triplet_notation)
                                    .promoted()
                                    .refine("", reduced_samples));
@@ -292,7 +290,7 @@ void define_similarity(Family f) {
                                   .nonempty()
                                   .linear_in("grad"));
   f.add({"quantile", "nanquantile"},
-        mapped("quantile(dim)", quantile_notation, one)
+        mapped("quantile(dim)", quantile_notation, size_one)
             .strided(quantile_strides)
             .nonempty());
   f.add({"trapezoid", "trapz"},

@@ -31,8 +31,6 @@ WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
   return terms;
 }
 
-std::int64_t one(const OpCall&, char) { return 1; }
-
 // The lengths that are given: with the weight's rank, or one for all.
 std::string given_lengths(const TensorMeta& given, const TensorMeta& weight,
                           const WeightTerms& terms) {
@@ -78,7 +76,7 @@ std::string length_notation(const OpCall& call) {
 
 void define_weight_norm(Family f) {
   const auto forward =
-      in_order(mapped("weight_norm(dim)", forward_notation, one)
+      in_order(mapped("weight_norm(dim)", forward_notation, size_one)
                    .nonempty()
                    .normalises());
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
@@ -86,13 +84,13 @@ void define_weight_norm(Family f) {
   f.add("_weight_norm_interface", forward);
   f.add({"_weight_norm_interface_backward",
          "_weight_norm_differentiable_backward"},
-        in_order(mapped("weight_norm_backward(dim)", backward_notation, one)
+        in_order(mapped("weight_norm_backward(dim)", backward_notation, size_one)
                      .nonempty()
                      .normalises()
                      .linear_in("grad_w")));
   f.add(
       "norm_except_dim",
-      mapped("norm_except(dim)", length_notation, one).nonempty().normalises());
+      mapped("norm_except(dim)", length_notation, size_one).nonempty().normalises());
 }
 
 }  // namespace shardprop

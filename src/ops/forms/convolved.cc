@@ -19,8 +19,7 @@
 namespace shardprop {
 namespace {
 
-constexpr char kHalo[] = "windows lie over several parts of it";
-constexpr Without kSum = Without::partial(ReduceOp::kSum);
+constexpr char kConvolutionHalo[] = "windows lie over several parts of it";
 
 struct Settings {
   std::vector<std::int64_t> stride;
@@ -197,7 +196,7 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
     const std::int64_t places = s.transposed
                                     ? input.size(input.rank() - rank + 2 + i)
                                     : result[index(i)];
-    dims.places.push_back(b.blocked(places, kHalo, FactorKind::kWindowed));
+    dims.places.push_back(b.blocked(places, kConvolutionHalo, FactorKind::kWindowed));
     const auto halo =
         halo_of(s, index(i), input.size(input.rank() - rank + 2 + i), places,
                 weight.size(i + 2));
@@ -205,7 +204,7 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
                                   per_dim(s.stride, index(i), 1), !has_halo));
     has_halo = has_halo || (dims.cut.back() && !halo->is_none());
     dims.weight.dims.push_back(
-        b.blocked(weight.size(i + 2), kHalo, FactorKind::kWindowed));
+        b.blocked(weight.size(i + 2), kConvolutionHalo, FactorKind::kWindowed));
   }
   if (!batched) {
     for (Factor& factor : b.space.factors) {
@@ -287,9 +286,9 @@ BoundForm bind_convolution(const OpCall& call) {
   }
   b.output(feature_map(dims, dims.channels_out, input, s.transposed),
            std::move(result));
-  b.without(0, dims.in, kSum);
+  b.without(0, dims.in, kTermsOfSum);
   for (const FactorId id : dims.in) {
-    if (bias != nullptr) b.space.inputs_without[2][index(id)] = kSum;
+    if (bias != nullptr) b.space.inputs_without[2][index(id)] = kTermsOfSum;
   }
   return b.bound();
 }
@@ -342,7 +341,7 @@ BoundForm bind_gradients(const OpCall& call) {
     for (const DimFactors& lacking : sums) {
       // The bias has nothing to do with input channels: every rank has all.
       b.without(o, lacking,
-                kind == 2 && lacking == dims.in ? Without::same() : kSum);
+                kind == 2 && lacking == dims.in ? Without::same() : kTermsOfSum);
     }
     if (kind == 2) {
       b.space.local_arguments.push_back(

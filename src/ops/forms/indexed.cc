@@ -17,7 +17,6 @@
 namespace shardprop {
 namespace {
 
-constexpr Without kSum = Without::partial(ReduceOp::kSum);
 
 // --- gather and scatter: dims other than `dim` are alike where sizes agree ---
 
@@ -78,7 +77,7 @@ BoundForm bind_gather(const OpCall& call) {
   if (!scalar) {
     const DimFactors& over = shared.self.dims[index(shared.dim)];
     if (is_index(looked.dtype())) look_up_by_program(b.space, over);
-    b.without(0, over, kSum);
+    b.without(0, over, kTermsOfSum);
   }
   return b.bound();
 }
@@ -211,7 +210,7 @@ BoundForm bind_index_select(const OpCall& call) {
   whole.dims[index(dim)] =
       chosen.rank() == 1 ? b.space.inputs[1].dims[0] : DimFactors{};
   b.output(std::move(whole));
-  b.without(0, over, kSum);
+  b.without(0, over, kTermsOfSum);
   return b.bound();
 }
 

@@ -25,6 +25,8 @@ namespace shardprop {
 
 // The size of a letter that only results have.
 using SizeOf = std::function<std::int64_t(const OpCall&, char letter)>;
+// Each such letter has size 1.
+inline std::int64_t size_one(const OpCall&, char) { return 1; }
 
 // Precondition: well-formed text.
 OpDefinition mapped(std::string_view notation, SizeOf size = {});

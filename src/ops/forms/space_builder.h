@@ -14,6 +14,9 @@
 
 namespace shardprop {
 
+// The outputs of a factor that is sharded are terms of a sum.
+inline constexpr Without kTermsOfSum = Without::partial(ReduceOp::kSum);
+
 class SpaceBuilder {
  public:
   IndexSpace space;

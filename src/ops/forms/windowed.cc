@@ -10,7 +10,7 @@
 namespace shardprop {
 namespace {
 
-constexpr char kHalo[] = "it would need a halo exchange";
+constexpr char kWindowHalo[] = "it would need a halo exchange";
 
 Dims channels_last_1d(const Dims& shape) {
   return Dims{multiply_sizes(shape[1], shape[2]), 1, shape[1]};
@@ -50,9 +50,9 @@ BoundForm bind_resized(const OpCall& call, int results, const Resize& resize) {
   }
   Operand output = whole;
   for (int d = leading; d < self.rank(); ++d) {
-    b.block(whole.dims[index(d)], kHalo, FactorKind::kWindowed);
+    b.block(whole.dims[index(d)], kWindowHalo, FactorKind::kWindowed);
     output.dims[index(d)] =
-        b.blocked(resize(call, self.size(d), index(d - leading)), kHalo,
+        b.blocked(resize(call, self.size(d), index(d - leading)), kWindowHalo,
                   FactorKind::kWindowed);
   }
   b.input(whole);
@@ -80,7 +80,7 @@ BoundForm bind_resized_gradient(const OpCall& call, const Resize& resize) {
   Operand whole = b.per_dim(self.shape());
   for (Factor& factor : b.space.factors) factor.least = 1;
   for (int d = leading; d < self.rank(); ++d) {
-    b.block(whole.dims[index(d)], kHalo, FactorKind::kWindowed);
+    b.block(whole.dims[index(d)], kWindowHalo, FactorKind::kWindowed);
   }
   for (const TensorMeta& meta : call.op().inputs) {
     Operand operand = SpaceBuilder::whole(meta.rank());
