@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using testing::some_tensor;
 using testing::value_of;
 
-constexpr std::int64_t kRanks = 4;
+constexpr std::int64_t kFaultRanks = 4;
 constexpr auto kTimeout = 200ms;
 // Beyond the timeout only for the machine's own hiccups.
 constexpr auto kInTime = 5s;
@@ -31,7 +31,7 @@ CommunicatorOptions hasty() { return {.timeout = kTimeout}; }
 // A program of several steps in several groups, as a redistribution is.
 Result<void> steps(Communicator& communicator,
                    const std::function<void(int)>& before_step) {
-  static const Group world = value_of(Group::world(kRanks));
+  static const Group world = value_of(Group::world(kFaultRanks));
   static const Group pairs = value_of(Group::lists({{0, 1}, {2, 3}}));
   LocalTensor data = some_tensor(communicator.rank(), {4, 8000}, DType::kF32);
   for (int step = 0; step < 6; ++step) {
@@ -74,14 +74,14 @@ void inject(Fault fault, std::int64_t guilty, int at) {
   CAPTURE(static_cast<int>(fault));
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<int> survivors = 0;
-  const auto ends = run_ranks(kRanks, hasty(), [&](Communicator& c) {
+  const auto ends = run_ranks(kFaultRanks, hasty(), [&](Communicator& c) {
     const bool mine = c.rank() == guilty;
     bool leave = false;
     const Result<void> end = steps(c, [&](int step) {
       if (!mine || step != at) return;
       if (fault == Fault::kThrows) throw std::runtime_error("no more paper");
       if (fault == Fault::kHangs) {
-        while (survivors < kRanks - 1) std::this_thread::sleep_for(1ms);
+        while (survivors < kFaultRanks - 1) std::this_thread::sleep_for(1ms);
       }
       leave = fault == Fault::kReturns;
       if (leave) c.abort({ErrorCode::kOutOfMemory, "no room for step"});
@@ -90,7 +90,7 @@ void inject(Fault fault, std::int64_t guilty, int at) {
     return end;
   });
   CHECK(std::chrono::steady_clock::now() - begin < kInTime);
-  for (std::int64_t r = 0; r < kRanks; ++r) {
+  for (std::int64_t r = 0; r < kFaultRanks; ++r) {
     const Result<void>& end = ends[static_cast<std::size_t>(r)];
     CAPTURE(r);
     REQUIRE_FALSE(end.has_value());
@@ -111,14 +111,14 @@ void inject(Fault fault, std::int64_t guilty, int at) {
 
 TEST_CASE("a fault at every step of every rank is everyone's") {
   for (int round = 0; round < testing::scaled(1); ++round) {
-    for (std::int64_t guilty = 0; guilty < kRanks; ++guilty) {
+    for (std::int64_t guilty = 0; guilty < kFaultRanks; ++guilty) {
       for (int at = 0; at < 6; ++at) {
         inject(Fault::kThrows, guilty, at);
         inject(Fault::kReturns, guilty, at);
       }
     }
-    inject(Fault::kHangs, round % kRanks, round % 6);
-    inject(Fault::kHangs, (round + 1) % kRanks, (round + 3) % 6);
+    inject(Fault::kHangs, round % kFaultRanks, round % 6);
+    inject(Fault::kHangs, (round + 1) % kFaultRanks, (round + 3) % 6);
   }
 }
 

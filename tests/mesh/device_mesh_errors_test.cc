@@ -18,7 +18,7 @@ using testing::value_of;
 
 constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
 
-DeviceMesh mesh_of(std::string_view text) {
+DeviceMesh valid_mesh(std::string_view text) {
   return value_of(DeviceMesh::parse(text));
 }
 
@@ -61,12 +61,12 @@ TEST_CASE("too many dims") {
   CHECK_CODE(DeviceMesh::parse("1,1,1,1,1,1,1,1,1"),
              ErrorCode::kMeshTooManyDims);
   const MeshDim parts[] = {{"a", 1}, {"b", 1}};
-  CHECK_CODE(mesh_of("1,1,1,1,1,1,1,1").unflatten(0, parts),
+  CHECK_CODE(valid_mesh("1,1,1,1,1,1,1,1").unflatten(0, parts),
              ErrorCode::kMeshTooManyDims);
 }
 
 TEST_CASE("an unknown dim, with the nearest one") {
-  const DeviceMesh mesh = mesh_of("dp=2,tp=4");
+  const DeviceMesh mesh = valid_mesh("dp=2,tp=4");
   const auto missing = mesh.dim_index("tq");
   CHECK_CODE(missing, ErrorCode::kMeshDimUnknown);
   CHECK(missing.error().help == "did you mean `tp`?");
@@ -93,7 +93,7 @@ TEST_CASE("ranks that make no mesh") {
 }
 
 TEST_CASE("slices that cannot be taken") {
-  const DeviceMesh mesh = mesh_of("dp=2,tp=4");
+  const DeviceMesh mesh = valid_mesh("dp=2,tp=4");
   const std::string_view twice[] = {"dp", "dp"};
   const std::string_view dp[] = {"dp"};
   CHECK_CODE(mesh.slice({}), ErrorCode::kMeshReshape);
@@ -103,11 +103,11 @@ TEST_CASE("slices that cannot be taken") {
   CHECK_CODE(mesh.slice(dp, Coordinate{-1, 0}), ErrorCode::kMeshCoordinate);
   CHECK_CODE(mesh.submesh("tp", 4), ErrorCode::kMeshCoordinate);
   CHECK_CODE(mesh.submesh("tp", -1), ErrorCode::kMeshCoordinate);
-  CHECK_CODE(mesh_of("dp=2").submesh("dp", 0), ErrorCode::kMeshReshape);
+  CHECK_CODE(valid_mesh("dp=2").submesh("dp", 0), ErrorCode::kMeshReshape);
 }
 
 TEST_CASE("dims that cannot be flattened or unflattened") {
-  const DeviceMesh mesh = mesh_of("dp=2,tp=4");
+  const DeviceMesh mesh = valid_mesh("dp=2,tp=4");
   const auto flatten = [&](std::vector<std::int32_t> dims, std::string name) {
     return mesh.flatten(dims, std::move(name));
   };

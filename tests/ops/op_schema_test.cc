@@ -11,14 +11,12 @@ using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-const OpLibrary& library() { return testing::standard_library(); }
-
 TensorMeta meta(const char* text) { return TensorMeta::parse(text).value(); }
 
 ErrorCode code_of(const char* name, std::vector<GivenArgument> given,
                   std::vector<TensorMeta> inputs) {
   const auto op =
-      make_op_schema(library().find(name), std::move(given), std::move(inputs));
+      make_op_schema(testing::standard_library().find(name), std::move(given), std::move(inputs));
   REQUIRE_FALSE(op);
   return op.error().code;
 }
@@ -27,7 +25,7 @@ ErrorCode code_of(const char* name, std::vector<GivenArgument> given,
 
 TEST_CASE("positions, names and defaults find their places") {
   const auto op = make_op_schema(
-      library().find("aten.sum.dim_IntList"),
+      testing::standard_library().find("aten.sum.dim_IntList"),
       {{"", TensorArg{0}}, {"dim", std::int64_t{1}}, {"dtype", DType::kF32}},
       {meta("bf16[4,8]")});
   REQUIRE(op);
@@ -41,7 +39,7 @@ TEST_CASE("positions, names and defaults find their places") {
 
 TEST_CASE("operands stand in declared order, however they are given") {
   const auto op = make_op_schema(
-      library().find("aten.addmm.default"),
+      testing::standard_library().find("aten.addmm.default"),
       {{"mat2", TensorArg{0}}, {"self", TensorArg{2}}, {"mat1", TensorArg{1}}},
       {meta("f32[8,4]"), meta("f32[2,8]"), meta("f32[4]")});
   REQUIRE(op);
@@ -54,21 +52,21 @@ TEST_CASE("operands stand in declared order, however they are given") {
 }
 
 TEST_CASE("defaults take the form their declaration asks for") {
-  const auto pool = make_op_schema(library().find("aten.max_pool2d.default"),
+  const auto pool = make_op_schema(testing::standard_library().find("aten.max_pool2d.default"),
                                    {{"", TensorArg{0}}, {"", std::int64_t{3}}},
                                    {meta("f32[1,3,8,8]")});
   REQUIRE(pool);
   CHECK(pool->arg("padding") == Argument(std::vector<std::int64_t>{0, 0}));
   CHECK(pool->arg("stride") == Argument(std::vector<std::int64_t>{}));
   const auto var =
-      make_op_schema(library().find("prims.var.default"),
+      make_op_schema(testing::standard_library().find("prims.var.default"),
                      {{"", TensorArg{0}}, {"", NoneArg{}}}, {meta("f32[4]")});
   REQUIRE(var);
   CHECK(var->arg("correction") == Argument(1.0));
 }
 
 TEST_CASE("a tensor used twice is two operands") {
-  const auto op = make_op_schema(library().find("aten.mul.Tensor"),
+  const auto op = make_op_schema(testing::standard_library().find("aten.mul.Tensor"),
                                  {{"", TensorArg{0}}, {"", TensorArg{0}}},
                                  {meta("f32[4]")});
   REQUIRE(op);
@@ -77,7 +75,7 @@ TEST_CASE("a tensor used twice is two operands") {
 
 TEST_CASE("optional tensors and list elements may be absent") {
   const auto conv =
-      make_op_schema(library().find("aten.convolution.default"),
+      make_op_schema(testing::standard_library().find("aten.convolution.default"),
                      {{"", TensorArg{0}},
                       {"", TensorArg{1}},
                       {"", NoneArg{}},
@@ -91,7 +89,7 @@ TEST_CASE("optional tensors and list elements may be absent") {
   REQUIRE(conv);
   CHECK_FALSE(conv->tensor_arg("bias"));
   const auto index =
-      make_op_schema(library().find("aten.index.Tensor"),
+      make_op_schema(testing::standard_library().find("aten.index.Tensor"),
                      {{"", TensorArg{0}},
                       {"", std::vector<TensorArg>{{TensorArg::kNone}, {1}}}},
                      {meta("f32[4,8]"), meta("i64[3]")});
@@ -101,12 +99,12 @@ TEST_CASE("optional tensors and list elements may be absent") {
 
 TEST_CASE("a number may stand for a tensor, an int for a float or a list") {
   const auto mul =
-      make_op_schema(library().find("aten.mul.Tensor"),
+      make_op_schema(testing::standard_library().find("aten.mul.Tensor"),
                      {{"", TensorArg{0}}, {"", 2.5}}, {meta("f32[4]")});
   REQUIRE(mul);
   CHECK_FALSE(mul->tensor_arg("other"));
   CHECK(mul->float_arg("other") == 2.5);
-  const auto pool = make_op_schema(library().find("aten.avg_pool2d.default"),
+  const auto pool = make_op_schema(testing::standard_library().find("aten.avg_pool2d.default"),
                                    {{"", TensorArg{0}}, {"", std::int64_t{3}}},
                                    {meta("f32[1,3,8,8]")});
   REQUIRE(pool);

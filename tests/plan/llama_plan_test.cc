@@ -16,8 +16,8 @@ namespace {
 using testing::value_of;
 
 constexpr int kLayers = 32;
-constexpr std::int64_t kHidden = 4096;
-constexpr std::int64_t kTokens = std::int64_t{8} * 2048;
+constexpr std::int64_t kLlamaHidden = 4096;
+constexpr std::int64_t kLlamaTokens = std::int64_t{8} * 2048;
 
 Graph llama(const OpLibrary& library) {
   return value_of(
@@ -33,7 +33,7 @@ std::vector<const Node*> boundaries(const Graph& graph, Phase phase) {
     if (node.phase != phase || node.outputs.size() != 1) continue;
     const Value& made = graph.value(node.outputs[0]);
     if (made.meta.dtype() != DType::kBF16 || made.meta.rank() != 3 ||
-        made.meta.numel() != kTokens * kHidden) {
+        made.meta.numel() != kLlamaTokens * kLlamaHidden) {
       continue;
     }
     // The embedding, or the gradient of the last norm's input.
@@ -89,7 +89,7 @@ Carried carried(const Plan& plan, std::int64_t from, std::int64_t to) {
   for (const PlannedCopy& copy : plan.copies) {
     if (copy.made_at < from || copy.made_at >= to) continue;
     for (const CollectiveStep& step : copy.steps) {
-      if (step.bytes_per_rank < kTokens * kHidden * 2 * 7 / 8) continue;
+      if (step.bytes_per_rank < kLlamaTokens * kLlamaHidden * 2 * 7 / 8) continue;
       const bool reduces = step.kind == CollectiveKind::kAllReduce ||
                            step.kind == CollectiveKind::kReduceScatter;
       const bool gathers = step.kind == CollectiveKind::kAllReduce ||

@@ -17,7 +17,7 @@ namespace {
 using testing::standard_library;
 using testing::value_of;
 
-const std::vector<GivenArgument> kTwo = {{"", TensorArg{0}},
+const std::vector<GivenArgument> kTwoTensors = {{"", TensorArg{0}},
                                          {"", TensorArg{1}}};
 
 Plan planned(const Graph& graph, const std::vector<std::string>& pins) {
@@ -37,12 +37,12 @@ Graph with_copy(const char* op, std::vector<GivenArgument> options,
   const ValueId x =
       test::add_input(b, InputKind::kUser, "x", "bf16[4096,4096]");
   const ValueId w = test::add_input(b, InputKind::kParameter, "w", weight);
-  const ValueId h = test::add_op(b, "aten.mm.default", kTwo, {x, x}, "h");
-  const ValueId h2 = test::add_op(b, "aten.mm.default", kTwo, {h, x}, "h2");
+  const ValueId h = test::add_op(b, "aten.mm.default", kTwoTensors, {x, x}, "h");
+  const ValueId h2 = test::add_op(b, "aten.mm.default", kTwoTensors, {h, x}, "h2");
   options.insert(options.begin(), {"", TensorArg{0}});
   const ValueId copy = test::add_op(b, op, std::move(options), {w}, "copy");
   b.add_output(
-      {.value = test::add_op(b, "aten.mm.default", kTwo, {h2, copy}, "y")});
+      {.value = test::add_op(b, "aten.mm.default", kTwoTensors, {h2, copy}, "y")});
   return value_of(std::move(b).build());
 }
 
@@ -97,7 +97,7 @@ Graph product(const char* op, const char* input, const char* weight) {
   GraphBuilder b("product", standard_library());
   const ValueId x = test::add_input(b, InputKind::kUser, "x", input);
   const ValueId w = test::add_input(b, InputKind::kParameter, "w", weight);
-  b.add_output({.value = test::add_op(b, op, kTwo, {x, w}, "y")});
+  b.add_output({.value = test::add_op(b, op, kTwoTensors, {x, w}, "y")});
   return value_of(std::move(b).build());
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("experts are matrices, not the kernels of a convolution") {
   const ValueId z = test::add_input(b, InputKind::kUser, "z", "f32[16,6]");
   const ValueId w =
       test::add_input(b, InputKind::kParameter, "w", "f32[5,8,6]");
-  std::vector<GivenArgument> three = kTwo;
+  std::vector<GivenArgument> three = kTwoTensors;
   three.push_back({"", TensorArg{2}});
   b.add_output({.value = test::add_op(b, "aten.bilinear.default", three,
                                       {x, z, w}, "y")});
@@ -129,7 +129,7 @@ TEST_CASE("rows of a parameter are looked up by any name") {
         {.value = test::add_op(b, op, std::move(args), {w, ids}, "y")});
     return value_of(std::move(b).build());
   };
-  CHECK(has(looked_up("aten.embedding.default", kTwo), DimRole::kTensor));
+  CHECK(has(looked_up("aten.embedding.default", kTwoTensors), DimRole::kTensor));
   CHECK(has(looked_up("aten.index_select.default", {{"", TensorArg{0}},
                                                     {"dim", std::int64_t{0}},
                                                     {"index", TensorArg{1}}}),

@@ -40,14 +40,14 @@ Move direct(const PlanProblem& problem, const PlanStorage& storage,
   return best;
 }
 
-struct Counted {
+struct CountedMoves {
   int direct = 0;
   int indirect = 0;
   int none = 0;
 };
 
 void check_moves(const PlanProblem& problem, const PlanStorage& storage,
-                 Counted& counted) {
+                 CountedMoves& counted) {
   const auto n = static_cast<StorageState>(storage.kind->num_states());
   std::vector<Move> ways;
   for (StorageState from = 0; from < n; ++from) {
@@ -88,7 +88,7 @@ void check_moves(const PlanProblem& problem, const PlanStorage& storage,
 }
 
 TEST_CASE("ways between states are the cheapest, over one between at most") {
-  Counted counted;
+  CountedMoves counted;
   for (const std::string name :
        {"gpt2_train_cuda", "mixtral_infer", "resnet_train"}) {
     const Graph graph =

@@ -42,13 +42,13 @@ std::string propagated(const OpSchema& op,
   return in_words(value_of(propagator_on(mesh).propagate(op, layouts(given))));
 }
 
-OpSchema mm() { return applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"}); }
+OpSchema small_matmul() { return applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"}); }
 
 TEST_CASE("inputs that fit are not moved") {
-  CHECK(propagated(mm(), {"S(0)", "R"}) == "S(0) R -> S(0)");
-  CHECK(propagated(mm(), {"S(1)", "S(0)"}) == "S(1) S(0) -> P(sum)");
-  CHECK(propagated(mm(), {"P(sum)", "R"}) == "P(sum) R -> P(sum)");
-  CHECK(propagated(mm(), {"S(0),R", "R,S(1)"}, "2,2") ==
+  CHECK(propagated(small_matmul(), {"S(0)", "R"}) == "S(0) R -> S(0)");
+  CHECK(propagated(small_matmul(), {"S(1)", "S(0)"}) == "S(1) S(0) -> P(sum)");
+  CHECK(propagated(small_matmul(), {"P(sum)", "R"}) == "P(sum) R -> P(sum)");
+  CHECK(propagated(small_matmul(), {"S(0),R", "R,S(1)"}, "2,2") ==
         "S(0),R R,S(1) -> S(0),S(1)");
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("products whose batch dims are cut over two mesh dims move nothing") {
 
 TEST_CASE("slicing what is whole sends nothing, and is preferred") {
   const auto found =
-      value_of(propagator_on("2").propagate(mm(), layouts({"S(1)", "R"})));
+      value_of(propagator_on("2").propagate(small_matmul(), layouts({"S(1)", "R"})));
   CHECK(in_words(found) == "S(1) S(0) -> P(sum)");
   REQUIRE(found.moves.size() == 1);
   CHECK(found.moves[0].input == 1);
@@ -88,7 +88,7 @@ TEST_CASE("slicing what is whole sends nothing, and is preferred") {
 
 TEST_CASE("shapes, dtypes and mesh of what comes out") {
   const auto found =
-      value_of(propagator_on("2").propagate(mm(), layouts({"S(0)", "R"})));
+      value_of(propagator_on("2").propagate(small_matmul(), layouts({"S(0)", "R"})));
   REQUIRE(found.outputs.size() == 1);
   CHECK(to_string(found.outputs[0]) == "f32[16,4] S(0)");
   CHECK(found.output_slots == std::vector<std::int32_t>{0});
@@ -96,7 +96,7 @@ TEST_CASE("shapes, dtypes and mesh of what comes out") {
 
 TEST_CASE("mesh dims of one rank lay nothing out") {
   const auto found = value_of(
-      propagator_on("1,2").propagate(mm(), layouts({"S(1),S(0)", "R,R"})));
+      propagator_on("1,2").propagate(small_matmul(), layouts({"S(1),S(0)", "R,R"})));
   CHECK(found.moves.empty());
   CHECK(to_string(found.inputs[0].layout()) == "S(1),S(0)");
 }
@@ -304,7 +304,7 @@ TEST_CASE("tensors on different meshes") {
   const std::vector<TensorSpec> specs = {
       value_of(TensorSpec::parse("f32[16,8] S(0)", propagator.mesh())),
       value_of(TensorSpec::parse("f32[8,4] R", other))};
-  const auto refused = propagator.propagate(mm(), specs);
+  const auto refused = propagator.propagate(small_matmul(), specs);
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::kRedistributeMeshes);
   CHECK(refused.error().location == "aten.mm.default");
@@ -316,19 +316,19 @@ TEST_CASE("specs whose metas are not the call's") {
   const std::vector<TensorSpec> specs = {
       value_of(TensorSpec::parse("f32[16,8] S(0)", propagator.mesh())),
       value_of(TensorSpec::parse("f32[8,5] R", propagator.mesh()))};
-  CHECK(testing::code_of(propagator.propagate(mm(), specs)) ==
+  CHECK(testing::code_of(propagator.propagate(small_matmul(), specs)) ==
         ErrorCode::kShapeMismatch);
 }
 
 TEST_CASE("layouts that are too few or do not fit") {
   const ShardingPropagator propagator = propagator_on("2");
-  CHECK(testing::code_of(propagator.propagate(mm(), layouts({"R"}))) ==
+  CHECK(testing::code_of(propagator.propagate(small_matmul(), layouts({"R"}))) ==
         ErrorCode::kInvalidArgument);
-  const auto refused = propagator.propagate(mm(), layouts({"R", "S(2)"}));
+  const auto refused = propagator.propagate(small_matmul(), layouts({"R", "S(2)"}));
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::kShardDimOutOfRange);
   CHECK(refused.error().location == "aten.mm.default, `mat2`");
-  CHECK(testing::code_of(propagator.propagate(mm(), layouts({"R,R", "R,R"}))) ==
+  CHECK(testing::code_of(propagator.propagate(small_matmul(), layouts({"R,R", "R,R"}))) ==
         ErrorCode::kPlacementCount);
 }
 
@@ -340,17 +340,17 @@ TEST_CASE("a guard reports implicit moves or forbids them") {
   options.report = [&](const OpSchema& op, const OutputSharding& sharding) {
     reported.push_back(describe_moves(op, given, sharding));
   };
-  CHECK(propagator_on("2", options).propagate(mm(), given).has_value());
+  CHECK(propagator_on("2", options).propagate(small_matmul(), given).has_value());
   REQUIRE(reported.size() == 1);
   CHECK(reported[0].find("collective") != std::string::npos);
 
   const ShardingPropagator strict =
       propagator_on("2", {.moves = ImplicitMoves::kForbidden});
-  const auto refused = strict.propagate(mm(), given);
+  const auto refused = strict.propagate(small_matmul(), given);
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::kNoStrategy);
   CHECK(refused.error().message.find(reported[0]) != std::string::npos);
-  CHECK(strict.propagate(mm(), layouts({"S(0)", "R"})).has_value());
+  CHECK(strict.propagate(small_matmul(), layouts({"S(0)", "R"})).has_value());
   CHECK(testing::code_of(ShardingPropagator::create(
             DeviceMesh(), default_topology(), shared_library(),
             {.moves = ImplicitMoves::kReported})) ==
@@ -362,7 +362,7 @@ TEST_CASE("a guard reports implicit moves or forbids them") {
 
 TEST_CASE("candidates are in order and say why they lost") {
   const auto all =
-      value_of(propagator_on("2").candidates(mm(), layouts({"S(1)", "R"})));
+      value_of(propagator_on("2").candidates(small_matmul(), layouts({"S(1)", "R"})));
   REQUIRE(all.size() > 3);
   CHECK(all[0].why_not.empty());
   CHECK(all[0].cost() == 0);
@@ -377,9 +377,9 @@ TEST_CASE("rows of users take the place of ours") {
       {.name = "aten.mm", .definition = einsum("m[k],[k]n->mn")}));
   const ShardingPropagator ours = propagator_on("2");
   const ShardingPropagator theirs = ours.with_library(mine);
-  CHECK(in_words(value_of(ours.propagate(mm(), layouts({"S(1)", "S(0)"})))) ==
+  CHECK(in_words(value_of(ours.propagate(small_matmul(), layouts({"S(1)", "S(0)"})))) ==
         "S(1) S(0) -> P(sum)");
-  CHECK(in_words(value_of(theirs.propagate(mm(), layouts({"S(1)", "S(0)"}))))
+  CHECK(in_words(value_of(theirs.propagate(small_matmul(), layouts({"S(1)", "S(0)"}))))
             .find("P(sum)") == std::string::npos);
 }
 

@@ -48,7 +48,7 @@ std::vector<Placement> partials_of(const Layout& layout) {
   return out;
 }
 
-bool shard_to_partial(const Layout& from, const Layout& to) {
+bool reaches_partial_from_shard(const Layout& from, const Layout& to) {
   for (int m = 0; m < from.mesh_ndim(); ++m) {
     if (from[m].is_shard() && to[m].is_partial()) return true;
   }
@@ -72,7 +72,7 @@ TEST_CASE("one search finds what the planner finds pair by pair") {
     const auto to =
         canonical(testing::some_layout(mesh.ndim(), meta.rank(), plain), mesh,
                   meta.shape());
-    if (shard_to_partial(from, to)) return;
+    if (reaches_partial_from_shard(from, to)) return;
     const auto partials = partials_of(to);
     const auto reach =
         Reach::from(planner, from, meta, partials, Reach::Orders::kAll);

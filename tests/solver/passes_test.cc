@@ -17,14 +17,14 @@
 namespace shardprop::solver {
 namespace {
 
-constexpr std::int64_t kF = kForbidden;
+constexpr std::int64_t kNever = kForbidden;
 using Costs2 = std::array<std::int64_t, 2>;
 using Costs4 = std::array<std::int64_t, 4>;
 
 TEST_CASE("arc consistency removes what has no support, all along a chain") {
   ProblemBuilder builder;
-  const TableId equal = builder.add_table(2, 2, Costs4{0, kF, kF, 0});
-  const VariableId a = builder.add_variable(Costs2{0, kF});
+  const TableId equal = builder.add_table(2, 2, Costs4{0, kNever, kNever, 0});
+  const VariableId a = builder.add_variable(Costs2{0, kNever});
   const VariableId b = builder.add_variable(Costs2{3, 1});
   const VariableId c = builder.add_variable(Costs2{5, 1});
   builder.add_edge(a, b, equal);
@@ -53,7 +53,7 @@ TEST_CASE("a choice that overflows beside everyone's least is removed") {
 
 TEST_CASE("a chain of copies contracts to one variable with everyone's bytes") {
   ProblemBuilder builder;
-  const TableId equal = builder.add_table(2, 2, Costs4{0, kF, kF, 0});
+  const TableId equal = builder.add_table(2, 2, Costs4{0, kNever, kNever, 0});
   for (int v = 0; v < 5; ++v) {
     const VariableId id = builder.add_variable(Costs2{v, 10 - v});
     builder.add_usage(id, {v, v + 2}, Costs2{4, 0});

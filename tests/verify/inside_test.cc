@@ -66,13 +66,13 @@ std::vector<ForcedStrategy> strategies_of(const OpSchema& op,
   return out;
 }
 
-struct Counts {
+struct InsideCounts {
   std::int64_t runs = 0;
   std::int64_t sent = 0;
   std::set<std::string> operators;
 };
 
-void check(const OpSchema& op, const char* shape, Counts& counts) {
+void check(const OpSchema& op, const char* shape, InsideCounts& counts) {
   const DeviceMesh mesh = value_of(DeviceMesh::parse(shape));
   const std::vector<ForcedStrategy> strategies = strategies_of(op, mesh);
   if (strategies.empty()) return;
@@ -105,7 +105,7 @@ void check(const OpSchema& op, const char* shape, Counts& counts) {
 }
 
 TEST_CASE("what local programs send is what their strategies say") {
-  Counts counts;
+  InsideCounts counts;
   std::ifstream file("tests/golden/index_spaces.list");
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line.front() == '#') continue;
@@ -124,7 +124,7 @@ TEST_CASE("what local programs send is what their strategies say") {
 
 // Dims that the meshes cut unevenly, and results of several sizes.
 TEST_CASE("uneven parts, and results behind the first, are sent as they are") {
-  Counts counts;
+  InsideCounts counts;
   for (
       const char* call :
       {"aten.cumsum.default(f32[5,7], 1)", "aten.cumprod.default(f32[7,5], 0)",
