@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Everything: formatting, the build without batches and public headers compiled alone, all tests and those against
-# PyTorch at full counts, all tests at everyday counts under the sanitizers
-# (fewer plans under the thread sanitizer), clang-tidy, fuzzing. Goes on after a
-# failure and prints a summary with the time of each part; logs lie in build/full.
+# Checks everything: formatting; a build of single sources, with each public
+# header compiled alone; all tests and those against PyTorch at full counts; all
+# tests at everyday counts under the sanitizers (fewer plans under the thread
+# sanitizer); clang-tidy; fuzzing. The script continues after a failure and
+# prints a summary with the time of each part. The logs are in build/full.
 #
 #   scripts/check_full.sh [PARTS...]
 #

@@ -13,7 +13,7 @@ jobs_that_fit() {
   fi
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/MemAvailable/ { print int($2 / 1500000) }' /proc/meminfo)
+  memory=$(awk '/MemAvailable/ { print int($2 / 2000000) }' /proc/meminfo)
   if ((memory < 1)); then memory=1; fi
   echo $((memory < cores ? memory : cores))
 }

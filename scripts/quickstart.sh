@@ -18,7 +18,9 @@ scripts/install_packages.sh "$@"
 
 jobs=$(jobs_that_fit)
 say "Building the command line into $build with $jobs jobs"
-configure_release
+# Planning needs neither the reference of `verify` nor CUDA nor MPI.
+configure_release -D SHARDPROP_REFERENCE=OFF -D SHARDPROP_CUDA=OFF \
+  -D SHARDPROP_MPI=OFF
 cmake --build "$build" --target shardprop --parallel "$jobs"
 shardprop=$build/tools/shardprop
 
@@ -30,3 +32,4 @@ explain examples/graphs/tiny/llama3_train.json.gz --mesh dp=2,tp=2
 explain examples/graphs/llama3_8b_train.json.gz --mesh dp=8,tp=8 --optimizer adamw --compare --time-limit 15
 
 say "Done. Your own model: see README.md; all commands: $shardprop --help"
+echo "scripts/test.sh adds the command \`verify\`, CUDA and MPI to this build."
