@@ -7,13 +7,15 @@
 #include <concepts>
 #include <ostream>
 #include <string>
+#include <type_traits>
 
 namespace shardprop {
 
 template <class T>
-  requires requires(const T& value) {
-    { to_string(value) } -> std::convertible_to<std::string>;
-  }
+  requires(std::is_class_v<T> || std::is_enum_v<T>) &&
+          requires(const T& value) {
+            { to_string(value) } -> std::convertible_to<std::string>;
+          }
 std::ostream& operator<<(std::ostream& out, const T& value) {
   return out << to_string(value);
 }
