@@ -203,7 +203,7 @@ Result<void> check_untouched(const RedistributeStep& step, const RankView& view,
 }  // namespace
 
 Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
-                            std::string where) {
+                         std::string where) {
   MoveStep out;
   out.kind = step.kind;
   out.where = std::move(where);
@@ -310,9 +310,9 @@ std::optional<LocalRegion> region_on(const TensorSpec& spec,
 
 }  // namespace
 
-Result<MoveStep> compile_sends(const CrossMeshPlan& plan,
-                                  const TensorSpec& src, const TensorSpec& dst,
-                                  std::int64_t rank, std::string where) {
+Result<MoveStep> compile_sends(const CrossMeshPlan& plan, const TensorSpec& src,
+                               const TensorSpec& dst, std::int64_t rank,
+                               std::string where) {
   MoveStep out;
   out.kind = CollectiveKind::kSendRecv;
   out.where = std::move(where);

@@ -22,11 +22,11 @@ struct RankView {
 
 // Errors: kPlanStep, kReduction, kGroup.
 Result<MoveStep> compile(const RedistributeStep& step, const RankView& view,
-                            std::string where);
+                         std::string where);
 
 // The sends between meshes; either side may be without the rank.
-Result<MoveStep> compile_sends(const CrossMeshPlan& plan,
-                                  const TensorSpec& src, const TensorSpec& dst,
-                                  std::int64_t rank, std::string where);
+Result<MoveStep> compile_sends(const CrossMeshPlan& plan, const TensorSpec& src,
+                               const TensorSpec& dst, std::int64_t rank,
+                               std::string where);
 
 }  // namespace shardprop::execute

@@ -14,8 +14,8 @@
 namespace shardprop {
 namespace {
 
-using execute::PeerCopies;
 using execute::MoveStep;
+using execute::PeerCopies;
 using execute::RegionCopy;
 
 // Bytes allocated and not yet freed; outlives the run where an engine holds on
@@ -114,7 +114,7 @@ class Run {
     }
   }
 
-  // Of the source a slice needs no memory: it is read where it lies.
+  // A slice of the source allocates no memory: the result views the source.
   Result<LocalTensor> slice(const MoveStep& step, const LocalTensor& at,
                             bool last) {
     const bool changes = step.neutral || step.scale != 1;
@@ -135,8 +135,8 @@ class Run {
     return finished(out);
   }
 
-  // A step's result when it is there, and nothing that led to it is read any
-  // more: whoever gave the memory may have it back.
+  // Returns the result of a step when it is ready. The operands may be freed
+  // then, since nothing reads them any more.
   Result<LocalTensor> finished(LocalTensor out) {
     SP_CHECK(memory_.finish());
     return out;
@@ -266,8 +266,7 @@ class Run {
     return finished(out);
   }
 
-  Result<LocalTensor> all_reduce(const MoveStep& step,
-                                 const LocalTensor& at) {
+  Result<LocalTensor> all_reduce(const MoveStep& step, const LocalTensor& at) {
     CollectiveCall call = call_of(step);
     if (step.reduce_dtype != at.dtype()) {
       SP_ASSIGN(const LocalTensor terms,

@@ -18,8 +18,8 @@
 namespace shardprop {
 namespace execute {
 
-// What goes to or comes from one peer: its index in the group, and the copies
-// of which one side is this rank's tensor.
+// PeerCopies is one message: the index of the peer in the group, and the copies
+// between the message and this rank's tensor.
 struct PeerCopies {
   std::int64_t peer = 0;
   RegionCopies copies;

@@ -10,7 +10,7 @@
 namespace shardprop {
 namespace {
 
-// Deeper nesting is no program of ours.
+// Our programs nest less deeply.
 constexpr int kMostNested = 64;
 
 class ProgramParser {

@@ -135,7 +135,7 @@ using OpenBranches =
 
 // With one of the choices of a variable, and without.
 void split_branch(Branch with, std::uint32_t variable, std::uint32_t choice,
-           std::uint32_t num_choices, OpenBranches& open) {
+                  std::uint32_t num_choices, OpenBranches& open) {
   Branch without = with;
   std::vector<std::uint32_t>& rest = without.left[variable];
   if (rest.empty()) {
@@ -185,8 +185,8 @@ void HiddenTime::branch() {
         std::mismatch(mine.begin(), mine.end(), other.assignment.begin()).first;
     if (differ == mine.end()) return;
     const auto variable = static_cast<std::uint32_t>(differ - mine.begin());
-    split_branch(std::move(here), variable, *differ, other.num_choices[variable],
-          open);
+    split_branch(std::move(here), variable, *differ,
+                 other.num_choices[variable], open);
   }
   if (open.empty()) search_.raise_bound(best.evaluation.objective);
 }

@@ -12,7 +12,7 @@
 namespace shardprop {
 namespace {
 
-// What a plan depends on, held by reference for the lookup.
+// KeyView refers to the arguments that a plan depends on, for lookups.
 struct KeyView {
   const Layout& src;
   const Layout& dst;
@@ -99,8 +99,8 @@ struct CachingPlanner::Body {
   std::atomic<std::uint64_t> hits{0};
   std::atomic<std::uint64_t> misses{0};
   mutable std::shared_mutex mutex;
-  std::unordered_map<PlanKey, std::shared_ptr<const RedistributePlan>, PlanKeyHash,
-                     KeyEqual>
+  std::unordered_map<PlanKey, std::shared_ptr<const RedistributePlan>,
+                     PlanKeyHash, KeyEqual>
       plans;
 };
 

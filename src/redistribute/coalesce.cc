@@ -11,11 +11,11 @@
 namespace shardprop {
 namespace {
 
-// What two steps must share to be one launch.
+// LaunchKey holds the properties that two steps of one launch share.
 struct LaunchKey {
   CollectiveKind kind;
   std::vector<std::int32_t> mesh_dims;
-  // Of reductions: what terms are combined by, and in which dtype.
+  // The op and dtype of a reduction; empty for other collectives.
   std::optional<ReduceOp> reduce_op;
   std::optional<DType> dtype;
   friend auto operator<=>(const LaunchKey&, const LaunchKey&) = default;
@@ -23,9 +23,9 @@ struct LaunchKey {
 
 LaunchKey key_of(const CollectiveStep& step) {
   LaunchKey key{step.kind,
-          {step.mesh_dims.begin(), step.mesh_dims.end()},
-          step.reduce_op,
-          {}};
+                {step.mesh_dims.begin(), step.mesh_dims.end()},
+                step.reduce_op,
+                {}};
   if (step.reduce_op) key.dtype = step.dtype;
   return key;
 }

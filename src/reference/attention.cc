@@ -1,5 +1,5 @@
 // Scaled dot-product attention and its gradients, element by element, for the
-// kernels of every device: they differ in what they return beside the result.
+// kernels of every device. The kernels differ in their extra results.
 
 #include "reference/arithmetic.h"
 #include "reference/pointwise.h"
@@ -11,7 +11,6 @@
 
 namespace shardprop::reference {
 namespace {
-
 
 // Queries [batch, heads, queries, width], keys [batch, groups, keys, width],
 // values [batch, groups, keys, depth]: heads h of a group share its keys.

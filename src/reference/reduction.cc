@@ -13,7 +13,6 @@
 namespace shardprop::reference {
 namespace {
 
-
 template <class T>
 using Group = std::vector<T>;
 

@@ -10,7 +10,6 @@
 namespace shardprop::reference {
 namespace {
 
-
 void function(Kernels& k, std::string_view name, double (*f)(double)) {
   k[name] = [f](const Call& call) {
     return pointwise(call, {{call.op().function->arguments().front().name},

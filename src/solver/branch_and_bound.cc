@@ -14,9 +14,9 @@ namespace shardprop::solver {
 namespace {
 
 constexpr std::size_t kTableCap = 1U << 20;
-constexpr int kMostRoundsAtNode = 4;       // of bounding and pruning at a node
-constexpr int kMaxSweeps = 60;      // at one round
-constexpr int kSweepsBetween = 10;  // after which progress is judged
+constexpr int kMostRoundsAtNode = 4;  // of bounding and pruning at a node
+constexpr int kMaxSweeps = 60;        // at one round
+constexpr int kSweepsBetween = 10;    // after which progress is judged
 
 // Above this no sum of costs is exact in a double.
 constexpr double kMostExactSum = 0x1p52;

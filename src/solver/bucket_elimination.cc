@@ -133,8 +133,9 @@ class Elimination {
       if (stop_.raised()) stopped_ = true;
       return stopped_.load();
     };
-    const std::size_t threads =
-        loops.touched() < kEntriesForOneThread ? 1 : std::min(threads_, loops.rows());
+    const std::size_t threads = loops.touched() < kEntriesForOneThread
+                                    ? 1
+                                    : std::min(threads_, loops.rows());
     parallel(threads, [&](std::size_t i) {
       loops.run(loops.rows() * i / threads, loops.rows() * (i + 1) / threads,
                 out.data(), stop);
@@ -189,9 +190,11 @@ class Elimination {
 };
 
 template <class T>
-std::optional<Eliminated> run_elimination(Network& network, const EliminationOrder& order,
-                              T ceiling, int threads, const StopSignal& stop,
-                              std::uint64_t& work) {
+std::optional<Eliminated> run_elimination(Network& network,
+                                          const EliminationOrder& order,
+                                          T ceiling, int threads,
+                                          const StopSignal& stop,
+                                          std::uint64_t& work) {
   return Elimination<T>(network, order, ceiling, threads, stop, work).run();
 }
 
@@ -203,8 +206,8 @@ std::optional<Eliminated> eliminate_in_order(Network& network,
                                              const StopSignal& stop,
                                              std::uint64_t& work) {
   if (ceiling >= 1 && ceiling <= kMostNarrowCost) {
-    return run_elimination(network, order, static_cast<std::int32_t>(ceiling), threads,
-               stop, work);
+    return run_elimination(network, order, static_cast<std::int32_t>(ceiling),
+                           threads, stop, work);
   }
   return run_elimination(network, order, ceiling, threads, stop, work);
 }

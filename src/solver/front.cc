@@ -147,13 +147,14 @@ bool Front<Cost>::gather(std::size_t parts, std::size_t part_entries,
                          std::size_t looks, const Work& work,
                          std::vector<Entry>& out) {
   work_ += looks;
-  const std::size_t at_once =
-      std::max<std::size_t>(1, most_entries_ / kHeldShareBetweenChecks / part_entries);
+  const std::size_t at_once = std::max<std::size_t>(
+      1, most_entries_ / kHeldShareBetweenChecks / part_entries);
   for (std::size_t from = 0; from < parts; from += at_once) {
     if (stop_()) return false;
     const std::size_t count = std::min(at_once, parts - from);
-    const std::size_t threads =
-        looks / parts * count < kCostsForOneThread ? 1 : std::min(threads_, count);
+    const std::size_t threads = looks / parts * count < kCostsForOneThread
+                                    ? 1
+                                    : std::min(threads_, count);
     std::vector<std::vector<Entry>> found(threads);
     parallel(threads, [&](std::size_t t) {
       work(from + count * t / threads, from + count * (t + 1) / threads,

@@ -13,22 +13,22 @@ namespace {
 
 // Share of the cost within which the bound is near enough.
 constexpr double kNear = 0.05;
-// While so many times the work still brings the bound's gap down to this share,
-// it is left to go on. Early messages raise it in fits and starts: the first
-// looks say nothing.
+// The dual bound goes on while kWorkBetweenGapChecks times its work reduces the
+// gap to the share kSettled. Early messages raise the bound unevenly, so the
+// first kFirstLooks checks are ignored.
 constexpr double kWorkBetweenGapChecks = 1.5;
 constexpr double kSettled = 0.87;
 constexpr int kFirstLooks = 3;
-// What the front may hold grows by this from one run to the next.
+// Each run may hold this many times the entries of the run before.
 constexpr std::size_t kGrowth = 4;
 // Run again, no larger, at this share of the gap.
 constexpr double kRetryAtGapShare = 0.9;
-// Run again when so many times what it took has been spent on the dual: where
-// it closed this share of the gap, and where it did not.
+// A run that closed the share kMuch of the gap runs again when the dual has spent
+// kRetryAfterGain times the run's work; other runs wait for kRetryAfterNoGain.
 constexpr double kMuch = 0.25;
 constexpr double kRetryAfterGain = 0.5;
 constexpr double kRetryAfterNoGain = 16;
-// What a run may take in any case.
+// Every run may do this much work.
 constexpr std::uint64_t kFewestWork = 1'000'000;
 // Orders are made anew at this share of the gap.
 constexpr double kMuchNearer = 0.6;
@@ -238,7 +238,8 @@ bool FrontElimination::is_due() {
          !state_.best.proven() && state_.dual_core->rows() == 0 &&
          state_.dual_gap() <= kNear * state_.core_target() && has_settled() &&
          static_cast<double>(state_.dual->work()) >= next_dual_work_ &&
-         (held_ < kMostEntries || state_.dual_gap() <= kRetryAtGapShare * tried_gap_);
+         (held_ < kMostEntries ||
+          state_.dual_gap() <= kRetryAtGapShare * tried_gap_);
 }
 
 bool FrontElimination::has_settled() {

@@ -10,9 +10,9 @@
 namespace shardprop::solver {
 namespace {
 
-// Begun when it would touch at most this many times what has been touched so
-// far (its loops are as much faster), and if its tables take no more than
-// these bytes.
+// Late elimination starts if it touches at most this many times the entries
+// touched so far (its loops are faster by that factor), and if its tables take at
+// most the bytes below.
 constexpr double kWorkShareOfLateElimination = 4;
 constexpr double kMostTouched = 0x1p38;
 constexpr double kMostTableBytes = 0x1p30;

@@ -11,16 +11,16 @@
 namespace shardprop::solver {
 namespace {
 
-// What is left of the choices at first, and how much more or less is asked for
-// when it could be eliminated or could not.
+// The share of the choices that the first probe keeps, and the factors by which
+// a probe that was eliminated, or was not, changes that number.
 constexpr double kFirstShare = 0.25;
 constexpr double kFewest = 2;  // of a variable
 constexpr double kMore = 1.5;
 constexpr double kLess = 0.75;
-// Looked at again at this share of the gap.
+// The next probe runs when the gap has shrunk to this share.
 constexpr double kProbeAtGapShare = 0.8;
-// Probed with a target below the best known cost at this share of the gap where
-// that has found something better the last time, and where it has not.
+// The target is below the best known cost by this share of the gap: after a probe
+// that found something better, and after one that did not.
 constexpr double kProbeAfterGain = 0.25;
 constexpr double kProbeAfterNoGain = 0.0625;
 
@@ -42,7 +42,7 @@ void Probing::run() {
     wanted_ = std::max(kFirstShare * static_cast<double>(extra.size()),
                        kFewest * state_.dual_core->size());
   }
-  // The least bound of what is left out.
+  // The least bound of the choices that the probe leaves out.
   double target = best;
   if (wanted_ < static_cast<double>(extra.size())) {
     const auto at = extra.begin() + static_cast<std::ptrdiff_t>(wanted_);
@@ -51,7 +51,8 @@ void Probing::run() {
   }
   if (target == best || seen_gap_ <= next_gap_) {
     probe(target);
-    next_gap_ = seen_gap_ * (state_.core_target() < best ? kProbeAfterGain : kProbeAfterNoGain);
+    next_gap_ = seen_gap_ * (state_.core_target() < best ? kProbeAfterGain
+                                                         : kProbeAfterNoGain);
   }
 }
 

@@ -5,8 +5,7 @@
 namespace shardprop::solver {
 namespace {
 
-// Each round costs a walk over all tables; what a late round still finds is
-// not worth it.
+// Each round walks over all tables; late rounds find too little to pay for it.
 constexpr int kMostReduceRounds = 24;
 
 void tidy(Network& network) {
@@ -32,7 +31,8 @@ void reduce(Network& network, const PassSet& passes, PassClock& clock,
   };
   merge_parallel_edges(network);
   tidy(network);
-  for (int round = 0; round < kMostReduceRounds && !network.infeasible; ++round) {
+  for (int round = 0; round < kMostReduceRounds && !network.infeasible;
+       ++round) {
     bool changed = run(Pass::kArcConsistency, arc_consistency);
     // Before contraction: a variable with one choice left hangs on its
     // neighbours by separable edges only, and would else be passed around.

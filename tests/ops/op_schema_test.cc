@@ -15,8 +15,8 @@ TensorMeta meta(const char* text) { return TensorMeta::parse(text).value(); }
 
 ErrorCode code_of(const char* name, std::vector<GivenArgument> given,
                   std::vector<TensorMeta> inputs) {
-  const auto op =
-      make_op_schema(testing::standard_library().find(name), std::move(given), std::move(inputs));
+  const auto op = make_op_schema(testing::standard_library().find(name),
+                                 std::move(given), std::move(inputs));
   REQUIRE_FALSE(op);
   return op.error().code;
 }
@@ -52,9 +52,9 @@ TEST_CASE("operands stand in declared order, however they are given") {
 }
 
 TEST_CASE("defaults take the form their declaration asks for") {
-  const auto pool = make_op_schema(testing::standard_library().find("aten.max_pool2d.default"),
-                                   {{"", TensorArg{0}}, {"", std::int64_t{3}}},
-                                   {meta("f32[1,3,8,8]")});
+  const auto pool = make_op_schema(
+      testing::standard_library().find("aten.max_pool2d.default"),
+      {{"", TensorArg{0}}, {"", std::int64_t{3}}}, {meta("f32[1,3,8,8]")});
   REQUIRE(pool);
   CHECK(pool->arg("padding") == Argument(std::vector<std::int64_t>{0, 0}));
   CHECK(pool->arg("stride") == Argument(std::vector<std::int64_t>{}));
@@ -66,26 +66,26 @@ TEST_CASE("defaults take the form their declaration asks for") {
 }
 
 TEST_CASE("a tensor used twice is two operands") {
-  const auto op = make_op_schema(testing::standard_library().find("aten.mul.Tensor"),
-                                 {{"", TensorArg{0}}, {"", TensorArg{0}}},
-                                 {meta("f32[4]")});
+  const auto op = make_op_schema(
+      testing::standard_library().find("aten.mul.Tensor"),
+      {{"", TensorArg{0}}, {"", TensorArg{0}}}, {meta("f32[4]")});
   REQUIRE(op);
   CHECK(op->inputs.size() == 2);
 }
 
 TEST_CASE("optional tensors and list elements may be absent") {
-  const auto conv =
-      make_op_schema(testing::standard_library().find("aten.convolution.default"),
-                     {{"", TensorArg{0}},
-                      {"", TensorArg{1}},
-                      {"", NoneArg{}},
-                      {"", std::vector<std::int64_t>{1, 1}},
-                      {"", std::vector<std::int64_t>{0, 0}},
-                      {"", std::vector<std::int64_t>{1, 1}},
-                      {"", false},
-                      {"", std::vector<std::int64_t>{0, 0}},
-                      {"", std::int64_t{1}}},
-                     {meta("f32[1,3,8,8]"), meta("f32[4,3,3,3]")});
+  const auto conv = make_op_schema(
+      testing::standard_library().find("aten.convolution.default"),
+      {{"", TensorArg{0}},
+       {"", TensorArg{1}},
+       {"", NoneArg{}},
+       {"", std::vector<std::int64_t>{1, 1}},
+       {"", std::vector<std::int64_t>{0, 0}},
+       {"", std::vector<std::int64_t>{1, 1}},
+       {"", false},
+       {"", std::vector<std::int64_t>{0, 0}},
+       {"", std::int64_t{1}}},
+      {meta("f32[1,3,8,8]"), meta("f32[4,3,3,3]")});
   REQUIRE(conv);
   CHECK_FALSE(conv->tensor_arg("bias"));
   const auto index =
@@ -104,9 +104,9 @@ TEST_CASE("a number may stand for a tensor, an int for a float or a list") {
   REQUIRE(mul);
   CHECK_FALSE(mul->tensor_arg("other"));
   CHECK(mul->float_arg("other") == 2.5);
-  const auto pool = make_op_schema(testing::standard_library().find("aten.avg_pool2d.default"),
-                                   {{"", TensorArg{0}}, {"", std::int64_t{3}}},
-                                   {meta("f32[1,3,8,8]")});
+  const auto pool = make_op_schema(
+      testing::standard_library().find("aten.avg_pool2d.default"),
+      {{"", TensorArg{0}}, {"", std::int64_t{3}}}, {meta("f32[1,3,8,8]")});
   REQUIRE(pool);
   CHECK(pool->ints_arg("kernel_size") == std::vector<std::int64_t>{3, 3});
 }

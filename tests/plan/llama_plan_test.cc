@@ -89,7 +89,8 @@ Carried carried(const Plan& plan, std::int64_t from, std::int64_t to) {
   for (const PlannedCopy& copy : plan.copies) {
     if (copy.made_at < from || copy.made_at >= to) continue;
     for (const CollectiveStep& step : copy.steps) {
-      if (step.bytes_per_rank < kLlamaTokens * kLlamaHidden * 2 * 7 / 8) continue;
+      if (step.bytes_per_rank < kLlamaTokens * kLlamaHidden * 2 * 7 / 8)
+        continue;
       const bool reduces = step.kind == CollectiveKind::kAllReduce ||
                            step.kind == CollectiveKind::kReduceScatter;
       const bool gathers = step.kind == CollectiveKind::kAllReduce ||

@@ -18,7 +18,7 @@ using testing::standard_library;
 using testing::value_of;
 
 const std::vector<GivenArgument> kTwoTensors = {{"", TensorArg{0}},
-                                         {"", TensorArg{1}}};
+                                                {"", TensorArg{1}}};
 
 Plan planned(const Graph& graph, const std::vector<std::string>& pins) {
   PlanOptions options;
@@ -37,12 +37,14 @@ Graph with_copy(const char* op, std::vector<GivenArgument> options,
   const ValueId x =
       test::add_input(b, InputKind::kUser, "x", "bf16[4096,4096]");
   const ValueId w = test::add_input(b, InputKind::kParameter, "w", weight);
-  const ValueId h = test::add_op(b, "aten.mm.default", kTwoTensors, {x, x}, "h");
-  const ValueId h2 = test::add_op(b, "aten.mm.default", kTwoTensors, {h, x}, "h2");
+  const ValueId h =
+      test::add_op(b, "aten.mm.default", kTwoTensors, {x, x}, "h");
+  const ValueId h2 =
+      test::add_op(b, "aten.mm.default", kTwoTensors, {h, x}, "h2");
   options.insert(options.begin(), {"", TensorArg{0}});
   const ValueId copy = test::add_op(b, op, std::move(options), {w}, "copy");
-  b.add_output(
-      {.value = test::add_op(b, "aten.mm.default", kTwoTensors, {h2, copy}, "y")});
+  b.add_output({.value = test::add_op(b, "aten.mm.default", kTwoTensors,
+                                      {h2, copy}, "y")});
   return value_of(std::move(b).build());
 }
 
@@ -129,7 +131,8 @@ TEST_CASE("rows of a parameter are looked up by any name") {
         {.value = test::add_op(b, op, std::move(args), {w, ids}, "y")});
     return value_of(std::move(b).build());
   };
-  CHECK(has(looked_up("aten.embedding.default", kTwoTensors), DimRole::kTensor));
+  CHECK(
+      has(looked_up("aten.embedding.default", kTwoTensors), DimRole::kTensor));
   CHECK(has(looked_up("aten.index_select.default", {{"", TensorArg{0}},
                                                     {"dim", std::int64_t{0}},
                                                     {"index", TensorArg{1}}}),

@@ -42,7 +42,9 @@ std::string propagated(const OpSchema& op,
   return in_words(value_of(propagator_on(mesh).propagate(op, layouts(given))));
 }
 
-OpSchema small_matmul() { return applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"}); }
+OpSchema small_matmul() {
+  return applied("aten.mm.default", {"f32[16,8]", "f32[8,4]"});
+}
 
 TEST_CASE("inputs that fit are not moved") {
   CHECK(propagated(small_matmul(), {"S(0)", "R"}) == "S(0) R -> S(0)");
@@ -77,8 +79,8 @@ TEST_CASE("products whose batch dims are cut over two mesh dims move nothing") {
 }
 
 TEST_CASE("slicing what is whole sends nothing, and is preferred") {
-  const auto found =
-      value_of(propagator_on("2").propagate(small_matmul(), layouts({"S(1)", "R"})));
+  const auto found = value_of(
+      propagator_on("2").propagate(small_matmul(), layouts({"S(1)", "R"})));
   CHECK(in_words(found) == "S(1) S(0) -> P(sum)");
   REQUIRE(found.moves.size() == 1);
   CHECK(found.moves[0].input == 1);
@@ -87,16 +89,16 @@ TEST_CASE("slicing what is whole sends nothing, and is preferred") {
 }
 
 TEST_CASE("shapes, dtypes and mesh of what comes out") {
-  const auto found =
-      value_of(propagator_on("2").propagate(small_matmul(), layouts({"S(0)", "R"})));
+  const auto found = value_of(
+      propagator_on("2").propagate(small_matmul(), layouts({"S(0)", "R"})));
   REQUIRE(found.outputs.size() == 1);
   CHECK(to_string(found.outputs[0]) == "f32[16,4] S(0)");
   CHECK(found.output_slots == std::vector<std::int32_t>{0});
 }
 
 TEST_CASE("mesh dims of one rank lay nothing out") {
-  const auto found = value_of(
-      propagator_on("1,2").propagate(small_matmul(), layouts({"S(1),S(0)", "R,R"})));
+  const auto found = value_of(propagator_on("1,2").propagate(
+      small_matmul(), layouts({"S(1),S(0)", "R,R"})));
   CHECK(found.moves.empty());
   CHECK(to_string(found.inputs[0].layout()) == "S(1),S(0)");
 }
@@ -322,13 +324,15 @@ TEST_CASE("specs whose metas are not the call's") {
 
 TEST_CASE("layouts that are too few or do not fit") {
   const ShardingPropagator propagator = propagator_on("2");
-  CHECK(testing::code_of(propagator.propagate(small_matmul(), layouts({"R"}))) ==
-        ErrorCode::kInvalidArgument);
-  const auto refused = propagator.propagate(small_matmul(), layouts({"R", "S(2)"}));
+  CHECK(testing::code_of(propagator.propagate(
+            small_matmul(), layouts({"R"}))) == ErrorCode::kInvalidArgument);
+  const auto refused =
+      propagator.propagate(small_matmul(), layouts({"R", "S(2)"}));
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::kShardDimOutOfRange);
   CHECK(refused.error().location == "aten.mm.default, `mat2`");
-  CHECK(testing::code_of(propagator.propagate(small_matmul(), layouts({"R,R", "R,R"}))) ==
+  CHECK(testing::code_of(
+            propagator.propagate(small_matmul(), layouts({"R,R", "R,R"}))) ==
         ErrorCode::kPlacementCount);
 }
 
@@ -340,7 +344,8 @@ TEST_CASE("a guard reports implicit moves or forbids them") {
   options.report = [&](const OpSchema& op, const OutputSharding& sharding) {
     reported.push_back(describe_moves(op, given, sharding));
   };
-  CHECK(propagator_on("2", options).propagate(small_matmul(), given).has_value());
+  CHECK(
+      propagator_on("2", options).propagate(small_matmul(), given).has_value());
   REQUIRE(reported.size() == 1);
   CHECK(reported[0].find("collective") != std::string::npos);
 
@@ -361,8 +366,8 @@ TEST_CASE("a guard reports implicit moves or forbids them") {
 }
 
 TEST_CASE("candidates are in order and say why they lost") {
-  const auto all =
-      value_of(propagator_on("2").candidates(small_matmul(), layouts({"S(1)", "R"})));
+  const auto all = value_of(
+      propagator_on("2").candidates(small_matmul(), layouts({"S(1)", "R"})));
   REQUIRE(all.size() > 3);
   CHECK(all[0].why_not.empty());
   CHECK(all[0].cost() == 0);
@@ -377,9 +382,11 @@ TEST_CASE("rows of users take the place of ours") {
       {.name = "aten.mm", .definition = einsum("m[k],[k]n->mn")}));
   const ShardingPropagator ours = propagator_on("2");
   const ShardingPropagator theirs = ours.with_library(mine);
-  CHECK(in_words(value_of(ours.propagate(small_matmul(), layouts({"S(1)", "S(0)"})))) ==
+  CHECK(in_words(value_of(
+            ours.propagate(small_matmul(), layouts({"S(1)", "S(0)"})))) ==
         "S(1) S(0) -> P(sum)");
-  CHECK(in_words(value_of(theirs.propagate(small_matmul(), layouts({"S(1)", "S(0)"}))))
+  CHECK(in_words(value_of(theirs.propagate(small_matmul(),
+                                           layouts({"S(1)", "S(0)"}))))
             .find("P(sum)") == std::string::npos);
 }
 

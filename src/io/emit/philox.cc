@@ -99,9 +99,10 @@ class Philox {
   TorchGraph& graph_;
 };
 
-// Row-major places in the whole tensor of what is held.
-TorchId element_numbers(TorchGraph& graph, const LocalRegion& region, const Dims& whole,
-               const Argument& device) {
+// Returns the row-major numbers that the elements of `region` have in the full
+// tensor.
+TorchId element_numbers(TorchGraph& graph, const LocalRegion& region,
+                        const Dims& whole, const Argument& device) {
   const Dims shape = region.shape();
   const Dims strides = contiguous_strides(whole);
   std::optional<TorchId> sum;

@@ -1,5 +1,5 @@
-// Operators of PyTorch that move, pad and cast what a rank holds; none is
-// written where it would change nothing.
+// Functions that add PyTorch operators which move, pad and cast a local tensor.
+// An operator that would change nothing is not added.
 #pragma once
 
 #include "io/emit/torch_graph.h"

@@ -13,7 +13,6 @@
 namespace shardprop {
 namespace {
 
-
 void sum_of_table(const OpCall& call, IndexSpace& space) {
   for (const ReduceOp kind : {ReduceOp::kSum, ReduceOp::kAvg}) {
     add_single_linearity(call, space, 0, kind, kind);

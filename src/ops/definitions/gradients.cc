@@ -12,10 +12,9 @@
 namespace shardprop {
 namespace {
 
-
 constexpr std::string_view kWritten = "indices say where it is written";
 
-// The rows of what was looked up add up; a program takes one at least.
+// Sums the looked-up rows. The local program needs at least one row.
 void add_up_rows(IndexSpace& space) {
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
     if (space.factors[f].letter != 'I') continue;

@@ -14,7 +14,6 @@
 namespace shardprop {
 namespace {
 
-
 // --- x[i, :, j] and its write ---
 
 // The index tensors broadcast together; their dims stand where the first one

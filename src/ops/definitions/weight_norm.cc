@@ -82,15 +82,16 @@ void define_weight_norm(Family f) {
   f.add("_weight_norm", OpDefinition(forward).linear_in("g"));
   // The norm that it returns as well is that of the direction.
   f.add("_weight_norm_interface", forward);
-  f.add({"_weight_norm_interface_backward",
-         "_weight_norm_differentiable_backward"},
-        in_order(mapped("weight_norm_backward(dim)", backward_notation, size_one)
-                     .nonempty()
-                     .normalises()
-                     .linear_in("grad_w")));
   f.add(
-      "norm_except_dim",
-      mapped("norm_except(dim)", length_notation, size_one).nonempty().normalises());
+      {"_weight_norm_interface_backward",
+       "_weight_norm_differentiable_backward"},
+      in_order(mapped("weight_norm_backward(dim)", backward_notation, size_one)
+                   .nonempty()
+                   .normalises()
+                   .linear_in("grad_w")));
+  f.add("norm_except_dim", mapped("norm_except(dim)", length_notation, size_one)
+                               .nonempty()
+                               .normalises());
 }
 
 }  // namespace shardprop

@@ -196,7 +196,8 @@ ConvolutionDims convolution_dims(SpaceBuilder& b, const Settings& s,
     const std::int64_t places = s.transposed
                                     ? input.size(input.rank() - rank + 2 + i)
                                     : result[index(i)];
-    dims.places.push_back(b.blocked(places, kConvolutionHalo, FactorKind::kWindowed));
+    dims.places.push_back(
+        b.blocked(places, kConvolutionHalo, FactorKind::kWindowed));
     const auto halo =
         halo_of(s, index(i), input.size(input.rank() - rank + 2 + i), places,
                 weight.size(i + 2));
@@ -340,8 +341,9 @@ BoundForm bind_gradients(const OpCall& call) {
     sums.insert(sums.end(), dims.places.begin(), dims.places.end());
     for (const DimFactors& lacking : sums) {
       // The bias has nothing to do with input channels: every rank has all.
-      b.without(o, lacking,
-                kind == 2 && lacking == dims.in ? Without::same() : kTermsOfSum);
+      b.without(
+          o, lacking,
+          kind == 2 && lacking == dims.in ? Without::same() : kTermsOfSum);
     }
     if (kind == 2) {
       b.space.local_arguments.push_back(

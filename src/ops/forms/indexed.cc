@@ -17,7 +17,6 @@
 namespace shardprop {
 namespace {
 
-
 // --- gather and scatter: dims other than `dim` are alike where sizes agree ---
 
 struct Dimwise {
