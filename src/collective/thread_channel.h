@@ -73,7 +73,8 @@ class ThreadChannel {
 
   const Group::Ranks& ranks() const { return ranks_; }
 
-  // Publishes member `index`'s next call. Errors: the hub's failure.
+  // Publishes member `index`'s next call. Errors: the hub's failure, which an
+  // error of the call's own tasks has become.
   Result<std::shared_ptr<ThreadOp>> publish(std::size_t index,
                                             CollectiveCall call,
                                             MemberQueue queue);
@@ -98,19 +99,26 @@ class ThreadChannel {
   using Lock = std::unique_lock<std::mutex>;
 
   std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
-  // On behalf of member `index`.
-  static Result<void> run(const ThreadOp& op, std::size_t task,
-                          std::size_t index);
+  // Compares the calls of an operation that all members have come to, and makes
+  // it ready. Errors: kCollectiveMismatch. Unlocks inside.
+  Result<void> complete(Lock& lock, ThreadOp& op, std::size_t index);
+  // Runs a task on behalf of member `index`. An exception becomes an error:
+  // other members sleep until the task is finished.
+  Result<void> run(const ThreadOp& op, std::size_t task,
+                   std::size_t index) const noexcept;
   // Runs tasks, the member's own first, while there are any. Unlocks inside.
   void run_tasks(Lock& lock, ThreadOp& op, std::size_t index);
   // All tasks of a complete operation that nobody has seen ready: sleepers
   // wake once, when it is done.
   void run_at_once(Lock& lock, ThreadOp& op, std::size_t index);
   void finish(Lock& lock, ThreadOp& op);
+  // Makes the error of an operation that failed the hub's failure; the first
+  // one wins. Not to be called with the mutex held.
+  void report(const ThreadOp& op);
   // Shortly, where every rank can have a core: waking a sleeper takes longer.
   void spin_while(const ThreadOp& op, ThreadOp::State state);
-  // Moves along what the member dropped, before there is more of it.
-  void reap(Lock& lock, std::size_t index);
+  // Runs tasks of the operations that the member dropped, before it adds one.
+  void reap(std::size_t index);
   void sweep();
   // Fails the hub with whoever has not come in time.
   void give_up(ThreadOp& op, std::size_t index,
