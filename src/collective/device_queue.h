@@ -4,13 +4,17 @@
 
 #include <shardprop/collective/memory_ops.h>
 
+#include <functional>
 #include <memory>
 
 namespace shardprop::collective {
 
 class DeviceQueue : public MemoryOps {
  public:
-  virtual void* stream() const = 0;
+  // Runs `work` with this queue's device as the calling thread's current one,
+  // and makes the device that was current before current again.
+  virtual Result<void> on_device(
+      const std::function<Result<void>()>& work) = 0;
 
   // A place in the queue: behind all that is queued when it is made.
   class Mark {

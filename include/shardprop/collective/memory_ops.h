@@ -21,6 +21,7 @@
 #include <shardprop/collective/local_tensor.h>
 #include <shardprop/placement/placement.h>
 
+#include <functional>
 #include <span>
 
 namespace shardprop {
@@ -59,6 +60,17 @@ class MemoryOps {
                                 const LocalTensor& to) = 0;
   // Waits until all that was asked for is done.
   virtual Result<void> finish() = 0;
+
+  // The stream that the work is queued on, a cudaStream_t; null on the host.
+  // CUDA's legacy default stream does not wait for it, nor does it for that.
+  virtual void* stream() const { return nullptr; }
+  // A function that makes the work queued on `waiting` from now on run after
+  // the work that `awaited` holds by now. Null is CUDA's legacy default stream.
+  // It may be called after this MemoryOps is gone. Empty on the host. Error of
+  // its calls: kEngine.
+  using StreamOrder =
+      std::function<Result<void>(void* waiting, void* awaited)>;
+  virtual StreamOrder stream_order() const { return {}; }
 };
 
 // Those of the host: stateless, for any number of threads at once.
