@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,9 +51,15 @@ class StagedOp {
 
   // To be run, in order, when all that was posted before is through.
   void then(Stage stage) { stages_.push_back(std::move(stage)); }
-  // Runs the first stage now.
+  // Runs the first stage now. An exception of the stage that stands for missing
+  // memory becomes an error.
   Result<void> begin(const Stage& stage);
 
+  // Keeps what the engine reads or writes until the operation is over, and for
+  // ever if the engine may still do so then.
+  void keep(std::shared_ptr<const void> kept) {
+    kept_.push_back(std::move(kept));
+  }
   // Memory that lives as long as the operation.
   Result<LocalTensor> stage_memory(const Dims& sizes, DType dtype);
   // The tensor itself, or a contiguous copy of it.
@@ -80,9 +87,11 @@ class StagedOp {
   bool dropped = false;  // nobody will wait for it
 
  protected:
-  // Around the posts of one stage.
+  // Around the posts of one stage. If the stage fails or throws,
+  // discard_posts() takes the place of close_posts().
   virtual Result<void> open_posts() { return {}; }
   virtual Result<void> close_posts() { return {}; }
+  virtual void discard_posts() noexcept {}
   // Whether the next stage may run; when none is left, whether all is through.
   virtual Result<bool> through() = 0;
   // Whether the engine may still touch memory of the operation.
@@ -105,6 +114,7 @@ class StagedOp {
   int stage_ = 0;
   std::deque<Stage> stages_;
   std::vector<LocalTensor> staging_;
+  std::vector<std::shared_ptr<const void>> kept_;
   std::vector<std::pair<LocalTensor, LocalTensor>> unpack_;
   bool over_ = false;
   std::optional<Error> error_;
