@@ -13,4 +13,9 @@ namespace shardprop::testing {
 bool on_ranks(std::int64_t ranks,
               const std::function<void(Communicator&)>& body);
 
+// The same where tensors are in the engine's own memory, which the host may not
+// be able to touch (values.h: moved_to(), moved_back()).
+bool on_engine_memory(std::int64_t ranks,
+                      const std::function<void(Communicator&)>& body);
+
 }  // namespace shardprop::testing
