@@ -7,6 +7,8 @@
 //
 //   w.0 = all_gather over dp (w); mm = aten.mm(x, w.0); free w.0
 //
+// Tensors are in host memory: the communicator is threads' or MPI's.
+//
 // Random numbers are those of random_bits.h: shardprop.random_bits is run here,
 // element by element of what the rank holds.
 #pragma once
@@ -58,7 +60,8 @@ DType run_dtype(DType dtype, bool widen);
 
 // The outputs, by program.outputs. `inputs` are this rank's parts, by
 // program.inputs. Errors: kProgramValue (a value that was freed or never made),
-// kLocalTensor (an operator gives another shape than the layout says), those of
+// kLocalTensor (an operator gives another shape than the layout says, or a seed
+// is not one element of i64), kCollectiveDevice (memory of a device), those of
 // OpLibrary::infer_results(), of the evaluator and of communicators. They stand
 // at the node. `report` may be null.
 Result<std::vector<LocalTensor>> run(const SpmdProgram& program,
