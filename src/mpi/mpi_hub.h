@@ -44,10 +44,10 @@ class MpiHub final : public collective::StagedHub {
                     std::chrono::milliseconds timeout) override;
 
  private:
-  explicit MpiHub(const MpiOptions& options) : options_(options) {}
+  explicit MpiHub(MpiOptions options);
 
   Result<void> open();
-  Result<void> duplicate(MPI_Comm from, MPI_Comm& to);
+  Result<MPI_Comm> duplicate(MPI_Comm from);
   // Calls `done` and lets MPI run until it is true; false at the deadline.
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
   // What this rank waits in: a call of a group, or its set-up.

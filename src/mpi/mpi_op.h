@@ -47,6 +47,7 @@ class MpiOp final : public collective::StagedOp {
   const MpiGroup& group_;
   std::int64_t largest_part_;
   std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;  // room for those of the requests
 };
 
 }  // namespace shardprop::mpi

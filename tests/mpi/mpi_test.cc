@@ -233,5 +233,33 @@ TEST_CASE(
   CHECK(mpi_world().barrier(everyone()).has_value());
 }
 
+TEST_CASE("parts of messages that MPI cannot count are refused") {
+  for (const std::int64_t part :
+       {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 31}) {
+    CAPTURE(part);
+    MpiOptions options;
+    options.largest_part = part;
+    const auto refused = mpi_communicator(options);
+    CHECK_CODE(refused, ErrorCode::kInvalidArgument);
+    CHECK(refused.error().message.find("largest_part") != std::string::npos);
+  }
+}
+
+TEST_CASE("the longest timeout is a timeout, not one that is over at once") {
+  Communicator& world = mpi_world();
+  const auto before = world.timeout();
+  world.set_timeout(std::chrono::milliseconds::max());
+  CHECK(world.barrier(everyone()).has_value());
+  // A group that has to be set up.
+  Group::Ranks backwards;
+  for (std::int64_t r = world.size(); r-- > 0;) backwards.push_back(r);
+  CHECK(world.barrier(value_of(Group::ranks(backwards))).has_value());
+  world.set_timeout(before);
+  MpiOptions options;
+  options.common.timeout = std::chrono::milliseconds::max();
+  const auto another = value_of(mpi_communicator(options));
+  CHECK(another->barrier(everyone()).has_value());
+}
+
 }  // namespace
 }  // namespace shardprop

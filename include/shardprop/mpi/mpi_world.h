@@ -21,6 +21,11 @@
 // does not answer. Buffers that MPI may still read or write then are never
 // freed (CommunicatorStats::abandoned), nor is MPI finalised; memory without
 // an owner must stay where it is until the process ends.
+//
+// Threads: several communicators of one process may be used by several threads
+// only if MPI was initialised with MPI_THREAD_MULTIPLE. With
+// MPI_THREAD_SERIALIZED, which is asked for here, the caller takes care that one
+// thread at a time is inside any of them.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -35,13 +40,14 @@ struct MpiOptions {
   CommunicatorOptions common;
   // What to duplicate, as MPI_Comm_c2f gives it; MPI_COMM_WORLD when empty.
   std::optional<int> parent;
-  // Messages are cut into parts of at most so many bytes (or, where MPI
-  // reduces, elements): MPI counts in int.
+  // Messages are split into parts of at most this many bytes, or elements if
+  // MPI reduces them: MPI counts in int. From 1 to 2^31 - 1.
   std::int64_t largest_part = std::int64_t{1} << 30;
 };
 
 // This process's end of the parent's ranks; every one of them makes the call.
-// Errors: kEngine (an MPI call failed, or MPI has been finalised), kTimeout.
+// Errors: kEngine (an MPI call failed, or MPI has been finalised), kTimeout,
+// kInvalidArgument (largest_part).
 Result<std::unique_ptr<Communicator>> mpi_communicator(
     const MpiOptions& options = {});
 
