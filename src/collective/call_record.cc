@@ -60,10 +60,11 @@ CallRecords call_records(const CollectiveCall& call,
                          const Group::Ranks& ranks) {
   CallRecords records = no_records(ranks);
   const std::string text = to_string(call);
+  const std::uint64_t alike = common_hash(call);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     CallRecord& record = (*records)[r];
     const auto peer = static_cast<std::int64_t>(r);
-    record.alike = common_hash(call);
+    record.alike = alike;
     record.gives = message_hash(call.sends, peer);
     record.takes = message_hash(call.receives, peer);
     std::memcpy(record.text, text.data(),
