@@ -20,7 +20,7 @@ Result<void> check_linear(ReduceOp op) {
                                          " is not linear and has no adjoint");
 }
 
-// What reaches the inputs of an average: the gradient over the count.
+// The gradient of the inputs of an average: the gradient over the count.
 Result<LocalTensor> share_of(Communicator& communicator,
                              const LocalTensor& grad, ReduceOp op,
                              std::int64_t ranks) {
@@ -108,7 +108,7 @@ Result<AsyncTensor> permute_tensor_adjoint(
     std::span<const std::int64_t> destinations, const Group& group) {
   std::vector<std::int64_t> back(destinations.size(), -1);
   for (std::size_t i = 0; i < destinations.size(); ++i) {
-    // What is no permutation stays none, and is refused there.
+    // A list that is no permutation stays none, and is refused there.
     const auto to = index(destinations[i]);
     if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
   }

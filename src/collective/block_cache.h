@@ -5,7 +5,7 @@
 // waits for a dead rank runs until its communicator is aborted. A thread that
 // drops a tensor would wait with it and never get to the abort. So a dropped
 // block comes back here without any call to the device. Work that is still
-// queued on it is no harm: the next owner's work is queued behind it, on the
+// queued on it does no harm: the next owner's work is queued after it, on the
 // same stream.
 //
 // Blocks are given back to the device when the cache is closed, and when the

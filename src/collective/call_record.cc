@@ -17,7 +17,7 @@ std::size_t with_tensor(std::size_t seed, const LocalTensor& tensor) {
                     tensor.sizes());
 }
 
-// What all members have alike.
+// The hash of the part of a call that is equal on all members.
 std::size_t common_hash(const CollectiveCall& call) {
   std::size_t hash = hash_mix(0, static_cast<std::size_t>(call.kind));
   const auto add = [&hash](const std::vector<LocalTensor>& tensors) {

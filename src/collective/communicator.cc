@@ -53,7 +53,7 @@ Result<void> Communicator::barrier(const Group& group,
   // Nobody has a byte of everyone before everyone has come.
   SP_ASSIGN(const LocalTensor mine, allocate({1}, DType::kU8));
   SP_ASSIGN(const LocalTensor all, allocate({group.size()}, DType::kU8));
-  // Checkers of memory look at what is sent.
+  // A memory checker reports a byte that is sent and was never written.
   const std::byte zero{0};
   SP_CHECK(memory_ops().fill(mine, &zero));
   CollectiveCall call{

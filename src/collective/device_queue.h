@@ -27,8 +27,8 @@ class DeviceQueue : public MemoryOps {
     virtual Result<bool> reached() = 0;
   };
   virtual Result<std::unique_ptr<Mark>> mark() = 0;
-  // What is queued from now on runs when `mark`, of any queue of the same kind,
-  // is reached. Made before, so that queues never wait in a circle.
+  // Makes all later work wait until `mark`, of any queue of the same kind, is
+  // reached. The mark is made before, so that queues never wait in a circle.
   virtual Result<void> follow(const Mark& mark) = 0;
 };
 

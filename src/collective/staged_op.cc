@@ -10,7 +10,7 @@ namespace shardprop::collective {
 
 Result<void> StagedOp::begin(const Stage& stage) {
   SP_CHECK(open_posts());
-  // What is left open would swallow all later calls of this thread.
+  // Posts that are left open would swallow all later calls of this thread.
   struct DiscardUnlessClosed {
     StagedOp* op;
     ~DiscardUnlessClosed() {
@@ -97,7 +97,7 @@ std::int64_t StagedOp::abandon(const Error& error) {
       }
     }
     for (const LocalTensor& tensor : held) bytes += tensor.bytes();
-    // What is on its way cannot be called back.
+    // Messages on their way cannot be called back.
     never_free(std::make_unique<std::vector<LocalTensor>>(std::move(held)));
     if (!kept_.empty()) {
       never_free(std::make_unique<std::vector<std::shared_ptr<const void>>>(

@@ -1,6 +1,6 @@
-// StagedOp: one rank's part of one collective on an engine that sends messages:
-// what is on its way, what is to be done when that is through, and the memory
-// that may be touched until then.
+// StagedOp is one rank's part of one collective on an engine that sends
+// messages: the posts on their way, the stages to run when those are through,
+// and the memory that the engine may touch until then.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -41,11 +41,11 @@ class StagedOp {
   std::int64_t index() const { return index_; }
   std::int64_t number() const { return number_; }
   const CollectiveCall& call() const { return call_; }
-  // On this rank, behind what was posted in stages before.
+  // The operations on this rank's memory, in order with the posts.
   MemoryOps& memory() const { return memory_; }
 
-  // Posts between members. The tensors are contiguous and stay; what is empty
-  // is not sent.
+  // Posts between members. The tensors are contiguous and live until the
+  // operation is over. Empty tensors are not sent.
   virtual Result<void> send(std::int64_t peer, const LocalTensor& from) = 0;
   virtual Result<void> receive(std::int64_t peer, const LocalTensor& into) = 0;
 
@@ -55,8 +55,8 @@ class StagedOp {
   // memory becomes an error.
   Result<void> begin(const Stage& stage);
 
-  // Keeps what the engine reads or writes until the operation is over, and for
-  // ever if the engine may still do so then.
+  // Keeps memory of the engine until the operation is over, and for ever if the
+  // engine may still touch it then.
   void keep(std::shared_ptr<const void> kept) {
     kept_.push_back(std::move(kept));
   }
@@ -96,7 +96,7 @@ class StagedOp {
   virtual Result<bool> through() = 0;
   // Whether the engine may still touch memory of the operation.
   virtual bool busy() const = 0;
-  // Lets go of what is on its way, without waiting.
+  // Forgets the posts on their way, without waiting.
   virtual void forget() = 0;
 
   int stage() const { return stage_; }

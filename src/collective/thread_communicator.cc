@@ -59,7 +59,7 @@ ThreadCommunicator::~ThreadCommunicator() {
     try {
       hub_->leave(rank(), how);
     } catch (const std::bad_alloc&) {
-      // Those who wait for it are told by their timeout.
+      // Ranks that wait for this one end at their timeout.
     }
   }
 }

@@ -94,8 +94,9 @@ Result<Device> device_of(const dlpack::Device& device) {
                  "bring it to the host or to a CUDA device");
 }
 
-// Makes the consumer wait for the producer. Returns what makes the producer wait
-// for the consumer when the tensor is dropped; empty if the order is there.
+// Makes the consumer wait for the producer. Returns what makes the producer
+// wait for the consumer when the tensor is dropped; empty if the order is
+// there.
 Result<std::function<void()>> order(const Device& device,
                                     const DlpackStreams& streams) {
   if (device.type == DeviceType::kHost) return std::function<void()>();
@@ -165,7 +166,7 @@ Result<LocalTensor> described(const dlpack::Tensor& tensor) {
                            nullptr, device);
 }
 
-// Holds on to `managed` from here on, whatever comes.
+// Owns `managed` from here on, also on errors.
 template <class Managed>
 Result<LocalTensor> imported(Managed* managed, const DlpackStreams& streams) {
   const auto before_drop = std::make_shared<std::function<void()>>();
@@ -179,7 +180,7 @@ Result<LocalTensor> imported(Managed* managed, const DlpackStreams& streams) {
                            bare.dtype(), owner, bare.device());
 }
 
-// What an export's deleter frees.
+// The memory that an export's deleter frees.
 template <class Managed>
 struct Exported {
   Managed managed{};

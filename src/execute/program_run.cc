@@ -217,9 +217,8 @@ class RankRun {
     });
   }
 
-  // What the call makes of its operands; of those that no one can tell (a size
-  // depends on data), what the program says. Dtypes are the program's where it
-  // states them.
+  // Sets the results that the operator infers from its operands. Sizes that
+  // depend on data are the program's, and so are the dtypes it states.
   Result<void> set_outputs(OpSchema& schema, const ProgramOp& op) const {
     std::vector<std::optional<TensorMeta>> results;
     if (options_.library->infers(*schema.function)) {

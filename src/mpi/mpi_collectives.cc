@@ -22,7 +22,7 @@ bool fits_int(std::int64_t count) {
   return count <= std::numeric_limits<int>::max();
 }
 
-// The tensors one behind the other: where they are, or copied.
+// The tensors one after another, in place if they are so already, or copied.
 Result<LocalTensor> one_stretch(MpiOp& op, std::span<const LocalTensor> parts,
                                 std::int64_t count, bool must_copy) {
   if (!must_copy) {

@@ -269,7 +269,7 @@ void MpiHub::stop(bool tell) {
 
 Result<void> MpiHub::wait(collective::StagedOp& waited,
                           std::chrono::milliseconds timeout) {
-  // There are no others here.
+  // All operations of this hub are MpiOps.
   auto& op = static_cast<MpiOp&>(waited);
   if (!op.over()) {
     poll_and_ask({.what = op.describe(),
@@ -329,8 +329,8 @@ Error MpiHub::late(std::chrono::milliseconds timeout) const {
 }
 
 void MpiHub::close() {
-  // What is under way gets its time; so do the other ranks, which finalising
-  // waits for.
+  // Operations under way get their time, and so do the other ranks, for which
+  // MPI_Finalize waits.
   const auto deadline = Clock::now() + options_.common.timeout;
   if (!poll(deadline, [this] { return all_over(); })) return;
   MPI_Request request = MPI_REQUEST_NULL;

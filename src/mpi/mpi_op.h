@@ -10,7 +10,7 @@
 
 namespace shardprop::mpi {
 
-// What a collective needs to know of its group.
+// The group of a collective on this rank.
 struct MpiGroup {
   MPI_Comm communicator = MPI_COMM_NULL;
   Group::Ranks ranks;

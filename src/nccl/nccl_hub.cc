@@ -53,7 +53,7 @@ Result<void> NcclOp::open_posts() {
 
 Result<void> NcclOp::close_posts() {
   SP_CHECK(checked(hub_.api().group_end(), "ncclGroupEnd"));
-  // What NCCL is still taking in may not be on the stream yet.
+  // Calls that NCCL is still taking in may not be on the stream yet.
   return hub_.settle(group_, this, hub_.bootstrap().timeout());
 }
 
@@ -166,8 +166,8 @@ void NcclHub::hear() {
 
 void NcclHub::stop(bool tell) {
   if (tell) bootstrap_->abort(*failure());
-  // All at once: each frees memory, for which CUDA waits until no kernel runs on
-  // the GPU, and those of a communicator run until it is aborted as well.
+  // All at once: each frees memory, for which CUDA waits until no kernel runs
+  // on the GPU, and those of a communicator run until it is aborted as well.
   {
     std::vector<std::jthread> aborts;
     for (NcclGroup* const made : in_order_) {
@@ -195,7 +195,7 @@ bool NcclHub::drains() {
 
 Result<void> NcclHub::wait(collective::StagedOp& waited,
                            std::chrono::milliseconds timeout) {
-  // There are no others here.
+  // All operations of this hub are NcclOps.
   auto& op = static_cast<NcclOp&>(waited);
   const auto deadline = Clock::now() + timeout * 3 / 4;
   const bool in_time = op.over() || poll(deadline, [&] {

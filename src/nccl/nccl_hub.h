@@ -78,9 +78,10 @@ class NcclHub final : public collective::StagedHub {
   void progress() override;
   Result<void> wait(collective::StagedOp& op,
                     std::chrono::milliseconds timeout) override;
-  // What a call of NCCL returned during an operation of a group, none while the
-  // group is set up. Errors: kEngine; where a peer is gone it says, too, who does
-  // not answer, having waited for them: the one case where progress() blocks.
+  // Judges the code that a call of NCCL returned during an operation of a
+  // group, null while the group is set up. Errors: kEngine. If a peer is gone,
+  // it waits for the members and names those that do not answer: the one case
+  // in which progress() blocks.
   Result<void> checked(int code, const char* call, const Group& group,
                        const NcclOp* op);
   // Whether the stream had no work left after all communicators were aborted,
@@ -88,13 +89,13 @@ class NcclHub final : public collective::StagedHub {
   bool is_drained() const { return drained_; }
   // How NCCL gets on with a group. Errors: as checked().
   Result<int> state_of(const NcclGroup& group, const NcclOp* op);
-  // Until NCCL has taken in what it was asked. Errors: kEngine, kTimeout.
+  // Waits until NCCL has taken in all calls. Errors: kEngine, kTimeout.
   Result<void> settle(const NcclGroup& group, const NcclOp* op,
                       std::chrono::milliseconds timeout);
 
  private:
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
-  // What the bootstrap knows of others' failures.
+  // Learns of others' failures from the bootstrap.
   void hear();
   // Tells the others by the bootstrap, aborts all communicators and waits until
   // the stream is done, for a quarter of the timeout.

@@ -1,4 +1,4 @@
-// What a staged operation keeps, opens and closes, whatever the engine.
+// A staged operation keeps memory and opens and closes posts, on any engine.
 #include "collective/staged_op.h"
 
 #include <shardprop/base/error.h>

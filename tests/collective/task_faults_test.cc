@@ -27,7 +27,7 @@ constexpr auto kTimeout = 500ms;
 constexpr auto kInTime = 10s;
 constexpr Device kDevice{DeviceType::kCuda, 0};
 
-// What a task does in place of its work.
+// A task calls it in place of its work.
 using Fault = std::function<Result<void>()>;
 
 // A queue over host memory that does its work at once. The tasks that its rank

@@ -1,4 +1,4 @@
-// What results in flight do: they wait once and late, and hold up nobody.
+// Results in flight wait once and late, and hold up no other rank.
 #include <shardprop/collective/functional.h>
 #include <shardprop/collective/thread_world.h>
 
@@ -103,7 +103,7 @@ TEST_CASE("ranks do each other's copies, so that none is waited for") {
       finished = true;
     } else {
       while (!finished) std::this_thread::yield();
-      // What rank 0 did for it.
+      // Rank 0 ran the tasks of both.
       CHECK(whole.is_done());
       CHECK(same_bits(value_of(whole.wait()).narrow(0, 200000, 200000), mine));
     }

@@ -137,8 +137,8 @@ inline LocalTensor tensor_of(const Numbers& numbers, Dims sizes, DType dtype) {
   return out;
 }
 
-// What member `rank` holds: small integers, other ones on every rank, that
-// every dtype can hold.
+// The elements of member `rank`: small integers that every dtype can hold,
+// other ones on every rank.
 inline Numbers some_numbers(std::int64_t rank, std::int64_t count,
                             DType dtype) {
   Numbers out(static_cast<std::size_t>(count));

@@ -8,8 +8,9 @@
 
 namespace shardprop::testing {
 
-// Runs `body` on ranks 0 to ranks-1, each of which must end well; it may check
-// and throw. False where there are not so many ranks: nothing was run.
+// Runs `body` on ranks 0 to ranks-1. Every rank must end without an error;
+// `body` may check and throw. False if there are fewer ranks: `body` was not
+// run.
 bool on_ranks(std::int64_t ranks,
               const std::function<void(Communicator&)>& body);
 

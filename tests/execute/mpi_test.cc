@@ -34,8 +34,8 @@ using testing::Random;
 using testing::RedistributionCase;
 using testing::value_of;
 
-// By MPI the processes find each other and compare what they ended with; the
-// GPU, where it is tested, moves the tensors.
+// Processes find each other by MPI and compare their results by it. If the GPU
+// is tested, tensors travel by NCCL.
 std::unique_ptr<Communicator> the_world;
 std::unique_ptr<Communicator> the_gpu;
 
@@ -47,7 +47,7 @@ LocalTensor byte_view(std::vector<std::byte>& bytes) {
       bytes.data(), Dims{static_cast<std::int64_t>(bytes.size())}, DType::kU8);
 }
 
-// What every rank of the target's mesh ended with.
+// The results of every rank of the target's mesh.
 std::vector<std::vector<std::byte>> shared(const RedistributionCase& data,
                                            std::vector<std::byte> own) {
   const DeviceMesh& mesh = data.dst().mesh();
@@ -174,7 +174,7 @@ TEST_CASE("random redistributions between meshes of processes") {
   }
 }
 
-// --- what only a GPU has ---
+// --- GPU only ---
 
 template <class T>
 std::vector<T> on_host(const LocalTensor& tensor) {

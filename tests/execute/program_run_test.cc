@@ -66,7 +66,7 @@ ProgramRunOptions negating() {
   return options;
 }
 
-// x on each rank; takes the place of the host's memory.
+// The tensor as if its memory were on a device.
 LocalTensor on_gpu(const LocalTensor& x) {
   return LocalTensor::wrap(x.data(), x.sizes(), x.dtype(), x.owner(),
                            {DeviceType::kCuda, 0});
@@ -110,7 +110,7 @@ class DeviceRank final : public Communicator {
   DeviceMemory memory_;
 };
 
-// What each rank ends with. Rank 0 holds {1, 2}, rank 1 {3}.
+// The results of each rank. Rank 0 holds {1, 2}, rank 1 {3}.
 struct Run {
   std::vector<Result<std::vector<LocalTensor>>> outputs;
   std::vector<ProgramRunReport> reports;

@@ -89,7 +89,7 @@ TEST_CASE("a communicator survives a call that finds no memory") {
       failed = true;
     }
     failing_machine::heal();
-    // There is no seat without a channel, and no call that was skipped.
+    // Every seat has a channel, and no call was skipped.
     CHECK(rank->stats().parked == 0);
     if (!failed || rank->failure()) continue;
     const Result<void> again = rank->run(group, call());

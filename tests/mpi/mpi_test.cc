@@ -1,5 +1,5 @@
-// What is MPI's own: set-up of groups, parts, native reductions, results in
-// flight.
+// Tests of MPI's own parts: set-up of groups, parts, native reductions, results
+// in flight.
 #include <shardprop/collective/functional.h>
 #include <shardprop/mpi/mpi_world.h>
 
@@ -104,7 +104,7 @@ TEST_CASE("messages of several strided pieces arrive whole") {
   const auto at = [](const LocalTensor& t, std::int64_t i, std::int64_t j) {
     return t.data_as<std::uint8_t>() + i * t.strides()[0] + j * t.strides()[1];
   };
-  // Up to a part, and more. Ranks differ in the strides of what they receive.
+  // Up to a part, and more. Ranks receive into other strides.
   for (const std::int64_t run : {10, 150, 200, 400}) {
     CAPTURE(run);
     CollectiveCall call{.kind = CollectiveKind::kAllToAll};

@@ -1,5 +1,6 @@
-// The order of work on a device: what the host may not touch, what streams wait
-// for, and what a rank that is gone must not hold up.
+// The order of work on a device: memory that the host may not touch, streams
+// that wait for each other, and ranks that are gone and must not hold up
+// others.
 #include <shardprop/collective/adjoint.h>
 #include <shardprop/collective/functional.h>
 #include <shardprop/collective/thread_world.h>
@@ -233,7 +234,7 @@ TEST_CASE("a queue uses its blocks again and gives them back when it is full") {
     first = tensor.data();
   }
   CHECK(queue.cached_bytes() == 16 * kKiB);
-  // Of its size and a little less, but not for a small tensor.
+  // A block serves tensors of its size or a little less, and no small ones.
   CHECK(value_of(bytes(16)).data() == first);
   CHECK(value_of(bytes(15)).data() == first);
   CHECK(value_of(bytes(1)).data() != first);
@@ -479,7 +480,7 @@ TEST_CASE("groups in opposite orders end in time, with both calls named") {
 
 // --- the bootstrap ---
 
-// Times out and keeps what it was given, as MPI does.
+// Times out and keeps all tensors of its calls, as MPI does.
 class LateBootstrap final : public Communicator {
  public:
   LateBootstrap() : Communicator(1, 2, Engine::kThreads, {.timeout = 50ms}) {}

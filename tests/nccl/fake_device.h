@@ -56,7 +56,7 @@ class FakeQueue final : public collective::DeviceQueue {
   Result<std::unique_ptr<Mark>> mark() override;
   Result<void> follow(const Mark& mark) override;
 
-  // What the device thread works on.
+  // The part that the device thread works on.
   struct State {
     std::mutex mutex;
     std::deque<FakeStep> steps;

@@ -10,8 +10,8 @@ namespace shardprop::testing {
 void* device_block(std::size_t bytes);
 std::size_t device_block_bytes(const void* block);
 void free_device_block(void* block);
-// Where the device works on what the host calls `address`; `address` itself if
-// it is not in a block, which the device then shares with the host.
+// The device's own address of a place that the host calls `address`. It is
+// `address` itself outside of all blocks, in memory shared with the host.
 void* on_device(const void* address);
 
 }  // namespace shardprop::testing

@@ -29,7 +29,7 @@ constexpr int kInvalidUsage = 5;
 
 using Bytes = std::vector<char>;
 
-// What the members of one communicator share.
+// Shared by the members of one communicator.
 struct FakeWorld {
   std::mutex mutex;
   long id = 0;
@@ -70,7 +70,7 @@ std::atomic<int> aborted = 0;
 std::atomic<int> destroyed = 0;
 std::atomic<int> stuck = 0;
 
-// Of this thread's open group.
+// The depth and the calls of this thread's open group.
 thread_local int depth = 0;
 thread_local std::vector<std::pair<FakeQueue*, FakeStep>> grouped;
 

@@ -12,8 +12,8 @@ namespace shardprop::testing {
 // Messages outside of a group are refused: uneven exchanges must be grouped.
 nccl::NcclApi fake_nccl();
 
-// Every communicator reports this from now on, when it is asked or, at once, from
-// the collectives themselves; 0: none.
+// Every communicator reports this from now on, when it is asked or, at once,
+// from the collectives themselves; 0: none.
 void break_fake_nccl(int code, bool at_once = false);
 
 // Since the beginning of the process.

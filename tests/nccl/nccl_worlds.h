@@ -12,7 +12,7 @@ namespace shardprop::testing {
 // A device whose memory the host cannot touch (fake_memory.h).
 inline constexpr Device kFakeDevice{DeviceType::kCuda, 0};
 
-// Whose memory tensors are in: the host's, or what is called a device's.
+// Tensors are in memory of `device`: the host's or the fake device's.
 std::vector<Result<void>> run_nccl_ranks(
     std::int64_t ranks, const CommunicatorOptions& options,
     const std::function<Result<void>(Communicator&)>& body, Device device = {});

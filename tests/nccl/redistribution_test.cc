@@ -67,7 +67,7 @@ TEST_CASE("collectives in place on a device") {
     auto sum = all_reduce(c, x, ReduceOp::kSum, world, {.out = x});
     REQUIRE(sum.has_value());
     REQUIRE(sum->wait().has_value());
-    // What the rank queues behind it sees the sum.
+    // Work that the rank queues after it sees the sum.
     REQUIRE(memory
                 .reduce(ReduceOp::kSum, {&x, 1}, x,
                         0.5 * static_cast<double>(c.rank()))

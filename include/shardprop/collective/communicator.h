@@ -1,8 +1,9 @@
 // Communicator: one rank's end of a world of ranks that exchange data.
 //
-// The one interface over engines: threads (thread_world.h), MPI, NCCL, or what
-// a framework brings. An engine implements the protected functions; what is
-// the same for all (checks, payload, the failure that stays) is done here.
+// Communicator is the one interface over engines: threads (thread_world.h),
+// MPI, NCCL, or a framework's own. An engine implements the protected
+// functions. Checks, the count of payload and the failure that stays are done
+// here.
 //
 // Contract
 //   * A communicator is used by one thread at a time.
@@ -16,9 +17,9 @@
 //     rank that computes for long holds up members that wait for its data.
 //   * Collectives of one group match by order: the k-th call of every member.
 //     On MPI and NCCL the first calls of all groups come in one order on all
-//     ranks. On NCCL all calls of all groups do: two ranks that share two groups
-//     call them in the same order, as NCCL runs one call after another. In
-//     checked mode nothing is queued before all members have come, so that a
+//     ranks. On NCCL all calls of all groups do: two ranks that share two
+//     groups call them in the same order, as NCCL runs one call after another.
+//     In checked mode nothing is queued before all members have come, so that a
 //     wrong order ends on the host, at the timeout, with both calls named.
 //   * A wait lasts at most the timeout, counted from the wait's begin. A rank
 //     that leaves (destroys its communicator), fails (abort()) or does not come
@@ -51,8 +52,8 @@ namespace shardprop {
 struct CommunicatorOptions {
   // At most fifty years: milliseconds::max() means that.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  // Whether ranks compare what they call before they exchange anything, so that
-  // a mismatch is named rather than read as garbage. Threads always do.
+  // Whether ranks compare their calls before they exchange any data, so that a
+  // mismatch is an error that names both calls. Threads always do.
   bool checked = false;
 };
 
@@ -115,9 +116,9 @@ class Communicator {
   // memory_ops() unless an engine knows better. Errors: kTensorMeta,
   // kOutOfMemory.
   virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype);
-  // What works on this rank's memory between collectives, in order with them;
-  // lives as long as the communicator. The host's unless the engine's memory is
-  // a device's.
+  // The operations on this rank's memory between collectives, in order with
+  // them. They live as long as the communicator, and are the host's unless the
+  // engine's memory is a device's.
   virtual MemoryOps& memory_ops();
 
   // Tells all ranks that this one cannot go on: their waits end with
@@ -141,7 +142,7 @@ class Communicator {
   virtual Result<std::shared_ptr<Work>> do_start(const Group& group,
                                                  Group::Place place,
                                                  CollectiveCall call) = 0;
-  // Of stats(): what only the engine knows.
+  // Adds the figures of stats() that only the engine knows.
   virtual void add_engine_stats(CommunicatorStats& stats) const = 0;
 
  private:

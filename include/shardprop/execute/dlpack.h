@@ -77,7 +77,7 @@ struct Tensor {
   std::uint64_t byte_offset;
 };
 
-// What libraries exchanged before version 1.
+// The struct that libraries exchanged before version 1.
 struct ManagedTensor {
   Tensor tensor;
   void* context;
@@ -142,8 +142,8 @@ Result<LocalTensor> import_dlpack(dlpack::ManagedTensorVersioned* managed,
 Result<LocalTensor> import_dlpack(dlpack::ManagedTensor* managed,
                                   const DlpackStreams& streams = {});
 
-// A view of the tensor's memory that keeps it alive until its deleter is
-// called, whoever else has let go. Memory without an owner must outlive it.
+// Returns a view of the tensor's memory that keeps the memory alive until its
+// deleter is called. Memory without an owner must outlive it.
 // Errors: kDlpack (as for streams above), and those of `order`.
 Result<dlpack::Owned> export_dlpack(const LocalTensor& tensor,
                                     const DlpackStreams& streams = {},

@@ -4,17 +4,17 @@
 //   if (!world) return fail(world.error());
 //   all_reduce(**world, x, ReduceOp::kSum, group);
 //
-// MPI is initialised if nobody has done so, and finalised by whoever did; the
-// thread level found is honoured. Nothing is sent on communicators of others:
-// all traffic is on duplicates that return errors. Beyond the set-up of a group
+// MPI is initialised if it is not yet, and finalised only in that case. If MPI
+// is initialised already, its thread level is respected. All traffic is on
+// duplicates of the parent that return errors. Beyond the set-up of a group
 // only non-blocking calls are made, polled to a deadline; the set-up itself
 // (the first call of a group) waits until all members are there, then creates
 // the sub-communicator.
 //
-// What MPI reduces natively it reduces, in an order of its own: sums, products
-// and bits of integers, f32, f64 and complex sums, min and max. All else
-// (bf16, f16, f8, avg) is exchanged and reduced in rank order, with the same
-// bits as on threads. In checked mode that holds for everything.
+// MPI itself reduces, in an order of its own, sums, products and bits of
+// integers, f32, f64 and complex sums, min and max. All else (bf16, f16, f8,
+// avg) is exchanged and reduced in rank order, with the same bits as on
+// threads. In checked mode that holds for everything.
 //
 // Faults: a rank that cannot go on tells the others (abort()). One that is
 // killed or hangs is missed by them at the timeout and named, as the one that
@@ -24,8 +24,8 @@
 //
 // Threads: several communicators of one process may be used by several threads
 // only if MPI was initialised with MPI_THREAD_MULTIPLE. With
-// MPI_THREAD_SERIALIZED, which is asked for here, the caller takes care that one
-// thread at a time is inside any of them.
+// MPI_THREAD_SERIALIZED, which is asked for here, the caller takes care that
+// one thread at a time is inside any of them.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -38,7 +38,8 @@ namespace shardprop {
 
 struct MpiOptions {
   CommunicatorOptions common;
-  // What to duplicate, as MPI_Comm_c2f gives it; MPI_COMM_WORLD when empty.
+  // The communicator to duplicate, as MPI_Comm_c2f gives it; MPI_COMM_WORLD
+  // when empty.
   std::optional<int> parent;
   // Messages are split into parts of at most this many bytes, or elements if
   // MPI reduces them: MPI counts in int. From 1 to 2^31 - 1.

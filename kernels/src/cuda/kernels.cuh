@@ -32,8 +32,8 @@ LaunchError launch(void (*kernel)(Params), std::uint64_t tiles,
   if (const LaunchError error = grid_size(tiles, &blocks); error != 0) {
     return error;
   }
-  // Not by <<<>>>, whose error can only be had from cudaGetLastError(): that one
-  // may be an earlier call's, and reading it takes it from its owner.
+  // Not by <<<>>>, whose error can only be had from cudaGetLastError(): that
+  // one may be an earlier call's, and reading it takes it from its owner.
   void* arguments[] = {const_cast<Params*>(&params)};
   return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
                           dim3(kThreads), arguments, 0,
