@@ -201,8 +201,8 @@ TEST_CASE("GPU: work behind a collective of several stages sees its result") {
       value_of(tested().allocate({1 << 20}, DType::kI16));
   const auto work =
       tested().start(everyone, {.kind = CollectiveKind::kAllReduce,
-                             .inputs = {x},
-                               .outputs = {sum}});
+                                .inputs = {x},
+                                .outputs = {sum}});
   REQUIRE(work.has_value());
   REQUIRE(tested().memory_ops().copy(sum, behind).has_value());
   const std::int64_t n = world().size();
