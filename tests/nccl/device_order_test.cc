@@ -313,12 +313,15 @@ void check_no_group_stays_open(
         const Result<void> good = sum_on_device(c, world);
         const LocalTensor x =
             moved_to(c, some_tensor(c.rank(), {8}, DType::kI16));
+        const LocalTensor out = value_of(c.allocate({8}, DType::kI16));
         both.arrive_and_wait();
         break_it(c);
         both.arrive_and_wait();
         Result<void> broken;
         try {
-          broken = ending(all_reduce(c, x, ReduceOp::kSum, world));
+          broken = c.run(world, {.kind = CollectiveKind::kAllReduce,
+                                 .inputs = {x},
+                                 .outputs = {out}});
         } catch (const InternalError&) {
           broken = fail(ErrorCode::kRankFailed, "threw");
         }
