@@ -40,7 +40,7 @@ using testing::some_tensor;
 using testing::tensor_of;
 using testing::value_of;
 
-bool mentions(const Error& error, const std::string& text) {
+bool names_it(const Error& error, const std::string& text) {
   return to_string(error).find(text) != std::string::npos;
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("a dropped tensor waits for no kernel") {
       },
       kFakeDevice);
   REQUIRE_FALSE(ends[0].has_value());
-  CHECK(mentions(ends[0].error(), "rank 1 did not come"));
+  CHECK(names_it(ends[0].error(), "rank 1 did not come"));
   CHECK(testing::stuck_frees() == stuck_before);
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("after an abort buffers are freed, or counted if the device hangs") {
         },
         kFakeDevice);
     REQUIRE_FALSE(ends[0].has_value());
-    CHECK(mentions(ends[0].error(), "rank 1 did not come"));
+    CHECK(names_it(ends[0].error(), "rank 1 did not come"));
   }
 }
 
@@ -468,10 +468,10 @@ TEST_CASE("groups in opposite orders end in time, with both calls named") {
     for (const Result<void>& end : ends) {
       REQUIRE_FALSE(end.has_value());
       CAPTURE(to_string(end.error()));
-      CHECK(mentions(end.error(), "one order on all ranks"));
-      CHECK(mentions(end.error(), "(this)"));
-      CHECK(mentions(end.error(), "{0,1}"));
-      CHECK(mentions(end.error(), "{1,0}"));
+      CHECK(names_it(end.error(), "one order on all ranks"));
+      CHECK(names_it(end.error(), "(this)"));
+      CHECK(names_it(end.error(), "{0,1}"));
+      CHECK(names_it(end.error(), "{1,0}"));
     }
     const testing::FakeCounts after = fake_counts();
     CHECK(after.aborted - before.aborted == 4);
