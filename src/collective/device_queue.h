@@ -13,8 +13,7 @@ class DeviceQueue : public MemoryOps {
  public:
   // Runs `work` with this queue's device as the calling thread's current one,
   // and makes the device that was current before current again.
-  virtual Result<void> on_device(
-      const std::function<Result<void>()>& work) = 0;
+  virtual Result<void> on_device(const std::function<Result<void>()>& work) = 0;
 
   // A place in the queue: behind all that is queued when it is made.
   class Mark {

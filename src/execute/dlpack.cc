@@ -101,10 +101,10 @@ Result<std::function<void()>> order(const Device& device,
                                     const DlpackStreams& streams) {
   if (device.type == DeviceType::kHost) return std::function<void()>();
   if (!streams.producer || !streams.consumer) {
-    return refused("the streams of a tensor on " + to_string(device) +
-                       " are not known",
-                   "give DlpackStreams::into(communicator.memory_ops()) or "
-                   "out_of(), or both streams");
+    return refused(
+        "the streams of a tensor on " + to_string(device) + " are not known",
+        "give DlpackStreams::into(communicator.memory_ops()) or "
+        "out_of(), or both streams");
   }
   if (*streams.producer == *streams.consumer) return std::function<void()>();
   if (!streams.order) {

@@ -65,8 +65,8 @@ class RankRun {
     SP_CHECK(check_host(communicator_.memory_ops().device(),
                         "the communicator exchanges tensors"));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      SP_CHECK(check_host(inputs[i].device(),
-                          "input " + std::to_string(i) + " is"));
+      SP_CHECK(
+          check_host(inputs[i].device(), "input " + std::to_string(i) + " is"));
       held_.hold(program_.inputs[i].value, inputs[i]);
     }
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
@@ -99,10 +99,10 @@ class RankRun {
   static Result<void> check_host(const Device& device,
                                  const std::string& what) {
     if (device.type == DeviceType::kHost) return {};
-    return fail(ErrorCode::kCollectiveDevice,
-                what + " on " + to_string(device) +
-                    ", and programs run on host memory",
-                "run the program on threads or MPI, with tensors on the host");
+    return fail(
+        ErrorCode::kCollectiveDevice,
+        what + " on " + to_string(device) + ", and programs run on host memory",
+        "run the program on threads or MPI, with tensors on the host");
   }
 
   Result<void> make(ProgramValueId id, LocalTensor tensor) {

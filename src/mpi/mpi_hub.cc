@@ -35,10 +35,11 @@ std::string rank_list(const std::vector<std::int64_t>& ranks) {
 
 }  // namespace
 
-MpiHub::MpiHub(MpiOptions options) : options_([&] {
-  options.common.timeout = within_clock(options.common.timeout);
-  return options;
-}()) {}
+MpiHub::MpiHub(MpiOptions options)
+    : options_([&] {
+        options.common.timeout = within_clock(options.common.timeout);
+        return options;
+      }()) {}
 
 Result<std::shared_ptr<MpiHub>> MpiHub::create(const MpiOptions& options) {
   constexpr std::int64_t kMostPart = std::numeric_limits<int>::max();

@@ -15,7 +15,6 @@
 namespace shardprop::nccl {
 namespace {
 
-
 // ncclDataType_t, of those that NCCL reduces as we do.
 std::optional<int> reduced_type(DType dtype) {
   switch (dtype) {
@@ -64,8 +63,7 @@ std::optional<int> reduce_op(ReduceOp op) {
 
 bool all_native(const CollectiveCall& call) {
   // NCCL's fminf and fmaxf drop NaN; the other engines and the kernels keep it.
-  const bool drops_nan =
-      call.op == ReduceOp::kMin || call.op == ReduceOp::kMax;
+  const bool drops_nan = call.op == ReduceOp::kMin || call.op == ReduceOp::kMax;
   return reduce_op(call.op) &&
          std::all_of(call.inputs.begin(), call.inputs.end(),
                      [drops_nan](const LocalTensor& input) {
@@ -148,11 +146,11 @@ Result<void> all_gather(NcclOp& op) {
         op.unpack(place.reshaped(outs[r].sizes()), outs[r]);
       }
     }
-    SP_CHECK(
-        op.checked(api.all_gather(in.data(), out->data(),
-                                  static_cast<std::size_t>(in.bytes()), kNcclUint8,
-                                  op.group().comm, op.hub().queue().stream()),
-                   "ncclAllGather"));
+    SP_CHECK(op.checked(
+        api.all_gather(in.data(), out->data(),
+                       static_cast<std::size_t>(in.bytes()), kNcclUint8,
+                       op.group().comm, op.hub().queue().stream()),
+        "ncclAllGather"));
   }
   return {};
 }
@@ -169,9 +167,9 @@ Result<void> broadcast(NcclOp& op) {
     }
     SP_CHECK(
         op.checked(api.broadcast(in.data(), out.data(),
-                                 static_cast<std::size_t>(out.bytes()), kNcclUint8,
-                                 static_cast<int>(call.root), op.group().comm,
-                                 op.hub().queue().stream()),
+                                 static_cast<std::size_t>(out.bytes()),
+                                 kNcclUint8, static_cast<int>(call.root),
+                                 op.group().comm, op.hub().queue().stream()),
                    "ncclBroadcast"));
   }
   return {};

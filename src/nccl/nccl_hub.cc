@@ -128,8 +128,8 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
     SP_CHECK(
         nccl::checked(api_, api_.get_unique_id(id.get()), "ncclGetUniqueId"));
   }
-  const LocalTensor bytes = LocalTensor::wrap(
-      id->internal, {sizeof(id->internal)}, DType::kU8, id);
+  const LocalTensor bytes =
+      LocalTensor::wrap(id->internal, {sizeof(id->internal)}, DType::kU8, id);
   CollectiveCall call{
       .kind = CollectiveKind::kBroadcast, .outputs = {bytes}, .where = kSetUp};
   if (place.index == 0) call.inputs = {bytes};

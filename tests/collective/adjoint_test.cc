@@ -70,14 +70,14 @@ void check_adjoint(const std::function<std::vector<Dims>(std::int64_t)>& shapes,
       x.push_back(some_tensor(rank + static_cast<std::int64_t>(x.size()), sizes,
                               DType::kF64));
     }
-    const std::vector<LocalTensor> y = back_on_host(
-        waited(value_of(forward(communicator, there(x), group))));
+    const std::vector<LocalTensor> y =
+        back_on_host(waited(value_of(forward(communicator, there(x), group))));
     std::vector<LocalTensor> g;
     for (const LocalTensor& t : y) {
       g.push_back(some_tensor(3 * rank + 1, t.sizes(), DType::kF64));
     }
-    const std::vector<LocalTensor> back = back_on_host(
-        waited(value_of(adjoint(communicator, there(g), group))));
+    const std::vector<LocalTensor> back =
+        back_on_host(waited(value_of(adjoint(communicator, there(g), group))));
     const LocalTensor mine = testing::moved_to(
         communicator,
         testing::tensor_of({inner(y, g), inner(x, back)}, {2}, DType::kF64));
@@ -255,8 +255,8 @@ TEST_CASE("gradients of averages are complex where inputs are") {
     const LocalTensor g = testing::moved_to(
         c, LocalTensor::wrap(parts.data(), {3}, DType::kC128, parts.owner()));
     const LocalTensor back = testing::moved_back(
-        c, value_of(value_of(reduce_scatter_tensor_adjoint(
-                                 c, g, ReduceOp::kAvg, 0, group))
+        c, value_of(value_of(reduce_scatter_tensor_adjoint(c, g, ReduceOp::kAvg,
+                                                           0, group))
                         .wait()));
     REQUIRE(back.sizes() == Dims{6});
     for (int i = 0; i < 12; ++i) {

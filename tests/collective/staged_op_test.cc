@@ -54,9 +54,8 @@ TEST_CASE("posts are closed after a stage, and discarded after a failed one") {
   }),
              ErrorCode::kOutOfMemory);
   CHECK(op.discarded == 1);
-  CHECK_CODE(
-      op.begin([](auto&) -> Result<void> { throw std::bad_alloc(); }),
-      ErrorCode::kOutOfMemory);
+  CHECK_CODE(op.begin([](auto&) -> Result<void> { throw std::bad_alloc(); }),
+             ErrorCode::kOutOfMemory);
   CHECK(op.discarded == 2);
   CHECK_THROWS_AS(
       (void)op.begin([](auto&) -> Result<void> { throw InternalError("bug"); }),

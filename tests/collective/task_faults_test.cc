@@ -42,7 +42,8 @@ class FaultyQueue final : public collective::DeviceQueue {
   Device device() const override { return kTaskDevice; }
   Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
     const LocalTensor made = value_of(LocalTensor::empty(sizes, dtype));
-    return LocalTensor::wrap(made.data(), sizes, dtype, made.owner(), kTaskDevice);
+    return LocalTensor::wrap(made.data(), sizes, dtype, made.owner(),
+                             kTaskDevice);
   }
   Result<void> copy(const LocalTensor&, const LocalTensor&, double) override {
     return fault_ ? fault_() : Result<void>();
@@ -94,8 +95,8 @@ void wait_until(const std::function<bool()>& holds) {
 
 // Every member must end with the code and the text, in time, and so must its
 // next call.
-void check_task_fault(std::int64_t elements, const TaskFault& fault, ErrorCode code,
-                      const std::string& text) {
+void check_task_fault(std::int64_t elements, const TaskFault& fault,
+                      ErrorCode code, const std::string& text) {
   const Group world = value_of(Group::world(kTaskRanks));
   for (std::int64_t guilty = 0; guilty < kTaskRanks; ++guilty) {
     CAPTURE(guilty);
@@ -142,8 +143,10 @@ TEST_CASE("a task that fails is everyone's error") {
   const TaskFault fails = []() -> Result<void> {
     return fail(ErrorCode::kEngine, "the device is on fire");
   };
-  check_task_fault(kSmallCall, fails, ErrorCode::kEngine, "the device is on fire");
-  check_task_fault(kLargeCall, fails, ErrorCode::kEngine, "the device is on fire");
+  check_task_fault(kSmallCall, fails, ErrorCode::kEngine,
+                   "the device is on fire");
+  check_task_fault(kLargeCall, fails, ErrorCode::kEngine,
+                   "the device is on fire");
 }
 
 TEST_CASE("a task that throws is everyone's error") {

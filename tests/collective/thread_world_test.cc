@@ -214,15 +214,15 @@ TEST_CASE("any number of ranks, many more than cores") {
 
 TEST_CASE("the longest timeout is a timeout, not one that is over at once") {
   const Group world = value_of(Group::world(2));
-  const auto ends = run_ranks(
-      2, {.timeout = std::chrono::milliseconds::max()},
-      [&](Communicator& c) -> Result<void> {
-        CHECK(c.timeout() > std::chrono::hours(24 * 365));
-        c.set_timeout(std::chrono::milliseconds::max());
-        CHECK(c.timeout() > std::chrono::hours(24 * 365));
-        if (c.rank() == 1) std::this_thread::sleep_for(20ms);
-        return c.barrier(world);
-      });
+  const auto ends =
+      run_ranks(2, {.timeout = std::chrono::milliseconds::max()},
+                [&](Communicator& c) -> Result<void> {
+                  CHECK(c.timeout() > std::chrono::hours(24 * 365));
+                  c.set_timeout(std::chrono::milliseconds::max());
+                  CHECK(c.timeout() > std::chrono::hours(24 * 365));
+                  if (c.rank() == 1) std::this_thread::sleep_for(20ms);
+                  return c.barrier(world);
+                });
   for (const Result<void>& end : ends) CHECK(end.has_value());
   ThreadWorld one(1);
   const auto c = one.communicator(0);

@@ -176,8 +176,7 @@ TEST_CASE("a tensor on a device is refused without streams") {
         DlpackStreams::into(host_memory_ops())}) {
     Producer producer;
     producer.versioned.tensor.device = {DeviceKind::kCuda, 0};
-    CHECK_CODE(import_dlpack(&producer.versioned, streams),
-               ErrorCode::kDlpack);
+    CHECK_CODE(import_dlpack(&producer.versioned, streams), ErrorCode::kDlpack);
     CHECK(producer.deleted == 1);
   }
   // One stream, also the legacy default one, orders its work itself.

@@ -199,10 +199,9 @@ TEST_CASE("GPU: work behind a collective of several stages sees its result") {
   const LocalTensor sum = value_of(tested().allocate({1 << 20}, DType::kI16));
   const LocalTensor behind =
       value_of(tested().allocate({1 << 20}, DType::kI16));
-  const auto work =
-      tested().start(everyone, {.kind = CollectiveKind::kAllReduce,
-                                .inputs = {x},
-                                .outputs = {sum}});
+  const auto work = tested().start(
+      everyone,
+      {.kind = CollectiveKind::kAllReduce, .inputs = {x}, .outputs = {sum}});
   REQUIRE(work.has_value());
   REQUIRE(tested().memory_ops().copy(sum, behind).has_value());
   const std::int64_t n = world().size();
@@ -220,9 +219,8 @@ TEST_CASE("GPU: a dropped tensor does not wait for a member that is late") {
   const LocalTensor x = filled(DType::kF32, 1000, &one);
   const bool late = world().rank() == world().size() - 1;
   const auto sum = [&] {
-    return CollectiveCall{.kind = CollectiveKind::kAllReduce,
-                          .inputs = {x},
-                          .outputs = {x}};
+    return CollectiveCall{
+        .kind = CollectiveKind::kAllReduce, .inputs = {x}, .outputs = {x}};
   };
   // The connections are made before.
   REQUIRE(tested().run(everyone, sum()).has_value());
@@ -241,9 +239,8 @@ TEST_CASE("GPU: a dropped tensor does not wait for a member that is late") {
 TEST_CASE("GPU: the least and the largest keep NaN") {
   if (!the_gpu) return;
   const Group everyone = value_of(Group::world(world().size()));
-  const float mine = world().rank() == 0
-                         ? std::numeric_limits<float>::quiet_NaN()
-                         : 1.0F;
+  const float mine =
+      world().rank() == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
   for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
     const LocalTensor x = filled(DType::kF32, 4, &mine);
     REQUIRE(tested()

@@ -93,8 +93,7 @@ class DeviceRank final : public Communicator {
     Result<LocalTensor> allocate(const Dims&, DType) override {
       return fail(ErrorCode::kOutOfMemory, "there is no device");
     }
-    Result<void> copy(const LocalTensor&, const LocalTensor&,
-                      double) override {
+    Result<void> copy(const LocalTensor&, const LocalTensor&, double) override {
       return {};
     }
     Result<void> reduce(ReduceOp, std::span<const LocalTensor>,

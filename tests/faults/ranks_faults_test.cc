@@ -76,9 +76,8 @@ TEST_CASE("a communicator survives a call that finds no memory") {
     ThreadWorld world(1);
     const auto rank = world.communicator(0);
     const auto call = [&]() -> CollectiveCall {
-      return {.kind = CollectiveKind::kAllReduce,
-              .inputs = {in},
-              .outputs = {out}};
+      return {
+          .kind = CollectiveKind::kAllReduce, .inputs = {in}, .outputs = {out}};
     };
     CollectiveCall first = call();
     failing_machine::memory_after(allocation);

@@ -29,8 +29,8 @@ namespace shardprop {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::FakeQueue;
 using testing::fake_counts;
+using testing::FakeQueue;
 using testing::kFakeDevice;
 using testing::moved_back;
 using testing::moved_to;
@@ -56,8 +56,7 @@ Result<void> ending(const Result<AsyncTensor>& started) {
 
 Result<void> sum_on_device(Communicator& c, const Group& group,
                            const std::string& where = "step 1") {
-  const LocalTensor x =
-      moved_to(c, some_tensor(c.rank(), {8}, DType::kF32));
+  const LocalTensor x = moved_to(c, some_tensor(c.rank(), {8}, DType::kF32));
   return ending(all_reduce(c, x, ReduceOp::kSum, group, {.where = where}));
 }
 
@@ -109,9 +108,9 @@ TEST_CASE("the least and the largest of NaN are NaN on NCCL, too") {
         2, {.timeout = 20s},
         [&](Communicator& c) -> Result<void> {
           const bool first = c.rank() == 0;
-          const LocalTensor x = moved_to(
-              c, tensor_of({first ? nan : 1, first ? 1 : nan, 2, 3}, {4},
-                           DType::kF32));
+          const LocalTensor x =
+              moved_to(c, tensor_of({first ? nan : 1, first ? 1 : nan, 2, 3},
+                                    {4}, DType::kF32));
           const auto all = value_of(all_reduce(c, x, op, world));
           const testing::Numbers numbers =
               numbers_of(moved_back(c, value_of(all.wait())));
@@ -148,9 +147,9 @@ TEST_CASE("an imported tensor is read after its producer has written it") {
   theirs.push(slow_step());
   REQUIRE(theirs.fill(tensor, &three).has_value());
   {
-    const LocalTensor held = value_of(
-        import_dlpack(managed(tensor, theirs.stream()).release(),
-                      DlpackStreams::into(ours, theirs.stream())));
+    const LocalTensor held =
+        value_of(import_dlpack(managed(tensor, theirs.stream()).release(),
+                               DlpackStreams::into(ours, theirs.stream())));
     ours.push(slow_step());
     REQUIRE(ours.copy(held, copied, 1).has_value());
   }
@@ -176,8 +175,8 @@ TEST_CASE("an exported tensor is read before its memory is used again") {
       export_dlpack(tensor, DlpackStreams::out_of(ours, theirs.stream())));
   tensor = LocalTensor();
   theirs.push(slow_step());
-  const LocalTensor seen = LocalTensor::wrap(out->tensor.data, {4},
-                                             DType::kF32, nullptr, kFakeDevice);
+  const LocalTensor seen = LocalTensor::wrap(out->tensor.data, {4}, DType::kF32,
+                                             nullptr, kFakeDevice);
   REQUIRE(theirs.copy(seen, copied, 1).has_value());
   out.reset();
   const LocalTensor next = value_of(ours.allocate({4}, DType::kF32));
@@ -271,9 +270,8 @@ TEST_CASE("after an abort buffers are freed, or counted if the device hangs") {
           auto memory = std::make_shared<std::vector<float>>(8);
           const std::weak_ptr<std::vector<float>> watch = memory;
           const LocalTensor own = moved_to(c, some_tensor(0, {8}, DType::kF32));
-          const LocalTensor x =
-              LocalTensor::wrap(own.data(), {8}, DType::kF32, memory,
-                                kFakeDevice);
+          const LocalTensor x = LocalTensor::wrap(own.data(), {8}, DType::kF32,
+                                                  memory, kFakeDevice);
           memory.reset();
           queue_of(c).set_hangs(hangs);
           Result<void> late;
@@ -392,9 +390,8 @@ TEST_CASE("communicators are set up on the device of their queue") {
         const float one = 1;
         REQUIRE(other.fill(x, &one).has_value());
         REQUIRE(other.finish().has_value());
-        CollectiveCall call{.kind = CollectiveKind::kAllReduce,
-                            .inputs = {x},
-                            .outputs = {x}};
+        CollectiveCall call{
+            .kind = CollectiveKind::kAllReduce, .inputs = {x}, .outputs = {x}};
         const Result<void> end = c.run(world, std::move(call));
         CHECK(testing::fake_current_device() == 3);
         return end;
@@ -409,12 +406,8 @@ TEST_CASE("communicators are set up on the device of their queue") {
 TEST_CASE("communicators are destroyed in one order on all ranks") {
   static_cast<void>(testing::take_destroyed());
   std::vector<Group> groups;
-  for (const auto& lists :
-       std::vector<std::vector<Group::Ranks>>{{{0, 1, 2}},
-                                              {{1, 0, 2}},
-                                              {{2, 1, 0}},
-                                              {{0, 2, 1}},
-                                              {{1, 2, 0}}}) {
+  for (const auto& lists : std::vector<std::vector<Group::Ranks>>{
+           {{0, 1, 2}}, {{1, 0, 2}}, {{2, 1, 0}}, {{0, 2, 1}}, {{1, 2, 0}}}) {
     groups.push_back(value_of(Group::lists(lists)));
   }
   const auto ends = run_nccl_ranks(
@@ -454,8 +447,7 @@ TEST_CASE("groups in opposite orders end in time, with both calls named") {
             if (auto done = sum_on_device(c, group); !done) return done;
           }
           const bool first = c.rank() == 0;
-          const LocalTensor x =
-              moved_to(c, some_tensor(0, {8}, DType::kF32));
+          const LocalTensor x = moved_to(c, some_tensor(0, {8}, DType::kF32));
           const auto a = all_reduce(c, x, ReduceOp::kSum, first ? one : other,
                                     {.where = "this"});
           const auto b = all_reduce(c, x, ReduceOp::kSum, first ? other : one,
@@ -496,8 +488,7 @@ class LateBootstrap final : public Communicator {
     }
     for (const auto* messages : {&call.sends, &call.receives}) {
       for (const Message& message : *messages) {
-        kept_.insert(kept_.end(), message.pieces.begin(),
-                     message.pieces.end());
+        kept_.insert(kept_.end(), message.pieces.begin(), message.pieces.end());
       }
     }
     struct Late final : Work {

@@ -119,8 +119,8 @@ void must(const Result<void>& done) {
 FakeQueue::FakeQueue(Device of, std::size_t capacity)
     : device_(of), state_(std::make_shared<State>()) {
   const auto idle = [state = state_] { return state->ran == state->pushed; };
-  blocks_ = std::make_shared<collective::BlockCache>(
-      collective::BlockCache::Source{
+  blocks_ =
+      std::make_shared<collective::BlockCache>(collective::BlockCache::Source{
           .allocate = [state = state_,
                        capacity](std::size_t bytes) -> Result<void*> {
             void* block = nullptr;

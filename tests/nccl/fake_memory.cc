@@ -34,8 +34,7 @@ void* device_block(std::size_t bytes) {
   void* device = MAP_FAILED;
   if (ftruncate(file, static_cast<off_t>(bytes)) == 0) {
     host = mmap(nullptr, bytes, PROT_NONE, MAP_SHARED, file, 0);
-    device =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    device = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   close(file);
   if (host == MAP_FAILED || device == MAP_FAILED) return nullptr;

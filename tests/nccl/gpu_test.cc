@@ -65,15 +65,15 @@ TEST_CASE("on a GPU: an import waits for the legacy default stream") {
   void* theirs = nullptr;
   REQUIRE(cudaMalloc(&theirs, 64) == cudaSuccess);
   REQUIRE(cudaMemset(theirs, 9, 64) == cudaSuccess);
-  const LocalTensor tensor = LocalTensor::wrap(theirs, {64}, DType::kU8,
-                                               nullptr, queue->device());
+  const LocalTensor tensor =
+      LocalTensor::wrap(theirs, {64}, DType::kU8, nullptr, queue->device());
   const LocalTensor copied = value_of(queue->allocate({64}, DType::kU8));
   slow.queue_on(nullptr);
   REQUIRE(cudaMemsetAsync(theirs, 3, 64, nullptr) == cudaSuccess);
   {
     const LocalTensor held = value_of(import_dlpack(
-        value_of(export_dlpack(tensor,
-                               {.producer = nullptr, .consumer = nullptr}))
+        value_of(
+            export_dlpack(tensor, {.producer = nullptr, .consumer = nullptr}))
             .release(),
         DlpackStreams::into(*queue)));
     slow.queue_on(static_cast<cudaStream_t>(queue->stream()));
@@ -101,8 +101,8 @@ TEST_CASE("on a GPU: an export is read before its memory is used again") {
       export_dlpack(tensor, DlpackStreams::out_of(*ours, theirs->stream())));
   tensor = LocalTensor();
   slow.queue_on(static_cast<cudaStream_t>(theirs->stream()));
-  const LocalTensor seen = LocalTensor::wrap(
-      out->tensor.data, {64}, DType::kU8, nullptr, ours->device());
+  const LocalTensor seen = LocalTensor::wrap(out->tensor.data, {64}, DType::kU8,
+                                             nullptr, ours->device());
   REQUIRE(theirs->copy(seen, copied, 1).has_value());
   out.reset();
   const LocalTensor next = value_of(ours->allocate({64}, DType::kU8));
@@ -118,8 +118,7 @@ TEST_CASE("on a GPU: blocks come back without a wait for the device") {
   SlowWork slow;
   const void* block = nullptr;
   {
-    const LocalTensor tensor =
-        value_of(queue->allocate({1 << 20}, DType::kU8));
+    const LocalTensor tensor = value_of(queue->allocate({1 << 20}, DType::kU8));
     block = tensor.data();
     slow.queue_on(static_cast<cudaStream_t>(queue->stream()));
   }
@@ -169,8 +168,7 @@ TEST_CASE("on a GPU: the caller's current device stays as it is") {
   CHECK(current_device() == 0);
   // NCCL takes the device of the options, not the current one.
   ThreadWorld world(1);
-  const auto rank =
-      nccl_communicator(world.communicator(0), {.device = last});
+  const auto rank = nccl_communicator(world.communicator(0), {.device = last});
   if (!rank) return;
   void* memory = nullptr;
   REQUIRE(cudaSetDevice(last) == cudaSuccess);
@@ -179,12 +177,12 @@ TEST_CASE("on a GPU: the caller's current device stays as it is") {
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   const LocalTensor x = LocalTensor::wrap(memory, {1}, DType::kF32, nullptr,
                                           {DeviceType::kCuda, last});
-  CHECK((*rank)
-            ->run(value_of(Group::world(1)),
-                  {.kind = CollectiveKind::kAllReduce,
-                   .inputs = {x},
-                   .outputs = {x}})
-            .has_value());
+  CHECK(
+      (*rank)
+          ->run(value_of(Group::world(1)), {.kind = CollectiveKind::kAllReduce,
+                                            .inputs = {x},
+                                            .outputs = {x}})
+          .has_value());
   CHECK(current_device() == 0);
   REQUIRE(cudaFree(memory) == cudaSuccess);
 }

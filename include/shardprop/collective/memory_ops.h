@@ -70,8 +70,7 @@ class MemoryOps {
   // the work that `awaited` holds by now. Null is CUDA's legacy default stream.
   // It may be called after this MemoryOps is gone. Empty on the host. Error of
   // its calls: kEngine.
-  using StreamOrder =
-      std::function<Result<void>(void* waiting, void* awaited)>;
+  using StreamOrder = std::function<Result<void>(void* waiting, void* awaited)>;
   virtual StreamOrder stream_order() const { return {}; }
 };
 
