@@ -108,7 +108,7 @@ Result<AsyncTensor> permute_tensor_adjoint(
     std::span<const std::int64_t> destinations, const Group& group) {
   std::vector<std::int64_t> back(destinations.size(), -1);
   for (std::size_t i = 0; i < destinations.size(); ++i) {
-    // A list that is no permutation stays none, and is refused there.
+    // The collective refuses a list that is no permutation.
     const auto to = index(destinations[i]);
     if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
   }

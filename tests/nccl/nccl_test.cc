@@ -1,4 +1,4 @@
-// What is NCCL's own, against a fake of it: set-up, cache, errors and abort.
+// Tests of NCCL's own parts against a fake of it: set-up, cache, errors, abort.
 #include <shardprop/collective/functional.h>
 #include <shardprop/collective/thread_world.h>
 #include <shardprop/nccl/nccl_world.h>

@@ -104,7 +104,7 @@ class RankTrial {
     return trial;
   }
 
-  // Compares what the ranks ended with.
+  // Compares the results of the ranks.
   void judge(const Results& results, Trial& trial) const {
     if (trial.wrong.empty()) trial.wrong = data_.check(results);
     trial.ok = trial.wrong.empty();
@@ -153,7 +153,7 @@ class RankTrial {
     return {};
   }
 
-  // What every rank of the target ended with, in the order of its mesh.
+  // The results of every rank of the target, in the order of its mesh.
   Result<Results> gather(Communicator& communicator, const Group& group,
                          std::vector<std::byte> own) const {
     const DeviceMesh& mesh = dst_.mesh();
