@@ -114,6 +114,20 @@ TEST("a launch that CUDA refuses is an error, not a crash") {
   require(cudaFree(memory));
 }
 
+TEST("an error of an earlier call is not reported as ours, nor taken away") {
+  float* const memory = device_floats(4);
+  const std::int64_t sizes[] = {4};
+  const float one = 1.0F;
+  // The error of somebody else's call, who has not looked at it yet.
+  CHECK(cudaSetDevice(1 << 20) == cudaErrorInvalidDevice);
+  const Status status = cuda::fill(
+      {.out = {memory, DType::kFloat32, sizes, {}}, .value = &one}, {stream()});
+  CHECK_FOR(status.ok(), status.message());
+  CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
+  require(cudaStreamSynchronize(stream()));
+  require(cudaFree(memory));
+}
+
 }  // namespace
 
 std::span<Engine* const> engines() {

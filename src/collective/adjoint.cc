@@ -4,7 +4,8 @@
 
 #include "base/try.h"
 
-#include <cstring>
+#include <array>
+#include <cstddef>
 #include <utility>
 
 #include "base/index.h"
@@ -19,7 +20,7 @@ Result<void> check_linear(ReduceOp op) {
                                          " is not linear and has no adjoint");
 }
 
-// What reaches the inputs of an average: the gradient over the count.
+// The gradient of the inputs of an average: the gradient over the count.
 Result<LocalTensor> share_of(Communicator& communicator,
                              const LocalTensor& grad, ReduceOp op,
                              std::int64_t ranks) {
@@ -75,6 +76,11 @@ Result<AsyncTensor> all_to_all_single_adjoint(Communicator& communicator,
 Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
                                       const LocalTensor& grad,
                                       std::int64_t root, const Group& group) {
+  if (root < 0 || root >= group.size()) {
+    return fail(ErrorCode::kCollectiveCall,
+                "broadcast: no member has the index " + std::to_string(root) +
+                    " of the root");
+  }
   SP_ASSIGN(const LocalTensor out,
             communicator.allocate(grad.sizes(), grad.dtype()));
   // A reduce-scatter in which the root's share is everything.
@@ -83,17 +89,14 @@ Result<AsyncTensor> broadcast_adjoint(Communicator& communicator,
                       .op = ReduceOp::kSum,
                       .outputs = {none}};
   call.inputs.assign(static_cast<std::size_t>(group.size()), none);
-  if (root < 0 || root >= group.size()) {
-    return fail(ErrorCode::kCollectiveCall,
-                "broadcast: no member has the index " + std::to_string(root) +
-                    " of the root");
-  }
   call.inputs[index(root)] = grad;
   const auto place = group.place_of(communicator.rank());
   if (place && place->index == root) {
     call.outputs = {out};
   } else {
-    std::memset(out.data(), 0, static_cast<std::size_t>(out.bytes()));
+    // Queued before the collective, so that its wait() covers it.
+    const std::array<std::byte, 16> zero{};
+    SP_CHECK(communicator.memory_ops().fill(out, zero.data()));
   }
   SP_ASSIGN(std::shared_ptr<Work> work,
             communicator.start(group, std::move(call)));
@@ -105,7 +108,7 @@ Result<AsyncTensor> permute_tensor_adjoint(
     std::span<const std::int64_t> destinations, const Group& group) {
   std::vector<std::int64_t> back(destinations.size(), -1);
   for (std::size_t i = 0; i < destinations.size(); ++i) {
-    // What is no permutation stays none, and is refused there.
+    // The collective refuses a list that is no permutation.
     const auto to = index(destinations[i]);
     if (to < back.size()) back[to] = static_cast<std::int64_t>(i);
   }

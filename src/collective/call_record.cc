@@ -17,7 +17,7 @@ std::size_t with_tensor(std::size_t seed, const LocalTensor& tensor) {
                     tensor.sizes());
 }
 
-// What all members have alike.
+// The hash of the part of a call that is equal on all members.
 std::size_t common_hash(const CollectiveCall& call) {
   std::size_t hash = hash_mix(0, static_cast<std::size_t>(call.kind));
   const auto add = [&hash](const std::vector<LocalTensor>& tensors) {
@@ -60,10 +60,11 @@ CallRecords call_records(const CollectiveCall& call,
                          const Group::Ranks& ranks) {
   CallRecords records = no_records(ranks);
   const std::string text = to_string(call);
+  const std::uint64_t alike = common_hash(call);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     CallRecord& record = (*records)[r];
     const auto peer = static_cast<std::int64_t>(r);
-    record.alike = common_hash(call);
+    record.alike = alike;
     record.gives = message_hash(call.sends, peer);
     record.takes = message_hash(call.receives, peer);
     std::memcpy(record.text, text.data(),

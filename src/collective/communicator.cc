@@ -3,9 +3,23 @@
 #include "base/try.h"
 #include "collective/call_check.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace shardprop {
+namespace {
+
+// Clocks count nanoseconds in 64 bits: a time point and some multiples of this
+// many hours fit.
+constexpr std::chrono::hours kLongestTimeout{24 * 365 * 50};
+
+}  // namespace
+
+std::chrono::milliseconds within_clock(std::chrono::milliseconds timeout) {
+  return std::clamp<std::chrono::milliseconds>(
+      timeout, std::chrono::milliseconds(0), kLongestTimeout);
+}
 
 Result<std::shared_ptr<Work>> Communicator::start(const Group& group,
                                                   CollectiveCall call) {
@@ -39,6 +53,9 @@ Result<void> Communicator::barrier(const Group& group,
   // Nobody has a byte of everyone before everyone has come.
   SP_ASSIGN(const LocalTensor mine, allocate({1}, DType::kU8));
   SP_ASSIGN(const LocalTensor all, allocate({group.size()}, DType::kU8));
+  // A memory checker reports a byte that is sent and was never written.
+  const std::byte zero{0};
+  SP_CHECK(memory_ops().fill(mine, &zero));
   CollectiveCall call{
       .kind = CollectiveKind::kAllGather, .inputs = {mine}, .where = where};
   for (std::int64_t r = 0; r < group.size(); ++r) {

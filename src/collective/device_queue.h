@@ -4,13 +4,16 @@
 
 #include <shardprop/collective/memory_ops.h>
 
+#include <functional>
 #include <memory>
 
 namespace shardprop::collective {
 
 class DeviceQueue : public MemoryOps {
  public:
-  virtual void* stream() const = 0;
+  // Runs `work` with this queue's device as the calling thread's current one,
+  // and makes the device that was current before current again.
+  virtual Result<void> on_device(const std::function<Result<void>()>& work) = 0;
 
   // A place in the queue: behind all that is queued when it is made.
   class Mark {
@@ -23,8 +26,8 @@ class DeviceQueue : public MemoryOps {
     virtual Result<bool> reached() = 0;
   };
   virtual Result<std::unique_ptr<Mark>> mark() = 0;
-  // What is queued from now on runs when `mark`, of any queue of the same kind,
-  // is reached. Made before, so that queues never wait in a circle.
+  // Makes all later work wait until `mark`, of any queue of the same kind, is
+  // reached. The mark is made before, so that queues never wait in a circle.
   virtual Result<void> follow(const Mark& mark) = 0;
 };
 

@@ -48,6 +48,18 @@ class StagedCommunicator : public Communicator {
       : Communicator(rank, size, engine, options), hub_(std::move(hub)) {}
 
   Hub& hub() const { return *hub_; }
+  // Posts a call. If that throws, part of the call may be on its way, so that
+  // the world has failed.
+  template <class Post>
+  Result<void> posted(const Post& post) const {
+    try {
+      return post();
+    } catch (...) {
+      hub_->fail({ErrorCode::kRankFailed, "a rank threw in a collective"},
+                 true);
+      throw;
+    }
+  }
   std::shared_ptr<Work> work_of(std::shared_ptr<StagedOp> op) const {
     return std::make_shared<StagedWork>(hub_, std::move(op), timeout());
   }

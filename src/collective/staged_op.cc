@@ -1,5 +1,6 @@
 #include "collective/staged_op.h"
 
+#include "base/guard.h"
 #include "base/try.h"
 #include "collective/never_free.h"
 
@@ -9,7 +10,15 @@ namespace shardprop::collective {
 
 Result<void> StagedOp::begin(const Stage& stage) {
   SP_CHECK(open_posts());
-  SP_CHECK(stage(*this));
+  // Posts that are left open would swallow all later calls of this thread.
+  struct DiscardUnlessClosed {
+    StagedOp* op;
+    ~DiscardUnlessClosed() {
+      if (op != nullptr) op->discard_posts();
+    }
+  } posts{this};
+  SP_CHECK(guarded([&] { return stage(*this); }));
+  posts.op = nullptr;
   return close_posts();
 }
 
@@ -70,6 +79,7 @@ void StagedOp::release() {
   call_.receives.clear();
   stages_.clear();
   staging_.clear();
+  kept_.clear();
   unpack_.clear();
 }
 
@@ -87,8 +97,12 @@ std::int64_t StagedOp::abandon(const Error& error) {
       }
     }
     for (const LocalTensor& tensor : held) bytes += tensor.bytes();
-    // What is on its way cannot be called back.
+    // Messages on their way cannot be called back.
     never_free(std::make_unique<std::vector<LocalTensor>>(std::move(held)));
+    if (!kept_.empty()) {
+      never_free(std::make_unique<std::vector<std::shared_ptr<const void>>>(
+          std::move(kept_)));
+    }
   }
   forget();
   release();

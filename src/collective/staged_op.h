@@ -1,6 +1,6 @@
-// StagedOp: one rank's part of one collective on an engine that sends messages:
-// what is on its way, what is to be done when that is through, and the memory
-// that may be touched until then.
+// StagedOp is one rank's part of one collective on an engine that sends
+// messages: the posts on their way, the stages to run when those are through,
+// and the memory that the engine may touch until then.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,19 +41,25 @@ class StagedOp {
   std::int64_t index() const { return index_; }
   std::int64_t number() const { return number_; }
   const CollectiveCall& call() const { return call_; }
-  // On this rank, behind what was posted in stages before.
+  // The operations on this rank's memory, in order with the posts.
   MemoryOps& memory() const { return memory_; }
 
-  // Posts between members. The tensors are contiguous and stay; what is empty
-  // is not sent.
+  // Posts between members. The tensors are contiguous and live until the
+  // operation is over. Empty tensors are not sent.
   virtual Result<void> send(std::int64_t peer, const LocalTensor& from) = 0;
   virtual Result<void> receive(std::int64_t peer, const LocalTensor& into) = 0;
 
   // To be run, in order, when all that was posted before is through.
   void then(Stage stage) { stages_.push_back(std::move(stage)); }
-  // Runs the first stage now.
+  // Runs the first stage now. An exception of the stage that stands for missing
+  // memory becomes an error.
   Result<void> begin(const Stage& stage);
 
+  // Keeps memory of the engine until the operation is over, and for ever if the
+  // engine may still touch it then.
+  void keep(std::shared_ptr<const void> kept) {
+    kept_.push_back(std::move(kept));
+  }
   // Memory that lives as long as the operation.
   Result<LocalTensor> stage_memory(const Dims& sizes, DType dtype);
   // The tensor itself, or a contiguous copy of it.
@@ -80,14 +87,16 @@ class StagedOp {
   bool dropped = false;  // nobody will wait for it
 
  protected:
-  // Around the posts of one stage.
+  // Around the posts of one stage. If the stage fails or throws,
+  // discard_posts() takes the place of close_posts().
   virtual Result<void> open_posts() { return {}; }
   virtual Result<void> close_posts() { return {}; }
+  virtual void discard_posts() noexcept {}
   // Whether the next stage may run; when none is left, whether all is through.
   virtual Result<bool> through() = 0;
   // Whether the engine may still touch memory of the operation.
   virtual bool busy() const = 0;
-  // Lets go of what is on its way, without waiting.
+  // Forgets the posts on their way, without waiting.
   virtual void forget() = 0;
 
   int stage() const { return stage_; }
@@ -105,6 +114,7 @@ class StagedOp {
   int stage_ = 0;
   std::deque<Stage> stages_;
   std::vector<LocalTensor> staging_;
+  std::vector<std::shared_ptr<const void>> kept_;
   std::vector<std::pair<LocalTensor, LocalTensor>> unpack_;
   bool over_ = false;
   std::optional<Error> error_;

@@ -3,6 +3,7 @@
 #include <shardprop/base/error.h>
 #include <shardprop/kernels/cpu.h>
 
+#include "base/guard.h"
 #include "base/index.h"
 #include "base/try.h"
 #include "collective/call_check.h"
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace shardprop::collective {
@@ -40,6 +43,30 @@ std::string rank_names(std::span<const std::int64_t> ranks) {
   return names;
 }
 
+// The error of a task that threw on `rank`. Memory may have run out.
+Error task_error(ThreadHub& hub, std::int64_t rank,
+                 const std::exception_ptr& thrown) noexcept {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      const std::string name = "rank " + std::to_string(rank);
+      if (auto error = refusal(thrown)) return (*std::move(error)).at(name);
+      std::string what = name + " threw in a collective";
+      try {
+        std::rethrow_exception(thrown);
+      } catch (const std::exception& known) {
+        what += std::string(": ") + known.what();
+      } catch (...) {
+        // The exception has no text.
+      }
+      return {ErrorCode::kRankFailed, std::move(what)};
+    } catch (...) {
+      hub.open_reserve();
+    }
+  }
+  // The text is so short that it needs no memory.
+  return {ErrorCode::kOutOfMemory, "no memory left"};
+}
+
 }  // namespace
 
 ThreadChannel::ThreadChannel(ThreadHub& hub, Group::Ranks ranks)
@@ -56,30 +83,20 @@ std::shared_ptr<ThreadOp> ThreadChannel::find_or_add(std::int64_t number) {
 Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
                                                          CollectiveCall call,
                                                          MemberQueue queue) {
+  reap(index);
   std::optional<Error> failure;
   std::shared_ptr<ThreadOp> op;
   {
     Lock lock(mutex_);
-    reap(lock, index);
     if (!hub_.failed()) {
-      op = find_or_add(next_[index]++);
+      op = find_or_add(next_[index]);
+      ++next_[index];
       op->calls[index] = std::move(call);
       op->queues[index] = std::move(queue);
       op->came[index] = true;
       if (++op->arrived == ranks_.size()) {
-        if (Result<void> match = check_match(ranks_, op->calls); !match) {
-          failure = std::move(match).error();
-        } else {
-          const std::int64_t bytes = task_bytes(op->calls);
-          // Read and written, by one member: as its own copy of as much would
-          // be judged.
-          op->bulk = kernels::cpu::exceeds_caches(
-              2 * bytes / static_cast<std::int64_t>(op->calls.size()));
-          if (bytes <= kInlineBytes) {
-            run_at_once(lock, *op, index);
-          } else {
-            op->state.store(ThreadOp::State::kReady);
-          }
+        if (Result<void> done = complete(lock, *op, index); !done) {
+          failure = std::move(done).error();
         }
       } else {
         // A member that has left will not come any more.
@@ -95,34 +112,80 @@ Result<std::shared_ptr<ThreadOp>> ThreadChannel::publish(std::size_t index,
     }
   }
   if (failure) hub_.fail(*std::move(failure));
-  if (op == nullptr || op->state.load() == ThreadOp::State::kFailed) {
+  if (op == nullptr) return shardprop::fail(hub_.failure());
+  if (op->state.load() == ThreadOp::State::kFailed) {
+    // Other members may have run its tasks and not told the hub yet.
+    report(*op);
     return shardprop::fail(hub_.failure());
   }
   return op;
 }
 
-void ThreadChannel::reap(Lock& lock, std::size_t index) {
-  std::vector<std::shared_ptr<ThreadOp>> parked;
-  for (const std::shared_ptr<ThreadOp>& op : ops_) {
-    if (op->dropped[index] && !op->over()) parked.push_back(op);
+Result<void> ThreadChannel::complete(Lock& lock, ThreadOp& op,
+                                     std::size_t index) {
+  // A call that nobody completes would leave the other members waiting, so an
+  // exception fails the world.
+  try {
+    SP_CHECK(check_match(ranks_, op.calls));
+    const std::int64_t bytes = task_bytes(op.calls);
+    // One member reads and writes this much: its own copy of as much would be
+    // judged alike.
+    op.bulk = kernels::cpu::exceeds_caches(
+        2 * bytes / static_cast<std::int64_t>(op.calls.size()));
+    if (bytes <= kInlineBytes) {
+      run_at_once(lock, op, index);
+    } else {
+      op.state.store(ThreadOp::State::kReady);
+    }
+    return {};
+  } catch (...) {
+    return shardprop::fail(
+        task_error(hub_, ranks_[index], std::current_exception()));
   }
-  for (const auto& op : parked) run_tasks(lock, *op, index);
-  sweep();
+}
+
+void ThreadChannel::reap(std::size_t index) {
+  std::vector<std::shared_ptr<ThreadOp>> parked;
+  {
+    Lock lock(mutex_);
+    for (const std::shared_ptr<ThreadOp>& op : ops_) {
+      if (op->dropped[index] && !op->over()) parked.push_back(op);
+    }
+    for (const auto& op : parked) run_tasks(lock, *op, index);
+    sweep();
+  }
+  for (const auto& op : parked) report(*op);
+}
+
+void ThreadChannel::report(const ThreadOp& op) {
+  if (op.state.load() == ThreadOp::State::kFailed) hub_.fail(*op.error);
 }
 
 Result<void> ThreadChannel::run(const ThreadOp& op, std::size_t task,
-                                std::size_t index) {
-  DeviceQueue* const queue = op.queues[index].queue.get();
-  if (queue == nullptr) {
-    return run_task(op.calls, task, host_memory_ops(), op.bulk);
+                                std::size_t index) const noexcept {
+  try {
+    DeviceQueue* const queue = op.queues[index].queue.get();
+    if (queue == nullptr) {
+      return run_task(op.calls, task, host_memory_ops(), op.bulk);
+    }
+    for (const MemberQueue& member : op.queues) {
+      SP_CHECK(queue->follow(*member.ready));
+    }
+    Result<void> queued;
+    try {
+      queued = run_task(op.calls, task, *queue, op.bulk);
+    } catch (...) {
+      queued = shardprop::fail(
+          task_error(hub_, ranks_[index], std::current_exception()));
+    }
+    // Also the work queued before an error reads memory that its owner may
+    // free.
+    const Result<void> finished = queue->finish();
+    return queued ? finished : queued;
+  } catch (...) {
+    return shardprop::fail(
+        task_error(hub_, ranks_[index], std::current_exception()));
   }
-  for (const MemberQueue& member : op.queues) {
-    SP_CHECK(queue->follow(*member.ready));
-  }
-  const Result<void> queued = run_task(op.calls, task, *queue, op.bulk);
-  // Also what was queued before an error reads what its owner may free.
-  const Result<void> finished = queue->finish();
-  return queued ? finished : queued;
 }
 
 void ThreadChannel::run_tasks(Lock& lock, ThreadOp& op, std::size_t index) {
@@ -190,7 +253,7 @@ Result<void> ThreadChannel::wait(ThreadOp& op, std::size_t index,
     }
   }
   if (op.state.load() == State::kDone) return {};
-  hub_.fail(*op.error);
+  report(op);
   return shardprop::fail(Error(*op.error).with_note(
       "rank " + std::to_string(ranks_[index]) + " waited in call " +
       std::to_string(op.number) + " of group " + to_string(ranks_)));
@@ -241,8 +304,11 @@ Error ThreadChannel::late(std::span<const std::int64_t> missing,
 
 bool ThreadChannel::advance(ThreadOp& op, std::size_t index) {
   if (op.over()) return true;
-  Lock lock(mutex_);
-  run_tasks(lock, op, index);
+  {
+    Lock lock(mutex_);
+    run_tasks(lock, op, index);
+  }
+  report(op);
   return op.over();
 }
 

@@ -1,11 +1,11 @@
 // ThreadChannel: the collectives of one group of threads, in order.
 //
-// An operation collects the calls of its members; the last to come makes it
-// ready; waiting members take its tasks, their own first, until none is left
-// and it is done. Until it is ready nobody reads what it published, so that a
-// failure withdraws it at once; when it is ready nothing waits for anyone any
-// more, so that it always gets done. Either way no thread reads memory whose
-// owner has been told that the call is over.
+// An operation collects the calls of its members, and the last member makes it
+// ready. Waiting members run its tasks, their own first, until none is left and
+// the operation is done. No member reads published tensors before the operation
+// is ready, so that a failure withdraws it at once. When it is ready no member
+// waits for another one, so that it always ends. Hence no thread reads memory
+// after its owner's call has ended.
 #pragma once
 
 #include <shardprop/collective/communicator.h>
@@ -27,7 +27,7 @@ namespace shardprop::collective {
 
 class ThreadHub;
 
-// Where a member works on its tensors, and what it has queued by the time of a
+// The queue of a member's device and the place it has got to by the time of a
 // call; both empty on the host.
 struct MemberQueue {
   std::shared_ptr<DeviceQueue> queue;
@@ -73,21 +73,22 @@ class ThreadChannel {
 
   const Group::Ranks& ranks() const { return ranks_; }
 
-  // Publishes member `index`'s next call. Errors: the hub's failure.
+  // Publishes member `index`'s next call. Errors: the hub's failure, which an
+  // error of the call's own tasks has become.
   Result<std::shared_ptr<ThreadOp>> publish(std::size_t index,
                                             CollectiveCall call,
                                             MemberQueue queue);
   // Takes part until the operation is over or the timeout has passed.
   Result<void> wait(ThreadOp& op, std::size_t index,
                     std::chrono::milliseconds timeout);
-  // Runs tasks that are to be had; whether the operation is over.
+  // Runs tasks that no member has taken; whether the operation is over.
   bool advance(ThreadOp& op, std::size_t index);
   // The member will not wait for it.
   void drop(ThreadOp& op, std::size_t index);
 
   // Operations that the member has dropped and that are not over.
   std::int64_t parked(std::size_t index) const;
-  // Withdraws what is not ready; the hub has failed.
+  // Withdraws operations that are not ready; the hub has failed.
   void withdraw(const Error& failure);
   // The first operation that the member of this index is missed by.
   std::optional<std::string> missed(std::size_t index) const;
@@ -98,21 +99,28 @@ class ThreadChannel {
   using Lock = std::unique_lock<std::mutex>;
 
   std::shared_ptr<ThreadOp> find_or_add(std::int64_t number);
-  // On behalf of member `index`.
-  static Result<void> run(const ThreadOp& op, std::size_t task,
-                          std::size_t index);
+  // Compares the calls of an operation that all members have come to, and makes
+  // it ready. Errors: kCollectiveMismatch. Unlocks inside.
+  Result<void> complete(Lock& lock, ThreadOp& op, std::size_t index);
+  // Runs a task on behalf of member `index`. An exception becomes an error:
+  // other members sleep until the task is finished.
+  Result<void> run(const ThreadOp& op, std::size_t task,
+                   std::size_t index) const noexcept;
   // Runs tasks, the member's own first, while there are any. Unlocks inside.
   void run_tasks(Lock& lock, ThreadOp& op, std::size_t index);
   // All tasks of a complete operation that nobody has seen ready: sleepers
   // wake once, when it is done.
   void run_at_once(Lock& lock, ThreadOp& op, std::size_t index);
   void finish(Lock& lock, ThreadOp& op);
+  // Makes the error of an operation that failed the hub's failure; the first
+  // one wins. Not to be called with the mutex held.
+  void report(const ThreadOp& op);
   // Shortly, where every rank can have a core: waking a sleeper takes longer.
   void spin_while(const ThreadOp& op, ThreadOp::State state);
-  // Moves along what the member dropped, before there is more of it.
-  void reap(Lock& lock, std::size_t index);
+  // Runs tasks of the operations that the member dropped, before it adds one.
+  void reap(std::size_t index);
   void sweep();
-  // Fails the hub with whoever has not come in time.
+  // Fails the hub with the names of the members that have not come in time.
   void give_up(ThreadOp& op, std::size_t index,
                std::chrono::milliseconds timeout);
   std::string describe(const ThreadOp& op, std::size_t index) const;

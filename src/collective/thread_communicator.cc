@@ -59,7 +59,7 @@ ThreadCommunicator::~ThreadCommunicator() {
     try {
       hub_->leave(rank(), how);
     } catch (const std::bad_alloc&) {
-      // Those who wait for it are told by their timeout.
+      // Ranks that wait for this one end at their timeout.
     }
   }
 }
@@ -98,11 +98,16 @@ Result<std::shared_ptr<Work>> ThreadCommunicator::do_start(
               "these threads exchange memory of " + to_string(device) + " only",
               call.where});
   }
-  Seat& seat = seats_[group];
-  if (seat.channel == nullptr) {
-    seat = {hub_->channel(group, place.list),
-            static_cast<std::size_t>(place.index)};
+  auto found = seats_.find(group);
+  if (found == seats_.end()) {
+    // The channel first: it may throw, and a seat without one is of no use.
+    auto channel = hub_->channel(group, place.list);
+    found = seats_
+                .emplace(group, Seat{std::move(channel),
+                                     static_cast<std::size_t>(place.index)})
+                .first;
   }
+  const Seat& seat = found->second;
   MemberQueue queue{queue_, nullptr};
   if (queue_ != nullptr) {
     SP_ASSIGN(queue.ready, queue_->mark());

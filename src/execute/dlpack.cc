@@ -5,7 +5,9 @@
 #include <shardprop/placement/tensor_meta.h>
 
 #include <cstddef>
+#include <functional>
 #include <limits>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -92,17 +94,32 @@ Result<Device> device_of(const dlpack::Device& device) {
                  "bring it to the host or to a CUDA device");
 }
 
-Result<void> order(const Device& device, const DlpackStreams& streams) {
-  if (device.type == DeviceType::kHost ||
-      streams.producer == streams.consumer) {
-    return {};
+// Makes the consumer wait for the producer. Returns what makes the producer
+// wait for the consumer when the tensor is dropped; empty if the order is
+// there.
+Result<std::function<void()>> order(const Device& device,
+                                    const DlpackStreams& streams) {
+  if (device.type == DeviceType::kHost) return std::function<void()>();
+  if (!streams.producer || !streams.consumer) {
+    return refused(
+        "the streams of a tensor on " + to_string(device) + " are not known",
+        "give DlpackStreams::into(communicator.memory_ops()) or "
+        "out_of(), or both streams");
   }
+  if (*streams.producer == *streams.consumer) return std::function<void()>();
   if (!streams.order) {
     return refused("a tensor on " + to_string(device) +
                        " passes between two streams that nothing orders",
                    "give DlpackStreams::order, or one stream");
   }
-  return streams.order(streams.consumer, streams.producer);
+  SP_CHECK(streams.order(*streams.consumer, *streams.producer));
+  return std::function<void()>([streams] {
+    // A deleter cannot report; a device that fails fails the next call, too.
+    try {
+      static_cast<void>(streams.order(*streams.producer, *streams.consumer));
+    } catch (const std::bad_alloc&) {
+    }
+  });
 }
 
 // Describes what `managed` holds, without an owner.
@@ -149,23 +166,26 @@ Result<LocalTensor> described(const dlpack::Tensor& tensor) {
                            nullptr, device);
 }
 
-// Holds on to `managed` from here on, whatever comes.
+// Owns `managed` from here on, also on errors.
 template <class Managed>
 Result<LocalTensor> imported(Managed* managed, const DlpackStreams& streams) {
-  const std::shared_ptr<void> owner(managed, [](void* held) {
+  const auto before_drop = std::make_shared<std::function<void()>>();
+  const std::shared_ptr<void> owner(managed, [before_drop](void* held) {
+    if (*before_drop) (*before_drop)();
     dlpack::Deleter()(static_cast<Managed*>(held));
   });
   SP_ASSIGN(const LocalTensor bare, described(managed->tensor));
-  SP_CHECK(order(bare.device(), streams));
+  SP_ASSIGN(*before_drop, order(bare.device(), streams));
   return LocalTensor::wrap(bare.data(), bare.sizes(), bare.strides(),
                            bare.dtype(), owner, bare.device());
 }
 
-// What an export's deleter frees.
+// The memory that an export's deleter frees.
 template <class Managed>
 struct Exported {
   Managed managed{};
   LocalTensor held;
+  std::function<void()> before_drop;
   Dims sizes;
   Dims strides;
 };
@@ -173,8 +193,8 @@ struct Exported {
 template <class Managed>
 Result<std::unique_ptr<Managed, dlpack::Deleter>> exported(
     const LocalTensor& tensor, const DlpackStreams& streams) {
-  SP_CHECK(order(tensor.device(), streams));
   auto body = std::make_unique<Exported<Managed>>();
+  SP_ASSIGN(body->before_drop, order(tensor.device(), streams));
   body->held = tensor;
   body->sizes = tensor.sizes();
   body->strides = tensor.strides();
@@ -190,12 +210,24 @@ Result<std::unique_ptr<Managed, dlpack::Deleter>> exported(
       .byte_offset = 0};
   body->managed.context = body.get();
   body->managed.deleter = [](Managed* managed) {
-    delete static_cast<Exported<Managed>*>(managed->context);
+    const std::unique_ptr<Exported<Managed>> dropped(
+        static_cast<Exported<Managed>*>(managed->context));
+    if (dropped->before_drop) dropped->before_drop();
   };
   return std::unique_ptr<Managed, dlpack::Deleter>(&body.release()->managed);
 }
 
 }  // namespace
+
+DlpackStreams DlpackStreams::into(const MemoryOps& memory, void* producer) {
+  if (memory.device().type == DeviceType::kHost) return {};
+  return {producer, memory.stream(), memory.stream_order()};
+}
+
+DlpackStreams DlpackStreams::out_of(const MemoryOps& memory, void* consumer) {
+  if (memory.device().type == DeviceType::kHost) return {};
+  return {memory.stream(), consumer, memory.stream_order()};
+}
 
 Result<LocalTensor> import_dlpack(ManagedTensorVersioned* managed,
                                   const DlpackStreams& streams,

@@ -62,7 +62,11 @@ class RankRun {
                       std::to_string(program_.inputs.size()) + " inputs, not " +
                       std::to_string(inputs.size()));
     }
+    SP_CHECK(check_host(communicator_.memory_ops().device(),
+                        "the communicator exchanges tensors"));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
+      SP_CHECK(
+          check_host(inputs[i].device(), "input " + std::to_string(i) + " is"));
       held_.hold(program_.inputs[i].value, inputs[i]);
     }
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
@@ -90,6 +94,15 @@ class RankRun {
                                  : std::string();
     return (name.empty() ? "end of the program" : name) + ", rank " +
            std::to_string(communicator_.rank());
+  }
+
+  static Result<void> check_host(const Device& device,
+                                 const std::string& what) {
+    if (device.type == DeviceType::kHost) return {};
+    return fail(
+        ErrorCode::kCollectiveDevice,
+        what + " on " + to_string(device) + ", and programs run on host memory",
+        "run the program on threads or MPI, with tensors on the host");
   }
 
   Result<void> make(ProgramValueId id, LocalTensor tensor) {
@@ -204,9 +217,8 @@ class RankRun {
     });
   }
 
-  // What the call makes of its operands; of those that no one can tell (a size
-  // depends on data), what the program says. Dtypes are the program's where it
-  // states them.
+  // Sets the results that the operator infers from its operands. Sizes that
+  // depend on data are the program's, and so are the dtypes it states.
   Result<void> set_outputs(OpSchema& schema, const ProgramOp& op) const {
     std::vector<std::optional<TensorMeta>> results;
     if (options_.library->infers(*schema.function)) {
@@ -251,6 +263,13 @@ class RankRun {
       if (argument != name) continue;
       if (const auto* id = std::get_if<ProgramValueId>(&given)) {
         SP_ASSIGN(const LocalTensor held, held_.value(*id));
+        if (held.dtype() != DType::kI64 || held.numel() != 1) {
+          return fail(ErrorCode::kLocalTensor,
+                      "`" + std::string(name) + "` of `" + op.op + "` is " +
+                          to_string(held),
+                      "give one element of i64");
+        }
+        SP_CHECK(check_host(held.device(), "`" + std::string(name) + "` is"));
         return *held.data_as<std::int64_t>();
       }
       if (const auto* same = std::get_if<Argument>(&given)) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 // Requests outlive the functions that make them: MpiOp tests them.
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
@@ -21,7 +22,7 @@ bool fits_int(std::int64_t count) {
   return count <= std::numeric_limits<int>::max();
 }
 
-// The tensors one behind the other: where they are, or copied.
+// The tensors one after another, in place if they are so already, or copied.
 Result<LocalTensor> one_stretch(MpiOp& op, std::span<const LocalTensor> parts,
                                 std::int64_t count, bool must_copy) {
   if (!must_copy) {
@@ -85,18 +86,16 @@ Result<void> scatter_natively(MpiOp& op, const NanOps& nan_ops) {
     SP_ASSIGN(const LocalTensor in,
               one_stretch(op, terms, numel_of(terms), in_place));
     SP_ASSIGN(const LocalTensor landing, op.landing(out));
-    std::vector<int> counts = counts_of(terms);
+    // MPI may read the counts until the end.
+    const auto counts = std::make_shared<std::vector<int>>(counts_of(terms));
+    op.keep(counts);
     MPI_Request request = MPI_REQUEST_NULL;
     SP_CHECK(checked(MPI_Ireduce_scatter(in.data(), landing.data(),
-                                         counts.data(), mpi_type(out.dtype()),
+                                         counts->data(), mpi_type(out.dtype()),
                                          mpi_op(call.op, out.dtype(), nan_ops),
                                          op.group().communicator, &request),
                      "MPI_Ireduce_scatter"));
     op.add(request);
-    // MPI may read the counts until the end.
-    op.then([kept = std::move(counts)](collective::StagedOp&) {
-      return Result<void>();
-    });
   }
   return {};
 }

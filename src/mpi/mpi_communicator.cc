@@ -37,12 +37,13 @@ Result<std::shared_ptr<Work>> MpiCommunicator::do_start(const Group& group,
   auto op = std::make_shared<MpiOp>(*of, std::move(call),
                                     hub().options().largest_part);
   hub().add(op);
-  const Result<void> posted =
-      checked() ? post_matched(*op) : post_natively(*op, hub().nan_ops());
-  if (!posted) {
+  const Result<void> done = posted([&] {
+    return checked() ? post_matched(*op) : post_natively(*op, hub().nan_ops());
+  });
+  if (!done) {
     // Part of it may be on its way.
-    hub().fail(posted.error(), true);
-    return fail(posted.error());
+    hub().fail(done.error(), true);
+    return fail(done.error());
   }
   return work_of(std::move(op));
 }

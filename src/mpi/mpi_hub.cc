@@ -3,9 +3,11 @@
 #include <shardprop/base/error.h>
 
 #include "base/try.h"
+#include "collective/group_key.h"
 #include "collective/never_free.h"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -33,7 +35,21 @@ std::string rank_list(const std::vector<std::int64_t>& ranks) {
 
 }  // namespace
 
+MpiHub::MpiHub(MpiOptions options)
+    : options_([&] {
+        options.common.timeout = within_clock(options.common.timeout);
+        return options;
+      }()) {}
+
 Result<std::shared_ptr<MpiHub>> MpiHub::create(const MpiOptions& options) {
+  constexpr std::int64_t kMostPart = std::numeric_limits<int>::max();
+  if (options.largest_part < 1 || options.largest_part > kMostPart) {
+    return shardprop::fail(
+        ErrorCode::kInvalidArgument,
+        "MpiOptions::largest_part is " + std::to_string(options.largest_part),
+        "give a number from 1 to " + std::to_string(kMostPart) +
+            ", as MPI counts in int");
+  }
   std::shared_ptr<MpiHub> hub(new MpiHub(options));
   SP_CHECK(hub->open());
   return hub;
@@ -61,9 +77,8 @@ Result<void> MpiHub::open() {
   SP_CHECK(check_thread());
   const MPI_Comm parent =
       options_.parent ? MPI_Comm_f2c(*options_.parent) : MPI_COMM_WORLD;
-  SP_CHECK(duplicate(parent, world_));
-  MPI_Comm control = MPI_COMM_NULL;
-  SP_CHECK(duplicate(world_, control));
+  SP_ASSIGN(world_, duplicate(parent));
+  SP_ASSIGN(const MPI_Comm control, duplicate(world_));
   control_ = MpiControl(control);
   int rank = 0;
   int size = 1;
@@ -75,23 +90,26 @@ Result<void> MpiHub::open() {
   return {};
 }
 
-Result<void> MpiHub::duplicate(MPI_Comm from, MPI_Comm& to) {
+Result<MPI_Comm> MpiHub::duplicate(MPI_Comm from) {
+  // MPI writes it when all ranks have come, also after a timeout.
+  auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
   MPI_Request request = MPI_REQUEST_NULL;
-  SP_CHECK(checked(MPI_Comm_idup(from, &to, &request), "MPI_Comm_idup"));
+  SP_CHECK(checked(MPI_Comm_idup(from, made.get(), &request), "MPI_Comm_idup"));
   const auto deadline = Clock::now() + options_.common.timeout;
   int done = 0;
   while (done == 0) {
     SP_CHECK(checked(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
     if (done == 0 && Clock::now() > deadline) {
-      to = MPI_COMM_NULL;
+      collective::never_free(std::move(made));
       return shardprop::fail(
           ErrorCode::kTimeout,
           "not every rank came to set up MPI communication within " +
               std::to_string(options_.common.timeout.count()) + " ms");
     }
   }
-  return checked(MPI_Comm_set_errhandler(to, MPI_ERRORS_RETURN),
-                 "MPI_Comm_set_errhandler");
+  SP_CHECK(checked(MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN),
+                   "MPI_Comm_set_errhandler"));
+  return *made;
 }
 
 Result<void> MpiHub::check_thread() const {
@@ -127,7 +145,7 @@ Result<MpiGroup*> MpiHub::group(const Group& group, Group::Place place,
   auto made = std::make_unique<MpiGroup>();
   made->ranks = group.list(place.list);
   made->index = place.index;
-  made->key = group.hash();
+  made->key = collective::wire_key(group);
   SP_CHECK(meet(made->ranks, made->key, to_string(group), timeout));
 
   const std::vector<int> ranks(made->ranks.begin(), made->ranks.end());
@@ -252,7 +270,7 @@ void MpiHub::stop(bool tell) {
 
 Result<void> MpiHub::wait(collective::StagedOp& waited,
                           std::chrono::milliseconds timeout) {
-  // There are no others here.
+  // All operations of this hub are MpiOps.
   auto& op = static_cast<MpiOp&>(waited);
   if (!op.over()) {
     poll_and_ask({.what = op.describe(),
@@ -312,8 +330,8 @@ Error MpiHub::late(std::chrono::milliseconds timeout) const {
 }
 
 void MpiHub::close() {
-  // What is under way gets its time; so do the other ranks, which finalising
-  // waits for.
+  // Operations under way get their time, and so do the other ranks, for which
+  // MPI_Finalize waits.
   const auto deadline = Clock::now() + options_.common.timeout;
   if (!poll(deadline, [this] { return all_over(); })) return;
   MPI_Request request = MPI_REQUEST_NULL;

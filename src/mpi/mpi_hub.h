@@ -1,4 +1,4 @@
-// MpiHub: what a communicator and its operations share: MPI itself, duplicates
+// MpiHub is shared by a communicator and its operations: MPI itself, duplicates
 // of the parent, and sub-communicators.
 #pragma once
 
@@ -44,13 +44,13 @@ class MpiHub final : public collective::StagedHub {
                     std::chrono::milliseconds timeout) override;
 
  private:
-  explicit MpiHub(const MpiOptions& options) : options_(options) {}
+  explicit MpiHub(MpiOptions options);
 
   Result<void> open();
-  Result<void> duplicate(MPI_Comm from, MPI_Comm& to);
+  Result<MPI_Comm> duplicate(MPI_Comm from);
   // Calls `done` and lets MPI run until it is true; false at the deadline.
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
-  // What this rank waits in: a call of a group, or its set-up.
+  // The call of a group that this rank waits in, or the set-up of the group.
   struct Waiting {
     std::string what;
     const Group::Ranks& ranks;
@@ -59,15 +59,15 @@ class MpiHub final : public collective::StagedHub {
     bool has_asked = false;            // and there was time to answer
   };
   // The same for all of a wait's time: late ones are asked where they are while
-  // there is time to answer. At the deadline the world fails with what they
-  // said.
+  // there is time to answer. At the deadline the world fails with their
+  // answers.
   bool poll_and_ask(Waiting waiting, std::chrono::milliseconds timeout,
                     const std::function<bool()>& done);
   Result<void> meet(const Group::Ranks& ranks, std::uint64_t key,
                     const std::string& name, std::chrono::milliseconds timeout);
   void take(std::int64_t from, const ControlMessage& message);
-  // Of the others in what this rank waits in: who has not come as far as is
-  // known, and where one of them is.
+  // The other members of the call that this rank waits in that have not come as
+  // far as is known, and the place of one of them.
   std::vector<std::int64_t> missing() const;
   std::string where_is(std::int64_t rank) const;
   // Where this rank is, and whom it misses there.

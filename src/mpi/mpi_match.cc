@@ -11,6 +11,8 @@ Result<void> post_matched(MpiOp& op) {
   return op.begin([](collective::StagedOp& staged) -> Result<void> {
     const auto mine = collective::call_records(staged.call(), staged.ranks());
     const auto theirs = collective::no_records(staged.ranks());
+    staged.keep(mine);
+    staged.keep(theirs);
     for (std::int64_t peer = 0; peer < staged.size(); ++peer) {
       if (peer == staged.index()) continue;
       const auto r = index(peer);

@@ -56,11 +56,11 @@ Result<void> MpiOp::receive(std::int64_t peer, const LocalTensor& into) {
 Result<bool> MpiOp::through() {
   if (requests_.empty()) return true;
   int done = 0;
-  std::vector<MPI_Status> statuses(requests_.size());
+  statuses_.resize(requests_.size());
   const int code = MPI_Testall(static_cast<int>(requests_.size()),
-                               requests_.data(), &done, statuses.data());
+                               requests_.data(), &done, statuses_.data());
   if (code == MPI_ERR_IN_STATUS) {
-    for (const MPI_Status& status : statuses) {
+    for (const MPI_Status& status : statuses_) {
       if (status.MPI_ERROR == MPI_ERR_PENDING) continue;
       SP_CHECK(checked(status.MPI_ERROR, "MPI_Testall"));
     }

@@ -10,7 +10,7 @@
 
 namespace shardprop::mpi {
 
-// What a collective needs to know of its group.
+// The group of a collective on this rank.
 struct MpiGroup {
   MPI_Comm communicator = MPI_COMM_NULL;
   Group::Ranks ranks;
@@ -47,6 +47,7 @@ class MpiOp final : public collective::StagedOp {
   const MpiGroup& group_;
   std::int64_t largest_part_;
   std::vector<MPI_Request> requests_;
+  std::vector<MPI_Status> statuses_;  // room for those of the requests
 };
 
 }  // namespace shardprop::mpi

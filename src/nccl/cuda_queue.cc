@@ -5,11 +5,16 @@
 #include <shardprop/placement/tensor_meta.h>
 
 #include "base/try.h"
+#include "collective/block_cache.h"
 #include "collective/memory_kernels.h"
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace shardprop::nccl {
@@ -22,6 +27,48 @@ Result<void> checked(cudaError_t code, const char* call,
   if (code == cudaSuccess) return {};
   return fail(error, std::string(call) + ": " + cudaGetErrorString(code));
 }
+
+// Makes a device the calling thread's current one. The destructor makes the
+// device that was current before current again: frameworks rely on it.
+class CurrentDevice {
+ public:
+  CurrentDevice() = default;
+  ~CurrentDevice() {
+    if (changed_) static_cast<void>(cudaSetDevice(before_));
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  Result<void> set(int device, ErrorCode error = ErrorCode::kEngine) {
+    SP_CHECK(checked(cudaGetDevice(&before_), "cudaGetDevice", error));
+    if (before_ == device) return {};
+    SP_CHECK(checked(cudaSetDevice(device), "cudaSetDevice", error));
+    changed_ = true;
+    return {};
+  }
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+// A stream of its own, which neither waits for the legacy default stream nor
+// the other way round.
+class CudaStream {
+ public:
+  CudaStream(int device, cudaStream_t stream)
+      : device_(device), stream_(stream) {}
+  ~CudaStream() { cudaStreamDestroy(stream_); }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  int device() const { return device_; }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  int device_;
+  cudaStream_t stream_;
+};
 
 class CudaMark final : public DeviceQueue::Mark {
  public:
@@ -39,41 +86,103 @@ class CudaMark final : public DeviceQueue::Mark {
   cudaEvent_t event_;
 };
 
+// The place that a stream has got to. The device is current.
+Result<std::unique_ptr<CudaMark>> mark_of(cudaStream_t stream) {
+  cudaEvent_t event = nullptr;
+  SP_CHECK(checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                   "cudaEventCreate"));
+  auto mark = std::make_unique<CudaMark>(event);
+  SP_CHECK(checked(cudaEventRecord(event, stream), "cudaEventRecord"));
+  return mark;
+}
+
+Result<void> wait_for_mark(cudaStream_t stream, const CudaMark& mark) {
+  return checked(cudaStreamWaitEvent(stream, mark.event(), 0),
+                 "cudaStreamWaitEvent");
+}
+
+// How long an allocation without memory waits for the queue's work, whose end
+// lets cached blocks be freed. Longer than any collective that is not stuck.
+constexpr std::chrono::seconds kDrain{2};
+constexpr std::chrono::microseconds kDrainNap{50};
+
+bool is_drained(const CudaStream& stream) {
+  const auto deadline = std::chrono::steady_clock::now() + kDrain;
+  while (cudaStreamQuery(stream.get()) == cudaErrorNotReady) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kDrainNap);
+  }
+  return true;
+}
+
+// Not cudaMallocAsync, whose memory the peers of NCCL cannot reach.
+Result<void*> allocate_block(int device, std::size_t bytes) {
+  CurrentDevice current;
+  SP_CHECK(current.set(device));
+  void* block = nullptr;
+  const cudaError_t code = cudaMalloc(&block, bytes);
+  // The error must not be found by the next caller of cudaGetLastError.
+  if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+  SP_CHECK(checked(code, "cudaMalloc", ErrorCode::kOutOfMemory));
+  return block;
+}
+
 class CudaQueue final : public DeviceQueue {
  public:
-  CudaQueue(int device, cudaStream_t stream)
-      : device_(device), stream_(stream) {}
-  ~CudaQueue() override { cudaStreamDestroy(stream_); }
+  explicit CudaQueue(std::shared_ptr<CudaStream> stream)
+      : stream_(std::move(stream)),
+        blocks_(std::make_shared<collective::BlockCache>(
+            collective::BlockCache::Source{
+                .allocate =
+                    [device = stream_->device()](std::size_t bytes) {
+                      return allocate_block(device, bytes);
+                    },
+                .free = [](void* block) { cudaFree(block); },
+                .idle = [stream = stream_] { return is_drained(*stream); }})) {}
+  ~CudaQueue() override { blocks_->close(); }
 
-  void* stream() const override { return stream_; }
-  Device device() const override { return {DeviceType::kCuda, device_}; }
+  void* stream() const override { return stream_->get(); }
+  Device device() const override {
+    return {DeviceType::kCuda, stream_->device()};
+  }
+
+  StreamOrder stream_order() const override {
+    return [stream = stream_](void* waiting, void* awaited) -> Result<void> {
+      CurrentDevice current;
+      SP_CHECK(current.set(stream->device()));
+      SP_ASSIGN(const auto mark, mark_of(static_cast<cudaStream_t>(awaited)));
+      return wait_for_mark(static_cast<cudaStream_t>(waiting), *mark);
+    };
+  }
+
+  Result<void> on_device(const std::function<Result<void>()>& work) override {
+    CurrentDevice current;
+    SP_CHECK(current.set(stream_->device()));
+    return work();
+  }
 
   Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
     // Checks the sizes too.
     SP_ASSIGN(const TensorMeta meta, TensorMeta::contiguous(sizes, dtype));
-    const LocalTensor empty =
-        LocalTensor::wrap(nullptr, sizes, dtype, nullptr, device());
-    if (meta.numel() == 0) return empty;
-    SP_CHECK(use());
-    // Not cudaMallocAsync, whose memory the peers of NCCL cannot reach.
-    void* memory = nullptr;
-    SP_CHECK(
-        checked(cudaMalloc(&memory, static_cast<std::size_t>(empty.bytes())),
-                "cudaMalloc", ErrorCode::kOutOfMemory));
-    return LocalTensor::wrap(memory, sizes, dtype,
-                             std::shared_ptr<void>(memory, &cudaFree),
-                             device());
+    if (meta.numel() == 0) {
+      return LocalTensor::wrap(nullptr, sizes, dtype, nullptr, device());
+    }
+    SP_ASSIGN(std::shared_ptr<void> block,
+              blocks_->take(static_cast<std::size_t>(meta.bytes())));
+    void* const memory = block.get();
+    return LocalTensor::wrap(memory, sizes, dtype, std::move(block), device());
   }
 
   Result<void> copy(const LocalTensor& from, const LocalTensor& to,
                     double scale) override {
     SP_CHECK(collective::check_device(device(), from, to));
-    SP_CHECK(use());
-    return collective::copy_by(
-        [this](const kernels::StridedCopyArgs& args) {
-          return kernels::cuda::strided_copy(args, {.stream = stream_});
-        },
-        from, to, scale);
+    return on_device([&] {
+      return collective::copy_by(
+          [this](const kernels::StridedCopyArgs& args) {
+            return kernels::cuda::strided_copy(args, {.stream = stream()});
+          },
+          from, to, scale);
+    });
   }
 
   Result<void> reduce(ReduceOp op, std::span<const LocalTensor> terms,
@@ -81,64 +190,61 @@ class CudaQueue final : public DeviceQueue {
     for (const LocalTensor& term : terms) {
       SP_CHECK(collective::check_device(device(), term, out));
     }
-    SP_CHECK(use());
-    return collective::reduce_by(
-        [this](const kernels::ReduceIntoArgs& args) {
-          return kernels::cuda::reduce_into(args, {.stream = stream_});
-        },
-        op, terms, out, scale);
+    return on_device([&] {
+      return collective::reduce_by(
+          [this](const kernels::ReduceIntoArgs& args) {
+            return kernels::cuda::reduce_into(args, {.stream = stream()});
+          },
+          op, terms, out, scale);
+    });
   }
 
   Result<void> fill(const LocalTensor& tensor, const void* value) override {
     if (tensor.numel() == 0) return {};
     SP_CHECK(collective::check_device(device(), tensor, tensor));
-    SP_CHECK(use());
-    return collective::checked_kernel(kernels::cuda::fill(
-        {.out = mutable_kernel_view(tensor), .value = value},
-        {.stream = stream_}));
+    return on_device([&] {
+      return collective::checked_kernel(kernels::cuda::fill(
+          {.out = mutable_kernel_view(tensor), .value = value},
+          {.stream = stream()}));
+    });
   }
 
   Result<void> transfer(const LocalTensor& from,
                         const LocalTensor& to) override {
     if (from.numel() == 0) return {};
-    SP_CHECK(use());
-    SP_CHECK(checked(cudaMemcpyAsync(to.data(), from.data(),
-                                     static_cast<std::size_t>(from.bytes()),
-                                     cudaMemcpyDefault, stream_),
-                     "cudaMemcpyAsync"));
-    return finish();
+    return on_device([&]() -> Result<void> {
+      SP_CHECK(checked(cudaMemcpyAsync(to.data(), from.data(),
+                                       static_cast<std::size_t>(from.bytes()),
+                                       cudaMemcpyDefault, stream_->get()),
+                       "cudaMemcpyAsync"));
+      return checked(cudaStreamSynchronize(stream_->get()),
+                     "cudaStreamSynchronize");
+    });
   }
 
   Result<void> finish() override {
-    SP_CHECK(use());
-    return checked(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    return on_device([&] {
+      return checked(cudaStreamSynchronize(stream_->get()),
+                     "cudaStreamSynchronize");
+    });
   }
 
   Result<std::unique_ptr<Mark>> mark() override {
-    SP_CHECK(use());
-    cudaEvent_t event = nullptr;
-    SP_CHECK(checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                     "cudaEventCreate"));
-    auto out = std::make_unique<CudaMark>(event);
-    SP_CHECK(checked(cudaEventRecord(event, stream_), "cudaEventRecord"));
-    return out;
+    CurrentDevice current;
+    SP_CHECK(current.set(stream_->device()));
+    SP_ASSIGN(std::unique_ptr<Mark> mark, mark_of(stream_->get()));
+    return mark;
   }
 
   Result<void> follow(const Mark& mark) override {
-    SP_CHECK(use());
-    return checked(cudaStreamWaitEvent(
-                       stream_, static_cast<const CudaMark&>(mark).event(), 0),
-                   "cudaStreamWaitEvent");
+    return on_device([&] {
+      return wait_for_mark(stream_->get(), static_cast<const CudaMark&>(mark));
+    });
   }
 
  private:
-  // The calling thread's device may be another one.
-  Result<void> use() const {
-    return checked(cudaSetDevice(device_), "cudaSetDevice");
-  }
-
-  int device_;
-  cudaStream_t stream_;
+  std::shared_ptr<CudaStream> stream_;
+  std::shared_ptr<collective::BlockCache> blocks_;
 };
 
 }  // namespace
@@ -164,11 +270,13 @@ Result<std::unique_ptr<DeviceQueue>> cuda_queue(int device) {
                               " is not among the " + std::to_string(count) +
                               " of this machine");
   }
-  SP_CHECK(checked(cudaSetDevice(device), "cudaSetDevice", kMissing));
+  CurrentDevice current;
+  SP_CHECK(current.set(device, kMissing));
   cudaStream_t stream = nullptr;
   SP_CHECK(checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                    "cudaStreamCreate", kMissing));
-  return std::make_unique<CudaQueue>(device, stream);
+  return std::make_unique<CudaQueue>(
+      std::make_shared<CudaStream>(device, stream));
 }
 
 }  // namespace shardprop::nccl

@@ -62,10 +62,13 @@ std::optional<int> reduce_op(ReduceOp op) {
 }
 
 bool all_native(const CollectiveCall& call) {
+  // NCCL's fminf and fmaxf drop NaN; the other engines and the kernels keep it.
+  const bool drops_nan = call.op == ReduceOp::kMin || call.op == ReduceOp::kMax;
   return reduce_op(call.op) &&
          std::all_of(call.inputs.begin(), call.inputs.end(),
-                     [](const LocalTensor& input) {
-                       return reduced_type(input.dtype()).has_value();
+                     [drops_nan](const LocalTensor& input) {
+                       return reduced_type(input.dtype()).has_value() &&
+                              !(drops_nan && is_floating(input.dtype()));
                      });
 }
 

@@ -27,7 +27,13 @@ Result<void> match(Communicator& bootstrap, const Group& group,
     exchange.sends.push_back({peer, {collective::record_bytes(mine, r)}});
     exchange.receives.push_back({peer, {collective::record_bytes(theirs, r)}});
   }
-  SP_CHECK(bootstrap.run(group, std::move(exchange)));
+  if (auto met = bootstrap.run(group, std::move(exchange)); !met) {
+    Error error = std::move(met).error();
+    if (error.code == ErrorCode::kTimeout && error.help.empty()) {
+      error.help = kOneOrder;
+    }
+    return fail(std::move(error));
+  }
   return collective::compare_records(
       ranks, static_cast<std::size_t>(place.index), *mine, *theirs);
 }
@@ -67,7 +73,14 @@ Result<std::shared_ptr<Work>> NcclCommunicator::do_start(const Group& group,
   if (!of) return stop(of.error());
   auto op = std::make_shared<NcclOp>(hub(), **of, std::move(call));
   hub().add(op);
-  if (const auto posted = post(*op); !posted) return stop(posted.error());
+  const auto done = posted([&]() -> Result<void> {
+    SP_CHECK(post(*op));
+    // Queues the later stages too: the caller's next work is queued behind all
+    // of them, and peers do not wait for this rank to poll.
+    op->advance();
+    return op->error() ? fail(*op->error()) : Result<void>();
+  });
+  if (!done) return stop(done.error());
   return work_of(std::move(op));
 }
 

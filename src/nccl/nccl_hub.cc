@@ -53,9 +53,16 @@ Result<void> NcclOp::open_posts() {
 
 Result<void> NcclOp::close_posts() {
   SP_CHECK(checked(hub_.api().group_end(), "ncclGroupEnd"));
-  // What NCCL is still taking in may not be on the stream yet.
+  // Calls that NCCL is still taking in may not be on the stream yet.
   return hub_.settle(group_, this, hub_.bootstrap().timeout());
 }
+
+void NcclOp::discard_posts() noexcept {
+  // The stage has failed already; its communicator is going to be aborted.
+  static_cast<void>(hub_.api().group_end());
+}
+
+bool NcclOp::busy() const { return !done_ && !hub_.is_drained(); }
 
 Result<bool> NcclOp::through() {
   if (!is_last()) return true;
@@ -115,12 +122,14 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
                                   std::chrono::milliseconds timeout) {
   const auto found = groups_.find(group);
   if (found != groups_.end()) return found->second.get();
-  UniqueId id{};
+  // Owned by the tensor: an engine may write it after a timeout.
+  const auto id = std::make_shared<UniqueId>();
   if (place.index == 0) {
-    SP_CHECK(nccl::checked(api_, api_.get_unique_id(&id), "ncclGetUniqueId"));
+    SP_CHECK(
+        nccl::checked(api_, api_.get_unique_id(id.get()), "ncclGetUniqueId"));
   }
   const LocalTensor bytes =
-      LocalTensor::wrap(id.internal, {sizeof(id.internal)}, DType::kU8);
+      LocalTensor::wrap(id->internal, {sizeof(id->internal)}, DType::kU8, id);
   CollectiveCall call{
       .kind = CollectiveKind::kBroadcast, .outputs = {bytes}, .where = kSetUp};
   if (place.index == 0) call.inputs = {bytes};
@@ -130,13 +139,17 @@ Result<NcclGroup*> NcclHub::group(const Group& group, Group::Place place,
       NcclGroup{group, group.list(place.list), place.index});
   Config config;
   config.blocking = 0;
-  SP_CHECK(nccl::checked(
-      api_,
-      api_.comm_init_rank_config(&made->comm, static_cast<int>(group.size()),
-                                 id, static_cast<int>(place.index), &config),
-      "ncclCommInitRankConfig"));
+  // NCCL takes the GPU that is the calling thread's current one.
+  SP_CHECK(queue_->on_device([&] {
+    return nccl::checked(
+        api_,
+        api_.comm_init_rank_config(&made->comm, static_cast<int>(group.size()),
+                                   *id, static_cast<int>(place.index), &config),
+        "ncclCommInitRankConfig");
+  }));
   NcclGroup* const out = made.get();
   groups_.emplace(group, std::move(made));
+  in_order_.push_back(out);
   SP_CHECK(settle(*out, nullptr, timeout));
   return out;
 }
@@ -153,20 +166,36 @@ void NcclHub::hear() {
 
 void NcclHub::stop(bool tell) {
   if (tell) bootstrap_->abort(*failure());
-  // All at once: each frees memory, for which CUDA waits until no kernel runs on
-  // the GPU, and those of a communicator run until it is aborted as well.
-  std::vector<std::jthread> aborts;
-  for (auto& [group, made] : groups_) {
-    if (made->comm == nullptr) continue;
-    aborts.emplace_back([this, comm = std::exchange(made->comm, nullptr)] {
-      api_.comm_abort(comm);
-    });
+  // All at once: each frees memory, for which CUDA waits until no kernel runs
+  // on the GPU, and those of a communicator run until it is aborted as well.
+  {
+    std::vector<std::jthread> aborts;
+    for (NcclGroup* const made : in_order_) {
+      if (made->comm == nullptr) continue;
+      aborts.emplace_back([this, comm = std::exchange(made->comm, nullptr)] {
+        api_.comm_abort(comm);
+      });
+    }
+  }
+  drained_ = drains();
+}
+
+bool NcclHub::drains() {
+  const auto deadline = Clock::now() + bootstrap_->timeout() / 4;
+  const auto mark = queue_->mark();
+  if (!mark) return false;
+  for (;;) {
+    const Result<bool> reached = (*mark)->reached();
+    if (!reached) return false;
+    if (*reached) return true;
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kNap);
   }
 }
 
 Result<void> NcclHub::wait(collective::StagedOp& waited,
                            std::chrono::milliseconds timeout) {
-  // There are no others here.
+  // All operations of this hub are NcclOps.
   auto& op = static_cast<NcclOp&>(waited);
   const auto deadline = Clock::now() + timeout * 3 / 4;
   const bool in_time = op.over() || poll(deadline, [&] {
@@ -192,6 +221,10 @@ Result<void> NcclHub::roll_call(const Group& group, const std::string& call,
   bootstrap_->set_timeout(timeout / 4);
   Result<void> all_there = bootstrap_->barrier(group, "after " + call);
   bootstrap_->set_timeout(before);
+  if (!all_there && all_there.error().help.empty()) {
+    return shardprop::fail(
+        Error(std::move(all_there).error()).with_help(kOneOrder));
+  }
   return all_there;
 }
 
@@ -203,7 +236,8 @@ NcclHub::~NcclHub() {
   if (!all_over()) {
     fail({ErrorCode::kTimeout, "collectives were left unfinished"}, true);
   }
-  for (auto& [group, made] : groups_) {
+  // In one order on all ranks: members wait for each other.
+  for (const NcclGroup* made : in_order_) {
     if (made->comm != nullptr) api_.comm_destroy(made->comm);
   }
 }

@@ -12,11 +12,18 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace shardprop::nccl {
 
 class NcclHub;
 using collective::DeviceQueue;
+
+// The help of a timeout: calls of two groups in opposite orders on two ranks
+// wait for each other.
+inline constexpr const char* kOneOrder =
+    "make the calls of all groups in one order on all ranks: NCCL runs them "
+    "one after another";
 
 struct NcclGroup {
   Group group;  // the whole partition
@@ -42,8 +49,9 @@ class NcclOp final : public collective::StagedOp {
  protected:
   Result<void> open_posts() override;
   Result<void> close_posts() override;
+  void discard_posts() noexcept override;
   Result<bool> through() override;
-  bool busy() const override { return !done_; }
+  bool busy() const override;
   void forget() override { mark_.reset(); }
 
  private:
@@ -70,23 +78,29 @@ class NcclHub final : public collective::StagedHub {
   void progress() override;
   Result<void> wait(collective::StagedOp& op,
                     std::chrono::milliseconds timeout) override;
-  // What a call of NCCL returned during an operation of a group, none while the
-  // group is set up. Errors: kEngine; where a peer is gone it says, too, who does
-  // not answer, having waited for them: the one case where progress() blocks.
+  // Judges the code that a call of NCCL returned during an operation of a
+  // group, null while the group is set up. Errors: kEngine. If a peer is gone,
+  // it waits for the members and names those that do not answer: the one case
+  // in which progress() blocks.
   Result<void> checked(int code, const char* call, const Group& group,
                        const NcclOp* op);
+  // Whether the stream had no work left after all communicators were aborted,
+  // so that buffers may be freed.
+  bool is_drained() const { return drained_; }
   // How NCCL gets on with a group. Errors: as checked().
   Result<int> state_of(const NcclGroup& group, const NcclOp* op);
-  // Until NCCL has taken in what it was asked. Errors: kEngine, kTimeout.
+  // Waits until NCCL has taken in all calls. Errors: kEngine, kTimeout.
   Result<void> settle(const NcclGroup& group, const NcclOp* op,
                       std::chrono::milliseconds timeout);
 
  private:
   bool poll(Clock::time_point deadline, const std::function<bool()>& done);
-  // What the bootstrap knows of others' failures.
+  // Learns of others' failures from the bootstrap.
   void hear();
-  // Tells the others by the bootstrap and aborts all communicators.
+  // Tells the others by the bootstrap, aborts all communicators and waits until
+  // the stream is done, for a quarter of the timeout.
   void stop(bool tell) override;
+  bool drains();
   // Why an operation has not ended in time.
   Error late(const NcclOp& op, std::chrono::milliseconds timeout);
   // Whether all members of a group answer within a quarter of the timeout.
@@ -97,6 +111,9 @@ class NcclHub final : public collective::StagedHub {
   std::unique_ptr<DeviceQueue> queue_;
   std::unique_ptr<Communicator> bootstrap_;
   std::unordered_map<Group, std::unique_ptr<NcclGroup>> groups_;
+  // In the order in which they were set up, which is one on all ranks.
+  std::vector<NcclGroup*> in_order_;
+  bool drained_ = false;
 };
 
 }  // namespace shardprop::nccl

@@ -12,7 +12,7 @@ namespace {
 
 using testing::Numbers;
 using testing::numbers_of;
-using testing::on_ranks;
+using testing::on_engine_memory;
 using testing::some_tensor;
 using testing::value_of;
 
@@ -48,27 +48,43 @@ template <class Forward, class Adjoint>
 void check_adjoint(const std::function<std::vector<Dims>(std::int64_t)>& shapes,
                    Forward&& forward, Adjoint&& adjoint) {
   const Group group = value_of(Group::ranks({2, 0, 3, 1}));
-  on_ranks(kRanks, [&](Communicator& communicator) {
+  on_engine_memory(kRanks, [&](Communicator& communicator) {
     const std::int64_t rank = communicator.rank();
     const auto index = group.place_of(rank)->index;
+    const auto there = [&](const std::vector<LocalTensor>& tensors) {
+      std::vector<LocalTensor> out;
+      for (const LocalTensor& t : tensors) {
+        out.push_back(testing::moved_to(communicator, t));
+      }
+      return out;
+    };
+    const auto back_on_host = [&](const std::vector<LocalTensor>& tensors) {
+      std::vector<LocalTensor> out;
+      for (const LocalTensor& t : tensors) {
+        out.push_back(testing::moved_back(communicator, t));
+      }
+      return out;
+    };
     std::vector<LocalTensor> x;
     for (const Dims& sizes : shapes(index)) {
       x.push_back(some_tensor(rank + static_cast<std::int64_t>(x.size()), sizes,
                               DType::kF64));
     }
     const std::vector<LocalTensor> y =
-        waited(value_of(forward(communicator, x, group)));
+        back_on_host(waited(value_of(forward(communicator, there(x), group))));
     std::vector<LocalTensor> g;
     for (const LocalTensor& t : y) {
       g.push_back(some_tensor(3 * rank + 1, t.sizes(), DType::kF64));
     }
     const std::vector<LocalTensor> back =
-        waited(value_of(adjoint(communicator, g, group)));
-    const LocalTensor mine =
-        testing::tensor_of({inner(y, g), inner(x, back)}, {2}, DType::kF64);
-    const Numbers sums = numbers_of(
+        back_on_host(waited(value_of(adjoint(communicator, there(g), group))));
+    const LocalTensor mine = testing::moved_to(
+        communicator,
+        testing::tensor_of({inner(y, g), inner(x, back)}, {2}, DType::kF64));
+    const Numbers sums = numbers_of(testing::moved_back(
+        communicator,
         value_of(value_of(all_reduce(communicator, mine, ReduceOp::kSum, group))
-                     .wait()));
+                     .wait())));
     CHECK(sums[0] != 0);
     CHECK(sums[0] == doctest::Approx(sums[1]).epsilon(1e-12));
   });
@@ -211,8 +227,9 @@ TEST_CASE("coalesced forms") {
 
 TEST_CASE("what is not linear has no adjoint") {
   const Group group = value_of(Group::world(1));
-  on_ranks(1, [&](Communicator& c) {
-    const LocalTensor g = some_tensor(0, {4}, DType::kF32);
+  on_engine_memory(1, [&](Communicator& c) {
+    const LocalTensor g =
+        testing::moved_to(c, some_tensor(0, {4}, DType::kF32));
     const LocalTensor list[] = {g};
     constexpr auto kNone = ErrorCode::kNoAdjoint;
     CHECK_CODE(all_reduce_adjoint(c, g, ReduceOp::kMax, group), kNone);
@@ -233,13 +250,14 @@ TEST_CASE("what is not linear has no adjoint") {
 
 TEST_CASE("gradients of averages are complex where inputs are") {
   const Group group = value_of(Group::world(2));
-  on_ranks(2, [&](Communicator& c) {
+  on_engine_memory(2, [&](Communicator& c) {
     const LocalTensor parts = some_tensor(0, {3, 2}, DType::kF64);
-    const LocalTensor g =
-        LocalTensor::wrap(parts.data(), {3}, DType::kC128, parts.owner());
-    const LocalTensor back = value_of(
-        value_of(reduce_scatter_tensor_adjoint(c, g, ReduceOp::kAvg, 0, group))
-            .wait());
+    const LocalTensor g = testing::moved_to(
+        c, LocalTensor::wrap(parts.data(), {3}, DType::kC128, parts.owner()));
+    const LocalTensor back = testing::moved_back(
+        c, value_of(value_of(reduce_scatter_tensor_adjoint(c, g, ReduceOp::kAvg,
+                                                           0, group))
+                        .wait()));
     REQUIRE(back.sizes() == Dims{6});
     for (int i = 0; i < 12; ++i) {
       CHECK(back.data_as<double>()[i] == parts.data_as<double>()[i % 6] / 2);

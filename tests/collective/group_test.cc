@@ -1,5 +1,6 @@
 #include <shardprop/collective/group.h>
 
+#include "collective/group_key.h"
 #include "support/result_checks.h"
 
 #include <algorithm>
@@ -110,6 +111,23 @@ TEST_CASE("what is no group is said") {
   CHECK_CODE(Group::mesh_dims(mesh, twice), ErrorCode::kGroup);
   CHECK_CODE(Group::mesh_dims(mesh, beyond), ErrorCode::kGroup);
   CHECK_CODE(Group::world(0), ErrorCode::kGroup);
+}
+
+TEST_CASE("the key of a partition depends on every rank, however it is held") {
+  // Group::hash() looks at every second rank of these.
+  constexpr std::int64_t kRanks = 2048;
+  Group::Ranks ascending(kRanks);
+  std::iota(ascending.begin(), ascending.end(), 0);
+  Group::Ranks swapped = ascending;
+  std::swap(swapped[1], swapped[3]);
+  const Group one = value_of(Group::ranks(ascending));
+  const Group other = value_of(Group::ranks(swapped));
+  CHECK_FALSE(one == other);
+  CHECK(one.hash() == other.hash());
+  CHECK(collective::wire_key(one) != collective::wire_key(other));
+  const Group mesh = value_of(Group::world(kRanks));
+  CHECK(mesh == one);
+  CHECK(collective::wire_key(mesh) == collective::wire_key(one));
 }
 
 }  // namespace

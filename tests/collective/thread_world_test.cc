@@ -1,4 +1,4 @@
-// What results in flight do: they wait once and late, and hold up nobody.
+// Results in flight wait once and late, and hold up no other rank.
 #include <shardprop/collective/functional.h>
 #include <shardprop/collective/thread_world.h>
 
@@ -7,12 +7,16 @@
 #include "support/result_checks.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstring>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace shardprop {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::concatenated;
 using testing::numbers_of;
 using testing::on_ranks;
@@ -99,7 +103,7 @@ TEST_CASE("ranks do each other's copies, so that none is waited for") {
       finished = true;
     } else {
       while (!finished) std::this_thread::yield();
-      // What rank 0 did for it.
+      // Rank 0 ran the tasks of both.
       CHECK(whole.is_done());
       CHECK(same_bits(value_of(whole.wait()).narrow(0, 200000, 200000), mine));
     }
@@ -206,6 +210,57 @@ TEST_CASE("any number of ranks, many more than cores") {
       }
     }
   });
+}
+
+TEST_CASE("the longest timeout is a timeout, not one that is over at once") {
+  const Group world = value_of(Group::world(2));
+  const auto ends =
+      run_ranks(2, {.timeout = std::chrono::milliseconds::max()},
+                [&](Communicator& c) -> Result<void> {
+                  CHECK(c.timeout() > std::chrono::hours(24 * 365));
+                  c.set_timeout(std::chrono::milliseconds::max());
+                  CHECK(c.timeout() > std::chrono::hours(24 * 365));
+                  if (c.rank() == 1) std::this_thread::sleep_for(20ms);
+                  return c.barrier(world);
+                });
+  for (const Result<void>& end : ends) CHECK(end.has_value());
+  ThreadWorld one(1);
+  const auto c = one.communicator(0);
+  c->set_timeout(std::chrono::milliseconds::min());
+  CHECK(c->timeout() == 0ms);
+}
+
+// Keeps the calls it is given, in memory that was used before.
+class UsedMemory final : public Communicator {
+ public:
+  UsedMemory() : Communicator(0, 2, Engine::kThreads, {}) {}
+  Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override {
+    LocalTensor out = value_of(LocalTensor::empty(sizes, dtype));
+    std::memset(out.data(), 0x5a, static_cast<std::size_t>(out.bytes()));
+    return out;
+  }
+  void abort(const Error&) override {}
+  std::vector<CollectiveCall> calls;
+
+ protected:
+  Result<std::shared_ptr<Work>> do_start(const Group&, Group::Place,
+                                         CollectiveCall call) override {
+    struct Done final : Work {
+      bool is_done() override { return true; }
+      Result<void> wait() override { return {}; }
+    };
+    calls.push_back(std::move(call));
+    return std::make_shared<Done>();
+  }
+  void add_engine_stats(CommunicatorStats&) const override {}
+};
+
+TEST_CASE("a barrier sends no byte that nobody has written") {
+  UsedMemory c;
+  REQUIRE(c.barrier(value_of(Group::world(2))).has_value());
+  REQUIRE(c.calls.size() == 1);
+  REQUIRE(c.calls[0].inputs.size() == 1);
+  CHECK(c.calls[0].inputs[0].data_as<std::uint8_t>()[0] == 0);
 }
 
 }  // namespace

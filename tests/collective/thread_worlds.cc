@@ -21,4 +21,9 @@ bool on_ranks(std::int64_t ranks,
   return true;
 }
 
+bool on_engine_memory(std::int64_t ranks,
+                      const std::function<void(Communicator&)>& body) {
+  return on_ranks(ranks, body);
+}
+
 }  // namespace shardprop::testing

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <shardprop/collective/communicator.h>
 #include <shardprop/collective/kernel_view.h>
 #include <shardprop/collective/local_tensor.h>
 #include <shardprop/kernels/cpu.h>
@@ -62,6 +63,32 @@ inline LocalTensor packed(const LocalTensor& tensor) {
   return out;
 }
 
+// The tensor in the memory that the communicator exchanges, and back on the
+// host: itself where that is the host's.
+inline LocalTensor moved_to(Communicator& c, const LocalTensor& tensor) {
+  MemoryOps& memory = c.memory_ops();
+  if (memory.device().type == DeviceType::kHost) return tensor;
+  const LocalTensor dense = packed(tensor);
+  const LocalTensor out = value_of(c.allocate(dense.sizes(), dense.dtype()));
+  if (dense.numel() > 0) REQUIRE(memory.transfer(dense, out).has_value());
+  return out;
+}
+
+inline LocalTensor moved_back(Communicator& c, const LocalTensor& tensor) {
+  MemoryOps& memory = c.memory_ops();
+  if (memory.device().type == DeviceType::kHost) return tensor;
+  LocalTensor out =
+      value_of(LocalTensor::empty(tensor.sizes(), tensor.dtype()));
+  if (tensor.numel() == 0) return out;
+  LocalTensor dense = tensor;
+  if (!tensor.is_contiguous()) {
+    dense = value_of(c.allocate(tensor.sizes(), tensor.dtype()));
+    REQUIRE(memory.copy(tensor, dense).has_value());
+  }
+  REQUIRE(memory.transfer(dense, out).has_value());
+  return out;
+}
+
 // Row-major; the kernels' casts, which have tests of their own, carry the
 // small floats.
 inline Numbers numbers_of(const LocalTensor& tensor) {
@@ -110,8 +137,8 @@ inline LocalTensor tensor_of(const Numbers& numbers, Dims sizes, DType dtype) {
   return out;
 }
 
-// What member `rank` holds: small integers, other ones on every rank, that
-// every dtype can hold.
+// The elements of member `rank`: small integers that every dtype can hold,
+// other ones on every rank.
 inline Numbers some_numbers(std::int64_t rank, std::int64_t count,
                             DType dtype) {
   Numbers out(static_cast<std::size_t>(count));

@@ -8,9 +8,15 @@
 
 namespace shardprop::testing {
 
-// Runs `body` on ranks 0 to ranks-1, each of which must end well; it may check
-// and throw. False where there are not so many ranks: nothing was run.
+// Runs `body` on ranks 0 to ranks-1. Every rank must end without an error;
+// `body` may check and throw. False if there are fewer ranks: `body` was not
+// run.
 bool on_ranks(std::int64_t ranks,
               const std::function<void(Communicator&)>& body);
+
+// The same where tensors are in the engine's own memory, which the host may not
+// be able to touch (values.h: moved_to(), moved_back()).
+bool on_engine_memory(std::int64_t ranks,
+                      const std::function<void(Communicator&)>& body);
 
 }  // namespace shardprop::testing

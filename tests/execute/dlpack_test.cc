@@ -169,10 +169,30 @@ TEST_CASE("the codes of the 8-bit floats are those of version 1.1") {
   CHECK(code(DType::kBool) == 6);
 }
 
-TEST_CASE("streams of a device are ordered once, or refused") {
+TEST_CASE("a tensor on a device is refused without streams") {
+  for (const DlpackStreams& streams :
+       {DlpackStreams{}, DlpackStreams{.producer = nullptr},
+        DlpackStreams{.consumer = nullptr},
+        DlpackStreams::into(host_memory_ops())}) {
+    Producer producer;
+    producer.versioned.tensor.device = {DeviceKind::kCuda, 0};
+    CHECK_CODE(import_dlpack(&producer.versioned, streams), ErrorCode::kDlpack);
+    CHECK(producer.deleted == 1);
+  }
+  // One stream, also the legacy default one, orders its work itself.
+  Producer producer;
+  producer.versioned.tensor.device = {DeviceKind::kCuda, 0};
+  const DlpackStreams one{.producer = nullptr, .consumer = nullptr};
+  const LocalTensor tensor = value_of(import_dlpack(&producer.versioned, one));
+  CHECK_CODE(export_dlpack(tensor), ErrorCode::kDlpack);
+  CHECK_CODE(export_dlpack_legacy(tensor), ErrorCode::kDlpack);
+  CHECK(export_dlpack(tensor, one).has_value());
+}
+
+TEST_CASE("streams of a device are ordered at both ends, or refused") {
   int first = 0;
   int second = 0;
-  int calls = 0;
+  std::vector<std::pair<void*, void*>> calls;
   DlpackStreams streams{.producer = &first, .consumer = &second};
   const auto on_device = [&](Producer& producer) {
     producer.versioned.tensor.device = {DeviceKind::kCuda, 3};
@@ -183,20 +203,28 @@ TEST_CASE("streams of a device are ordered once, or refused") {
     CHECK_CODE(on_device(producer), ErrorCode::kDlpack);
     CHECK(producer.deleted == 1);
   }
-  streams.order = [&](void* consumer, void* from) -> Result<void> {
-    CHECK(consumer == &second);
-    CHECK(from == &first);
-    ++calls;
+  streams.order = [&](void* waiting, void* awaited) -> Result<void> {
+    calls.emplace_back(waiting, awaited);
     return {};
   };
+  using Calls = std::vector<std::pair<void*, void*>>;
   Producer producer;
-  const LocalTensor tensor = value_of(on_device(producer));
-  CHECK(calls == 1);
+  LocalTensor tensor = value_of(on_device(producer));
+  CHECK(calls == Calls{{&second, &first}});
   CHECK(tensor.device() == Device{DeviceType::kCuda, 3});
-  const dlpack::Owned out = value_of(export_dlpack(tensor, streams));
-  CHECK(calls == 2);
+  dlpack::Owned out = value_of(export_dlpack(tensor, streams));
+  CHECK(calls == Calls{{&second, &first}, {&second, &first}});
   CHECK(out->tensor.device.kind == DeviceKind::kCuda);
   CHECK(out->tensor.device.index == 3);
+  // Before memory is used again, its producer waits for the consumer.
+  calls.clear();
+  out.reset();
+  CHECK(calls == Calls{{&first, &second}});
+  CHECK(producer.deleted == 0);
+  calls.clear();
+  tensor = LocalTensor();
+  CHECK(calls == Calls{{&first, &second}});
+  CHECK(producer.deleted == 1);
   streams.order = [](void*, void*) -> Result<void> {
     return fail(ErrorCode::kEngine, "an event cannot be recorded");
   };

@@ -14,12 +14,16 @@
 #include <shardprop/redistribute/planner.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace shardprop {
@@ -30,8 +34,8 @@ using testing::Random;
 using testing::RedistributionCase;
 using testing::value_of;
 
-// By MPI the processes find each other and compare what they ended with; the
-// GPU, where it is tested, moves the tensors.
+// Processes find each other by MPI and compare their results by it. If the GPU
+// is tested, tensors travel by NCCL.
 std::unique_ptr<Communicator> the_world;
 std::unique_ptr<Communicator> the_gpu;
 
@@ -43,7 +47,7 @@ LocalTensor byte_view(std::vector<std::byte>& bytes) {
       bytes.data(), Dims{static_cast<std::int64_t>(bytes.size())}, DType::kU8);
 }
 
-// What every rank of the target's mesh ended with.
+// The results of every rank of the target's mesh.
 std::vector<std::vector<std::byte>> shared(const RedistributionCase& data,
                                            std::vector<std::byte> own) {
   const DeviceMesh& mesh = data.dst().mesh();
@@ -167,6 +171,85 @@ TEST_CASE("random redistributions between meshes of processes") {
                             {.split_factors = SplitFactors::kEndpoints}));
     redistribute(data, plan, plan.before.bytes_per_rank + plan.sent_bytes,
                  false);
+  }
+}
+
+// --- GPU only ---
+
+template <class T>
+std::vector<T> on_host(const LocalTensor& tensor) {
+  const LocalTensor host =
+      value_of(LocalTensor::zeros(tensor.sizes(), tensor.dtype()));
+  REQUIRE(tested().memory_ops().transfer(tensor, host).has_value());
+  return {host.data_as<const T>(), host.data_as<const T>() + host.numel()};
+}
+
+LocalTensor filled(DType dtype, std::int64_t count, const void* value) {
+  const LocalTensor out = value_of(tested().allocate({count}, dtype));
+  REQUIRE(tested().memory_ops().fill(out, value).has_value());
+  return out;
+}
+
+TEST_CASE("GPU: work behind a collective of several stages sees its result") {
+  if (!the_gpu) return;
+  const Group everyone = value_of(Group::world(world().size()));
+  // NCCL does not reduce i16: members exchange, reduce, and exchange again.
+  const auto mine = static_cast<std::int16_t>(world().rank() + 1);
+  const LocalTensor x = filled(DType::kI16, 1 << 20, &mine);
+  const LocalTensor sum = value_of(tested().allocate({1 << 20}, DType::kI16));
+  const LocalTensor behind =
+      value_of(tested().allocate({1 << 20}, DType::kI16));
+  const auto work = tested().start(
+      everyone,
+      {.kind = CollectiveKind::kAllReduce, .inputs = {x}, .outputs = {sum}});
+  REQUIRE(work.has_value());
+  REQUIRE(tested().memory_ops().copy(sum, behind).has_value());
+  const std::int64_t n = world().size();
+  const std::vector<std::int16_t> expected(
+      1 << 20, static_cast<std::int16_t>(n * (n + 1) / 2));
+  CHECK(on_host<std::int16_t>(behind) == expected);
+  REQUIRE((*work)->wait().has_value());
+}
+
+TEST_CASE("GPU: a dropped tensor does not wait for a member that is late") {
+  if (!the_gpu) return;
+  using Clock = std::chrono::steady_clock;
+  const Group everyone = value_of(Group::world(world().size()));
+  const float one = 1;
+  const LocalTensor x = filled(DType::kF32, 1000, &one);
+  const bool late = world().rank() == world().size() - 1;
+  const auto sum = [&] {
+    return CollectiveCall{
+        .kind = CollectiveKind::kAllReduce, .inputs = {x}, .outputs = {x}};
+  };
+  // The connections are made before.
+  REQUIRE(tested().run(everyone, sum()).has_value());
+  REQUIRE(world().barrier(everyone).has_value());
+  if (late) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const auto begin = Clock::now();
+  const auto work = tested().start(everyone, sum());
+  REQUIRE(work.has_value());
+  for (std::int64_t size = 1; size < (1 << 20); size *= 4) {
+    value_of(tested().allocate({size}, DType::kF32));
+  }
+  if (!late) CHECK(Clock::now() - begin < std::chrono::seconds(1));
+  REQUIRE((*work)->wait().has_value());
+}
+
+TEST_CASE("GPU: the least and the largest keep NaN") {
+  if (!the_gpu) return;
+  const Group everyone = value_of(Group::world(world().size()));
+  const float mine =
+      world().rank() == 0 ? std::numeric_limits<float>::quiet_NaN() : 1.0F;
+  for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+    const LocalTensor x = filled(DType::kF32, 4, &mine);
+    REQUIRE(tested()
+                .run(everyone, {.kind = CollectiveKind::kAllReduce,
+                                .op = op,
+                                .inputs = {x},
+                                .outputs = {x}})
+                .has_value());
+    for (const float value : on_host<float>(x)) CHECK(std::isnan(value));
   }
 }
 

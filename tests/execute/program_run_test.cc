@@ -66,7 +66,50 @@ ProgramRunOptions negating() {
   return options;
 }
 
-// What each rank ends with. Rank 0 holds {1, 2}, rank 1 {3}.
+// The tensor as if its memory were on a device.
+LocalTensor on_gpu(const LocalTensor& x) {
+  return LocalTensor::wrap(x.data(), x.sizes(), x.dtype(), x.owner(),
+                           {DeviceType::kCuda, 0});
+}
+
+// A communicator whose tensors are on a device.
+class DeviceRank final : public Communicator {
+ public:
+  explicit DeviceRank() : Communicator(0, 2, Engine::kNccl, {}) {}
+  MemoryOps& memory_ops() override { return memory_; }
+  void abort(const Error&) override {}
+
+ protected:
+  Result<std::shared_ptr<Work>> do_start(const Group&, Group::Place,
+                                         CollectiveCall) override {
+    return fail(ErrorCode::kEngine, "nothing is exchanged here");
+  }
+  void add_engine_stats(CommunicatorStats&) const override {}
+
+ private:
+  class DeviceMemory final : public MemoryOps {
+   public:
+    Device device() const override { return {DeviceType::kCuda, 0}; }
+    Result<LocalTensor> allocate(const Dims&, DType) override {
+      return fail(ErrorCode::kOutOfMemory, "there is no device");
+    }
+    Result<void> copy(const LocalTensor&, const LocalTensor&, double) override {
+      return {};
+    }
+    Result<void> reduce(ReduceOp, std::span<const LocalTensor>,
+                        const LocalTensor&, double) override {
+      return {};
+    }
+    Result<void> fill(const LocalTensor&, const void*) override { return {}; }
+    Result<void> transfer(const LocalTensor&, const LocalTensor&) override {
+      return {};
+    }
+    Result<void> finish() override { return {}; }
+  };
+  DeviceMemory memory_;
+};
+
+// The results of each rank. Rank 0 holds {1, 2}, rank 1 {3}.
 struct Run {
   std::vector<Result<std::vector<LocalTensor>>> outputs;
   std::vector<ProgramRunReport> reports;
@@ -137,6 +180,43 @@ TEST_CASE("shards draw what the whole tensor would") {
   const LocalTensor z = value_of(run.outputs[1]).at(0);
   for (std::uint64_t i = 0; i < 3; ++i) {
     CHECK(z.data_as<std::int64_t>()[i] == random_bits(5, 7, i, 1));
+  }
+}
+
+TEST_CASE("a program on memory of a device is refused, not read") {
+  const SpmdProgram program = negation();
+  const LocalTensor x = value_of(LocalTensor::zeros({2}, DType::kF32));
+  DeviceRank device;
+  const auto on_device =
+      run(program, device, std::vector<LocalTensor>{on_gpu(x)}, negating());
+  CHECK_CODE(on_device, ErrorCode::kCollectiveDevice);
+  CHECK(on_device.error().message.find("host memory") != std::string::npos);
+  ThreadWorld world(1);
+  const auto host = world.communicator(0);
+  CHECK_CODE(
+      run(program, *host, std::vector<LocalTensor>{on_gpu(x)}, negating()),
+      ErrorCode::kCollectiveDevice);
+}
+
+TEST_CASE("a seed that is no single i64 is refused") {
+  for (const auto& seed : {value_of(LocalTensor::zeros({2}, DType::kI64)),
+                           value_of(LocalTensor::zeros({1}, DType::kI32)),
+                           value_of(LocalTensor::zeros({0}, DType::kI64))}) {
+    CAPTURE(to_string(seed));
+    SpmdProgram program = negation();
+    ProgramOp draw;
+    draw.op = "shardprop.random_bits";
+    draw.args = {{"seed", program.inputs[0].value},
+                 {"node", Argument(std::int64_t{7})},
+                 {"word", Argument(std::int64_t{1})}};
+    draw.outputs = program.nodes[0].outputs;
+    program.steps[0].action = draw;
+    ThreadWorld world(1);
+    const auto rank = world.communicator(0);
+    const auto refused =
+        run(program, *rank, std::vector<LocalTensor>{seed}, negating());
+    CHECK_CODE(refused, ErrorCode::kLocalTensor);
+    CHECK(refused.error().message.find("seed") != std::string::npos);
   }
 }
 

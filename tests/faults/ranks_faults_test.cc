@@ -65,6 +65,37 @@ TEST_CASE("ranks say that there is no memory without any") {
   CHECK(ends[1].error().message == "no memory left");
 }
 
+TEST_CASE("a communicator survives a call that finds no memory") {
+  const Group group = value_of(Group::world(1));
+  const LocalTensor in = value_of(LocalTensor::zeros({4}, DType::kF32));
+  const LocalTensor out = value_of(LocalTensor::zeros({4}, DType::kF32));
+  bool failed = true;
+  for (std::int64_t allocation = 0; failed; ++allocation) {
+    CAPTURE(allocation);
+    REQUIRE(allocation < 1000);
+    ThreadWorld world(1);
+    const auto rank = world.communicator(0);
+    const auto call = [&]() -> CollectiveCall {
+      return {
+          .kind = CollectiveKind::kAllReduce, .inputs = {in}, .outputs = {out}};
+    };
+    CollectiveCall first = call();
+    failing_machine::memory_after(allocation);
+    failed = false;
+    try {
+      failed = !rank->run(group, std::move(first)).has_value();
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    failing_machine::heal();
+    // Every seat has a channel, and no call was skipped.
+    CHECK(rank->stats().parked == 0);
+    if (!failed || rank->failure()) continue;
+    const Result<void> again = rank->run(group, call());
+    if (!again) FAIL_CHECK(to_string(again.error()));
+  }
+}
+
 TEST_CASE("a pool without threads does its work on the caller's") {
   for (const std::int64_t threads : {0, 1}) {
     failing_machine::threads_after(threads);

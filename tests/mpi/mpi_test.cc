@@ -1,5 +1,5 @@
-// What is MPI's own: set-up of groups, parts, native reductions, results in
-// flight.
+// Tests of MPI's own parts: set-up of groups, parts, native reductions, results
+// in flight.
 #include <shardprop/collective/functional.h>
 #include <shardprop/mpi/mpi_world.h>
 
@@ -104,7 +104,7 @@ TEST_CASE("messages of several strided pieces arrive whole") {
   const auto at = [](const LocalTensor& t, std::int64_t i, std::int64_t j) {
     return t.data_as<std::uint8_t>() + i * t.strides()[0] + j * t.strides()[1];
   };
-  // Up to a part, and more. Ranks differ in the strides of what they receive.
+  // Up to a part, and more. Ranks receive into other strides.
   for (const std::int64_t run : {10, 150, 200, 400}) {
     CAPTURE(run);
     CollectiveCall call{.kind = CollectiveKind::kAllToAll};
@@ -231,6 +231,35 @@ TEST_CASE(
   CHECK(MPI_Comm_size(split, &size) == MPI_SUCCESS);
   MPI_Comm_free(&split);
   CHECK(mpi_world().barrier(everyone()).has_value());
+}
+
+TEST_CASE("parts of messages that MPI cannot count are refused") {
+  for (const std::int64_t part :
+       {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 31}) {
+    CAPTURE(part);
+    MpiOptions options;
+    options.largest_part = part;
+    const auto refused = mpi_communicator(options);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+    CHECK(refused.error().message.find("largest_part") != std::string::npos);
+  }
+}
+
+TEST_CASE("the longest timeout is a timeout, not one that is over at once") {
+  Communicator& world = mpi_world();
+  const auto before = world.timeout();
+  world.set_timeout(std::chrono::milliseconds::max());
+  CHECK(world.barrier(everyone()).has_value());
+  // A group that has to be set up.
+  Group::Ranks backwards;
+  for (std::int64_t r = world.size(); r-- > 0;) backwards.push_back(r);
+  CHECK(world.barrier(value_of(Group::ranks(backwards))).has_value());
+  world.set_timeout(before);
+  MpiOptions options;
+  options.common.timeout = std::chrono::milliseconds::max();
+  const auto another = value_of(mpi_communicator(options));
+  CHECK(another->barrier(everyone()).has_value());
 }
 
 }  // namespace

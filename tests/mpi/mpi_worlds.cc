@@ -28,6 +28,11 @@ bool on_ranks(std::int64_t ranks,
   return true;
 }
 
+bool on_engine_memory(std::int64_t ranks,
+                      const std::function<void(Communicator&)>& body) {
+  return on_ranks(ranks, body);
+}
+
 }  // namespace shardprop::testing
 
 int main(int argc, char** argv) {
@@ -48,7 +53,8 @@ int main(int argc, char** argv) {
   doctest::Context context(argc, argv);
   const int failed = context.run();
   testing::the_world.reset();
-  // It was ours, so it has been finalised: there is no way back.
+  // We initialised MPI, so it has been finalised and cannot be initialised
+  // again.
   const auto again = mpi_communicator(options);
   if (again || again.error().code != ErrorCode::kEngine) {
     std::fputs("MPI was not finalised\n", stderr);

@@ -2,6 +2,7 @@
 
 #include "base/try.h"
 #include "collective/memory_kernels.h"
+#include "nccl/fake_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -40,6 +41,12 @@ class FakeDevice {
   void remove(const std::shared_ptr<State>& state) {
     const std::lock_guard lock(mutex_);
     std::erase(queues_, state);
+  }
+  bool idle() {
+    const std::lock_guard lock(mutex_);
+    return std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) {
+      return queue->ran == queue->pushed;
+    });
   }
   void wake() { changed_.notify_all(); }
   void pass() { const std::lock_guard lock(mutex_); }
@@ -84,7 +91,7 @@ class FakeMark final : public collective::DeviceQueue::Mark {
  public:
   FakeMark(std::shared_ptr<State> state, long count)
       : state_(std::move(state)), count_(count) {}
-  Result<bool> reached() override { return test()(); }
+  Result<bool> reached() override { return !state_->hangs && test()(); }
   FakeStep test() const {
     return [state = state_, count = count_] { return state->ran >= count; };
   }
@@ -94,11 +101,14 @@ class FakeMark final : public collective::DeviceQueue::Mark {
   long count_;
 };
 
-// Host memory as it is, without its owner.
+// The tensor as the device works on it, without its owner.
 LocalTensor plain(const LocalTensor& tensor) {
-  return LocalTensor::wrap(tensor.data(), tensor.sizes(), tensor.strides(),
-                           tensor.dtype());
+  return LocalTensor::wrap(on_device(tensor.data()), tensor.sizes(),
+                           tensor.strides(), tensor.dtype());
 }
+
+thread_local int current_device = 0;
+std::atomic<int> frees_that_stuck = 0;
 
 void must(const Result<void>& done) {
   if (!done) throw std::logic_error(to_string(done.error()));
@@ -106,12 +116,50 @@ void must(const Result<void>& done) {
 
 }  // namespace
 
-FakeQueue::FakeQueue(Device of)
+FakeQueue::FakeQueue(Device of, std::size_t capacity)
     : device_(of), state_(std::make_shared<State>()) {
+  const auto idle = [state = state_] { return state->ran == state->pushed; };
+  blocks_ =
+      std::make_shared<collective::BlockCache>(collective::BlockCache::Source{
+          .allocate = [state = state_,
+                       capacity](std::size_t bytes) -> Result<void*> {
+            void* block = nullptr;
+            if (state->bytes + bytes <= capacity) block = device_block(bytes);
+            if (block == nullptr) {
+              return fail(ErrorCode::kOutOfMemory,
+                          "the fake device has no memory left");
+            }
+            state->bytes += bytes;
+            return block;
+          },
+          .free =
+              [state = state_](void* block) {
+                state->bytes -= device_block_bytes(block);
+                free_as_cuda(block);
+              },
+          .idle = idle});
   the_device().add(state_);
 }
 
-FakeQueue::~FakeQueue() { the_device().remove(state_); }
+FakeQueue::~FakeQueue() {
+  blocks_->close();
+  the_device().remove(state_);
+}
+
+collective::DeviceQueue::StreamOrder FakeQueue::stream_order() const {
+  return [](void* waiting, void* awaited) -> Result<void> {
+    if (waiting == nullptr || awaited == nullptr) return {};
+    SP_ASSIGN(const auto mark, static_cast<FakeQueue*>(awaited)->mark());
+    return static_cast<FakeQueue*>(waiting)->follow(*mark);
+  };
+}
+
+Result<void> FakeQueue::on_device(const std::function<Result<void>()>& work) {
+  const int before = std::exchange(current_device, device_.index);
+  Result<void> done = work();
+  current_device = before;
+  return done;
+}
 
 void FakeQueue::push(FakeStep step) {
   {
@@ -123,8 +171,17 @@ void FakeQueue::push(FakeStep step) {
 }
 
 Result<LocalTensor> FakeQueue::allocate(const Dims& sizes, DType dtype) {
-  SP_ASSIGN(const LocalTensor made, LocalTensor::empty(sizes, dtype));
-  return LocalTensor::wrap(made.data(), sizes, dtype, made.owner(), device_);
+  if (fault_) SP_CHECK(fault_());
+  if (device_.type == DeviceType::kHost) {
+    return LocalTensor::empty(sizes, dtype);
+  }
+  const LocalTensor empty =
+      LocalTensor::wrap(nullptr, sizes, dtype, nullptr, device_);
+  if (empty.numel() == 0) return empty;
+  SP_ASSIGN(std::shared_ptr<void> block,
+            blocks_->take(static_cast<std::size_t>(empty.bytes())));
+  void* const memory = block.get();
+  return LocalTensor::wrap(memory, sizes, dtype, std::move(block), device_);
 }
 
 Result<void> FakeQueue::copy(const LocalTensor& from, const LocalTensor& to,
@@ -188,5 +245,23 @@ Result<void> FakeQueue::follow(const Mark& mark) {
 }
 
 void wait_for_fake_device() { the_device().pass(); }
+
+int fake_current_device() { return current_device; }
+
+void set_fake_current_device(int device) { current_device = device; }
+
+void free_as_cuda(void* block) {
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  while (!the_device().idle()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ++frees_that_stuck;
+      break;
+    }
+    std::this_thread::sleep_for(100us);
+  }
+  free_device_block(block);
+}
+
+int stuck_frees() { return frees_that_stuck; }
 
 }  // namespace shardprop::testing

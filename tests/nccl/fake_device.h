@@ -1,10 +1,12 @@
-// A device whose memory is the host's: one thread of its own works on all
-// queues, one step after another of each, as a GPU does without anyone asking.
+// A fake device: one thread of its own works on all queues, one step after
+// another of each, as a GPU does without anyone asking.
 //
-// It keeps nothing alive that its queues refer to: memory that is freed too
-// early is read after free.
+// Its memory is the host's, or memory that the host cannot touch
+// (fake_memory.h). It keeps nothing alive that its queues refer to: memory of
+// the host that is freed too early is read after free.
 #pragma once
 
+#include "collective/block_cache.h"
 #include "collective/device_queue.h"
 
 #include <atomic>
@@ -12,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace shardprop::testing {
 
@@ -20,16 +23,26 @@ using FakeStep = std::function<bool()>;
 
 class FakeQueue final : public collective::DeviceQueue {
  public:
-  // Whose memory it says it is: the host's, to be used with any tensor, or a
-  // device's.
-  explicit FakeQueue(Device device);
+  // On the host's memory, to be used with any tensor, or on a device's. At most
+  // `capacity` bytes of the device's memory are there at a time.
+  explicit FakeQueue(Device device,
+                     std::size_t capacity = std::size_t{1} << 40);
   ~FakeQueue() override;
 
   void push(FakeStep step);
+  // Is called before memory is allocated, which fails with its error.
+  void set_fault(std::function<Result<void>()> fault) {
+    fault_ = std::move(fault);
+  }
+  // No mark is reached any more.
+  void set_hangs(bool hangs) { state_->hangs = hangs; }
   // Whether all that was pushed is done.
   bool idle() const { return state_->ran == state_->pushed; }
 
   void* stream() const override { return const_cast<FakeQueue*>(this); }
+  // Streams are FakeQueues; null is one that is always idle.
+  StreamOrder stream_order() const override;
+  Result<void> on_device(const std::function<Result<void>()>& work) override;
   Device device() const override { return device_; }
   Result<LocalTensor> allocate(const Dims& sizes, DType dtype) override;
   Result<void> copy(const LocalTensor& from, const LocalTensor& to,
@@ -43,20 +56,35 @@ class FakeQueue final : public collective::DeviceQueue {
   Result<std::unique_ptr<Mark>> mark() override;
   Result<void> follow(const Mark& mark) override;
 
-  // What the device thread works on.
+  // The part that the device thread works on.
   struct State {
     std::mutex mutex;
     std::deque<FakeStep> steps;
     std::atomic<long> pushed{0};
     std::atomic<long> ran{0};
+    std::atomic<bool> hangs{false};
+    std::atomic<std::size_t> bytes{0};  // of blocks that are there
   };
+
+  std::size_t cached_bytes() const { return blocks_->cached_bytes(); }
 
  private:
   const Device device_;
   std::shared_ptr<State> state_;
+  std::shared_ptr<collective::BlockCache> blocks_;
+  std::function<Result<void>()> fault_;
 };
 
 // Returns when no step runs that was running before.
 void wait_for_fake_device();
+
+// The calling thread's current device.
+int fake_current_device();
+void set_fake_current_device(int device);
+
+// As CUDA does before it frees memory: waits until no queue holds any work.
+// Counted as stuck if that takes too long.
+void free_as_cuda(void* block);
+int stuck_frees();
 
 }  // namespace shardprop::testing

@@ -3,10 +3,14 @@
 #include <shardprop/collective/memory_ops.h>
 
 #include "nccl/fake_device.h"
+#include "nccl/fake_memory.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -25,9 +29,10 @@ constexpr int kInvalidUsage = 5;
 
 using Bytes = std::vector<char>;
 
-// What the members of one communicator share.
+// Shared by the members of one communicator.
 struct FakeWorld {
   std::mutex mutex;
+  long id = 0;
   int size = 0;
   int joined = 0;
   std::map<std::pair<int, int>, std::deque<Bytes>> mail;    // by source, target
@@ -48,6 +53,9 @@ struct Registry {
   std::mutex mutex;
   long ids = 0;
   std::map<std::string, std::shared_ptr<FakeWorld>> worlds;
+  std::vector<int> devices;  // current when a communicator was made
+  // Numbers of the ids of communicators, by the thread that destroyed them.
+  std::map<std::thread::id, std::vector<std::int64_t>> destroyed_by;
 };
 
 Registry& registry() {
@@ -62,7 +70,7 @@ std::atomic<int> aborted = 0;
 std::atomic<int> destroyed = 0;
 std::atomic<int> stuck = 0;
 
-// Of this thread's open group.
+// The depth and the calls of this thread's open group.
 thread_local int depth = 0;
 thread_local std::vector<std::pair<FakeQueue*, FakeStep>> grouped;
 
@@ -111,7 +119,7 @@ int share(nccl::Comm handle, nccl::Stream stream, const void* from,
     auto& all = world->given[call];
     all.resize(static_cast<std::size_t>(world->size));
     if (!given) {
-      const auto* at = static_cast<const char*>(from);
+      const auto* at = static_cast<const char*>(on_device(from));
       all[static_cast<std::size_t>(rank)].emplace(at, at + count);
       given = true;
     }
@@ -133,8 +141,21 @@ void reduce_bytes(const std::vector<std::optional<Bytes>>& all,
     terms.push_back(LocalTensor::wrap(const_cast<char*>(one->data()) + begin,
                                       sizes, dtype_of(type)));
   }
+  // The least and the largest float are NCCL's fminf and fmaxf, which drop NaN.
+  if (dtype_of(type) == DType::kF32 && op >= 2 && op <= 3) {
+    auto* out = static_cast<float*>(on_device(into));
+    for (std::size_t i = 0; i < count; ++i) {
+      out[i] = terms[0].data_as<const float>()[i];
+      for (const LocalTensor& term : terms) {
+        const float other = term.data_as<const float>()[i];
+        out[i] = op == 2 ? std::fmax(out[i], other) : std::fmin(out[i], other);
+      }
+    }
+    return;
+  }
   if (!host_memory_ops().reduce(
-          op_of(op), terms, LocalTensor::wrap(into, sizes, dtype_of(type)))) {
+          op_of(op), terms,
+          LocalTensor::wrap(on_device(into), sizes, dtype_of(type)))) {
     broken = kInvalidUsage;
   }
 }
@@ -146,6 +167,23 @@ void break_fake_nccl(int code, bool at_once) {
 }
 
 FakeCounts fake_counts() { return {made, aborted, destroyed, stuck}; }
+
+int fake_group_depth() { return depth; }
+
+std::vector<int> take_fake_devices() {
+  const std::lock_guard lock(registry().mutex);
+  return std::exchange(registry().devices, {});
+}
+
+std::vector<std::vector<std::int64_t>> take_destroyed() {
+  const std::lock_guard lock(registry().mutex);
+  std::vector<std::vector<std::int64_t>> out;
+  for (auto& [rank, order] : registry().destroyed_by) {
+    out.push_back(std::move(order));
+  }
+  registry().destroyed_by.clear();
+  return out;
+}
 
 namespace {
 
@@ -183,6 +221,8 @@ void add_communicators(nccl::NcclApi& api) {
     const std::lock_guard lock(registry().mutex);
     auto& world = registry().worlds[id.internal];
     if (world == nullptr) world = std::make_shared<FakeWorld>();
+    world->id = std::strtol(id.internal + std::strlen("fake "), nullptr, 10);
+    registry().devices.push_back(fake_current_device());
     const std::lock_guard inside(world->mutex);
     world->size = ranks;
     ++world->joined;
@@ -206,6 +246,11 @@ void add_communicators(nccl::NcclApi& api) {
     return int{kSuccess};
   };
   api.comm_destroy = [](Comm comm) {
+    {
+      const std::lock_guard lock(registry().mutex);
+      registry().destroyed_by[std::this_thread::get_id()].push_back(
+          static_cast<FakeComm*>(comm)->world->id);
+    }
     delete static_cast<FakeComm*>(comm);
     ++destroyed;
     return int{kSuccess};
@@ -236,12 +281,13 @@ void add_messages(nccl::NcclApi& api) {
   api.send = [](const void* from, std::size_t count, int type, int peer,
                 Comm comm, Stream stream) {
     if (depth == 0) return kInvalidUsage;
+    if (refused != nccl::kSuccess) return refused.load();
     auto* mine = static_cast<FakeComm*>(comm);
     return enqueue(*mine, stream,
                    [world = mine->world, rank = mine->rank, from, peer,
                     bytes = count * static_cast<std::size_t>(size_of(type))] {
                      const std::lock_guard lock(world->mutex);
-                     const auto* at = static_cast<const char*>(from);
+                     const auto* at = static_cast<const char*>(on_device(from));
                      world->mail[{rank, peer}].emplace_back(at, at + bytes);
                      return true;
                    });
@@ -249,6 +295,7 @@ void add_messages(nccl::NcclApi& api) {
   api.recv = [](void* into, std::size_t count, int type, int peer, Comm comm,
                 Stream stream) {
     if (depth == 0) return kInvalidUsage;
+    if (refused != nccl::kSuccess) return refused.load();
     auto* mine = static_cast<FakeComm*>(comm);
     return enqueue(*mine, stream,
                    [world = mine->world, rank = mine->rank, into, peer,
@@ -257,7 +304,7 @@ void add_messages(nccl::NcclApi& api) {
                      auto& box = world->mail[{peer, rank}];
                      if (box.empty()) return false;
                      if (box.front().size() != bytes) broken = kInvalidUsage;
-                     std::memcpy(into, box.front().data(),
+                     std::memcpy(on_device(into), box.front().data(),
                                  std::min(bytes, box.front().size()));
                      box.pop_front();
                      return true;
@@ -292,8 +339,8 @@ void add_collectives(nccl::NcclApi& api) {
     const std::size_t bytes = count * static_cast<std::size_t>(size_of(type));
     return share(comm, stream, from, bytes, [=](const auto& all) {
       for (std::size_t r = 0; r < all.size(); ++r) {
-        std::memcpy(static_cast<char*>(into) + r * bytes, all[r]->data(),
-                    bytes);
+        std::memcpy(static_cast<char*>(on_device(into)) + r * bytes,
+                    all[r]->data(), bytes);
       }
     });
   };
@@ -301,7 +348,8 @@ void add_collectives(nccl::NcclApi& api) {
                      int root, Comm comm, Stream stream) {
     const std::size_t bytes = count * static_cast<std::size_t>(size_of(type));
     return share(comm, stream, from, bytes, [=](const auto& all) {
-      std::memcpy(into, all[static_cast<std::size_t>(root)]->data(), bytes);
+      std::memcpy(on_device(into), all[static_cast<std::size_t>(root)]->data(),
+                  bytes);
     });
   };
 }

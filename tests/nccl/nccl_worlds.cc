@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <shardprop/collective/thread_world.h>
+#include <shardprop/nccl/cuda_ranks.h>
 
+#include "collective/thread_communicator.h"
+#include "collective/values.h"
 #include "collective/worlds.h"
 #include "nccl/fake_device.h"
 #include "nccl/fake_nccl.h"
@@ -26,16 +29,47 @@ std::vector<Result<void>> run_nccl_ranks(
   return run_ranks(std::move(ends), body);
 }
 
-bool on_ranks(std::int64_t ranks,
-              const std::function<void(Communicator&)>& body) {
-  const CommunicatorOptions patient{.timeout = std::chrono::seconds(20)};
-  const auto ends =
-      run_nccl_ranks(ranks, patient, [&](Communicator& communicator) {
-        body(communicator);
-        return Result<void>();
-      });
+std::vector<std::unique_ptr<Communicator>> sharing_ranks(
+    std::int64_t ranks, const CommunicatorOptions& options) {
+  std::vector<std::shared_ptr<collective::DeviceQueue>> queues;
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    queues.push_back(std::make_shared<FakeQueue>(kFakeDevice));
+  }
+  return collective::thread_ranks_on(std::move(queues), options);
+}
+
+namespace {
+
+const CommunicatorOptions kPatient{.timeout = std::chrono::seconds(20)};
+
+void check_ends(const std::vector<Result<void>>& ends) {
   for (const Result<void>& end : ends) {
     if (!end) FAIL_CHECK(to_string(end.error()));
+  }
+}
+
+}  // namespace
+
+bool on_ranks(std::int64_t ranks,
+              const std::function<void(Communicator&)>& body) {
+  const auto run = [&](Communicator& communicator) {
+    body(communicator);
+    return Result<void>();
+  };
+  check_ends(run_nccl_ranks(ranks, kPatient, run));
+  return true;
+}
+
+bool on_engine_memory(std::int64_t ranks,
+                      const std::function<void(Communicator&)>& body) {
+  const auto run = [&](Communicator& communicator) {
+    body(communicator);
+    return Result<void>();
+  };
+  check_ends(run_nccl_ranks(ranks, kPatient, run, kFakeDevice));
+  check_ends(run_ranks(sharing_ranks(ranks, kPatient), run));
+  if (cuda_device_count()) {
+    check_ends(run_ranks(value_of(cuda_thread_ranks(ranks, 0, kPatient)), run));
   }
   return true;
 }

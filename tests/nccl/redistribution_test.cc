@@ -1,7 +1,5 @@
 // Redistributions of tensors on a device: over NCCL and over threads that share
-// the device, both of them fakes over host memory; and on a GPU where there is
-// one.
-#include "collective/thread_communicator.h"
+// the device, both of them fakes; and on a GPU if there is one.
 #include "execute/redistribution_jobs.h"
 #include "nccl/fake_device.h"
 #include "nccl/fake_nccl.h"
@@ -29,23 +27,13 @@ using testing::cases;
 using testing::value_of;
 using Body = std::function<Result<void>(Communicator&)>;
 
-constexpr Device kDevice{DeviceType::kCuda, 0};
-
 std::vector<Result<void>> on_nccl(std::int64_t ranks, const Body& body) {
-  return testing::run_nccl_ranks(ranks, {.timeout = 30s}, body, kDevice);
-}
-
-std::vector<std::unique_ptr<Communicator>> sharing_ranks(
-    std::int64_t ranks, const CommunicatorOptions& options) {
-  std::vector<std::shared_ptr<collective::DeviceQueue>> queues;
-  for (std::int64_t r = 0; r < ranks; ++r) {
-    queues.push_back(std::make_shared<testing::FakeQueue>(kDevice));
-  }
-  return collective::thread_ranks_on(std::move(queues), options);
+  return testing::run_nccl_ranks(ranks, {.timeout = 30s}, body,
+                                 testing::kFakeDevice);
 }
 
 std::vector<Result<void>> sharing(std::int64_t ranks, const Body& body) {
-  return run_ranks(sharing_ranks(ranks, {}), body);
+  return run_ranks(testing::sharing_ranks(ranks, {}), body);
 }
 
 TEST_CASE("random redistributions on NCCL") {
@@ -79,7 +67,7 @@ TEST_CASE("collectives in place on a device") {
     auto sum = all_reduce(c, x, ReduceOp::kSum, world, {.out = x});
     REQUIRE(sum.has_value());
     REQUIRE(sum->wait().has_value());
-    // What the rank queues behind it sees the sum.
+    // Work that the rank queues after it sees the sum.
     REQUIRE(memory
                 .reduce(ReduceOp::kSum, {&x, 1}, x,
                         0.5 * static_cast<double>(c.rank()))
@@ -116,7 +104,7 @@ TEST_CASE("memory of the wrong kind is refused and harms nobody") {
 TEST_CASE("a rank that never comes is named by those that share a device") {
   const Group world = value_of(Group::world(3));
   std::atomic<int> over = 0;
-  const auto ends = run_ranks(sharing_ranks(3, {.timeout = 200ms}),
+  const auto ends = run_ranks(testing::sharing_ranks(3, {.timeout = 200ms}),
                               [&](Communicator& c) -> Result<void> {
                                 if (c.rank() == 1) {
                                   while (over < 2)

@@ -90,7 +90,7 @@ class RankTrial {
     figures.push_back(
         std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
     Trial trial;
-    SP_CHECK(share(host, group_, figures, trial));
+    SP_CHECK(share(host, group_, std::move(figures), trial));
     if (before != after) {
       trial.wrong = "the source of rank " + std::to_string(rank);
     }
@@ -104,7 +104,7 @@ class RankTrial {
     return trial;
   }
 
-  // Compares what the ranks ended with.
+  // Compares the results of the ranks.
   void judge(const Results& results, Trial& trial) const {
     if (trial.wrong.empty()) trial.wrong = data_.check(results);
     trial.ok = trial.wrong.empty();
@@ -129,10 +129,14 @@ class RankTrial {
 
   // The most of every figure over all ranks.
   static Result<void> share(Communicator& communicator, const Group& group,
-                            std::vector<std::int64_t>& figures, Trial& trial) {
+                            std::vector<std::int64_t> own, Trial& trial) {
+    // Owned by the tensor: MPI may write it after a timeout.
+    const auto kept =
+        std::make_shared<std::vector<std::int64_t>>(std::move(own));
+    std::vector<std::int64_t>& figures = *kept;
     const LocalTensor all = LocalTensor::wrap(
         figures.data(), Dims{static_cast<std::int64_t>(figures.size())},
-        DType::kI64);
+        DType::kI64, kept);
     CollectiveCall call;
     call.kind = CollectiveKind::kAllReduce;
     call.op = ReduceOp::kMax;
@@ -149,19 +153,26 @@ class RankTrial {
     return {};
   }
 
-  // What every rank of the target ended with, in the order of its mesh.
+  // The results of every rank of the target, in the order of its mesh.
   Result<Results> gather(Communicator& communicator, const Group& group,
                          std::vector<std::byte> own) const {
     const DeviceMesh& mesh = dst_.mesh();
-    Results results(static_cast<std::size_t>(mesh.size()));
-    const auto as_bytes = [](void* data, std::size_t size) {
+    // Owned by the tensors, as in share().
+    struct Exchanged {
+      std::vector<std::byte> own;
+      Results results;
+    };
+    const auto kept = std::make_shared<Exchanged>();
+    Results& results = kept->results;
+    results.resize(static_cast<std::size_t>(mesh.size()));
+    const auto as_bytes = [&kept](void* data, std::size_t size) {
       return LocalTensor::wrap(data, Dims{static_cast<std::int64_t>(size)},
-                               DType::kU8);
+                               DType::kU8, kept);
     };
     CollectiveCall call;
     call.kind = CollectiveKind::kAllGather;
-    if (!mesh.contains(communicator.rank())) own.clear();
-    call.inputs = {as_bytes(own.data(), own.size())};
+    if (mesh.contains(communicator.rank())) kept->own = std::move(own);
+    call.inputs = {as_bytes(kept->own.data(), kept->own.size())};
     for (const std::int64_t rank : group.list(0)) {
       const auto index = mesh.index_of(rank);
       if (!index) {
@@ -176,7 +187,7 @@ class RankTrial {
       call.outputs.push_back(as_bytes(result.data(), result.size()));
     }
     SP_CHECK(communicator.run(group, std::move(call)));
-    return results;
+    return std::move(results);
   }
 
   const TensorSpec& src_;

@@ -1,17 +1,26 @@
 // Communicator: one rank's end of a world of ranks that exchange data.
 //
-// The one interface over engines: threads (thread_world.h), MPI, NCCL, or what
-// a framework brings. An engine implements the protected functions; what is
-// the same for all (checks, payload, the failure that stays) is done here.
+// Communicator is the one interface over engines: threads (thread_world.h),
+// MPI, NCCL, or a framework's own. An engine implements the protected
+// functions. Checks, the count of payload and the failure that stays are done
+// here.
 //
 // Contract
 //   * A communicator is used by one thread at a time.
-//   * start() does not wait for other ranks. It co-owns the call's buffers
-//     until the collective is over; dropping the Work parks them, later calls
-//     reap them, nobody is held up.
+//   * start() does not wait for other ranks, with these exceptions. On MPI and
+//     NCCL the first call of a group waits for all members. On NCCL a call also
+//     waits until NCCL has taken it in, for which NCCL may connect to members
+//     first; in checked mode every call waits for all members.
+//   * start() co-owns the call's buffers until the collective is over. Dropping
+//     the Work parks them; later calls on this communicator release them.
+//   * MPI moves data only while a rank is inside a call on its communicator. A
+//     rank that computes for long holds up members that wait for its data.
 //   * Collectives of one group match by order: the k-th call of every member.
-//     Members of one group make their calls in one order; on MPI and NCCL the
-//     first calls of new groups too come in one order on all ranks.
+//     On MPI and NCCL the first calls of all groups come in one order on all
+//     ranks. On NCCL all calls of all groups do: two ranks that share two
+//     groups call them in the same order, as NCCL runs one call after another.
+//     In checked mode nothing is queued before all members have come, so that a
+//     wrong order ends on the host, at the timeout, with both calls named.
 //   * A wait lasts at most the timeout, counted from the wait's begin. A rank
 //     that leaves (destroys its communicator), fails (abort()) or does not come
 //     ends it with an error that names the rank and the collective.
@@ -41,11 +50,15 @@
 namespace shardprop {
 
 struct CommunicatorOptions {
+  // At most fifty years: milliseconds::max() means that.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  // Whether ranks compare what they call before they exchange anything, so that
-  // a mismatch is named rather than read as garbage. Threads always do.
+  // Whether ranks compare their calls before they exchange any data, so that a
+  // mismatch is an error that names both calls. Threads always do.
   bool checked = false;
 };
+
+// The timeout, or the nearest one that clocks can count to.
+std::chrono::milliseconds within_clock(std::chrono::milliseconds timeout);
 
 struct CommunicatorStats {
   std::int64_t calls = 0;
@@ -84,7 +97,7 @@ class Communicator {
   Engine engine() const { return engine_; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
   void set_timeout(std::chrono::milliseconds timeout) {
-    options_.timeout = timeout;
+    options_.timeout = within_clock(timeout);
   }
   bool checked() const { return options_.checked; }
 
@@ -103,9 +116,9 @@ class Communicator {
   // memory_ops() unless an engine knows better. Errors: kTensorMeta,
   // kOutOfMemory.
   virtual Result<LocalTensor> allocate(const Dims& sizes, DType dtype);
-  // What works on this rank's memory between collectives, in order with them;
-  // lives as long as the communicator. The host's unless the engine's memory is
-  // a device's.
+  // The operations on this rank's memory between collectives, in order with
+  // them. They live as long as the communicator, and are the host's unless the
+  // engine's memory is a device's.
   virtual MemoryOps& memory_ops();
 
   // Tells all ranks that this one cannot go on: their waits end with
@@ -121,13 +134,15 @@ class Communicator {
  protected:
   Communicator(std::int64_t rank, std::int64_t size, Engine engine,
                const CommunicatorOptions& options)
-      : rank_(rank), size_(size), engine_(engine), options_(options) {}
+      : rank_(rank), size_(size), engine_(engine), options_(options) {
+    set_timeout(options.timeout);
+  }
 
   // Starts a call that has been checked. `place` is this rank's in `group`.
   virtual Result<std::shared_ptr<Work>> do_start(const Group& group,
                                                  Group::Place place,
                                                  CollectiveCall call) = 0;
-  // Of stats(): what only the engine knows.
+  // Adds the figures of stats() that only the engine knows.
   virtual void add_engine_stats(CommunicatorStats& stats) const = 0;
 
  private:

@@ -15,7 +15,8 @@
 // rank's slice of the input (reduce_scatter_tensor). It is filled when the
 // result has been waited for.
 //
-// Sums of f16, bf16 and f8 are in f32; integers wrap; avg is sum * (1/n).
+// Sums of f8 are in f32, and so are sums of f16 and bf16 unless NCCL adds them,
+// which rounds at every hop. Integers wrap; avg is sum * (1/n).
 //
 // Errors, beside those of Communicator::start() and of output_shape.h:
 // kCollectiveCall (an `.out` that does not fit), kOutOfMemory.

@@ -1,10 +1,11 @@
-// MemoryOps: what a rank does to its own memory around collectives: packing,
-// casting, reducing.
+// MemoryOps is a rank's packing, casting and reducing of its own memory around
+// collectives.
 //
-// The host's are done when the call returns. A device's are queued in order, on
-// the queue that the collectives of the same communicator use too: what a
-// collective reads may be packed just before, what it wrote unpacked just
-// behind, and nobody waits in between; finish() does.
+// Operations of the host are done when the call returns. Operations of a device
+// are queued in order, on the queue that the collectives of the same
+// communicator use too. A rank may pack the inputs of a collective just before
+// it and unpack its outputs just after it without a wait in between; finish()
+// waits.
 //
 //   MemoryOps& memory = communicator.memory_ops();
 //   memory.copy(x, wide);             // bf16 to f32, say, wherever x is
@@ -21,6 +22,7 @@
 #include <shardprop/collective/local_tensor.h>
 #include <shardprop/placement/placement.h>
 
+#include <functional>
 #include <span>
 
 namespace shardprop {
@@ -53,15 +55,27 @@ class MemoryOps {
                               const LocalTensor& out, double scale = 1) = 0;
   // Every element becomes `value`, of one item, which is read at once.
   virtual Result<void> fill(const LocalTensor& tensor, const void* value) = 0;
-  // Between this memory and the host's, either way; done on return, behind what
-  // was queued. Precondition: contiguous tensors of as many bytes.
+  // Copies between this memory and the host's, either way, after the work
+  // queued before. It is done on return. Precondition: contiguous tensors of as
+  // many bytes.
   virtual Result<void> transfer(const LocalTensor& from,
                                 const LocalTensor& to) = 0;
   // Waits until all that was asked for is done.
   virtual Result<void> finish() = 0;
+
+  // The stream that the work is queued on, a cudaStream_t; null on the host.
+  // CUDA's legacy default stream does not wait for it, nor does it for that.
+  virtual void* stream() const { return nullptr; }
+  // A function that makes the work queued on `waiting` from now on run after
+  // the work that `awaited` holds by now. Null is CUDA's legacy default stream.
+  // It may be called after this MemoryOps is gone. Empty on the host. Error of
+  // its calls: kEngine.
+  using StreamOrder = std::function<Result<void>(void* waiting, void* awaited)>;
+  virtual StreamOrder stream_order() const { return {}; }
 };
 
-// Those of the host: stateless, for any number of threads at once.
+// The operations of the host are stateless: any number of threads may use them
+// at once.
 MemoryOps& host_memory_ops();
 
 }  // namespace shardprop

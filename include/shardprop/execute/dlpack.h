@@ -5,17 +5,23 @@
 // two. Source: https://dmlc.github.io/dlpack (Apache-2.0).
 //
 //   // a capsule's pointer from PyTorch, NumPy, JAX or CuPy in ...
-//   LocalTensor held = import_dlpack(managed).value();
+//   MemoryOps& memory = communicator.memory_ops();
+//   LocalTensor held =
+//       import_dlpack(managed, DlpackStreams::into(memory)).value();
 //   LocalTensor out = run(program, communicator, held).value();
-//   managed = export_dlpack(out).value().release();   // ... and one out
+//   // ... and one out
+//   managed =
+//       export_dlpack(out, DlpackStreams::out_of(memory)).value().release();
 #pragma once
 
 #include <shardprop/base/result.h>
 #include <shardprop/collective/local_tensor.h>
+#include <shardprop/collective/memory_ops.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace shardprop {
 
@@ -71,7 +77,7 @@ struct Tensor {
   std::uint64_t byte_offset;
 };
 
-// What libraries exchanged before version 1.
+// The struct that libraries exchanged before version 1.
 struct ManagedTensor {
   Tensor tensor;
   void* context;
@@ -103,14 +109,23 @@ using OwnedLegacy = std::unique_ptr<ManagedTensor, Deleter>;
 
 }  // namespace dlpack
 
-// Queues of work on a device (cudaStream_t). DLPack leaves it to the two sides
-// to order their work on the tensor; here both are named. Host memory has none.
+// Queues of work on a device (cudaStream_t; null is CUDA's legacy default
+// stream). DLPack leaves it to the two sides to order their work on the tensor.
+// A tensor on a device needs both streams; the host has none.
 struct DlpackStreams {
-  void* producer = nullptr;  // where what made the tensor was queued
-  void* consumer = nullptr;  // where what reads it will be
-  // Makes `consumer` wait for what `producer` holds by now; called once when
-  // the two differ. cudaEventRecord and cudaStreamWaitEvent, say.
-  std::function<Result<void>(void* consumer, void* producer)> order;
+  std::optional<void*> producer;  // the work that wrote the tensor is here
+  std::optional<void*> consumer;  // the work that reads it will be here
+  // Makes `waiting` wait for the work that `awaited` holds by now, by
+  // cudaEventRecord and cudaStreamWaitEvent for instance. If the streams
+  // differ, the consumer waits for the producer at once, and the producer for
+  // the consumer when the tensor is dropped, before its memory is used again.
+  MemoryOps::StreamOrder order;
+
+  // From the producer's stream to the queue of a communicator's MemoryOps, or
+  // from the queue to the consumer's stream. Without streams on the host.
+  static DlpackStreams into(const MemoryOps& memory, void* producer = nullptr);
+  static DlpackStreams out_of(const MemoryOps& memory,
+                              void* consumer = nullptr);
 };
 
 // Takes over `managed`: its deleter is called once, when the last LocalTensor
@@ -118,16 +133,17 @@ struct DlpackStreams {
 // is copied. `read_only` may be null.
 //
 // Errors: kDlpack (null, another major version, a device that is no host or
-// CUDA memory, a dtype we lack, lanes, a malformed shape, device streams that
-// differ without an `order`), and those of `order`.
+// CUDA memory, a dtype we lack, lanes, a malformed shape, a tensor on a device
+// without streams or with streams that differ without an `order`), and those of
+// `order`.
 Result<LocalTensor> import_dlpack(dlpack::ManagedTensorVersioned* managed,
                                   const DlpackStreams& streams = {},
                                   bool* read_only = nullptr);
 Result<LocalTensor> import_dlpack(dlpack::ManagedTensor* managed,
                                   const DlpackStreams& streams = {});
 
-// A view of the tensor's memory that keeps it alive until its deleter is
-// called, whoever else has let go. Memory without an owner must outlive it.
+// Returns a view of the tensor's memory that keeps the memory alive until its
+// deleter is called. Memory without an owner must outlive it.
 // Errors: kDlpack (as for streams above), and those of `order`.
 Result<dlpack::Owned> export_dlpack(const LocalTensor& tensor,
                                     const DlpackStreams& streams = {},

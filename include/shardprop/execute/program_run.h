@@ -2,13 +2,15 @@
 // evaluates operators: the reference, or a framework's kernels.
 //
 // Every rank of the mesh makes the call at the same place in its order of
-// collectives. Redistributions run for real; a value is let go when the program
-// frees it, and whoever takes it afterwards is told so.
+// collectives. Redistributions exchange data. A value is dropped when the
+// program frees it, and a later read of it is an error.
 //
 //   w.0 = all_gather over dp (w); mm = aten.mm(x, w.0); free w.0
 //
-// Random numbers are those of random_bits.h: shardprop.random_bits is run here,
-// element by element of what the rank holds.
+// Tensors are in host memory: the communicator is threads' or MPI's.
+//
+// shardprop.random_bits is evaluated here by random_bits.h, for each element of
+// the rank's part.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -34,8 +36,9 @@ using OperatorEvaluator = std::function<Result<std::vector<LocalTensor>>(
 struct ProgramRunOptions {
   OperatorEvaluator evaluate;
   std::shared_ptr<const OpLibrary> library;
-  // Every float runs as f64, every complex number as c128: what is right shows
-  // beyond the rounding of short floats. Traffic is counted as it would be.
+  // Whether every float runs as f64 and every complex number as c128, so that
+  // the rounding of short floats hides no error. Traffic is counted in the
+  // dtypes of the program.
   bool widen = false;
   // Called for each value with a layout, once it is made, inputs excluded.
   std::function<Result<void>(ProgramValueId value, std::size_t step,
@@ -53,14 +56,15 @@ struct ProgramRunReport {
   std::int64_t peak_bytes = 0;
 };
 
-// What a dtype runs as.
+// The dtype that values of a dtype have in a run.
 DType run_dtype(DType dtype, bool widen);
 
 // The outputs, by program.outputs. `inputs` are this rank's parts, by
 // program.inputs. Errors: kProgramValue (a value that was freed or never made),
-// kLocalTensor (an operator gives another shape than the layout says), those of
-// OpLibrary::infer_results(), of the evaluator and of communicators. They stand
-// at the node. `report` may be null.
+// kLocalTensor (an operator gives another shape than the layout says, or a seed
+// is not one element of i64), kCollectiveDevice (memory of a device), those of
+// OpLibrary::infer_results(), of the evaluator and of communicators. Their
+// location is the node. `report` may be null.
 Result<std::vector<LocalTensor>> run(const SpmdProgram& program,
                                      Communicator& communicator,
                                      std::span<const LocalTensor> inputs,

@@ -9,18 +9,25 @@
 // NCCL is opened at run time, so that one build serves machines with and
 // without it. The bootstrap communicator carries what NCCL does not: the ids of
 // new groups, checked mode, failures. Work is queued on a stream of the
-// communicator's own; wait() returns when the GPU is done. Nothing synchronises
-// with the caller's streams: inputs are ready when a call is made.
+// communicator's own; wait() returns when the GPU is done. The stream does not
+// wait for the caller's streams by itself. Inputs are ready when a call is
+// made, or MemoryOps::stream_order() has made memory_ops().stream() wait for
+// them. The caller's current device stays as it is.
+//
+// All groups share that stream, so calls of all groups come in one order on all
+// ranks (communicator.h).
 //
 // Communicators are non-blocking. After an error or a timeout all of them are
-// aborted, on every rank: whoever notices tells the others by the bootstrap. A
-// wait gives NCCL three quarters of the timeout; the rest is for a barrier on
-// the bootstrap that finds out who is missing. Where NCCL itself says that a peer
-// is gone, the same barrier finds out which, and the error says both.
+// aborted, on every rank: the rank that notices tells the others by the
+// bootstrap. A wait gives NCCL three quarters of the timeout; the rest is for a
+// barrier on the bootstrap that finds out who is missing. Where NCCL itself
+// says that a peer is gone, the same barrier finds out which, and the error
+// says both.
 //
-// What NCCL reduces (f64 to f16 and bf16, integers of 8, 32 and 64 bits: sum,
-// avg, product, min, max) it reduces, in an order of its own; all else is
-// exchanged and reduced in rank order, f8 included, whose sums are in f32.
+// NCCL itself reduces f64 to f16 and bf16 (sum, avg, product) and integers of
+// 8, 32 and 64 bits (min and max too), in an order of its own, and rounds at
+// every hop. Everything else is exchanged and reduced in rank order: f8, whose
+// sums are in f32, and min and max of floats, whose NaN NCCL would drop.
 #pragma once
 
 #include <shardprop/collective/communicator.h>

@@ -32,8 +32,12 @@ LaunchError launch(void (*kernel)(Params), std::uint64_t tiles,
   if (const LaunchError error = grid_size(tiles, &blocks); error != 0) {
     return error;
   }
-  kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(params);
-  return cudaGetLastError();
+  // Not by <<<>>>, whose error can only be had from cudaGetLastError(): that
+  // one may be an earlier call's, and reading it takes it from its owner.
+  void* arguments[] = {const_cast<Params*>(&params)};
+  return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
+                          dim3(kThreads), arguments, 0,
+                          static_cast<cudaStream_t>(stream));
 }
 
 // One source type to each castable type. A file of its own for each source, as
