@@ -36,7 +36,7 @@ void push_text(KeyBuffer& key, std::string_view text) {
 
 std::uint64_t sign_word(const Argument& value) {
   const auto sign = [](auto x) -> std::uint64_t {
-    return x == 0 ? 0 : x > 0 ? 1 : 2;
+    return x == 0 ? 0 : x > 0 ? 1 : x < 0 ? 2 : 3;  // 3: NaN, which has none
   };
   if (const auto* real = std::get_if<double>(&value)) return sign(*real);
   if (const auto* whole = std::get_if<std::int64_t>(&value)) {

@@ -78,6 +78,9 @@ class ReaderSlots {
 
 class EntryTable {
  public:
+  static constexpr std::uint8_t kMostLives = 2;
+
+  // Allocates all sets. May throw std::bad_alloc.
   EntryTable(std::size_t most_entries, std::size_t most_bytes);
   ~EntryTable();
   EntryTable(const EntryTable&) = delete;
@@ -100,7 +103,6 @@ class EntryTable {
 
  private:
   static constexpr std::size_t kWays = 16;
-  static constexpr std::uint8_t kMostLives = 2;
 
   struct alignas(64) Set {
     std::array<std::atomic<std::uint32_t>, kWays> tags{};
@@ -114,10 +116,18 @@ class EntryTable {
   static std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash) | 1U;  // 0: empty
   }
+  // Which entries an eviction leaves: those that a reader used lately, or none.
+  enum class Spare : std::uint8_t { kUsed, kNone };
+
+  // Takes a life, or finds that there is none left.
   bool is_expendable(const Entry& entry) const;
-  // A way of the set that is free, or made so.
+  // A way of the set that is free, or is freed after at most
+  // ways_ * kMostLives + 1 visits, however often readers hit the entries.
   std::size_t free_way(Set& set);
-  bool evict_one(Set& set);
+  bool evict_one(Set& set, Spare spare);
+  // Evicts until `bytes` more fit, after a bounded number of visits.
+  // Precondition: bytes <= most_bytes_.
+  void make_room(std::size_t bytes);
   void remove(Set& set, std::size_t way);
   void free_retired(const ReaderSlots& slots);
 

@@ -12,11 +12,12 @@
 // (products, pointwise operators, reductions) serves every size that is cut
 // evenly, such as a new batch.
 //
-// Safe to use from any number of threads. Hits take no lock and wait for
-// nobody; of several threads that miss the same call one works and the others
-// wait for it. Errors are not remembered.
+// It is safe to use from any number of threads. A hit waits for no other
+// thread. If several threads miss the same call, one works and the others wait
+// for it. A call that begins after set_library() has returned is answered by the
+// new library, never by an older one. Errors are not remembered.
 //
-//   CachingPropagator cache(propagator);
+//   auto cache = CachingPropagator::create(propagator).value();
 //   auto reader = cache.reader().value();           // one per thread
 //   auto sharding = reader.propagate(op, layouts);  // a miss, then hits
 //   (*sharding)->outputs[0];                        // until the next call
@@ -54,9 +55,10 @@ class CachingPropagator {
  public:
   class Reader;
 
-  // An entry more than most_bytes is not kept; most_entries of 0 keep nothing.
-  explicit CachingPropagator(ShardingPropagator propagator,
-                             const CacheOptions& options = {});
+  // An entry of more than most_bytes is not kept; most_entries of 0 keep
+  // nothing. More than 4 million entries are never kept. Error: kOutOfMemory.
+  static Result<CachingPropagator> create(ShardingPropagator propagator,
+                                          const CacheOptions& options = {});
   ~CachingPropagator();
   CachingPropagator(CachingPropagator&&) noexcept;
   CachingPropagator& operator=(CachingPropagator&&) noexcept;
@@ -71,8 +73,9 @@ class CachingPropagator {
   Result<std::shared_ptr<const OutputSharding>> propagate(
       const OpSchema& op, std::span<const TensorSpec> inputs) const;
 
-  // Other operators from here on: a new generation, which starts empty.
-  // Error: kInvalidArgument (null), kOutOfMemory.
+  // Replaces the operators: a new generation, which starts empty. Calls that
+  // run meanwhile may still be answered by the old library. Errors:
+  // kInvalidArgument (null), kOutOfMemory.
   Result<void> set_library(std::shared_ptr<const OpLibrary> library);
   // Forgets everything.
   void clear();
@@ -84,6 +87,7 @@ class CachingPropagator {
  private:
   struct Body;
   struct ReaderBody;
+  explicit CachingPropagator(std::shared_ptr<Body> body);
   std::shared_ptr<Body> body_;
 };
 
