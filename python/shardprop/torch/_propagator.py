@@ -82,13 +82,7 @@ class Propagator(ShardingPropagator):
         return found
 
     def propagate_op_sharding_non_cached(self, op_schema: OpSchema) -> OutputSharding:
-        from_copy = _moved_views.has_any(op_schema)
-        if from_copy:
-            _moved_views.refuse_writes(op_schema)
-            op_schema = _moved_views.unmarked(op_schema)
-        sharding = self._propagate(op_schema)
-        _moved_views.mark(op_schema, sharding, from_copy)
-        return sharding
+        return _moved_views.answered(op_schema, self._propagate)
 
     def _propagate(self, op_schema: OpSchema) -> OutputSharding:
         if _attention.shards_tokens(op_schema) and _attention.tokens_are_permuted():
