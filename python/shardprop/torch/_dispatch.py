@@ -1,7 +1,6 @@
 """What DTensor's dispatcher is told: which arguments its caches are to compare,
 and what it runs in place of an operator."""
 
-from itertools import zip_longest
 from typing import Optional
 
 import torch
@@ -91,9 +90,12 @@ def _unmoved_if_equal(given, wanted):
     if isinstance(wanted, DTensorSpec):
         return _unmoved(wanted) if wanted == given else wanted
     if isinstance(wanted, (list, tuple)) and isinstance(given, (list, tuple)):
-        pairs = zip_longest(given, wanted[: len(given)])
-        made = [_unmoved_if_equal(one, other) for one, other in pairs]
-        return type(wanted)([*made[: len(wanted)], *wanted[len(given) :]])
+        # DTensor may append arguments of its own.
+        made = [
+            _unmoved_if_equal(given[i], item) if i < len(given) else item
+            for i, item in enumerate(wanted)
+        ]
+        return type(wanted)(made)
     return wanted
 
 
