@@ -376,7 +376,8 @@ TEST_CASE("a cache of any size is created, and bounded") {
         CacheOptions{.most_bytes = kMost}}) {
     const auto cache =
         CachingPropagator::create(propagator_on("2"), options);
-    auto reader = value_of(value_of(cache).reader());
+    REQUIRE(cache.has_value());
+    auto reader = value_of(cache->reader());
     const auto given = layouts({"S(0)", "R"});
     value_of(reader.propagate(mm(16), given));
     value_of(reader.propagate(mm(16), given));

@@ -17,7 +17,7 @@ using testing::shared_library;
 
 // An entry whose key is one word. All of them are in one set of a table of at
 // most 16 entries.
-std::unique_ptr<const Entry> entry_of(std::uint64_t word) {
+std::unique_ptr<const Entry> one_word_entry(std::uint64_t word) {
   KeyBuffer key;
   key.push(word);
   return std::make_unique<const Entry>(
@@ -25,7 +25,7 @@ std::unique_ptr<const Entry> entry_of(std::uint64_t word) {
       std::make_shared<const OutputSharding>(), nullptr);
 }
 
-const Entry* find(const EntryTable& table, std::uint64_t word,
+const Entry* find_word(const EntryTable& table, std::uint64_t word,
                   ReaderSlot& slot) {
   KeyBuffer key;
   key.push(word);
@@ -54,7 +54,7 @@ std::vector<const Entry*> fill_with_used(EntryTable& table, std::uint64_t count,
                                          Lookers& lookers) {
   std::vector<const Entry*> entries;
   for (std::uint64_t word = 0; word < count; ++word) {
-    auto entry = entry_of(word);
+    auto entry = one_word_entry(word);
     entry->lives = 255;
     lookers.look_at(entry.get(), slots);
     entries.push_back(entry.get());
@@ -69,7 +69,7 @@ TEST_CASE("an insertion visits a full set a bounded number of times") {
   Lookers lookers;
   EntryTable table(16, std::size_t{1} << 20);
   const auto entries = fill_with_used(table, 16, slots, lookers);
-  CHECK(table.insert(entry_of(100), slots));
+  CHECK(table.insert(one_word_entry(100), slots));
   CHECK(table.evictions() == 1);
   for (const Entry* entry : entries) {
     CHECK(entry->lives >= 255 - EntryTable::kMostLives - 1);
@@ -79,10 +79,10 @@ TEST_CASE("an insertion visits a full set a bounded number of times") {
 TEST_CASE("room for bytes is made in a bounded number of visits") {
   ReaderSlots slots;
   Lookers lookers;
-  const std::size_t entry_bytes = entry_of(0)->bytes;
+  const std::size_t entry_bytes = one_word_entry(0)->bytes;
   EntryTable table(1024, 64 * entry_bytes);
   const auto entries = fill_with_used(table, 64, slots, lookers);
-  CHECK(table.insert(entry_of(1000), slots));
+  CHECK(table.insert(one_word_entry(1000), slots));
   CHECK(table.bytes() <= 64 * entry_bytes);
   CHECK(table.evictions() == 1);
   for (const Entry* entry : entries) {
@@ -95,9 +95,9 @@ TEST_CASE("a table of any size is bounded by its bytes") {
   ReaderSlots slots;
   ReaderSlot& slot = slots.take();
   EntryTable table(kMost, kMost);
-  CHECK(table.insert(entry_of(1), slots));
-  CHECK(find(table, 1, slot) != nullptr);
-  CHECK(find(table, 2, slot) == nullptr);
+  CHECK(table.insert(one_word_entry(1), slots));
+  CHECK(find_word(table, 1, slot) != nullptr);
+  CHECK(find_word(table, 2, slot) == nullptr);
   ReaderSlots::give_back(slot);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("entries are evicted beside threads that hit them all the time") {
   ReaderSlots slots;
   EntryTable table(kEntries, std::size_t{1} << 20);
   for (std::uint64_t word = 0; word < kEntries; ++word) {
-    REQUIRE(table.insert(entry_of(word), slots));
+    REQUIRE(table.insert(one_word_entry(word), slots));
   }
   std::atomic<std::uint64_t> inserted{kEntries};
   std::atomic<int> wrong{0};
@@ -118,7 +118,7 @@ TEST_CASE("entries are evicted beside threads that hit them all the time") {
       while (inserted < kInsertions) {
         const std::uint64_t last = inserted;
         for (std::uint64_t word = last - kEntries; word < last; ++word) {
-          const Entry* entry = find(table, word, slot);
+          const Entry* entry = find_word(table, word, slot);
           if (entry != nullptr && entry->key.words.at(0) != word) ++wrong;
         }
       }
@@ -126,7 +126,7 @@ TEST_CASE("entries are evicted beside threads that hit them all the time") {
     });
   }
   for (; inserted < kInsertions; ++inserted) {
-    if (!table.insert(entry_of(inserted), slots)) ++wrong;
+    if (!table.insert(one_word_entry(inserted), slots)) ++wrong;
   }
   for (std::thread& reader : readers) reader.join();
   CHECK(wrong == 0);

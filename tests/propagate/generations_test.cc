@@ -39,7 +39,7 @@ std::shared_ptr<const OpLibrary> mm_without_partials() {
       {.name = "aten.mm", .definition = einsum("m[k],[k]n->mn")}));
 }
 
-OpSchema mm(std::int64_t rows) {
+OpSchema mm_of(std::int64_t rows) {
   return call("aten.mm.default",
               {"f32[" + std::to_string(rows) + ",8]", "f32[8,6]"});
 }
@@ -68,7 +68,7 @@ TEST_CASE("a call after set_library() does not get the answer of a miss that "
     may_end.get_future().wait();
   }));
   const auto given = layouts({"S(1)", "S(0)"});
-  const auto ask = [&] { return cache.propagate(mm(16), given); };
+  const auto ask = [&] { return cache.propagate(mm_of(16), given); };
   auto old_answer = std::async(std::launch::async, ask);
   began.get_future().wait();
   REQUIRE(cache.set_library(mm_without_partials()).has_value());
@@ -128,7 +128,7 @@ TEST_CASE("every answer is one of the library at the time of the call") {
       for (int i = 0; i < rounds; ++i) {
         // Calls that several threads make at once, even sizes and uneven ones.
         const std::int64_t rows = 2 + i % 40;
-        const OpSchema op = mm(rows);
+        const OpSchema op = mm_of(rows);
         const int complete = clock.complete();
         if (i % 4 == t) {
           const auto shared = cache.propagate(op, given);

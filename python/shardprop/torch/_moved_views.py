@@ -53,11 +53,11 @@ def answered(op_schema: OpSchema, propagate) -> OutputSharding:
         written = [
             (position, argument.name)
             for position, argument in enumerate(op_schema.op._schema.arguments)
-            if _is_write(argument)
+            if _is_write(argument) and torch.Tag.inplace_view not in op_schema.op.tags
         ]
         run = instead(plain, sharding, lambda call: _GuardedWrite(call, written))
-        if torch.Tag.inplace_view in op_schema.op.tags:
-            run.output_spec = _marked(run.output_spec)
+        # An out= tensor, or one that is viewed anew in place, gets this spec.
+        run.output_spec = _marked(run.output_spec)
         return run
     if not any(_is_view(returned) for returned in op_schema.op._schema.returns):
         return sharding
