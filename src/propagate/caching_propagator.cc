@@ -48,10 +48,10 @@ struct CachingPropagator::Body {
         table(the_options.most_entries, the_options.most_bytes),
         propagator(std::move(the_propagator)) {}
 
-  // What the table does not have.
+  // Answers a call that the table has no entry for.
   Result<Shared> miss(const OpSchema& op, std::span<const Layout> layouts,
                       ReaderSlot& slot);
-  // Of a call that no key describes.
+  // Answers a call that no key describes.
   Result<Shared> answer_uncached(const OpSchema& op,
                                  std::span<const Layout> layouts);
   Result<Shared> work_out(const ShardingPropagator& on, std::uint64_t in,

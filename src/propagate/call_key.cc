@@ -162,8 +162,8 @@ void write_call(KeyBuffer& key, const OpSchema& op, const LayoutsView& layouts,
     write_meta(key, op.inputs[i]);
     if (!layouts.empty()) write_layout(key, layouts[i]);
   }
-  // Outputs that are stated, since they cannot be inferred. What follows the
-  // last of them are slots.
+  // Outputs that are stated, since they cannot be inferred. The slots follow
+  // the last of them.
   for (const TensorMeta& meta : op.outputs) write_meta(key, meta);
   for (const std::int32_t slot : op.output_slots) {
     key.push(static_cast<std::uint64_t>(slot));

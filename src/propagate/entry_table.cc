@@ -114,9 +114,9 @@ const Entry* EntryTable::find(std::uint64_t hash,
     if (set.tags[way].load(std::memory_order_relaxed) != tag) continue;
     const Entry* entry = set.entries[way].load(std::memory_order_seq_cst);
     if (entry == nullptr) continue;
-    // Announced, then looked for again: what is still there was not freed
-    // before the announcement and is not freed after it. What this reader
-    // announced last needs neither.
+    // The reader announces the entry, then looks for it again. An entry that is
+    // still there was not freed before the announcement and is not freed after
+    // it. The entry that this reader announced last needs no second look.
     if (slot.looks_at.load(std::memory_order_relaxed) != entry) {
       slot.looks_at.store(entry, std::memory_order_seq_cst);
       if (set.entries[way].load(std::memory_order_seq_cst) != entry) continue;

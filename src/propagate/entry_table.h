@@ -3,8 +3,8 @@
 // freed (hazard pointers). Everything else is under the caller's lock.
 //
 // Each reader announces the one entry it looks at, and keeps it announced until
-// its next look; what is taken out of the table is freed when no reader
-// announces it. So no more than one entry per reader outlives its eviction.
+// its next look. An evicted entry is freed when no reader announces it. So at
+// most one entry per reader outlives its eviction.
 #pragma once
 
 #include "propagate/call_key.h"
@@ -29,14 +29,15 @@ struct Entry {
 
   CallKey key;
   std::shared_ptr<const OutputSharding> sharding;
-  // Of an answer that serves several sizes.
+  // Sizes that the answer serves; null if it serves its own alone.
   std::shared_ptr<const SharedShapes> shapes;
   std::size_t bytes = 0;
   // Rounds of the clock that it survives without being used.
   mutable std::atomic<std::uint8_t> lives{0};
 };
 
-// A reader's announcement, alone on its cache line, with what it counts.
+// ReaderSlot is the announcement of one reader, alone on its cache line, and
+// the reader's counts.
 struct alignas(128) ReaderSlot {
   std::atomic<const Entry*> looks_at{nullptr};
   std::atomic<bool> taken{false};
@@ -51,7 +52,7 @@ struct alignas(128) ReaderSlot {
   }
 };
 
-// All slots there ever were, reused.
+// ReaderSlots owns all slots and reuses those that readers have returned.
 class ReaderSlots {
  public:
   ReaderSlots() = default;

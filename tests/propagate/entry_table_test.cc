@@ -26,7 +26,7 @@ std::unique_ptr<const Entry> one_word_entry(std::uint64_t word) {
 }
 
 const Entry* find_word(const EntryTable& table, std::uint64_t word,
-                  ReaderSlot& slot) {
+                       ReaderSlot& slot) {
   KeyBuffer key;
   key.push(word);
   return table.find(key.hash(), key.words(), slot);

@@ -19,7 +19,7 @@ R = Replicate()
 
 @dataclasses.dataclass
 class Call:
-    """`run` takes the tensors, returns what it computes, and may write them."""
+    """`run` takes the tensors, returns its result, and may write the tensors."""
 
     name: str
     tensors: "list[torch.Tensor]"

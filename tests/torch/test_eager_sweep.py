@@ -23,7 +23,7 @@ import shardprop.torch
 from eager_calls import Sampler, distribute
 
 WORLD = 4
-# Of 1,000 calls, those that may be refused though stock answers them rightly.
+# So many of 1,000 calls may be refused although stock answers them rightly.
 MOST_REFUSED = 10
 
 
@@ -32,7 +32,7 @@ def is_full():
 
 
 def whole(value):
-    """What a value of DTensors is to one process."""
+    """Returns a value of DTensors as one process has it."""
     if isinstance(value, (list, tuple)):
         return [whole(item) for item in value]
     if isinstance(value, DTensor):
@@ -41,8 +41,8 @@ def whole(value):
 
 
 def difference(call, mesh):
-    """How DTensor's results and operands differ from one process's; "" if they do
-    not. What DTensor raises is raised."""
+    """Returns how results and operands differ from those of one process, "" if
+    they are equal. Errors of DTensor pass."""
     alone = copy.deepcopy(call.tensors)
     wanted = call.run(*alone)
     given = [

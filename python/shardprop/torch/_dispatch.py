@@ -1,5 +1,5 @@
-"""What DTensor's dispatcher is told: which arguments its caches are to compare,
-and what it runs in place of an operator."""
+"""Answers in the form that DTensor's dispatcher takes: the arguments that its
+caches compare, and the call that it runs in place of an operator."""
 
 from typing import Optional
 
@@ -13,7 +13,7 @@ from torch.distributed.tensor._op_schema import (
 
 
 class Infos(dict):
-    """What of a call its cached answer depends on: everything, by default."""
+    """The arguments that a cached answer depends on: by default all of them."""
 
     def get(self, op, default=None):
         found = super().get(op)
@@ -72,8 +72,9 @@ def in_numbers(op, args, op_schema: OpSchema, output_spec) -> OutputSharding:
 
 
 def instead(op_schema: OpSchema, sharding: OutputSharding, wrap) -> OutputSharding:
-    """The answer `sharding`, with wrap(what the ranks run) run in its place. The
-    dispatcher moves what it moves for `sharding`."""
+    """Returns the answer `sharding` with wrap(call) in place of the call that the
+    ranks run. The dispatcher still moves the operands that it moves for
+    `sharding`."""
     run = sharding.redistribute_schema if sharding.needs_redistribute else None
     if run is None:
         return through(wrap(op_schema.op), op_schema, sharding.output_spec)

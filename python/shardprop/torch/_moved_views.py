@@ -4,9 +4,9 @@ DTensor's views share memory with their source as long as no rank moves anything
 If the source is redistributed first, or a local program makes the view, the result
 may be a copy: a write into it would not reach the source.
 
-The spec of such a view is of a class of its own. That keeps it apart in the caches
-of DTensor's dispatcher, so that every operator that writes into it is asked for
-here and runs guarded. The local tensor of the view knows from which memory it was
+The spec of such a view is of a class of its own. So the caches of DTensor's
+dispatcher keep it apart, and every operator that writes into it is answered here
+and runs guarded. The local tensor of the view knows from which memory it was
 copied. A write is refused as long as that memory is in use; afterwards nobody can
 miss the write (gradients are such views).
 """
@@ -44,8 +44,8 @@ class MovedViewSpec(DTensorSpec):
 
 
 def answered(op_schema: OpSchema, propagate) -> OutputSharding:
-    """What `propagate` answers, with writes into such views guarded and results
-    that are such views marked."""
+    """Returns the answer of `propagate` with writes into such views guarded and
+    results that are such views marked."""
     plain = _without_marks(op_schema)
     sharding = propagate(plain)
     is_copy = plain is not op_schema
@@ -88,7 +88,7 @@ class _MakesCopies:
 
 
 class _GuardedWrite:
-    """A call that writes into tensors some of which may be copies."""
+    """A call that writes into tensors, and some of them may be copies."""
 
     def __init__(self, call, written):
         self._call = call

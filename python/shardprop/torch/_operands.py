@@ -51,7 +51,7 @@ class Operands:
         return mesh
 
     def gathering(self) -> "dict[int, _redistribution.Walk]":
-        """What makes each of them whole."""
+        """Returns for each sharded operand the walk that makes it replicated."""
         moves = {}
         for index, spec in enumerate(self.specs):
             if any(not p.is_replicate() for p in spec.placements):
@@ -80,8 +80,8 @@ class Operands:
         return any(a.alias_info is not None and a.alias_info.is_write for a in found)
 
     def gathered_over(self, mesh_dims) -> "Optional[list[DTensorSpec]]":
-        """Their specs with these mesh dims replicated; None if that changes none,
-        or one that is written."""
+        """Returns the specs with these mesh dims replicated, or None. It is None
+        if no spec changes, or if one changes that the call writes."""
         specs = []
         for operand, spec in enumerate(self.specs):
             placements = tuple(

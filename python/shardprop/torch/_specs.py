@@ -21,7 +21,7 @@ class NotOurs(Exception):
 
 
 class NotReassembled(NotOurs):
-    """A layout of which DTensor cannot put a tensor together again."""
+    """A layout whose tensors DTensor cannot reassemble."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:
