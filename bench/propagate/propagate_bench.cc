@@ -82,7 +82,8 @@ void figure(const std::string& name, double value, bool last = false) {
 }
 
 void hits() {
-  const CachingPropagator cache(propagator("4,8"));
+  const CachingPropagator cache =
+      CachingPropagator::create(propagator("4,8")).value();
   auto reader = cache.reader().value();
   // Each call has a schema of its own, as a framework builds it.
   std::vector<Call> calls;
@@ -112,7 +113,8 @@ void hits() {
 }
 
 void new_batches() {
-  const CachingPropagator cache(propagator("4,8"));
+  const CachingPropagator cache =
+      CachingPropagator::create(propagator("4,8")).value();
   auto reader = cache.reader().value();
   const auto of = [&](int batch) {
     return call("aten.mm.default", 32 * (batch + 1), 512, 256,
@@ -205,9 +207,12 @@ double rate_of_two(const CachingPropagator& a, const CachingPropagator& b) {
 }
 
 void two_threads() {
-  const CachingPropagator shared(propagator("4,8"));
-  const CachingPropagator first(propagator("4,8"));
-  const CachingPropagator second(propagator("4,8"));
+  const CachingPropagator shared =
+      CachingPropagator::create(propagator("4,8")).value();
+  const CachingPropagator first =
+      CachingPropagator::create(propagator("4,8")).value();
+  const CachingPropagator second =
+      CachingPropagator::create(propagator("4,8")).value();
   std::vector<double> ratios;
   for (int i = 0; i < 5; ++i) {
     const double apart = rate_of_two(first, second);
@@ -220,7 +225,8 @@ void two_threads() {
 void million_keys() {
   CacheOptions options;
   options.share_shapes = false;
-  const CachingPropagator cache(propagator("4,8"), options);
+  const CachingPropagator cache =
+      CachingPropagator::create(propagator("4,8"), options).value();
   auto reader = cache.reader().value();
   constexpr int kHot = 10'000;
   constexpr int kOnce = 1'000'000;

@@ -138,12 +138,14 @@ Result<Trained> train(const std::string& mesh_text,
   auto propagator = shardprop::ShardingPropagator::create(
       *mesh, topology, shardprop::OpLibrary::standard());
   if (!propagator) return shardprop::fail(std::move(propagator).error());
-  const shardprop::CachingPropagator cache(*std::move(propagator));
+  const auto cache =
+      shardprop::CachingPropagator::create(*std::move(propagator));
+  if (!cache) return shardprop::fail(cache.error());
   Trained out;
   const auto ends = shardprop::run_ranks(
       mesh->size(), {},
       [&](shardprop::Communicator& communicator) -> Result<void> {
-        Rank rank(communicator, cache);
+        Rank rank(communicator, *cache);
         Model model(rank, layouts);
         for (int step = 0; step < kSteps; ++step) model.step();
         std::vector<float> weights = model.weights();
@@ -153,7 +155,7 @@ Result<Trained> train(const std::string& mesh_text,
   for (const Result<void>& end : ends) {
     if (!end) return shardprop::fail(end.error());
   }
-  const shardprop::CacheStatistics seen = cache.statistics();
+  const shardprop::CacheStatistics seen = cache->statistics();
   std::printf("%s: %lld moves a rank, %llu calls of which %llu were misses\n",
               mesh_text.c_str(), static_cast<long long>(out.moves),
               static_cast<unsigned long long>(seen.hits + seen.shared_hits +

@@ -202,7 +202,8 @@ class Propagator {
  public:
   Propagator(const std::vector<std::pair<std::string, std::int64_t>>& dims,
              const Sizes& ranks, const std::string& topology)
-      : cache_(make(dims, ranks, topology)) {}
+      : cache_(value_of(
+            CachingPropagator::create(make(dims, ranks, topology)))) {}
 
   TensorSpec spec(const Sizes& shape, const Sizes& strides,
                   const std::string& dtype, const std::string& layout) const {

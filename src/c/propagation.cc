@@ -165,7 +165,8 @@ shardprop_error* shardprop_cache_create(const shardprop_propagator* propagator,
     if (most_bytes > 0) {
       options.most_bytes = static_cast<std::size_t>(most_bytes);
     }
-    return give(cache, CachingPropagator(*by, options));
+    SP_ASSIGN(auto made, CachingPropagator::create(*by, options));
+    return give(cache, std::move(made));
   });
 }
 

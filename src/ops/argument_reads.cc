@@ -1,6 +1,7 @@
 #include "ops/argument_reads.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardprop {
 namespace {
@@ -43,7 +44,10 @@ const Argument& look_at(const OpSchema& op, std::string_view argument,
 std::optional<int> sign_of(const OpSchema& op, std::string_view argument) {
   const Argument& value = look_at(op, argument, Look::kSign);
   const auto sign = [](auto x) { return x == 0 ? 0 : x > 0 ? 1 : -1; };
-  if (const auto* real = std::get_if<double>(&value)) return sign(*real);
+  if (const auto* real = std::get_if<double>(&value)) {
+    if (std::isnan(*real)) return std::nullopt;
+    return sign(*real);
+  }
   if (const auto* whole = std::get_if<std::int64_t>(&value)) {
     return sign(*whole);
   }

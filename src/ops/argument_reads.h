@@ -50,8 +50,8 @@ class ArgumentReads {
 const Argument& look_at(const OpSchema& op, std::string_view argument,
                         Look look);
 
-// An argument's sign: -1, 0 or 1; nullopt when it is not a number (NaN counts
-// as -1). Noted as kSign.
+// An argument's sign: -1, 0 or 1; nullopt if it is not a number or is NaN.
+// Noted as kSign.
 std::optional<int> sign_of(const OpSchema& op, std::string_view argument);
 
 }  // namespace shardprop

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <future>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -47,18 +48,23 @@ struct CachingPropagator::Body {
         table(the_options.most_entries, the_options.most_bytes),
         propagator(std::move(the_propagator)) {}
 
-  // What the table does not have.
+  // Answers a call that the table has no entry for.
   Result<Shared> miss(const OpSchema& op, std::span<const Layout> layouts,
                       ReaderSlot& slot);
+  // Answers a call that no key describes.
+  Result<Shared> answer_uncached(const OpSchema& op,
+                                 std::span<const Layout> layouts);
   Result<Shared> work_out(const ShardingPropagator& on, std::uint64_t in,
                           const OpSchema& op, std::span<const Layout> layouts);
   void keep(std::uint64_t in, const OpSchema& op,
             std::span<const Layout> layouts,
             const ShardingPropagator::Body::Answer& answer,
             const Shared& sharding);
-  // An answer of a family, for the sizes of this call alone.
+  // Keeps an answer of a family for the sizes of this call alone. Part of a
+  // hit: if another thread holds the lock, or memory is out, nothing is kept.
   void keep_as_its_own(const OpSchema& op, const LayoutsView& layouts,
-                       const ArgumentUse& use, const OutputSharding& sharding);
+                       const ArgumentUse& use,
+                       const OutputSharding& sharding) noexcept;
 
   const CacheOptions options;
   const PropagatorOptions guard;
@@ -193,16 +199,13 @@ Result<Shared> CachingPropagator::Body::miss(const OpSchema& op,
                                              std::span<const Layout> layouts,
                                              ReaderSlot& slot) {
   if (op.function == nullptr || op.inputs.size() != layouts.size()) {
-    std::unique_lock lock(mutex);
-    const ShardingPropagator on = propagator;
-    lock.unlock();
-    return fail(on.propagate(op, layouts).error());
+    return answer_uncached(op, layouts);
   }
-  CallKey key = call_key(op, layouts, {});
   std::shared_ptr<Flight> flight;
   std::shared_future<Result<Shared>> other;
   std::optional<ShardingPropagator> on;
   std::uint64_t in = 0;
+  CallKey key;
   {
     const std::scoped_lock lock(mutex);
     in = generation.load(std::memory_order_relaxed);
@@ -215,6 +218,12 @@ Result<Shared> CachingPropagator::Body::miss(const OpSchema& op,
       ++waits;
       return entry->sharding;
     }
+    // All arguments, since it is not known yet which of them count. The
+    // generation too: a flight of an older one has the answer of its library.
+    KeyBuffer all;
+    write_version(all, in, nullptr);
+    write_call(all, op, layouts, {});
+    key = kept(all, op.function);
     const auto found = flights.find(key);
     if (found != flights.end()) {
       ++waits;
@@ -243,6 +252,18 @@ Result<Shared> CachingPropagator::Body::miss(const OpSchema& op,
     flight->promise.set_exception(std::current_exception());
     throw;
   }
+}
+
+Result<Shared> CachingPropagator::Body::answer_uncached(
+    const OpSchema& op, std::span<const Layout> layouts) {
+  std::optional<ShardingPropagator> on;
+  {
+    const std::scoped_lock lock(mutex);
+    on.emplace(propagator);
+  }
+  SP_ASSIGN(ShardingPropagator::Body::Answer answer,
+            on->body_->answer(op, layouts));
+  return std::make_shared<const OutputSharding>(std::move(answer.sharding));
 }
 
 Result<Shared> CachingPropagator::Body::work_out(
@@ -289,25 +310,37 @@ void CachingPropagator::Body::keep(
   if (write_family(family, sizes, op, layouts, use->looks)) put(family, shapes);
 }
 
-void CachingPropagator::Body::keep_as_its_own(const OpSchema& op,
-                                              const LayoutsView& layouts,
-                                              const ArgumentUse& use,
-                                              const OutputSharding& sharding) {
-  KeyBuffer key;
-  write_version(key, use.generation, &use);
-  write_call(key, op, layouts, use.looks);
-  auto entry = std::make_unique<const Entry>(
-      kept(key, op.function), std::make_shared<const OutputSharding>(sharding),
-      nullptr);
-  const std::scoped_lock lock(mutex);
-  if (use.generation == generation.load(std::memory_order_relaxed)) {
-    table.insert(std::move(entry), slots);
+void CachingPropagator::Body::keep_as_its_own(
+    const OpSchema& op, const LayoutsView& layouts, const ArgumentUse& use,
+    const OutputSharding& sharding) noexcept {
+  try {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock ||
+        use.generation != generation.load(std::memory_order_relaxed)) {
+      return;
+    }
+    KeyBuffer key;
+    write_version(key, use.generation, &use);
+    write_call(key, op, layouts, use.looks);
+    table.insert(std::make_unique<const Entry>(
+                     kept(key, op.function),
+                     std::make_shared<const OutputSharding>(sharding), nullptr),
+                 slots);
+  } catch (const std::bad_alloc&) {
+    // The caller has its answer already.
   }
 }
 
-CachingPropagator::CachingPropagator(ShardingPropagator propagator,
-                                     const CacheOptions& options)
-    : body_(std::make_shared<Body>(std::move(propagator), options)) {}
+Result<CachingPropagator> CachingPropagator::create(
+    ShardingPropagator propagator, const CacheOptions& options) {
+  return guarded([&]() -> Result<CachingPropagator> {
+    return CachingPropagator(
+        std::make_shared<Body>(std::move(propagator), options));
+  });
+}
+
+CachingPropagator::CachingPropagator(std::shared_ptr<Body> body)
+    : body_(std::move(body)) {}
 CachingPropagator::~CachingPropagator() = default;
 CachingPropagator::CachingPropagator(CachingPropagator&&) noexcept = default;
 CachingPropagator& CachingPropagator::operator=(CachingPropagator&&) noexcept =
@@ -337,7 +370,7 @@ Result<Shared> CachingPropagator::propagate(
     const OpSchema& op, std::span<const TensorSpec> inputs) const {
   return guarded([&]() -> Result<Shared> {
     SP_ASSIGN(const std::vector<Layout> layouts,
-              propagator().body_->layouts_of(op, inputs));
+              layouts_on(body_->mesh, op, inputs));
     return propagate(op, layouts);
   });
 }
@@ -350,8 +383,9 @@ Result<void> CachingPropagator::set_library(
   }
   return guarded([&]() -> Result<void> {
     ShardingPropagator made = propagator().with_library(std::move(library));
+    // `made` outlives the lock, so that the old library ends without it.
     const std::scoped_lock lock(body_->mutex);
-    body_->propagator = std::move(made);
+    std::swap(body_->propagator, made);
     // Keys of the old generation are written no more.
     body_->generation.fetch_add(1, std::memory_order_release);
     body_->table.clear(body_->slots);
@@ -410,13 +444,8 @@ Result<const OutputSharding*> CachingPropagator::Reader::propagate(
     if (fits && body.guard.moves == ImplicitMoves::kAllowed) {
       if (const OutputSharding* found = body_->find(op, inputs)) return found;
     }
-    std::optional<ShardingPropagator> propagator;
-    {
-      const std::scoped_lock lock(body.mutex);
-      propagator.emplace(body.propagator);
-    }
     SP_ASSIGN(const std::vector<Layout> layouts,
-              propagator->body_->layouts_of(op, inputs));
+              layouts_on(body.mesh, op, inputs));
     return body_->propagate(op, layouts);
   });
 }

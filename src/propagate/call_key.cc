@@ -36,7 +36,7 @@ void push_text(KeyBuffer& key, std::string_view text) {
 
 std::uint64_t sign_word(const Argument& value) {
   const auto sign = [](auto x) -> std::uint64_t {
-    return x == 0 ? 0 : x > 0 ? 1 : 2;
+    return x == 0 ? 0 : x > 0 ? 1 : x < 0 ? 2 : 3;  // 3: NaN, which has none
   };
   if (const auto* real = std::get_if<double>(&value)) return sign(*real);
   if (const auto* whole = std::get_if<std::int64_t>(&value)) {
@@ -162,8 +162,8 @@ void write_call(KeyBuffer& key, const OpSchema& op, const LayoutsView& layouts,
     write_meta(key, op.inputs[i]);
     if (!layouts.empty()) write_layout(key, layouts[i]);
   }
-  // Outputs that are stated, since they cannot be inferred. What follows the
-  // last of them are slots.
+  // Outputs that are stated, since they cannot be inferred. The slots follow
+  // the last of them.
   for (const TensorMeta& meta : op.outputs) write_meta(key, meta);
   for (const std::int32_t slot : op.output_slots) {
     key.push(static_cast<std::uint64_t>(slot));

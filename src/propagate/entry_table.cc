@@ -26,8 +26,23 @@ std::size_t bytes_of(const OutputSharding& sharding) {
   return bytes;
 }
 
-// What the allocator and the shared pointers add.
-constexpr std::size_t kOverhead = 128;
+// Bytes that the allocator and the shared pointers add to an entry.
+constexpr std::size_t kEntryOverheadBytes = 128;
+
+// Every entry takes at least these bytes, so that most_bytes bounds the sets.
+constexpr std::size_t kLeastEntryBytes =
+    sizeof(Entry) + kEntryOverheadBytes + sizeof(OutputSharding);
+
+// 4 million entries, whose sets take 64 MiB. A table is allocated at once, and
+// a larger request must not exhaust the machine's memory.
+constexpr std::size_t kMostSets = std::size_t{1} << 18;
+
+std::size_t set_count(std::size_t most_entries, std::size_t most_bytes,
+                      std::size_t ways) {
+  const std::size_t entries =
+      std::min(most_entries, most_bytes / kLeastEntryBytes);
+  return std::clamp<std::size_t>(entries / ways, 1, kMostSets);
+}
 
 }  // namespace
 
@@ -37,7 +52,7 @@ Entry::Entry(CallKey the_key,
     : key(std::move(the_key)),
       sharding(std::move(the_sharding)),
       shapes(std::move(the_shapes)) {
-  bytes = sizeof(Entry) + kOverhead +
+  bytes = sizeof(Entry) + kEntryOverheadBytes +
           key.words.capacity() * sizeof(std::uint64_t) + bytes_of(*sharding) +
           (shapes ? sizeof(SharedShapes) : 0);
 }
@@ -80,8 +95,7 @@ bool ReaderSlots::is_looked_at(const Entry* entry) const {
 EntryTable::EntryTable(std::size_t most_entries, std::size_t most_bytes)
     : ways_(std::min(kWays, most_entries)),
       most_bytes_(most_bytes),
-      sets_(std::max<std::size_t>(
-          1, std::min<std::size_t>(most_entries / kWays, 1U << 28))) {}
+      sets_(set_count(most_entries, most_bytes, kWays)) {}
 
 EntryTable::~EntryTable() {
   for (Set& set : sets_) {
@@ -100,9 +114,9 @@ const Entry* EntryTable::find(std::uint64_t hash,
     if (set.tags[way].load(std::memory_order_relaxed) != tag) continue;
     const Entry* entry = set.entries[way].load(std::memory_order_seq_cst);
     if (entry == nullptr) continue;
-    // Announced, then looked for again: what is still there was not freed
-    // before the announcement and is not freed after it. What this reader
-    // announced last needs neither.
+    // The reader announces the entry, then looks for it again. An entry that is
+    // still there was not freed before the announcement and is not freed after
+    // it. The entry that this reader announced last needs no second look.
     if (slot.looks_at.load(std::memory_order_relaxed) != entry) {
       slot.looks_at.store(entry, std::memory_order_seq_cst);
       if (set.entries[way].load(std::memory_order_seq_cst) != entry) continue;
@@ -143,10 +157,13 @@ std::size_t EntryTable::free_way(Set& set) {
   for (std::size_t way = 0; way < ways_; ++way) {
     if (set.entries[way].load(std::memory_order_relaxed) == nullptr) return way;
   }
-  while (true) {
+  for (std::size_t visit = 0;; ++visit) {
     const std::size_t way = set.hand;
     set.hand = (set.hand + 1) % ways_;
-    if (!is_expendable(*set.entries[way].load(std::memory_order_relaxed))) {
+    // Readers that hit the entries meanwhile raise their lives again.
+    const bool is_last_visit = visit == ways_ * kMostLives;
+    if (!is_expendable(*set.entries[way].load(std::memory_order_relaxed)) &&
+        !is_last_visit) {
       continue;
     }
     remove(set, way);
@@ -155,17 +172,28 @@ std::size_t EntryTable::free_way(Set& set) {
   }
 }
 
-bool EntryTable::evict_one(Set& set) {
+bool EntryTable::evict_one(Set& set, Spare spare) {
   for (std::size_t i = 0; i < ways_; ++i) {
     const std::size_t way = set.hand;
     set.hand = (set.hand + 1) % ways_;
     const Entry* entry = set.entries[way].load(std::memory_order_relaxed);
-    if (entry == nullptr || !is_expendable(*entry)) continue;
+    if (entry == nullptr) continue;
+    if (!is_expendable(*entry) && spare == Spare::kUsed) continue;
     remove(set, way);
     ++evictions_;
     return true;
   }
   return false;
+}
+
+void EntryTable::make_room(std::size_t bytes) {
+  // After kMostLives sweeps over all sets every entry that no reader hit
+  // meanwhile has left; then the others leave too, at most ways_ from each set.
+  const std::size_t sparing = sets_.size() * kMostLives;
+  for (std::size_t visit = 0; bytes_ + bytes > most_bytes_; ++visit) {
+    evict_one(sets_[sweep_], visit < sparing ? Spare::kUsed : Spare::kNone);
+    sweep_ = (sweep_ + 1) % sets_.size();
+  }
 }
 
 bool EntryTable::insert(std::unique_ptr<const Entry> entry,
@@ -176,10 +204,7 @@ bool EntryTable::insert(std::unique_ptr<const Entry> entry,
     const Entry* held = set.entries[way].load(std::memory_order_relaxed);
     if (held != nullptr && held->key == entry->key) return true;
   }
-  while (bytes_ + entry->bytes > most_bytes_) {
-    evict_one(sets_[sweep_]);
-    sweep_ = (sweep_ + 1) % sets_.size();
-  }
+  make_room(entry->bytes);
   const std::size_t way = free_way(set);
   bytes_ += entry->bytes;
   ++entries_;

@@ -3,8 +3,8 @@
 // freed (hazard pointers). Everything else is under the caller's lock.
 //
 // Each reader announces the one entry it looks at, and keeps it announced until
-// its next look; what is taken out of the table is freed when no reader
-// announces it. So no more than one entry per reader outlives its eviction.
+// its next look. An evicted entry is freed when no reader announces it. So at
+// most one entry per reader outlives its eviction.
 #pragma once
 
 #include "propagate/call_key.h"
@@ -29,14 +29,15 @@ struct Entry {
 
   CallKey key;
   std::shared_ptr<const OutputSharding> sharding;
-  // Of an answer that serves several sizes.
+  // Sizes that the answer serves; null if it serves its own alone.
   std::shared_ptr<const SharedShapes> shapes;
   std::size_t bytes = 0;
   // Rounds of the clock that it survives without being used.
   mutable std::atomic<std::uint8_t> lives{0};
 };
 
-// A reader's announcement, alone on its cache line, with what it counts.
+// ReaderSlot is the announcement of one reader, alone on its cache line, and
+// the reader's counts.
 struct alignas(128) ReaderSlot {
   std::atomic<const Entry*> looks_at{nullptr};
   std::atomic<bool> taken{false};
@@ -51,7 +52,7 @@ struct alignas(128) ReaderSlot {
   }
 };
 
-// All slots there ever were, reused.
+// ReaderSlots owns all slots and reuses those that readers have returned.
 class ReaderSlots {
  public:
   ReaderSlots() = default;
@@ -78,6 +79,9 @@ class ReaderSlots {
 
 class EntryTable {
  public:
+  static constexpr std::uint8_t kMostLives = 2;
+
+  // Allocates all sets. May throw std::bad_alloc.
   EntryTable(std::size_t most_entries, std::size_t most_bytes);
   ~EntryTable();
   EntryTable(const EntryTable&) = delete;
@@ -100,7 +104,6 @@ class EntryTable {
 
  private:
   static constexpr std::size_t kWays = 16;
-  static constexpr std::uint8_t kMostLives = 2;
 
   struct alignas(64) Set {
     std::array<std::atomic<std::uint32_t>, kWays> tags{};
@@ -114,10 +117,18 @@ class EntryTable {
   static std::uint32_t tag_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash) | 1U;  // 0: empty
   }
+  // Which entries an eviction leaves: those that a reader used lately, or none.
+  enum class Spare : std::uint8_t { kUsed, kNone };
+
+  // Takes a life, or finds that there is none left.
   bool is_expendable(const Entry& entry) const;
-  // A way of the set that is free, or made so.
+  // A way of the set that is free, or is freed after at most
+  // ways_ * kMostLives + 1 visits, however often readers hit the entries.
   std::size_t free_way(Set& set);
-  bool evict_one(Set& set);
+  bool evict_one(Set& set, Spare spare);
+  // Evicts until `bytes` more fit, after a bounded number of visits.
+  // Precondition: bytes <= most_bytes_.
+  void make_room(std::size_t bytes);
   void remove(Set& set, std::size_t way);
   void free_retired(const ReaderSlots& slots);
 

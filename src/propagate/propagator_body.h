@@ -43,9 +43,6 @@ struct ShardingPropagator::Body {
   // Errors: kInvalidArgument, those of check_layout().
   Result<void> check_inputs(const OpSchema& op,
                             std::span<const Layout> inputs) const;
-  // Errors: kRedistributeMeshes, kShapeMismatch.
-  Result<std::vector<Layout>> layouts_of(
-      const OpSchema& op, std::span<const TensorSpec> inputs) const;
 
   DeviceMesh mesh;
   Topology topology;
@@ -56,6 +53,11 @@ struct ShardingPropagator::Body {
   mutable BoundOps calls;
   mutable redistribute::RecentReaches recent;
 };
+
+// The layouts of specs on `mesh`. Errors: kRedistributeMeshes, kShapeMismatch.
+Result<std::vector<Layout>> layouts_on(const DeviceMesh& mesh,
+                                       const OpSchema& op,
+                                       std::span<const TensorSpec> inputs);
 
 // Of a layout that a strategy chose. Throws InternalError where it does not fit.
 Result<TensorSpec> spec_of(const DeviceMesh& mesh, const Layout& layout,

@@ -109,8 +109,9 @@ Result<void> ShardingPropagator::Body::check_inputs(
   return nothing_wrong();
 }
 
-Result<std::vector<Layout>> ShardingPropagator::Body::layouts_of(
-    const OpSchema& op, std::span<const TensorSpec> inputs) const {
+Result<std::vector<Layout>> layouts_on(const DeviceMesh& mesh,
+                                       const OpSchema& op,
+                                       std::span<const TensorSpec> inputs) {
   std::vector<Layout> layouts;
   layouts.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -204,7 +205,8 @@ Result<OutputSharding> ShardingPropagator::propagate(
 Result<OutputSharding> ShardingPropagator::propagate(
     const OpSchema& op, std::span<const TensorSpec> inputs) const {
   return guarded([&]() -> Result<OutputSharding> {
-    SP_ASSIGN(const std::vector<Layout> layouts, body_->layouts_of(op, inputs));
+    SP_ASSIGN(const std::vector<Layout> layouts,
+              layouts_on(body_->mesh, op, inputs));
     return propagate(op, layouts);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <cerrno>
@@ -20,7 +21,24 @@ std::atomic<std::int64_t> failing_allocation = kNever;
 std::atomic<std::int64_t> most_bytes = kNever;
 std::atomic<std::int64_t> most_threads = kNever;
 
+thread_local Stop* stop_here = nullptr;
+thread_local std::int64_t allocations_until_stop = 0;
+
 }  // namespace
+
+void stop_this_thread(Stop* stop) {
+  stop_here = stop;
+  allocations_until_stop = stop == nullptr ? 0 : stop->at;
+}
+
+// Called by operator new.
+void note_allocation_of_this_thread() {
+  if (stop_here == nullptr || allocations_until_stop-- > 0) return;
+  Stop* stop = stop_here;
+  stop_here = nullptr;
+  stop->has_stopped = true;
+  while (!stop->may_go_on) sched_yield();
+}
 
 std::int64_t allocations() { return allocations_made; }
 std::int64_t threads() { return threads_made; }
@@ -50,6 +68,7 @@ void heal() {
 namespace machine = shardprop::failing_machine;
 
 void* operator new(std::size_t bytes) {
+  machine::note_allocation_of_this_thread();
   if (machine::allocations_made++ == machine::failing_allocation ||
       static_cast<std::int64_t>(bytes) > machine::most_bytes) {
     throw std::bad_alloc();

@@ -6,6 +6,7 @@
 //   failing_machine::heal();
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace shardprop::failing_machine {
@@ -21,5 +22,14 @@ void memory_above(std::int64_t bytes);
 // After so many threads, none can be started.
 void threads_after(std::int64_t threads);
 void heal();
+
+// Where a thread stops: at its allocation number `at`, until it may go on.
+struct Stop {
+  std::int64_t at = 0;
+  std::atomic<bool> has_stopped{false};
+  std::atomic<bool> may_go_on{false};
+};
+// Has the calling thread stop there, counted from now on; null: nowhere.
+void stop_this_thread(Stop* stop);
 
 }  // namespace shardprop::failing_machine

@@ -30,7 +30,7 @@ void check_refused(std::string_view mesh, const OpSchema& op,
   CAPTURE(static_cast<int>(code));
   const ShardingPropagator plain = propagator_on(mesh);
   check_error(plain.propagate(op, given), code);
-  const CachingPropagator cache(plain);
+  const CachingPropagator cache = testing::cache_of(plain);
   auto reader = value_of(cache.reader());
   for (int i = 0; i < 2; ++i) {
     check_error(reader.propagate(op, given), code);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,7 +31,7 @@ OpSchema mm(std::int64_t batch) {
 }
 
 TEST_CASE("a call is a miss, then hits") {
-  const CachingPropagator cache(propagator_on("2"));
+  const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto given = layouts({"S(0)", "S(0)"});
   const OutputSharding first = *value_of(reader.propagate(mm(16), given));
@@ -45,7 +46,7 @@ TEST_CASE("a call is a miss, then hits") {
 }
 
 TEST_CASE("specs find what layouts found") {
-  const CachingPropagator cache(propagator_on("2"));
+  const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   value_of(reader.propagate(mm(16), layouts({"S(0)", "R"})));
   const DeviceMesh mesh = cache.propagator().mesh();
@@ -62,7 +63,7 @@ TEST_CASE("specs find what layouts found") {
 }
 
 TEST_CASE("scalars that the row does not look at share an answer") {
-  const CachingPropagator cache(propagator_on("2"));
+  const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto ask = [&](std::string_view name,
                        const std::vector<std::string>& tensors,
@@ -78,6 +79,9 @@ TEST_CASE("scalars that the row does not look at share an answer") {
   CHECK(ask("aten.add.Tensor", two, {{"alpha", 0.25}}) == 0);
   CHECK(ask("aten.add.Tensor", two, {{"alpha", -0.5}}) == 1);  // turns max
   CHECK(ask("aten.add.Tensor", two, {{"alpha", 0.0}}) == 1);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(ask("aten.add.Tensor", two, {{"alpha", nan}}) == 1);  // it has no sign
+  CHECK(ask("aten.add.Tensor", two, {{"alpha", nan}}) == 0);
   CHECK(ask("aten.leaky_relu.default", {"f32[8,4]"}, {{"", 0.1}}) == 1);
   CHECK(ask("aten.leaky_relu.default", {"f32[8,4]"}, {{"", 0.2}}) == 0);
   CHECK(ask("aten.sum.dim_IntList", {"f32[8,4]"},
@@ -88,7 +92,7 @@ TEST_CASE("scalars that the row does not look at share an answer") {
 
 TEST_CASE(
     "a new batch size is no miss where the answer follows from the sizes") {
-  const CachingPropagator cache(propagator_on("2"));
+  const CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto given = layouts({"S(0)", "R"});
   value_of(reader.propagate(mm(16), given));
@@ -115,7 +119,7 @@ void check_answers(std::string_view mesh, int calls, std::uint64_t seed,
                    const CacheOptions& options,
                    const std::vector<std::string>& names = {}) {
   const ShardingPropagator plain = propagator_on(mesh);
-  const CachingPropagator cache(plain, options);
+  const CachingPropagator cache = testing::cache_of(plain, options);
   auto reader = value_of(cache.reader());
   CallDrawer drawer(*shared_library(), plain.mesh(), seed);
   int wrong = 0;
@@ -168,7 +172,7 @@ TEST_CASE("every answer from the cache equals the one without") {
 }
 
 TEST_CASE("layouts and strides that are nearly the same are answered apart") {
-  const CachingPropagator cache(propagator_on("2,2"));
+  const CachingPropagator cache = testing::cache_of(propagator_on("2,2"));
   auto reader = value_of(cache.reader());
   const ShardingPropagator alone = cache.propagator();
   const std::vector<std::string> metas = {"f32[8,8]",       "f32[8,8]{1,8}",
@@ -227,7 +231,8 @@ TEST_CASE("entries and bytes stay within their bounds") {
         CacheOptions{.most_bytes = 10}}) {
     CacheOptions exact = options;
     exact.share_shapes = false;
-    const CachingPropagator cache(propagator_on("2"), exact);
+    const CachingPropagator cache =
+        testing::cache_of(propagator_on("2"), exact);
     auto reader = value_of(cache.reader());
     for (std::int64_t batch = 1; batch < 500; ++batch) {
       value_of(reader.propagate(mm(batch), layouts({"S(0)", "R"})));
@@ -244,7 +249,8 @@ TEST_CASE("entries and bytes stay within their bounds") {
 
 TEST_CASE("what is used stays while a stream of others passes") {
   CacheOptions options{.most_entries = 1024, .share_shapes = false};
-  const CachingPropagator cache(propagator_on("2"), options);
+  const CachingPropagator cache =
+      testing::cache_of(propagator_on("2"), options);
   auto reader = value_of(cache.reader());
   const auto given = layouts({"S(0)", "R"});
   constexpr std::int64_t kHot = 160;
@@ -273,7 +279,7 @@ TEST_CASE("what is used stays while a stream of others passes") {
 TEST_CASE("threads that read, miss, evict and change the library") {
   const ShardingPropagator plain = propagator_on("2");
   CacheOptions options{.most_entries = 64};
-  CachingPropagator cache(plain, options);
+  CachingPropagator cache = testing::cache_of(plain, options);
   const auto given = layouts({"S(0)", "R"});
   std::atomic<int> wrong{0};
   const int rounds = full_counts() ? 20'000 : 600;
@@ -312,8 +318,9 @@ TEST_CASE("threads that miss the same call work once") {
          ++bound;
          std::this_thread::sleep_for(std::chrono::milliseconds(50));
        })}));
-  const CachingPropagator cache(value_of(ShardingPropagator::create(
-      value_of(DeviceMesh::parse("2")), default_topology(), counting)));
+  const CachingPropagator cache =
+      testing::cache_of(value_of(ShardingPropagator::create(
+          value_of(DeviceMesh::parse("2")), default_topology(), counting)));
   const OpSchema slow = value_of(
       make_op_schema(counting->find("test.slow.default"), {{"", TensorArg{0}}},
                      {value_of(TensorMeta::parse("f32[4]"))}));
@@ -331,7 +338,7 @@ TEST_CASE("threads that miss the same call work once") {
 }
 
 TEST_CASE("another library is another generation") {
-  CachingPropagator cache(propagator_on("2"));
+  CachingPropagator cache = testing::cache_of(propagator_on("2"));
   auto reader = value_of(cache.reader());
   const auto given = layouts({"S(1)", "S(0)"});
   CHECK(to_string(value_of(reader.propagate(mm(16), given))->outputs[0]) ==
@@ -347,9 +354,40 @@ TEST_CASE("another library is another generation") {
         ErrorCode::kInvalidArgument);
 }
 
+TEST_CASE("a number that is NaN passes no maximum") {
+  const CachingPropagator cache = testing::cache_of(propagator_on("2"));
+  auto reader = value_of(cache.reader());
+  const auto placement = [&](double factor) {
+    const auto found = reader.propagate(
+        call("aten.mul.Tensor", {"f32[8,4]"}, {{"other", factor}}),
+        layouts({"P(max)"}));
+    return to_string(value_of(found)->outputs[0].layout());
+  };
+  CHECK(placement(-2.0) == "P(min)");
+  CHECK(placement(std::numeric_limits<double>::quiet_NaN()) == "R");
+  CHECK(placement(2.0) == "P(max)");
+}
+
+TEST_CASE("a cache of any size is created, and bounded") {
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  for (const CacheOptions& options :
+       {CacheOptions{.most_entries = kMost, .most_bytes = kMost},
+        CacheOptions{.most_entries = kMost},
+        CacheOptions{.most_bytes = kMost}}) {
+    const auto cache =
+        CachingPropagator::create(propagator_on("2"), options);
+    REQUIRE(cache.has_value());
+    auto reader = value_of(cache->reader());
+    const auto given = layouts({"S(0)", "R"});
+    value_of(reader.propagate(mm(16), given));
+    value_of(reader.propagate(mm(16), given));
+    CHECK(cache->statistics().hits == 1);
+  }
+}
+
 TEST_CASE("a guard sees hits, too") {
-  const CachingPropagator cache(
-      propagator_on("2", {.moves = ImplicitMoves::kForbidden}));
+  const CachingPropagator cache =
+      testing::cache_of(propagator_on("2", {.moves = ImplicitMoves::kForbidden}));
   auto reader = value_of(cache.reader());
   for (int i = 0; i < 3; ++i) {
     CHECK(testing::code_of(reader.propagate(
@@ -361,7 +399,7 @@ TEST_CASE("a guard sees hits, too") {
 
 TEST_CASE("bad calls are refused each time, and readers outlive the cache") {
   auto reader = [] {
-    const CachingPropagator cache(propagator_on("2"));
+    const CachingPropagator cache = testing::cache_of(propagator_on("2"));
     return value_of(cache.reader());
   }();
   for (int i = 0; i < 2; ++i) {

@@ -5,6 +5,7 @@
 
 #include <shardprop/ops/op_library.h>
 #include <shardprop/ops/op_schema.h>
+#include <shardprop/propagate/caching_propagator.h>
 #include <shardprop/propagate/sharding_propagator.h>
 
 #include <memory>
@@ -25,6 +26,11 @@ inline ShardingPropagator propagator_on(std::string_view mesh,
   return value_of(ShardingPropagator::create(
       value_of(DeviceMesh::parse(mesh)), default_topology(), shared_library(),
       std::move(options)));
+}
+
+inline CachingPropagator cache_of(ShardingPropagator propagator,
+                                  const CacheOptions& options = {}) {
+  return value_of(CachingPropagator::create(std::move(propagator), options));
 }
 
 inline std::vector<Layout> layouts(const std::vector<std::string_view>& texts) {

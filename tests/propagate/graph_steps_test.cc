@@ -85,7 +85,7 @@ TEST_CASE("every step of the example programs") {
   Steps all;
   for (const char* mesh : {"2", "2,2"}) {
     const ShardingPropagator plain = testing::propagator_on(mesh);
-    const CachingPropagator cache(plain);
+    const CachingPropagator cache = testing::cache_of(plain);
     for (const std::string& file : testing::tiny_graph_files()) {
       CAPTURE(file);
       const Graph graph =

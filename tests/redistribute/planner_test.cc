@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -343,6 +344,22 @@ TEST_CASE("a caching planner remembers, and forgets when full") {
   CHECK(planner.statistics().held == 1);
   CHECK(value_of(planner.plan(src, dst, meta)) != first);
   CHECK(*value_of(planner.plan(src, dst, meta)) == *first);
+}
+
+TEST_CASE("a caching planner of any capacity is created") {
+  const auto mesh = value_of(DeviceMesh::parse("2"));
+  const auto meta = value_of(TensorMeta::parse("f32[8]"));
+  for (const std::size_t capacity :
+       {std::size_t{1}, std::numeric_limits<std::size_t>::max()}) {
+    CachingPlanner planner(
+        value_of(RedistributePlanner::create(mesh, default_topology())),
+        capacity);
+    const auto sharded = value_of(Layout::parse("S(0)"));
+    const auto replicated = value_of(Layout::parse("R"));
+    value_of(planner.plan(sharded, replicated, meta));
+    value_of(planner.plan(sharded, replicated, meta));
+    CHECK(planner.statistics().hits == 1);
+  }
 }
 
 TEST_CASE("a caching planner serves several threads") {

@@ -190,8 +190,10 @@ TEST_CASE("training steps, operator by operator, equal the unsharded run") {
         Expected::create(graph, shared_library(), Optimizer::kNone, {}));
     for (const auto& [mesh, topology] : machines) {
       CAPTURE(mesh);
-      const CachingPropagator cache(value_of(ShardingPropagator::create(
-          value_of(DeviceMesh::parse(mesh)), topology, shared_library())));
+      ShardingPropagator propagator = value_of(ShardingPropagator::create(
+          value_of(DeviceMesh::parse(mesh)), topology, shared_library()));
+      const CachingPropagator cache =
+          value_of(CachingPropagator::create(std::move(propagator)));
       EagerRun eager(graph, cache, 7);
       const Plan plan = eager.run();
       const VerifyReport report = value_of(

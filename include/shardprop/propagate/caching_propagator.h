@@ -1,22 +1,23 @@
-// CachingPropagator: a ShardingPropagator that remembers its answers, for
+// CachingPropagator is a ShardingPropagator that remembers its answers, for
 // frameworks that ask at every operator of every step.
 //
-// Bounded, by entries and by bytes: what was not used lately goes first, so
-// that a stream of calls seen once leaves the working set alone. Answers held
-// by readers outlive their eviction, one per reader.
+// The cache is bounded by entries and by bytes. Entries that were not used
+// lately are evicted first, so that a stream of calls seen once does not evict
+// the working set. One answer per reader outlives its eviction.
 //
-// A key is the operator, the metas and layouts of its operands, and those of
-// its other arguments that the operator's row looks at, as closely as it does:
-// calls of add.Tensor that differ in alpha share an answer unless its sign
-// differs. An answer that moves nothing and follows from which sizes are equal
-// (products, pointwise operators, reductions) serves every size that is cut
-// evenly, such as a new batch.
+// A key is the operator, the metas and layouts of its operands, and its other
+// arguments as closely as the operator's definition looks at them. Calls of
+// add.Tensor that differ in alpha share an answer unless its sign differs. An
+// answer that moves nothing and follows from which sizes are equal (matmuls,
+// pointwise operators, reductions) serves every evenly sharded size, such as a
+// new batch.
 //
-// Safe to use from any number of threads. Hits take no lock and wait for
-// nobody; of several threads that miss the same call one works and the others
-// wait for it. Errors are not remembered.
+// It is safe to use from any number of threads. A hit waits for no other
+// thread. If several threads miss the same call, one works and the others wait
+// for it. A call that begins after set_library() has returned is answered by
+// the new library, never by an older one. Errors are not remembered.
 //
-//   CachingPropagator cache(propagator);
+//   auto cache = CachingPropagator::create(propagator).value();
 //   auto reader = cache.reader().value();           // one per thread
 //   auto sharding = reader.propagate(op, layouts);  // a miss, then hits
 //   (*sharding)->outputs[0];                        // until the next call
@@ -54,14 +55,15 @@ class CachingPropagator {
  public:
   class Reader;
 
-  // An entry more than most_bytes is not kept; most_entries of 0 keep nothing.
-  explicit CachingPropagator(ShardingPropagator propagator,
-                             const CacheOptions& options = {});
+  // An entry of more than most_bytes is not kept; most_entries of 0 keep
+  // nothing. More than 4 million entries are never kept. Error: kOutOfMemory.
+  static Result<CachingPropagator> create(ShardingPropagator propagator,
+                                          const CacheOptions& options = {});
   ~CachingPropagator();
   CachingPropagator(CachingPropagator&&) noexcept;
   CachingPropagator& operator=(CachingPropagator&&) noexcept;
 
-  // One thread's way in. Error: kOutOfMemory.
+  // Returns a reader for one thread. Error: kOutOfMemory.
   Result<Reader> reader() const;
 
   // As a reader, for threads without one. Errors: as
@@ -71,8 +73,9 @@ class CachingPropagator {
   Result<std::shared_ptr<const OutputSharding>> propagate(
       const OpSchema& op, std::span<const TensorSpec> inputs) const;
 
-  // Other operators from here on: a new generation, which starts empty.
-  // Error: kInvalidArgument (null), kOutOfMemory.
+  // Replaces the operators: a new generation, which starts empty. Calls that
+  // run meanwhile may still be answered by the old library. Errors:
+  // kInvalidArgument (null), kOutOfMemory.
   Result<void> set_library(std::shared_ptr<const OpLibrary> library);
   // Forgets everything.
   void clear();
@@ -84,6 +87,7 @@ class CachingPropagator {
  private:
   struct Body;
   struct ReaderBody;
+  explicit CachingPropagator(std::shared_ptr<Body> body);
   std::shared_ptr<Body> body_;
 };
 

@@ -1,5 +1,5 @@
-"""What DTensor's dispatcher is told: which arguments its caches are to compare,
-and what it runs in place of an operator."""
+"""Answers in the form that DTensor's dispatcher takes: the arguments that its
+caches compare, and the call that it runs in place of an operator."""
 
 from typing import Optional
 
@@ -13,7 +13,7 @@ from torch.distributed.tensor._op_schema import (
 
 
 class Infos(dict):
-    """What of a call its cached answer depends on: everything, by default."""
+    """The arguments that a cached answer depends on: by default all of them."""
 
     def get(self, op, default=None):
         found = super().get(op)
@@ -33,7 +33,7 @@ def whole_key(op, info: Optional[RuntimeSchemaInfo]) -> RuntimeSchemaInfo:
     )
 
 
-class _AsItLies(DTensorSpec):
+class AsItLies(DTensorSpec):
     """Equal to any spec: the dispatcher, which compares, moves nothing."""
 
     def __eq__(self, other):
@@ -47,9 +47,9 @@ class _AsItLies(DTensorSpec):
 
 def _unmoved(value):
     if isinstance(value, DTensorSpec):
-        return _AsItLies(value.mesh, value.placements, tensor_meta=value.tensor_meta)
+        return AsItLies(value.mesh, value.placements, tensor_meta=value.tensor_meta)
     if isinstance(value, (list, tuple)):
-        return type(value)(_unmoved(item) for item in value)
+        return type(value)([_unmoved(item) for item in value])
     return value
 
 
@@ -68,6 +68,49 @@ def in_numbers(op, args, op_schema: OpSchema, output_spec) -> OutputSharding:
         schema,
         needs_redistribute=True,
         use_val_from_redistribute_schema=True,
+    )
+
+
+def instead(op_schema: OpSchema, sharding: OutputSharding, wrap) -> OutputSharding:
+    """Returns the answer `sharding` with wrap(call) in place of the call that the
+    ranks run. The dispatcher still moves the operands that it moves for
+    `sharding`."""
+    run = sharding.redistribute_schema if sharding.needs_redistribute else None
+    if run is None:
+        return through(wrap(op_schema.op), op_schema, sharding.output_spec)
+    args = _unmoved_if_equal(op_schema.args_schema, run.args_schema)
+    return OutputSharding(
+        sharding.output_spec,
+        OpSchema(wrap(run.op), args, op_schema.kwargs_schema),
+        needs_redistribute=True,
+        use_val_from_redistribute_schema=sharding.use_val_from_redistribute_schema,
+    )
+
+
+def _unmoved_if_equal(given, wanted):
+    if isinstance(wanted, DTensorSpec):
+        return _unmoved(wanted) if wanted == given else wanted
+    if isinstance(wanted, (list, tuple)) and isinstance(given, (list, tuple)):
+        # DTensor may append arguments of its own.
+        made = [
+            _unmoved_if_equal(given[i], item) if i < len(given) else item
+            for i, item in enumerate(wanted)
+        ]
+        return type(wanted)(made)
+    return wanted
+
+
+def unmoved_by_dispatcher(
+    call, op_schema: OpSchema, sharding: OutputSharding
+) -> OutputSharding:
+    """The answer `sharding` with `call` run on the local arguments as they are, and
+    with the numbers of `sharding`."""
+    run = sharding.redistribute_schema
+    return OutputSharding(
+        sharding.output_spec,
+        OpSchema(call, _unmoved(run.args_schema), op_schema.kwargs_schema),
+        needs_redistribute=True,
+        use_val_from_redistribute_schema=sharding.use_val_from_redistribute_schema,
     )
 
 

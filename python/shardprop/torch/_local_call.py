@@ -59,6 +59,10 @@ class MovedCall:
     def __repr__(self):
         return self.__name__
 
+    def copies(self) -> bool:
+        """Whether a view that this call makes shares no memory with its source."""
+        return bool(self._moves)
+
     def _moved(self, operands):
         self._observe()
         for index, walk in self._moves.items():
@@ -150,6 +154,9 @@ class LocalCall(MovedCall):
         self._returns_list = len(returns) == 1 and str(returns[0].type)[:4] == "List"
         self._result_slots = slots if 1 < len(returns) == len(slots) else None
         self._runs = OF_VIEWS.get(op, op)
+
+    def copies(self) -> bool:
+        return bool(self._moves) or self._is_program
 
     def written_out(self, args) -> "Optional[tuple]":
         """The operator to run and `args` with the numbers that every rank has;

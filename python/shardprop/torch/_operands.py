@@ -1,21 +1,23 @@
 """The tensors of a call, as our propagator takes them and as DTensor expects them."""
 
-from typing import Any
+from typing import Any, Optional
 
 import torch
+from torch.distributed.tensor import Replicate
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor._op_schema import OpSchema
 
 from . import _redistribution
 from ._layout import DTYPES
 from ._local_call import whole_spec
-from ._specs import MeshSpecs, NotOurs, dtype_name
+from ._specs import MeshSpecs, NotOurs, NotReassembled, dtype_name, is_lost
 
 
 class Operands:
     """The tensors of a call, in declared order, and where each stands."""
 
     def __init__(self, op_schema: OpSchema):
+        self.op = op_schema.op
         self.args = op_schema.args_schema
         self.kwargs = op_schema.kwargs_schema
         self.specs: "list[DTensorSpec]" = []
@@ -37,33 +39,93 @@ class Operands:
                     self.slots.append((where, index))
 
     def mesh(self):
-        """The one that all of them are on."""
+        """The mesh that all of them are on. Raises SeveralMeshes."""
         mesh = self.specs[0].mesh
-        if any(spec.mesh != mesh for spec in self.specs):
-            raise RuntimeError("the tensors of an operator are on several meshes")
+        for spec in self.specs:
+            if spec.mesh != mesh:
+                raise SeveralMeshes(
+                    f"its tensors are on several meshes: {_mesh_text(mesh)} and "
+                    f"{_mesh_text(spec.mesh)}. Bring them to one mesh first: "
+                    "DTensor.full_tensor(), then distribute_tensor()"
+                )
         return mesh
 
     def gathering(self) -> "dict[int, _redistribution.Walk]":
-        """What makes each of them whole."""
+        """Returns for each sharded operand the walk that makes it replicated."""
         moves = {}
         for index, spec in enumerate(self.specs):
             if any(not p.is_replicate() for p in spec.placements):
+                require_reassembled(spec)
                 whole = whole_spec(spec.mesh, spec.tensor_meta)
                 moves[index] = _redistribution.Walk([spec, whole])
         return moves
 
-    def ours(self, specs: MeshSpecs):
-        args = [_ours(value, specs) for value in self.args]
-        kwargs = {name: _ours(value, specs) for name, value in self.kwargs.items()}
+    def ours(self, specs: MeshSpecs, at: "list[DTensorSpec]"):
+        """The arguments as our propagator takes them, the tensors as in `at`."""
+        tensors = iter(at)
+        args = [_ours(value, specs, tensors) for value in self.args]
+        names = [a.name for a in self.op._schema.arguments if a.name in self.kwargs]
+        kwargs = {n: _ours(self.kwargs[n], specs, tensors) for n in names}
         return args, kwargs
 
+    def is_written(self, operand: int) -> bool:
+        """Whether the call writes into it."""
+        where, _ = self.slots[operand]
+        arguments = self.op._schema.arguments
+        found = [
+            argument
+            for position, argument in enumerate(arguments)
+            if where in (position, argument.name)
+        ]
+        return any(a.alias_info is not None and a.alias_info.is_write for a in found)
 
-def _ours(value: Any, specs: MeshSpecs) -> Any:
-    """An argument as our propagator takes it."""
+    def gathered_over(self, mesh_dims) -> "Optional[list[DTensorSpec]]":
+        """Returns the specs with these mesh dims replicated, or None. It is None
+        if no spec changes, or if one changes that the call writes."""
+        specs = []
+        for operand, spec in enumerate(self.specs):
+            placements = tuple(
+                Replicate() if mesh_dim in mesh_dims else placement
+                for mesh_dim, placement in enumerate(spec.placements)
+            )
+            if placements == spec.placements:
+                specs.append(spec)
+            elif self.is_written(operand):
+                return None
+            else:
+                meta = spec.tensor_meta
+                specs.append(DTensorSpec(spec.mesh, placements, tensor_meta=meta))
+        return specs if specs != self.specs else None
+
+
+class SeveralMeshes(NotOurs):
+    """The tensors of a call are on several meshes."""
+
+
+def require_reassembled(spec: DTensorSpec) -> None:
+    """Raises NotReassembled: DTensor cannot move a tensor of this spec."""
+    if is_lost(spec):
+        raise NotReassembled(
+            f"DTensor cannot reassemble {spec.placements} of "
+            f"{list(spec.tensor_meta.shape)}"
+        )
+
+
+def _mesh_text(mesh) -> str:
+    """dp=2,tp=4 of ranks 0 to 7."""
+    names = mesh.mesh_dim_names or [f"d{i}" for i in range(mesh.ndim)]
+    dims = ",".join(f"{name}={size}" for name, size in zip(names, mesh.shape))
+    ranks = mesh.mesh.flatten().tolist()
+    return f"{dims} (ranks {min(ranks)} to {max(ranks)})"
+
+
+def _ours(value: Any, specs: MeshSpecs, tensors) -> Any:
+    """An argument as our propagator takes it; the next of `tensors` for each
+    tensor."""
     if isinstance(value, DTensorSpec):
-        return specs.ours(value)
+        return specs.ours(next(tensors))
     if isinstance(value, (list, tuple)):
-        return [_ours(item, specs) for item in value]
+        return [_ours(item, specs, tensors) for item in value]
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     if isinstance(value, torch.dtype):

@@ -14,17 +14,17 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from .. import _core
 from .._error import Error
-from . import _failures, _local_call, _redistribution
+from . import _attention, _failures, _local_call, _moved_views, _redistribution
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
 from ._local_call import whole_spec
-from ._operands import Operands, output_spec_of
-from ._specs import MeshSpecs, NotOurs
+from ._operands import Operands, output_spec_of, require_reassembled
+from ._specs import MeshSpecs, NotOurs, NotReassembled, is_lost
 
 aten = torch.ops.aten
 
-# What DTensor's dispatcher does itself, past any propagator.
+# What DTensor's dispatcher does itself, past any propagator, and rightly: sizes
+# and memory of what a rank holds, and comparisons that it reduces over the ranks.
 _STOCK = {
-    aten._local_scalar_dense.default,
     aten.equal.default,
     aten.is_same_size.default,
     aten.is_pinned.default,
@@ -82,6 +82,14 @@ class Propagator(ShardingPropagator):
         return found
 
     def propagate_op_sharding_non_cached(self, op_schema: OpSchema) -> OutputSharding:
+        return _moved_views.answered(op_schema, self._propagate)
+
+    def _propagate(self, op_schema: OpSchema) -> OutputSharding:
+        if _attention.shards_tokens(op_schema) and _attention.tokens_are_permuted():
+            try:
+                return super().propagate_op_sharding_non_cached(op_schema)
+            except Exception as error:
+                raise RuntimeError(_attention.refusal(error)) from error
         try:
             sharding = self._answer(op_schema)
         except (Error, NotOurs) as first:
@@ -112,6 +120,10 @@ class Propagator(ShardingPropagator):
             if (only_way or self._unknown == "gather") and _makes_tensors(op):
                 return self._measured(op_schema)
             raise RuntimeError(_both(error, reason)) from error
+        if _loses_layout(op_schema, answer):
+            if not _runs_whole(op) or _writes(op):
+                raise RuntimeError(_both(_unreadable(answer), reason))
+            return self._replicated(op_schema)
         self.statistics.stock += 1
         return answer
 
@@ -121,7 +133,9 @@ class Propagator(ShardingPropagator):
             answer = super().propagate_op_sharding_non_cached(op_schema)
         except Exception:
             return None
-        return None if answer.needs_redistribute else answer
+        if answer.needs_redistribute or _loses_layout(op_schema, answer):
+            return None
+        return answer
 
     def _replicated(self, op_schema: OpSchema) -> OutputSharding:
         """Every input gathered: of operators whose stock handler is taken away."""
@@ -158,6 +172,8 @@ class Propagator(ShardingPropagator):
         if _draws(op_schema):
             raise NotOurs("which rank draws which random numbers is DTensor's matter")
         call, output_spec = self._call_of(op, op_schema)
+        if _attention.shards_tokens(op_schema):
+            return through(_attention.InOrder(call), op_schema, output_spec)
         if call.is_plain():
             return OutputSharding(output_spec)
         if call.moves_strided():
@@ -173,12 +189,35 @@ class Propagator(ShardingPropagator):
         return through(call, op_schema, output_spec)
 
     def _call_of(self, op, op_schema: OpSchema):
-        """What the ranks run for `op` on these arguments, and what comes out."""
+        """What the ranks run for `op` on these arguments, and what comes out.
+
+        If DTensor cannot reassemble the results, or a layout on the way to the
+        inputs, the inputs are first gathered over one mesh dim, then over all.
+        """
         operands = Operands(op_schema)
         if not operands.specs:
             raise NotOurs("no argument is a tensor")
+        mesh = operands.mesh()
+        try:
+            return self._call_at(op, op_schema, operands, operands.specs)
+        except NotReassembled as error:
+            refused = error
+        for mesh_dims in ([m] for m in reversed(range(mesh.ndim))):
+            gathered = operands.gathered_over(mesh_dims)
+            if gathered is not None:
+                try:
+                    return self._call_at(op, op_schema, operands, gathered)
+                except NotReassembled:
+                    pass
+        gathered = operands.gathered_over(range(mesh.ndim))
+        if gathered is None:
+            raise refused
+        return self._call_at(op, op_schema, operands, gathered)
+
+    def _call_at(self, op, op_schema: OpSchema, operands: Operands, at: list):
+        """The same of operands that are moved to the specs `at` first."""
         specs = self.specs_of(operands.specs[0].mesh)
-        args, kwargs = operands.ours(specs)
+        args, kwargs = operands.ours(specs, at)
         try:
             found = specs.core.propagate(str(op), args, kwargs)
         except Error as error:
@@ -187,14 +226,22 @@ class Propagator(ShardingPropagator):
             results = self._results(OpSchema(op, *_arguments(op_schema)), specs)
             found = specs.core.propagate(str(op), args, kwargs, results)
         output_spec = output_spec_of(op, found, specs)
-        moves = {
-            index: _redistribution.Walk(
-                _redistribution.path_of(specs, operands.specs[index], steps)
-            )
-            for index, steps in found.moves.items()
-        }
+        moves = {}
+        for index, (given, spec) in enumerate(zip(operands.specs, at)):
+            path = [given]
+            if spec != given:
+                path = self._path(specs, given, spec)
+            path += _redistribution.path_of(specs, spec, found.moves.get(index, []))[1:]
+            if len(path) > 1:
+                require_reassembled(given)
+                moves[index] = _redistribution.Walk(path)
         call = _local_call.LocalCall(op, found, specs, moves, operands.slots)
         return call, output_spec
+
+    def _path(self, specs: MeshSpecs, src, dst) -> list:
+        steps = specs.core.redistribute(specs.ours(src), specs.ours(dst))
+        # The last layout is `dst`, perhaps in other words.
+        return [*_redistribution.path_of(specs, src, steps[:-1]), dst]
 
     def _results(self, op_schema: OpSchema, specs: MeshSpecs) -> list:
         """What fake tensors say that the operator returns."""
@@ -238,6 +285,7 @@ class Propagator(ShardingPropagator):
             tuple(Replicate() if p.is_partial() else p for p in target.placements),
             tensor_meta=meta,
         )
+        require_reassembled(target)
         steps = specs.core.redistribute(specs.ours(made), specs.ours(between))
         path = _redistribution.path_of(specs, made, steps)
         back = _redistribution.Walk([*path, target])
@@ -247,6 +295,35 @@ class Propagator(ShardingPropagator):
 
 def _both(stock: Exception, ours: Exception) -> str:
     return f"{stock}\n\nshardprop could not answer either: {ours}"
+
+
+def _specs_in(value: Any) -> "list[DTensorSpec]":
+    if isinstance(value, (list, tuple)):
+        return [spec for item in value for spec in _specs_in(item)]
+    return [value] if isinstance(value, DTensorSpec) else []
+
+
+def _loses_layout(op_schema: OpSchema, answer: OutputSharding) -> bool:
+    """Whether an answer of DTensor's has results that it cannot reassemble, of
+    operands that it can."""
+    if not any(is_lost(spec) for spec in _specs_in(answer.output_spec)):
+        return False
+    return not any(is_lost(spec) for spec in _specs_in(op_schema.args_schema))
+
+
+def _unreadable(answer: OutputSharding) -> RuntimeError:
+    lost = next(s for s in _specs_in(answer.output_spec) if is_lost(s))
+    return RuntimeError(
+        f"DTensor cannot reassemble {lost.placements} of "
+        f"{list(lost.tensor_meta.shape)}, which is its own answer"
+    )
+
+
+def _writes(op) -> bool:
+    return any(
+        a.alias_info is not None and a.alias_info.is_write
+        for a in op._schema.arguments
+    )
 
 
 def _is_composite(op) -> bool:

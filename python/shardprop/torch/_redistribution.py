@@ -13,7 +13,7 @@ from torch.utils._debug_mode import get_active_debug_mode
 
 from .._error import Error
 from ._moves import into_partials, moves_between
-from ._specs import NotOurs
+from ._specs import NotOurs, is_lost
 
 stock = _redistribute.redistribute_local_tensor
 _HOLDERS = (_redistribute, _dispatch, _api)
@@ -68,6 +68,8 @@ def install(specs_of) -> None:
     def path_between(src, dst):
         try:
             specs = specs_of(src.mesh)
+            if is_lost(src) or is_lost(dst):
+                return None
             steps = specs.core.redistribute(specs.ours(src), specs.ours(dst))
             path = path_of(specs, src, steps)
         except (Error, NotOurs):

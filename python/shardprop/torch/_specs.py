@@ -17,7 +17,11 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class NotOurs(Exception):
-    """What our layouts cannot say, or DTensor's cannot."""
+    """A call that our propagator leaves to DTensor's own."""
+
+
+class NotReassembled(NotOurs):
+    """A layout whose tensors DTensor cannot reassemble."""
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -118,6 +122,59 @@ def placements_of(text: str, mesh_shape: tuple, shape: tuple) -> tuple:
     return tuple(result)
 
 
+def can_reassemble(placements: tuple, mesh, shape: tuple) -> bool:
+    """Whether DTensor puts a tensor of these placements together rightly.
+
+    DTensor takes strided shards apart in one of two ways. If all placements can
+    be decoded as an order of shards, it follows that order, which is the same if
+    every shard is even. Otherwise it gathers mesh dim by mesh dim from the last
+    to the first, and takes the tensor to be unsharded by every strided shard
+    before. So a strided shard must be the last one of its dim, and the ranks of
+    the mesh dims before it must hold equally many elements.
+
+    >>> # on a 2x2 mesh: S(0),SS(0,3) of 8 rows: yes; of 7 rows: no
+    >>> # SS(0,7),SS(0,7): no, whatever the size
+    """
+    sharded = {}  # the mesh dims that shard each strided dim, outermost first
+    for mesh_dim, placement in enumerate(placements):
+        if isinstance(placement, (Shard, _StridedShard)) and mesh.size(mesh_dim) > 1:
+            sharded.setdefault(placement.dim, []).append(mesh_dim)
+    strided = [
+        dim
+        for dim, mesh_dims in sharded.items()
+        if any(isinstance(placements[m], _StridedShard) for m in mesh_dims)
+    ]
+    if not strided:
+        return True
+
+    def pieces(mesh_dims):
+        return math.prod(mesh.size(m) for m in mesh_dims)
+
+    if _is_shard_order(placements, mesh):
+        return all(shape[dim] % pieces(sharded[dim]) == 0 for dim in strided)
+    return all(
+        shape[dim] % pieces(sharded[dim][:-1]) == 0
+        and not any(
+            isinstance(placements[m], _StridedShard) for m in sharded[dim][:-1]
+        )
+        for dim in strided
+    )
+
+
+def is_lost(spec: DTensorSpec) -> bool:
+    """Whether DTensor cannot reassemble a tensor of this spec."""
+    meta = spec.tensor_meta
+    return meta is not None and not can_reassemble(
+        spec.placements, spec.mesh, tuple(meta.shape)
+    )
+
+
+def _is_shard_order(placements: tuple, mesh) -> bool:
+    """Whether DTensor decodes strided shards as shards in another order."""
+    decode = DTensorSpec._maybe_convert_StridedShard_to_shard_order
+    return decode(placements, mesh) is not None
+
+
 class MeshSpecs:
     """The specs of one DeviceMesh, both ways."""
 
@@ -133,8 +190,6 @@ class MeshSpecs:
 
     def ours(self, spec: DTensorSpec):
         """A Spec of ours. Raises NotOurs, Error."""
-        if spec.mesh != self.mesh:
-            raise NotOurs("its tensors are on several meshes")
         meta = spec.tensor_meta
         if meta is None:
             raise NotOurs("a spec has no sizes")
@@ -154,7 +209,11 @@ class MeshSpecs:
         return found
 
     def theirs(self, layout: str, meta: TensorMeta) -> DTensorSpec:
-        """A DTensorSpec. Raises NotOurs."""
+        """A DTensorSpec that DTensor can reassemble. Raises NotOurs."""
         shape = tuple(meta.shape)
         placements = placements_of(layout, tuple(self.mesh.shape), shape)
+        if not can_reassemble(placements, self.mesh, shape):
+            raise NotReassembled(
+                f"DTensor cannot reassemble {layout} of {list(shape)}"
+            )
         return DTensorSpec(self.mesh, placements, tensor_meta=meta)
