@@ -37,6 +37,11 @@ TEST_CASE("what is no recipe is refused") {
   const auto wrong = Recipe::parse("fsdq=dp");
   CHECK_CODE(wrong, ErrorCode::kInvalidArgument);
   CHECK(wrong.error().help == "did you mean `fsdp`?");
+  const auto pipeline = Recipe::parse("pp=dp");
+  CHECK_CODE(pipeline, ErrorCode::kInvalidArgument);
+  CHECK(pipeline.error().message ==
+        "`pp` is not a recipe: pipelines are not planned");
+  CHECK(pipeline.error().help.find("did you mean") == std::string::npos);
   CHECK_CODE(Recipe::parse(""), ErrorCode::kInvalidArgument);
   CHECK_CODE(Recipe::parse("fsdp="), ErrorCode::kInvalidArgument);
   CHECK_CODE(Recipe::parse("hsdp=dp"), ErrorCode::kInvalidArgument);
