@@ -33,9 +33,7 @@ namespace {
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
 PlanOptions plan_options(const nb::list& given, const Topology& topology) {
-  PlanOptions options;
-  options.memory_limit = topology.memory_bytes();
-  options.overlap = topology.overlap_discount.value;
+  PlanOptions options = default_plan_options(topology);
   for (const nb::handle item : given) {
     const auto [name, text] =
         nb::cast<std::tuple<std::string, std::string>>(item);

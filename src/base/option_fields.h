@@ -57,11 +57,12 @@ struct RealField {
   bool none_is_zero;  // "none" may be written for 0
 };
 
-// One of an enumeration's names; `get` gives the place among them.
+// One of an enumeration's names; `get` returns its index among them, or
+// nothing if the option is unset.
 template <class Options>
 struct ChoiceField {
   std::span<const std::string_view> names;
-  std::size_t (*get)(const Options&);
+  std::optional<std::size_t> (*get)(const Options&);
   void (*set)(Options&, std::size_t);
 };
 
@@ -168,11 +169,12 @@ Printed printed(const OptionField<Options>& field, const Options& options) {
             return {number_text(v), v >= f.least && v <= f.most};
           },
           [&](const ChoiceField<Options>& f) -> Printed {
-            const std::size_t v = f.get(options);
-            if (v >= f.names.size()) {
-              return {"value " + to_string(v), false};
+            const std::optional<std::size_t> v = f.get(options);
+            if (!v) return {};
+            if (*v >= f.names.size()) {
+              return {"value " + to_string(*v), false};
             }
-            return {std::string(f.names[v])};
+            return {std::string(f.names[*v])};
           },
           [&](const ListField<Options>& f) -> Printed {
             return {f.text(options)};

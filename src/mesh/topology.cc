@@ -28,6 +28,7 @@ constexpr TopologyField kFields[] = {
     {"device.f8_tflops", "TFLOP/s", &Topology::f8_tflops, false},
     {"device.memory_gbps", "GB/s", &Topology::memory_gbps, false},
     {"device.memory_gib", "GiB", &Topology::memory_gib, false},
+    {"device.allocatable", "of memory", &Topology::allocatable, false},
     {"device.multiprocessors", "processors", &Topology::multiprocessors, true},
     {"device.efficiency", "of peak", &Topology::efficiency, false},
     {"device.attention_efficiency", "of peak", &Topology::attention_efficiency,
@@ -84,6 +85,11 @@ std::optional<Generation> parse_generation(std::string_view text) {
 
 std::int64_t Topology::memory_bytes() const {
   return saturated(memory_gib.value * kGiB);
+}
+
+std::int64_t Topology::allocatable_bytes() const {
+  return std::max<std::int64_t>(
+      saturated(allocatable.value * memory_gib.value * kGiB), 1);
 }
 
 double Topology::flops(MathClass math) const {

@@ -198,7 +198,7 @@ class Assembler {
       const LayoutId own =
           variable.choices->layout(choice, variable.uses.size());
       PlannedUpdate update;
-      const std::string optimizer(to_string(problem_.options().optimizer));
+      const std::string optimizer(to_string(*problem_.options().optimizer));
       update.op = "optimizer." + optimizer;
       update.parameter = name(value);
       update.module_path = module_of(value);
@@ -294,7 +294,7 @@ void add_options(const PlanOptions& options, Plan& plan) {
   plan.options = {
       {"memory",
        options.memory_limit ? std::to_string(*options.memory_limit) : "none"},
-      {"optimizer", std::string(to_string(options.optimizer))},
+      {"optimizer", std::string(to_string(*options.optimizer))},
       {"fusion", std::string(to_string(options.fusion))},
       {"precision", keeps_f32(options) ? "mixed" : "own"},
       {"accumulate", std::to_string(options.accumulate)},

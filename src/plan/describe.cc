@@ -4,6 +4,7 @@
 #include "base/name_folding.h"
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
+#include "plan/model_flops.h"
 #include "plan/plan_notes.h"
 #include "strategy/product_work.h"
 
@@ -18,7 +19,7 @@
 namespace shardprop {
 namespace {
 
-// What a mesh dim cuts in an operator.
+// The part of an operator that a mesh dim shards.
 enum class Cut : std::uint8_t {
   kNothing,
   kBatch,
@@ -28,14 +29,6 @@ enum class Cut : std::uint8_t {
 };
 constexpr std::array<std::string_view, 5> kCutNames = {
     "replicated", "batch", "tokens", "tensor", "experts"};
-
-double points(const IndexSpace& space) {
-  double points = 1;
-  for (const Factor& factor : space.factors) {
-    points *= static_cast<double>(factor.size);
-  }
-  return points;
-}
 
 // "self_attn.q_proj" of "model.layers.3.self_attn.q_proj".
 std::string place_in_layer(const std::string& module) {
@@ -55,7 +48,7 @@ std::string place_in_layer(const std::string& module) {
 
 using Cuts = std::set<Cut>;
 
-// Amounts by what they are for, of a whole.
+// Amounts by Cut, as shares of their sum.
 class Shares {
  public:
   void add(Cut cut, double amount, const std::string& module) {
@@ -69,8 +62,9 @@ class Shares {
     return whole_ > 0 ? saturated(1000 * amount / whole_) : 0;
   }
 
-  // The largest first. One name for all layers where they are cut alike; else
-  // those that are, and where one is cut in several ways, that it is in part.
+  // The modules with this cut, the largest amount first. Layers that are sharded
+  // alike have one name. A module that is sharded in several ways has the prefix
+  // "part of".
   std::vector<std::string> modules(Cut cut) const {
     std::map<std::string, std::set<Cuts>> ways;
     for (const auto& [module, amounts] : modules_) {
@@ -145,12 +139,12 @@ class Describer {
     for (const Node& node : graph_.nodes()) {
       const ChoiceSet* set = problem_.choices_of(node.id);
       if (set == nullptr || set->op.space->flops_per_point <= 0) continue;
-      const double own =
-          set->op.space->flops_per_point * points(*set->op.space);
+      const double own = flops_of(*set->op.space);
       flops[math_class(node.op, set->op.space->product)] += own;
       all += own;
     }
     plan_.work.flops = saturated(all);
+    plan_.work.model_flops = saturated(model_flops(problem_));
     if (!flops.empty()) {
       const auto most = std::max_element(
           flops.begin(), flops.end(),
@@ -165,10 +159,23 @@ class Describer {
       if (input.kind != InputKind::kUser || !batch) continue;
       plan_.work.samples =
           std::max(plan_.work.samples, value.meta.size(batch->dim));
-      if (!is_floating(value.meta.dtype()) && value.meta.rank() == 2) {
+      if (!is_floating(value.meta.dtype()) && value.meta.rank() == 2 &&
+          (roles_.dim(value.id, DimRole::kTokens) ||
+           (value.meta.size(1) == 1 && attends()))) {
         plan_.work.tokens = std::max(plan_.work.tokens, value.meta.numel());
       }
     }
+  }
+
+  // One id a sample is the next token of a program with attention, and a row of
+  // a table in others.
+  bool attends() const {
+    return std::any_of(
+        graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& node) {
+          const ChoiceSet* set = problem_.choices_of(node.id);
+          return set != nullptr &&
+                 set->op.space->product == ProductKind::kAttention;
+        });
   }
 
   void describe_dim(int m) {
@@ -182,9 +189,9 @@ class Describer {
       const Cut cut = cut_of(node, space, planned.assignment, m);
       if (space.flops_per_point > 0) {
         products.add(
-            cut, space.flops_per_point * points(space),
+            cut, flops_of(space),
             node.phase == Phase::kForward ? node.module_path : std::string());
-      } else if (roles_.factor(node.id, DimRole::kBatch)) {
+      } else if (roles_.factor(node.id, roles_.rows())) {
         between.add(cut, static_cast<double>(planned.compute_nanoseconds), {});
       }
     }
@@ -206,7 +213,7 @@ class Describer {
     if (given < 0 || static_cast<std::size_t>(given) >= space.factors.size()) {
       return Cut::kNothing;
     }
-    // Cut before by other mesh dims into this many parts.
+    // The number of parts into which mesh dims before `m` shard the factor.
     std::int64_t parts = 1;
     for (int other = 0; other < m; ++other) {
       if (assignment[index(other)] == given) {
@@ -225,6 +232,10 @@ class Describer {
       return exhausted ? Cut::kTokens : Cut::kBatch;
     }
     if (is(DimRole::kTokens)) return Cut::kTokens;
+    // Rows that have lost their trace: tokens sorted by expert.
+    if (roles_.is_row(node.id, given)) {
+      return roles_.rows() == DimRole::kBatch ? Cut::kBatch : Cut::kTokens;
+    }
     return Cut::kTensor;
   }
 
@@ -248,7 +259,8 @@ class Describer {
       for (const std::int64_t size : value.tensor.shape) {
         bytes *= static_cast<double>(size);
       }
-      // What is used as it lies is split by the products, not stored in shards.
+      // A parameter that all its users read as it is stored is sharded by the
+      // matmuls; only one that is gathered counts as stored in shards.
       const bool used_so = value.kind == InputKind::kParameter &&
                            value.tensor.layout[m].is_shard() &&
                            !is_gathered(value.name, m);

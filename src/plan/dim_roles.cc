@@ -15,8 +15,7 @@ bool is_integer(const Value& value) {
   return !is_floating(value.meta.dtype()) && value.meta.dtype() != DType::kBool;
 }
 
-// How much of a product's weight its result keeps: columns, and what else is
-// not contracted.
+// The number of elements of the weight that are not contracted: its columns.
 std::int64_t kept_of(const IndexSpace& space, std::size_t weight) {
   std::int64_t kept = 1;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -30,6 +29,14 @@ std::int64_t kept_of(const IndexSpace& space, std::size_t weight) {
 
 }  // namespace
 
+double flops_of(const IndexSpace& space) {
+  double flops = space.flops_per_point;
+  for (const Factor& factor : space.factors) {
+    flops *= static_cast<double>(factor.size);
+  }
+  return flops;
+}
+
 DimRoles::DimRoles(const Graph& graph, std::vector<const IndexSpace*> spaces)
     : graph_(graph), spaces_(std::move(spaces)) {
   for (Traced& traced : traced_) {
@@ -38,10 +45,12 @@ DimRoles::DimRoles(const Graph& graph, std::vector<const IndexSpace*> spaces)
   }
   find_parameters();
   find_products();
+  find_gradients();
   seed_batch();
   follow(DimRole::kBatch);
   seed_tokens();
   follow(DimRole::kTokens);
+  drop_idle_tokens();
   seed_experts();
   follow(DimRole::kExperts);
   follow_tensor();
@@ -67,8 +76,8 @@ void DimRoles::find_parameters() {
   }
 }
 
-// Products contract a factor of a parameter of rank 2 or more with something
-// that is none.
+// A matmul with a parameter has one operand that is a parameter of rank 2 or
+// more, and another one that is computed.
 void DimRoles::find_products() {
   weight_.resize(graph_.nodes().size());
   for (const Node& node : graph_.nodes()) {
@@ -89,25 +98,124 @@ void DimRoles::find_products() {
   }
 }
 
-// Dims that many inputs of the user begin with; ones are broadcast.
-void DimRoles::seed_batch() {
-  std::map<std::int64_t, int> votes;
-  for (const GraphInput& input : graph_.inputs()) {
-    const Value& value = graph_.value(input.value);
-    if (input.kind != InputKind::kUser || value.meta.rank() == 0) continue;
-    if (value.meta.size(0) > 1) ++votes[value.meta.size(0)];
-  }
-  if (votes.empty()) return;
-  const auto most = std::max_element(
-      votes.begin(), votes.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const GraphInput& input : graph_.inputs()) {
-    const Value& value = graph_.value(input.value);
-    if (input.kind == InputKind::kUser && value.meta.rank() > 0 &&
-        value.meta.size(0) == most->first) {
-      of(DimRole::kBatch).values[value.id.index()] = DimTrace{0, 1};
+// The matmul whose result, through views and casts, is the gradient.
+void DimRoles::find_gradients() {
+  makes_gradient_.resize(graph_.nodes().size());
+  for (const GraphOutput& output : graph_.outputs()) {
+    if (output.kind != OutputKind::kGradient) continue;
+    const Value* value = &graph_.value(output.value);
+    while (!value->is_input()) {
+      const Node& producer = graph_.node(value->producer);
+      const IndexSpace* space = spaces_[producer.id.index()];
+      if (!carries_elements(graph_, producer, space)) {
+        makes_gradient_[producer.id.index()] =
+            space != nullptr && space->flops_per_point > 0 &&
+            parameter_[output.target.index()].valid();
+        break;
+      }
+      value = &graph_.value(producer.inputs[0]);
     }
   }
+}
+
+bool DimRoles::is_row(NodeId node, FactorId factor) const {
+  const IndexSpace* space = spaces_[node.index()];
+  if (space == nullptr || space->product == ProductKind::kConvolution) {
+    return false;
+  }
+  const bool kept = space->outputs[0].holds(factor);
+  if (const auto& weight = weight_[node.index()]) {
+    return kept && !space->inputs[*weight].holds(factor);
+  }
+  return makes_gradient_[node.index()] && !kept;
+}
+
+// The batch is the dim of user inputs by whose rows the matmuls with parameters
+// run. Dims of size 1 are in no factor, so a candidate is the first larger dim
+// of an input; if other dims are before it, the batch is 1.
+//
+//   ids i64[4,2048], positions i64[2048]   dim 0 of ids: x of the matmuls is
+//                                          [(4 2048),D], the outer part is 4
+//   ids i64[1,2048], positions i64[2048]   dim 1 of ids: the batch is 1
+void DimRoles::seed_batch() {
+  std::map<std::pair<int, std::int64_t>, std::vector<ValueId>> candidates;
+  std::vector<ValueId> inputs;
+  for (const GraphInput& input : graph_.inputs()) {
+    const TensorMeta& meta = graph_.value(input.value).meta;
+    if (input.kind != InputKind::kUser || meta.rank() == 0) continue;
+    inputs.push_back(input.value);
+    int dim = 0;
+    while (dim < meta.rank() && meta.size(dim) == 1) ++dim;
+    if (dim == meta.rank()) continue;
+    candidates[{dim, meta.size(dim)}].push_back(input.value);
+  }
+  Traced& batch = of(DimRole::kBatch);
+  // Rare sizes are not the batch; their number bounds the time of this search.
+  constexpr std::size_t kMostCandidates = 8;
+  std::vector<std::pair<std::size_t, std::pair<int, std::int64_t>>> by_votes;
+  for (const auto& [lead, members] : candidates) {
+    by_votes.emplace_back(members.size(), lead);
+  }
+  std::stable_sort(by_votes.begin(), by_votes.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (by_votes.size() > kMostCandidates) by_votes.resize(kMostCandidates);
+  std::optional<std::pair<int, std::int64_t>> best;
+  double most = -1;
+  for (const auto& [votes, lead] : by_votes) {
+    double flops = 0;
+    if (by_votes.size() > 1) {
+      for (const ValueId input : candidates.at(lead)) {
+        batch.values[input.index()] = DimTrace{lead.first, 1};
+      }
+      follow(DimRole::kBatch);
+      flops = flops_by_rows();
+      batch.values.assign(graph_.values().size(), std::nullopt);
+      batch.nodes.assign(graph_.nodes().size(), std::nullopt);
+    }
+    if (flops > most) {
+      most = flops;
+      best = lead;
+    }
+  }
+  const std::int64_t size = best && best->first == 0 ? best->second : 1;
+  for (const ValueId input : inputs) {
+    const TensorMeta& meta = graph_.value(input).meta;
+    // A vector of one element is a scalar of the user.
+    if (meta.size(0) == size && (size > 1 || meta.rank() > 1)) {
+      batch.values[input.index()] = DimTrace{0, 1};
+    }
+  }
+}
+
+// Whether the factor is the outermost row of a matmul with a parameter: the
+// result has it, the parameter does not, and an operand begins with it.
+bool DimRoles::runs_by_rows(const Node& node, FactorId factor) const {
+  const auto& weight = weight_[node.id.index()];
+  if (!weight || node.phase != Phase::kForward) return false;
+  const IndexSpace& space = *spaces_[node.id.index()];
+  if (space.inputs[*weight].holds(factor) || !space.outputs[0].holds(factor)) {
+    return false;
+  }
+  const auto outermost = [&](const Operand& operand) {
+    for (const DimFactors& dim : operand.dims) {
+      for (const FactorId each : dim) {
+        if (space.factor(each).size > 1) return each == factor;
+      }
+    }
+    return false;
+  };
+  return std::any_of(space.inputs.begin(), space.inputs.end(), outermost);
+}
+
+double DimRoles::flops_by_rows() const {
+  double flops = 0;
+  for (const Node& node : graph_.nodes()) {
+    const auto& trace = factor(node.id, DimRole::kBatch);
+    if (trace && trace->is_outermost() && runs_by_rows(node, trace->factor)) {
+      flops += flops_of(*spaces_[node.id.index()]);
+    }
+  }
+  return flops;
 }
 
 void DimRoles::seed_tokens() {
@@ -121,9 +229,9 @@ void DimRoles::seed_tokens() {
   }
 }
 
-// Each index of the dim is a matrix of its own: its columns are in the result
-// beside it, or values say which of them a row is multiplied with. Kernels of a
-// convolution are no such matrices.
+// A dim has the experts if each of its indices is a matrix: the result has the
+// columns next to the dim, or values select the matrix for each row. Kernels of
+// a convolution are excluded.
 void DimRoles::seed_experts() {
   for (const Node& node : graph_.nodes()) {
     const auto& weight = weight_[node.id.index()];
@@ -157,7 +265,7 @@ std::optional<FactorTrace> DimRoles::strongest(const Node& node,
     if (!at) continue;
     const auto factor = factor_at(space, space.inputs[i], *at);
     if (!factor) continue;
-    // What is computed decides before what is stored.
+    // A computed operand decides before a stored one.
     const double weight = parameter_[input.index()].valid() ? 0.5 : 1e18;
     votes[{factor->factor, factor->outer}] +=
         weight + static_cast<double>(graph_.value(input).meta.numel());
@@ -188,12 +296,32 @@ void DimRoles::follow(DimRole role) {
   }
 }
 
-// Part of what the batch flows through.
+// Whether the rows of the batch, or the tokens of a batch of 1, flow through it.
 bool DimRoles::is_stream(ValueId value) const {
-  return dim(value, DimRole::kBatch).has_value();
+  return dim(value, rows()).has_value();
 }
 
-// Back through views and casts to the parameter itself, as far as it goes.
+DimRole DimRoles::rows() const {
+  return has(DimRole::kBatch) ? DimRole::kBatch : DimRole::kTokens;
+}
+
+// Tokens that no matmul with a parameter runs over are rows of a lookup: the
+// indices of a bag.
+void DimRoles::drop_idle_tokens() {
+  const bool used = std::any_of(
+      graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& node) {
+        const auto& trace = factor(node.id, DimRole::kTokens);
+        return trace && weight_[node.id.index()] &&
+               spaces_[node.id.index()]->outputs[0].holds(trace->factor);
+      });
+  if (used) return;
+  Traced& tokens = of(DimRole::kTokens);
+  tokens.values.assign(graph_.values().size(), std::nullopt);
+  tokens.nodes.assign(graph_.nodes().size(), std::nullopt);
+}
+
+// The way back through views and casts to the parameter, as far as the trace
+// goes.
 std::vector<DimRoles::Hop> DimRoles::way_back(const Node& node,
                                               std::size_t operand,
                                               const FactorTrace& trace) const {
@@ -229,7 +357,7 @@ void DimRoles::mark_parameter(const Node& node, std::size_t operand,
 
 void DimRoles::follow_tensor() {
   std::vector<bool> alone(graph_.nodes().size(), false);
-  // Leaving a product out may leave others without a second.
+  // Leaving out a matmul may leave others without a second.
   constexpr int kMostWalks = 8;
   for (int walk = 0; walk < kMostWalks; ++walk) {
     Traced& traced = of(DimRole::kTensor);
@@ -243,7 +371,7 @@ void DimRoles::follow_tensor() {
 
 namespace {
 
-// Products that begin a pair, in groups that end together.
+// Matmuls that begin a pair, in groups that end together.
 class Beginnings {
  public:
   explicit Beginnings(const Graph& graph) : of_value_(graph.values().size()) {}
@@ -270,8 +398,8 @@ class Beginnings {
     return a;
   }
   void pair(std::size_t group) { paired_[root(group)] = true; }
-  // That a norm or a softmax on the way needs the columns whole: what it is a
-  // norm of is the stream between pairs, or the last result.
+  // Notes that a norm or a softmax on the way needs unsharded columns: these
+  // belong to the stream between pairs, or to the last result.
   void norm(std::size_t group) { normed_[root(group)] = true; }
   bool is_normed(std::size_t group) { return normed_[root(group)]; }
 
@@ -296,8 +424,8 @@ class Beginnings {
   std::vector<bool> normed_;
 };
 
-// The columns of a product: the largest factor that the parameter and the
-// result have and the other operands have not.
+// The columns of a matmul: the largest factor that the parameter and the result
+// have and the other operands lack.
 std::optional<FactorTrace> columns_of(const IndexSpace& space,
                                       std::size_t weight) {
   std::optional<FactorTrace> best;
@@ -309,7 +437,7 @@ std::optional<FactorTrace> columns_of(const IndexSpace& space,
     }
     bool elsewhere = false;
     for (std::size_t i = 0; i < space.inputs.size(); ++i) {
-      // A bias has the columns, too.
+      // A bias has the columns, too, and is skipped.
       elsewhere = elsewhere || (i != weight && space.inputs[i].holds(id) &&
                                 space.inputs[i].dims.size() > 1);
     }
@@ -339,8 +467,8 @@ bool any_output_holds(const IndexSpace& space, FactorId factor) {
       [&](const Operand& output) { return output.holds(factor); });
 }
 
-// Made from all of the factor, along which it can be cut only by exchanging
-// what its program needs.
+// Whether the operator reads all of the factor, so that sharding it takes an
+// exchange by the operator's program.
 bool needs_whole(const IndexSpace& space, FactorId factor) {
   return space.program != nullptr &&
          space.factor(factor).program == ProgramUse::kWhenSharded &&
@@ -349,7 +477,7 @@ bool needs_whole(const IndexSpace& space, FactorId factor) {
 
 }  // namespace
 
-// The parameter whose rows are looked up by what flows in: an embedding.
+// The parameter whose rows the stream looks up: an embedding.
 std::optional<std::size_t> DimRoles::looked_up(const Node& node) const {
   const IndexSpace& space = *spaces_[node.id.index()];
   std::optional<std::size_t> table;
@@ -401,8 +529,8 @@ std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
       mark_parameter(node, *table, *trace);
       continue;
     }
-    // A product whose other operand is not cut begins a pair, unless its
-    // parameter is shared with one that already did.
+    // A matmul whose other operand is not sharded begins a pair, unless another
+    // matmul with the same parameter began one.
     const bool begins = forward && weight && !alone[node.id.index()] &&
                         (!trace || meets_stream);
     if (begins && !trace) {

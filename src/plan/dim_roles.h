@@ -1,17 +1,21 @@
-// What the dims of a program's tensors are: batch, tokens, what tensor
-// parallelism cuts, experts. Found in the structure of the graph, not in names.
+// DimRoles finds the roles of a program's tensor dims: batch, tokens, the dims
+// that tensor parallelism shards, experts. It reads the structure of the graph
+// and no names.
 //
 // A role begins somewhere and is followed through the operators (dim_trace.h):
-//   batch     the first dim of what the user gives
-//   tokens    the second dim of token ids, or of [batch, tokens, features]
-//   tensor    the columns of the first product of a pair, up to the rows of the
+//   batch     the first dim of user inputs: the one by whose rows the matmuls
+//             with parameters run
+//   tokens    the second dim of token ids, or of [batch, tokens, features], if
+//             matmuls with parameters run over it
+//   tensor    the columns of the first matmul of a pair, up to the rows of the
 //             second: of feed-forward blocks, of attention by heads; the
 //             vocabulary of embedding and loss
-//   experts   the first dim of parameters of rank 3 or more that products take,
-//             where each index of it is a matrix of its own
-// A product is the first of a pair where what it makes, through whatever is
-// not blocked along it and without meeting the residual stream, is contracted
-// in another, or ends in the loss.
+//   experts   the first dim of parameters of rank 3 or more that matmuls read,
+//             if each index of it is a matrix of its own
+// A dim of size 1 is in no factor, so that a batch of 1 is followed nowhere.
+// A matmul is the first of a pair if its columns reach another matmul that
+// contracts them, or the loss. On the way they may meet neither an operator that
+// is blocked along them nor the residual stream.
 #pragma once
 
 #include "base/index.h"
@@ -30,10 +34,13 @@ namespace shardprop {
 enum class DimRole : std::uint8_t { kBatch, kTokens, kTensor, kExperts };
 inline constexpr std::size_t kNumDimRoles = 4;
 
+// Floating-point operations of one call.
+double flops_of(const IndexSpace& space);
+
 class DimRoles {
  public:
-  // `spaces`: of every node, null where it has none. The graph and they must
-  // outlive the object.
+  // `spaces` has the index space of every node, or null. The graph and the
+  // spaces must outlive the object.
   DimRoles(const Graph& graph, std::vector<const IndexSpace*> spaces);
 
   // The factor of a node that the role is followed through.
@@ -44,11 +51,19 @@ class DimRoles {
     return of(role).values[value.index()];
   }
   bool has(DimRole role) const;
+  // The role of the rows that data parallelism shards: the batch, or the tokens
+  // of a batch of 1.
+  DimRole rows() const;
 
-  // A product of something with a parameter.
-  bool is_product(NodeId node) const {
-    return weight_[node.index()].has_value();
+  // The operand of a matmul that is a parameter; empty for other nodes.
+  const std::optional<std::size_t>& weight(NodeId node) const {
+    return weight_[node.index()];
   }
+  bool is_product(NodeId node) const { return weight(node).has_value(); }
+  // Whether the factor is one of the rows that meet a parameter: kept in the
+  // result of a matmul with the parameter, or summed over in its gradient.
+  // Kernels of convolutions have no such rows.
+  bool is_row(NodeId node, FactorId factor) const;
 
  private:
   struct Traced {
@@ -60,20 +75,25 @@ class DimRoles {
 
   void find_parameters();
   void find_products();
+  void find_gradients();
   void seed_batch();
+  bool runs_by_rows(const Node& node, FactorId factor) const;
+  double flops_by_rows() const;
   void seed_tokens();
+  void drop_idle_tokens();
   void seed_experts();
   void follow(DimRole role);
   void follow_tensor();
-  // One walk; products in `alone` begin nothing. Returns those that turn out
-  // to be no first of a pair.
+  // Walks the graph once; matmuls in `alone` begin no pair. Returns the matmuls
+  // that began a pair without a second.
   std::vector<NodeId> walk_tensor(const std::vector<bool>& alone);
 
-  // The operand whose trace the node follows, by how much it holds.
+  // The trace that the node follows: that of its largest operand.
   std::optional<FactorTrace> strongest(const Node& node, DimRole role) const;
   void mark_outputs(const Node& node, DimRole role, const FactorTrace& trace);
-  // A value on the way from a product to its parameter; `maker`, and the factor
-  // of it that is followed, of those that lie in between.
+  // A value on the way from a matmul to its parameter. `maker` is its producer
+  // and `factor` the factor of the producer that is followed, except for the
+  // parameter itself.
   struct Hop {
     ValueId value;
     DimTrace dim;
@@ -90,10 +110,12 @@ class DimRoles {
   const Graph& graph_;
   std::vector<const IndexSpace*> spaces_;
   std::array<Traced, kNumDimRoles> traced_;
-  // By value: the parameter that it shows or is a cast of.
+  // By value: its parameter, if it is a view or a cast of one.
   std::vector<ValueId> parameter_;
-  // By node: the operand of a product that is a parameter.
+  // By node: the operand of a matmul that is a parameter.
   std::vector<std::optional<std::size_t>> weight_;
+  // By node: whether it is the matmul that computes a parameter's gradient.
+  std::vector<bool> makes_gradient_;
 };
 
 }  // namespace shardprop

@@ -302,6 +302,7 @@ Result<PlanOptions> options_of(const Plan& saved) {
   PlanOptions options;
   // Plans that do not say were made before there was a choice.
   options.fusion = Fusion::kNone;
+  options.optimizer = Optimizer::kNone;
   options.precision = Precision::kOwn;
   for (const auto& [name, text] : saved.options) {
     if (std::find(std::begin(kOfOthers), std::end(kOfOthers), name) !=

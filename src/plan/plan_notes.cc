@@ -5,17 +5,21 @@
 #include "base/saturating.h"
 #include "plan/dim_roles.h"
 
+#include <shardprop/plan/plan_options.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
-// Of the compute, below which a note is not worth a line.
+// The share of the compute below which a note is not worth a line.
 constexpr double kLeastShare = 0.02;
 
 class Notes {
@@ -33,6 +37,8 @@ class Notes {
     add_batch_statistics();
     add_unsupported();
     add_unlike();
+    add_kept_activations();
+    add_pipeline();
     return std::move(out_);
   }
 
@@ -53,14 +59,15 @@ class Notes {
            kLeastShare * static_cast<double>(plan_.summary.compute_nanoseconds);
   }
 
-  // What running a node alike on `ranks` ranks takes beyond sharing it out.
+  // The time by which replicated compute on `ranks` ranks exceeds a sharded one.
   std::int64_t wasted(const Node& node, std::int64_t ranks) const {
     const std::int64_t own = plan_.nodes[node.id.index()].compute_nanoseconds;
     return own - own / ranks;
   }
 
-  // Products that hold the batch and cannot split it over a mesh dim, others
-  // having done so before. What uneven heads explain is said there alone.
+  // Matmuls that have the batch and cannot shard it over a mesh dim, since other
+  // mesh dims have used it up. Losses by uneven heads are reported by
+  // add_heads() alone.
   void add_small_batch() {
     const std::int64_t batch = plan_.work.samples;
     const std::int64_t ranks = problem_.mesh().size();
@@ -88,7 +95,7 @@ class Notes {
     }
   }
 
-  // Whose columns are another operand's rows: the keys.
+  // Whether the columns of the input are another operand's rows: the keys.
   static bool is_mask(const IndexSpace& space, const Operand& input) {
     return !input.dims[3].empty() &&
            std::any_of(space.inputs.begin(), space.inputs.end(),
@@ -98,8 +105,8 @@ class Notes {
                        });
   }
 
-  // The heads of attention that mesh dim `m` leaves alone because they are not
-  // a multiple of it; 0 of all else.
+  // The number of heads of attention that mesh dim `m` does not shard because
+  // they are not a multiple of it; 0 for all other nodes.
   std::int64_t uneven_heads(const Node& node, int m) const {
     const IndexSpace* space = space_of(node);
     if (space == nullptr || !idle(node, m) ||
@@ -139,8 +146,8 @@ class Notes {
     }
   }
 
-  // Batch norm that sums over all ranks. The backward pass sums again, over
-  // what the module's own nodes make.
+  // Batch norm that sums over all ranks. The backward pass sums again, over the
+  // results of the module's own nodes.
   void add_batch_statistics() {
     std::set<std::string> modules;
     std::set<int> dims;
@@ -161,7 +168,7 @@ class Notes {
       }
     }
     if (layers == 0) return;
-    modules.erase("");  // says nothing of who made what
+    modules.erase("");  // tells no nodes apart
     std::set<std::string> summed;
     for (const PlannedNode& node : plan_.nodes) {
       if (node.phase != Phase::kBackward || !modules.contains(node.module_path))
@@ -186,7 +193,7 @@ class Notes {
         time_text(forward), time_text(backward)));
   }
 
-  // What they take, and what is gathered for them.
+  // The time of operators without a rule, and of the gathers before them.
   void add_unsupported() {
     std::map<std::string, std::int64_t> compute;
     std::set<std::size_t> copies;
@@ -211,7 +218,7 @@ class Notes {
       gathers = sat_add(gathers, plan_.copies[copy].nanoseconds());
     }
     out_.push_back(fmt::format(
-        "without a rule and so run whole on every rank: {}; that takes {}, and "
+        "replicated for want of a rule: {}; that takes {}, and "
         "{} of communication before",
         names, time_text(own), time_text(gathers)));
   }
@@ -219,9 +226,39 @@ class Notes {
   void add_unlike() {
     if (!solution_.alike_costs_more) return;
     out_.push_back(fmt::format(
-        "parameters of equal layers do not all lie alike: the best plan found "
-        "in which they do costs {} more",
+        "parameters of equal layers do not all have the same layout: the best "
+        "plan found in which they do costs {} more",
         time_text(*solution_.alike_costs_more)));
+  }
+
+  // Time is that of fused kernels, memory that of eager execution, which keeps
+  // more for the backward pass. It matters where memory is short.
+  void add_kept_activations() {
+    constexpr double kShort = 0.5;  // of the limit
+    const PlanMemory& memory = plan_.memory;
+    if (problem_.options().fusion != Fusion::kCompiler || !trains(graph_) ||
+        !memory.limit_bytes ||
+        static_cast<double>(memory.peak_bytes) <
+            kShort * static_cast<double>(*memory.limit_bytes)) {
+      return;
+    }
+    out_.emplace_back(
+        "the activations are those that eager execution keeps; a compiled "
+        "program, whose times these are, keeps fewer");
+  }
+
+  void add_pipeline() {
+    static constexpr std::string_view kNames[] = {"pp", "pipe", "pipeline",
+                                                  "stage"};
+    for (const MeshDim& dim : problem_.mesh().dims()) {
+      if (dim.size == 1 || std::find(std::begin(kNames), std::end(kNames),
+                                     dim.name) == std::end(kNames)) {
+        continue;
+      }
+      out_.push_back(fmt::format(
+          "pipelines are not planned: {}={} shards tensors as any mesh dim does",
+          dim.name, dim.size));
+    }
   }
 
   const PlanProblem& problem_;

@@ -1,4 +1,4 @@
-// What a user may not expect of a plan, and what it costs, in sentences.
+// Notes: facts about a plan that a user may not expect, with their cost.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -11,9 +11,15 @@
 
 namespace shardprop {
 
-// A batch smaller than what it is to be split over, heads that do not divide,
-// batch norm whose statistics are exchanged, operators that run replicated for want of a rule, equal layers that are laid
-// out differently. The nodes of the plan stand already.
+// plan_notes() returns notes on:
+//   * a batch smaller than the ranks that should share it;
+//   * heads that the mesh dim does not divide;
+//   * batch norm whose statistics are exchanged;
+//   * operators that run replicated for want of a rule;
+//   * equal layers whose parameters have different layouts;
+//   * activations of eager execution next to times of a compiled program;
+//   * mesh dims that are named for a pipeline.
+// Precondition: the nodes and the memory of the plan are filled in.
 std::vector<std::string> plan_notes(const PlanProblem& problem,
                                     const PlanSolution& solution,
                                     const Plan& plan);

@@ -5,6 +5,8 @@
 #include "base/option_fields.h"
 #include "base/try.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace shardprop {
@@ -24,10 +26,13 @@ Precision precision_of(const PlanOptions& options) {
 const OptionField<PlanOptions> kFields[] = {
     {"memory", "BYTES|none", "a rank's limit, as 80GiB",
      BytesField<PlanOptions>{&PlanOptions::memory_limit, 1}},
-    {"optimizer", "NAME", "whose state and step are counted",
+    {"optimizer", "NAME",
+     "whose state and step are counted; default adamw for a graph that trains, "
+     "else none",
      ChoiceField<PlanOptions>{kOptimizers,
                               [](const PlanOptions& o) {
-                                return static_cast<std::size_t>(o.optimizer);
+                                return o.optimizer ? std::optional(index(*o.optimizer))
+                                                   : std::nullopt;
                               },
                               [](PlanOptions& o, std::size_t i) {
                                 o.optimizer = static_cast<Optimizer>(i);
@@ -37,8 +42,7 @@ const OptionField<PlanOptions> kFields[] = {
      "adamw",
      ChoiceField<PlanOptions>{kPrecisions,
                               [](const PlanOptions& o) {
-                                return static_cast<std::size_t>(
-                                    precision_of(o));
+                                return std::optional(index(precision_of(o)));
                               },
                               [](PlanOptions& o, std::size_t i) {
                                 o.precision = static_cast<Precision>(i);
@@ -47,7 +51,7 @@ const OptionField<PlanOptions> kFields[] = {
      "whether operators on elements, casts and reductions share kernels",
      ChoiceField<PlanOptions>{kFusions,
                               [](const PlanOptions& o) {
-                                return static_cast<std::size_t>(o.fusion);
+                                return std::optional(index(o.fusion));
                               },
                               [](PlanOptions& o, std::size_t i) {
                                 o.fusion = static_cast<Fusion>(i);
@@ -126,8 +130,29 @@ std::string_view to_string(Fusion fusion) {
   return at < std::size(kFusions) ? kFusions[at] : kFusions[0];
 }
 
+PlanOptions default_plan_options(const Topology& topology) {
+  PlanOptions options;
+  options.memory_limit = topology.allocatable_bytes();
+  options.overlap = topology.overlap_discount.value;
+  return options;
+}
+
+bool trains(const Graph& graph) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [](const GraphOutput& output) {
+                       return output.kind == OutputKind::kGradient;
+                     });
+}
+
+PlanOptions resolved(PlanOptions options, const Graph& graph) {
+  if (!options.optimizer) {
+    options.optimizer = trains(graph) ? Optimizer::kAdamW : Optimizer::kNone;
+  }
+  return options;
+}
+
 bool keeps_f32(const PlanOptions& options) {
-  return options.optimizer != Optimizer::kNone &&
+  return options.optimizer.value_or(Optimizer::kNone) != Optimizer::kNone &&
          precision_of(options) == Precision::kMixed;
 }
 

@@ -438,7 +438,8 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
               RedistributePlanner::create(
                   mesh, topology, {.bucket_bytes = bucket_bytes(graph)}));
     auto body = std::make_unique<Body>(graph, std::move(mesh),
-                                       std::move(topology), options, set_up,
+                                       std::move(topology),
+                                       resolved(options, graph), set_up,
                                        std::move(planner), std::move(bucketed));
     SP_CHECK(PlanProblemBuilder(*body, library).build());
     return PlanProblem(std::move(body));

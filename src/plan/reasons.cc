@@ -83,8 +83,11 @@ std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
   const PlanVariable& user = problem.variable(use.variable);
   const bool restricted = user.kind != PlanVariable::Kind::kOutput &&
                           user.choices->unsupported.empty();
-  if (problem.options().recipe && restricted) {
-    return "; the recipe asks for it";
+  // Its name, since --compare may have chosen it.
+  if (const auto& recipe = problem.options().recipe; recipe && restricted) {
+    const auto used = on_mesh(*recipe, problem.mesh());
+    return "; the recipe " + to_string(used ? *used : *recipe) +
+           " asks for it";
   }
   return "; it can be had in no other layout";
 }

@@ -121,12 +121,19 @@ Result<Recipe> Recipe::parse(std::string_view text) {
     if (known == std::end(kNames)) {
       const std::vector<std::string_view> names(std::begin(kNames),
                                                 std::end(kNames));
+      constexpr std::string_view kKnown =
+          "recipes are ddp, fsdp, hsdp, megatron, megatron-sp and ep, as in "
+          "fsdp=dp,megatron=tp";
+      if (name == "pp" || name == "pipeline") {
+        return refused("`" + name + "` is not a recipe: pipelines are not "
+                       "planned",
+                       text, std::string(kKnown));
+      }
       const std::string near = did_you_mean(name, names);
       return refused("`" + name + "` is not a recipe", text,
                      near.starts_with("did you mean")
                          ? near
-                         : "recipes are ddp, fsdp, hsdp, megatron, "
-                           "megatron-sp and ep, as in fsdp=dp,megatron=tp");
+                         : std::string(kKnown));
     }
     RecipePart made;
     made.kind = static_cast<RecipeKind>(known - std::begin(kNames));

@@ -88,7 +88,7 @@ DimWish RecipeLayouts::wish(const Node& node, const Use& use) const {
     return out;
   }
   if (use.data) {
-    give(DimRole::kBatch);
+    give(roles_.rows());
     if (out.factors.size() == 1) give(DimRole::kTokens);
     return out;
   }
@@ -98,7 +98,7 @@ DimWish RecipeLayouts::wish(const Node& node, const Use& use) const {
     return out;
   }
   // Between the pairs. A product that is in none is left to the planner.
-  if (!roles_.factor(node.id, DimRole::kBatch) || roles_.is_product(node.id)) {
+  if (!roles_.factor(node.id, roles_.rows()) || roles_.is_product(node.id)) {
     return out;
   }
   if (!use.by_tokens) {
@@ -140,8 +140,8 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     return place(value, at->dim, m, placements, order);
   };
   if (input.kind == InputKind::kParameter) {
-    // What shards the computation cuts first, then what shards the state: a
-    // gather over the latter leaves what the former use.
+    // Mesh dims that shard the computation come first, then the dims of the state:
+    // a gather over the state dims leaves the shards of the computation.
     std::vector<int> rest;
     for (const int m : order_) {
       const Use& use = uses_[index(m)];
@@ -159,7 +159,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
   } else if (input.kind == InputKind::kUser &&
              roles_.dim(value.id, DimRole::kBatch)) {
     for (const int m : order_) {
-      if (uses_[index(m)].data) give(DimRole::kBatch, m);
+      if (uses_[index(m)].data) give(roles_.rows(), m);
     }
   } else {
     return std::nullopt;

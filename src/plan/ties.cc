@@ -1,5 +1,6 @@
 #include "plan/ties.h"
 
+#include "base/name_folding.h"
 #include "base/saturating.h"
 #include "plan/plan_network.h"
 
@@ -21,19 +22,6 @@ constexpr std::int64_t kResultBytes = 256;
 constexpr std::int64_t kUnlike = 512;
 // Sums of scaled costs stay far below what the solver forbids.
 constexpr std::int64_t kMostScaled = solver::kForbidden / 16;
-
-std::string without_numbers(std::string_view name) {
-  std::string out;
-  for (const char c : name) {
-    const bool digit = '0' <= c && c <= '9';
-    if (!digit) {
-      out += c;
-    } else if (out.empty() || out.back() != '#') {
-      out += '#';
-    }
-  }
-  return out;
-}
 
 // Preferences among the choices of the plan's variables.
 class Preferences {
@@ -314,7 +302,9 @@ std::vector<std::vector<PlanVariableId>> like_parameters(
     }
     const std::string& name =
         problem.graph().value(variable.makes[0]).display_name();
-    groups[{without_numbers(name), variable.choices.get()}].push_back(
+    // A number that ends a component (w1, w2) tells parameters of one layer
+    // apart.
+    groups[{numbered_name(name).pattern, variable.choices.get()}].push_back(
         PlanVariableId(v));
   }
   std::vector<std::vector<PlanVariableId>> out;

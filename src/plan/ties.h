@@ -13,8 +13,9 @@
 
 namespace shardprop {
 
-// Parameters that stand in the same place of repeated layers: names that differ
-// in numbers only, with the same choices. Groups of two or more, as variables.
+// Groups of two or more parameters, as variables, that have the same place in
+// repeated layers: their names differ in components that are numbers
+// (layers.0.w1, layers.1.w1), and their choices are the same.
 std::vector<std::vector<PlanVariableId>> like_parameters(
     const PlanProblem& problem);
 

@@ -262,15 +262,19 @@ class Builder {
                         .bandwidth_gbps = tuning_.nvls_share * node});
       return;
     }
-    // Beyond two nodes a tree's inner nodes send twice what they receive.
-    const double share = place_.nodes == 2 ? tuning_.nvls_share : 0.5;
+    // Beyond two nodes a tree's inner nodes send twice what they receive, by
+    // the switches and by the network.
+    const double tree_share = place_.nodes == 2 ? 1 : 0.5;
+    const double switch_share =
+        place_.nodes == 2 ? tuning_.nvls_share : tree_share;
     lines_.push_back({.algorithm = "nvls_tree",
                       .protocol = "Simple",
                       .latency_us = tuning_.nvls_node +
                                     2 * std::log2(nodes_) *
                                         (tuning_.nvls_tree_network_step +
                                          topology_.network_latency_us.value),
-                      .bandwidth_gbps = std::min(share * node, bus()),
+                      .bandwidth_gbps =
+                          std::min(switch_share * node, tree_share * bus()),
                       .correction = if_full_node(LineCorrection::kSwitchTree)});
   }
 

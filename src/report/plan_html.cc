@@ -27,7 +27,7 @@ pre, td.n, code { font: 13px/1.45 ui-monospace, monospace }
 pre { background: #f6f6f4; padding: 1em; overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .2em .8em .2em 0;
-         border-bottom: 1px solid #e4e4e0 }
+         border-bottom: 1px solid #e4e4e0; overflow-wrap: anywhere }
 td.n, th.n { text-align: right; white-space: nowrap }
 details { overflow-x: auto }
 summary { cursor: pointer; padding: .15em 0 }

@@ -4,6 +4,8 @@
 #include "base/quantities.h"
 #include "report/once_a_step.h"
 
+#include <shardprop/plan/plan_options.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,8 @@
 namespace shardprop {
 namespace {
 
-// Shares of a thousand: what is hardly there, and what is all there is.
+// Shares of a thousand. A share below kSome is not reported; one of kNearlyAll
+// is reported without its percentage.
 constexpr std::int64_t kSome = 20;
 constexpr std::int64_t kMost = 650;
 constexpr std::int64_t kNearlyAll = 950;
@@ -46,7 +49,7 @@ class DimInWords {
     return fmt::format("{} %", (permille + 5) / 10);
   }
 
-  // Those of the same layers together: "model.layers.0..17 (mlp.up, mlp.down)".
+  // Modules of the same layers form one entry: "model.layers.0..17 (mlp.up, mlp.down)".
   static std::string in_modules(const std::vector<std::string>& modules) {
     if (modules.empty()) return "";
     const std::size_t shown = std::min(modules.size(), kMostModules);
@@ -74,8 +77,8 @@ class DimInWords {
     return text;
   }
 
-  // "part of model.layers.0..17.mlp.up" is at model.layers.0..17, "part of
-  // mlp.up" of it; what has no number is at no layer.
+  // "part of model.layers.0..17.mlp.up" is at model.layers.0..17 and its name is
+  // "part of mlp.up"; a module without a number is at no layer.
   static std::pair<std::string, std::string> at_layers(
       const std::string& module) {
     constexpr std::string_view kPart = "part of ";
@@ -93,22 +96,22 @@ class DimInWords {
             module.substr(0, begin) + module.substr(behind + 1)};
   }
 
-  // Of the arithmetic, the largest share first.
+  // The roles by their share of the arithmetic, the largest first.
   std::string products() const {
     std::vector<std::pair<const PlanRole*, std::string_view>> parts;
     for (const auto& [use, name] :
          {std::pair<std::string_view, std::string_view>{"batch",
                                                         "data parallel"},
-          {"tokens", "split by tokens"},
+          {"tokens", "sharded by tokens"},
           {"tensor", "tensor parallel"},
           {"experts", "expert parallel"},
-          {"replicated", "the same on every rank"}}) {
+          {"replicated", "replicated compute"}}) {
       const PlanRole* found = role(use);
       if (found != nullptr && found->permille >= kSome) {
         parts.emplace_back(found, name);
       }
     }
-    if (parts.empty()) return "no products";
+    if (parts.empty()) return "no matmuls";
     std::stable_sort(parts.begin(), parts.end(),
                      [](const auto& a, const auto& b) {
                        return a.first->permille > b.first->permille;
@@ -116,7 +119,7 @@ class DimInWords {
     if (parts[0].first->permille >= kNearlyAll) {
       return std::string(parts[0].second);
     }
-    // Where the most lies goes without saying.
+    // The modules of a clear majority are not listed.
     const bool clear = parts[0].first->permille >= kMost;
     std::vector<std::int64_t> shares;
     for (const auto& part : parts) shares.push_back(part.first->permille);
@@ -127,13 +130,13 @@ class DimInWords {
       text += fmt::format(
           "{}{}{} ({} %{})", i == 0 ? "" : "; ", name,
           clear && i == 0 ? std::string() : in_modules(found->modules),
-          shares[i], i == 0 ? " of the products" : "");
+          shares[i], i == 0 ? " of the matmuls" : "");
     }
     return text;
   }
 
-  // Rounded so that they add up to their sum rounded: those that lose most by
-  // being cut are rounded up.
+  // Rounds so that the percentages add up to their rounded sum: shares with the
+  // largest remainders are rounded up.
   static std::vector<std::int64_t> whole_percents(
       const std::vector<std::int64_t>& permilles) {
     std::vector<std::int64_t> out;
@@ -154,15 +157,15 @@ class DimInWords {
     return out;
   }
 
-  // What lies between the products, where it is split otherwise than they are.
+  // The sharding between the matmuls if it differs from theirs.
   std::string between() const {
     const std::int64_t tokens = share("between tokens");
     if (tokens >= 250 && share("tokens") < 500) {
-      return "by tokens between products (sequence parallel)";
+      return "tokens sharded between matmuls (sequence parallel)";
     }
     const std::int64_t batch = share("between batch");
     if (batch >= 250 && share("batch") < 500) {
-      return "by batch between products";
+      return "batch sharded between matmuls";
     }
     return "";
   }
@@ -172,19 +175,19 @@ class DimInWords {
     const std::int64_t optimizer = share("optimizer");
     const bool data = share("batch") + share("tokens") >= 500;
     if (!data) {
-      // Products that are split have their parameters split.
+      // Sharded matmuls have sharded parameters anyway.
       if (share("tensor") + share("experts") < 500 && parameters >= kSome) {
-        return percent(parameters) + " of parameter bytes in shards";
+        return percent(parameters) + " of parameter bytes sharded";
       }
       return "";
     }
-    if (parameters >= kNearlyAll) return "parameters in shards (as FSDP does)";
+    if (parameters >= kNearlyAll) return "parameters sharded (as FSDP does)";
     std::string text = parameters < kSome
                            ? "parameters replicated"
                            : percent(parameters) +
-                                 " of parameter bytes in shards (as FSDP does)";
+                                 " of parameter bytes sharded (as FSDP does)";
     if (optimizer >= parameters + kSome) {
-      text += fmt::format(", optimizer state in shards{} (as ZeRO-1 does)",
+      text += fmt::format(", optimizer state sharded{} (as ZeRO-1 does)",
                           optimizer >= kNearlyAll
                               ? std::string()
                               : " for " + percent(optimizer) + " of it");
@@ -196,7 +199,8 @@ class DimInWords {
   const MeshDim& dim_;
 };
 
-// Nothing is split because each operator takes no longer than its launch.
+// The sentence on operators that take no longer than their launch, so that
+// nothing is sharded; empty for other plans.
 std::string launch_bound(const Plan& plan) {
   for (const PlanRole& role : plan.roles) {
     if (role.use != "replicated" && role.use.find("between") != 0 &&
@@ -216,11 +220,11 @@ std::string launch_bound(const Plan& plan) {
   if (all == 0 || bound < 0.8 * all) return "";
   return fmt::format(
       "the operators are small: each takes as long as its launch ({}), "
-      "however it is split, so that there is nothing to gain by splitting",
+      "however it is sharded, so that sharding gains nothing",
       time_text(static_cast<std::int64_t>(launch)));
 }
 
-// " that follows fsdp=dp and keeps the pins": of which plans it is the best.
+// " that follows fsdp=dp and keeps the pins": the restriction of the space.
 std::string condition(const Plan& plan) {
   const std::string recipe = option_of(plan, "recipe");
   const bool pins = !option_of(plan, "pin").empty();
@@ -232,21 +236,39 @@ std::string condition(const Plan& plan) {
   return text;
 }
 
-// "at most 22.7 % above the best": by how much of the bound the plan may miss
-// the best one, which takes at least that.
-std::string above_the_best(const Plan& plan) {
+// "gap 22.7 %; no plan takes less than 1.55 s": the gap is that of the JSON, the
+// share of the plan's time by which it may exceed the best one.
+std::string gap_in_words(const Plan& plan) {
   const std::string_view where =
-      plan.space.is_named() ? "" : " of the space searched";
+      plan.space.is_named() ? "" : " in the space searched";
   if (plan.lower_bound_nanoseconds <= 0) {
-    return fmt::format("how far above the best{} is not known", where);
+    return fmt::format("the gap{} is not known", where);
   }
-  const auto bound = static_cast<double>(plan.lower_bound_nanoseconds);
-  const double over =
-      (static_cast<double>(*plan.objective_nanoseconds) - bound) / bound;
+  return fmt::format("gap {:.1f} %{}; no plan{}{} takes less than {}",
+                     std::max(100 * plan.gap().value_or(0), 0.1), where,
+                     plan.space.is_named() ? "" : " there", condition(plan),
+                     time_text(plan.lower_bound_nanoseconds));
+}
+
+// Which update of the parameters the plan counts; empty for a program without
+// gradients.
+std::string update_in_words(const Plan& plan) {
+  const bool trains =
+      std::any_of(plan.outputs.begin(), plan.outputs.end(),
+                  [](const PlannedOutput& output) {
+                    return output.kind == OutputKind::kGradient;
+                  });
+  const std::string optimizer = option_of(plan, "optimizer");
+  if (!trains || optimizer.empty()) return "";
+  if (optimizer == to_string(Optimizer::kNone)) {
+    return "no optimizer: memory and time of an update are not counted "
+           "(--optimizer)";
+  }
   return fmt::format(
-      "at most {:.1f} % above the best{}; no plan{}{} takes less than {}",
-      std::max(100 * over, 0.1), where, plan.space.is_named() ? "" : " there",
-      condition(plan), time_text(plan.lower_bound_nanoseconds));
+      "each step ends with an update by {}{}", optimizer,
+      option_of(plan, "precision") == "mixed"
+          ? "; f32 parameters and state, used in the dtype of the program"
+          : "");
 }
 
 }  // namespace
@@ -257,12 +279,16 @@ std::string as_said(const Plan& plan) {
 
 std::vector<std::string> plan_in_words(const Plan& plan) {
   std::vector<std::string> out;
-  if (plan.roles.empty()) return out;
-  for (const MeshDim& dim : plan.mesh.dims()) {
-    if (dim.size > 1) out.push_back(DimInWords(plan, dim).text());
+  if (!plan.roles.empty()) {
+    for (const MeshDim& dim : plan.mesh.dims()) {
+      if (dim.size > 1) out.push_back(DimInWords(plan, dim).text());
+    }
+    if (std::string why = launch_bound(plan); !why.empty()) {
+      out.push_back(std::move(why));
+    }
   }
-  if (std::string why = launch_bound(plan); !why.empty()) {
-    out.push_back(std::move(why));
+  if (std::string update = update_in_words(plan); !update.empty()) {
+    out.push_back(std::move(update));
   }
   return out;
 }
@@ -280,15 +306,15 @@ std::string verdict(const Plan& plan) {
   if (closed && !plan.unsupported.empty()) {
     return fmt::format(
         "{}: {}, no plan{} costs less that runs operators without a rule "
-        "whole on every rank; with rules for them one might{}",
+        "replicated; with rules for them one might{}",
         status, total, among, as_said(plan));
   }
-  // What is proven of a smaller space holds there alone.
+  // A proof over a smaller space holds for that space alone.
   if (closed && !plan.space.is_named()) {
     return fmt::format("{}: {}, the best plan{} of the space searched{}",
                        status, total, among, as_said(plan));
   }
-  return fmt::format("{}: {}, {}{}", status, total, above_the_best(plan),
+  return fmt::format("{}: {}, {}{}", status, total, gap_in_words(plan),
                      as_said(plan));
 }
 
@@ -297,11 +323,10 @@ std::string space_in_words(const Plan& plan) {
   const bool recipe = !option_of(plan, "recipe").empty();
   const bool pins = !option_of(plan, "pin").empty();
   if (!recipe && !pins) return to_string(plan.space);
-  return fmt::format("what the {} {}, all else replicated",
+  return fmt::format("the layouts of the {}, all else replicated",
                      recipe && pins ? "recipe and the pins"
                      : recipe       ? "recipe"
-                                    : "pins",
-                     recipe && !pins ? "says" : "say");
+                                    : "pins");
 }
 
 std::string_view why_none(RanOut what) {

@@ -182,6 +182,10 @@ class Reader {
 
   void read_work(const JsonCursor& work) {
     plan_.work.flops = work["flops"].integer();
+    // Plans of earlier releases have no figure for MFU.
+    if (work.has("model_flops")) {
+      plan_.work.model_flops = work["model_flops"].integer();
+    }
     plan_.work.tokens = work["tokens"].integer();
     plan_.work.samples = work["samples"].integer();
     plan_.work.peak_flops = work["peak_flops"].integer();

@@ -183,6 +183,7 @@ class Writer {
   void work() {
     const PlanWork& work = plan_.work;
     json_.key("work").open('{').member("flops", work.flops);
+    json_.member("model_flops", work.model_flops);
     json_.member("tokens", work.tokens).member("samples", work.samples);
     json_.member("peak_flops", work.peak_flops).close('}');
   }

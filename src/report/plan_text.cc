@@ -89,7 +89,7 @@ class Printer {
     }
   }
 
-  // In words, wrapped to the width of a terminal.
+  // The sentences are wrapped to the width of a terminal.
   void print_words() {
     const std::vector<std::string> sentences = plan_in_words(plan_);
     if (!sentences.empty()) line("");
@@ -112,21 +112,17 @@ class Printer {
                : std::string());
       return;
     }
-    line("{}: these cannot hold together{}{}", status,
-         plan_.clash.irreducible ? "; without any one of them the others can"
-                                 : "",
-         as_said(plan_));
-    if (const std::string recipe = option_of(plan_, "recipe");
-        !recipe.empty()) {
-      line("  --recipe {}", recipe);
-    }
-    for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
-    for (const PlanClash::Step& step : plan_.clash.memory) {
-      line("  {} a rank at {}: at least {} short",
-           memory.limit_bytes ? bytes_text(*memory.limit_bytes)
-                              : std::string("the memory"),
-           step.node.empty() ? std::string("the end") : "`" + step.node + "`",
-           bytes_text(step.bytes_short));
+    const std::string recipe = option_of(plan_, "recipe");
+    const bool by_memory_alone =
+        plan_.clash.irreducible && recipe.empty() && plan_.clash.pins.empty() &&
+        plan_.clash.memory.size() == 1 && memory.limit_bytes;
+    if (by_memory_alone) {
+      const PlanClash::Step& step = plan_.clash.memory.front();
+      line("{}: a rank needs at least {} at {}, and the limit is {}{}", status,
+           bytes_text(*memory.limit_bytes + step.bytes_short), place_of(step),
+           bytes_text(*memory.limit_bytes), as_said(plan_));
+    } else {
+      print_conflict(recipe);
     }
     if (memory.peak_bytes > 0) {
       line("a plan that takes {} a rank is known",
@@ -138,6 +134,26 @@ class Printer {
           "`{}` ({}) runs replicated for want of a definition, which may be "
           "why",
           op.op, op.count);
+    }
+  }
+
+  static std::string place_of(const PlanClash::Step& step) {
+    return step.node.empty() ? std::string("the end") : "`" + step.node + "`";
+  }
+
+  void print_conflict(const std::string& recipe) {
+    const PlanMemory& memory = plan_.memory;
+    line("{}: these cannot hold together{}{}", to_string(plan_.status),
+         plan_.clash.irreducible ? "; without any one of them the others can"
+                                 : "",
+         as_said(plan_));
+    if (!recipe.empty()) line("  --recipe {}", recipe);
+    for (const std::string& pin : plan_.clash.pins) line("  --pin '{}'", pin);
+    for (const PlanClash::Step& step : plan_.clash.memory) {
+      line("  {} a rank at {}: at least {} short",
+           memory.limit_bytes ? bytes_text(*memory.limit_bytes)
+                              : std::string("the memory"),
+           place_of(step), bytes_text(step.bytes_short));
     }
   }
 
@@ -169,11 +185,17 @@ class Printer {
         }
       }
       if (of_kind.empty()) continue;
-      // Buffers and constants are hardly ever what one looks for.
-      const bool minor =
-          kind == InputKind::kBuffer || kind == InputKind::kConstant;
-      if (minor && !options_.detail) continue;
-      line("\n{}", title);
+      // Readers rarely look for buffers and constants. A cache that the program
+      // writes is an exception.
+      if (kind == InputKind::kConstant && !options_.detail) continue;
+      if (kind == InputKind::kBuffer && !options_.detail) {
+        std::erase_if(of_kind,
+                      [&](std::size_t i) { return !is_cache(rows[i]); });
+        if (of_kind.empty()) continue;
+        line("\nbuffers that are written");
+      } else {
+        line("\n{}", title);
+      }
       const std::size_t shown = options_.detail
                                     ? of_kind.size()
                                     : std::min(of_kind.size(), kMostRows);
@@ -190,6 +212,36 @@ class Printer {
         left_out_ = true;
       }
     }
+  }
+
+  // Buffers that the program updates, in a part of memory that matters:
+  // statistics of batch norm do not.
+  bool is_cache(const FoldedName& row) const {
+    constexpr double kLeastShare = 0.01;
+    double all = 0;
+    for (const PlannedValue& value : plan_.values) all += full_bytes(value);
+    double own = 0;
+    for (const std::size_t member : row.members) {
+      const PlannedValue& value = plan_.values[member];
+      if (is_updated(value.name)) own += full_bytes(value);
+    }
+    return own > 0 && own >= kLeastShare * all;
+  }
+
+  bool is_updated(const std::string& name) const {
+    return std::any_of(plan_.outputs.begin(), plan_.outputs.end(),
+                       [&](const PlannedOutput& output) {
+                         return output.kind == OutputKind::kUpdate &&
+                                output.target == name;
+                       });
+  }
+
+  static double full_bytes(const PlannedValue& value) {
+    auto bytes = static_cast<double>(item_size(value.tensor.dtype));
+    for (const std::int64_t size : value.tensor.shape) {
+      bytes *= static_cast<double>(size);
+    }
+    return bytes;
   }
 
   static std::string repeats_text(std::size_t repeats) {
@@ -278,7 +330,7 @@ class Printer {
   void print_dear_moves() {
     const std::vector<DearMove> moves = dear_moves(plan_);
     if (moves.empty()) return;
-    line("\nwhat is sent, dearest first");
+    line("\nredistributions, costliest first");
     for (std::size_t i = 0; i < std::min(moves.size(), kMostMoves); ++i) {
       const DearMove& move = moves[i];
       line("  {} in {}{}", time_text(move.nanoseconds),
@@ -293,7 +345,7 @@ class Printer {
     }
     if (moves.size() > kMostMoves) {
       line("  {} in {}", time_text(rest),
-           counted(moves.size() - kMostMoves, "other kind"));
+           counted(moves.size() - kMostMoves, "other"));
     }
     left_out_ = true;
   }
@@ -310,8 +362,8 @@ class Printer {
                     std::size_t depth) {
     const std::string name =
         prefix.empty() ? module.name : prefix + "." + module.name;
-    // A module that only holds others, all numbered or a single one, is said
-    // in one line with them.
+    // A module without nodes whose children are all numbered, or which has one
+    // child, is printed on the lines of its children.
     const bool only_numbers =
         !module.children.empty() &&
         std::all_of(module.children.begin(), module.children.end(),
@@ -345,7 +397,7 @@ class Printer {
     }
   }
 
-  // Moves of one module that are alike but for the names stand once.
+  // Redistributions of one module that differ in names only are printed once.
   void print_moves(const Module& module, std::size_t depth) {
     const std::string indent(2 * depth, ' ');
     struct Group {

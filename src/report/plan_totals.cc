@@ -29,7 +29,7 @@ class Totals {
            kernels_row() +
            row("communication", time_text(sum.communication_nanoseconds),
                "of which " + time_text(sum.hidden_nanoseconds) +
-                   " hidden behind compute") +
+                   " overlaps with compute") +
            row("total", time_text(*plan_.objective_nanoseconds),
                time_text(sum.compute_nanoseconds +
                          sum.communication_nanoseconds) +
@@ -43,7 +43,7 @@ class Totals {
  private:
   static std::string row(std::string_view name, const std::string& amount,
                          const std::string& rest) {
-    // Blanks in front are not broken at.
+    // Lines are not broken at leading blanks.
     const std::string head = fmt::format("  {:<13}  {:>12}   ", name, amount);
     std::string text =
         wrapped(rest, {.indent = head.size(), .behind = head.size()});
@@ -60,15 +60,15 @@ class Totals {
     return text;
   }
 
-  // Of the compute, what operators do that share kernels, and what it comes to
-  // when the kernels are counted.
+  // The time of operators that share kernels, and its difference from a count
+  // of the bytes of each kernel.
   std::string kernels_row() const {
     const PlannedKernels& kernels = plan_.kernels;
     if (kernels.groups == 0) return "";
     const std::int64_t more = kernels.nanoseconds - kernels.priced_nanoseconds;
     return row("fused", time_text(kernels.priced_nanoseconds),
-               fmt::format("{} kernels of several operators; counted one by "
-                           "one {}{}",
+               fmt::format("{} fused kernels; a count of each one's bytes "
+                           "differs by {}{}",
                            count_text(kernels.kernels), more < 0 ? "-" : "+",
                            time_text(std::abs(more))));
   }
@@ -87,9 +87,9 @@ class Totals {
                               static_cast<double>(counted) / seconds)),
                           work.tokens > 0 ? "tokens" : "samples");
     }
-    if (work.flops > 0 && work.peak_flops > 0) {
+    if (work.model_flops > 0 && work.peak_flops > 0) {
       text += fmt::format("; MFU {:.1f} %",
-                          100 * static_cast<double>(work.flops) / seconds /
+                          100 * static_cast<double>(work.model_flops) / seconds /
                               static_cast<double>(work.peak_flops));
     }
     return text;
@@ -103,17 +103,29 @@ class Totals {
           std::pair{"gradients", memory.gradient_bytes},
           std::pair{"optimizer", memory.optimizer_bytes},
           std::pair{"activations", memory.activation_bytes},
-          std::pair{"gathered", memory.gathered_bytes},
+          std::pair{"redistributed copies", memory.gathered_bytes},
           std::pair{"buffers", memory.buffer_bytes}}) {
       if (bytes == 0) continue;
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name,
                            bytes_text(bytes));
     }
-    return fmt::format("{}; at the peak, {}: {}",
+    return fmt::format("{}{}; at the peak ({}): {}",
                        memory.limit_bytes
                            ? "of " + bytes_text(*memory.limit_bytes)
                            : std::string("no limit"),
-                       node_name(memory.peak_at), parts);
+                       device_text(), node_name(memory.peak_at), parts);
+  }
+
+  // " that a process can allocate on a device of 80.0 GiB", if the limit is
+  // that.
+  std::string device_text() const {
+    const Topology& topology = plan_.topology;
+    if (plan_.memory.limit_bytes != topology.allocatable_bytes() ||
+        topology.allocatable_bytes() == topology.memory_bytes()) {
+      return "";
+    }
+    return " that a process can allocate on a device of " +
+           bytes_text(topology.memory_bytes());
   }
 
   std::string node_name(std::int64_t index) const {
@@ -126,7 +138,8 @@ class Totals {
     std::string text;
     for (const CollectiveKind kind : kAllCollectiveKinds) {
       const std::int64_t count = sum.collectives[index(kind)];
-      if (count == 0) continue;
+      // A slice sends nothing.
+      if (count == 0 || kind == CollectiveKind::kSlice) continue;
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
                           count_text(count), to_string(kind));
     }
@@ -172,7 +185,7 @@ std::vector<ComputeShare> compute_by_kind(const Plan& plan) {
     add(to_string(kind), times[index(kind)]);
   }
   add("optimizer", plan.optimizer_nanoseconds);
-  add("cut kernels", cuts);
+  add("kernel boundaries", cuts);
   return out;
 }
 

@@ -12,7 +12,7 @@ namespace shardprop {
 
 // What of the compute one kind of work takes.
 struct ComputeShare {
-  std::string_view name;  // of an OpKind, "optimizer" or "cut kernels"
+  std::string_view name;  // of an OpKind, "optimizer" or "kernel boundaries"
   std::int64_t nanoseconds = 0;
 };
 

@@ -5,8 +5,11 @@
 #include "report/mesh_json.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardprop {
 namespace {
@@ -29,7 +32,7 @@ class Timeline {
       compute(node.name, node.compute_nanoseconds, node.op, node.module_path,
               node.source);
       for (const CollectiveStep& step : node.inside) {
-        send(node.name, step, step.nanoseconds, {});
+        send(node.name, step, {});
         now_ += step.nanoseconds;
       }
     }
@@ -39,11 +42,19 @@ class Timeline {
               update.module_path, {});
     }
     copies_before(at);
+    write_transfers();
     json_.close(']').close('}');
     return json_.take() + "\n";
   }
 
  private:
+  struct Transfer {
+    std::string name;
+    const CollectiveStep* step = nullptr;
+    std::string_view reason;
+    std::int64_t start = 0;
+  };
+
   void line(int thread, std::string_view name) {
     json_.open('{').member("name", "thread_name").member("ph", "M");
     json_.member("pid", 1).member("tid", thread).key("args").open('{');
@@ -67,18 +78,13 @@ class Timeline {
     now_ += nanoseconds;
   }
 
-  // Behind what is being sent already.
+  // After the transfers that are under way.
   void send(const std::string& of, const CollectiveStep& step,
-            std::int64_t nanoseconds, std::string_view reason) {
+            std::string_view reason) {
     line_free_ = std::max(line_free_, now_);
-    begin_event(std::string(to_string(step.kind)) + " " + of, kCommunication,
-                line_free_, nanoseconds);
-    json_.key("mesh_dims");
-    write_dim_names(json_, step.mesh_dims, plan_.mesh);
-    json_.member("bytes_per_rank", step.bytes_per_rank);
-    if (!reason.empty()) json_.member("reason", reason);
-    json_.close('}').close('}');
-    line_free_ += nanoseconds;
+    transfers_.push_back({std::string(to_string(step.kind)) + " " + of, &step,
+                          reason, line_free_});
+    line_free_ += step.nanoseconds;
   }
 
   void copies_before(std::int64_t at) {
@@ -86,7 +92,7 @@ class Timeline {
          ++next_) {
       const PlannedCopy& copy = plan_.copies[next_];
       for (const RedistributeStep& step : copy.steps) {
-        send(copy.from, step, step.nanoseconds, copy.reason);
+        send(copy.from, step, copy.reason);
       }
       now_ += copy.nanoseconds() - copy.hidden_nanoseconds;
       if (copy.cut_nanoseconds > 0) {
@@ -95,8 +101,30 @@ class Timeline {
     }
   }
 
+  // The prices let the last transfers overlap with compute that is over when
+  // they begin. These are moved forward, so that the line ends with the step.
+  void write_transfers() {
+    std::int64_t end = now_;
+    for (std::size_t i = transfers_.size(); i-- > 0;) {
+      Transfer& transfer = transfers_[i];
+      transfer.start =
+          std::min(transfer.start, end - transfer.step->nanoseconds);
+      end = transfer.start;
+    }
+    for (const Transfer& transfer : transfers_) {
+      begin_event(transfer.name, kCommunication, transfer.start,
+                  transfer.step->nanoseconds);
+      json_.key("mesh_dims");
+      write_dim_names(json_, transfer.step->mesh_dims, plan_.mesh);
+      json_.member("bytes_per_rank", transfer.step->bytes_per_rank);
+      if (!transfer.reason.empty()) json_.member("reason", transfer.reason);
+      json_.close('}').close('}');
+    }
+  }
+
   const Plan& plan_;
   JsonText json_;
+  std::vector<Transfer> transfers_;
   std::int64_t now_ = 0;        // on the line of compute
   std::int64_t line_free_ = 0;  // of communication
   std::size_t next_ = 0;        // copy

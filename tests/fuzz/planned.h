@@ -36,7 +36,7 @@ inline void require_plan(const Graph& graph, const Topology& topology,
   PlanOptions options;
   options.time_limit_seconds = 1;
   options.work_limit = 100'000;
-  options.memory_limit = topology.memory_bytes();
+  options.memory_limit = topology.allocatable_bytes();
   const Result<Plan> plan =
       make_plan(graph, *DeviceMesh::parse("2"), topology, library, options);
   if (!plan) return require_reason(plan);

@@ -6,7 +6,9 @@
 #include <shardprop/io/load_graph.h>
 #include <shardprop/plan/make_plan.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -91,6 +93,37 @@ TEST_CASE("batch norm whose batch is cut sums over all ranks, and says so") {
   for (const std::string& note : notes_of(graph, "dp=1", "")) {
     CHECK(note.find("batch norm") == std::string::npos);
   }
+}
+
+bool has_note(const std::vector<std::string>& notes, std::string_view text) {
+  return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+    return note.find(text) != std::string::npos;
+  });
+}
+
+TEST_CASE("a mesh dim that is named for a pipeline gets a note") {
+  const char* const graph = "examples/graphs/tiny/vit_infer.json.gz";
+  CHECK(has_note(notes_of(graph, "pp=2,dp=1", ""),
+                 "pipelines are not planned: pp=2 shards tensors"));
+  CHECK_FALSE(has_note(notes_of(graph, "dp=2", ""), "pipelines"));
+  CHECK_FALSE(has_note(notes_of(graph, "pp=1,dp=2", ""), "pipelines"));
+}
+
+TEST_CASE("where memory is short, the text says which activations it counts") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::residual_training(library, 1, "64", "32", "64");
+  const auto notes = [&](std::int64_t limit, Fusion fusion) {
+    PlanOptions options;
+    options.memory_limit = limit;
+    options.fusion = fusion;
+    return value_of(make_plan(graph, value_of(DeviceMesh::parse("2")),
+                              default_topology(), library, options))
+        .notes;
+  };
+  const char* const text = "activations are those that eager execution keeps";
+  CHECK(has_note(notes(96 << 10, Fusion::kCompiler), text));
+  CHECK_FALSE(has_note(notes(96 << 10, Fusion::kNone), text));
+  CHECK_FALSE(has_note(notes(1 << 30, Fusion::kCompiler), text));
 }
 
 }  // namespace

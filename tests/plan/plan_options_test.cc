@@ -49,6 +49,34 @@ TEST_CASE("options are set by name and text, and read back") {
   }
 }
 
+TEST_CASE("a graph that trains is planned with adamw unless told otherwise") {
+  const OpLibrary& library = testing::standard_library();
+  const auto optimizer_of = [&](const Graph& graph, const PlanOptions& options) {
+    const Plan plan =
+        value_of(make_plan(graph, value_of(DeviceMesh::parse("2")),
+                           default_topology(), library, options));
+    for (const auto& [name, value] : plan.options) {
+      if (name == "optimizer") return value;
+    }
+    return std::string("no such option");
+  };
+  const Graph training = test::residual_training(library, 1, "16", "8", "16");
+  const Graph forward = test::mlp(library);
+  CHECK(optimizer_of(training, {}) == "adamw");
+  CHECK(optimizer_of(forward, {}) == "none");
+  CHECK(optimizer_of(training, with("optimizer", "none")) == "none");
+  CHECK(optimizer_of(training, with("optimizer", "sgd")) == "sgd");
+  CHECK(optimizer_of(forward, with("optimizer", "adamw")) == "adamw");
+}
+
+TEST_CASE("the default limit is what a process can allocate on the device") {
+  const Topology& topology = default_topology();
+  const PlanOptions options = default_plan_options(topology);
+  CHECK(options.memory_limit == topology.allocatable_bytes());
+  CHECK(options.overlap == topology.overlap_discount.value);
+  CHECK(!options.optimizer);
+}
+
 // docs/planning.md has the table as it stands here.
 TEST_CASE("the docs list the options") {
   std::ifstream file("docs/planning.md");

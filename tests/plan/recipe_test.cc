@@ -37,6 +37,11 @@ TEST_CASE("what is no recipe is refused") {
   const auto wrong = Recipe::parse("fsdq=dp");
   CHECK_CODE(wrong, ErrorCode::kInvalidArgument);
   CHECK(wrong.error().help == "did you mean `fsdp`?");
+  const auto pipeline = Recipe::parse("pp=dp");
+  CHECK_CODE(pipeline, ErrorCode::kInvalidArgument);
+  CHECK(pipeline.error().message ==
+        "`pp` is not a recipe: pipelines are not planned");
+  CHECK(pipeline.error().help.find("did you mean") == std::string::npos);
   CHECK_CODE(Recipe::parse(""), ErrorCode::kInvalidArgument);
   CHECK_CODE(Recipe::parse("fsdp="), ErrorCode::kInvalidArgument);
   CHECK_CODE(Recipe::parse("hsdp=dp"), ErrorCode::kInvalidArgument);
@@ -203,6 +208,26 @@ TEST_CASE("Llama 3 8B on dp=8,tp=8 lies as the recipes say, and costs more") {
             << " " << *plan.objective_nanoseconds << " ns, best "
             << *best.objective_nanoseconds << " ns");
   }
+}
+
+TEST_CASE("a reason that is the recipe's names the recipe") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = value_of(
+      load_graph("examples/graphs/tiny/llama3_train.json.gz", library));
+  PlanOptions options;
+  options.recipe = value_of(Recipe::parse("fsdp"));
+  const Plan plan =
+      value_of(make_plan(graph, value_of(DeviceMesh::parse("dp=2,tp=2")),
+                         default_topology(), library, options));
+  int named = 0;
+  for (const PlannedCopy& copy : plan.copies) {
+    CAPTURE(copy.reason);
+    if (copy.reason.find(" asks for it") == std::string::npos) continue;
+    ++named;
+    CHECK(copy.reason.find("; the recipe fsdp=dp:tp asks for it") !=
+          std::string::npos);
+  }
+  CHECK(named > 0);
 }
 
 // Parameters in bf16 and f32, gradients, AdamW's two moments: all on every rank.

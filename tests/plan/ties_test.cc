@@ -1,6 +1,8 @@
 // Ties: equal layers lie alike, or it is said what that would cost; what is
 // sliced anyway is stored in shards.
 #include "plan/ties.h"
+#include "base/name_folding.h"
+#include "plan/small_graphs.h"
 #include "plan/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
@@ -23,14 +25,6 @@ namespace {
 
 using testing::value_of;
 
-std::string without_numbers(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    if (c < '0' || c > '9') out += c;
-  }
-  return out;
-}
-
 // Names that stand for more than one layout.
 std::vector<std::string> ambiguous(
     const std::map<std::string, std::set<std::string>>& layouts) {
@@ -46,7 +40,7 @@ std::vector<std::string> unlike_parameters(const Plan& plan) {
   std::map<std::string, std::set<std::string>> layouts;
   for (const PlannedValue& value : plan.values) {
     if (value.kind != InputKind::kParameter) continue;
-    std::string key = without_numbers(value.name) + "[";
+    std::string key = numbered_name(value.name).pattern + "[";
     for (const std::int64_t size : value.tensor.shape) {
       key += std::to_string(size) + ",";
     }
@@ -66,7 +60,7 @@ std::vector<std::string> unlike_products(const Plan& plan) {
     }
     const std::string name =
         node.op + (node.phase == Phase::kForward ? " forward " : " backward ");
-    std::string key = without_numbers(node.module_path) + " " + name +
+    std::string key = numbered_name(node.module_path).pattern + " " + name +
                       std::to_string(seen[node.module_path + name]++);
     for (const PlannedResult& made : node.outputs) {
       for (const std::int64_t size : made.tensor.shape) {
@@ -122,6 +116,42 @@ std::vector<std::string> unlike(const Plan& plan) {
     out.push_back(std::move(product));
   }
   return out;
+}
+
+TEST_CASE("a number is that of a layer where it is a component of its own") {
+  // w1 and w3 of one layer are two parameters, w1 of two layers is one.
+  const OpLibrary& library = testing::standard_library();
+  GraphBuilder b("named", library);
+  ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[64,32]");
+  for (const char* layer : {"0", "1"}) {
+    for (const char* name : {"w1", "w3"}) {
+      const ValueId w = value_of(b.add_input(
+          {.kind = InputKind::kParameter,
+           .name = std::string("p") + layer + name,
+           .qualified_name = std::string("layers.") + layer + "." + name,
+           .meta = value_of(TensorMeta::parse("f32[32,32]"))}));
+      x = test::add_op(b, "aten.mm.default",
+                       {{"", TensorArg{0}}, {"", TensorArg{1}}}, {x, w},
+                       (std::string("mm") + layer + name).c_str());
+    }
+  }
+  b.add_output({.value = x});
+  const Graph graph = value_of(std::move(b).build());
+  const PlanProblem problem = value_of(
+      PlanProblem::create(graph, value_of(DeviceMesh::parse("2")),
+                          default_topology(), library, PlanOptions{}));
+  std::set<std::set<std::string>> groups;
+  for (const auto& group : like_parameters(problem)) {
+    std::set<std::string> names;
+    for (const PlanVariableId v : group) {
+      const ValueId value = problem.variable(v).makes[0];
+      names.insert(std::string(graph.value(value).display_name()));
+    }
+    groups.insert(names);
+  }
+  CHECK(groups == std::set<std::set<std::string>>{
+                      {"layers.0.w1", "layers.1.w1"},
+                      {"layers.0.w3", "layers.1.w3"}});
 }
 
 TEST_CASE("equal layers lie alike, or it is said what that would cost") {

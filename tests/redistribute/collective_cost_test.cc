@@ -77,6 +77,38 @@ TEST_CASE("lines across nodes are those NCCL 2.27.5 tunes") {
   }
 }
 
+TEST_CASE("no collective outruns the network cards of a node") {
+  // Without reductions in the network, a node sends (n - 1) / n of what is
+  // gathered or scattered, and twice that of what is reduced for all.
+  const std::int64_t bytes = std::int64_t{2} << 30;
+  for (const Topology& preset : topology_presets()) {
+    for (const double slower : {1.0, 0.3, 0.03}) {
+      Topology topology = preset;
+      topology.network_bandwidth_gbps.value *= slower;
+      for (const std::int64_t ranks_per_node : {1, 2, 4, 8}) {
+        for (const std::int64_t nodes : {2, 3, 4, 8, 64}) {
+          const auto n = static_cast<double>(nodes);
+          const double sent = static_cast<double>(bytes) * (n - 1) / n;
+          const double rate = topology.network_bandwidth_gbps.value *
+                              static_cast<double>(ranks_per_node);
+          const auto took = [&](CollectiveKind kind) {
+            return static_cast<double>(collective_nanoseconds(
+                topology, kind,
+                {nodes * ranks_per_node, ranks_per_node, nodes}, bytes));
+          };
+          CAPTURE(topology.name);
+          CAPTURE(slower);
+          CAPTURE(ranks_per_node);
+          CAPTURE(nodes);
+          CHECK(took(CollectiveKind::kAllGather) >= sent / rate);
+          CHECK(took(CollectiveKind::kReduceScatter) >= sent / rate);
+          CHECK(took(CollectiveKind::kAllReduce) >= 2 * sent / rate);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("large messages in a DGX H100 take what nccl-tests measured") {
   const Topology h100 = default_topology();
   CHECK(collective_nanoseconds(h100, CollectiveKind::kAllGather, {8, 8, 1},

@@ -84,6 +84,25 @@ TEST_CASE("kernels take the roofline, at least their launch; views nothing") {
   CHECK(h100.memory_bytes() == std::int64_t{80} << 30);
 }
 
+TEST_CASE("a process can allocate less than the figure on the box") {
+  for (const Topology& topology : topology_presets()) {
+    CAPTURE(topology.name);
+    CHECK(topology.allocatable_bytes() < topology.memory_bytes());
+    CHECK(!topology.allocatable.source.empty());
+  }
+  // 72 to 75 GiB are planned with on an H100 80GB.
+  const std::int64_t h100 = default_topology().allocatable_bytes();
+  CHECK(h100 >= std::int64_t{72} << 30);
+  CHECK(h100 <= std::int64_t{75} << 30);
+  // The share of a machine that a user describes by its memory alone.
+  Topology small = default_topology();
+  small.memory_gib = {1.0 / (1 << 30), "a byte"};
+  CHECK(check_topology(small));
+  CHECK(small.allocatable_bytes() == 1);
+  small.allocatable.value = 1.1;
+  CHECK_CODE(check_topology(small), ErrorCode::kTopologyFigure);
+}
+
 TEST_CASE("enumerations are written as they are read") {
   for (const CollectiveKind kind : kAllCollectiveKinds) {
     CHECK(parse_collective_kind(to_string(kind)) == kind);

@@ -15,13 +15,13 @@ namespace {
 
 using testing::value_of;
 
-// Returns what cut kernels come to.
+// Returns the time of kernel boundaries.
 std::int64_t check_parts(const Plan& plan) {
   std::int64_t kinds = 0;
   std::int64_t cuts = 0;
   for (const ComputeShare& share : compute_by_kind(plan)) {
     kinds += share.nanoseconds;
-    if (share.name == "cut kernels") cuts = share.nanoseconds;
+    if (share.name == "kernel boundaries") cuts = share.nanoseconds;
   }
   CHECK(kinds == plan.summary.compute_nanoseconds);
   const Module root = module_tree(plan);
@@ -31,7 +31,7 @@ std::int64_t check_parts(const Plan& plan) {
   return cuts;
 }
 
-TEST_CASE("kinds and modules add up to the compute, cut kernels included") {
+TEST_CASE("kinds and modules add up to the compute, kernel boundaries included") {
   const OpLibrary& library = testing::standard_library();
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;

@@ -37,10 +37,28 @@ TEST_CASE("each mesh dim is said in the words of the field") {
       {"between tokens", "tp", 900, {}},
   }));
   REQUIRE(words.size() == 2);
-  CHECK(words[0] == "dp=8: data parallel; parameters in shards (as FSDP does)");
+  CHECK(words[0] == "dp=8: data parallel; parameters sharded (as FSDP does)");
   CHECK(words[1] ==
-        "tp=4: tensor parallel (80 % of the products); the same on every rank "
-        "in attn.o (20 %); by tokens between products (sequence parallel)");
+        "tp=4: tensor parallel (80 % of the matmuls); replicated compute "
+        "in attn.o (20 %); tokens sharded between matmuls (sequence parallel)");
+}
+
+TEST_CASE("the words state which update of the parameters is counted") {
+  Plan plan = plan_with({{"batch", "dp", 1000, {}}});
+  plan.options = {{"optimizer", "adamw"}, {"precision", "mixed"}};
+  CHECK(plan_in_words(plan).size() == 2);  // nothing is trained
+  plan.outputs.push_back({OutputKind::kGradient, "w", {}});
+  CHECK(plan_in_words(plan).back() ==
+        "each step ends with an update by adamw; f32 parameters and state, "
+        "used in the dtype of the program");
+  plan.options[1].second = "own";
+  CHECK(plan_in_words(plan).back() == "each step ends with an update by adamw");
+  plan.options[0].second = "none";
+  CHECK(plan_in_words(plan).back() ==
+        "no optimizer: memory and time of an update are not counted "
+        "(--optimizer)");
+  plan.roles.clear();  // a plan of an earlier release
+  CHECK(plan_in_words(plan).size() == 1);
 }
 
 TEST_CASE("modules that only some layers have so are said with the layers") {
@@ -59,12 +77,12 @@ TEST_CASE("modules that only some layers have so are said with the layers") {
   REQUIRE(!words.empty());
   CHECK(words[0] ==
         "dp=8: data parallel in model.layers.0..17 (mlp.down, mlp.up), part of "
-        "experts, proj1.up (55 % of the products); tensor parallel in "
+        "experts, proj1.up (55 % of the matmuls); tensor parallel in "
         "model.layers.18..31 (mlp.down, part of mlp.up), lm_head, "
         "model.layers.3, a and 1 more (45 %); parameters replicated");
 }
 
-TEST_CASE("shares of the products add up to the whole") {
+TEST_CASE("shares of the matmuls add up to the whole") {
   const auto shares = [](std::int64_t batch, std::int64_t tensor,
                          std::int64_t replicated) {
     return plan_in_words(plan_with({{"batch", "dp", batch, {}},
@@ -73,14 +91,14 @@ TEST_CASE("shares of the products add up to the whole") {
         .at(0);
   };
   CHECK(shares(505, 495, 0) ==
-        "dp=8: data parallel (51 % of the products); tensor parallel (49 %); "
+        "dp=8: data parallel (51 % of the matmuls); tensor parallel (49 %); "
         "parameters replicated");
-  CHECK(shares(336, 334, 330).find("(34 % of the products)") !=
+  CHECK(shares(336, 334, 330).find("(34 % of the matmuls)") !=
         std::string::npos);
   CHECK(shares(336, 334, 330).find("(33 %)") != std::string::npos);
-  // What is left out because it is hardly there belongs to nobody.
+  // A role of a few per mille is left out, and its share is given to no other.
   CHECK(shares(600, 385, 15)
-            .find("(60 % of the products); tensor parallel "
+            .find("(60 % of the matmuls); tensor parallel "
                   "(39 %)") != std::string::npos);
 }
 
@@ -92,7 +110,7 @@ TEST_CASE("a sharded optimizer beside whole parameters is said") {
   }));
   REQUIRE(words.size() == 2);
   CHECK(words[0] ==
-        "dp=8: data parallel; parameters replicated, optimizer state in shards "
+        "dp=8: data parallel; parameters replicated, optimizer state sharded "
         "(as ZeRO-1 does)");
   CHECK(words[1] == "tp=4: expert parallel");
 }
@@ -122,23 +140,21 @@ TEST_CASE("the verdict says of which plans, and why it is no more") {
   plan.status = PlanStatus::kFeasible;
   plan.unsupported = {{"my.op.default", 2, "no rule"}};
   CHECK(verdict(plan).find("operators without a rule") != std::string::npos);
-  CHECK(verdict(plan).find("at most") == std::string::npos);
+  CHECK(verdict(plan).find("gap") == std::string::npos);
   plan.unsupported.clear();
   plan.lower_bound_nanoseconds = 800'000;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, at most 25.0 % above the best; no plan takes less "
-        "than 800.0 us");
+        "feasible: 1.00 ms, gap 20.0 %; no plan takes less than 800.0 us");
   plan.space.most_runs = 1;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, at most 25.0 % above the best of the space "
-        "searched; no plan there takes less than 800.0 us");
+        "feasible: 1.00 ms, gap 20.0 % in the space searched; no plan there "
+        "takes less than 800.0 us");
   plan.lower_bound_nanoseconds = *plan.objective_nanoseconds;
   CHECK(verdict(plan) ==
         "feasible: 1.00 ms, the best plan of the space searched");
   plan.lower_bound_nanoseconds = 0;
   CHECK(verdict(plan) ==
-        "feasible: 1.00 ms, how far above the best of the space searched is "
-        "not known");
+        "feasible: 1.00 ms, the gap in the space searched is not known");
 }
 
 TEST_CASE("rows are broken at blanks") {
@@ -158,12 +174,12 @@ TEST_CASE("what was searched is said of the request") {
   plan.space.most_runs = 0;
   CHECK(space_in_words(plan) == "all replicated");
   plan.options = {{"recipe", "fsdp=dp"}};
-  CHECK(space_in_words(plan) == "what the recipe says, all else replicated");
+  CHECK(space_in_words(plan) == "the layouts of the recipe, all else replicated");
   plan.options.emplace_back("pin", "w=R,R");
   CHECK(space_in_words(plan) ==
-        "what the recipe and the pins say, all else replicated");
+        "the layouts of the recipe and the pins, all else replicated");
   plan.options.erase(plan.options.begin());
-  CHECK(space_in_words(plan) == "what the pins say, all else replicated");
+  CHECK(space_in_words(plan) == "the layouts of the pins, all else replicated");
   plan.space.most_runs = 1;
   CHECK(space_in_words(plan) == "mesh dims in one run");
 }

@@ -140,9 +140,8 @@ class Emit(Case):
         self.assertTrue(set(said["tp_plan"].values()) <= {
             "colwise", "rowwise", "colwise_gather_output", "embedding_rowwise",
             "embedding_colwise"})
-        self.assertAlmostEqual(said["price_us"],
-                               said["said_objective_us"] - said["objective_us"],
-                               places=2)
+        lost = max(said["said_objective_us"] - said["objective_us"], 0)
+        self.assertAlmostEqual(said["price_us"], lost, places=2)
         self.answered(self.emit("--as", "fully-shard", "-o", out, graph=LLAMA,
                                 mesh="dp=2,tp=2"))
         said = json.loads((out / "fully_shard.json").read_text())
@@ -177,6 +176,15 @@ class Emit(Case):
         gate = unsaid["model.layers.*.mlp.gate_proj.weight"]
         self.assertEqual(gate["why"], "it lies over dp too")
         self.assertGreater(gate["values"], 1)
+
+    def test_words_never_cost_less_than_nothing(self):
+        # The recipe restricts the plan, and the words may say less than it.
+        for recipe in ("fsdp=dp,megatron-sp=tp", "ddp=dp:tp", "hsdp=dp:tp"):
+            for how in ("fully-shard", "tp-plan"):
+                with self.subTest(recipe=recipe, how=how):
+                    said = self.styles(how, recipe)
+                    lost = said["said_objective_us"] - said["objective_us"]
+                    self.assertAlmostEqual(said["price_us"], max(lost, 0), places=2)
 
     def test_jax_takes_specs(self):
         out = self.folder / "out"

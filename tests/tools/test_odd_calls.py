@@ -40,10 +40,11 @@ class Plans(Case):
     def test_what_makes_another_plan_is_refused_beside_one(self):
         for more in (["--pin", "*=R,R"], ["--topology", "nope"], ["--compare"],
                      ["--recipe", "fsdp"], ["--memory", "1"], ["--overlap", "0.5"],
-                     ["--accumulate", "2"], ["--optimizer", "sgd"]):
+                     ["--accumulate", "2"], ["--optimizer", "sgd"],
+                     ["--optimizer", "none"]):
             self.refused(self.explain(*more), 2, "SP0001", "--> " + " ".join(more))
         for more in ([], ["--mesh", "dp=2,tp=2"], ["--time-limit", "1"],
-                     ["--threads", "2"], ["--strict"], ["--optimizer", "none"]):
+                     ["--threads", "2"], ["--strict"]):
             self.answered(self.explain(*more))
 
     def test_an_emitted_plan_is_no_better_proven_than_it_was(self):

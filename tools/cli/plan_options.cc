@@ -17,7 +17,7 @@ namespace {
 
 // What a row says where the topology, not the library, has the default.
 std::string_view default_by_topology(std::string_view name) {
-  if (name == "memory") return "; default: the device's memory";
+  if (name == "memory") return "; default: what a process can allocate on the device";
   if (name == "overlap") return "; default: the topology's";
   return {};
 }
@@ -98,9 +98,7 @@ Result<Topology> topology_option(const Arguments& arguments,
 
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology) {
-  PlanOptions options;
-  options.memory_limit = topology.memory_bytes();
-  options.overlap = topology.overlap_discount.value;
+  PlanOptions options = default_plan_options(topology);
   // A work limit alone is meant to give the same plan on every machine.
   if (arguments.has("--work-limit")) options.time_limit_seconds = 1e12;
   SP_CHECK(arguments.apply(plan_option_table(), [&](auto name, auto text) {

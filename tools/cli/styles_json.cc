@@ -11,6 +11,8 @@
 #include <shardprop/report/jax_specs.h>
 #include <shardprop/report/torch_styles.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -124,7 +126,10 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
                       *given.library, options));
   std::optional<std::int64_t> price;
   if (given.plan.objective_nanoseconds && said.objective_nanoseconds) {
-    price = *said.objective_nanoseconds - *given.plan.objective_nanoseconds;
+    // A plan that follows a recipe, or one found in a limited time, may cost
+    // more than the best one that the words express: they lose nothing then.
+    price = std::max<std::int64_t>(
+        *said.objective_nanoseconds - *given.plan.objective_nanoseconds, 0);
   }
   JsonText json(JsonText::Form::kIndented);
   json.open('{').member("schema", "shardprop.styles/1").member("as", as);

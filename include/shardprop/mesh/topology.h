@@ -93,6 +93,10 @@ struct Topology {
   Figure f8_tflops;
   Figure memory_gbps;
   Figure memory_gib;
+  // Share of memory_gib that the tensors of one process can occupy. The rest
+  // is taken by the driver, the context, buffers of the collectives and
+  // fragmentation.
+  Figure allocatable{1, "all of it"};
   // Units that each work on one tile of a product at a time (product_cost.h);
   // 0: products of every shape run at one rate.
   Figure multiprocessors;
@@ -110,6 +114,9 @@ struct Topology {
   }
   // Device memory in bytes.
   std::int64_t memory_bytes() const;
+  // Bytes of device memory that the tensors of one process can occupy; at
+  // least 1.
+  std::int64_t allocatable_bytes() const;
   // Peak FLOP/s. Non-tensor rates stand in where a device lacks a class.
   double flops(MathClass math) const;
 

@@ -231,7 +231,10 @@ struct PlanRole {
 
 // What a step does, whatever it is laid out on.
 struct PlanWork {
-  std::int64_t flops = 0;    // of all products, whole tensors
+  std::int64_t flops = 0;  // of all matmuls that run, whole tensors
+  // The part that the model needs: what MFU counts (6 x active parameters but
+  // the input embedding per token, and attention).
+  std::int64_t model_flops = 0;
   std::int64_t tokens = 0;   // of token ids that go in; 0 where there are none
   std::int64_t samples = 0;  // in a batch; 0 where there is none
   // Floating-point operations a second of all ranks at most, in the dtype that

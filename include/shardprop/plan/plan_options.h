@@ -1,4 +1,4 @@
-// PlanOptions: what a user may ask of a plan besides graph, mesh and topology.
+// PlanOptions are the wishes of a user beyond graph, mesh and topology.
 //
 //   PlanOptions options;
 //   Result<void> set = set_option(options, "memory", "80GiB");
@@ -6,7 +6,9 @@
 #pragma once
 
 #include <shardprop/base/option.h>
+#include <shardprop/graph/graph.h>
 #include <shardprop/graph/node.h>
+#include <shardprop/mesh/topology.h>
 #include <shardprop/placement/layout.h>
 #include <shardprop/plan/pin.h>
 #include <shardprop/plan/recipe.h>
@@ -30,29 +32,29 @@ enum class Optimizer : std::uint8_t { kNone, kSgd, kAdamW };
 std::string_view to_string(Optimizer optimizer);  // "none", "sgd", "adamw"
 std::optional<Optimizer> parse_optimizer(std::string_view text);
 
-// Whether operators on elements, casts and reductions share kernels, as a
-// compiler makes them, or each is a kernel of its own.
+// Fusion tells whether elementwise operators, casts and reductions share
+// kernels, as in compiled programs, or each is a kernel of its own.
 enum class Fusion : std::uint8_t { kCompiler, kNone };
 std::string_view to_string(Fusion fusion);  // "compiler", "none"
 
-// In which dtypes training keeps what it keeps. Mixed: a parameter of 16 bits
-// is kept in f32 beside its optimizer's state in f32, its gradient is reduced
-// and held in f32, and the program takes a copy in 16 bits. Own: all in the
-// parameter's dtype.
+// Precision is the dtype of parameters, gradients and state in training. Mixed:
+// a parameter of 16 bits and its optimizer's state are kept in f32, its gradient
+// is reduced and accumulated in f32, and the program reads a 16-bit copy. Own:
+// all of them have the parameter's dtype.
 enum class Precision : std::uint8_t { kMixed, kOwn };
 std::string_view to_string(Precision precision);  // "mixed", "own"
 
-// How far the making of a plan has come.
+// PlanProgress is the state of a plan that is being made.
 struct PlanProgress {
   enum class Phase : std::uint8_t {
     kSetUp,   // strategies, layouts, the prices of redistributions
     kSearch,  // the solver
-    kReport,  // steps, reasons and alternatives of the plan that was found
+    kReport,  // steps, reasons and alternatives of the plan
   };
   Phase phase = Phase::kSetUp;
   double seconds = 0;  // since make_plan() was called
-  // In nanoseconds. The objective is that of the best assignment so far, before
-  // the memory that redistributions take while they run is looked at.
+  // In nanoseconds. The objective is that of the best assignment so far; the
+  // memory of running redistributions is not checked yet.
   std::optional<std::int64_t> objective;
   std::optional<std::int64_t> lower_bound;
 };
@@ -66,19 +68,20 @@ struct ForcedStrategy {
 
 struct PlanOptions {
   std::optional<std::int64_t> memory_limit;  // bytes a rank; none when empty
-  Optimizer optimizer = Optimizer::kNone;
+  // Empty: adamw if the graph trains (see trains()), else none.
+  std::optional<Optimizer> optimizer;
   // Empty: mixed with adamw, own with others.
   std::optional<Precision> precision;
   Fusion fusion = Fusion::kCompiler;
-  // Micro-batches whose gradients a step of the optimizer adds up. Costs are
-  // those of one of them, with its share of what is done once a step.
+  // Micro-batches whose gradients a step of the optimizer adds up. Costs are the
+  // costs of one micro-batch with its share of the work of the step.
   int accumulate = 1;
-  // Share of a hideable transfer that may hide behind the compute of its window
-  // (docs/planning.md), 0 to 1: gathers of parameters, reductions of gradients.
+  // Share of an overlappable transfer (gathers of parameters, reductions of
+  // gradients) that may overlap with the compute of its window, 0 to 1
+  // (docs/planning.md).
   double overlap = 0;
   std::vector<Pin> pins;
-  // Follow this recipe wherever it can be followed; the plan is the best of
-  // those that do.
+  // Restricts the plan to this recipe wherever operators can follow it.
   std::optional<Recipe> recipe;
   // Price every recipe that is known beside the plan (Plan::recipes).
   bool compare = false;
@@ -88,13 +91,12 @@ struct PlanOptions {
   // running it replicated.
   bool strict = false;
 
-  // Of make_plan(): setting up, search and reasons. Counted from `start`, so
-  // that reading a file can be made part of it; from the call where that is
-  // empty.
+  // Limits make_plan(): setting up, search and reasons. Time is counted from
+  // `start`, which may be before a file is read, or from the call if it is empty.
   double time_limit_seconds = 60;
   std::optional<std::chrono::steady_clock::time_point> start;
-  // Table entries of the solver to touch at most; a deterministic limit. None
-  // when empty, as in solver::SolveOptions.
+  // Limits the table entries that the solver touches, which is deterministic.
+  // There is no limit if it is empty, as in solver::SolveOptions.
   std::optional<std::uint64_t> work_limit;
   int threads = 1;
   std::uint64_t seed = 0;
@@ -106,6 +108,15 @@ struct PlanOptions {
   // during the search and once as each phase begins.
   std::function<void(const PlanProgress&)> progress;
 };
+
+// The options of a user who states none: the memory limit is what a process can
+// allocate on the topology's device, and the overlap is the topology's.
+PlanOptions default_plan_options(const Topology& topology);
+
+// Whether the graph has a gradient of a parameter among its outputs.
+bool trains(const Graph& graph);
+// The options with the defaults filled in that depend on the graph.
+PlanOptions resolved(PlanOptions options, const Graph& graph);
 
 // Whether parameters of 16 bits are kept in f32; without an optimizer none are.
 bool keeps_f32(const PlanOptions& options);

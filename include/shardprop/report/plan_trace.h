@@ -11,10 +11,11 @@
 
 namespace shardprop {
 
-// Operators one behind another on the line of compute, which ends at the plan's
-// objective; collectives on a line of their own, begun where the plan makes
-// them. Compute waits for the part of them that does not hide. Microseconds.
-// Ends in a newline.
+// Operators follow one another on the line of compute, which ends at the plan's
+// objective at the latest. Collectives have a line of their own, which ends no
+// later. A collective begins where the plan needs it, or before, if the line
+// would outlast the step otherwise. Compute waits for the part of a collective
+// that does not overlap. Times are in microseconds. Ends in a newline.
 std::string plan_to_trace(const Plan& plan);
 
 }  // namespace shardprop
