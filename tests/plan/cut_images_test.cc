@@ -17,7 +17,7 @@ using testing::standard_library;
 using testing::value_of;
 
 // Three convolutions of three rows and columns, one behind the other.
-Plan plan_of(const std::string& images) {
+Plan plan_of_images(const std::string& images) {
   using Ints = std::vector<std::int64_t>;
   const std::vector<GivenArgument> conv = {
       {"", TensorArg{0}},         {"", TensorArg{1}},
@@ -45,7 +45,7 @@ std::string lies(const PlannedNode& node) {
 }
 
 TEST_CASE("one large image is cut over its rows, with a halo") {
-  const Plan plan = plan_of("bf16[1,64,2048,2048]");
+  const Plan plan = plan_of_images("bf16[1,64,2048,2048]");
   REQUIRE(plan.status == PlanStatus::kOptimal);
   for (const PlannedNode& node : plan.nodes) {
     CAPTURE(node.name);
@@ -55,7 +55,7 @@ TEST_CASE("one large image is cut over its rows, with a halo") {
 }
 
 TEST_CASE("a batch that all ranks can share is cut as a batch") {
-  const Plan plan = plan_of("bf16[4,64,2048,2048]");
+  const Plan plan = plan_of_images("bf16[4,64,2048,2048]");
   REQUIRE(plan.status == PlanStatus::kOptimal);
   for (const PlannedNode& node : plan.nodes) {
     CAPTURE(node.name);

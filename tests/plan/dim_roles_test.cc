@@ -23,10 +23,11 @@ using test::add_op;
 using testing::standard_library;
 using testing::value_of;
 
-const std::vector<GivenArgument> kTwo = {{"", TensorArg{0}}, {"", TensorArg{1}}};
+const std::vector<GivenArgument> kTwoOperands = {{"", TensorArg{0}},
+                                                 {"", TensorArg{1}}};
 
 ValueId mm(GraphBuilder& b, ValueId x, ValueId y, const char* name) {
-  return add_op(b, "aten.mm.default", kTwo, {x, y}, name);
+  return add_op(b, "aten.mm.default", kTwoOperands, {x, y}, name);
 }
 
 ValueId viewed(GraphBuilder& b, ValueId x, std::vector<std::int64_t> size,
@@ -52,22 +53,28 @@ Graph decoder(std::int64_t batch, std::int64_t tokens) {
       add_input(b, InputKind::kUser, "sin", ("bf16[" + t + ",512]").c_str());
   const ValueId table =
       add_input(b, InputKind::kParameter, "table", "bf16[1024,512]");
-  const ValueId scale = add_input(b, InputKind::kParameter, "scale", "bf16[512]");
-  const ValueId up = add_input(b, InputKind::kParameter, "up", "bf16[512,2048]");
+  const ValueId scale =
+      add_input(b, InputKind::kParameter, "scale", "bf16[512]");
+  const ValueId up =
+      add_input(b, InputKind::kParameter, "up", "bf16[512,2048]");
   const ValueId down =
       add_input(b, InputKind::kParameter, "down", "bf16[2048,512]");
-  const ValueId embedded =
-      add_op(b, "aten.embedding.default", kTwo, {table, ids}, "embedded");
+  const ValueId embedded = add_op(b, "aten.embedding.default", kTwoOperands,
+                                  {table, ids}, "embedded");
   const ValueId turned =
-      add_op(b, "aten.mul.Tensor", kTwo, {embedded, cos}, "turned");
-  const ValueId x = add_op(b, "aten.add.Tensor", kTwo, {turned, sin}, "x");
-  const ValueId normed = add_op(b, "aten.mul.Tensor", kTwo, {x, scale}, "normed");
+      add_op(b, "aten.mul.Tensor", kTwoOperands, {embedded, cos}, "turned");
+  const ValueId x =
+      add_op(b, "aten.add.Tensor", kTwoOperands, {turned, sin}, "x");
+  const ValueId normed =
+      add_op(b, "aten.mul.Tensor", kTwoOperands, {x, scale}, "normed");
   const ValueId rows = viewed(b, normed, {batch * tokens, kHidden}, "rows");
   const ValueId h = mm(b, rows, up, "h");
-  const ValueId a = add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {h}, "a");
+  const ValueId a =
+      add_op(b, "aten.relu.default", {{"", TensorArg{0}}}, {h}, "a");
   const ValueId y = mm(b, a, down, "y");
   const ValueId back = viewed(b, y, {batch, tokens, kHidden}, "back");
-  const ValueId out = add_op(b, "aten.add.Tensor", kTwo, {x, back}, "out");
+  const ValueId out =
+      add_op(b, "aten.add.Tensor", kTwoOperands, {x, back}, "out");
   b.add_output({.value = out});
   return value_of(std::move(b).build());
 }
@@ -90,7 +97,8 @@ std::int64_t share(const Plan& plan, std::string_view use) {
   return 0;
 }
 
-TEST_CASE("positions do not outvote the ids: the batch is what matmuls run by") {
+TEST_CASE(
+    "positions do not outvote the ids: the batch is what matmuls run by") {
   const Plan plan = planned(decoder(4, 2048), "tp=2");
   CHECK(plan.work.samples == 4);
   CHECK(plan.work.tokens == 4 * 2048);
@@ -127,10 +135,10 @@ TEST_CASE("the indices of a bag are no tokens") {
   const ValueId table =
       add_input(b, InputKind::kParameter, "table", "f32[1000,16]");
   const ValueId top = add_input(b, InputKind::kParameter, "top", "f32[416,64]");
-  const ValueId embedded =
-      add_op(b, "aten.embedding.default", kTwo, {table, ids}, "embedded");
-  b.add_output({.value = mm(b, viewed(b, embedded, {512, 416}, "flat"), top,
-                            "out")});
+  const ValueId embedded = add_op(b, "aten.embedding.default", kTwoOperands,
+                                  {table, ids}, "embedded");
+  b.add_output(
+      {.value = mm(b, viewed(b, embedded, {512, 416}, "flat"), top, "out")});
   const Plan plan = planned(value_of(std::move(b).build()), "2");
   CHECK(plan.work.samples == 512);
   CHECK(plan.work.tokens == 0);
@@ -141,13 +149,13 @@ TEST_CASE("rows that are sorted by expert are data, whatever sorted them") {
   const ValueId x = add_input(b, InputKind::kUser, "x", "bf16[64,32]");
   const ValueId ends = add_input(b, InputKind::kUser, "ends", "i32[4]");
   const ValueId w = add_input(b, InputKind::kParameter, "w", "bf16[4,32,48]");
-  const ValueId order = add_op(
-      b, "aten.arange.default",
-      {{"", std::int64_t{64}}, {"dtype", DType::kI64}}, {}, "order");
-  const ValueId sorted = add_op(
-      b, "aten.index.Tensor",
-      {{"", TensorArg{0}}, {"indices", std::vector<TensorArg>{{1}}}},
-      {x, order}, "sorted");
+  const ValueId order =
+      add_op(b, "aten.arange.default",
+             {{"", std::int64_t{64}}, {"dtype", DType::kI64}}, {}, "order");
+  const ValueId sorted =
+      add_op(b, "aten.index.Tensor",
+             {{"", TensorArg{0}}, {"indices", std::vector<TensorArg>{{1}}}},
+             {x, order}, "sorted");
   const ValueId out =
       add_op(b, "aten._grouped_mm.default",
              {{"", TensorArg{0}}, {"", TensorArg{1}}, {"offs", TensorArg{2}}},
@@ -203,23 +211,23 @@ TEST_CASE("MFU counts 6 FLOPs for each parameter and token, and attention") {
 TEST_CASE("MFU counts no padding of experts and no one-hot matmuls") {
   GraphBuilder b("gshard", standard_library());
   const ValueId x = add_input(b, InputKind::kUser, "x", "f32[64,32]");
-  const ValueId routes = add_input(b, InputKind::kUser, "routes", "f32[64,160]");
+  const ValueId routes =
+      add_input(b, InputKind::kUser, "routes", "f32[64,160]");
   const ValueId gate = add_input(b, InputKind::kParameter, "gate", "f32[32,4]");
   const ValueId w = add_input(b, InputKind::kParameter, "w", "f32[4,32,48]");
   const ValueId scores = mm(b, x, gate, "scores");
-  const std::vector<ValueId> best =
-      value_of(b.add_op("aten.topk.default",
-                        {{"", TensorArg{0}}, {"k", std::int64_t{2}}}, {scores},
-                        "best"));
+  const std::vector<ValueId> best = value_of(
+      b.add_op("aten.topk.default",
+               {{"", TensorArg{0}}, {"k", std::int64_t{2}}}, {scores}, "best"));
   b.add_output({.value = best[0]});
-  const ValueId turned = add_op(
-      b, "aten.permute.default",
-      {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}}, {routes},
-      "turned");
-  const ValueId sent = viewed(b, mm(b, turned, x, "dispatch"), {4, 40, 32},
-                              "sent");
+  const ValueId turned =
+      add_op(b, "aten.permute.default",
+             {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}},
+             {routes}, "turned");
+  const ValueId sent =
+      viewed(b, mm(b, turned, x, "dispatch"), {4, 40, 32}, "sent");
   const ValueId worked =
-      add_op(b, "aten.bmm.default", kTwo, {sent, w}, "worked");
+      add_op(b, "aten.bmm.default", kTwoOperands, {sent, w}, "worked");
   b.add_output({.value = mm(b, routes, viewed(b, worked, {160, 48}, "flat"),
                             "combine")});
   const Graph graph = value_of(std::move(b).build());

@@ -25,9 +25,9 @@ namespace {
 
 using testing::value_of;
 
-PlanProblem problem_of(const Graph& graph, const char* mesh,
-                       const PlanOptions& options,
-                       const Topology& topology = default_topology()) {
+PlanProblem problem_with_overlap(
+    const Graph& graph, const char* mesh, const PlanOptions& options,
+    const Topology& topology = default_topology()) {
   return value_of(PlanProblem::create(graph, value_of(DeviceMesh::parse(mesh)),
                                       topology, testing::standard_library(),
                                       options));
@@ -86,7 +86,7 @@ TEST_CASE("what the backward pass needs at once is not reduced in a bucket") {
   b.add_output({.value = shown, .kind = OutputKind::kGradient, .target = p});
   b.add_output({.value = gq, .kind = OutputKind::kGradient, .target = q});
   const Graph graph = value_of(std::move(b).build());
-  const PlanProblem problem = problem_of(graph, "2", {});
+  const PlanProblem problem = problem_with_overlap(graph, "2", {});
   CHECK(problem.value(shown).hideable);
   CHECK(problem.value(gp).hideable);
   CHECK_FALSE(problem.value(gq).hideable);
@@ -103,7 +103,7 @@ TEST_CASE("what hides in a window is bounded by the compute there") {
     options.optimizer = Optimizer::kAdamW;
     options.work_limit = 2'000'000'000;
     const PlanProblem problem =
-        problem_of(graph, "dp=8", options, slow_links(times));
+        problem_with_overlap(graph, "dp=8", options, slow_links(times));
     CHECK(problem.num_windows() >= 1);
     const PlanSolution solution = solve_plan(problem);
     REQUIRE(solution.assignment);
@@ -171,7 +171,7 @@ TEST_CASE("the example graphs hide no more than there is compute") {
       options.optimizer = Optimizer::kAdamW;
       options.work_limit = 20'000'000;
       const PlanProblem problem =
-          problem_of(graph, "2,2", options, slow_links(times));
+          problem_with_overlap(graph, "2,2", options, slow_links(times));
       const PlanSolution solution = solve_plan(problem);
       REQUIRE(solution.assignment);
       const Plan plan = assemble_plan(problem, solution);
@@ -204,7 +204,7 @@ TEST_CASE(
   options.work_limit = 10'000'000'000;
   options.time_limit_seconds = 1e12;  // the same on slow machines
   const PlanSolution solution =
-      solve_plan(problem_of(graph, "dp=8,tp=8", options));
+      solve_plan(problem_with_overlap(graph, "dp=8,tp=8", options));
   REQUIRE(solution.assignment);
   // What was met with all layers alike costs 9 % more.
   REQUIRE(solution.alike_costs_more);
@@ -233,8 +233,8 @@ TEST_CASE("small graphs with overlap cost what counting through them says") {
     options.fusion = i % 5 == 0 ? Fusion::kCompiler : Fusion::kNone;
     if (i % 3 != 0) options.optimizer = Optimizer::kAdamW;
     const double times = std::array{0.5, 1.0, 2.0, 8.0}[draw() % 4];
-    const PlanProblem problem =
-        problem_of(graph, i % 2 == 0 ? "2" : "4", options, slow_links(times));
+    const PlanProblem problem = problem_with_overlap(
+        graph, i % 2 == 0 ? "2" : "4", options, slow_links(times));
     test::Exhaustive unbounded(problem);
     if (unbounded.size() > kMostCombinations) continue;
     ++counted;

@@ -23,7 +23,7 @@ Graph graph_of(const std::string& program) {
   return value_of(read_graph(program, "made_up", library()));
 }
 
-Plan planned(const Graph& graph, const char* mesh) {
+Plan plan_for_mesh(const Graph& graph, const char* mesh) {
   PlanOptions options;
   options.time_limit_seconds = 300;
   options.work_limit = 50'000'000;
@@ -33,7 +33,7 @@ Plan planned(const Graph& graph, const char* mesh) {
 
 TEST_CASE("views of views, more than a stack has frames or 16 bits count") {
   const Graph graph = graph_of(view_chain_program(100'000));
-  const Plan plan = planned(graph, "2,2");
+  const Plan plan = plan_for_mesh(graph, "2,2");
   CHECK(plan.status == PlanStatus::kOptimal);
   REQUIRE(plan.nodes.size() == 100'000);
   CHECK(plan.copies.empty());
@@ -42,23 +42,23 @@ TEST_CASE("views of views, more than a stack has frames or 16 bits count") {
 
 TEST_CASE("a value of many users") {
   const Graph graph = graph_of(fan_program(2000));
-  const Plan plan = planned(graph, "2,2");
+  const Plan plan = plan_for_mesh(graph, "2,2");
   REQUIRE(plan.has_plan());
   CHECK(plan.nodes.size() == 4001);
 }
 
 TEST_CASE("layers by the hundred, a value used in each") {
   const Graph graph = graph_of(training_program(4000));
-  const Plan plan = planned(graph, "2,2");
+  const Plan plan = plan_for_mesh(graph, "2,2");
   REQUIRE(plan.has_plan());
   CHECK(plan.nodes.size() == graph.nodes().size());
 }
 
 TEST_CASE("meshes of four and five dims") {
   const Graph graph = graph_of(training_program(60));
-  REQUIRE(planned(graph, "2,2,2,2").has_plan());
+  REQUIRE(plan_for_mesh(graph, "2,2,2,2").has_plan());
   // A tensor of three dims has 10,000 layouts: more than are searched.
-  const Plan plan = planned(graph, "2,2,2,2,2");
+  const Plan plan = plan_for_mesh(graph, "2,2,2,2,2");
   REQUIRE(plan.has_plan());
   CHECK(plan.status == PlanStatus::kFeasible);
   CHECK(plan.space.most_runs == 2);

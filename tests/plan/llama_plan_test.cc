@@ -55,8 +55,8 @@ bool inside(const Node& node, int layer, const std::string& part) {
          "model.layers." + std::to_string(layer) + "." + part;
 }
 
-Plan planned(const Graph& graph, const OpLibrary& library,
-             const std::vector<std::string>& pins) {
+Plan plan_with_pins(const Graph& graph, const OpLibrary& library,
+                    const std::vector<std::string>& pins) {
   PlanOptions options;
   for (const std::string& pin : pins) {
     options.pins.push_back(value_of(Pin::parse(pin)));
@@ -70,7 +70,8 @@ Plan planned(const Graph& graph, const OpLibrary& library,
                             default_topology(), library, options));
 }
 
-std::string layout_of(const Plan& plan, int layer, const std::string& weight) {
+std::string layout_of_weight(const Plan& plan, int layer,
+                             const std::string& weight) {
   const std::string name =
       "model.layers." + std::to_string(layer) + "." + weight + ".weight";
   for (const PlannedValue& value : plan.values) {
@@ -113,7 +114,7 @@ TEST_CASE("Llama on tp=8: columns then rows, where that is cheapest") {
   for (const auto& nodes : {forward, backward}) {
     for (const Node* node : nodes) pins.push_back(node->name + "=R");
   }
-  const Plan plan = planned(graph, library, pins);
+  const Plan plan = plan_with_pins(graph, library, pins);
   test::check_plan(plan);
   CHECK(plan.status == PlanStatus::kOptimal);
 
@@ -124,9 +125,9 @@ TEST_CASE("Llama on tp=8: columns then rows, where that is cheapest") {
   };
   for (int layer = 0; layer < kLayers; ++layer) {
     CAPTURE(layer);
-    CHECK(layout_of(plan, layer, "mlp.gate_proj") == "S(0)");
-    CHECK(layout_of(plan, layer, "mlp.up_proj") == "S(0)");
-    CHECK(layout_of(plan, layer, "mlp.down_proj") == "S(1)");
+    CHECK(layout_of_weight(plan, layer, "mlp.gate_proj") == "S(0)");
+    CHECK(layout_of_weight(plan, layer, "mlp.up_proj") == "S(0)");
+    CHECK(layout_of_weight(plan, layer, "mlp.down_proj") == "S(1)");
     const auto half = 2 * static_cast<std::size_t>(layer) + 1;
     // The sum of the rows' products. The norm before it is one kernel, so that
     // running it on slices would save less than gathering its result costs.
@@ -162,7 +163,7 @@ TEST_CASE("Llama on tp=8: columns then rows, where that is cheapest") {
       }
     }
   }
-  const Plan by_heads = planned(graph, library, pins);
+  const Plan by_heads = plan_with_pins(graph, library, pins);
   CHECK(by_heads.status == PlanStatus::kOptimal);
   CHECK(*by_heads.objective_nanoseconds > *plan.objective_nanoseconds);
   for (int layer = 0; layer < kLayers; ++layer) {

@@ -20,7 +20,8 @@ using testing::value_of;
 const std::vector<GivenArgument> kTwoTensors = {{"", TensorArg{0}},
                                                 {"", TensorArg{1}}};
 
-Plan planned(const Graph& graph, const std::vector<std::string>& pins) {
+Plan plan_pinned_by_name(const Graph& graph,
+                         const std::vector<std::string>& pins) {
   PlanOptions options;
   options.overlap = 0.8;
   for (const std::string& pin : pins) {
@@ -51,13 +52,14 @@ Graph with_copy(const char* op, std::vector<GivenArgument> options,
 TEST_CASE("a weight is gathered ahead through a cast of any name") {
   const GivenArgument bf16 = {"dtype", DType::kBF16};
   const std::vector<std::string> pins = {"stored:net.w=S(0)", "x=S(0)"};
-  const Plan known = planned(
+  const Plan known = plan_pinned_by_name(
       with_copy("aten._to_copy.default", {bf16}, "f32[4096,4096]"), pins);
   CHECK(known.summary.hidden_nanoseconds > 0);
   for (const char* op :
        {"aten.to.dtype", "prims.convert_element_type.default"}) {
     CAPTURE(op);
-    const Plan plan = planned(with_copy(op, {bf16}, "f32[4096,4096]"), pins);
+    const Plan plan =
+        plan_pinned_by_name(with_copy(op, {bf16}, "f32[4096,4096]"), pins);
     CHECK(plan.objective_nanoseconds == known.objective_nanoseconds);
     CHECK(plan.summary == known.summary);
     const auto kind_of_copy = [](const Plan& of) {

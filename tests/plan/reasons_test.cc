@@ -21,7 +21,7 @@ std::int64_t count_reasons(const Plan& plan, std::string_view part) {
                        });
 }
 
-Plan planned(const PlanOptions& options) {
+Plan plan_with_reasons(const PlanOptions& options) {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = value_of(
       load_graph("examples/graphs/tiny/llama3_train.json.gz", library));
@@ -33,7 +33,7 @@ TEST_CASE("a pin that leaves no other layout is named") {
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
   options.pins.push_back(value_of(Pin::parse("stored:*.weight=S(0),R")));
-  const Plan plan = planned(options);
+  const Plan plan = plan_with_reasons(options);
   CHECK(count_reasons(plan, "; pinned by --pin 'stored:*.weight=S(0),R'") > 0);
   CHECK(count_reasons(plan, "the recipe asks for it") == 0);
 }
@@ -41,7 +41,7 @@ TEST_CASE("a pin that leaves no other layout is named") {
 TEST_CASE("a recipe that leaves no other layout is named") {
   PlanOptions options;
   options.recipe = value_of(Recipe::parse("fsdp=dp,megatron=tp"));
-  const Plan plan = planned(options);
+  const Plan plan = plan_with_reasons(options);
   CHECK(count_reasons(plan, "; the recipe asks for it") > 0);
   CHECK(count_reasons(plan, "pinned by") == 0);
 }

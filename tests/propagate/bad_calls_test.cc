@@ -39,26 +39,29 @@ void check_refused(std::string_view mesh, const OpSchema& op,
   CHECK(cache.statistics().entries == 0);
 }
 
-OpSchema mm() { return call("aten.mm.default", {"f32[16,8]", "f32[8,4]"}); }
+OpSchema plain_mm() {
+  return call("aten.mm.default", {"f32[16,8]", "f32[8,4]"});
+}
 
 TEST_CASE("layouts that are too few, too many or do not fit") {
-  check_refused("2", mm(), layouts({"R"}), ErrorCode::kInvalidArgument);
-  check_refused("2", mm(), layouts({"R", "R", "R"}),
+  check_refused("2", plain_mm(), layouts({"R"}), ErrorCode::kInvalidArgument);
+  check_refused("2", plain_mm(), layouts({"R", "R", "R"}),
                 ErrorCode::kInvalidArgument);
-  check_refused("2", mm(), layouts({"R", "S(2)"}),
+  check_refused("2", plain_mm(), layouts({"R", "S(2)"}),
                 ErrorCode::kShardDimOutOfRange);
-  check_refused("2", mm(), layouts({"R,R", "R,R"}), ErrorCode::kPlacementCount);
+  check_refused("2", plain_mm(), layouts({"R,R", "R,R"}),
+                ErrorCode::kPlacementCount);
 }
 
 TEST_CASE("specs on other meshes, or of other tensors") {
   const auto spec = [](const char* text, const char* mesh) {
     return value_of(TensorSpec::parse(text, value_of(DeviceMesh::parse(mesh))));
   };
-  check_refused("2", mm(),
+  check_refused("2", plain_mm(),
                 std::vector<TensorSpec>{spec("f32[16,8] S(0)", "2"),
                                         spec("f32[8,4] R", "4")},
                 ErrorCode::kRedistributeMeshes);
-  check_refused("2", mm(),
+  check_refused("2", plain_mm(),
                 std::vector<TensorSpec>{spec("f32[16,8] S(0)", "2"),
                                         spec("f32[8,5] R", "2")},
                 ErrorCode::kShapeMismatch);
