@@ -364,7 +364,9 @@ TEST_CASE("a number that is NaN passes no maximum") {
     return to_string(value_of(found)->outputs[0].layout());
   };
   CHECK(placement(-2.0) == "P(min)");
-  CHECK(placement(std::numeric_limits<double>::quiet_NaN()) == "R");
+  const std::string of_nan =
+      placement(std::numeric_limits<double>::quiet_NaN());
+  CHECK(of_nan.find("P(") == std::string::npos);
   CHECK(placement(2.0) == "P(max)");
 }
 

@@ -17,12 +17,15 @@ using testing::shared_library;
 
 // An entry whose key is one word. All of them are in one set of a table of at
 // most 16 entries.
-std::unique_ptr<const Entry> one_word_entry(std::uint64_t word) {
+std::unique_ptr<const Entry> one_word_entry(std::uint64_t word,
+                                            std::size_t more_bytes = 0) {
   KeyBuffer key;
   key.push(word);
-  return std::make_unique<const Entry>(
+  auto entry = std::make_unique<Entry>(
       kept(key, shared_library()->find("aten.mm.default")),
       std::make_shared<const OutputSharding>(), nullptr);
+  entry->bytes += more_bytes;
+  return entry;
 }
 
 const Entry* find_word(const EntryTable& table, std::uint64_t word,
@@ -50,11 +53,11 @@ class Lookers {
 // A reader that hits an entry while an insertion visits it raises its lives
 // again. 255 lives stand for a reader that does so at every visit.
 std::vector<const Entry*> fill_with_used(EntryTable& table, std::uint64_t count,
-                                         ReaderSlots& slots,
-                                         Lookers& lookers) {
+                                         ReaderSlots& slots, Lookers& lookers,
+                                         std::size_t more_bytes = 0) {
   std::vector<const Entry*> entries;
   for (std::uint64_t word = 0; word < count; ++word) {
-    auto entry = one_word_entry(word);
+    auto entry = one_word_entry(word, more_bytes);
     entry->lives = 255;
     lookers.look_at(entry.get(), slots);
     entries.push_back(entry.get());
@@ -79,10 +82,12 @@ TEST_CASE("an insertion visits a full set a bounded number of times") {
 TEST_CASE("room for bytes is made in a bounded number of visits") {
   ReaderSlots slots;
   Lookers lookers;
-  const std::size_t entry_bytes = one_word_entry(0)->bytes;
+  // Entries so large that bytes run out long before the ways of a set do.
+  constexpr std::size_t kMore = std::size_t{1} << 20;
+  const std::size_t entry_bytes = one_word_entry(0, kMore)->bytes;
   EntryTable table(1024, 64 * entry_bytes);
-  const auto entries = fill_with_used(table, 64, slots, lookers);
-  CHECK(table.insert(one_word_entry(1000), slots));
+  const auto entries = fill_with_used(table, 64, slots, lookers, kMore);
+  CHECK(table.insert(one_word_entry(1000, kMore), slots));
   CHECK(table.bytes() <= 64 * entry_bytes);
   CHECK(table.evictions() == 1);
   for (const Entry* entry : entries) {

@@ -109,6 +109,7 @@ TEST_CASE("every answer is one of the library at the time of the call") {
   CachingPropagator cache = cache_on(libraries[0], {.most_entries = 64});
   const auto given = layouts({"S(1)", "S(0)"});
   const int rounds = full_counts() ? 20'000 : 1500;
+  const int changes = full_counts() ? 400 : 12;
   GenerationClock clock;
   std::atomic<int> wrong{0};
   std::atomic<int> decided{0};
@@ -125,7 +126,7 @@ TEST_CASE("every answer is one of the library at the time of the call") {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       auto reader = cache.reader();
-      for (int i = 0; i < rounds; ++i) {
+      for (int i = 0; i < rounds || clock.complete() < changes; ++i) {
         // Calls that several threads make at once, even sizes and uneven ones.
         const std::int64_t rows = 2 + i % 40;
         const OpSchema op = mm_of(rows);
@@ -160,11 +161,10 @@ TEST_CASE("every answer is one of the library at the time of the call") {
     }
   });
   for (std::thread& thread : threads) thread.join();
-  MESSAGE(decided << " answers of one generation, " << clock.complete()
-                  << " changes");
+  MESSAGE(decided.load() << " answers of one generation, " << clock.complete()
+                         << " changes");
   CHECK(wrong == 0);
   CHECK(decided > rounds / 4);
-  CHECK(clock.complete() > 4);
 }
 
 }  // namespace

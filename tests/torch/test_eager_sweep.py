@@ -62,7 +62,9 @@ def difference(call, mesh):
 
 
 def plain(value):
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
 
 
 class Sweep(unittest.TestCase):

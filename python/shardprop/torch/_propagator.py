@@ -176,9 +176,9 @@ class Propagator(ShardingPropagator):
             return through(_attention.InOrder(call), op_schema, output_spec)
         if call.is_plain():
             return OutputSharding(output_spec)
-        if call.moves_strided():
-            # Strided shards that an operator leaves as they are: we know those
-            # of views alone.
+        if call.moves_strided() or (call.copies() and _makes_views(op)):
+            # We know strided shards, and shards of dims of size 1, of few
+            # operators. A view that nothing moves for shares memory.
             quiet = self._quiet_stock(op_schema)
             if quiet is not None:
                 return quiet
@@ -316,6 +316,13 @@ def _unreadable(answer: OutputSharding) -> RuntimeError:
     return RuntimeError(
         f"DTensor cannot reassemble {lost.placements} of "
         f"{list(lost.tensor_meta.shape)}, which is its own answer"
+    )
+
+
+def _makes_views(op) -> bool:
+    return any(
+        r.alias_info is not None and not r.alias_info.is_write
+        for r in op._schema.returns
     )
 
 
