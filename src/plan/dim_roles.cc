@@ -48,6 +48,7 @@ DimRoles::DimRoles(const Graph& graph, std::vector<const IndexSpace*> spaces)
   find_gradients();
   seed_batch();
   follow(DimRole::kBatch);
+  if (!has(DimRole::kBatch)) rows_ = DimRole::kTokens;
   seed_tokens();
   follow(DimRole::kTokens);
   drop_idle_tokens();
@@ -299,10 +300,6 @@ void DimRoles::follow(DimRole role) {
 // Whether the rows of the batch, or the tokens of a batch of 1, flow through it.
 bool DimRoles::is_stream(ValueId value) const {
   return dim(value, rows()).has_value();
-}
-
-DimRole DimRoles::rows() const {
-  return has(DimRole::kBatch) ? DimRole::kBatch : DimRole::kTokens;
 }
 
 // Tokens that no matmul with a parameter runs over are rows of a lookup: the

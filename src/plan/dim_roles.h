@@ -53,7 +53,7 @@ class DimRoles {
   bool has(DimRole role) const;
   // The role of the rows that data parallelism shards: the batch, or the tokens
   // of a batch of 1.
-  DimRole rows() const;
+  DimRole rows() const { return rows_; }
 
   // The operand of a matmul that is a parameter; empty for other nodes.
   const std::optional<std::size_t>& weight(NodeId node) const {
@@ -108,6 +108,7 @@ class DimRoles {
   bool is_stream(ValueId value) const;
 
   const Graph& graph_;
+  DimRole rows_ = DimRole::kBatch;
   std::vector<const IndexSpace*> spaces_;
   std::array<Traced, kNumDimRoles> traced_;
   // By value: its parameter, if it is a view or a cast of one.
