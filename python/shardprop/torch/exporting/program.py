@@ -1,14 +1,26 @@
 """A module and its example inputs as an ExportedProgram, weights never made."""
 
 import contextlib
+import copy
 import dataclasses
 import inspect
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
 
-from . import constants, cuda_attention, custom_functions, joint, parameters, structures
+from . import (
+    checkpoints,
+    constants,
+    cuda_attention,
+    custom_functions,
+    grouped_matmuls,
+    held_tensors,
+    joint,
+    parameters,
+    structures,
+)
 
 
 @dataclasses.dataclass
@@ -23,6 +35,8 @@ class Example:
     args: tuple = ()
     kwargs: dict = dataclasses.field(default_factory=dict)
     dynamic_shapes: Any = None
+    # Names of tensors that are no parameters or buffers, by id.
+    held: dict = dataclasses.field(default_factory=dict)
 
 
 def _call_factory(factory, training):
@@ -45,23 +59,55 @@ def fake_like(tensor, fake_mode):
     return like
 
 
-def _as_fake(example, fake_mode):
-    """Replaces every tensor of an example by a fake one on the CPU, in place."""
-    memo = {}  # tied parameters stay tied
+class _Copied(TorchFunctionMode):
+    """While tensors are deep-copied: those that have values are shared, and the
+    others become fake."""
 
-    def fake(tensor):
-        if id(tensor) not in memo:
-            # The tensor is held too, so that its id is not given out again.
-            memo[id(tensor)] = tensor, fake_like(tensor, fake_mode)
-        return memo[id(tensor)][1]
+    def __init__(self, fake_mode):
+        super().__init__()
+        self._fake_mode = fake_mode
 
-    for module in example.module.modules():
-        for tensors in (module._parameters, module._buffers):
-            for name, tensor in tensors.items():
-                if tensor is not None:
-                    tensors[name] = fake(tensor)
-    example.args, example.kwargs = torch.utils._pytree.tree_map_only(
-        torch.Tensor, fake, (tuple(example.args), example.kwargs)
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is not torch.Tensor.__deepcopy__:
+            return func(*args, **(kwargs or {}))
+        tensor, memo = args
+        copied = tensor
+        if held_tensors.has_no_values(tensor):
+            copied = fake_like(tensor, self._fake_mode)
+        memo[id(tensor)] = copied
+        return copied
+
+
+def fake_copy(value, fake_mode, memo):
+    """A deep copy whose tensors are fake, on the CPU; `value` stays as it is.
+
+    Of a module's tensors those outside of parameters and buffers keep values that
+    they have. `memo` holds what is copied, so that tied tensors stay tied.
+    """
+    if isinstance(value, torch.nn.Module):
+        tensors = [*value.parameters(), *value.buffers()]
+    else:
+        tensors = torch.utils._pytree.tree_leaves(value)
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and id(tensor) not in memo:
+            # deepcopy() keeps the tensor itself as well: its id stays its own.
+            memo[id(tensor)] = fake_like(tensor, fake_mode)
+            memo.setdefault(id(memo), []).append(tensor)
+    with _Copied(fake_mode):
+        return copy.deepcopy(value, memo)
+
+
+def fake_example(example, fake_mode):
+    """The example with fake tensors in place of its own."""
+    memo = {}
+    module = fake_copy(example.module, fake_mode, memo)
+    held = held_tensors.hold(module)
+    return Example(
+        module,
+        fake_copy(tuple(example.args), fake_mode, memo),
+        fake_copy(dict(example.kwargs), fake_mode, memo),
+        example.dynamic_shapes,
+        held,
     )
 
 
@@ -70,7 +116,7 @@ def _make_example(factory, training, fake_mode):
     # conversions of modules such as `.to(torch.bfloat16)`.
     with torch.device("meta"):
         example = _call_factory(factory, training)
-    _as_fake(example, fake_mode)
+    example = fake_example(example, fake_mode)
     example.module.train(training)
     return example
 
@@ -102,6 +148,7 @@ def export_example(
     with contextlib.ExitStack() as stack:
         if training:
             stack.enter_context(custom_functions.kept())
+            stack.enter_context(checkpoints.marked())
         return _exported(
             example, fake_mode, training, device, composite, loss_index
         )
@@ -117,6 +164,7 @@ def _exported(example, fake_mode, training, device, composite, loss_index):
             strict=False,
         )
     parameters.merge_tied(program)
+    held_tensors.written_constants_as_buffers(program, example.held)
     if device == "cuda" and not composite:
         cuda_attention.choose_kernels(program)
     if training:
@@ -128,7 +176,9 @@ def _exported(example, fake_mode, training, device, composite, loss_index):
             lambda flat: joint.export_forward_backward(flat, loss_index), program
         )
         taken.put_back(joined)
+        grouped_matmuls.as_aten(joined)
         return joined
-    if composite:
-        return program
-    return structures.kept(lambda flat: flat.run_decompositions(), program)
+    if not composite:
+        program = structures.kept(lambda flat: flat.run_decompositions(), program)
+    grouped_matmuls.as_aten(program)
+    return program
