@@ -1,4 +1,4 @@
-"""Regions of torch.utils.checkpoint in exported programs.
+"""Marks of torch.utils.checkpoint in exported programs.
 
 torch.export writes a checkpointed function as a plain call. Here each operator of
 such a call has the region's name in its metadata, custom["checkpoint"].
@@ -34,7 +34,7 @@ def _is_marked(node: torch.fx.Node) -> bool:
 
 @contextlib.contextmanager
 def kept(program: torch.export.ExportedProgram) -> "Iterator[None]":
-    """While this holds, a trace of the program keeps the marks, if it has some."""
+    """Makes a trace of the program keep its marks, if it has any."""
     with contextlib.ExitStack() as stack:
         if any(map(_is_marked, program.graph.nodes)):
             stack.enter_context(traceback.preserve_node_meta())
@@ -44,15 +44,15 @@ def kept(program: torch.export.ExportedProgram) -> "Iterator[None]":
 def _marked(
     fn, preserve_rng_state=True, context_fn=None, determinism_check="", *args, **kwargs
 ):
-    # In place of torch's generator, which runs up to its yield before the function
-    # and on after it.
+    # torch.utils.checkpoint runs its generator up to the yield before the function,
+    # and from the yield on after it.
     with region():
         yield
 
 
 @contextlib.contextmanager
 def marked() -> "Iterator[None]":
-    """While this holds, checkpoint() marks what it runs in place of saving it."""
+    """Makes checkpoint() mark the operators that it runs."""
     global _regions
     own = torch.utils.checkpoint._checkpoint_without_reentrant_generator
     torch.utils.checkpoint._checkpoint_without_reentrant_generator = _marked

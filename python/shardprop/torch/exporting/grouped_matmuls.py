@@ -1,4 +1,4 @@
-"""Matmuls of experts as PyTorch's own operator.
+"""Rewriting of experts' matmuls to PyTorch's own operator.
 
 Where PyTorch's own grouped matmul cannot be traced (other dtypes than bf16), the
 mixtures of experts of transformers call operators of transformers, which no program
@@ -17,7 +17,7 @@ import torch
 
 _FORWARD = "transformers::grouped_mm_fallback"
 _BACKWARD = "transformers::grouped_mm_fallback_backward"
-# What the kernels ask of the rows of operands and results.
+# Rows of operands and results start at multiples of it in the kernels.
 _ALIGNMENT_BYTES = 16
 
 
@@ -64,8 +64,8 @@ class _Rewriter:
         )
 
     def matmul(self, a, b, offsets):
-        """Contiguous in memory, as what was traced expects it; the kernel pads
-        rows."""
+        """Adds a grouped matmul whose result is contiguous, as in the traced program;
+        the kernel itself pads rows."""
         shape = [a.meta["val"].size(-2), b.meta["val"].size(-1)]
         if b.meta["val"].dim() == 2:
             shape.insert(0, offsets.meta["val"].size(0))

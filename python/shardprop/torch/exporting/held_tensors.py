@@ -30,15 +30,15 @@ def has_no_values(tensor: torch.Tensor) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where an object that is no module holds a tensor."""
+    """A place in an object that is no module, with a tensor or device in it."""
 
     path: "tuple[str, ...]"  # ("static_cache", "layers", "0", "keys")
-    held: Any  # a tensor, or the device of tensors that the object will make
+    held: Any  # a tensor, or the device on which the object creates tensors
     put: "Callable[[Any], None]"
 
 
 def _items(value: Any) -> "Iterator[tuple[str, Any, Callable[[Any], None]]]":
-    """What an object holds: name, value, and how to put another value there."""
+    """Yields each attribute or element: name, value, and a setter."""
     if isinstance(value, dict):
         for key, held in list(value.items()):
             yield str(key), held, lambda new, key=key: value.__setitem__(key, new)
@@ -84,9 +84,9 @@ def _free_name(module: torch.nn.Module, path: "tuple[str, ...]") -> str:
 
 
 def hold(root: torch.nn.Module) -> "dict[int, str]":
-    """Lets what a module and its submodules keep in other objects be their buffers
-    while `root` runs, in place. Tensors that are none keep their values: returns
-    names for them by id.
+    """Puts buffers of a module and its submodules into the objects that share them,
+    each time before `root` runs. Returns names for the tensors that are no buffers,
+    by id.
     """
     named = {}  # by tensor: the module and name of a buffer or parameter
     for module in root.modules():

@@ -66,7 +66,7 @@ def _annotate(graph):
             custom["decomposed_from"] = str(original)
         kept = dict(node.meta.get("custom", {}))
         if _is_backward(node):
-            # Of the forward operator that it belongs to.
+            # The mark is inherited from the forward operator.
             kept.pop(checkpoints.NAME, None)
         node.meta["custom"] = {**kept, **custom}
 

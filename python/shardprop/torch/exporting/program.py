@@ -35,7 +35,7 @@ class Example:
     args: tuple = ()
     kwargs: dict = dataclasses.field(default_factory=dict)
     dynamic_shapes: Any = None
-    # Names of tensors that are no parameters or buffers, by id.
+    # Names for tensors outside of parameters and buffers, by id.
     held: dict = dataclasses.field(default_factory=dict)
 
 
@@ -60,8 +60,8 @@ def fake_like(tensor, fake_mode):
 
 
 class _Copied(TorchFunctionMode):
-    """While tensors are deep-copied: those that have values are shared, and the
-    others become fake."""
+    """Makes deepcopy() share tensors that have values, and make fake ones of the
+    others."""
 
     def __init__(self, fake_mode):
         super().__init__()
@@ -81,8 +81,8 @@ class _Copied(TorchFunctionMode):
 def fake_copy(value, fake_mode, memo):
     """A deep copy whose tensors are fake, on the CPU; `value` stays as it is.
 
-    Of a module's tensors those outside of parameters and buffers keep values that
-    they have. `memo` holds what is copied, so that tied tensors stay tied.
+    A module's tensors outside of parameters and buffers keep their values. `memo`
+    has the copies by id, so that tied tensors stay tied.
     """
     if isinstance(value, torch.nn.Module):
         tensors = [*value.parameters(), *value.buffers()]
@@ -98,7 +98,7 @@ def fake_copy(value, fake_mode, memo):
 
 
 def fake_example(example, fake_mode):
-    """The example with fake tensors in place of its own."""
+    """Returns a copy of the example with fake tensors."""
     memo = {}
     module = fake_copy(example.module, fake_mode, memo)
     held = held_tensors.hold(module)
