@@ -151,6 +151,18 @@ class StaticCaches(unittest.TestCase):
             lambda model, ids, place: model(ids, torch.tensor([[place]])),
         )
 
+    def test_a_tensor_that_is_given_twice_is_two_inputs(self):
+        class Model(torch.nn.Module):
+            def forward(self, ids, labels):
+                return 2 * ids + labels
+
+        x = torch.ones(2, 4)
+        exported = sp.torch.export(Model(), (x, x), device="cpu")
+        plan = sp.plan(exported, "one=1", progress=False)
+        module = sp.torch.parallelize(exported, plan, self.mesh)
+        found = module(x, 5 * x).full_tensor()
+        torch.testing.assert_close(found, 7 * x)
+
     def test_constants_that_are_read_keep_their_values(self):
         class Table:
             def __init__(self):

@@ -78,37 +78,30 @@ class _Copied(TorchFunctionMode):
         return copied
 
 
-def fake_copy(value, fake_mode, memo):
-    """A deep copy whose tensors are fake, on the CPU; `value` stays as it is.
-
-    A module's tensors outside of parameters and buffers keep their values. `memo`
-    has the copies by id, so that tied tensors stay tied.
-    """
-    if isinstance(value, torch.nn.Module):
-        tensors = [*value.parameters(), *value.buffers()]
-    else:
-        tensors = torch.utils._pytree.tree_leaves(value)
-    for tensor in tensors:
-        if isinstance(tensor, torch.Tensor) and id(tensor) not in memo:
-            # deepcopy() keeps the tensor itself as well: its id stays its own.
-            memo[id(tensor)] = fake_like(tensor, fake_mode)
-            memo.setdefault(id(memo), []).append(tensor)
+def _fake_module(module, fake_mode):
+    """A deep copy whose tensors are fake, on the CPU; tied ones stay tied. Tensors
+    outside of parameters and buffers keep their values."""
+    memo = {}
+    for tensor in (*module.parameters(), *module.buffers()):
+        memo[id(tensor)] = fake_like(tensor, fake_mode)
     with _Copied(fake_mode):
-        return copy.deepcopy(value, memo)
+        return copy.deepcopy(module, memo)
 
 
 def fake_example(example, fake_mode):
-    """Returns a copy of the example with fake tensors."""
-    memo = {}
-    module = fake_copy(example.module, fake_mode, memo)
+    """Returns a copy of the example with fake tensors.
+
+    Each input gets a tensor of its own: of a tensor that is given twice, as ids and
+    as labels, torch.export would make one input.
+    """
+    module = _fake_module(example.module, fake_mode)
     held = held_tensors.hold(module)
-    return Example(
-        module,
-        fake_copy(tuple(example.args), fake_mode, memo),
-        fake_copy(dict(example.kwargs), fake_mode, memo),
-        example.dynamic_shapes,
-        held,
+    args, kwargs = torch.utils._pytree.tree_map_only(
+        torch.Tensor,
+        lambda tensor: fake_like(tensor, fake_mode),
+        (tuple(example.args), dict(example.kwargs)),
     )
+    return Example(module, args, kwargs, example.dynamic_shapes, held)
 
 
 def _make_example(factory, training, fake_mode):
