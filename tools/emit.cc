@@ -164,6 +164,19 @@ Result<bool> write_files(const GraphPlan& given,
   return true;
 }
 
+void print_step_note(const Plan& plan, Console& console) {
+  if (plan.updates.empty()) return;
+  const std::string& op = plan.updates.front().op;
+  const std::string optimizer = op.substr(op.find('.') + 1);
+  console.messages << fmt::format(
+      "note: the program runs the step of {}: its inputs are {}, too; "
+      "--optimizer none leaves the step out\n",
+      printable(optimizer),
+      optimizer == "adamw" ? "the state of each parameter, the learning rate "
+                             "and the number of the step"
+                           : "the learning rate");
+}
+
 Result<int> run_emit(const Arguments& arguments, Console& console) {
   SP_ASSIGN(const auto rank, arguments.integer("--rank", 0, kMaxMeshRanks));
   const std::string as = arguments.get("--as");
@@ -187,6 +200,7 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
                      << solver::to_string(given.plan.status) << '\n';
     return kFinding;
   }
+  if (as == "program") print_step_note(given.plan, console);
   SP_ASSIGN(const bool whole, write_files(given, rank, arguments, console));
   if (!whole) {
     console.messages << "interrupted: nothing is written\n";

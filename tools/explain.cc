@@ -34,6 +34,12 @@ void warn_of_unsupported(const Plan& plan, const Graph& graph,
   }
 }
 
+// Whether the format shows the notes of a plan, which has those of its graph.
+bool shows_notes(const Plan& plan, const std::string& format) {
+  return format == "json" ||
+         (plan.has_plan() && (format == "text" || format == "html"));
+}
+
 void tell_of_pins(const Plan& plan, Console& console) {
   for (const PlanPin& pin : plan.pins) {
     if (pin.pinned == pin.matched) continue;
@@ -58,6 +64,9 @@ Result<int> run_explain(const Arguments& arguments, Console& console) {
                                               console, WithPlan::kOutput));
   const Plan& plan = given.plan;
   warn_of_differences(given, console);
+  if (!shows_notes(plan, arguments.get("--format"))) {
+    print_notes(given.graph, console);
+  }
   warn_of_unsupported(plan, given.graph, console);
   tell_of_pins(plan, console);
   console.data << written(plan, arguments);

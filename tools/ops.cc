@@ -99,7 +99,8 @@ Result<int> print_supported(const Arguments& arguments, Console& console) {
   const GraphReading reading = reading_of(arguments);
   SP_ASSIGN(const auto library, library_of(reading));
   SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("--supported"),
-                                        reading, *library, console));
+                                        reading, *library));
+  print_notes(graph, console);
   const auto used = usage_of(graph, *library);
   const bool all = std::all_of(used.begin(), used.end(), [](const auto& entry) {
     return entry.second.why_not.empty();

@@ -175,7 +175,8 @@ Result<int> run_why(const Arguments& arguments, Console& console) {
   reading.deadline = deadline_option(arguments);
   SP_ASSIGN(const auto library, library_of(reading));
   SP_ASSIGN(const Graph graph, graph_of(arguments, arguments.get("GRAPH"),
-                                        reading, *library, console));
+                                        reading, *library));
+  print_notes(graph, console);
   SP_ASSIGN(const NodeId id, node_option(arguments, graph));
   SP_ASSIGN(const DeviceMesh mesh, mesh_option(arguments));
   SP_ASSIGN(const Topology topology,

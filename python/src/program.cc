@@ -47,14 +47,15 @@ void bind_program(nb::module_& module) {
           nb::arg("rank"));
   module.def(
       "lower",
-      [](const Plan& plan, const Graph& graph) {
+      [](const Plan& plan, const Graph& graph, bool optimizer_step) {
         cli::GraphReading reading;
         value_of(cli::add_saved(reading, plan, "the plan"));
         auto library = value_of(cli::library_of(reading));
-        SpmdProgram program = value_of(lower(plan, graph, *library));
+        SpmdProgram program = value_of(
+            lower(plan, graph, *library, {.optimizer_step = optimizer_step}));
         return LoweredProgram{std::move(program), std::move(library)};
       },
-      nb::arg("plan"), nb::arg("graph"));
+      nb::arg("plan"), nb::arg("graph"), nb::arg("optimizer_step") = true);
 }
 
 }  // namespace shardprop::python

@@ -37,6 +37,8 @@ Result<void> Importer::run() {
   SP_CHECK(add_outputs());
   add_guards();
   add_bounds();
+  add_open_sizes();
+  add_checkpoints();
   return {};
 }
 

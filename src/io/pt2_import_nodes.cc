@@ -61,6 +61,9 @@ Result<void> Importer::add_node(const Node& node) {
   CustomMetadata custom = read_custom(node.custom);
   added.forward_node = std::move(custom.forward_node);
   added.decomposed_from = std::move(custom.decomposed_from);
+  const std::string& checkpoint =
+      frame_.checkpoint.empty() ? custom.checkpoint : frame_.checkpoint;
+  if (!checkpoint.empty()) ++checkpoints_[checkpoint];
   if (frame_.is_autocast) SP_CHECK(cast_operands(added));
   SP_CHECK(take_as_written(node, added));
   SP_ASSIGN(const std::vector<ValueId> made,

@@ -14,9 +14,13 @@ namespace shardprop::pt2 {
 // The nodes of a region take the place of the node that runs it.
 Result<void> Importer::add_region(const Node& node, const Region& region) {
   SP_ASSIGN(Values values, Values::within(*region.body, frame_.values));
-  Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast};
+  Frame inner{std::move(values), {}, frame_.prefix, frame_.is_autocast,
+              frame_.checkpoint};
   inner.prefix += std::string(display_name(node)) + '.';
   inner.is_autocast = inner.is_autocast || region.is_autocast;
+  if (region.is_checkpoint && inner.checkpoint.empty()) {
+    inner.checkpoint = frame_.prefix + std::string(display_name(node));
+  }
   for (std::size_t i = 0; i < region.operands.size(); ++i) {
     const auto* own = std::get_if<TensorName>(&region.body->inputs[i]);
     const auto* given = std::get_if<TensorName>(&region.operands[i]);

@@ -4,6 +4,8 @@
 #include "base/try.h"
 #include "io/pt2_importer.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -237,6 +239,35 @@ void Importer::add_bounds() {
                       std::to_string(value) + "; --bound " + names.front() +
                       "=N says otherwise");
   }
+}
+
+// Sizes that the program leaves open and that the example's inputs had.
+void Importer::add_open_sizes() {
+  for (const auto& [name, symbol] : frame_.values.symbols()) {
+    const auto origin = origins_.find(name);
+    if (!symbol.hint || origin == origins_.end()) continue;
+    builder_.add_note(quote(name) + " (" + origin->second +
+                      ") may vary in the program; the plan fixes it at " +
+                      std::to_string(*symbol.hint) +
+                      ", its size in the example inputs");
+  }
+}
+
+void Importer::add_checkpoints() {
+  const auto& outputs = program_.output_specs;
+  const bool trains =
+      std::any_of(outputs.begin(), outputs.end(), [](const OutputSpec& spec) {
+        return spec.role == OutputRole::kParameterGradient ||
+               spec.role == OutputRole::kInputGradient;
+      });
+  if (!trains || checkpoints_.empty()) return;
+  std::int64_t operators = 0;
+  for (const auto& [region, count] : checkpoints_) operators += count;
+  builder_.add_note("the model checkpoints " +
+                    counted(checkpoints_.size(), "region") + " of " +
+                    counted(operators, "operator") +
+                    "; the plan does not recompute them: it keeps their "
+                    "activations for the backward pass");
 }
 
 }  // namespace shardprop::pt2

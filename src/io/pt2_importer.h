@@ -31,6 +31,8 @@ struct Frame {
   Scope scope;
   std::string prefix;  // of the names of what a region makes
   bool is_autocast = false;
+  // The region of torch.utils.checkpoint that nodes are in; empty: none.
+  std::string checkpoint;
 };
 
 class Importer {
@@ -43,7 +45,7 @@ class Importer {
         library_(library),
         bounds_(bounds),
         builder_(builder),
-        frame_{std::move(values), {}, {}, false} {}
+        frame_{std::move(values), {}, {}, false, {}} {}
 
   // Takes the program's nodes away one by one: the graph and the program at
   // once would be too much memory.
@@ -62,6 +64,8 @@ class Importer {
   Result<ValueId> find_target(const OutputSpec& spec, const NewOutput& output);
   void add_guards();
   void add_bounds();
+  void add_open_sizes();
+  void add_checkpoints();
   // Operators: pt2_import_nodes.cc.
   Result<void> add_node(const Node& node);
   Result<void> add_with_effects(const Node& node);
@@ -87,6 +91,8 @@ class Importer {
   Frame frame_;
   CheckedCalls fitting_;
   int casts_ = 0;
+  // Operators in each region of torch.utils.checkpoint.
+  std::map<std::string, std::int64_t> checkpoints_;
   std::set<std::string_view> left_out_;  // operators, each noted once
   // Inputs by the names under which outputs refer to them: a buffer and an
   // argument of forward() may have one name.

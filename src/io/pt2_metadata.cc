@@ -97,6 +97,8 @@ CustomMetadata read_custom(std::string_view text) {
       found.forward_node = json.string();
     } else if (is_string && key == "decomposed_from") {
       found.decomposed_from = json.string();
+    } else if (is_string && key == "checkpoint") {
+      found.checkpoint = json.string();
     } else {
       json.skip();
     }

@@ -23,6 +23,7 @@ SourceLocation innermost_source(std::string_view trace);
 struct CustomMetadata {
   std::string forward_node;
   std::string decomposed_from;
+  std::string checkpoint;
 };
 
 // What our exporter writes as JSON under `custom`. Other people's JSON is

@@ -7,12 +7,14 @@ namespace shardprop::pt2 {
 namespace {
 
 constexpr std::string_view kAutocast = "wrap_with_autocast";
+constexpr std::string_view kCheckpoints[] = {"wrap_activation_checkpoint",
+                                            "tag_activation_checkpoint"};
 constexpr std::string_view kRegions[] = {
     kAutocast,
+    kCheckpoints[0],
+    kCheckpoints[1],
     "wrap_with_set_grad_enabled",
     "wrap",
-    "wrap_activation_checkpoint",
-    "tag_activation_checkpoint",
     "invoke_subgraph",
     "hints_wrap",
     "strict_mode",
@@ -54,6 +56,9 @@ std::optional<Region> region_of(const Node& node) {
   }
   Region region;
   region.is_autocast = name == kAutocast;
+  region.is_checkpoint =
+      std::find(std::begin(kCheckpoints), std::end(kCheckpoints), name) !=
+      std::end(kCheckpoints);
   for (const NamedArgument& input : node.inputs) {
     const auto* graph = std::get_if<Subgraph>(&input.value);
     if (graph != nullptr) {

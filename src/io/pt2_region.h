@@ -16,6 +16,8 @@ struct Region {
   std::vector<Argument> operands;  // one per input of the body
   // Its operators cast their operands, by rules of torch.autocast.
   bool is_autocast = false;
+  // The model asks to run its operators again in the backward pass.
+  bool is_checkpoint = false;
 };
 
 // The region that a node runs; nullopt for control flow (cond, while_loop,

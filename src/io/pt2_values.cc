@@ -341,6 +341,35 @@ Result<void> check_range(const std::string& name, const Symbol& symbol,
 
 }  // namespace
 
+Error Values::no_bound(const std::string& name, std::int64_t value) const {
+  std::string to_bound;
+  std::string fixed;
+  for (const auto& [other, symbol] : symbols_) {
+    if (!symbol.hint) {
+      to_bound += (to_bound.empty() ? "" : ", ") + other;
+    } else {
+      fixed += (fixed.empty() ? "" : ", ") + other + " = " +
+               std::to_string(*symbol.hint);
+    }
+  }
+  const bool is_fixed = symbols_.contains(name);
+  Error error{ErrorCode::kInvalidArgument,
+              quote(name) + (is_fixed ? " is a size of the example inputs, not "
+                                        "one that depends on data"
+                                      : " is not a size of this program"),
+              "bound " + name + "=" + std::to_string(value),
+              {},
+              to_bound.empty() ? "leave the bound out"
+                               : "sizes to bound: " + to_bound};
+  if (!fixed.empty()) {
+    error.notes.push_back("sizes of the example inputs: " + fixed);
+    if (to_bound.empty()) {
+      error.help += ", and export with inputs of the size to plan for";
+    }
+  }
+  return error;
+}
+
 Result<void> Values::bound_sizes(const Program& program,
                                  const SizeBounds& bounds) {
   for (const auto& [name, value] : bounds) {
@@ -349,18 +378,7 @@ Result<void> Values::bound_sizes(const Program& program,
       SP_CHECK(check_range(name, found->second, value));
       continue;
     }
-    std::string known;
-    for (const auto& [other, symbol] : symbols_) {
-      if (!symbol.hint) known += (known.empty() ? "" : ", ") + other;
-    }
-    return fail(Error{
-        ErrorCode::kInvalidArgument,
-        quote(name) + (found == symbols_.end()
-                           ? " is not a size of this program"
-                           : " is fixed by the program, not by data"),
-        "bound " + name + "=" + std::to_string(value),
-        {},
-        known.empty() ? "leave the bound out" : "sizes to bound: " + known});
+    return fail(no_bound(name, value));
   }
   const SizeBounds shared = shares(program, bounds);
   for (const auto& [name, symbol] : symbols_) {

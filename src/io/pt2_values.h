@@ -65,6 +65,8 @@ class Values {
   Result<void> learn_body(const GraphBody& body);
   Result<void> learn_regions(const GraphBody& body);
   void add_ranges(const Program& program);
+  // For a bound of a size that takes none.
+  Error no_bound(const std::string& name, std::int64_t value) const;
   Result<void> bound_sizes(const Program& program, const SizeBounds& bounds);
   SizeBounds shares(const Program& program, const SizeBounds& bounds) const;
   Result<Scalar> resolve(const SymValue& value) const;

@@ -14,10 +14,11 @@
 namespace shardprop {
 namespace lowering {
 Lowering::Lowering(const Plan& plan, const Graph& graph,
-                   const OpLibrary& library)
+                   const OpLibrary& library, const LowerOptions& options)
     : plan_(plan),
       graph_(graph),
       library_(library),
+      options_(options),
       build_(program_),
       calls_(plan.mesh, library),
       chains_(plan.mesh, library, calls_.layouts()) {
@@ -27,6 +28,11 @@ Lowering::Lowering(const Plan& plan, const Graph& graph,
   program_.device = graph.device();
   for (const Value& value : graph.values()) {
     graph_values_.emplace(value.display_name(), value.id);
+  }
+  if (options.optimizer_step) return;
+  for (const PlannedUpdate& update : plan.updates) {
+    not_updated_.insert(update.parameter);
+    if (update.value.copy) unread_copies_.insert(*update.value.copy);
   }
 }
 
@@ -201,9 +207,15 @@ Result<void> Lowering::add_outputs() {
   }
   std::vector<ProgramOutput> out;
   for (const PlannedOutput& output : plan_.outputs) {
+    OutputKind kind = output.kind;
+    if (not_updated_.contains(output.target)) {
+      // The gradient stands where the updated parameter would.
+      if (kind == OutputKind::kGradient) continue;
+      kind = OutputKind::kGradient;
+    }
     SP_ASSIGN(const ProgramValueId id,
               taken(output.value, "output " + output.value.from));
-    ProgramOutput made{output.kind, id, {}};
+    ProgramOutput made{kind, id, {}};
     if (!output.target.empty()) {
       const auto found = inputs.find(output.target);
       if (found == inputs.end()) {
@@ -223,9 +235,10 @@ Result<void> Lowering::add_outputs() {
 }  // namespace lowering
 
 Result<SpmdProgram> lower(const Plan& plan, const Graph& graph,
-                          const OpLibrary& library) {
+                          const OpLibrary& library,
+                          const LowerOptions& options) {
   return guarded(
-      [&] { return lowering::Lowering(plan, graph, library).run(); });
+      [&] { return lowering::Lowering(plan, graph, library, options).run(); });
 }
 
 Result<SpmdProgram> lower_unsharded(const Graph& graph,

@@ -130,6 +130,13 @@ Result<void> Lowering::make_copy(std::size_t index) {
   if (copy.freed_at < copy.made_at) {
     return broken("it is freed before it is made");
   }
+  if (unread_copies_.contains(index)) {
+    program_.copies.push_back({copy.from,
+                               {},
+                               static_cast<std::size_t>(copy.made_at),
+                               static_cast<std::size_t>(copy.freed_at)});
+    return {};
+  }
   ProgramValueId at;
   if (copy.source) {
     if (*copy.source >= index) return broken("it is made of a later copy");

@@ -131,13 +131,31 @@ ProgramValueId Lowering::scalar_input(InputKind kind, std::string name) {
   return it->second;
 }
 
+// Without the step its place in the program stays: copies count by places.
+Result<void> Lowering::leave_update(const PlannedUpdate& update,
+                                    ProgramValueId gradient) {
+  if (build_[gradient].layout != update.result.tensor.layout) {
+    return broken_plan("update of " + update.parameter,
+                       "gradient and state have different layouts");
+  }
+  made_[update.result.name] = gradient;
+  program_.nodes.push_back({update.result.name,
+                            update.op,
+                            update.module_path,
+                            true,
+                            {gradient},
+                            {}});
+  return {};
+}
+
 Result<void> Lowering::add_update(const PlannedUpdate& update) {
   const std::string where = "update of " + update.parameter;
   if (!update.gradient) {
     return broken_plan(where, "it has no gradient");
   }
-  SP_ASSIGN(const ProgramValueId parameter, taken(update.value, where));
   SP_ASSIGN(const ProgramValueId gradient, taken(*update.gradient, where));
+  if (!options_.optimizer_step) return leave_update(update, gradient);
+  SP_ASSIGN(const ProgramValueId parameter, taken(update.value, where));
   build_.stand_at(program_.nodes.size());
   const ProgramValue like = build_[parameter];
   if (update.result.tensor.layout != like.layout ||

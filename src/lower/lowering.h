@@ -7,12 +7,14 @@
 #include "ops/row_traits.h"
 
 #include <shardprop/graph/graph.h>
+#include <shardprop/lower/lower.h>
 #include <shardprop/plan/plan.h>
 #include <shardprop/program/spmd_program.h>
 
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,7 +24,8 @@ namespace shardprop::lowering {
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, const Graph& graph, const OpLibrary& library);
+  Lowering(const Plan& plan, const Graph& graph, const OpLibrary& library,
+           const LowerOptions& options);
   Result<SpmdProgram> run();
 
  private:
@@ -72,11 +75,17 @@ class Lowering {
 
   // lower_updates.cc
   Result<void> add_update(const PlannedUpdate& update);
+  Result<void> leave_update(const PlannedUpdate& update, ProgramValueId gradient);
   ProgramValueId scalar_input(InputKind kind, std::string name);
 
   const Plan& plan_;
   const Graph& graph_;
   const OpLibrary& library_;
+  const LowerOptions options_;
+  // Without an optimizer's step: copies that only the step reads, and the
+  // parameters that it would update.
+  std::set<std::size_t> unread_copies_;
+  std::set<std::string> not_updated_;
   SpmdProgram program_;
   ProgramBuilder build_;
   LocalCalls calls_;

@@ -360,6 +360,8 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.unsupported = unsupported_ops(problem);
   plan.guards = guards_of(problem.graph());
   plan.pins = problem.pins();
+  const auto notes = problem.graph().notes();
+  plan.notes.assign(notes.begin(), notes.end());
   plan.status = solution.status;
   plan.lower_bound_nanoseconds = solution.lower_bound;
   const PlanEvaluation& judged = solution.evaluation;

@@ -340,7 +340,9 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
 void describe(const PlanProblem& problem, const PlanSolution& solution,
               Plan& plan) {
   Describer(problem, plan).run();
-  plan.notes = plan_notes(problem, solution, plan);
+  std::vector<std::string> notes = plan_notes(problem, solution, plan);
+  plan.notes.insert(plan.notes.end(), std::make_move_iterator(notes.begin()),
+                    std::make_move_iterator(notes.end()));
 }
 
 }  // namespace shardprop

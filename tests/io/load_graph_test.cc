@@ -82,6 +82,32 @@ TEST_CASE("symbolic sizes carry hints, expressions and guards") {
                                      {"s77 >= 2", "range_constraints"},
                                      {"s77 <= 64", "range_constraints"},
                                      {"L['x'].size()[0] >= 2", "guards_code"}});
+  REQUIRE(graph.notes().size() == 1);
+  CHECK(graph.notes()[0] ==
+        "`s77` (dim 0 of x) may vary in the program; the plan fixes it at 16, "
+        "its size in the example inputs");
+}
+
+TEST_CASE("a bound of a size that the example inputs fix says so") {
+  const std::string text = program().dump();
+  const auto read = [&](const char* name) {
+    LoadOptions options;
+    options.bounds = {{name, 32}};
+    return read_graph(text, "test", test_library(), options);
+  };
+  const auto fixed = read("s77");
+  REQUIRE_FALSE(fixed);
+  CHECK(fixed.error().code == ErrorCode::kInvalidArgument);
+  CHECK(fixed.error().message ==
+        "`s77` is a size of the example inputs, not one that depends on data");
+  CHECK(fixed.error().notes ==
+        std::vector<std::string>{"sizes of the example inputs: s77 = 16"});
+  CHECK(fixed.error().help ==
+        "leave the bound out, and export with inputs of the size to plan for");
+  const auto unknown = read("s0");
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().message == "`s0` is not a size of this program");
+  CHECK(unknown.error().notes == fixed.error().notes);
 }
 
 TEST_CASE("sizes computed in the program are folded, and kept as guards") {
@@ -170,7 +196,7 @@ TEST_CASE("an operator of one's own is taken as it is called") {
   CHECK(own.op_name() == "my_ops.act.fast");
   CHECK(own.op.function->has_tag("undeclared"));
   CHECK(own.op.outputs.size() == 1);
-  REQUIRE(graph.notes().size() == 1);
+  REQUIRE(graph.notes().size() == 2);
   CHECK(graph.notes()[0].find("my_ops.act.fast") != std::string::npos);
 }
 

@@ -47,6 +47,8 @@ TEST_CASE("custom metadata that is not ours is nobody's error") {
   CHECK(
       read_custom(R"({"forward_node": "mm", "other": [1, {}]})").forward_node ==
       "mm");
+  CHECK(read_custom(R"({"checkpoint": "3"})").checkpoint == "3");
+  CHECK(read_custom(R"({"checkpoint": 3})").checkpoint.empty());
   for (const char* text : {"", "text", "[1]", "{", R"({"forward_node": 3})",
                            R"({"forward_node": "mm")"}) {
     CAPTURE(text);

@@ -75,6 +75,32 @@ TEST_CASE("a region's nodes take its place") {
   CHECK(find_node(*graph, "sum_1")->inputs.front() == inside->outputs.front());
 }
 
+TEST_CASE("a note counts checkpointed regions and their operators") {
+  for (const char* target : {"torch.ops.higher_order.tag_activation_checkpoint",
+                             "torch.ops.higher_order.wrap_activation_checkpoint"}) {
+    CAPTURE(target);
+    const auto graph = read_json(with_region(target, region()));
+    REQUIRE(graph);
+    CHECK(has_note(*graph, "checkpoints 1 region of 1 operator; the plan does "
+                           "not recompute them"));
+  }
+  // As our exporter writes it.
+  Json json = program();
+  for (const int at : {1, 2}) {
+    nodes_of(json)[at]["metadata"]["custom"] = R"({"checkpoint": "0"})";
+  }
+  const auto marked = read_json(json);
+  REQUIRE(marked);
+  CHECK(has_note(*marked, "checkpoints 1 region of 2 operators"));
+  // A forward pass alone keeps nothing.
+  auto& signature = json["graph_module"]["signature"]["output_specs"];
+  signature[2] = {{"user_output", {{"arg", tensor_argument("mm_1")}}}};
+  const auto forward = read_json(json);
+  REQUIRE(forward);
+  CHECK_FALSE(has_note(*forward, "checkpoints"));
+  CHECK_FALSE(has_note(*read_json(program()), "checkpoints"));
+}
+
 TEST_CASE("a region that returns what it is given") {
   const auto graph = read_json(
       with_region("torch.ops.higher_order.wrap_with_autocast", region("arg")));

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 
 namespace shardprop {
@@ -104,6 +105,53 @@ TEST_CASE("the unsharded program has every node and moves nothing") {
                       [](const ProgramOutput& output) {
                         return output.kind == OutputKind::kUpdate;
                       }) == static_cast<std::ptrdiff_t>(3 * parameters));
+}
+
+// A gradient takes the copies that bring the updated parameter to its layout.
+TEST_CASE("a program without the optimizer's step returns gradients") {
+  const OpLibrary& library = standard_library();
+  const Graph graph = llama();
+  PlanOptions options;
+  options.optimizer = Optimizer::kAdamW;
+  for (const char* recipe : {"", "hsdp=d0:d1", "fsdp=d0:d1"}) {
+    CAPTURE(recipe);
+    if (*recipe != '\0') options.recipe = value_of(Recipe::parse(recipe));
+    const Plan plan = planned(graph, "2,2", options);
+    REQUIRE_FALSE(plan.updates.empty());
+    const SpmdProgram whole = value_of(lower(plan, graph, library));
+    const SpmdProgram program =
+        value_of(lower(plan, graph, library, {.optimizer_step = false}));
+    // What is sent is what the plan says: the gather behind the step, too.
+    CHECK(traffic(program) == traffic(whole));
+    for (const ProgramInput& input : program.inputs) {
+      CHECK(is_of_graph(input.kind));
+    }
+    std::map<std::string, const PlannedValue*> planned_values;
+    for (const PlannedValue& value : plan.values) {
+      planned_values.emplace(value.name, &value);
+    }
+    std::size_t gradients = 0;
+    std::size_t moved = 0;
+    for (const ProgramOutput& output : program.outputs) {
+      if (output.kind != OutputKind::kGradient) continue;
+      ++gradients;
+      const std::string& name =
+          program.value(program.inputs[*output.target].value).name;
+      const PlannedValue& parameter = *planned_values.at(name);
+      CHECK(program.value(output.value).layout == parameter.tensor.layout);
+      CHECK(program.value(output.value).meta.shape() ==
+            parameter.tensor.shape);
+      moved += parameter.state_layout &&
+                       *parameter.state_layout != parameter.tensor.layout
+                   ? 1
+                   : 0;
+    }
+    CHECK(gradients == plan.updates.size());
+    CHECK((moved > 0) == (std::string_view(recipe) == "hsdp=d0:d1"));
+    // Copies and nodes keep their places.
+    CHECK(program.copies.size() == whole.copies.size());
+    CHECK(program.nodes.size() == whole.nodes.size());
+  }
 }
 
 TEST_CASE("plans of another graph, and those that are none, are refused") {

@@ -73,6 +73,26 @@ class Emit(Case):
         self.assertEqual(sorted(os.listdir(out)),
                          ["plan.json", "program.pt2", "shardings.json"])
 
+    def test_a_note_names_the_inputs_of_the_optimizer(self):
+        for optimizer, inputs in [
+            ("adamw", "the state of each parameter, the learning rate and the number"),
+            ("sgd", "its inputs are the learning rate, too"),
+        ]:
+            out = self.folder / optimizer
+            done = self.emit("-o", out, "--optimizer", optimizer, graph=LLAMA,
+                             mesh="2")
+            self.answered(done)
+            self.assertIn(f"note: the program runs the step of {optimizer}",
+                          done.stderr)
+            self.assertIn(inputs, done.stderr)
+            shardings = json.loads((out / "shardings.json").read_text())
+            kinds = {entry["kind"] for entry in shardings["inputs"]}
+            self.assertIn("learning_rate", kinds)
+        done = self.emit("-o", self.folder / "none", "--optimizer", "none",
+                         graph=LLAMA, mesh="2")
+        self.answered(done)
+        self.assertNotIn("the step of", done.stderr)
+
     def test_a_saved_plan_and_one_rank(self):
         plan = self.folder / "first" / "plan.json"
         self.answered(self.emit("-o", plan.parent, graph=LLAMA, mesh="3"))

@@ -129,8 +129,7 @@ Result<void> check_rules(const GraphReading& reading, const Graph& graph) {
 }
 
 Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
-                       const GraphReading& reading, const OpLibrary& library,
-                       Console& console) {
+                       const GraphReading& reading, const OpLibrary& library) {
   SP_ASSIGN(const auto max_input, arguments.bytes("--max-input"));
   LoadOptions load;
   load.max_input_bytes = *max_input;
@@ -141,10 +140,13 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
   if (!loaded) return fail(at_bound(std::move(loaded).error(), reading));
   Graph graph = *std::move(loaded);
   SP_CHECK(check_rules(reading, graph));
+  return graph;
+}
+
+void print_notes(const Graph& graph, Console& console) {
   for (const std::string& note : graph.notes()) {
     console.messages << "note: " << printable(note) << '\n';
   }
-  return graph;
 }
 
 std::string rule_hint(const Graph& graph, std::string_view op) {

@@ -24,11 +24,13 @@ Result<std::shared_ptr<const OpLibrary>> library_of(
 // Whether every rule is of an operator of the graph. Error: kInvalidArgument.
 Result<void> check_rules(const GraphReading& reading, const Graph& graph);
 
-// The graph at `path`; what was taken for granted is said among the messages.
-// Errors: those of load_graph; kInvalidArgument.
+// The graph at `path`. Errors: those of load_graph; kInvalidArgument.
 Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
-                       const GraphReading& reading, const OpLibrary& library,
-                       Console& console);
+                       const GraphReading& reading, const OpLibrary& library);
+
+// Prints the notes of the graph among the messages, for a command whose output
+// has none. The text of a plan has them.
+void print_notes(const Graph& graph, Console& console);
 
 // What a rule could say of a custom operator of the graph, judged by shapes;
 // empty where nothing can be told.

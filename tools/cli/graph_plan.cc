@@ -197,8 +197,9 @@ Result<GraphPlan> graph_plan(const Arguments& arguments, SavedPlan saved,
     SP_CHECK(add_saved(reading, found.plan, path));
   }
   SP_ASSIGN(auto library, library_of(reading));
-  SP_ASSIGN(Graph graph, graph_of(arguments, arguments.get("GRAPH"), reading,
-                                  *library, console));
+  SP_ASSIGN(Graph graph,
+            graph_of(arguments, arguments.get("GRAPH"), reading, *library));
+  if (next == WithPlan::kWork) print_notes(graph, console);
   if (!is_saved) {
     SP_ASSIGN(found.plan,
               new_plan(arguments, graph, topology, *library, console));

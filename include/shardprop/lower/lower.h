@@ -21,12 +21,23 @@
 
 namespace shardprop {
 
+struct LowerOptions {
+  // False: forward and backward pass alone, for an optimizer outside of the
+  // program. A gradient then takes the copies that bring the updated parameter
+  // to its layout, and is an output in the parameter's layout:
+  //
+  //   w R   state S(0)      reduce_scatter(grad) -> update -> all_gather(w)
+  //   without the step      reduce_scatter(grad) -> all_gather(grad)
+  bool optimizer_step = true;
+};
+
 // Errors: kPlanOtherGraph; kPlanNotRunnable (there is no plan, or it is of
 // schema 1, which does not say how it runs); kPlanBroken (its parts do not fit
 // each other or the graph: it was changed, or made by another version);
 // kNotLowered (an operator that draws what cannot be drawn by element).
 Result<SpmdProgram> lower(const Plan& plan, const Graph& graph,
-                          const OpLibrary& library);
+                          const OpLibrary& library,
+                          const LowerOptions& options = {});
 
 // The unsharded program, as one rank runs it: what the ranks' results are
 // compared with, random numbers and optimizer included. Error: kNotLowered.

@@ -336,7 +336,7 @@ struct Plan {
   std::vector<PlanRecipe> recipes;  // where asked for
   std::vector<PlanRole> roles;
   PlanWork work;
-  std::vector<std::string> notes;  // what a user may not expect, in sentences
+  std::vector<std::string> notes;  // the graph's, then the plan's, in sentences
   PlanMemory memory;
   PlanSummary summary;
   PlannedKernels kernels;                  // all 0 without fusion

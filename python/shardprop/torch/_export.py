@@ -1,6 +1,5 @@
 """export(): a model as a program that can be planned, weights never touched."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -33,22 +32,6 @@ def _explained(failure: BaseException, mode: str) -> ExportError:
         [found.cause],
         found.help or "the exception that caused this one says where",
     )
-
-
-def _fake_copy(value: Any, fake_mode: FakeTensorMode, memo: dict) -> Any:
-    """A deep copy whose tensors are fake, on the CPU; `value` stays as it is."""
-    if isinstance(value, torch.nn.Module):
-        tensors = [*value.parameters(), *value.buffers()]
-    else:
-        tensors = [
-            leaf
-            for leaf in torch.utils._pytree.tree_leaves(value)
-            if isinstance(leaf, torch.Tensor)
-        ]
-    for tensor in tensors:
-        if id(tensor) not in memo:
-            memo[id(tensor)] = program.fake_like(tensor, fake_mode)
-    return copy.deepcopy(value, memo)
 
 
 def export(
@@ -88,12 +71,9 @@ def export(
             "leave out composite, or export with mode='infer'",
         )
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    memo: dict = {}
-    example = program.Example(
-        _fake_copy(model, fake_mode, memo),
-        tuple(_fake_copy(tuple(args), fake_mode, memo)),
-        dict(_fake_copy(dict(kwargs or {}), fake_mode, memo)),
-        dynamic_shapes,
+    example = program.fake_example(
+        program.Example(model, tuple(args), dict(kwargs or {}), dynamic_shapes),
+        fake_mode,
     )
     example.module.train(mode == "train")
     try:

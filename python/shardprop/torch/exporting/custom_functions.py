@@ -11,6 +11,8 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.checkpoint import CheckpointFunction
 
+from . import checkpoints
+
 _NAMESPACE = "shardprop_functions"
 _DATA = (int, float, bool, str, complex, type(None), torch.dtype, torch.device)
 
@@ -34,7 +36,8 @@ class _Calls:
     def call(self, function, *args):
         if function is CheckpointFunction and not self._runs:
             closure, _, *operands = args  # its forward alone has no gradients
-            return closure(*operands)
+            with checkpoints.region():
+                return closure(*operands)
         # Those of torch.cond and the like are known to torch.export.
         if self._runs or function.__module__.startswith("torch."):
             return self._apply.__get__(None, function)(*args)

@@ -19,6 +19,8 @@ from torch.export.experimental import (
 )
 from torch.export.exported_program import _decompose_exported_program
 
+from . import checkpoints
+
 
 def _forward_ops_by_sequence(graph):
     """The forward op that made each autograd node, by sequence number.
@@ -62,7 +64,11 @@ def _annotate(graph):
         original = node.meta.get("original_aten")
         if original is not None and str(original) != str(node.target):
             custom["decomposed_from"] = str(original)
-        node.meta["custom"] = {**node.meta.get("custom", {}), **custom}
+        kept = dict(node.meta.get("custom", {}))
+        if _is_backward(node):
+            # The mark is inherited from the forward operator.
+            kept.pop(checkpoints.NAME, None)
+        node.meta["custom"] = {**kept, **custom}
 
 
 def _name_forward_nodes(graph):
@@ -131,7 +137,7 @@ def _decompositions():
 
 def export_forward_backward(program, loss_index=0):
     """Like `_export_forward_backward`, with metadata and right attention."""
-    with _metadata_kept(), _unchecked():
+    with _metadata_kept(), _unchecked(), checkpoints.kept(program):
         program = _decompose_exported_program(
             program,
             cia_to_decomp={},

@@ -52,10 +52,17 @@ def make_portable(program):
     """Drops what names this machine or this run, in place.
 
     Stack traces keep their innermost user line; `from_node` goes, because it
-    holds addresses in memory.
+    holds addresses in memory. Marks of dynamo's own state go, too.
     """
     for node in _nodes(program):
         node.meta.pop("from_node", None)
+        custom = node.meta.get("custom")
+        if custom:
+            node.meta["custom"] = {
+                key: value
+                for key, value in custom.items()
+                if not str(key).startswith("_torchdynamo")
+            }
         trace = innermost_user_line(node.meta.pop("stack_trace", None) or "")
         if trace:
             node.meta["stack_trace"] = trace

@@ -39,7 +39,7 @@ def merge_tied(program):
         del program.state_dict[spec.target]
 
 
-def _written_or_seen(node):
+def written_or_seen(node):
     """Arguments that an operator writes, and those that its result is a view of."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
@@ -55,11 +55,11 @@ def _written_or_seen(node):
     return written, seen
 
 
-def _memory_of(graph):
+def memory_of(graph):
     """The node that each node's memory came from, views and writes seen through."""
     memory = {}
     for node in graph.nodes:
-        written, seen = _written_or_seen(node)
+        written, seen = written_or_seen(node)
         source = next(iter(written + seen), node)
         if node.target is operator.getitem:
             source = node.args[0]
@@ -69,11 +69,11 @@ def _memory_of(graph):
 
 def _reached(program, loss_index):
     """Nodes that the loss depends on, through what is written in place too."""
-    memory = _memory_of(program.graph)
+    memory = memory_of(program.graph)
     reached = {_user_outputs(program)[loss_index]}
     read = set()  # memory that is read further on, by what is reached
     for node in reversed(program.graph.nodes):
-        written, _ = _written_or_seen(node)
+        written, _ = written_or_seen(node)
         if any(memory[tensor] in read for tensor in written):
             reached.add(node)
         if node in reached:

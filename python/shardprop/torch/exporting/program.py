@@ -1,14 +1,26 @@
 """A module and its example inputs as an ExportedProgram, weights never made."""
 
 import contextlib
+import copy
 import dataclasses
 import inspect
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
 
-from . import constants, cuda_attention, custom_functions, joint, parameters, structures
+from . import (
+    checkpoints,
+    constants,
+    cuda_attention,
+    custom_functions,
+    grouped_matmuls,
+    held_tensors,
+    joint,
+    parameters,
+    structures,
+)
 
 
 @dataclasses.dataclass
@@ -23,6 +35,8 @@ class Example:
     args: tuple = ()
     kwargs: dict = dataclasses.field(default_factory=dict)
     dynamic_shapes: Any = None
+    # Names for tensors outside of parameters and buffers, by id.
+    held: dict = dataclasses.field(default_factory=dict)
 
 
 def _call_factory(factory, training):
@@ -45,24 +59,49 @@ def fake_like(tensor, fake_mode):
     return like
 
 
-def _as_fake(example, fake_mode):
-    """Replaces every tensor of an example by a fake one on the CPU, in place."""
-    memo = {}  # tied parameters stay tied
+class _Copied(TorchFunctionMode):
+    """Makes deepcopy() share tensors that have values, and make fake ones of the
+    others."""
 
-    def fake(tensor):
-        if id(tensor) not in memo:
-            # The tensor is held too, so that its id is not given out again.
-            memo[id(tensor)] = tensor, fake_like(tensor, fake_mode)
-        return memo[id(tensor)][1]
+    def __init__(self, fake_mode):
+        super().__init__()
+        self._fake_mode = fake_mode
 
-    for module in example.module.modules():
-        for tensors in (module._parameters, module._buffers):
-            for name, tensor in tensors.items():
-                if tensor is not None:
-                    tensors[name] = fake(tensor)
-    example.args, example.kwargs = torch.utils._pytree.tree_map_only(
-        torch.Tensor, fake, (tuple(example.args), example.kwargs)
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is not torch.Tensor.__deepcopy__:
+            return func(*args, **(kwargs or {}))
+        tensor, memo = args
+        copied = tensor
+        if held_tensors.has_no_values(tensor):
+            copied = fake_like(tensor, self._fake_mode)
+        memo[id(tensor)] = copied
+        return copied
+
+
+def _fake_module(module, fake_mode):
+    """A deep copy whose tensors are fake, on the CPU; tied ones stay tied. Tensors
+    outside of parameters and buffers keep their values."""
+    memo = {}
+    for tensor in (*module.parameters(), *module.buffers()):
+        memo[id(tensor)] = fake_like(tensor, fake_mode)
+    with _Copied(fake_mode):
+        return copy.deepcopy(module, memo)
+
+
+def fake_example(example, fake_mode):
+    """Returns a copy of the example with fake tensors.
+
+    Each input gets a tensor of its own: of a tensor that is given twice, as ids and
+    as labels, torch.export would make one input.
+    """
+    module = _fake_module(example.module, fake_mode)
+    held = held_tensors.hold(module)
+    args, kwargs = torch.utils._pytree.tree_map_only(
+        torch.Tensor,
+        lambda tensor: fake_like(tensor, fake_mode),
+        (tuple(example.args), dict(example.kwargs)),
     )
+    return Example(module, args, kwargs, example.dynamic_shapes, held)
 
 
 def _make_example(factory, training, fake_mode):
@@ -70,7 +109,7 @@ def _make_example(factory, training, fake_mode):
     # conversions of modules such as `.to(torch.bfloat16)`.
     with torch.device("meta"):
         example = _call_factory(factory, training)
-    _as_fake(example, fake_mode)
+    example = fake_example(example, fake_mode)
     example.module.train(training)
     return example
 
@@ -102,6 +141,7 @@ def export_example(
     with contextlib.ExitStack() as stack:
         if training:
             stack.enter_context(custom_functions.kept())
+            stack.enter_context(checkpoints.marked())
         return _exported(
             example, fake_mode, training, device, composite, loss_index
         )
@@ -117,6 +157,7 @@ def _exported(example, fake_mode, training, device, composite, loss_index):
             strict=False,
         )
     parameters.merge_tied(program)
+    held_tensors.written_constants_as_buffers(program, example.held)
     if device == "cuda" and not composite:
         cuda_attention.choose_kernels(program)
     if training:
@@ -128,7 +169,9 @@ def _exported(example, fake_mode, training, device, composite, loss_index):
             lambda flat: joint.export_forward_backward(flat, loss_index), program
         )
         taken.put_back(joined)
+        grouped_matmuls.as_aten(joined)
         return joined
-    if composite:
-        return program
-    return structures.kept(lambda flat: flat.run_decompositions(), program)
+    if not composite:
+        program = structures.kept(lambda flat: flat.run_decompositions(), program)
+    grouped_matmuls.as_aten(program)
+    return program
