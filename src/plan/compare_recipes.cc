@@ -115,6 +115,7 @@ class RecipeComparison {
                                  following(found_.problem, recipe));
     SolveLimits limits{seconds, options_.work_limit, false};
     limits.first_plans = false;
+    limits.explains = false;
     const PlanRecipe closer =
         priced(row.name, solve_plan(part.problem(), limits));
     if (!row.objective_nanoseconds ||

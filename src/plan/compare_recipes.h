@@ -18,11 +18,11 @@ namespace shardprop {
 // The best plan of each recipe that fits the mesh, and first the optimum if the
 // options ask for a recipe themselves.
 //
-// The prices are those that the search met: each search begins with the plans
-// of all recipes. What the search left open is looked at in the time that it
-// left, and only next to a plan that is proven: no recipe is then better than
-// the plan. A recipe without a plan gets the one that it lays out itself, with
-// all else replicated. Precondition: `options.start` is set.
+// The prices are those of the search, which begins with the plans of all recipes.
+// In the remaining time, recipes without a proof are searched again if the plan
+// is proven: no recipe is then better than the plan. A recipe without a plan
+// gets the plan that it lays out itself, with all other values replicated.
+// Precondition: `options.start` is set.
 Result<std::vector<PlanRecipe>> compare_recipes(const Graph& graph,
                                                 const DeviceMesh& mesh,
                                                 const Topology& topology,

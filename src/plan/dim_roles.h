@@ -87,8 +87,8 @@ class DimRoles {
   // Walks the graph once; matmuls in `alone` begin no pair. Returns the matmuls
   // that began a pair without a second.
   std::vector<NodeId> walk_tensor(const std::vector<bool>& alone);
-  // Gives the gradients of parameters with the tensor role that role, and what
-  // they are made from, where the walk through the program did not.
+  // Marks the gradients of parameters with the tensor role, and their producers,
+  // if the walk through the program has not marked them.
   void follow_gradients();
   void follow_back(ValueId value, const DimTrace& at);
 

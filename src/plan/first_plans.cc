@@ -81,7 +81,7 @@ std::vector<FirstSpace> first_spaces(const PlanProblem& problem) {
   const PlanSpace& space = problem.body().set_up.space;
   for (const Recipe& recipe : problem.known_recipes()) {
     if (is_in_space(recipe, problem.mesh(), space)) {
-      out.push_back({recipe, following(problem, recipe)});
+      out.push_back({recipe});
     }
   }
   const int most_runs = space.most_runs.value_or(problem.mesh().ndim());
@@ -89,10 +89,16 @@ std::vector<FirstSpace> first_spaces(const PlanProblem& problem) {
     const bool is_part = (space.joined_dims & ~joined) == 0;
     const bool is_smaller = joined != space.joined_dims && most_runs > 1;
     if (is_part && is_smaller) {
-      out.push_back({std::nullopt, with_joined_dims(problem, joined)});
+      out.push_back({std::nullopt, joined});
     }
   }
   return out;
+}
+
+Restriction restriction_to(const PlanProblem& problem,
+                           const FirstSpace& space) {
+  return space.recipe ? following(problem, *space.recipe)
+                      : with_joined_dims(problem, space.joined_dims);
 }
 
 Restriction with_joined_dims(const PlanProblem& problem,

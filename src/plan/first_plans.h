@@ -1,7 +1,7 @@
 // The small parts of a plan problem in which a search finds its first plans.
 //
 //   for (const FirstSpace& space : first_spaces(problem)) {
-//     RestrictedProblem part(problem, space.restriction);
+//     RestrictedProblem part(problem, restriction_to(problem, space));
 //     ... solve_plan(part.problem()) ...
 //   }
 //
@@ -25,13 +25,15 @@ namespace shardprop {
 
 struct FirstSpace {
   std::optional<Recipe> recipe;  // null: mesh dims are joined
-  Restriction restriction;
+  std::uint32_t joined_dims = 0;
 };
 
 // The known recipes that are in the space of the problem, then its mesh dims
 // joined to one, or to two. Empty if the problem follows a recipe itself or has
-// one choice forced: nothing is then known that is both smaller and good.
+// one choice forced.
 std::vector<FirstSpace> first_spaces(const PlanProblem& problem);
+
+Restriction restriction_to(const PlanProblem& problem, const FirstSpace& space);
 
 // The choices that treat each mesh dim of `joined_dims` (PlanSpace::joined_dims) as
 // the mesh dim before it: the plans of the mesh where these dims are one.

@@ -5,6 +5,7 @@
 #include <shardprop/base/error.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace shardprop {
@@ -138,7 +139,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
       how.messages = &part;
     }
   }
-  how.explains = attempt.bounds && !found();
+  how.explains = attempt.bounds && !found() && limits_.explains;
   how.enough_gap = attempt.enough_gap;
   how.enough_cost = attempt.enough_cost;
   if (options_.progress) {
@@ -224,11 +225,19 @@ void NetworkSearch::take_clash(const solver::Solution& solution) {
   out_.clash_irreducible = solution.clash->irreducible;
 }
 
+void check_bound(std::int64_t lower_bound, std::int64_t objective) {
+  if (lower_bound > objective) {
+    throw InternalError("a lower bound of " + std::to_string(lower_bound) +
+                        " ns is above the cost of a plan, " +
+                        std::to_string(objective) + " ns");
+  }
+}
+
 PlanSolution NetworkSearch::finish() && {
   if (found()) {
     // Times that are cut off where they end say nothing of each other.
-    out_.lower_bound = std::min(
-        {out_.lower_bound, out_.evaluation.objective, kMostNanoseconds - 1});
+    out_.lower_bound = std::min(out_.lower_bound, kMostNanoseconds - 1);
+    check_bound(out_.lower_bound, out_.evaluation.objective);
     out_.status = out_.lower_bound == out_.evaluation.objective
                       ? PlanStatus::kOptimal
                       : PlanStatus::kFeasible;

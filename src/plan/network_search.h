@@ -39,6 +39,9 @@ struct Tried {
   std::vector<std::int64_t> slots;
 };
 
+// Throws InternalError if no plan could cost as little as one does.
+void check_bound(std::int64_t lower_bound, std::int64_t objective);
+
 class NetworkSearch {
  public:
   // `problem` must outlive the search.

@@ -401,8 +401,7 @@ class NetworkBuilder {
           gradient.values[0], problem_.variable(gradient.maker)
                                   .choices->layout(c, gradient.operand)));
     }
-    // By choice of the accumulator: nothing, or what one producer's choice
-    // makes.
+    // Bytes by choice of the accumulator: none, or those of a producer's choice.
     std::vector<std::int64_t> bytes = produced;
     bytes.push_back(0);
     std::sort(bytes.begin(), bytes.end());
@@ -465,7 +464,7 @@ class NetworkBuilder {
       std::tuple<const StorageClass*, TableKind, std::size_t, std::int64_t>,
       solver::TableId>
       tables_;
-  // Tables of 0 and kForbidden, by rows, columns and entries.
+  // Known tables of 0 and kForbidden, by rows, columns and entries.
   std::map<std::tuple<std::size_t, std::size_t, std::vector<std::int64_t>>,
            solver::TableId>
       allowed_;

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -235,13 +237,18 @@ std::vector<std::uint32_t> choices_stored_as(const ChoiceSet& set,
 Restriction following(const PlanProblem& problem, const Recipe& recipe) {
   const Graph& graph = problem.graph();
   const RecipeLayouts layouts(recipe, graph, problem.mesh(), problem.roles());
+  // Repeated layers share their choices and wishes.
+  std::map<std::pair<const ChoiceSet*, NodeWish>, std::vector<std::uint32_t>>
+      known;
   Restriction out = no_restriction(problem);
   for (std::size_t v = 0; v < out.left.size(); ++v) {
     const PlanVariable& variable = problem.variables()[v];
     if (variable.kind == PlanVariable::Kind::kOperator) {
-      out.left[v] = granted(*variable.choices,
-                            layouts.wish(graph.nodes()[variable.index]),
-                            layouts.order());
+      const ChoiceSet& set = *variable.choices;
+      NodeWish wish = layouts.wish(graph.nodes()[variable.index]);
+      auto [left, is_new] = known.try_emplace({&set, wish});
+      if (is_new) left->second = granted(set, wish, layouts.order());
+      out.left[v] = left->second;
     } else if (variable.kind == PlanVariable::Kind::kInput) {
       const auto stored = layouts.stored(graph.inputs()[variable.index]);
       if (!stored) continue;

@@ -32,7 +32,7 @@ struct DimWish {
 };
 using NodeWish = std::vector<DimWish>;  // by mesh dim
 
-// What a recipe uses a mesh dim for.
+// `RecipeUse` lists the purposes that a recipe has for a mesh dim.
 struct RecipeUse {
   bool data = false;
   bool shards_state = false;

@@ -23,8 +23,8 @@ constexpr int kMostMemoryRounds = 5;
 constexpr std::uint32_t kMostSpread = 256;
 constexpr int kRoundsOfShare = 3;
 constexpr double kMostUncounted = 0.5;  // of the limit
-// Share of the limits for the plans of small parts of the space. Each part may
-// take an equal share of what the parts before it have left.
+// Share of the limits for the plans of small parts of the space, which divide the
+// rest of that share equally.
 constexpr double kShareOfFirstPlans = 0.4;
 // Share of the remaining limits in which all gradients are reduced in each
 // micro-batch, where accumulating them unreduced does not fit.
@@ -88,6 +88,7 @@ class PlanSolver {
   SolveLimits within(double seconds, double work) const {
     SolveLimits out{.seconds = seconds, .break_ties = false};
     out.first_plans = false;
+    out.explains = false;
     if (limits_.work) out.work = static_cast<std::uint64_t>(std::max(work, 0.0));
     return out;
   }
@@ -123,7 +124,7 @@ class PlanSolver {
     for (const FirstSpace& space : spaces) {
       if (search_.out_of_limits()) return;
       const PlanSolution found =
-          solve_part(space.restriction, limits_of_next());
+          solve_part(restriction_to(problem_, space), limits_of_next());
       if (!space.recipe) continue;
       PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
                         found.evaluation.peak_bytes};

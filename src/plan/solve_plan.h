@@ -65,6 +65,8 @@ struct SolveLimits {
   // Whether the search begins with plans of small parts of the space
   // (first_plans.h).
   bool first_plans = true;
+  // Whether a proof that no plan fits comes with PlanSolution::clash.
+  bool explains = true;
 };
 PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 

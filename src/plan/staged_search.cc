@@ -1,6 +1,7 @@
 #include "plan/staged_search.h"
 
 #include "base/try.h"
+#include "plan/network_search.h"
 #include "plan/recipe_layouts.h"
 #include "plan/stop.h"
 
@@ -70,7 +71,7 @@ Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
     if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
     return std::vector<Stage>{{space, 0.4, 0.6}, {kNamed, kSetUpBy, 1}};
   }
-  if (dims == 2) return std::vector<Stage>{{kOneRun, 0.3, 0.45, 0.04}, {kNamed}};
+  if (dims == 2) return std::vector<Stage>{{kOneRun, 0.3, 0.35, 0.04}, {kNamed}};
   std::vector<Stage> stages{{last_dim_apart(mesh), 0.4, 0.55},
                             {kOneRun, 0.5, 0.6, 0, true}};
   if (dims == 3) {
@@ -240,7 +241,8 @@ class StagedSearch {
     // It is a plan of the space that was searched, whose bound it keeps.
     const std::int64_t cost = solution.evaluation.objective;
     if (cost >= best_->solution.evaluation.objective) return {};
-    solution.lower_bound = std::min(best_->solution.lower_bound, cost);
+    solution.lower_bound = best_->solution.lower_bound;
+    check_bound(solution.lower_bound, cost);
     solution.status = PlanStatus::kFeasible;
     best_ = {*std::move(problem), std::move(solution), best_->space};
     return {};
@@ -301,8 +303,9 @@ class StagedSearch {
     // What no plan of the larger space costs less than, none here does.
     if (!best_->solution.assignment || next.solution.lower_bound == 0) return;
     best_->space = next.space;
-    best_->solution.lower_bound = std::min(
-        next.solution.lower_bound, best_->solution.evaluation.objective);
+    best_->solution.lower_bound = next.solution.lower_bound;
+    check_bound(best_->solution.lower_bound,
+                best_->solution.evaluation.objective);
     const bool proven =
         next.space.is_named() &&
         best_->solution.lower_bound == best_->solution.evaluation.objective;

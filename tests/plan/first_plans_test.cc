@@ -85,7 +85,7 @@ TEST_CASE("plans of first spaces are plans of the problem") {
       CHECK(spaces.size() >= problem.known_recipes().size());
       for (const FirstSpace& space : spaces) {
         CAPTURE(space.recipe ? to_string(*space.recipe) : "joined");
-        check_part(problem, space.restriction);
+        check_part(problem, restriction_to(problem, space));
       }
     }
   }

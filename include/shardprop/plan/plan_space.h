@@ -20,9 +20,9 @@ struct PlanSpace {
   // neighbours to the same; then neighbours that source and target of a
   // redistribution treat alike move together. The named space where empty.
   std::optional<int> most_runs;
-  // Bit m: an operator gives mesh dim m to what it gives the mesh dim before it
-  // to, as on the mesh where both dims are one. 0 in the named space. On
-  // [2,2,2] with two runs, bit 1 leaves S(0),S(0),S(1) and not S(0),R,R.
+  // Bit m: an operator gives mesh dim m and the mesh dim before it to the same
+  // factor, as on the mesh where both dims are one. 0 in the named space. On
+  // [2,2,2] with two runs, bit 1 keeps S(0),S(0),S(1) and drops S(0),R,R.
   std::uint32_t joined_dims = 0;
 
   bool is_named() const { return !most_runs.has_value(); }

@@ -67,8 +67,8 @@ enum class StoppedBy : std::uint8_t { kTime, kWork, kRequest };
 
 struct Solution {
   Status status = Status::kUnknown;
-  // Null where no limit ended the search: there is a proof, what is known is
-  // enough for the caller, or no pass has anything left to do.
+  // Null if no limit ended the search: there is a proof, the caller has enough, or
+  // no pass has anything left to do.
   std::optional<StoppedBy> stopped_by;
   // By the independent checker; absent without an assignment.
   std::optional<Int128> cost;

@@ -66,8 +66,8 @@ struct StrategyOptions {
   // runs of neighbours given to the same; 0: the one that gives them to
   // nothing.
   std::optional<int> most_runs;
-  // Bit m: only the assignments that give mesh dim m to what they give the mesh
-  // dim before it to. Mesh dims of size 1 are not counted.
+  // Bit m: only assignments in which mesh dim m and the mesh dim before it are
+  // given to the same factor. Mesh dims of size 1 are not counted.
   std::uint32_t joined_dims = 0;
   std::size_t limit = 100'000;
 };
