@@ -263,9 +263,10 @@ class PlanProblemBuilder {
     NodeWish wish = layouts_of_recipe_->wish(node);
     auto& kept = recipe_choices_[{set, std::move(wish)}];
     if (!kept) {
-      kept = without_spare_layouts(
-          with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
-                                     layouts_of_recipe_->order())));
+      // Layouts that no choice has stay: a way between two others may lead over
+      // them.
+      kept = with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
+                                        layouts_of_recipe_->order()));
     }
     return kept;
   }

@@ -286,6 +286,9 @@ class StagedSearch {
       next.solution.lower_bound = 0;
     }
     if (!best_) {
+      if (next.space.joined_dims != 0 && next.solution.assignment) {
+        joined_bound_ = next.solution.lower_bound;
+      }
       best_ = std::move(next);
       return;
     }
@@ -297,13 +300,22 @@ class StagedSearch {
                        !best_->solution.assignment;
     if (better || proof ||
         (!best_->solution.assignment && next.space.is_named())) {
+      joined_bound_.reset();
       best_ = std::move(next);
       return;
     }
     // What no plan of the larger space costs less than, none here does.
     if (!best_->solution.assignment || next.solution.lower_bound == 0) return;
     best_->space = next.space;
-    best_->solution.lower_bound = next.solution.lower_bound;
+    if (joined_bound_ &&
+        next.solution.lower_bound > best_->solution.evaluation.objective) {
+      // Buffers on joined mesh dims may be cached in two layouts where the
+      // larger space allows one. So the plan is outside that space, and what is
+      // a bound of both is the bound of the joined mesh dims.
+      best_->solution.lower_bound = *joined_bound_;
+    } else {
+      best_->solution.lower_bound = next.solution.lower_bound;
+    }
     check_bound(best_->solution.lower_bound,
                 best_->solution.evaluation.objective);
     const bool proven =
@@ -334,6 +346,8 @@ class StagedSearch {
   std::optional<Error> failure_;
   std::uint64_t work_ = 0;
   RanOut last_ran_out_ = RanOut::kNothing;
+  // While the best plan is one of joined mesh dims: the bound of these.
+  std::optional<std::int64_t> joined_bound_;
   std::vector<PlanRecipe> recipes_;
 };
 
