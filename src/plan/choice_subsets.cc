@@ -4,24 +4,39 @@
 #include <utility>
 
 namespace shardprop {
+namespace {
+
+// The entries of the choices in `kept`; none of a list that the kind of
+// variable does not have.
+template <class T>
+std::vector<T> entries_of(const std::vector<T>& by_choice,
+                          std::span<const std::uint32_t> kept) {
+  std::vector<T> out;
+  if (by_choice.empty()) return out;
+  out.reserve(kept.size());
+  for (const std::uint32_t c : kept) out.push_back(by_choice[c]);
+  return out;
+}
+
+}  // namespace
 
 std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
                                         std::span<const std::uint32_t> kept) {
   auto out = std::make_shared<ChoiceSet>(set);
   const std::size_t operands = set.layouts.size();
   out->picks.clear();
-  out->costs.clear();
-  out->compute.clear();
-  out->op.strategies.clear();
   for (const std::uint32_t c : kept) {
     const auto row =
         set.picks.begin() + static_cast<std::ptrdiff_t>(c * operands);
     out->picks.insert(out->picks.end(), row,
                       row + static_cast<std::ptrdiff_t>(operands));
-    out->costs.push_back(set.costs[c]);
-    out->compute.push_back(set.compute[c]);
-    out->op.strategies.push_back(set.op.strategies[c]);
   }
+  out->costs = entries_of(set.costs, kept);
+  out->compute = entries_of(set.compute, kept);
+  out->hidden = entries_of(set.hidden, kept);
+  out->reduced_late = entries_of(set.reduced_late, kept);
+  out->state_layouts = entries_of(set.state_layouts, kept);
+  out->op.strategies = entries_of(set.op.strategies, kept);
   return out;
 }
 

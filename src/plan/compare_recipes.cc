@@ -1,160 +1,174 @@
 #include "plan/compare_recipes.h"
 
 #include "base/try.h"
-#include "plan/assemble_plan.h"
+#include "plan/recipe_layouts.h"
+#include "plan/restricted_problem.h"
 #include "plan/stop.h"
-
-#include <shardprop/plan/make_plan.h>
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace shardprop {
 namespace {
 
 constexpr std::string_view kOptimum = "optimum";
-// The plans that recipes lay out themselves are made for graphs of so many
-// operators whether there is time or not: they take milliseconds.
+// The plan that a recipe lays out itself is made for graphs of so many operators
+// whether there is time or not: it takes milliseconds.
 constexpr std::size_t kFewOperators = 2000;
+// Seconds for that plan: nothing is searched.
+constexpr double kSecondsOfConstructed = 1;
 
-class Comparison {
+bool is_open(const PlanRecipe& recipe) {
+  return recipe.status == PlanStatus::kFeasible ||
+         recipe.status == PlanStatus::kUnknown;
+}
+
+PlanRecipe priced(std::string name, const PlanSolution& solution) {
+  PlanRecipe out{std::move(name), solution.status, std::nullopt,
+                 solution.evaluation.peak_bytes};
+  if (solution.assignment) {
+    out.objective_nanoseconds = solution.evaluation.objective;
+  }
+  return out;
+}
+
+class RecipeComparison {
  public:
-  Comparison(const Graph& graph, const DeviceMesh& mesh,
-             const Topology& topology, const OpLibrary& library,
-             PlanOptions options, double seconds, Plan& plan)
+  RecipeComparison(const Graph& graph, const DeviceMesh& mesh,
+                   const Topology& topology, const OpLibrary& library,
+                   const PlanOptions& options, const StagedResult& found)
       : graph_(graph),
         mesh_(mesh),
         topology_(topology),
         library_(library),
-        options_(std::move(options)),
-        seconds_(seconds),
-        plan_(plan) {
-    options_.compare = false;
-    options_.progress = nullptr;
-  }
+        options_(options),
+        found_(found) {}
 
-  Result<void> run(std::span<const Recipe> recipes) {
-    std::size_t left = recipes.size();
-    if (options_.recipe) SP_CHECK(price(std::nullopt, ++left));
-    for (const Recipe& recipe : recipes) SP_CHECK(price(recipe, left--));
-    return {};
+  Result<std::vector<PlanRecipe>> run() {
+    if (options_.recipe) {
+      SP_CHECK(search_freely());
+    } else {
+      recipes_ = found_.recipes;
+    }
+    const auto known = found_.problem.known_recipes();
+    std::vector<PlanRecipe> out;
+    if (options_.recipe) out.push_back(optimum_);
+    std::size_t left = known.size();
+    for (const Recipe& recipe : known) {
+      PlanRecipe row = met(to_string(recipe));
+      if (is_open(row)) look_closer(recipe, left, row);
+      --left;
+      out.push_back(std::move(row));
+    }
+    for (PlanRecipe& row : out) {
+      if (row.status == PlanStatus::kUnknown) construct(row);
+    }
+    return out;
   }
 
  private:
   double seconds_left() const {
-    return seconds_ - std::chrono::duration<double>(
-                          std::chrono::steady_clock::now() - start_)
-                          .count();
+    return options_.time_limit_seconds - seconds_since(*options_.start);
   }
 
-  // Its share of the time, `left` being still to be priced with it.
-  Result<void> price(const std::optional<Recipe>& recipe, std::size_t left) {
-    PlanRecipe out;
-    out.name = recipe ? to_string(*recipe) : std::string(kOptimum);
-    const double share = seconds_left() / static_cast<double>(left);
-    PlanOptions own = options_;
-    own.recipe = recipe;
-    if (share > 0 && !options_.stop.stop_requested()) {
-      SP_CHECK(price_within(share, own, out));
+  // What the search found of a recipe.
+  PlanRecipe met(const std::string& name) const {
+    if (options_.recipe) {
+      const auto own = on_mesh(*options_.recipe, mesh_);
+      if (own && to_string(*own) == name) return priced(name, found_.solution);
     }
-    if (out.status == PlanStatus::kUnknown) price_constructed(own, out);
-    plan_.recipes.push_back(std::move(out));
+    const auto row =
+        std::find_if(recipes_.begin(), recipes_.end(),
+                     [&](const PlanRecipe& of) { return of.name == name; });
+    if (row != recipes_.end()) return *row;
+    return {name, PlanStatus::kUnknown, std::nullopt, 0};
+  }
+
+  // The optimum and the recipes next to a plan that follows one of them.
+  Result<void> search_freely() {
+    optimum_.name = kOptimum;
+    if (seconds_left() <= 0 || options_.stop.stop_requested()) return {};
+    PlanOptions free = options_;
+    free.recipe.reset();
+    free.progress = nullptr;
+    free.time_limit_seconds = seconds_left();
+    free.start = std::chrono::steady_clock::now();
+    SP_ASSIGN(StagedResult found,
+              search_in_stages(graph_, mesh_, topology_, library_, free));
+    optimum_ = priced(optimum_.name, found.solution);
+    recipes_ = std::move(found.recipes);
     return {};
   }
 
-  Result<void> price_within(double seconds, const PlanOptions& options,
-                            PlanRecipe& out) {
-    const auto start = std::chrono::steady_clock::now();
-    auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
-                                       options, {{}, deadline(start, seconds)});
-    if (!problem) {
-      // Unknown, if there was no time to set it up.
-      if (problem.error().code == ErrorCode::kStopped) return {};
-      return fail(std::move(problem).error());
-    }
-    const double setup =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
-    const PlanSolution solution =
-        solve_plan(*problem, {seconds - setup, options.work_limit, false});
-    out.status = solution.status;
-    out.peak_bytes = solution.evaluation.peak_bytes;
-    if (solution.assignment) take(*problem, solution, out);
-    return {};
-  }
-
-  // As the lone command does where the search found no plan: what the recipe
-  // says, all else replicated.
-  void price_constructed(const PlanOptions& options, PlanRecipe& out) {
-    if (options_.stop.stop_requested()) return;
-    const auto problem = PlanProblem::create(
-        graph_, mesh_, topology_, library_, options,
-        {PlanSpace{0}, graph_.nodes().size() <= kFewOperators
-                           ? std::nullopt
-                           : deadline(start_, seconds_)});
-    if (!problem) return;
-    const PlanSolution solution = solve_plan(*problem, {1, 0, false});
-    if (!solution.assignment) return;
-    out.status = PlanStatus::kFeasible;
-    out.peak_bytes = solution.evaluation.peak_bytes;
-    take(*problem, solution, out);
-  }
-
-  void take(const PlanProblem& problem, const PlanSolution& solution,
-            PlanRecipe& out) {
-    out.objective_nanoseconds = solution.evaluation.objective;
-    if (!options_.recipe) take_if_better(problem, solution);
-  }
-
-  // The named space holds all that recipes choose from, a smaller one need not.
-  void take_if_better(const PlanProblem& problem,
-                      const PlanSolution& solution) {
-    if (plan_.has_plan() &&
-        *plan_.objective_nanoseconds <= solution.evaluation.objective) {
+  // Searches the recipe's part of the space to its end, within its share of the
+  // time that is left; `left` recipes share it.
+  void look_closer(const Recipe& recipe, std::size_t left, PlanRecipe& row) {
+    const double seconds = seconds_left() / static_cast<double>(left);
+    if (found_.solution.status != PlanStatus::kOptimal || options_.recipe ||
+        seconds <= 0 || options_.stop.stop_requested()) {
       return;
     }
-    if (plan_.status == PlanStatus::kInfeasible) return;
-    Plan better = assemble_plan(problem, solution);
-    better.options = std::move(plan_.options);
-    better.recipes = std::move(plan_.recipes);
-    better.space = plan_.space;
-    better.ran_out = plan_.ran_out;
-    better.lower_bound_nanoseconds =
-        std::min(plan_.lower_bound_nanoseconds, *better.objective_nanoseconds);
-    better.status = PlanStatus::kFeasible;
-    // It lies outside a smaller space whose bound it beats: that says nothing.
-    if (!plan_.space.is_named() &&
-        *better.objective_nanoseconds < plan_.lower_bound_nanoseconds) {
-      better.space = {};
-      better.lower_bound_nanoseconds = 0;
+    const RestrictedProblem part(found_.problem,
+                                 following(found_.problem, recipe));
+    SolveLimits limits{seconds, options_.work_limit, false};
+    limits.first_plans = false;
+    limits.explains = false;
+    const PlanRecipe closer =
+        priced(row.name, solve_plan(part.problem(), limits));
+    if (!row.objective_nanoseconds ||
+        (closer.objective_nanoseconds &&
+         *closer.objective_nanoseconds <= *row.objective_nanoseconds)) {
+      row = closer;
     }
-    plan_ = std::move(better);
+  }
+
+  // As the command for the recipe alone does where its search finds no plan.
+  void construct(PlanRecipe& row) const {
+    if (options_.stop.stop_requested()) return;
+    PlanOptions own = options_;
+    own.progress = nullptr;
+    own.recipe.reset();
+    if (row.name != kOptimum) {
+      auto recipe = Recipe::parse(row.name);
+      if (!recipe) return;
+      own.recipe = *std::move(recipe);
+    }
+    const auto problem = PlanProblem::create(
+        graph_, mesh_, topology_, library_, own,
+        {PlanSpace{0},
+         graph_.nodes().size() <= kFewOperators
+             ? std::nullopt
+             : deadline(*options_.start, options_.time_limit_seconds)});
+    if (!problem) return;
+    const PlanSolution solution =
+        solve_plan(*problem, {kSecondsOfConstructed, 0, false});
+    if (!solution.assignment) return;
+    row = priced(row.name, solution);
+    row.status = PlanStatus::kFeasible;
   }
 
   const Graph& graph_;
   const DeviceMesh& mesh_;
   const Topology& topology_;
   const OpLibrary& library_;
-  PlanOptions options_;
-  double seconds_;
-  std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
-  Plan& plan_;
+  const PlanOptions& options_;
+  const StagedResult& found_;
+  PlanRecipe optimum_;
+  std::vector<PlanRecipe> recipes_;  // that a search met
 };
 
 }  // namespace
 
-Result<void> compare_recipes(const Graph& graph, const DeviceMesh& mesh,
-                             const Topology& topology, const OpLibrary& library,
-                             const PlanOptions& options,
-                             std::span<const Recipe> recipes, double seconds,
-                             Plan& plan) {
-  return Comparison(graph, mesh, topology, library, options, seconds, plan)
-      .run(recipes);
+Result<std::vector<PlanRecipe>> compare_recipes(const Graph& graph,
+                                                const DeviceMesh& mesh,
+                                                const Topology& topology,
+                                                const OpLibrary& library,
+                                                const PlanOptions& options,
+                                                const StagedResult& found) {
+  return RecipeComparison(graph, mesh, topology, library, options, found).run();
 }
 
 }  // namespace shardprop

@@ -55,6 +55,7 @@ DimRoles::DimRoles(const Graph& graph, std::vector<const IndexSpace*> spaces)
   seed_experts();
   follow(DimRole::kExperts);
   follow_tensor();
+  follow_gradients();
 }
 
 bool DimRoles::has(DimRole role) const {
@@ -473,6 +474,45 @@ bool needs_whole(const IndexSpace& space, FactorId factor) {
 }
 
 }  // namespace
+
+// The gradient of a table that is looked up by ids is made from zeros and from
+// values without the table's rows: nothing that flows into it has the role.
+void DimRoles::follow_gradients() {
+  for (const GraphOutput& output : graph_.outputs()) {
+    if (output.kind != OutputKind::kGradient || !output.target.valid()) continue;
+    if (const auto& at = dim(output.target, DimRole::kTensor)) {
+      follow_back(output.value, *at);
+    }
+  }
+}
+
+void DimRoles::follow_back(ValueId value, const DimTrace& at) {
+  Traced& traced = of(DimRole::kTensor);
+  std::vector<std::pair<ValueId, DimTrace>> open{{value, at}};
+  while (!open.empty()) {
+    const auto [next, trace] = open.back();
+    open.pop_back();
+    const Value& made = graph_.value(next);
+    if (traced.values[next.index()] || made.is_input()) continue;
+    const Node& maker = graph_.node(made.producer);
+    const IndexSpace* space = spaces_[maker.id.index()];
+    if (space == nullptr || traced.nodes[maker.id.index()]) continue;
+    const auto output = static_cast<std::size_t>(
+        std::find(maker.outputs.begin(), maker.outputs.end(), next) -
+        maker.outputs.begin());
+    const auto factor = factor_at(*space, space->outputs[output], trace);
+    if (!factor || !may_cut(*space, factor->factor)) continue;
+    traced.values[next.index()] = trace;
+    traced.nodes[maker.id.index()] = factor;
+    for (std::size_t i = 0;
+         i < maker.inputs.size() && i < space->inputs.size(); ++i) {
+      const auto of_input = dim_at(*space, space->inputs[i], *factor);
+      if (of_input && !is_stream(maker.inputs[i])) {
+        open.emplace_back(maker.inputs[i], *of_input);
+      }
+    }
+  }
+}
 
 // The parameter whose rows the stream looks up: an embedding.
 std::optional<std::size_t> DimRoles::looked_up(const Node& node) const {

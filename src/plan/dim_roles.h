@@ -87,6 +87,10 @@ class DimRoles {
   // Walks the graph once; matmuls in `alone` begin no pair. Returns the matmuls
   // that began a pair without a second.
   std::vector<NodeId> walk_tensor(const std::vector<bool>& alone);
+  // Marks the gradients of parameters with the tensor role, and their producers,
+  // if the walk through the program has not marked them.
+  void follow_gradients();
+  void follow_back(ValueId value, const DimTrace& at);
 
   // The trace that the node follows: that of its largest operand.
   std::optional<FactorTrace> strongest(const Node& node, DimRole role) const;

@@ -1,8 +1,10 @@
 #include "plan/held_sets.h"
 
 #include "plan/layout_relations.h"
+#include "plan/problem_body.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shardprop {
 namespace {
@@ -11,9 +13,14 @@ namespace {
 // inputs are held in two.
 constexpr int kMostPairedDims = 2;
 
-bool few_dims(const DeviceMesh& mesh) {
-  return std::count_if(mesh.dims().begin(), mesh.dims().end(),
-                       [](const MeshDim& dim) { return dim.size > 1; }) <=
+// Joined mesh dims are one.
+bool few_dims(const PlanProblem& problem) {
+  const auto& dims = problem.mesh().dims();
+  const auto larger =
+      std::count_if(dims.begin(), dims.end(),
+                    [](const MeshDim& dim) { return dim.size > 1; });
+  return larger - std::popcount(
+                      problem.body().set_up.space.joined_dims) <=
          kMostPairedDims;
 }
 
@@ -56,7 +63,7 @@ std::vector<HeldSet> held_sets(const PlanProblem& problem,
   const StorageClass& kind = *storage.kind;
   const std::vector<std::size_t> wanted = wishes(kind);
   const std::vector<StorageState> made = made_states(kind);
-  const bool few = few_dims(problem.mesh());
+  const bool few = few_dims(problem);
   std::vector<HeldSet> sets;
   const auto states = static_cast<StorageState>(kind.num_states());
   if (storage.persistent) {

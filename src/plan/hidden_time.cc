@@ -161,7 +161,9 @@ void HiddenTime::branch() {
   OpenBranches open;
   open.push({{}, best.lower_bound});
   for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
-    search_.raise_bound(open.top().bound);
+    // The plan may have become cheaper than what a branch was open for.
+    search_.raise_bound(
+        std::min(open.top().bound, best.evaluation.objective));
     if (search_.is_done() || best.work - before > kBranchWork) return;
     Branch here = open.top();
     open.pop();

@@ -7,8 +7,6 @@
 #include "plan/staged_search.h"
 #include "plan/stop.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -22,8 +20,6 @@ namespace {
 // entries to touch, and seconds.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
-// Of the time, where recipes are to be priced, too.
-constexpr double kShareBesideRecipes = 0.5;
 
 using Clock = std::chrono::steady_clock;
 
@@ -109,34 +105,6 @@ class Blame {
   bool is_over_ = false;  // there is no time for more questions
 };
 
-// What ended the search before there was a proof.
-RanOut ran_out(const PlanOptions& options, const StagedResult& found) {
-  const PlanStatus status = found.solution.status;
-  if (status == PlanStatus::kOptimal || status == PlanStatus::kInfeasible) {
-    return RanOut::kNothing;
-  }
-  if (found.failure && found.failure->code != ErrorCode::kStopped) {
-    return found.failure->code == ErrorCode::kOutOfMemory ? RanOut::kMemory
-                                                          : RanOut::kSize;
-  }
-  if (options.stop.stop_requested()) return RanOut::kInterrupted;
-  // Setting up gives way to what comes behind it some time before the end.
-  constexpr double kMostOfIt = 0.75;
-  const bool in_time =
-      seconds_since(*options.start) < kMostOfIt * options.time_limit_seconds;
-  if (!in_time) return RanOut::kTime;
-  return options.work_limit ? RanOut::kWork : RanOut::kNothing;
-}
-
-// What was asked for, whatever part of it the search was given.
-void set_time_limit(const PlanOptions& options, Plan& plan) {
-  for (auto& [name, value] : plan.options) {
-    if (name == "time_limit") {
-      value = fmt::format("{}", options.time_limit_seconds);
-    }
-  }
-}
-
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
                       const Topology& topology, const OpLibrary& library,
                       const PlanOptions& options) {
@@ -147,11 +115,8 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
     if (options.progress) options.progress(progress);
   };
   if (options.progress) own.progress = tell;
-  // Recipes are priced in what is left, which is a good part.
-  PlanOptions search = own;
-  if (options.compare) search.time_limit_seconds *= kShareBesideRecipes;
   SP_ASSIGN(StagedResult found,
-            search_in_stages(graph, mesh, topology, library, search));
+            search_in_stages(graph, mesh, topology, library, own));
   PlanSolution& solution = found.solution;
   std::vector<std::string> pins;
   if (solution.status == PlanStatus::kInfeasible) {
@@ -165,13 +130,11 @@ Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,
   tell(last);
   Plan plan = assemble_plan(found.problem, solution);
   if (plan.has_plan()) plan.space = found.space;
-  plan.ran_out = ran_out(search, found);
-  set_time_limit(own, plan);
+  plan.ran_out = found.ran_out;
   plan.clash.pins = std::move(pins);
   if (options.compare) {
-    SP_CHECK(compare_recipes(
-        graph, mesh, topology, library, own, found.problem.known_recipes(),
-        options.time_limit_seconds - seconds_since(*own.start), plan));
+    SP_ASSIGN(plan.recipes,
+              compare_recipes(graph, mesh, topology, library, own, found));
   }
   plan.solve_seconds = seconds_since(*own.start);
   return plan;

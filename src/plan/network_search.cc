@@ -5,12 +5,27 @@
 #include <shardprop/base/error.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace shardprop {
 namespace {
 
 constexpr double kSecondsBetweenReports = 0.2;
+
+std::optional<RanOut> limit_of(
+    const std::optional<solver::StoppedBy>& stopped_by) {
+  if (!stopped_by) return std::nullopt;
+  switch (*stopped_by) {
+    case solver::StoppedBy::kTime:
+      return RanOut::kTime;
+    case solver::StoppedBy::kWork:
+      return RanOut::kWork;
+    case solver::StoppedBy::kRequest:
+      return RanOut::kInterrupted;
+  }
+  return std::nullopt;
+}
 
 std::vector<std::uint32_t> choices_of(const solver::Problem& network) {
   std::vector<std::uint32_t> out;
@@ -49,9 +64,30 @@ solver::SolveOptions NetworkSearch::solver_options(double seconds_left) const {
   return how;
 }
 
+bool NetworkSearch::out_of_limits() {
+  if (options_.stop.stop_requested()) {
+    ended_by_ = RanOut::kInterrupted;
+  } else if (out_of_work()) {
+    ended_by_ = RanOut::kWork;
+  } else if (seconds_left() <= 0) {
+    ended_by_ = RanOut::kTime;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void NetworkSearch::begin_with(std::optional<PlanAssignment> plan,
+                               std::uint64_t work) {
+  out_.work += work;
+  if (!plan) return;
+  judge(*plan);
+  if (!options_.progress || !found()) return;
+  report({PlanProgress::Phase::kSearch, seconds(), out_.evaluation.objective,
+          out_.lower_bound});
+}
+
 void NetworkSearch::tell(const solver::Progress& now, bool bounds) {
-  if (seconds() < next_report_) return;
-  next_report_ = seconds() + kSecondsBetweenReports;
   PlanProgress progress{PlanProgress::Phase::kSearch, seconds(), {}, {}};
   if (found()) {
     progress.objective = out_.evaluation.objective;
@@ -63,6 +99,12 @@ void NetworkSearch::tell(const solver::Progress& now, bool bounds) {
     bound = std::max(bound, saturated(*now.lower_bound));
   }
   progress.lower_bound = bound;
+  report(progress);
+}
+
+void NetworkSearch::report(PlanProgress progress) {
+  if (progress.seconds < next_report_) return;
+  next_report_ = progress.seconds + kSecondsBetweenReports;
   options_.progress(progress);
 }
 
@@ -70,8 +112,10 @@ bool NetworkSearch::solve(const NetworkOptions& options,
                           const Attempt& attempt) {
   const double left = seconds_left();
   const bool first = std::exchange(first_, false);
-  stopped_ =
-      left <= 0 || options_.stop.stop_requested() || (!first && out_of_work());
+  // The first network is reduced even without work to search in it.
+  const bool is_only_reduced =
+      first && left > 0 && !options_.stop.stop_requested();
+  stopped_ = out_of_limits() && !is_only_reduced;
   if (stopped_) return false;
   // Its time begins here: the making of the network is part of it.
   solver::SolveOptions how = solver_options(left * attempt.share_of_time);
@@ -95,7 +139,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
       how.messages = &part;
     }
   }
-  how.explains = attempt.bounds && !found();
+  how.explains = attempt.bounds && !found() && limits_.explains;
   how.enough_gap = attempt.enough_gap;
   how.enough_cost = attempt.enough_cost;
   if (options_.progress) {
@@ -109,7 +153,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
                     double spent) mutable {
       const bool due = spent >= *attempt.gives_up_at;
       // The first that fits is worth knowing, if it was looked for.
-      const bool early = options.memory_limit && !found();
+      const bool early = options.memory_limit && !found_here_;
       if ((due || early) && assignment != judged) {
         judged = assignment;
         good = fits(take(network.decode(assignment)));
@@ -121,6 +165,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   out_.work += solution.work;
   if (first) first_work_ = solution.work;
   if (solution.failure) out_.failure = solution.failure;
+  if (attempt.bounds) cut_off_by_ = limit_of(solution.stopped_by);
   if (solution.status == solver::Status::kInfeasible) {
     if (attempt.bounds && !found()) take_clash(solution);
     return false;
@@ -146,14 +191,22 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   return true;
 }
 
-// Keeps the plan if it is the best so far.
 PlanEvaluation NetworkSearch::take(PlanAssignment plan) {
-  PlanEvaluation judged = evaluate(problem_, plan);
-  if (!judged.broken.empty()) throw InternalError(judged.broken);
+  PlanEvaluation judged = judge(plan);
   last_ = std::move(plan);
   if (fits(judged)) {
+    found_here_ = std::min(found_here_.value_or(judged.objective),
+                           judged.objective);
+  }
+  return judged;
+}
+
+PlanEvaluation NetworkSearch::judge(const PlanAssignment& plan) {
+  PlanEvaluation judged = evaluate(problem_, plan);
+  if (!judged.broken.empty()) throw InternalError(judged.broken);
+  if (fits(judged)) {
     if (!found() || judged.objective < out_.evaluation.objective) {
-      out_.assignment = last_;
+      out_.assignment = plan;
       out_.evaluation = judged;
     }
   } else if (!found() && (out_.evaluation.peak_bytes == 0 ||
@@ -172,14 +225,28 @@ void NetworkSearch::take_clash(const solver::Solution& solution) {
   out_.clash_irreducible = solution.clash->irreducible;
 }
 
+void check_bound(std::int64_t lower_bound, std::int64_t objective) {
+  if (lower_bound > objective) {
+    throw InternalError("a lower bound of " + std::to_string(lower_bound) +
+                        " ns is above the cost of a plan, " +
+                        std::to_string(objective) + " ns");
+  }
+}
+
 PlanSolution NetworkSearch::finish() && {
   if (found()) {
     // Times that are cut off where they end say nothing of each other.
-    out_.lower_bound = std::min(
-        {out_.lower_bound, out_.evaluation.objective, kMostNanoseconds - 1});
+    out_.lower_bound = std::min(out_.lower_bound, kMostNanoseconds - 1);
+    check_bound(out_.lower_bound, out_.evaluation.objective);
     out_.status = out_.lower_bound == out_.evaluation.objective
                       ? PlanStatus::kOptimal
                       : PlanStatus::kFeasible;
+  }
+  if (out_.status != PlanStatus::kOptimal &&
+      out_.status != PlanStatus::kInfeasible) {
+    out_.ran_out = ended_by_   ? *ended_by_
+                   : cut_off_by_ ? *cut_off_by_
+                                 : RanOut::kAttempts;
   }
   return std::move(out_);
 }

@@ -39,6 +39,9 @@ struct Tried {
   std::vector<std::int64_t> slots;
 };
 
+// Throws InternalError if no plan could cost as little as one does.
+void check_bound(std::int64_t lower_bound, std::int64_t objective);
+
 class NetworkSearch {
  public:
   // `problem` must outlive the search.
@@ -49,6 +52,9 @@ class NetworkSearch {
   bool solve(const NetworkOptions& options, const Attempt& attempt = {});
   // Keeps an assignment of the problem if it fits and is the best so far.
   void offer(PlanAssignment plan) { take(std::move(plan)); }
+  // The same for an assignment that a search of a part of the problem found,
+  // with the work of that search.
+  void begin_with(std::optional<PlanAssignment> plan, std::uint64_t work);
   const Tried& tried() const { return tried_; }
   bool stopped() const { return stopped_; }
 
@@ -58,6 +64,9 @@ class NetworkSearch {
   // What is known: the best plan within the memory limit, the bound.
   const PlanSolution& best() const { return out_; }
   bool found() const { return out_.assignment.has_value(); }
+  // What the best plan costs that networks of the whole problem led to; null
+  // while there is none. The best plan may be another one, of begin_with().
+  std::optional<std::int64_t> found_here() const { return found_here_; }
   bool fits(const PlanEvaluation& plan) const {
     return !options_.memory_limit || plan.peak_bytes <= *options_.memory_limit;
   }
@@ -75,12 +84,15 @@ class NetworkSearch {
   bool out_of_work() const {
     return limits_.work && out_.work >= *limits_.work;
   }
-  bool out_of_limits() const {
-    return out_of_work() || seconds_left() <= 0 ||
-           options_.stop.stop_requested();
-  }
+  // Whether a limit ends the search, which finish() reports then.
+  bool out_of_limits();
   // Of the first network.
   std::uint64_t first_work() const { return first_work_; }
+  // Table entries; 0 if work is not limited.
+  std::uint64_t work_left() const {
+    return limits_.work ? *limits_.work - std::min(*limits_.work, out_.work)
+                        : 0;
+  }
   double seconds_left() const { return limits_.seconds - seconds(); }
 
   // Lets go of what the next solve() would begin with.
@@ -94,8 +106,11 @@ class NetworkSearch {
 
  private:
   PlanEvaluation take(PlanAssignment plan);
+  // Judges a plan, and keeps it if it is the best so far.
+  PlanEvaluation judge(const PlanAssignment& plan);
   void take_clash(const solver::Solution& solution);
   void tell(const solver::Progress& now, bool bounds);
+  void report(PlanProgress progress);
 
   const PlanProblem& problem_;
   const PlanOptions& options_;
@@ -106,6 +121,11 @@ class NetworkSearch {
   bool stopped_ = false;
   double next_report_ = 0;
   PlanSolution out_;
+  std::optional<std::int64_t> found_here_;
+  // The limit that ended the search; else the limit that cut off the last
+  // network whose bound is one of the whole problem.
+  std::optional<RanOut> ended_by_;
+  std::optional<RanOut> cut_off_by_;
   PlanAssignment last_;
   Tried tried_;
   // Of whole networks without memory, which differ in costs only: what was

@@ -156,6 +156,7 @@ OperatorChoices OperatorChoiceCache::work_out(
   options.allow_strided = dims_larger_than_one(mesh_) <= kMostStridedDims;
   options.most_assignments = kMostAssignments;
   options.most_runs = space_.most_runs;
+  options.joined_dims = space_.joined_dims;
   set->op =
       op_strategies(op, std::make_shared<const IndexSpace>(*std::move(space)),
                     mesh_, layouts_, options);

@@ -55,6 +55,8 @@ std::string_view to_string(RanOut what) {
       return "memory";
     case RanOut::kSize:
       return "size";
+    case RanOut::kAttempts:
+      return "attempts";
   }
   return "nothing";
 }
@@ -62,7 +64,7 @@ std::string_view to_string(RanOut what) {
 std::optional<RanOut> parse_ran_out(std::string_view text) {
   for (const RanOut what :
        {RanOut::kNothing, RanOut::kTime, RanOut::kWork, RanOut::kInterrupted,
-        RanOut::kMemory, RanOut::kSize}) {
+        RanOut::kMemory, RanOut::kSize, RanOut::kAttempts}) {
     if (to_string(what) == text) return what;
   }
   return std::nullopt;

@@ -10,8 +10,8 @@
 // The space of copies. An input is held as it was given throughout, and in at
 // most one state beside. Any other storage is held in one state, or in two
 // where one gathers the other or they differ on one mesh dim. (On meshes of
-// more than two dims larger than 1: in one state; an input's second must be
-// such a neighbour of its own.) Within a segment of uses (plan_storage.h) what
+// more than two dims larger than 1, where joined mesh dims are one: in one
+// state; an input's second must be such a neighbour of its own.) Within a segment of uses (plan_storage.h) what
 // is held does not change; a use that takes another state gets a copy for
 // itself. From segment to segment, and in the pause between, states are kept,
 // dropped and made at will.

@@ -43,6 +43,7 @@ class NetworkBuilder {
       add_edges(problem_.storages()[s], stretches[s]);
     }
     if (with_memory_) {
+      add_accumulators();
       add_memory_rows(problem_, variable_, stretches, builder_);
       add_reserve();
       builder_.set_limit(*options_.memory_limit);
@@ -377,6 +378,68 @@ class NetworkBuilder {
 
   // ---- memory
 
+  // A gradient that is accumulated unreduced is held as it is produced from the
+  // beginning of the step on, by the choices of its producer and of its
+  // parameter. So each such gradient gets a variable of its own, the bytes of
+  // its accumulator, which both of them are tied to.
+  void add_accumulators() {
+    for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
+      const PlanVariable& parameter = problem_.variables()[v];
+      if (parameter.choices->reduced_late.empty()) continue;
+      for (const ValueId gradient : parameter.uses) {
+        const PlanStorage& storage =
+            problem_.storage(problem_.value(gradient).storage);
+        if (storage.made_at > 0) add_accumulator(PlanVariableId(v), storage);
+      }
+    }
+  }
+
+  void add_accumulator(PlanVariableId parameter, const PlanStorage& gradient) {
+    std::vector<std::int64_t> produced;
+    for (std::size_t c = 0; c < choices(gradient.maker); ++c) {
+      produced.push_back(problem_.local_bytes(
+          gradient.values[0], problem_.variable(gradient.maker)
+                                  .choices->layout(c, gradient.operand)));
+    }
+    // Bytes by choice of the accumulator: none, or those of a producer's choice.
+    std::vector<std::int64_t> bytes = produced;
+    bytes.push_back(0);
+    std::sort(bytes.begin(), bytes.end());
+    bytes.erase(std::unique(bytes.begin(), bytes.end()), bytes.end());
+    const std::vector<bool>& is_late =
+        problem_.variable(parameter).choices->reduced_late;
+    const solver::VariableId accumulator = add_variable(
+        std::vector<std::int64_t>(bytes.size(), 0), gradient.made_at);
+    // The producer's choice allows its own bytes, and nothing at all.
+    add_allowed(gradient.maker, accumulator, bytes.size(),
+                [&](std::size_t c, std::size_t b) {
+                  return b == 0 || bytes[b] == produced[c];
+                });
+    // The parameter's choice says which of the two it is.
+    add_allowed(parameter, accumulator, bytes.size(),
+                [&](std::size_t c, std::size_t b) {
+                  return bytes.size() == 1 || is_late[c] == (b > 0);
+                });
+    builder_.add_usage(accumulator, {0, gradient.made_at}, bytes);
+  }
+
+  template <class Allows>
+  void add_allowed(PlanVariableId row, solver::VariableId column,
+                   std::size_t columns, const Allows& allows) {
+    std::vector<std::int64_t> costs;
+    for (std::size_t r = 0; r < choices(row); ++r) {
+      for (std::size_t c = 0; c < columns; ++c) {
+        costs.push_back(allows(r, c) ? 0 : solver::kForbidden);
+      }
+    }
+    auto [known, is_new] =
+        allowed_.try_emplace(std::tuple{choices(row), columns, costs});
+    if (is_new) {
+      known->second = builder_.add_table(choices(row), columns, costs);
+    }
+    builder_.add_edge(of(row), column, known->second);
+  }
+
   void add_reserve() {
     if (options_.reserved.empty()) return;
     const std::int64_t free = 0;
@@ -401,6 +464,10 @@ class NetworkBuilder {
       std::tuple<const StorageClass*, TableKind, std::size_t, std::int64_t>,
       solver::TableId>
       tables_;
+  // Known tables of 0 and kForbidden, by rows, columns and entries.
+  std::map<std::tuple<std::size_t, std::size_t, std::vector<std::int64_t>>,
+           solver::TableId>
+      allowed_;
   std::vector<std::int64_t> slots_;  // by variable of the network
 };
 

@@ -192,6 +192,7 @@ class PlanProblem {
   const Body& body() const { return *body_; }
 
  private:
+  friend class RestrictedProblem;
   explicit PlanProblem(std::unique_ptr<Body> body);
   std::unique_ptr<Body> body_;
 };

@@ -28,8 +28,13 @@ struct PlanProblem::Body {
         options(std::move(the_options)),
         set_up(the_set_up),
         windows(the_graph),
-        moves(std::move(planner), std::move(bucketed), topology, layouts,
-              !set_up.space.is_named()) {}
+        prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
+                                        topology, !set_up.space.is_named())) {}
+
+  // The body of a problem with fewer choices (restricted_problem.h): it shares
+  // the tables that do not depend on choices.
+  Body(const Body& other) = default;
+  Body& operator=(const Body&) = delete;
 
   // Error: kStopped.
   Result<void> check_stop() const {
@@ -70,23 +75,34 @@ struct PlanProblem::Body {
                    traffic_nanoseconds(topology, bytes));
   }
 
+  // The layouts of a problem and the prices of redistributions between them.
+  struct Prices {
+    Prices(RedistributePlanner planner, RedistributePlanner bucketed,
+           const Topology& topology, bool merge)
+        : moves(std::move(planner), std::move(bucketed), topology, layouts,
+                merge) {}
+    LayoutTable layouts;
+    MoveCosts moves;
+  };
+
   const Graph& graph;
   DeviceMesh mesh;
   Topology topology;
   PlanOptions options;
   SetUp set_up;
   Windows windows;
-  LayoutTable layouts;
-  MoveCosts moves;
+  std::shared_ptr<Prices> prices;
+  LayoutTable& layouts = prices->layouts;
+  MoveCosts& moves = prices->moves;
   std::vector<PlanVariable> variables;
   std::vector<PlanVariableId> of_node;
   std::vector<std::shared_ptr<const ChoiceSet>> choices_of_node;
   std::vector<PlanValue> values;
   std::vector<PlanStorage> storages;
-  std::optional<DimRoles> roles;
+  std::shared_ptr<const DimRoles> roles;
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
-  std::optional<FusionGroups> fusion;
+  std::shared_ptr<const FusionGroups> fusion;
   // By value, of given choices only: what copies of it lie in.
   std::vector<std::vector<LayoutId>> copied_to;
 };

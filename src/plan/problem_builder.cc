@@ -157,7 +157,7 @@ class PlanProblemBuilder {
                                           found.set->unsupported.empty());
     }
     if (body_.options.fusion == Fusion::kCompiler) {
-      body_.fusion.emplace(graph_, fusing);
+      body_.fusion = std::make_shared<FusionGroups>(graph_, fusing);
     }
     return {};
   }
@@ -169,7 +169,7 @@ class PlanProblemBuilder {
       const auto& set = body_.choices_of_node[n];
       if (set && set->unsupported.empty()) spaces[n] = set->op.space.get();
     }
-    body_.roles.emplace(graph_, std::move(spaces));
+    body_.roles = std::make_shared<DimRoles>(graph_, std::move(spaces));
     body_.known_recipes =
         recipes_for(body_.mesh, body_.roles->has(DimRole::kExperts));
     if (body_.options.recipe) {
@@ -243,10 +243,11 @@ class PlanProblemBuilder {
     return taken;
   }
 
-  // What is pinned, or to follow a recipe, may be laid out in any way of the
-  // named space.
+  // A pinned value may have any layout of the named space, and so may all values
+  // of a recipe, unless the recipe is set up on joined mesh dims.
   bool is_pinned(const Node& node) const {
-    return body_.options.recipe || pinned_->makes_pinned(node);
+    return (body_.options.recipe && body_.set_up.space.joined_dims == 0) ||
+           pinned_->makes_pinned(node);
   }
 
   static std::string located(const Node& node) {
@@ -262,6 +263,8 @@ class PlanProblemBuilder {
     NodeWish wish = layouts_of_recipe_->wish(node);
     auto& kept = recipe_choices_[{set, std::move(wish)}];
     if (!kept) {
+      // Layouts that no choice has stay: a way between two others may lead over
+      // them.
       kept = with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
                                         layouts_of_recipe_->order()));
     }
@@ -302,12 +305,12 @@ class PlanProblemBuilder {
       }
       return;
     }
-    if (input.kind != InputKind::kParameter || !body_.set_up.space.is_named()) {
-      return;
-    }
     for (const Recipe& recipe : body_.known_recipes) {
+      if (!is_in_space(recipe, body_.mesh, body_.set_up.space)) continue;
       const RecipeLayouts known(recipe, graph_, body_.mesh, *body_.roles);
-      const LayoutId id = body_.layouts.intern(*known.stored(input));
+      const auto stored = known.stored(input);
+      if (!stored) continue;
+      const LayoutId id = body_.layouts.intern(*stored);
       if (std::find(layouts.begin(), layouts.end(), id) == layouts.end()) {
         layouts.push_back(id);
       }

@@ -1,12 +1,17 @@
 #include "plan/recipe_layouts.h"
 
+#include "base/index.h"
+#include "plan/problem_body.h"
+
 #include <shardprop/placement/local_region.h>
 #include <shardprop/placement/tensor_spec.h>
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <numeric>
-
-#include "base/index.h"
+#include <optional>
+#include <utility>
 
 namespace shardprop {
 namespace {
@@ -26,18 +31,12 @@ bool all_ranks_hold_some(const Layout& layout, const DeviceMesh& mesh,
   return true;
 }
 
-}  // namespace
-
-RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
-                             const DeviceMesh& mesh, const DimRoles& roles)
-    : graph_(graph),
-      mesh_(mesh),
-      roles_(roles),
-      uses_(static_cast<std::size_t>(mesh.ndim())),
-      order_(uses_.size()) {
+// By mesh dim.
+std::vector<RecipeUse> uses_of(const Recipe& recipe, const DeviceMesh& mesh) {
+  std::vector<RecipeUse> uses(static_cast<std::size_t>(mesh.ndim()));
   for (const RecipePart& part : recipe.parts) {
     for (const std::string& name : part.dims) {
-      Use& use = uses_[index(*mesh.find_dim(name))];
+      RecipeUse& use = uses[index(*mesh.find_dim(name))];
       switch (part.kind) {
         case RecipeKind::kDdp:
           use.data = true;
@@ -61,9 +60,21 @@ RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
       }
     }
   }
+  return uses;
+}
+
+}  // namespace
+
+RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
+                             const DeviceMesh& mesh, const DimRoles& roles)
+    : graph_(graph),
+      mesh_(mesh),
+      roles_(roles),
+      uses_(uses_of(recipe, mesh)),
+      order_(uses_.size()) {
   std::iota(order_.begin(), order_.end(), 0);
   std::stable_partition(order_.begin(), order_.end(), [&](int dim) {
-    const Use& use = uses_[index(dim)];
+    const RecipeUse& use = uses_[index(dim)];
     return use.tensor || (use.experts && !use.data);
   });
 }
@@ -71,11 +82,11 @@ RecipeLayouts::RecipeLayouts(const Recipe& recipe, const Graph& graph,
 NodeWish RecipeLayouts::wish(const Node& node) const {
   NodeWish out;
   out.reserve(uses_.size());
-  for (const Use& use : uses_) out.push_back(wish(node, use));
+  for (const RecipeUse& use : uses_) out.push_back(wish(node, use));
   return out;
 }
 
-DimWish RecipeLayouts::wish(const Node& node, const Use& use) const {
+DimWish RecipeLayouts::wish(const Node& node, const RecipeUse& use) const {
   DimWish out;
   const auto give = [&](DimRole role) {
     const auto& trace = roles_.factor(node.id, role);
@@ -144,7 +155,7 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     // a gather over the state dims leaves the shards of the computation.
     std::vector<int> rest;
     for (const int m : order_) {
-      const Use& use = uses_[index(m)];
+      const RecipeUse& use = uses_[index(m)];
       if ((use.tensor && give(DimRole::kTensor, m)) ||
           (use.experts && give(DimRole::kExperts, m))) {
         continue;
@@ -204,6 +215,70 @@ std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
     }
   }
   return kept;
+}
+
+namespace {
+
+// The choices of an input with this layout, of its optimizer's state as well.
+std::vector<std::uint32_t> choices_stored_as(const ChoiceSet& set,
+                                             LayoutId wanted) {
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t c = 0; c < set.size(); ++c) {
+    if (set.layout(c, set.num_uses) == wanted &&
+        (set.state_layouts.empty() || set.state_layouts[c] == wanted)) {
+      kept.push_back(c);
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+Restriction following(const PlanProblem& problem, const Recipe& recipe) {
+  const Graph& graph = problem.graph();
+  const RecipeLayouts layouts(recipe, graph, problem.mesh(), problem.roles());
+  // Repeated layers share their choices and wishes.
+  std::map<std::pair<const ChoiceSet*, NodeWish>, std::vector<std::uint32_t>>
+      known;
+  Restriction out = no_restriction(problem);
+  for (std::size_t v = 0; v < out.left.size(); ++v) {
+    const PlanVariable& variable = problem.variables()[v];
+    if (variable.kind == PlanVariable::Kind::kOperator) {
+      const ChoiceSet& set = *variable.choices;
+      NodeWish wish = layouts.wish(graph.nodes()[variable.index]);
+      auto [left, is_new] = known.try_emplace({&set, wish});
+      if (is_new) left->second = granted(set, wish, layouts.order());
+      out.left[v] = left->second;
+    } else if (variable.kind == PlanVariable::Kind::kInput) {
+      const auto stored = layouts.stored(graph.inputs()[variable.index]);
+      if (!stored) continue;
+      out.left[v] = choices_stored_as(*variable.choices,
+                                      problem.body().layouts.intern(*stored));
+    }
+  }
+  return out;
+}
+
+std::uint32_t joined_dims(const Recipe& recipe, const DeviceMesh& mesh) {
+  const std::vector<RecipeUse> uses = uses_of(recipe, mesh);
+  std::optional<RecipeUse> before;
+  std::uint32_t joined = 0;
+  for (std::size_t m = 0; m < uses.size(); ++m) {
+    if (mesh.size(static_cast<int>(m)) == 1) continue;
+    if (before == uses[m]) joined |= 1U << m;
+    before = uses[m];
+  }
+  return joined;
+}
+
+bool is_in_space(const Recipe& recipe, const DeviceMesh& mesh,
+                 const PlanSpace& space) {
+  const std::uint32_t joined = joined_dims(recipe, mesh);
+  int larger_dims = 0;
+  for (const MeshDim& dim : mesh.dims()) larger_dims += dim.size > 1 ? 1 : 0;
+  const int runs = larger_dims - std::popcount(joined);
+  return (space.joined_dims & ~joined) == 0 &&
+         runs <= space.most_runs.value_or(larger_dims);
 }
 
 }  // namespace shardprop

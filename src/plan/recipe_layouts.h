@@ -4,6 +4,7 @@
 
 #include "plan/dim_roles.h"
 #include "plan/plan_problem.h"
+#include "plan/restricted_problem.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/device_mesh.h>
@@ -31,6 +32,16 @@ struct DimWish {
 };
 using NodeWish = std::vector<DimWish>;  // by mesh dim
 
+// `RecipeUse` lists the purposes that a recipe has for a mesh dim.
+struct RecipeUse {
+  bool data = false;
+  bool shards_state = false;
+  bool tensor = false;
+  bool by_tokens = false;
+  bool experts = false;
+  friend bool operator==(const RecipeUse&, const RecipeUse&) = default;
+};
+
 class RecipeLayouts {
  public:
   // `recipe` is on_mesh(). All must outlive the object.
@@ -47,23 +58,15 @@ class RecipeLayouts {
   std::span<const int> order() const { return order_; }
 
  private:
-  // What a mesh dim is for.
-  struct Use {
-    bool data = false;
-    bool shards_state = false;
-    bool tensor = false;
-    bool by_tokens = false;
-    bool experts = false;
-  };
 
-  DimWish wish(const Node& node, const Use& use) const;
+  DimWish wish(const Node& node, const RecipeUse& use) const;
   bool place(const Value& value, int dim, int mesh_dim, Placements& placements,
              ShardOrder& order) const;
 
   const Graph& graph_;
   const DeviceMesh& mesh_;
   const DimRoles& roles_;
-  std::vector<Use> uses_;  // by mesh dim
+  std::vector<RecipeUse> uses_;  // by mesh dim
   std::vector<int> order_;
 };
 
@@ -71,5 +74,19 @@ class RecipeLayouts {
 // grant it, where there are any.
 std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
                                    std::span<const int> order);
+
+// The choices of the problem that follow the recipe, which is on_mesh(). An
+// input that cannot have the recipe's layout keeps all of its choices.
+Restriction following(const PlanProblem& problem, const Recipe& recipe);
+
+// Whether a plan of the space can follow the recipe: the recipe
+// uses joined mesh dims for the same, and the mesh dims larger than 1 in no more
+// runs of neighbours than the space has.
+bool is_in_space(const Recipe& recipe, const DeviceMesh& mesh,
+                 const PlanSpace& space);
+
+// Mesh dims that a recipe uses for the same as the mesh dim before them, as
+// PlanSpace::joined_dims.
+std::uint32_t joined_dims(const Recipe& recipe, const DeviceMesh& mesh);
 
 }  // namespace shardprop

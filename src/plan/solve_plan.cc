@@ -1,6 +1,7 @@
 #include "plan/solve_plan.h"
 
 #include "base/guard.h"
+#include "plan/first_plans.h"
 #include "plan/hidden_time.h"
 #include "plan/network_search.h"
 #include "plan/ties.h"
@@ -22,6 +23,14 @@ constexpr int kMostMemoryRounds = 5;
 constexpr std::uint32_t kMostSpread = 256;
 constexpr int kRoundsOfShare = 3;
 constexpr double kMostUncounted = 0.5;  // of the limit
+// Share of the limits for the plans of small parts of the space, which divide the
+// rest of that share equally.
+constexpr double kShareOfFirstPlans = 0.4;
+// Share of the remaining limits in which all gradients are reduced in each
+// micro-batch, where accumulating them unreduced does not fit.
+constexpr double kShareOfEachTime = 0.5;
+// Share of the remaining limits for plans that mix the choices of others.
+constexpr double kShareOfMixed = 0.25;
 // Cheaper plans are looked for until this share of the time is spent.
 constexpr double kShareOfSpread = 0.5;
 // Of the time left: when the first of these gives way to the next, and what
@@ -58,6 +67,7 @@ class PlanSolver {
 
   PlanSolution run() {
     try {
+      find_first_plans();
       search();
       prefer();
       price_alike();
@@ -69,21 +79,101 @@ class PlanSolver {
   }
 
  private:
+  // ---- plans of parts of the space
+
+  SolveLimits share_of_rest(double share) const {
+    return within(share * search_.seconds_left(),
+                  share * static_cast<double>(search_.work_left()));
+  }
+  SolveLimits within(double seconds, double work) const {
+    SolveLimits out{.seconds = seconds, .break_ties = false};
+    out.first_plans = false;
+    out.explains = false;
+    if (limits_.work) out.work = static_cast<std::uint64_t>(std::max(work, 0.0));
+    return out;
+  }
+
+  // The best plan of a part of the space, which the search then begins with.
+  PlanSolution solve_part(const Restriction& restriction,
+                          const SolveLimits& limits) {
+    const RestrictedProblem part(problem_, restriction);
+    PlanSolution found = solve_plan(part.problem(), limits);
+    if (found.assignment) {
+      found.assignment = part.widened(*std::move(found.assignment));
+      parts_.push_back(*found.assignment);
+    }
+    search_.begin_with(found.assignment, found.work);
+    return found;
+  }
+
+  void find_first_plans() {
+    if (!limits_.first_plans || search_.out_of_limits()) return;
+    const std::vector<FirstSpace> spaces = first_spaces(problem_);
+    // The last share is for the mix of the others.
+    auto left = static_cast<double>(spaces.size() + 1);
+    const auto limits_of_next = [&] {
+      const double seconds =
+          kShareOfFirstPlans * limits_.seconds - search_.seconds();
+      const double work =
+          kShareOfFirstPlans * static_cast<double>(limits_.work.value_or(0)) -
+          static_cast<double>(search_.best().work);
+      const SolveLimits limits = within(seconds / left, work / left);
+      left -= 1;
+      return limits;
+    };
+    for (const FirstSpace& space : spaces) {
+      if (search_.out_of_limits()) return;
+      const PlanSolution found =
+          solve_part(restriction_to(problem_, space), limits_of_next());
+      if (!space.recipe) continue;
+      PlanRecipe recipe{to_string(*space.recipe), found.status, std::nullopt,
+                        found.evaluation.peak_bytes};
+      if (found.assignment) {
+        recipe.objective_nanoseconds = found.evaluation.objective;
+      }
+      search_.out().recipes.push_back(std::move(recipe));
+    }
+    mix(limits_of_next());
+  }
+
+  // Between the plans that were found.
+  void mix(const SolveLimits& limits) {
+    if (!limits_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
+      return;
+    }
+    solve_part(choices_of_plans(problem_, parts_), limits);
+  }
+
+  // ---- the whole space
+
   void search() {
     // Most plans fit: then memory need not be looked at.
     const bool limited = options_.memory_limit.has_value();
     Attempt freely;
     if (limited) freely.gives_up_at = kGivesUpAt;
     if (!search_.solve({}, freely)) return;
-    if (limited && !search_.found()) {
+    if (limited && !search_.found_here()) {
+      reduce_each_time();
       make_small();
-      if (!search_.found()) fit();
+      if (!search_.found_here()) fit();
       network_.memory_limit = options_.memory_limit;
     }
-    if (!search_.found() || search_.is_done()) return;
-    HiddenTime hidden(search_, network_, limits_.break_ties);
-    network_.hidden_prices = hidden.run();
-    alike_ = hidden.alike();
+    if (search_.found_here() && !search_.is_done()) {
+      HiddenTime hidden(search_, network_, limits_.break_ties);
+      network_.hidden_prices = hidden.run();
+      alike_ = hidden.alike();
+    }
+    if (!parts_.empty() && search_.found_here() && !search_.is_done()) {
+      parts_.push_back(*search_.best().assignment);
+      mix(share_of_rest(kShareOfMixed));
+    }
+  }
+
+  void reduce_each_time() {
+    if (search_.out_of_limits()) return;
+    if (const auto restriction = reduced_each_time(problem_)) {
+      solve_part(*restriction, share_of_rest(kShareOfEachTime));
+    }
   }
 
   // Where the cheapest plan nearly fits, one that costs as much may.
@@ -118,9 +208,9 @@ class PlanSolver {
       fits_in(network);
       if (search_.out_of_limits()) return;
     }
-    if (!search_.found()) spread();
+    if (!search_.found_here()) spread();
     // What was left of these looks makes the plan cheaper.
-    if (search_.found() && !search_.is_done()) {
+    if (search_.found_here() && !search_.is_done()) {
       search_.solve(best_look_, {.bounds = false});
     }
   }
@@ -175,7 +265,7 @@ class PlanSolver {
     }
   }
   bool has_looked_enough() const {
-    if (!search_.found()) return false;
+    if (!search_.found_here()) return false;
     if (limits_.work) {
       return static_cast<double>(search_.best().work) >
              kShareOfSpread * static_cast<double>(*limits_.work);
@@ -194,12 +284,11 @@ class PlanSolver {
 
   // Whether a short look at the network leads to a plan that fits.
   bool fits_in(const NetworkOptions& network) {
-    const std::int64_t before = search_.best().evaluation.objective;
-    const bool known = search_.found();
+    const std::optional<std::int64_t> before = search_.found_here();
     if (!solve_in_round(network) || !search_.fits(search_.tried().evaluation)) {
       return false;
     }
-    if (!known || search_.best().evaluation.objective < before) {
+    if (!before || *search_.found_here() < *before) {
       best_look_ = network;
     }
     return true;
@@ -239,6 +328,7 @@ class PlanSolver {
   bool nothing_there_ = false;         // in the last round
   std::optional<std::int64_t> alike_;  // met while hidden time was priced
   NetworkOptions network_;             // in which the best plan was found
+  std::vector<PlanAssignment> parts_;  // plans of parts of the space
 };
 
 }  // namespace

@@ -39,6 +39,12 @@ struct PlanSolution {
   // lays them out alike costs more. Empty where they lie alike.
   std::optional<std::int64_t> alike_costs_more;
   std::uint64_t work = 0;  // of the solver, in table entries
+  // The limit that ended the search; kAttempts where it ended by itself,
+  // kNothing where there is a proof.
+  RanOut ran_out = RanOut::kNothing;
+  // The best plans of the known recipes, as far as the search looked at them.
+  // Their status is that of the recipe's part of the space.
+  std::vector<PlanRecipe> recipes;
   // Why the search ended before its limits: kProblemTooLarge, kOutOfMemory.
   // What was known by then stands in the other fields.
   std::optional<Error> failure;
@@ -56,6 +62,11 @@ struct SolveLimits {
   // Whether, among plans of that cost, one is looked for that takes less memory
   // and lays out equal layers alike.
   bool break_ties = true;
+  // Whether the search begins with plans of small parts of the space
+  // (first_plans.h).
+  bool first_plans = true;
+  // Whether a proof that no plan fits comes with PlanSolution::clash.
+  bool explains = true;
 };
 PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 

@@ -1,9 +1,12 @@
 #include "plan/staged_search.h"
 
 #include "base/try.h"
+#include "plan/network_search.h"
+#include "plan/recipe_layouts.h"
 #include "plan/stop.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,8 @@ struct Stage {
   // Passed over where less than this has been spent by then: the named space
   // will be set up in time.
   double worthwhile_after = 0;
+  // Passed over if there is a plan.
+  bool without_plan = false;
 };
 
 constexpr PlanSpace kReplicated{0};
@@ -29,21 +34,53 @@ constexpr PlanSpace kNamed{};
 // What is left when setting up ends must do for the search and for the reasons.
 constexpr double kSetUpBy = 0.8;
 
-std::vector<Stage> stages_for(const DeviceMesh& mesh,
-                              const PlanOptions& options) {
-  // Where a recipe is followed, little is left open.
-  if (options.recipe) return {{kNamed}};
-  const auto dims =
-      std::count_if(mesh.dims().begin(), mesh.dims().end(),
-                    [](const MeshDim& dim) { return dim.size > 1; });
-  if (dims < 2) return {{kNamed}};
-  if (dims == 2) return {{kOneRun, 0.3, 0.45, 0.04}, {kNamed}};
-  if (dims == 3) {
-    return {{kOneRun, 0.3, 0.45},
-            {kTwoRuns, 0.55, 0.65, 0.04},
-            {kNamed, kSetUpBy, 1}};
+// The space in which all mesh dims larger than 1 but the last are one. The known
+// recipes are in it, and it is set up as fast as a mesh of two dims.
+PlanSpace last_dim_apart(const DeviceMesh& mesh) {
+  PlanSpace space{2};
+  int last = -1;
+  for (int m = 0; m < mesh.ndim(); ++m) {
+    if (mesh.size(m) == 1) continue;
+    if (last >= 0) space.joined_dims |= 1U << m;
+    last = m;
   }
-  return {{kOneRun, 0.3, 0.45}, {kTwoRuns, 0.6, 0.8}, {kNamed, kSetUpBy, 1}};
+  space.joined_dims &= ~(1U << last);
+  return space;
+}
+
+// The space in which mesh dims that the recipe uses for the same are one.
+PlanSpace space_of(const Recipe& recipe, const DeviceMesh& mesh, int dims) {
+  PlanSpace space;
+  space.joined_dims = joined_dims(recipe, mesh);
+  space.most_runs = dims - std::popcount(space.joined_dims);
+  return space;
+}
+
+Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
+                                      const PlanOptions& options) {
+  const auto dims = static_cast<int>(
+      std::count_if(mesh.dims().begin(), mesh.dims().end(),
+                    [](const MeshDim& dim) { return dim.size > 1; }));
+  if (dims < 2) return std::vector<Stage>{{kNamed}};
+  if (options.recipe) {
+    // A recipe leaves little open: on two mesh dims the named space is set up
+    // at once.
+    if (dims == 2) return std::vector<Stage>{{kNamed}};
+    SP_ASSIGN(const Recipe recipe, on_mesh(*options.recipe, mesh));
+    const PlanSpace space = space_of(recipe, mesh, dims);
+    if (space.joined_dims == 0) return std::vector<Stage>{{kNamed}};
+    return std::vector<Stage>{{space, 0.4, 0.6}, {kNamed, kSetUpBy, 1}};
+  }
+  if (dims == 2) return std::vector<Stage>{{kOneRun, 0.3, 0.35, 0.04}, {kNamed}};
+  std::vector<Stage> stages{{last_dim_apart(mesh), 0.4, 0.55},
+                            {kOneRun, 0.5, 0.6, 0, true}};
+  if (dims == 3) {
+    stages.push_back({kTwoRuns, 0.65, 0.7, 0, true});
+  } else {
+    stages.push_back({kTwoRuns, 0.7, 0.85});
+  }
+  stages.push_back({kNamed, kSetUpBy, 1});
+  return stages;
 }
 
 class StagedSearch {
@@ -58,8 +95,10 @@ class StagedSearch {
         options_(options) {}
 
   Result<StagedResult> run() {
-    for (const Stage& stage : stages_for(mesh_, options_)) {
-      if (seconds() < stage.worthwhile_after * options_.time_limit_seconds) {
+    SP_ASSIGN(const std::vector<Stage> stages, stages_for(mesh_, options_));
+    for (const Stage& stage : stages) {
+      if (seconds() < stage.worthwhile_after * options_.time_limit_seconds ||
+          (stage.without_plan && best_ && best_->solution.assignment)) {
         continue;
       }
       SP_CHECK(enter(stage));
@@ -69,7 +108,9 @@ class StagedSearch {
     if (!best_ || (!best_->solution.assignment && is_refused())) {
       return fail(*std::move(failure_));
     }
+    best_->ran_out = ran_out();
     best_->failure = std::move(failure_);
+    best_->recipes = std::move(recipes_);
     return std::move(*best_);
   }
 
@@ -86,6 +127,22 @@ class StagedSearch {
             best_->solution.status != PlanStatus::kUnknown &&
             best_->solution.status != PlanStatus::kFeasible) ||
            options_.stop.stop_requested();
+  }
+
+  // The limit that ended the search before a proof.
+  RanOut ran_out() const {
+    const PlanStatus status = best_->solution.status;
+    if (status == PlanStatus::kOptimal || status == PlanStatus::kInfeasible) {
+      return RanOut::kNothing;
+    }
+    if (failure_ && failure_->code != ErrorCode::kStopped) {
+      return failure_->code == ErrorCode::kOutOfMemory ? RanOut::kMemory
+                                                       : RanOut::kSize;
+    }
+    if (options_.stop.stop_requested()) return RanOut::kInterrupted;
+    // A set-up is stopped by its deadline alone.
+    if (failure_) return RanOut::kTime;
+    return last_ran_out_;
   }
 
   // Whether it was neither time nor the caller that kept the named space from
@@ -130,11 +187,35 @@ class StagedSearch {
     within.break_ties = stage.space.is_named();
     PlanSolution solution = solve_plan(*problem, within);
     work_ += solution.work;
+    last_ran_out_ = solution.ran_out;
+    note_recipes(stage.space, solution.recipes);
     if (solution.failure && !solution.assignment) {
       return pass_over(stage, *std::move(solution.failure));
     }
     take({*std::move(problem), std::move(solution), stage.space});
     return {};
+  }
+
+  // The best plan of each recipe over all stages; what is proven is proven for
+  // the named space alone.
+  void note_recipes(const PlanSpace& space, std::vector<PlanRecipe>& found) {
+    for (PlanRecipe& recipe : found) {
+      if (!space.is_named()) {
+        recipe.status = recipe.objective_nanoseconds ? PlanStatus::kFeasible
+                                                     : PlanStatus::kUnknown;
+      }
+      const auto known = std::find_if(
+          recipes_.begin(), recipes_.end(),
+          [&](const PlanRecipe& other) { return other.name == recipe.name; });
+      if (known == recipes_.end()) {
+        recipes_.push_back(std::move(recipe));
+      } else if (!known->objective_nanoseconds ||
+                 (recipe.objective_nanoseconds &&
+                  *recipe.objective_nanoseconds <=
+                      *known->objective_nanoseconds)) {
+        *known = std::move(recipe);
+      }
+    }
   }
 
   // Costs next to nothing, so that it may take longer than there is.
@@ -160,7 +241,8 @@ class StagedSearch {
     // It is a plan of the space that was searched, whose bound it keeps.
     const std::int64_t cost = solution.evaluation.objective;
     if (cost >= best_->solution.evaluation.objective) return {};
-    solution.lower_bound = std::min(best_->solution.lower_bound, cost);
+    solution.lower_bound = best_->solution.lower_bound;
+    check_bound(solution.lower_bound, cost);
     solution.status = PlanStatus::kFeasible;
     best_ = {*std::move(problem), std::move(solution), best_->space};
     return {};
@@ -204,6 +286,9 @@ class StagedSearch {
       next.solution.lower_bound = 0;
     }
     if (!best_) {
+      if (next.space.joined_dims != 0 && next.solution.assignment) {
+        joined_bound_ = next.solution.lower_bound;
+      }
       best_ = std::move(next);
       return;
     }
@@ -215,14 +300,24 @@ class StagedSearch {
                        !best_->solution.assignment;
     if (better || proof ||
         (!best_->solution.assignment && next.space.is_named())) {
+      joined_bound_.reset();
       best_ = std::move(next);
       return;
     }
     // What no plan of the larger space costs less than, none here does.
     if (!best_->solution.assignment || next.solution.lower_bound == 0) return;
     best_->space = next.space;
-    best_->solution.lower_bound = std::min(
-        next.solution.lower_bound, best_->solution.evaluation.objective);
+    if (joined_bound_ &&
+        next.solution.lower_bound > best_->solution.evaluation.objective) {
+      // Buffers on joined mesh dims may be cached in two layouts where the
+      // larger space allows one. So the plan is outside that space, and what is
+      // a bound of both is the bound of the joined mesh dims.
+      best_->solution.lower_bound = *joined_bound_;
+    } else {
+      best_->solution.lower_bound = next.solution.lower_bound;
+    }
+    check_bound(best_->solution.lower_bound,
+                best_->solution.evaluation.objective);
     const bool proven =
         next.space.is_named() &&
         best_->solution.lower_bound == best_->solution.evaluation.objective;
@@ -250,6 +345,10 @@ class StagedSearch {
   std::optional<StagedResult> best_;
   std::optional<Error> failure_;
   std::uint64_t work_ = 0;
+  RanOut last_ran_out_ = RanOut::kNothing;
+  // While the best plan is one of joined mesh dims: the bound of these.
+  std::optional<std::int64_t> joined_bound_;
+  std::vector<PlanRecipe> recipes_;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <optional>
+#include <vector>
 
 namespace shardprop {
 
@@ -26,6 +27,11 @@ struct StagedResult {
   PlanSpace space;
   // What kept the named space from being set up or searched to the end.
   std::optional<Error> failure;
+  // The limit that ended the search; kNothing with a proof.
+  RanOut ran_out = RanOut::kNothing;
+  // What the known recipes cost, in the order of
+  // PlanProblem::known_recipes(); empty if the options ask for a recipe.
+  std::vector<PlanRecipe> recipes;
 };
 
 // Errors: those of PlanProblem::create(), and PlanSolution::failure, where

@@ -340,6 +340,7 @@ std::string_view why_none(RanOut what) {
     case RanOut::kNothing:
     case RanOut::kMemory:
     case RanOut::kSize:
+    case RanOut::kAttempts:
       break;
   }
   return "the search ended";

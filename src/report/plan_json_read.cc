@@ -156,7 +156,14 @@ class Reader {
 
   PlanSpace space(const JsonCursor& at) const {
     if (!at.has("most_runs")) return {};
-    return {static_cast<int>(at["most_runs"].integer(0, plan_.mesh.ndim()))};
+    PlanSpace out{
+        static_cast<int>(at["most_runs"].integer(0, plan_.mesh.ndim()))};
+    if (at.has("joined_dims")) {
+      const std::int64_t most = (std::int64_t{1} << plan_.mesh.ndim()) - 1;
+      out.joined_dims =
+          static_cast<std::uint32_t>(at["joined_dims"].integer(0, most));
+    }
+    return out;
   }
 
   void read_clash(const JsonCursor& clash) {

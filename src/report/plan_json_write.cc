@@ -129,6 +129,7 @@ class Writer {
   void space(const char* key, const PlanSpace& space) {
     json_.key(key).open('{');
     if (space.most_runs) json_.member("most_runs", *space.most_runs);
+    if (space.joined_dims != 0) json_.member("joined_dims", space.joined_dims);
     json_.close('}');
   }
 

@@ -35,6 +35,8 @@ std::string_view why_no_more(RanOut what) {
       return "for more the work limit was too low";
     case RanOut::kInterrupted:
       return "the search was interrupted";
+    case RanOut::kAttempts:
+      return "the search has made all of its attempts";
     case RanOut::kNothing:
     case RanOut::kTime:
       return "for more there was not the time";

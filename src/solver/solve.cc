@@ -101,6 +101,12 @@ class Solver {
   bool out_of_work() const {
     return options_.work_limit && state_.work >= *options_.work_limit;
   }
+  // Whether a limit ends the search, which is noted then.
+  bool is_stopped() {
+    stopped_by_ = state_.stop.cause();
+    if (!stopped_by_ && out_of_work()) stopped_by_ = StoppedBy::kWork;
+    return stopped_by_.has_value();
+  }
   std::size_t threads() const {
     return static_cast<std::size_t>(std::max(1, options_.threads));
   }
@@ -149,6 +155,7 @@ class Solver {
   bool too_fine_ = false;
   std::vector<std::unique_ptr<SearchWorker>> workers_;
   int rounds_ = 0;
+  std::optional<StoppedBy> stopped_by_;
 };
 
 Solution Solver::run() {
@@ -190,7 +197,8 @@ void Solver::solve() {
   const double ceiling = safe_ceiling(state_.network);
   exact_ = ceiling < kMostExact;
   if (solve_at_once()) return;
-  if (state_.stop.raised() && !bytes_matter(state_.network)) {
+  stopped_by_ = state_.stop.cause();
+  if (stopped_by_ && !bytes_matter(state_.network)) {
     // Out of time already: a search would only freeze the network.
     offer_known();
     return;
@@ -234,7 +242,7 @@ void Solver::search() {
   make_workers();
   const Incumbent& best = state_.best;
   std::uint64_t work = kFirstRound;
-  while (!is_enough() && !state_.stop.raised() && !out_of_work()) {
+  while (!is_enough() && !is_stopped()) {
     if (dual_.is_due(rounds_)) dual_.start();
     if (elimination_.is_due()) elimination_.run();
     if (front_.is_due()) front_.run();
@@ -406,6 +414,10 @@ Solution Solver::finish() {
                             ? Status::kOptimal
                             : Status::kFeasible;
     }
+  }
+  if (solution.status != Status::kOptimal &&
+      solution.status != Status::kInfeasible) {
+    solution.stopped_by = stopped_by_;
   }
   if (options_.messages != nullptr) dual_.leave(*options_.messages);
   solution.passes = state_.clock.stats();

@@ -14,11 +14,15 @@ struct StopSignal {
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::stop_token stop;
 
-  bool raised() const {
-    return stop.stop_requested() ||
-           (deadline.has_value() &&
-            std::chrono::steady_clock::now() >= *deadline);
+  // Which of the two it is; null if neither.
+  std::optional<StoppedBy> cause() const {
+    if (stop.stop_requested()) return StoppedBy::kRequest;
+    if (deadline && std::chrono::steady_clock::now() >= *deadline) {
+      return StoppedBy::kTime;
+    }
+    return std::nullopt;
   }
+  bool raised() const { return cause().has_value(); }
 };
 
 inline StopSignal stop_signal(const SolveOptions& options) {

@@ -31,7 +31,7 @@ class AssignmentWalk {
  public:
   AssignmentWalk(const Composer& composer, const DeviceMesh& mesh,
                  const StrategyOptions& options)
-      : composer_(composer), mesh_(mesh) {
+      : composer_(composer), mesh_(mesh), joined_dims_(options.joined_dims) {
     int dims = 0;
     for (const MeshDim& dim : mesh.dims()) dims += dim.size > 1 ? 1 : 0;
     most_runs_ = std::min(dims, options.most_runs.value_or(dims));
@@ -78,6 +78,7 @@ class AssignmentWalk {
       return before == choice ? runs : runs + 1;
     };
     if (most_runs_ == 0) return go_on(kUnassigned, 0);
+    if (before && (joined_dims_ >> at & 1U) != 0) return go_on(*before, runs);
     if (!go_on(kUnassigned, runs_with(kUnassigned))) return false;
     for (const std::int16_t choice : composer_.choices()) {
       if (!go_on(choice, runs_with(choice))) return false;
@@ -95,6 +96,7 @@ class AssignmentWalk {
 
   const Composer& composer_;
   const DeviceMesh& mesh_;
+  std::uint32_t joined_dims_;
   int most_runs_ = 0;
 };
 

@@ -230,6 +230,32 @@ TEST_CASE("a reason that is the recipe's names the recipe") {
   CHECK(named > 0);
 }
 
+// The rows that embedding.backward adds up lie as the table does: of the 128,256
+// rows each rank of tp has its own.
+TEST_CASE("Megatron shards the gradient of the vocabulary's table") {
+  const OpLibrary& library = testing::standard_library();
+  for (const char* name : {"tiny/llama3_train", "llama3_8b_train"}) {
+    if (testing::kThreadSanitizer) break;
+    CAPTURE(std::string(name));
+    const Graph graph = value_of(load_graph(
+        std::string("examples/graphs/") + name + ".json.gz", library));
+    for (const char* recipe :
+         {"megatron", "megatron-sp", "fsdp=dp,megatron-sp=tp"}) {
+      CAPTURE(std::string(recipe));
+      const Plan plan = planned(graph, library, "dp=2,tp=2", recipe);
+      REQUIRE(plan.has_plan());
+      int tables = 0;
+      for (const PlannedNode& node : plan.nodes) {
+        if (node.op.find("index_put") == std::string::npos) continue;
+        ++tables;
+        CHECK(to_string(node.inputs[0].layout) == "P(sum),S(0)");
+        CHECK(to_string(node.outputs[0].tensor.layout) == "P(sum),S(0)");
+      }
+      CHECK(tables == 1);
+    }
+  }
+}
+
 // Parameters in bf16 and f32, gradients, AdamW's two moments: all on every rank.
 TEST_CASE("Llama 3 8B does not fit 80 GiB with data parallel alone") {
   const OpLibrary& library = testing::standard_library();

@@ -300,8 +300,10 @@ enum class RanOut : std::uint8_t {
   kInterrupted,
   kMemory,  // of the machine that plans
   kSize,    // the named space is more than can be counted
+  // No limit: the search has made all of its attempts.
+  kAttempts,
 };
-// "nothing", "time", "work", "interrupted", "memory", "size".
+// "nothing", "time", "work", "interrupted", "memory", "size", "attempts".
 std::string_view to_string(RanOut what);
 std::optional<RanOut> parse_ran_out(std::string_view text);
 

@@ -62,8 +62,14 @@ struct Clash {
   bool irreducible = false;
 };
 
+// The limit that ended a search before its proof.
+enum class StoppedBy : std::uint8_t { kTime, kWork, kRequest };
+
 struct Solution {
   Status status = Status::kUnknown;
+  // Null if no limit ended the search: there is a proof, the caller has enough, or
+  // no pass has anything left to do.
+  std::optional<StoppedBy> stopped_by;
   // By the independent checker; absent without an assignment.
   std::optional<Int128> cost;
   // No assignment costs less; absent when infeasible or nothing is known.

@@ -66,6 +66,9 @@ struct StrategyOptions {
   // runs of neighbours given to the same; 0: the one that gives them to
   // nothing.
   std::optional<int> most_runs;
+  // Bit m: only assignments in which mesh dim m and the mesh dim before it are
+  // given to the same factor. Mesh dims of size 1 are not counted.
+  std::uint32_t joined_dims = 0;
   std::size_t limit = 100'000;
 };
 

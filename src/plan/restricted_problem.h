@@ -1,0 +1,50 @@
+// RestrictedProblem: a plan problem with fewer choices than another one, and
+// the way from its assignments to assignments of that other problem.
+//
+//   Restriction first_choice_of_all = ...;
+//   RestrictedProblem part(problem, first_choice_of_all);
+//   PlanSolution solution = solve_plan(part.problem());
+//   evaluate(problem, part.widened(*solution.assignment)).objective
+//       == solution.evaluation.objective
+//
+// A recipe is such a restriction (recipe_layouts.h). The restricted problem is
+// a projection: its buffers keep those layouts that a remaining choice produces
+// or reads, and the prices between them are the ones that are known already. So
+// it is made in a small part of the time that the set-up of a problem takes.
+#pragma once
+
+#include "plan/plan_assignment.h"
+#include "plan/plan_problem.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace shardprop {
+
+struct Restriction {
+  // By PlanVariableId: the remaining choices, in ascending order. An empty list
+  // keeps all choices of the variable.
+  std::vector<std::vector<std::uint32_t>> left;
+};
+
+// The restriction that keeps every choice.
+Restriction no_restriction(const PlanProblem& problem);
+
+class RestrictedProblem {
+ public:
+  // Precondition: `restriction` has a list for every variable of `problem`.
+  RestrictedProblem(const PlanProblem& problem, Restriction restriction);
+
+  const PlanProblem& problem() const { return part_; }
+  // The same assignment in the indices of the unrestricted problem. It costs
+  // the same there, and holds as many bytes.
+  PlanAssignment widened(PlanAssignment part) const;
+
+ private:
+  Restriction restriction_;
+  // By buffer: the layouts of the unrestricted problem that are kept.
+  std::vector<std::vector<StorageState>> states_;
+  PlanProblem part_;
+};
+
+}  // namespace shardprop
