@@ -8,6 +8,8 @@
 #   scripts/check_full.sh [PARTS...]
 #
 # SHARDPROP_FUZZ_MINUTES is the time for each fuzz target (10).
+# SHARDPROP_PYTHONS lists Pythons with other releases of torch (separated by
+# spaces): the part `releases` runs on each what depends on the release.
 set -euo pipefail
 source "$(dirname "$0")/common.sh"
 
@@ -44,13 +46,40 @@ run_tidy() { scripts/tidy.sh; }
 run_torch() { SHARDPROP_FULL=1 SHARDPROP_TORCH=required scripts/test_torch.sh; }
 run_fuzz() { scripts/fuzz.sh; }
 
+# What depends on the release of torch: exporting, `parallelize` and the propagator.
+# A release that the package does not support must be refused.
+release_tests=(
+  tests/torch/test_{parallelize,train_models,module_copies,weights}.py
+  tests/torch/test_{checkpoints,count,parallel_errors,torch_inputs}.py
+  tests/torch/test_{eager_dtensor,python_package}.py
+)
+run_releases() {
+  local python failed=0
+  if [[ -z ${SHARDPROP_PYTHONS:-} ]]; then
+    echo "SKIPPED: SHARDPROP_PYTHONS lists no Python with another torch"
+    return
+  fi
+  for python in $SHARDPROP_PYTHONS; do
+    say "$python: torch $("$python" -c 'import torch; print(torch.__version__)')"
+    if "$python" -c 'import sys, torch
+sys.exit(torch.__version__[:5] in ("2.12.", "2.13.", "2.14."))'; then
+      SHARDPROP_PACKAGE=$PWD/$build/python/package \
+        "$python" tests/torch/unsupported_release.py || failed=1
+    else
+      SHARDPROP_PYTHON=$python SHARDPROP_TORCH=required scripts/test_torch.sh \
+        "${release_tests[@]}" || failed=1
+    fi
+  done
+  return "$failed"
+}
+
 # One part alone, in a shell whose first failure ends it.
 if [[ ${1:-} == --part ]]; then
   "run_$2"
   exit
 fi
 
-all=(packages format headers tests torch asan tsan tidy fuzz)
+all=(packages format headers tests torch releases asan tsan tidy fuzz)
 parts=("${all[@]}")
 if (($# > 0)); then parts=("$@"); fi
 for part in "${parts[@]}"; do

@@ -104,6 +104,8 @@ def explained(error):
     """The text that the command ends with."""
     found = failures.explain(error, _OPTIONS)
     lines = [f"error: {found.message}", f"   |  {found.cause}"]
+    if found.line is not None:
+        lines.append(f"   |  at {found.line}")
     if found.help is not None:
         lines.append(f"   = help: {found.help}")
     return "\n".join([*lines, "   = help: --traceback shows where"])

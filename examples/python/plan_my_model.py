@@ -6,7 +6,7 @@
 
 MODEL is what from_pretrained() takes, a folder with a config.json among it; only
 the configuration is read. Without one a Llama of eight layers is planned, so that
-nothing is downloaded. Needs torch 2.13 and transformers; a laptop will do.
+nothing is downloaded. Needs torch 2.12 to 2.14 and transformers; a laptop will do.
 """
 
 # %% Which model, on which machine

@@ -6,7 +6,7 @@
 Exports the model, plans it on a topology where the plan really shards (on the
 default one everything so small is replicated), runs it over gloo with AdamW and
 compares losses and final weights with one process that trains the model as it
-is. Needs torch 2.13 and transformers.
+is. Needs torch 2.12 to 2.14 and transformers.
 """
 
 import argparse

@@ -6,26 +6,28 @@ from typing import Any, Callable, Optional
 __version__: str
 
 class Graph:
-    """An exported program, read for planning: load_graph() makes it."""
+    """An exported program, read for planning: load_graph() returns one."""
 
+    _read_from: tuple[str | bytes, tuple[int, str, dict[str, int]]]
     @property
     def name(self) -> str: ...
     @property
     def hash(self) -> str:
-        """Of the program's meaning: a plan says for which it was made."""
+        """Hash of the program's meaning: a plan records the one that it was made
+        for."""
     @property
     def has_backward(self) -> bool: ...
     @property
     def operators(self) -> dict[str, int]:
-        """How often each operator is called."""
+        """Number of calls of each operator, by its name."""
     @property
     def inputs(self) -> list[tuple[str, str]]:
-        """Name and kind: parameter, buffer, constant or user."""
+        """Name and kind (parameter, buffer, constant or user) of each input."""
     @property
     def notes(self) -> list[str]:
-        """What reading it took for granted."""
+        """Assumptions made while the program was read."""
     def __len__(self) -> int:
-        """How many calls of operators it holds."""
+        """Number of operator calls."""
 
 class Plan:
     @property
@@ -91,6 +93,8 @@ def load_graph(
 def read_graph(
     bytes: bytes, name: str, max_input_bytes: int, program: str, bounds: dict[str, int]
 ) -> Graph: ...
+def program_json(path: str, max_input_bytes: int, program: str) -> bytes: ...
+def program_json_in(bytes: bytes, max_input_bytes: int, program: str) -> bytes: ...
 def plan(
     graph: Graph,
     mesh: str,
@@ -100,6 +104,7 @@ def plan(
     progress: Optional[Callable[[str, float, Optional[float], Optional[float]], Any]],
 ) -> tuple[Plan, bool]: ...
 def read_plan(json: str) -> Plan: ...
+def load_plan(path: str, max_input_bytes: int) -> Plan: ...
 def plan_options() -> list[dict[str, Any]]: ...
 def topologies() -> list[tuple[str, str]]: ...
 def redistribute(

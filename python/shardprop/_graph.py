@@ -1,13 +1,16 @@
 """Graphs: exported programs, read for planning."""
 
+import io
 import os
+import zipfile
 from typing import Any, BinaryIO, Mapping, Optional, Protocol, Union, runtime_checkable
 
 from . import _core
+from ._error import Error
 
 Graph = _core.Graph
 
-_MAX_INPUT_BYTES = 2 << 30
+MAX_INPUT_BYTES = 2 << 30
 
 
 @runtime_checkable
@@ -29,7 +32,7 @@ def load_graph(
     source: GraphLike,
     *,
     program: str = "",
-    max_input_bytes: int = _MAX_INPUT_BYTES,
+    max_input_bytes: int = MAX_INPUT_BYTES,
     bounds: Optional[Mapping[str, int]] = None,
 ) -> Graph:
     """Reads what torch.export.save wrote, or a program's .json or .json.gz.
@@ -43,12 +46,16 @@ def load_graph(
     """
     how = (max_input_bytes, program, dict(bounds or {}))
     if isinstance(source, (str, os.PathLike)):
-        return _core.load_graph(os.fspath(source), *how)
+        path = os.fspath(source)
+        graph = _core.load_graph(path, *how)
+        # What was read may be moved or changed before the graph is pickled.
+        graph._read_from = (os.path.abspath(path), how)
+        return graph
     if isinstance(source, ExportedProgram):
         from .torch import to_json
 
         name = type(source.graph_module).__name__
-        return _core.read_graph(to_json(source), name, *how)
+        return _of_bytes(to_json(source), name, how)
     name = getattr(source, "name", "graph")
     data = source.read() if hasattr(source, "read") else source
     if not isinstance(data, bytes):
@@ -57,4 +64,90 @@ def load_graph(
             f"not a {type(source).__name__}; shardprop.torch.export() makes one of "
             "a module"
         )
-    return _core.read_graph(data, str(name), *how)
+    return _of_bytes(data, str(name), how)
+
+
+def _of_bytes(data: bytes, name: str, how: "tuple[int, str, dict[str, int]]") -> Graph:
+    graph = _core.read_graph(data, name, *how)
+    graph._read_from = (data, how)
+    return graph
+
+
+def _without_weights(archive: "Union[str, BinaryIO]") -> bytes:
+    """A .pt2 archive with the records that planning reads, and no others."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(archive) as whole:
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as kept:
+            for name in whole.namelist():
+                if name.endswith(".json"):
+                    kept.writestr(name, whole.read(name))
+    return out.getvalue()
+
+
+def _reduced(graph: Graph) -> "tuple[Any, ...]":
+    """Graph.__reduce__(): the bytes that it was read from, weights left out.
+
+    A graph that was read from a file reads it again. Raises Error: the file is gone,
+    or holds another program now.
+    """
+    source, how = graph._read_from
+    if isinstance(source, bytes):
+        data = source
+        if data.startswith(b"PK"):
+            data = _without_weights(io.BytesIO(data))
+        return _unpickled, (data, graph.name, how, graph.hash)
+    try:
+        with open(source, "rb") as file:
+            is_archive = file.read(2) == b"PK"
+            file.seek(0)
+            data = _without_weights(file) if is_archive else file.read()
+    except (OSError, zipfile.BadZipFile) as failure:
+        raise Error(
+            "SP0401",
+            f"the graph's file cannot be read again: {failure}",
+            source,
+            [],
+            "a graph is pickled as the file that it was read from: keep the file, or "
+            "give load_graph() its bytes",
+        ) from None
+    _unpickled(data, graph.name, how, graph.hash, source)
+    return _unpickled, (data, graph.name, how, graph.hash)
+
+
+def _unpickled(
+    data: bytes,
+    name: str,
+    how: "tuple[int, str, dict[str, int]]",
+    hash: str,
+    source: str = "",
+) -> Graph:
+    graph = _of_bytes(data, name, how)
+    if graph.hash != hash:
+        raise Error(
+            "SP0708",
+            "the graph's file holds another program than the graph",
+            source,
+            [f"graph: {hash}", f"file: {graph.hash}"],
+            "load the graph again",
+        )
+    return graph
+
+
+def _shown(graph: Graph) -> str:
+    """Graph.__repr__()."""
+    passes = "forward and backward" if graph.has_backward else "forward"
+    return (
+        f"<Graph {graph.name}: {len(graph)} operators, {len(graph.inputs)} inputs, "
+        f"{passes}>"
+    )
+
+
+def _itself(graph: Graph, memo: Any = None) -> Graph:
+    """Graph.__copy__() and __deepcopy__(): it never changes."""
+    return graph
+
+
+Graph.__reduce__ = _reduced  # type: ignore[method-assign]
+Graph.__repr__ = _shown  # type: ignore[method-assign]
+Graph.__copy__ = _itself  # type: ignore[attr-defined]
+Graph.__deepcopy__ = _itself  # type: ignore[attr-defined]

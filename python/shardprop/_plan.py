@@ -5,12 +5,14 @@ import html
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, Optional, TextIO, Union
 
 from . import _core
-from ._graph import Graph, GraphLike, load_graph
+from ._error import Error
+from ._graph import MAX_INPUT_BYTES, Graph, GraphLike, load_graph
 from ._mesh import MeshLike, mesh_text
+from ._texts import layout_text, topology_text
 
 # phase ("set up", "search", "report"), seconds so far, the best objective and
 # the lower bound in microseconds where there are any.
@@ -119,14 +121,17 @@ class Plan:
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Plan":
-        """Reads what save() wrote. Raises Error, OSError."""
-        with open(path, encoding="utf-8") as file:
-            return cls.from_json(file.read())
+        """Reads what save() wrote. Raises Error: a file that is absent or no plan."""
+        return cls(_core.load_plan(os.fspath(path), MAX_INPUT_BYTES))
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
         """Raises Error: what is not the JSON of a plan."""
         return cls(_core.read_plan(text))
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        """Pickled and copied as its JSON."""
+        return _from_json, (self.to_json(), self.interrupted)
 
     def __repr__(self) -> str:
         mesh = ",".join(f"{name}={size}" for name, size in self.mesh.items())
@@ -139,6 +144,10 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+def _from_json(text: str, interrupted: bool) -> Plan:
+    return Plan(_core.read_plan(text), interrupted)
 
 
 class _Bar:
@@ -182,15 +191,45 @@ def _option_text(value: Any) -> str:
 
 
 def _pair_texts(
-    given: "Union[str, Iterable[Any], Mapping[str, str], None]",
+    name: str,
+    given: "Union[str, Iterable[Any], Mapping[str, Any], None]",
+    text_of: "Callable[[Any], str]",
 ) -> "list[str]":
-    """WHAT=HOW of a text, texts, pairs or a dict; None is none."""
+    """WHAT=HOW of a text, texts, pairs or a dict; None is none. `text_of` makes
+    the text of a HOW. Raises Error: what is none of these."""
     if given is None:
         return []
     if isinstance(given, str):
         return [given]
-    pairs = given.items() if isinstance(given, Mapping) else given
-    return [pair if isinstance(pair, str) else "=".join(pair) for pair in pairs]
+    if not isinstance(given, Iterable):
+        raise _no_pairs(name, given)
+    texts = []
+    for pair in given.items() if isinstance(given, Mapping) else given:
+        if isinstance(pair, str):
+            texts.append(pair)
+        elif isinstance(pair, Sequence) and len(pair) == 2:
+            what, how = pair
+            texts.append(f"{what}={text_of(how)}")
+        else:
+            raise _no_pairs(name, pair)
+    return texts
+
+
+def _no_pairs(name: str, given: Any) -> Error:
+    return Error(
+        "SP0001",
+        f"{given!r} does not say WHAT=HOW",
+        name,
+        [],
+        "give a dict, or texts: pins={'lm_head.weight': 'S(0),R'} or "
+        "['lm_head.weight=S(0),R'], rules={'mylib.swiglu': 'pointwise()'}",
+    )
+
+
+def _rule_text(rule: Any) -> str:
+    if isinstance(rule, str):
+        return rule
+    raise _no_pairs("rules", rule)
 
 
 def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
@@ -199,7 +238,8 @@ def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
     texts = []
     for name, value in options.items():
         if name in ("pin", "pins"):
-            texts += [("pin", text) for text in _pair_texts(value)]
+            pins = _pair_texts(name, value, layout_text)
+            texts += [("pin", text) for text in pins]
             continue
         repeatable = rows.get(name, {}).get("repeatable", False)
         if repeatable and not isinstance(value, str) and isinstance(value, Iterable):
@@ -213,7 +253,7 @@ def plan(
     graph: Union[Graph, GraphLike],
     mesh: MeshLike,
     *,
-    topology: str = "dgx-h100",
+    topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
     rules: Union[Iterable[str], Mapping[str, str]] = (),
     progress: Union[bool, ProgressCallback, None] = None,
     **options: Any,
@@ -221,9 +261,11 @@ def plan(
     """Plans a graph on a mesh at least cost.
 
     `graph` may also be what load_graph() takes, `mesh` a torch DeviceMesh.
-    `options` are those of plan_options(), such as memory="80GiB" (or bytes, or
-    None), optimizer="adamw", time_limit=60, threads=2, seed=0,
-    pins={"lm_head.weight": "S(0),R"}. `rules` say how operators of your own
+    `topology` is the name of a preset or the path of a topology file. `options` are
+    those of plan_options(), such as memory="80GiB" (or bytes, or None),
+    optimizer="adamw", time_limit=60, threads=2, seed=0,
+    pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each
+    mesh dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of your own
     may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
     {"mylib.swiglu": "pointwise()"}.
 
@@ -245,9 +287,9 @@ def plan(
         core, interrupted = _core.plan(
             graph,
             mesh_text(mesh),
-            topology,
+            topology_text(topology),
             _option_texts(options),
-            _pair_texts(rules),
+            _pair_texts("rules", rules, _rule_text),
             progress or None,
         )
     finally:

@@ -2,13 +2,15 @@
 
 import atexit
 import functools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import _core
 from ._mesh import MeshLike, mesh_text
+from ._texts import dtype_text, is_torch, operator_text, topology_text
 
 _TENSOR = re.compile(r"\s*[a-z]+\d*\w*\[[\d,\s]*\]")
 
@@ -52,11 +54,11 @@ atexit.register(_propagator.cache_clear)
 
 def propagate(
     mesh: MeshLike,
-    op: str,
+    op: Any,
     args: "Sequence[Any]",
     kwargs: "Optional[Mapping[str, Any]]" = None,
     *,
-    topology: str = "dgx-h100",
+    topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
 ) -> OpSharding:
     """The sharding of least cost for one operator on tensors as they lie.
 
@@ -65,20 +67,26 @@ def propagate(
     move     input 1: slice R -> S(0)
     outputs  f32[16,4] P(sum)
 
-    Tensors are written as dtype, sizes and layout; dtypes, devices and memory
-    formats by name; everything else as itself. Raises Error.
+    `op` is a name or torch.ops.aten.mm.default. Tensors are written as dtype, sizes
+    and layout; dtypes, devices and memory formats by name or as torch's objects;
+    everything else as itself. Raises Error.
     """
-    propagator = _propagator(mesh_text(mesh), topology)
+    propagator = _propagator(mesh_text(mesh), topology_text(topology))
 
     def given(value: Any) -> Any:
-        if isinstance(value, str) and _TENSOR.match(value):
-            return propagator.parse(value)
+        if isinstance(value, str):
+            if not _TENSOR.match(value):
+                return dtype_text(value)
+            dtype, bracket, rest = value.partition("[")
+            return propagator.parse(dtype_text(dtype.strip()) + bracket + rest)
+        if is_torch(value, "dtype", "device", "layout", "memory_format"):
+            return dtype_text(value)
         if isinstance(value, (list, tuple)):
             return [given(item) for item in value]
         return value
 
     found = propagator.propagate(
-        op,
+        operator_text(op),
         [given(value) for value in args],
         {name: given(value) for name, value in (kwargs or {}).items()},
     )

@@ -1,11 +1,13 @@
 """redistribute(): from one layout to another at least cost."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Optional, Union
 
 from . import _core
 from ._mesh import MeshLike, mesh_text
+from ._texts import LayoutLike, dtype_text, layout_text, topology_text
 
 
 @dataclass(frozen=True)
@@ -38,21 +40,28 @@ class RedistributePlan:
 def redistribute(
     mesh: MeshLike,
     shape: "Sequence[int]",
-    dtype: str,
-    src: str,
-    dst: str,
+    dtype: Any,
+    src: LayoutLike,
+    dst: LayoutLike,
     *,
-    topology: str = "dgx-h100",
+    topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
     memory: Optional[int] = None,
 ) -> RedistributePlan:
     """The least-cost plan of collectives from `src` to `dst`.
 
     >>> print(redistribute("dp=2,tp=4", (4096, 4096), "bf16", "S(0),R", "R,S(1)"))
 
-    `memory` is the most bytes that a rank may hold at once. Raises Error.
+    `dtype` is "bf16", "bfloat16" or torch.bfloat16; `src` and `dst` are "S(0),R" or a
+    placement for each mesh dim, as text or as DTensor's. `memory` is the most bytes that a rank may hold at once. Raises Error.
     """
     out = _core.redistribute(
-        mesh_text(mesh), list(shape), dtype, src, dst, topology, memory
+        mesh_text(mesh),
+        list(shape),
+        dtype_text(dtype),
+        layout_text(src),
+        layout_text(dst),
+        topology_text(topology),
+        memory,
     )
     steps = tuple(
         RedistributeStep(**{**step, "mesh_dims": tuple(step["mesh_dims"])})

@@ -152,12 +152,20 @@ Call call_of(const OpLibrary& library, const std::string& name,
   std::vector<nb::object> placed(declared.size());
   std::vector<GivenArgument> given;
   Reader reader;
+  std::size_t positional = 0;
+  while (positional < declared.size() && !declared[positional].keyword_only) {
+    ++positional;
+  }
   std::size_t next = 0;
   for (nb::handle value : args) {
-    if (next >= declared.size()) {
-      // One too many: make_op_schema() says so.
-      given.push_back({"", NoneArg{}});
-      continue;
+    if (next == positional) {
+      raise(Error{
+          ErrorCode::kUnknownArgument,
+          "`" + name + "` is given " + std::to_string(nb::len(args)) +
+              " positional arguments and takes " + std::to_string(positional),
+          {},
+          {},
+          to_string(*function)});
     }
     placed[next++] = nb::borrow(value);
   }
@@ -167,6 +175,14 @@ Call call_of(const OpLibrary& library, const std::string& name,
     if (!at) {
       given.push_back({std::move(keyword), NoneArg{}});
       continue;
+    }
+    if (*at < next) {
+      raise(Error{ErrorCode::kUnknownArgument,
+                  "`" + name + "` is given its argument `" + keyword +
+                      "` by position and by name",
+                  {},
+                  {},
+                  to_string(*function)});
     }
     placed[*at] = nb::borrow(value);
   }

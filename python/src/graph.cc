@@ -7,6 +7,10 @@
 #include "bindings.h"
 #include "raise.h"
 
+#include <io/inflate.h>
+#include <io/input_file.h>
+#include <io/pt2_archive.h>
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -15,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,19 +65,66 @@ std::vector<std::pair<std::string, std::string>> inputs(const Graph& graph) {
   return rows;
 }
 
+// The JSON of a program: of an archive the record that load_graph() reads.
+std::string json_in(std::string_view bytes, std::int64_t limit,
+                    const std::string& program) {
+  if (pt2::is_zip(bytes)) {
+    return value_of(pt2::read_archive(bytes, program, limit)).json;
+  }
+  if (is_gzip(bytes)) return value_of(inflate_gzip(bytes, limit));
+  return std::string(bytes);
+}
+
+// Of an archive nothing else is read: it may hold large weights.
+std::string json_at(const std::string& path, std::int64_t limit,
+                    const std::string& program) {
+  InputFile file = value_of(InputFile::open(path));
+  if (file.is_plain()) {
+    std::string start(2, '\0');
+    start.resize(value_of(file.read(start.data(), start.size())));
+    if (pt2::is_zip(start)) {
+      return value_of(pt2::read_archive_file(path, program, limit)).json;
+    }
+    file = value_of(InputFile::open(path));
+  }
+  return json_in(value_of(file.read_all(limit)), limit, program);
+}
+
+nb::bytes bytes_of(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
 }  // namespace
 
 void bind_graph(nb::module_& module) {
-  nb::class_<Graph>(module, "Graph")
-      .def_prop_ro("name", [](const Graph& g) { return g.name(); })
-      .def_prop_ro("hash", [](const Graph& g) { return hash_text(g.hash()); })
-      .def("__len__", [](const Graph& g) { return g.nodes().size(); })
-      .def_prop_ro("has_backward", &Graph::has_backward)
-      .def_prop_ro("operators", counts_of)
-      .def_prop_ro("inputs", inputs)
-      .def_prop_ro("notes", [](const Graph& g) {
-        return std::vector<std::string>(g.notes().begin(), g.notes().end());
-      });
+  // Python keeps in an attribute what a graph was read from, to pickle it.
+  nb::class_<Graph>(module, "Graph", nb::dynamic_attr(),
+                    "An exported program, read for planning: load_graph() "
+                    "returns one. It never changes.")
+      .def_prop_ro(
+          "name", [](const Graph& g) { return g.name(); },
+          "The file's name without its ending, or the module's class.")
+      .def_prop_ro(
+          "hash", [](const Graph& g) { return hash_text(g.hash()); },
+          "Hash of the program's meaning: a plan records the one that it was "
+          "made for.")
+      .def(
+          "__len__", [](const Graph& g) { return g.nodes().size(); },
+          "Number of operator calls.")
+      .def_prop_ro("has_backward", &Graph::has_backward,
+                   "Whether the program holds a backward pass.")
+      .def_prop_ro("operators", counts_of,
+                   "Number of calls of each operator, by its name.")
+      .def_prop_ro("inputs", inputs,
+                   "Name and kind (parameter, buffer, constant or user) of each "
+                   "input.")
+      .def_prop_ro(
+          "notes",
+          [](const Graph& g) {
+            return std::vector<std::string>(g.notes().begin(),
+                                            g.notes().end());
+          },
+          "Assumptions made while the program was read.");
 
   module.def(
       "load_graph",
@@ -97,6 +149,21 @@ void bind_graph(nb::module_& module) {
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
       nb::arg("program"), nb::arg("bounds"));
+  module.def(
+      "program_json",
+      [](const std::string& path, std::int64_t max_input_bytes,
+         const std::string& program) {
+        return bytes_of(json_at(path, max_input_bytes, program));
+      },
+      nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"));
+  module.def(
+      "program_json_in",
+      [](const nb::bytes& bytes, std::int64_t max_input_bytes,
+         const std::string& program) {
+        return bytes_of(json_in({bytes.c_str(), bytes.size()}, max_input_bytes,
+                                program));
+      },
+      nb::arg("bytes"), nb::arg("max_input_bytes"), nb::arg("program"));
 }
 
 }  // namespace shardprop::python

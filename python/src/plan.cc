@@ -11,12 +11,14 @@
 
 #include <cli/graph_options.h>
 #include <cli/graph_reading.h>
+#include <cli/plan_file.h>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <stop_token>
@@ -170,6 +172,12 @@ void bind_plan(nb::module_& module) {
       "read_plan",
       [](const std::string& json) { return value_of(parse_plan_json(json)); },
       nb::arg("json"));
+  module.def(
+      "load_plan",
+      [](const std::string& path, std::int64_t max_input_bytes) {
+        return value_of(cli::read_plan_file(path, path, max_input_bytes));
+      },
+      nb::arg("path"), nb::arg("max_input_bytes"));
   module.def("plan_options", &option_table);
   module.def("topologies", &topologies);
 }

@@ -6,11 +6,13 @@ $SHARDPROP_PACKAGE is the folder of the built package.
 import datetime
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
-import running.package  # noqa: F401
+from running.package import PACKAGE
 import torch
 import torch.distributed as dist
 import torch.testing._internal.distributed.fake_pg  # noqa: F401
@@ -18,6 +20,9 @@ import torch.testing._internal.distributed.fake_pg  # noqa: F401
 import shardprop as sp
 import shardprop.torch
 from shardprop.torch import _failures
+from shardprop.torch._release import check_torch
+
+_c10d_functional = torch.ops._c10d_functional
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/graphs/tiny"
@@ -54,20 +59,25 @@ def summing():
     return program, plan
 
 
-def work(rank, program, plan_json, folder):
-    """Rank 1 dies between two calls; what rank 0 gets goes into a file."""
+SECONDS = 8
+
+
+def work(rank, program, plan_json, folder, dies):
+    """Rank 1 dies, or is late, between two calls; what rank 0 gets goes into a file."""
     dist.init_process_group(
         "gloo",
         store=dist.FileStore(os.path.join(folder, "store"), 2),
         rank=rank,
         world_size=2,
-        timeout=datetime.timedelta(seconds=60),
+        timeout=datetime.timedelta(seconds=60 if dies else SECONDS),
     )
     mesh = dist.device_mesh.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
     module = sp.torch.parallelize(program, sp.Plan.from_json(plan_json), mesh)
     x = torch.ones(4, 4)
     module(x)
     if rank == 1:
+        if not dies:
+            time.sleep(4 * SECONDS)
         os._exit(3)
     began = time.time()
     try:
@@ -111,14 +121,40 @@ class Errors(unittest.TestCase):
         self.assertEqual(error.code, "SP0708")
         self.assertNotEqual(error.help, "")
 
-    def test_another_torch(self):
-        _failures.check_torch()
-        _failures.check_torch("2.13.1+cu130")
-        for version in ("2.12.0", "2.130.0", "3.0.0a0"):
+    def test_releases_of_torch(self):
+        for version in ("2.12.1", "2.13.1+cu130", "2.14.0a0+git1", torch.__version__):
+            check_torch(version)
+        for version in ("2.11.0", "2.15.0", "2.130.0", "2.1", "3.0.0a0"):
             with self.assertRaises(sp.Error) as caught:
-                _failures.check_torch(version)
+                check_torch(version)
+            self.assertEqual(caught.exception.code, "SP0709")
+            self.assertIn("2.12, 2.13 and 2.14", caught.exception.message)
             self.assertIn(version, str(caught.exception))
-            self.assertIn("pip install", caught.exception.help)
+            self.assertIn("torch>=2.12,<2.15", caught.exception.help)
+
+    def test_another_release_is_refused_when_it_is_imported(self):
+        """Planning goes on, and the help is true: a .pt2 file is planned."""
+        exported = sp.torch.export(Sum(), (torch.ones(4, 4),))
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "sum.pt2")
+            torch.export.save(exported, path)
+            pathlib.Path(folder, "torch.py").write_text("__version__ = '2.11.0+cpu'\n")
+            program = (
+                "import shardprop as sp\n"
+                f"print(sp.plan({str(path)!r}, 'tp=2', progress=False).status)\n"
+                "try: sp.torch\n"
+                "except sp.Error as error: print(error.code)\n"
+                "import shardprop.torch\n"
+            )
+            done = subprocess.run(
+                [sys.executable, "-c", program],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": f"{folder}:{PACKAGE}"},
+            )
+        self.assertEqual(done.stdout.split(), ["optimal", "SP0709"], done.stderr)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("2.12, 2.13 and 2.14", done.stderr)
 
     def test_calls_that_the_program_is_not_exported_for(self):
         x, halves = torch.ones(4, 4), {"a": torch.ones(4)}
@@ -155,18 +191,51 @@ class Errors(unittest.TestCase):
             self.assertEqual((found["times"], found["nothing"]), (2, None))
             self.assertEqual(found["y"].shape, (4, 4))
 
-    def test_what_is_no_loss_of_a_rank_stays_as_it_is(self):
-        with self.assertRaisesRegex(RuntimeError, "shape"):
-            with _failures.explained():
-                raise RuntimeError("shape [2] is invalid")
+    def test_errors_of_the_program_stay_as_they_are(self):
+        """Words that backends use tell nothing: who raised the error does."""
+        for text in (
+            "shape [2] is invalid",
+            "CUDA error: the launch timed out and was terminated",
+            "the inductor found no nccl, and no gloo",
+            "broken pipe: connection reset by remote peer, watchdog",
+        ):
+            for kind in (RuntimeError, torch.AcceleratorError):
+                with self.assertRaises(kind) as caught:
+                    with _failures.explained():
+                        raise kind(text)
+                self.assertNotIsInstance(caught.exception, sp.Error)
 
-    def test_a_rank_that_dies(self):
+        class Refusing(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
+                raise RuntimeError("nccl timed out")
+
+        module = self.summing_module()
+        with self.assertRaisesRegex(RuntimeError, "^nccl timed out$"), Refusing():
+            module(torch.ones(4, 4))
+
+    def summing_module(self):
+        program, plan = summing()
+        mesh = dist.device_mesh.init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+        return sp.torch.parallelize(program, plan, mesh)
+
+    def test_errors_of_collectives_are_explained(self):
+        for kind in (dist.DistBackendError, dist.DistNetworkError, dist.DistStoreError):
+            with self.assertRaises(sp.Error) as caught, _failures.explained():
+                raise kind("no words that tell")
+            self.assertEqual(caught.exception.code, "SP0912")
+        # Gloo's errors have no type: they come out of what waits.
+        for wait in (_c10d_functional.wait_tensor, _c10d_functional.wait_tensor.default):
+            with self.assertRaises(sp.Error) as caught, _failures.explained():
+                wait(3, 4, 5)
+            self.assertEqual(caught.exception.code, "SP0912")
+
+    def found_by_the_other_rank(self, dies):
         program, plan = summing()
         context = torch.multiprocessing.get_context("spawn")
         with tempfile.TemporaryDirectory() as folder:
             ranks = [
                 context.Process(
-                    target=work, args=(rank, program, plan.to_json(), folder)
+                    target=work, args=(rank, program, plan.to_json(), folder, dies)
                 )
                 for rank in range(2)
             ]
@@ -176,10 +245,17 @@ class Errors(unittest.TestCase):
                 rank.join(500)
                 self.assertFalse(rank.is_alive(), "it hangs")
             self.assertEqual(ranks[1].exitcode, 3)
-            found = pathlib.Path(folder, "found").read_text()
-        print(found)
-        self.assertRegex(found, "SP091[12] after")
+            return pathlib.Path(folder, "found").read_text()
+
+    def test_a_rank_that_dies(self):
+        found = self.found_by_the_other_rank(dies=True)
+        self.assertRegex(found, "SP0912 after")
         self.assertIn("from a checkpoint", found)
+
+    def test_a_rank_that_is_late(self):
+        found = self.found_by_the_other_rank(dies=False)
+        self.assertRegex(found, "SP0911 after")
+        self.assertIn("did not come", found)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 $SHARDPROP_PACKAGE is the folder that holds it (scripts/test_torch.sh builds it).
 """
 
+import concurrent.futures
 import copy
 import inspect
 import io
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -14,6 +16,7 @@ import sys
 import tempfile
 import typing
 import unittest
+import zipfile
 
 from running.package import PACKAGE
 import shardprop as sp
@@ -52,6 +55,79 @@ class Graphs(unittest.TestCase):
         self.assertEqual(sp.load_graph(path.read_bytes(), bounds={"u0": 4}).hash, bound.hash)
         with self.assertRaisesRegex(sp.Error, "`u9` is not a size of this program"):
             sp.load_graph(path, bounds={"u9": 4})
+
+
+    def test_they_are_shown_and_documented(self):
+        self.assertEqual(
+            repr(sp.load_graph(GRAPH)),
+            f"<Graph llama3_train: {len(sp.load_graph(GRAPH))} operators, "
+            f"{len(sp.load_graph(GRAPH).inputs)} inputs, forward and backward>",
+        )
+        for name in ("name", "hash", "has_backward", "operators", "inputs", "notes"):
+            self.assertTrue(getattr(sp.Graph, name).__doc__, name)
+        self.assertIn("load_graph", sp.Graph.__doc__)
+
+
+class Copies(unittest.TestCase):
+    """Plans and graphs go to other processes, and are copied."""
+
+    def test_plans(self):
+        plan = sp.plan(GRAPH, "dp=2,tp=2", pins={"lm_head.weight": "S(0),R"})
+        plan.interrupted = True
+        for again in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), copy.copy(plan)):
+            self.assertEqual(again.data, plan.data)
+            self.assertEqual(again.explain(detail=True), plan.explain(detail=True))
+            self.assertTrue(again.interrupted)
+        again.data["status"] = "changed"
+        self.assertEqual(plan.status, "optimal")
+
+    def test_graphs(self):
+        unbacked = ROOT / "tests" / "golden" / "inputs" / "unbacked.json"
+        with tempfile.TemporaryDirectory() as folder:
+            archive = pathlib.Path(folder, "several.pt2")
+            with zipfile.ZipFile(archive, "w") as out:
+                for name in ("first", "second"):
+                    out.writestr(f"root/models/{name}.json", unbacked.read_text())
+                out.writestr("root/data/weights/weight_0", b"\0" * 100_000)
+            for graph in (
+                sp.load_graph(GRAPH),
+                sp.load_graph(GRAPH.read_bytes()),
+                sp.load_graph(unbacked, bounds={"u0": 4}),
+                sp.load_graph(archive, program="second", bounds={"u0": 8}),
+                sp.load_graph(archive.read_bytes(), program="first"),
+            ):
+                pickled = pickle.dumps(graph)
+                self.assertLess(len(pickled), 60_000)
+                again = pickle.loads(pickled)
+                for one in (again, pickle.loads(pickle.dumps(again))):
+                    self.assertEqual(one.hash, graph.hash)
+                    self.assertEqual(one.notes, graph.notes)
+                    self.assertEqual(repr(one), repr(graph))
+                self.assertIs(copy.deepcopy(graph), graph)
+                self.assertIs(copy.copy(graph), graph)
+
+    def test_graphs_whose_file_has_changed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "graph.json")
+            path.write_bytes((ROOT / "tests/golden/inputs/unbacked.json").read_bytes())
+            graph = sp.load_graph(path)
+            path.write_bytes((ROOT / "tests/golden/inputs/custom_op.json").read_bytes())
+            with self.assertRaises(sp.Error) as caught:
+                pickle.dumps(graph)
+            self.assertEqual(caught.exception.place, str(path))
+            path.unlink()
+            with self.assertRaises(sp.Error) as caught:
+                pickle.dumps(graph)
+            self.assertEqual(caught.exception.code, "SP0401")
+
+    def test_they_reach_other_processes(self):
+        graph = sp.load_graph(GRAPH)
+        plan = sp.plan(graph, 2)
+        with concurrent.futures.ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn")
+        ) as pool:
+            self.assertEqual(pool.submit(repr, plan).result(), repr(plan))
+            self.assertEqual(pool.submit(len, graph).result(), len(graph))
 
 
 class Errors(unittest.TestCase):
@@ -148,6 +224,60 @@ class Plans(unittest.TestCase):
         with self.assertRaises(sp.Error):
             sp.Plan.from_json("{}")
 
+    def test_files_that_are_no_plans_say_why(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, written, says in (
+                ("absent.json", None, "does not exist"),
+                (".", None, "directory"),
+                ("bytes.json", b"\xff\xfe", ""),
+                ("graph.json", b"{}", ""),
+            ):
+                path = pathlib.Path(folder, name)
+                if written is not None:
+                    path.write_bytes(written)
+                with self.subTest(name=name), self.assertRaises(sp.Error) as caught:
+                    sp.Plan.load(path)
+                self.assertTrue(caught.exception.place.startswith(str(path)))
+                self.assertIn(says, caught.exception.message)
+
+    def test_pins_and_topologies_are_given_in_several_ways(self):
+        topology = ROOT / "examples" / "topologies" / "dear-compute.toml"
+        name = "lm_head.weight"
+        plan = sp.plan(self.graph, "dp=2,tp=2", topology=topology, pins={name: "S(0),R"})
+        self.assertEqual(
+            plan.data, sp.plan(self.graph, "dp=2,tp=2", topology=str(topology), pins={name: "S(0),R"}).data
+        )
+        for pins in (
+            {name: plan.placements(name)},
+            {name: ("S(0)", "R")},
+            [(name, "S(0),R")],
+            [f"{name}=S(0),R"],
+            f"{name}=S(0),R",
+        ):
+            again = sp.plan(self.graph, "dp=2,tp=2", topology=topology, pins=pins)
+            self.assertEqual(again.placements(name), ["S(0)", "R"], pins)
+
+    def test_what_is_neither_is_an_error(self):
+        for given, says in (
+            ({"pins": 3}, "WHAT=HOW"),
+            ({"pins": [("lm_head.weight",)]}, "WHAT=HOW"),
+            ({"pins": {"lm_head.weight": 3}}, "not a placement"),
+            ({"pins": {"lm_head.weight": [None, "R"]}}, "not a placement"),
+            ({"pins": {"lm_head.weigth": "R,R"}}, "lm_head.weight"),
+            ({"rules": {"mylib.op": 3}}, "WHAT=HOW"),
+            ({"optimizer": "adam"}, "adamw"),
+            ({"tim_limit": 3}, "time_limit"),
+            ({"time_limit": "soon"}, "time_limit"),
+            ({"topology": "dgx-h10"}, "dgx-h100"),
+        ):
+            with self.subTest(given=given), self.assertRaises(sp.Error) as caught:
+                sp.plan(self.graph, "dp=2,tp=2", **given)
+            self.assertIn(says, str(caught.exception))
+        for mesh in (None, 2.5, object(), True):
+            with self.subTest(mesh=mesh), self.assertRaises(sp.Error) as caught:
+                sp.plan(self.graph, mesh)
+            self.assertIn("is not a mesh", caught.exception.message)
+
     def test_text_is_escaped_in_notebooks(self):
         plan = sp.plan(self.graph, "dp=2,tp=2")
         html = plan._repr_html_()
@@ -198,6 +328,15 @@ class Redistributions(unittest.TestCase):
         with self.assertRaises(sp.Error):
             sp.redistribute("dp=2", (4,), "f33", "R", "R")
 
+    def test_dtypes_and_layouts_are_given_in_several_ways(self):
+        plan = sp.redistribute("dp=2,tp=2", (4, 4), "f32", "R,R", "S(0),R")
+        for dtype in ("float32", "torch.float32", "f32"):
+            for dst in (["S(0)", "R"], ("S(0)", "R"), "S(0),R"):
+                again = sp.redistribute("dp=2,tp=2", (4, 4), dtype, ["R", "R"], dst)
+                self.assertEqual(again, plan)
+        with self.assertRaisesRegex(sp.Error, "not a placement"):
+            sp.redistribute("dp=2,tp=2", (4, 4), "f32", [1, 2], "R,R")
+
 
 class Propagation(unittest.TestCase):
     def test_one_operator_says_what_moves(self):
@@ -223,11 +362,32 @@ class Propagation(unittest.TestCase):
             ("2", "aten.mm.default", [tensor, "f32[4,4] S(7)"], "SP0303"),
             ("2", "aten.mm.default", [tensor, object()], "SP0505"),
             ("2", "aten.mm.default", [tensor, tensor, tensor], "SP0503"),
+            ("2", object(), [tensor], "SP0001"),
         ):
             with self.subTest(op=op, args=str(args)):
                 with self.assertRaises(sp.Error) as caught:
                     sp.propagate(mesh, op, args)
                 self.assertEqual(caught.exception.code, code)
+
+
+    def test_arguments_are_counted(self):
+        tensor = "f32[4,4] R"
+        for op, args, kwargs, says in (
+            ("aten.mm.default", [tensor] * 3, {}, "given 3 positional arguments and takes 2"),
+            # Its other arguments are given by name alone.
+            ("aten.sum.default", [tensor, "f32"], {}, "given 2 positional arguments and takes 1"),
+            ("aten.mm.default", [tensor] * 2, {"mat2": tensor}, "by position and by name"),
+            ("aten.mm.default", [tensor] * 2, {"mat3": tensor}, "no argument `mat3`"),
+            ("aten.mm.default", [tensor], {}, "lacks its argument `mat2`"),
+        ):
+            with self.subTest(op=op, args=args), self.assertRaises(sp.Error) as caught:
+                sp.propagate("2", op, args, kwargs)
+            self.assertIn(says, caught.exception.message)
+
+    def test_dtypes_by_their_names(self):
+        for dtype in ("bf16", "bfloat16"):
+            found = sp.propagate("2", "aten._to_copy.default", ["float32[4,4] R"], {"dtype": dtype})
+            self.assertEqual(found.outputs, ("bf16[4,4] R",))
 
 
 class WithoutTorch(unittest.TestCase):

@@ -13,7 +13,9 @@ import running.package  # noqa: F401
 import torch
 import torch.distributed as dist
 import torch.testing._internal.distributed.fake_pg  # noqa: F401
+from running.ranks import run_ranks
 from safetensors.torch import save_file
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 import shardprop as sp
 import shardprop.torch
@@ -29,6 +31,51 @@ class Model(torch.nn.Module):
 
     def forward(self, x):
         return self.down(torch.relu(self.up(x) * self.scale)).square().mean()
+
+
+def fill_from_others(exported, plans, state):
+    """Tensors of a module that is filled from DTensors, by where these come from."""
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    modules = [
+        sp.torch.parallelize(exported, sp.Plan.from_json(plan), mesh) for plan in plans
+    ]
+    sp.torch.load_weights(modules[0], state)
+    line = dist.init_device_mesh("cpu", (4,), mesh_dim_names=("all",))
+    sources = {
+        "another planned module": modules[0],
+        "its state dict": modules[0].state_dict(),
+        "DTensors on another mesh": {
+            name: distribute_tensor(value, line, [Shard(0) if value.ndim else Replicate()])
+            for name, value in state.items()
+        },
+    }
+    found = {}
+    for name, source in sources.items():
+        target = sp.torch.parallelize(exported, sp.Plan.from_json(plans[1]), mesh)
+        missing = sp.torch.load_weights(target, source)
+        assert missing == [], missing
+        found[name] = {n: d.full_tensor() for n, d in target.state_dict().items()}
+    return found
+
+
+class Sources(unittest.TestCase):
+    def test_distributed_tensors_are_redistributed(self):
+        torch.manual_seed(0)
+        model = Model()
+        exported = sp.torch.export(model, (torch.randn(8, 6),), mode="train")
+        program = sp.torch.to_json(exported)
+        plans = [
+            sp.plan(program, "dp=2,tp=2", pins=pins, progress=False).to_json()
+            for pins in (
+                {"up.weight": "S(0),S(0)", "down.weight": "S(1)@1,S(1)@0"},
+                {"up.weight": "S(1),R", "down.weight": "R,S(0)"},
+            )
+        ]
+        state = {name: value.detach() for name, value in model.state_dict().items()}
+        for found in run_ranks(4, fill_from_others, program, plans, state):
+            for source, held in found.items():
+                with self.subTest(source=source):
+                    torch.testing.assert_close(held, state, rtol=0, atol=0)
 
 
 class Weights(unittest.TestCase):
@@ -90,10 +137,104 @@ class Weights(unittest.TestCase):
         self.check(index)
         self.check(folder)
 
-    def test_what_is_lacking_is_named(self):
+    def refused(self, source, *named, module=None):
+        """The error of load_weights(), which names what is wrong and writes nothing."""
+        module = module or self.make()
+        before = {n: d.to_local().clone() for n, d in module.state_dict().items()}
+        with self.assertRaises(sp.Error) as caught:
+            sp.torch.load_weights(module, source)
+        self.assertEqual(caught.exception.code, "SP0001")
+        self.assertNotEqual(caught.exception.help, "")
+        for name in named:
+            self.assertIn(name, str(caught.exception))
+        for name, value in module.state_dict().items():
+            torch.testing.assert_close(value.to_local(), before[name])
+        return caught.exception
+
+    def test_missing_names_are_an_error(self):
         state = self.model.state_dict()
         del state["up.bias"]
-        self.assertEqual(sp.torch.load_weights(self.make(), state), ["up.bias"])
+        self.refused(state, "missing: up.bias", "lack 1 of the module's 5 tensors")
+        loose = sp.torch.load_weights(self.make(), state, strict=False)
+        self.assertEqual(loose, ["up.bias"])
+
+    def test_unknown_names_are_an_error(self):
+        state = self.model.state_dict()
+        state["up.biass"] = state.pop("up.bias").clone()
+        error = self.refused(state, "missing: up.bias", "unknown: up.biass")
+        self.assertIn("(similar: up.bias)", str(error))
+        path = self.folder / "typo.safetensors"
+        save_file(state, path)
+        self.refused(path, "unknown: up.biass", str(path))
+        many = {f"layers.{n}.weight": torch.ones(1) for n in range(300)}
+        error = self.refused({**self.model.state_dict(), **many}, "290 more")
+        self.assertLess(len(error.notes), 20)
+
+    def test_tied_names_are_known(self):
+        class Tied(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed, self.head = torch.nn.Embedding(8, 4), torch.nn.Linear(4, 8)
+                self.head.weight = self.embed.weight
+
+            def forward(self, x):
+                return self.head(self.embed(x)).square().mean()
+
+        model = Tied()
+        example = (torch.zeros(4, 3, dtype=torch.int64),)
+        mesh = dist.init_device_mesh("cpu", (RANKS,), mesh_dim_names=("tp",))
+        for mode in ("train", "infer"):
+            exported = sp.torch.export(model, example, mode=mode)
+            plan = sp.plan(exported, {"tp": RANKS}, progress=False)
+            module = sp.torch.parallelize(exported, plan, mesh)
+            self.assertEqual(sp.torch.load_weights(module, model), [])
+            self.assertEqual(sp.torch.load_weights(module, model.state_dict()), [])
+        whole = torch.export.export(model, example)
+        self.assertEqual(sp.torch.load_weights(module, whole), [])
+        apart = {name: value.clone() for name, value in model.state_dict().items()}
+        self.refused(apart, "unknown: head.weight", module=module)
+
+    def test_other_shapes_are_an_error(self):
+        # Sharded tensors would be cut and replicated ones broadcast.
+        for name, other in {
+            "up.weight": (12, 6),
+            "down.weight": (6, 12),
+            "down.bias": (1,),
+            "scale": (1,),
+            "up.bias": (10, 1),
+        }.items():
+            state = self.model.state_dict()
+            planned = list(state[name].shape)
+            state[name] = torch.ones(other)
+            with self.subTest(name=name):
+                self.refused(state, f"`{name}`", f"weights: {list(other)}", f"plan: {planned}")
+                path = self.folder / "shape.safetensors"
+                save_file(state, path)
+                self.refused(path, f"`{name}`", str(path))
+                with self.assertRaises(sp.Error):
+                    sp.torch.load_weights(self.make(), state, strict=False)
+
+    def test_other_kinds_of_values_are_an_error(self):
+        for value, says in (
+            (torch.ones(10, dtype=torch.complex64), "complex64"),
+            (torch.empty(10, device="meta"), "has no values"),
+            ([0.0] * 10, "is a list"),
+        ):
+            with self.subTest(says=says):
+                self.refused({**self.model.state_dict(), "up.bias": value}, "`up.bias`", says)
+        with torch.device("meta"):
+            self.refused(Model(), "has no values")
+        self.refused(3, "int")
+
+    def test_narrower_floats_are_widened(self):
+        state = {n: v.bfloat16() for n, v in self.model.state_dict().items()}
+        module = self.make()
+        self.assertEqual(sp.torch.load_weights(module, state), [])
+        held = module.state_dict()["down.bias"].to_local()
+        self.assertEqual(held.dtype, torch.float32)
+        torch.testing.assert_close(held, state["down.bias"].float())
+
+    def test_an_empty_folder(self):
         empty = self.folder / "empty"
         empty.mkdir()
         with self.assertRaises(sp.Error) as caught:

@@ -10,23 +10,26 @@
 """
 
 try:
-    from . import _failures
+    from torch import __version__ as _installed
 except ModuleNotFoundError as missing:
     if missing.name != "torch":
         raise
+    from ._release import requirement
+
     raise ModuleNotFoundError(
-        "shardprop.torch needs PyTorch: pip install 'torch==2.13.*'", name="torch"
+        f"shardprop.torch needs PyTorch: pip install '{requirement()}'", name="torch"
     ) from None
-try:
-    from ._count import Collective, Count, Match, count
-    from ._export import ExportError, export
-    from ._parallel import ParallelModule, load_weights, parallelize
-    from ._propagator import install_propagator, uninstall_propagator
-    from ._serialize import to_json
-except ImportError:
-    # Parts of torch that only its own release has.
-    _failures.check_torch()
-    raise
+from ._release import check_torch
+
+# Before anything that only some releases have is imported.
+check_torch(_installed)
+
+from ._count import Collective, Count, Match, count  # noqa: E402
+from ._export import ExportError, export  # noqa: E402
+from ._parallel import ParallelModule, parallelize  # noqa: E402
+from ._propagator import install_propagator, uninstall_propagator  # noqa: E402
+from ._serialize import to_json  # noqa: E402
+from ._weights import load_weights  # noqa: E402
 
 __all__ = [
     "Collective",

@@ -2,13 +2,9 @@
 is, and in which structure its outputs come back."""
 
 import dataclasses
-import gzip
-import io
 import json
 import os
-import re
-import zipfile
-from typing import Any, BinaryIO, Optional
+from typing import Any, Optional
 
 import torch
 from torch.distributed.tensor.experimental import implicit_replication
@@ -21,10 +17,9 @@ from torch.utils._pytree import (
     treespec_loads,
 )
 
+from .. import _core
 from .._error import Error
-
-
-_PROGRAM = re.compile(r"(^|/)models/[^/]+\.json$")
+from .._graph import MAX_INPUT_BYTES
 
 
 def _error(message: str, notes: "list[str]", help: str) -> Error:
@@ -201,31 +196,17 @@ def _of_json(text: bytes) -> Convention:
     )
 
 
-def _json_of(file: BinaryIO) -> bytes:
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            programs = [name for name in archive.namelist() if _PROGRAM.search(name)]
-            # Of several the planner reads the one of this name.
-            named = [name for name in programs if name.endswith("/model.json")]
-            return archive.read((named or programs)[0])
-    file.seek(0)
-    text = file.read()
-    return gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text
-
-
 def of(exported: Any) -> Optional[Convention]:
     """None where a program does not tell it: a graph that was read already, or one
     whose structures are of types that this process does not know."""
     if hasattr(exported, "graph_signature"):
         return _of_program(exported)
     if isinstance(exported, (str, os.PathLike)):
-        opened: BinaryIO = open(exported, "rb")
+        text = _core.program_json(os.fspath(exported), MAX_INPUT_BYTES, "")
     elif isinstance(exported, bytes):
-        opened = io.BytesIO(exported)
+        text = _core.program_json_in(exported, MAX_INPUT_BYTES, "")
     else:
         return None
-    with opened as file:
-        text = _json_of(file)
     try:
         return _of_json(text)
     except (KeyError, ValueError, NotImplementedError):

@@ -3,6 +3,7 @@ no state dict holds."""
 
 import os
 import pathlib
+import re
 import zipfile
 from typing import Any
 
@@ -24,12 +25,28 @@ def _is_real(value):
     )
 
 
-def _of_archive(path, model):
-    """Those of an archive that hold their bytes; nothing is unpickled."""
+def _model_of(records: "list[str]") -> str:
+    """The program of an archive that load_graph() reads: the only one, or `model`."""
+    found = {
+        pathlib.PurePath(record).stem
+        for record in records
+        if re.search(r"(^|/)models/[^/]+\.json$", record)
+    }
+    return found.pop() if len(found) == 1 else "model"
+
+
+def _of_archive(path):
+    """Those of an archive that hold their bytes; nothing is unpickled.
+
+    Archives of PyTorch before 2.8 hold theirs pickled: they give none.
+    """
+    with zipfile.ZipFile(path) as archive:
+        sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
+    model = _model_of(list(sizes))
+    config_file = names.CONSTANTS_CONFIG_FILENAME_FORMAT.format(model)
+    if not any(record.endswith(f"/{config_file}") for record in sizes):
+        return {}
     with PT2ArchiveReader(path) as archive:
-        config_file = names.CONSTANTS_CONFIG_FILENAME_FORMAT.format(model)
-        if config_file not in archive.get_file_names():
-            return {}
         config = _load_payload_config(archive, config_file).config
         if any(
             payload.use_pickle
@@ -39,16 +56,15 @@ def _of_archive(path, model):
             return {}
         found = _load_constants(archive, model)
     # What was saved of a fake tensor has no bytes, and is read as zeros.
-    with zipfile.ZipFile(path) as archive:
-        sizes = {
-            pathlib.PurePath(entry.filename).name: entry.file_size
-            for entry in archive.infolist()
-            if names.CONSTANTS_DIR in entry.filename
-        }
+    bytes_of = {
+        pathlib.PurePath(record).name: size
+        for record, size in sizes.items()
+        if names.CONSTANTS_DIR in record
+    }
     return {
         name: value
         for name, value in found.items()
-        if sizes[config[name].path_name] or value.numel() == 0
+        if bytes_of[config[name].path_name] or value.numel() == 0
     }
 
 
@@ -60,5 +76,5 @@ def carried(exported: Any) -> "dict[str, torch.Tensor]":
     if isinstance(exported, (str, os.PathLike)):
         path = os.fspath(exported)
         if path.endswith(".pt2"):
-            return _of_archive(path, "model")
+            return _of_archive(path)
     return {}

@@ -29,7 +29,7 @@ def _explained(failure: BaseException, mode: str) -> ExportError:
         "SP0500",
         found.message,
         f"mode={mode!r}",
-        [found.cause],
+        [found.cause, *([f"at {found.line}"] if found.line else [])],
         found.help or "the exception that caused this one says where",
     )
 

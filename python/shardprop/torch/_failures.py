@@ -1,52 +1,84 @@
-"""What can go wrong around a planned module, said with what to do about it."""
+"""Failed collectives of a planned module as errors that say what to do."""
 
 import contextlib
-import re
+import time
+from collections.abc import Iterator
 
 import torch
+import torch.distributed as dist
+from torch._ops import OpOverload, OpOverloadPacket
 
 from .._error import Error
 
-_TORCH = "2.13"
-
-# What gloo, NCCL and c10d say when another rank is gone or does not come.
-_LOST = re.compile(
-    r"gloo|nccl|connection (closed|reset|refused)|broken pipe|timed? ?out"
-    r"|remote (process|peer)|watchdog",
-    re.IGNORECASE,
-)
+# Namespaces of the operators that wait for other ranks.
+_NAMESPACES = ("_c10d_functional", "_c10d_functional_autograd", "c10d")
 
 
-def check_torch(version: str = torch.__version__) -> None:
-    """Programs are written for one release: others change what they call."""
-    if re.match(rf"{re.escape(_TORCH)}(\.|$)", version):
-        return
-    raise Error(
-        "SP0709",
-        f"programs run on torch {_TORCH}",
-        "torch",
-        [f"installed: {version}"],
-        f"pip install 'torch=={_TORCH}.*'; planning works without torch",
-    )
+def _is_wait(called: object) -> bool:
+    if isinstance(called, OpOverload):
+        name = called._schema.name
+    elif isinstance(called, OpOverloadPacket):
+        name = called._qualified_op_name
+    else:
+        return False
+    namespace, _, operator = name.partition("::")
+    return namespace in _NAMESPACES and operator.startswith("wait_tensor")
+
+
+def _comes_from_a_collective(failure: BaseException) -> bool:
+    """Whether a collective that other ranks take part in raised `failure`.
+
+    NCCL and c10d raise exceptions of their own type, and so do devices. Gloo
+    raises a bare RuntimeError when a collective is waited for: there the traceback
+    names the operator.
+    """
+    if isinstance(failure, dist.DistError):
+        return True
+    if isinstance(failure, torch.AcceleratorError):
+        return False
+    traceback = failure.__traceback__
+    while traceback is not None:
+        if _is_wait(traceback.tb_frame.f_locals.get("self")):
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _shortest_timeout() -> float:
+    """Seconds after which the first of this process's groups gives up."""
+    seconds = []
+    for group in dist.distributed_c10d._world.pg_map:
+        for device in group._device_types:
+            options = getattr(group._get_backend(device), "options", None)
+            timeout = getattr(options, "_timeout", None)
+            if timeout is not None:
+                seconds.append(timeout.total_seconds())
+    return min(seconds, default=float("inf"))
 
 
 @contextlib.contextmanager
-def explained():
-    """Turns what a collective raises into an Error."""
+def explained() -> "Iterator[None]":
+    """Turns what a collective raises into an Error; everything else stays as it is.
+
+    A failure counts as a rank that is late if the call took as long as a group
+    waits for its ranks.
+    """
+    began = time.monotonic()
     try:
         yield
     except RuntimeError as failure:
-        text = str(failure)
-        if not _LOST.search(text):
+        if not _comes_from_a_collective(failure):
             raise
-        late = re.search(r"timed? ?out", text, re.IGNORECASE)
+        seconds = time.monotonic() - began
+        late = seconds >= _shortest_timeout()
         raise Error(
             "SP0911" if late else "SP0912",
             "a rank did not come to a collective in time"
             if late
-            else "another rank failed or left in the middle of the program",
-            f"rank {torch.distributed.get_rank()}",
-            [text.splitlines()[0][:300]],
+            else "a collective failed: another rank failed, or left in the middle of "
+            "the program",
+            f"rank {dist.get_rank()}, after {seconds:.0f} s",
+            [str(failure).splitlines()[0][:300]],
             "the first rank that reports an error of its own says why; begin all "
             "ranks again from a checkpoint, the process group cannot be used on",
         ) from failure

@@ -1,4 +1,4 @@
-"""torch.export.load() of a program's bytes, in half its time."""
+"""Programs of ranks from bytes, in half the time of torch.export.load(), and back."""
 
 import contextlib
 import io
@@ -34,3 +34,10 @@ def _type_hints_once():
 def load(archive: bytes) -> torch.export.ExportedProgram:
     with unset_fake_temporarily(), _type_hints_once():
         return torch.export.load(io.BytesIO(archive))
+
+
+def dump(program: torch.export.ExportedProgram) -> bytes:
+    written = io.BytesIO()
+    with unset_fake_temporarily():
+        torch.export.save(program, written)
+    return written.getvalue()

@@ -1,8 +1,7 @@
 """parallelize(): a planned program as a module, each rank running its part."""
 
+import copy
 import json
-import os
-from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 import torch
@@ -13,16 +12,20 @@ from .. import _core
 from .._error import Error
 from .._graph import load_graph
 from .._plan import Plan
-from . import _calling, _constants, _count, _failures, _groups, _layout, _load, _safetensors
+from . import (
+    _calling,
+    _constants,
+    _count,
+    _failures,
+    _groups,
+    _layout,
+    _load,
+    _weights,
+)
 
 
-WeightSource = Union[
-    nn.Module,
-    torch.export.ExportedProgram,
-    Mapping[str, torch.Tensor],
-    str,
-    "os.PathLike[str]",
-]
+# Attributes of a module that the model's own names may hide.
+_OWN = ("plan", "device_mesh", "seed", "program", "input_metas")
 
 
 class ParallelModule(nn.Module):
@@ -39,14 +42,28 @@ class ParallelModule(nn.Module):
     DTensors; what the model writes into them is written. Outputs but the loss are
     DTensors. Of a Graph nothing but the tensors is known: it takes them one by one,
     and returns one, or a tuple.
+
+    A tensor or submodule of the model hides the module's own attribute of the same
+    name (`plan`, `device_mesh`, `seed`, `program`, `input_metas`).
     """
 
-    def __init__(self, program, shardings, convention, plan, device_mesh, device):
+    plan: Plan
+    device_mesh: Any
+    #: Changes with every call; the same on all ranks.
+    seed: int
+    #: What this rank runs; each node's meta["custom"]["shardprop"] says the node of
+    #: the graph that it runs for, and the copy that it makes.
+    program: torch.export.ExportedProgram
+    #: Of the whole inputs, in the order in which forward() takes them.
+    input_metas: "list[tuple[torch.Size, torch.dtype]]"
+
+    def __init__(
+        self, program, shardings, convention, plan, device_mesh, device, compile
+    ):
         super().__init__()
-        self.plan = plan
-        self.device_mesh = device_mesh
-        #: Changes with every call; the same on all ranks.
-        self.seed = 0
+        self._plan = plan
+        self._device_mesh = device_mesh
+        self._seed = 0
         self._program = program
         self._shardings = shardings
         self._mesh = ",".join(
@@ -57,8 +74,9 @@ class ParallelModule(nn.Module):
         }
         ranks = _groups.mesh_ranks(device_mesh)
         self._index = ranks.index(torch.distributed.get_rank())
-        _place_on(program.graph_module, torch.device(device))
-        self._runner = program.graph_module
+        self._device = str(torch.device(device))
+        self._compiled = compile
+        self._set_runner()
         self._users = []
         # By name, in a program that trains; the others are frozen.
         self._trained = {
@@ -67,9 +85,11 @@ class ParallelModule(nn.Module):
             if entry["kind"] == "gradient"
         }
         self._carried = frozenset()
+        # A plain module takes the names that a model can have; here some are taken.
+        root = nn.Module()
         for entry in shardings["inputs"]:
             if entry["kind"] in ("parameter", "buffer", "constant"):
-                self._add_tensor(entry, device)
+                self._add_tensor(root, entry, device)
             elif entry["kind"] == "user_input":
                 self._users.append(entry)
             elif entry["kind"] != "seed":
@@ -81,23 +101,65 @@ class ParallelModule(nn.Module):
                     "plan with optimizer='none': any optimizer of PyTorch takes "
                     "the gradients",
                 )
+        self._parameters.update(root._parameters)
+        self._buffers.update(root._buffers)
+        self._modules.update(root._modules)
         names = [entry["name"] for entry in self._users]
         returned = [e for e in shardings["outputs"] if e["kind"] in ("loss", "user")]
         self._convention = convention or _calling.flat(names, len(returned))
 
     @property
-    def program(self) -> torch.export.ExportedProgram:
-        """What this rank runs; each node's meta["custom"]["shardprop"] says the
-        node of the graph that it runs for, and the copy that it makes."""
-        return self._program
-
-    @property
-    def input_metas(self) -> "list[tuple[torch.Size, torch.dtype]]":
-        """Of the whole inputs, in the order in which forward() takes them."""
+    def _input_metas(self) -> "list[tuple[torch.Size, torch.dtype]]":
         return [
             (torch.Size(entry["shape"]), _layout.DTYPES[entry["dtype"]])
             for entry in self._users
         ]
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name not in _OWN:
+                raise
+        return getattr(self, f"_{name}")
+
+    def __setattr__(self, name, value):
+        is_own = name in _OWN and not any(
+            name in self.__dict__.get(held, ())
+            for held in ("_parameters", "_buffers", "_modules")
+        )
+        super().__setattr__(f"_{name}" if is_own else name, value)
+
+    def __deepcopy__(self, memo):
+        """Copies the tensors; what never changes is shared."""
+        shared = (self._program, self._plan, self._device_mesh, self._shardings)
+        for value in (*shared, self._convention, self._modules["_runner"]):
+            memo[id(value)] = value
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        nn.Module.__setstate__(copied, copy.deepcopy(self.__dict__, memo))
+        return copied
+
+    def __getstate__(self):
+        """Everything but the runner; the program as torch.export.save() writes it."""
+        state = dict(self.__dict__)
+        state["_modules"] = dict(self._modules)
+        del state["_modules"]["_runner"]
+        state["_program"] = _load.dump(self._program)
+        return state
+
+    def __setstate__(self, state):
+        """Every rank reads the part that it wrote, with its process groups made."""
+        super().__setstate__(state)
+        self._program = _load.load(self._program)
+        _groups.check_mesh(self._shardings["mesh"], self._device_mesh)
+        _groups.register_groups(self._shardings["groups"], self._device_mesh)
+        self._set_runner()
+
+    def _set_runner(self):
+        _place_on(self._program.graph_module, torch.device(self._device))
+        runner = self._program.graph_module
+        self._runner = torch.compile(runner) if self._compiled else runner
 
     def _local_shape(self, entry):
         shapes = entry["local_shapes"]
@@ -107,14 +169,14 @@ class ParallelModule(nn.Module):
         stride = torch.empty(entry["shape"], device="meta").stride()
         return DTensor.from_local(
             local,
-            self.device_mesh,
+            self._device_mesh,
             _layout.placements(entry, self._sizes),
             run_check=False,
             shape=torch.Size(entry["shape"]),
             stride=stride,
         )
 
-    def _add_tensor(self, entry, device):
+    def _add_tensor(self, root, entry, device):
         local = torch.zeros(
             self._local_shape(entry),
             dtype=_layout.DTYPES[entry["dtype"]],
@@ -122,7 +184,7 @@ class ParallelModule(nn.Module):
         )
         value = self._dtensor(local, entry)
         *path, name = entry["name"].split(".")
-        owner = self
+        owner = root
         for part in path:
             if part not in owner._modules:
                 owner.add_module(part, nn.Module())
@@ -147,7 +209,7 @@ class ParallelModule(nn.Module):
     def _local_input(self, value, entry):
         if isinstance(value, DTensor):
             wanted = _layout.placements(entry, self._sizes)
-            return value.redistribute(self.device_mesh, wanted).to_local()
+            return value.redistribute(self._device_mesh, wanted).to_local()
         if tuple(value.shape) != tuple(entry["shape"]):
             raise Error(
                 "SP0001",
@@ -165,19 +227,20 @@ class ParallelModule(nn.Module):
             if entry["kind"] == "user_input":
                 locals_.append(self._local_input(next(given), entry).contiguous())
             elif entry["kind"] == "seed":
-                locals_.append(torch.tensor(self.seed))
+                locals_.append(torch.tensor(self._seed))
             else:
                 locals_.append(self._tensor(entry["name"]).to_local().detach())
         return locals_
 
+    @_failures.explained()
     def forward(self, *args, **kwargs):
         users = self._convention.tensors(args, kwargs)
         locals_ = self._arguments(users)
-        with torch.no_grad(), _failures.explained():
+        with torch.no_grad():
             results = _count.run_counted(
                 self._program.graph_module, self._runner, locals_, self._index
             )
-        self.seed += 1
+        self._seed += 1
         returned = []
         with torch.no_grad():
             for entry, local in zip(self._shardings["outputs"], results):
@@ -224,43 +287,6 @@ def _place_on(graph_module, device):
     graph_module.recompile()
 
 
-def load_weights(
-    module: ParallelModule,
-    source: WeightSource,
-) -> "list[str]":
-    """Fills a module from the unsharded model, its state dict, a program that was
-    exported with its weights, or .safetensors: the path of a file, of an index
-    (model.safetensors.index.json), or of the folder that holds them.
-
-    Each rank reads its own part alone: of files nothing else is touched.
-    Returns the names that the source lacks and the program did not carry: a state
-    dict has no buffers that are not persistent.
-    """
-    if hasattr(source, "graph_signature"):
-        return load_weights(module, _constants.carried(source))
-    if isinstance(source, nn.Module):
-        tensors = dict(source.named_buffers(remove_duplicate=False))
-        tensors.update(source.named_parameters(remove_duplicate=False))
-        return load_weights(module, tensors)
-    if isinstance(source, (str, os.PathLike)):
-        with _safetensors.opened(source) as tensors:
-            return load_weights(module, tensors)
-    missing = []
-    with torch.no_grad():
-        for entry in module._shardings["inputs"]:
-            if entry["kind"] not in ("parameter", "buffer", "constant"):
-                continue
-            if entry["name"] not in source:
-                if entry["name"] not in module._carried:
-                    missing.append(entry["name"])
-                continue
-            part = _layout.local_part(
-                source[entry["name"]], entry, module._mesh, module._index
-            )
-            module._tensor(entry["name"]).to_local().copy_(part)
-    return missing
-
-
 def _constants_of(shardings, exported):
     """What no state dict has: constants, and buffers that are not persistent."""
     values = _constants.carried(exported)
@@ -293,7 +319,6 @@ def parallelize(
     Raises Error: a plan for another program or mesh, an optimizer in the plan,
     another release of torch. Calling the module raises Error if a rank is lost.
     """
-    _failures.check_torch()
     graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
     lowered = _core.lower(plan._core, graph)
     shardings = json.loads(lowered.shardings())
@@ -310,11 +335,9 @@ def parallelize(
         plan,
         device_mesh,
         device or device_mesh.device_type,
+        compile,
     )
     constants = _constants_of(shardings, exported)
     module._carried = frozenset(constants)
-    load_weights(module, constants)
-    if compile:
-        module._runner = torch.compile(module._runner)
+    _weights.fill(module, constants, strict=False)
     return module
-

@@ -14,7 +14,7 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 from .. import _core
 from .._error import Error
-from . import _attention, _failures, _local_call, _moved_views, _redistribution
+from . import _attention, _local_call, _moved_views, _redistribution
 from ._dispatch import Infos, in_numbers, measured, through, whole_key
 from ._local_call import whole_spec
 from ._operands import Operands, output_spec_of, require_reassembled
@@ -30,6 +30,8 @@ _STOCK = {
     aten.is_pinned.default,
 }
 _RESULTS_UNKNOWN = "SP0506"
+# Characters of a reason in the statistics: two lines of a terminal.
+_LONGEST_REASON = 200
 # Handlers that stand in the way of ours.
 _HANDLED = (
     aten.convolution.default,
@@ -103,7 +105,7 @@ class Propagator(ShardingPropagator):
 
     def _ask_stock(self, op_schema: OpSchema, reason: Exception) -> OutputSharding:
         op = op_schema.op
-        self.statistics.reasons[str(op)] = str(reason)
+        self.statistics.reasons[str(op)] = _in_brief(reason)
         if op in _handlers:
             return self._replicated(op_schema)
         try:
@@ -293,6 +295,12 @@ class Propagator(ShardingPropagator):
         return through(writer, op_schema, target)
 
 
+def _in_brief(reason: Exception) -> str:
+    """Its first line, cut: an error may quote a call with thousands of tensors."""
+    line = str(reason).partition("\n")[0]
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}..."
+
+
 def _both(stock: Exception, ours: Exception) -> str:
     return f"{stock}\n\nshardprop could not answer either: {ours}"
 
@@ -421,7 +429,6 @@ def install_propagator(
     Raises Error: an unknown topology, an unknown word.
     """
     global _replaced, _replicated_before
-    _failures.check_torch()  # parts of DTensor itself are replaced
     if unknown not in ("error", "gather"):
         raise Error(
             "SP0001",

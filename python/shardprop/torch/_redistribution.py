@@ -18,6 +18,8 @@ from ._specs import NotOurs, is_lost
 stock = _redistribute.redistribute_local_tensor
 _HOLDERS = (_redistribute, _dispatch, _api)
 _MERGES_OFF = "_DISABLE_REDISTRIBUTE_TRANSFORM_OPTIMIZATION"
+# Its value before install(): a user may have set it.
+_merges_off_before = False
 
 
 def path_of(specs, src: DTensorSpec, steps: list) -> "list[DTensorSpec]":
@@ -96,12 +98,15 @@ def install(specs_of) -> None:
             return walk.by_stock(local_tensor, **options)
         return walk(local_tensor)
 
+    global _merges_off_before
     for holder in _HOLDERS:
         holder.redistribute_local_tensor = redistribute_local_tensor
+    _merges_off_before = getattr(_redistribute, _MERGES_OFF)
     setattr(_redistribute, _MERGES_OFF, True)
 
 
 def uninstall() -> None:
+    """Undoes install(), which must have run."""
     for holder in _HOLDERS:
         holder.redistribute_local_tensor = stock
-    setattr(_redistribute, _MERGES_OFF, False)
+    setattr(_redistribute, _MERGES_OFF, _merges_off_before)

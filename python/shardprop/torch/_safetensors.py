@@ -51,6 +51,17 @@ def opened(
         yield held
 
 
+# As safetensors names them.
+_DTYPES = {
+    **{"F64": torch.float64, "F32": torch.float32, "F16": torch.float16},
+    **{"BF16": torch.bfloat16, "BOOL": torch.bool, "C64": torch.complex64},
+    **{"I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8},
+    **{"U64": torch.uint64, "U32": torch.uint32, "U16": torch.uint16},
+    **{"U8": torch.uint8, "F8_E4M3": torch.float8_e4m3fn},
+    **{"F8_E5M2": torch.float8_e5m2, "F8_E8M0": torch.float8_e8m0fnu},
+}
+
+
 class LazyTensor:
     """A tensor of a file: narrow() only notes what to read, torch.cat() and
     copy_() read it."""
@@ -59,6 +70,15 @@ class LazyTensor:
         self._source = source
         shape = source.get_shape()
         self._ranges = ranges or [(0, size) for size in shape]
+
+    @property
+    def shape(self) -> torch.Size:
+        return torch.Size(end - begin for begin, end in self._ranges)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        name = self._source.get_dtype()
+        return _DTYPES[name] if name in _DTYPES else self.read().dtype
 
     def narrow(self, dim: int, start: int, length: int) -> "LazyTensor":
         ranges = list(self._ranges)

@@ -1,8 +1,13 @@
-"""Why torch could not export a model, and what to do about it."""
+"""Explanations of why torch could not export a model, with what to do about it."""
 
+import pathlib
 import re
-from collections.abc import Mapping
+import sysconfig
+import traceback
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+import torch
 
 # Part of what torch says, what it means, what helps. Options stand in braces: the
 # command line and the function spell them differently.
@@ -70,17 +75,52 @@ class Explanation(NamedTuple):
     """What an exception of torch means to someone who wants a plan."""
 
     message: str
-    #: What torch said first.
+    #: The first line of torch's message.
     cause: str
+    #: The line of the model that torch was running: file, number, function and text;
+    #: None if none was.
+    line: "str | None"
     #: What to do about it; None where nothing is known.
     help: "str | None"
+
+
+def _chain(error: "BaseException | None") -> "Iterator[BaseException]":
+    """The exception that was raised first, then those that it caused."""
+    if error is not None:
+        yield from _chain(error.__cause__ or error.__context__)
+        yield error
+
+
+def _is_of_model(file: str) -> bool:
+    """Whether a file is neither part of torch or Python, nor of this package."""
+    path = pathlib.Path(file)
+    if file.startswith("<"):
+        return False
+    for root in (torch.__path__[0], pathlib.Path(__file__).parents[1]):
+        if path.is_relative_to(root):
+            return False
+    library = sysconfig.get_path("stdlib")
+    return not path.is_relative_to(library) or "site-packages" in path.parts
+
+
+def _line_of_model(error: BaseException) -> "str | None":
+    """The innermost line outside torch at which the first exception came about."""
+    for raised in _chain(error):
+        frames = traceback.extract_tb(raised.__traceback__)
+        for frame in reversed(frames):
+            if _is_of_model(frame.filename):
+                return (
+                    f"{frame.filename}:{frame.lineno}, in {frame.name}: {frame.line}"
+                )
+    return None
 
 
 def explain(error: BaseException, options: "Mapping[str, str]") -> Explanation:
     """`options` spells infer, train, core and loss_index as its user does."""
     text = f"{type(error).__name__}: {str(error).strip()}"
     cause = text.splitlines()[0][:300]
+    line = _line_of_model(error)
     for pattern, message, advice in _KNOWN:
         if re.search(pattern, text, re.IGNORECASE):
-            return Explanation(message, cause, advice.format(**options))
-    return Explanation("torch.export cannot export the model", cause, None)
+            return Explanation(message, cause, line, advice.format(**options))
+    return Explanation("torch.export cannot export the model", cause, line, None)

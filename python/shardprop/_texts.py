@@ -1,0 +1,116 @@
+"""Objects of PyTorch and pathlib as the texts that the library reads.
+
+Nothing here imports torch: its objects are recognised by their attributes.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import Any, Optional, Protocol, Union
+
+from ._error import Error
+
+
+class Placement(Protocol):
+    """A torch.distributed.tensor Placement, as far as it is read here."""
+
+    def is_replicate(self) -> bool: ...
+
+    def is_partial(self, reduce_op: Optional[str] = None) -> bool: ...
+
+    def is_shard(self, dim: Optional[int] = None) -> bool: ...
+
+
+# "S(0),R", or one entry for each mesh dim: ["S(0)", "R"], (Shard(0), Replicate()).
+LayoutLike = Union[str, Iterable[Union[str, Placement]]]
+
+# Spellings of torch and NumPy for what the library calls f32.
+_DTYPES = {
+    "bfloat16": "bf16",
+    "bool": "bool",
+    "complex128": "c128",
+    "complex32": "c32",
+    "complex64": "c64",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "float8_e4m3fn": "f8e4m3fn",
+    "float8_e4m3fnuz": "f8e4m3fnuz",
+    "float8_e5m2": "f8e5m2",
+    "float8_e5m2fnuz": "f8e5m2fnuz",
+    "float8_e8m0fnu": "f8e8m0fnu",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "int8": "i8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "uint8": "u8",
+}
+
+
+def dtype_text(dtype: Any) -> str:
+    """f32 of torch.float32, "float32" and "f32".
+
+    An unknown name stays as it is: the library says what is wrong with it.
+    """
+    name = str(dtype).removeprefix("torch.")
+    return _DTYPES.get(name, name)
+
+
+def is_torch(value: Any, *kinds: str) -> bool:
+    """Whether a value is a torch.dtype, torch.device, ..., by the kind's name."""
+    return type(value).__module__ == "torch" and type(value).__name__ in kinds
+
+
+def _placement_text(value: Any) -> str:
+    """S(0), R or P(sum) of a Placement of DTensor."""
+    if isinstance(value, str):
+        return value
+    if callable(getattr(value, "is_replicate", None)):
+        if value.is_replicate():
+            return "R"
+        # Other reductions (masked, norms) have types of their own.
+        if type(value).__name__ == "Partial":
+            return f"P({value.reduce_op})"
+        if type(value).__name__ == "_StridedShard":
+            return f"SS({value.dim},{value.split_factor})"
+        if type(value).__name__ == "Shard":
+            return f"S({value.dim})"
+    raise Error(
+        "SP0001",
+        f"{value!r} is not a placement",
+        "",
+        [],
+        "write S(0), R or P(sum), or give Shard(0), Replicate() or Partial()",
+    )
+
+
+def layout_text(layout: "LayoutLike") -> str:
+    """S(0),R of a text, or of placements in the order of the mesh dims."""
+    if isinstance(layout, str):
+        return layout
+    if isinstance(layout, Iterable):
+        return ",".join(map(_placement_text, layout))
+    return _placement_text(layout)
+
+
+def topology_text(topology: Union[str, "os.PathLike[str]"]) -> str:
+    """The name of a preset, or the path of a topology file."""
+    return os.fspath(topology)
+
+
+def operator_text(op: Any) -> str:
+    """aten.mm.default of a text or of torch.ops.aten.mm.default."""
+    if isinstance(op, str):
+        return op
+    if hasattr(op, "_overloadname"):
+        return str(op)
+    help = "give one overload: 'aten.mm.default' or torch.ops.aten.mm.default"
+    if not callable(getattr(op, "overloads", None)):
+        raise Error("SP0001", f"{op!r} is not an operator", "op", [], help)
+    overloads = op.overloads()
+    if len(overloads) == 1:
+        return f"{op}.{overloads[0]}"
+    names = [f"{op}.{overload}" for overload in overloads]
+    raise Error("SP0001", f"`{op}` has several overloads", "op", names, help)

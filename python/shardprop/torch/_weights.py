@@ -1,0 +1,194 @@
+"""load_weights(): fills a planned module, each rank reading its own part."""
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.distributed.tensor import DTensor
+
+from .._error import Error
+from . import _constants, _layout, _safetensors
+
+if TYPE_CHECKING:
+    from ._parallel import ParallelModule
+
+WeightSource = Union[
+    nn.Module,
+    torch.export.ExportedProgram,
+    Mapping[str, torch.Tensor],
+    str,
+    "os.PathLike[str]",
+]
+
+_MOST_SHOWN = 10
+
+
+def load_weights(
+    module: "ParallelModule", source: WeightSource, *, strict: bool = True
+) -> "list[str]":
+    """Fills a module from the unsharded model, its state dict, another planned
+    module, a program that was exported with its weights, or .safetensors: the path
+    of a file, of an index (model.safetensors.index.json), or of the folder that
+    holds them.
+
+    Each rank reads its own part alone: of files nothing else is touched. DTensors
+    of another layout are gathered, for which all ranks call this together.
+
+    `strict` asks that the source has every tensor of the module, apart from
+    constants that the program carries, and no other. Without it the module keeps
+    what the source lacks, and this returns the names of it: a state dict has no
+    buffers that are not persistent.
+
+    Raises Error, which names the tensors: those that are missing or unknown, and
+    those of another shape or kind. The module is then as it was.
+    """
+    if hasattr(source, "graph_signature"):
+        source = _constants.carried(source)
+    elif isinstance(source, nn.Module):
+        tensors = dict(source.named_buffers(remove_duplicate=False))
+        tensors.update(source.named_parameters(remove_duplicate=False))
+        source = tensors
+    elif isinstance(source, (str, os.PathLike)):
+        with _safetensors.opened(source) as tensors:
+            return fill(module, tensors, strict, os.fspath(source))
+    elif not isinstance(source, Mapping):
+        raise Error(
+            "SP0001",
+            f"weights cannot be read from a {type(source).__name__}",
+            "load_weights()",
+            [],
+            "give the model, its state dict, an ExportedProgram, or the path of a "
+            ".safetensors file, of its index or of a folder",
+        )
+    return fill(module, source, strict)
+
+
+def fill(
+    module: "ParallelModule",
+    source: "Mapping[str, Any]",
+    strict: bool = True,
+    place: str = "load_weights()",
+) -> "list[str]":
+    """load_weights() from tensors by name; `place` is where errors say they are."""
+    entries = {
+        entry["name"]: entry
+        for entry in module._shardings["inputs"]
+        if entry["kind"] in ("parameter", "buffer", "constant")
+    }
+    missing = [
+        name
+        for name in entries
+        if name not in source and name not in module._carried
+    ]
+    if strict:
+        _check_names(entries, missing, source, place)
+    known = {name: entry for name, entry in entries.items() if name in source}
+    for name, entry in known.items():
+        _check(source[name], entry, module._tensor(name), place)
+    with torch.no_grad():
+        for name, entry in known.items():
+            part = _part(module, source[name], entry)
+            module._tensor(name).to_local().copy_(part)
+    return missing
+
+
+def _check_names(
+    entries: "Mapping[str, dict]",
+    missing: "Sequence[str]",
+    source: "Mapping[str, Any]",
+    place: str,
+) -> None:
+    unknown = [name for name in source if name not in entries]
+    if unknown:
+        tied = {_memory(source[name]) for name in entries if name in source}
+        unknown = [name for name in unknown if _memory(source[name]) not in tied]
+    if not missing and not unknown:
+        return
+    counts = []
+    if missing:
+        counts.append(f"lack {len(missing)} of the module's {_tensors(len(entries))}")
+    if unknown:
+        counts.append(f"hold {_tensors(len(unknown))} that the module has not")
+    raise Error(
+        "SP0001",
+        "the weights " + " and ".join(counts),
+        place,
+        _named("missing", missing, unknown) + _named("unknown", unknown, missing),
+        "strict=False skips them: what is missing keeps its value, zeros at first; "
+        "buffers that no state dict holds come from the model itself, "
+        "load_weights(module, dict(model.named_buffers()), strict=False)",
+    )
+
+
+def _tensors(count: int) -> str:
+    return f"{count} tensor{'' if count == 1 else 's'}"
+
+
+def _named(what: str, names: "Sequence[str]", others: "Sequence[str]") -> "list[str]":
+    """A note for each of the first names, with the most similar of `others`."""
+    notes = []
+    for name in names[:_MOST_SHOWN]:
+        near = difflib.get_close_matches(name, others[:1000], 1, cutoff=0.8)
+        notes.append(f"{what}: {name}" + (f" (similar: {near[0]})" if near else ""))
+    if len(names) > _MOST_SHOWN:
+        notes.append(f"{what}: {len(names) - _MOST_SHOWN} more")
+    return notes
+
+
+def _memory(value: Any) -> Any:
+    """What tied tensors share; a value of its own for everything else."""
+    if isinstance(value, DTensor):
+        value = value.to_local()
+    if not isinstance(value, torch.Tensor):
+        return id(value)
+    storage = value.untyped_storage()._cdata
+    return storage, value.storage_offset(), tuple(value.shape)
+
+
+def _check(value: Any, entry: dict, target: DTensor, place: str) -> None:
+    """Whether a value can fill a tensor of the module."""
+    name, shape = entry["name"], tuple(entry["shape"])
+
+    def refuse(message: str, help: str) -> None:
+        raise Error("SP0001", f"`{name}` {message}", place, [], help)
+
+    if not isinstance(value, (torch.Tensor, _safetensors.LazyTensor)):
+        refuse(f"is a {type(value).__name__} in the weights", "give a torch.Tensor")
+    if tuple(value.shape) != shape:
+        raise Error(
+            "SP0001",
+            f"`{name}` has another shape in the weights than in the plan",
+            place,
+            [f"weights: {list(value.shape)}", f"plan: {list(shape)}"],
+            "load the weights of the model that was planned, or plan this one",
+        )
+    dtype = target.dtype
+    if not torch.can_cast(value.dtype, dtype):
+        refuse(
+            f"is {value.dtype} in the weights and {dtype} in the plan",
+            "convert it where nothing is lost",
+        )
+    if isinstance(value, torch.Tensor) and not isinstance(
+        target.to_local(), FakeTensor
+    ):
+        if value.is_meta or isinstance(value, FakeTensor):
+            refuse(
+                "has no values in the weights: it is a meta or fake tensor",
+                "load a model that was made on a device, or a checkpoint",
+            )
+
+
+def _part(module: "ParallelModule", value: Any, entry: dict) -> Any:
+    """This rank's part of a value."""
+    if isinstance(value, DTensor):
+        target = module._tensor(entry["name"])
+        if value._spec.mesh == target._spec.mesh and (
+            value.placements == target.placements
+        ):
+            return value.to_local()
+        value = value.full_tensor()
+    return _layout.local_part(value, entry, module._mesh, module._index)
