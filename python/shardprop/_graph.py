@@ -15,8 +15,8 @@ MAX_INPUT_BYTES = 2 << 30
 
 @runtime_checkable
 class ExportedProgram(Protocol):
-    """A torch.export.ExportedProgram, told by what it holds: torch need not be
-    there."""
+    """A torch.export.ExportedProgram, recognised by its attributes: torch need not be
+    installed."""
 
     @property
     def graph_module(self) -> Any: ...
@@ -35,20 +35,20 @@ def load_graph(
     max_input_bytes: int = MAX_INPUT_BYTES,
     bounds: Optional[Mapping[str, int]] = None,
 ) -> Graph:
-    """Reads what torch.export.save wrote, or a program's .json or .json.gz.
+    """Reads a file of torch.export.save, or a program's .json or .json.gz.
 
     `source` is a path, the bytes of a file, an open binary file, or an
     ExportedProgram. Weights are not read. `program` names one of several in an
     archive; at most `max_input_bytes` of JSON are read, after decompression.
     `bounds` says how large sizes are that depend on data: {"u0": 128}.
 
-    Raises Error: what cannot be read, or is no graph.
+    Raises Error if the source cannot be read or is not a graph.
     """
     how = (max_input_bytes, program, dict(bounds or {}))
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         graph = _core.load_graph(path, *how)
-        # What was read may be moved or changed before the graph is pickled.
+        # The file may have changed when the graph is pickled: _reduced() checks it.
         graph._read_from = (os.path.abspath(path), how)
         return graph
     if isinstance(source, ExportedProgram):

@@ -1,7 +1,7 @@
 """Meshes as users write them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Optional, Protocol, Union
+from typing import Any, Optional, Protocol, Union
 
 from ._error import Error
 
@@ -15,6 +15,9 @@ class DeviceMesh(Protocol):
     @property
     def shape(self) -> "tuple[int, ...]": ...
 
+    @property
+    def mesh(self) -> Any: ...
+
 
 # "dp=2,tp=4" or {"dp": 2, "tp": 4}; (2, 4), whose dims are d0 and d1; 8, of one
 # dim; a torch.distributed.DeviceMesh.
@@ -22,7 +25,7 @@ MeshLike = Union[str, Mapping[str, int], Sequence[int], int, DeviceMesh]
 
 
 def mesh_text(mesh: MeshLike) -> str:
-    """The notation of a mesh: dp=2,tp=4. Raises Error: what is no mesh."""
+    """Returns the notation of a mesh, dp=2,tp=4. Raises Error if it is not a mesh."""
     if isinstance(mesh, (str, int)) and not isinstance(mesh, bool):
         return str(mesh)
     if isinstance(mesh, Mapping):
@@ -37,5 +40,27 @@ def mesh_text(mesh: MeshLike) -> str:
             [],
             "write 'dp=2,tp=4', {'dp': 2, 'tp': 4}, (2, 4) or 8, or give a DeviceMesh",
         )
+    _check_order(mesh)
     names = mesh.mesh_dim_names or [f"d{dim}" for dim in range(len(mesh.shape))]
     return ",".join(f"{name}={size}" for name, size in zip(names, mesh.shape))
+
+
+def _check_order(mesh: DeviceMesh) -> None:
+    """Raises Error unless the ranks of a DeviceMesh ascend.
+
+    The notation of a mesh has no order of ranks: another one would be priced as if
+    neighbours were elsewhere.
+    """
+    # A DeviceMesh is there, so torch is.
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+    with unset_fake_temporarily():
+        ranks = mesh.mesh.flatten().tolist()
+    if ranks != sorted(ranks):
+        raise Error(
+            "SP0001",
+            "the ranks of the DeviceMesh do not ascend",
+            "mesh",
+            [str(ranks[:64])],
+            "make it with init_device_mesh, which numbers ranks row by row",
+        )

@@ -20,7 +20,7 @@ ProgressCallback = Callable[[str, float, Optional[float], Optional[float]], None
 
 
 class Plan:
-    """How every tensor of a graph is laid out, and what has to move.
+    """The layout of every tensor of a graph, and its redistributions.
 
     plan() makes one, load() and from_json() read one back. `data` is the plan as
     its JSON says it (schema shardprop.plan/2); the properties are parts of it.
@@ -43,17 +43,17 @@ class Plan:
 
     @property
     def objective_us(self) -> Optional[float]:
-        """Time of a step in microseconds; None without a plan."""
+        """Time of a step in microseconds. It is None without a plan."""
         return self.data["objective_us"]
 
     @property
     def lower_bound_us(self) -> float:
-        """No plan takes less time than this, in microseconds."""
+        """Microseconds that every plan takes at least."""
         return self.data["lower_bound_us"]
 
     @property
     def gap(self) -> Optional[float]:
-        """How far the objective is above the bound, as a part of the objective."""
+        """Distance of the objective from the bound, as a part of the objective."""
         return self.data["gap"]
 
     @property
@@ -73,12 +73,12 @@ class Plan:
 
     @property
     def nodes(self) -> "list[dict[str, Any]]":
-        """Every call of an operator: its layouts, and the collectives inside."""
+        """Every operator call, with its layouts and the collectives inside it."""
         return self.data["nodes"]
 
     @property
     def memory(self) -> "dict[str, Any]":
-        """Bytes of each rank: the limit, the peak, where it is and what makes it up."""
+        """Bytes of each rank: the limit, and the peak with its place and its parts."""
         return self.data["memory"]
 
     @property
@@ -87,7 +87,7 @@ class Plan:
         return self.data["summary"]
 
     def placements(self, name: str) -> "list[str]":
-        """How a parameter, buffer or input lies: ["S(0)", "R"]."""
+        """Returns the layout of a parameter, buffer or input: ["S(0)", "R"]."""
         try:
             return self.values[name]["placements"]
         except KeyError:
@@ -96,7 +96,7 @@ class Plan:
             ) from None
 
     def explain(self, detail: bool = False) -> str:
-        """The plan for people: what it is, totals, layouts, collectives and why.
+        """Returns a report: totals, layouts, collectives and reasons.
 
         A screen, or every redistribution with `detail`.
         """
@@ -121,12 +121,12 @@ class Plan:
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "Plan":
-        """Reads what save() wrote. Raises Error: a file that is absent or no plan."""
+        """Reads a file of save(). Raises Error if it is absent or not a plan."""
         return cls(_core.load_plan(os.fspath(path), MAX_INPUT_BYTES))
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
-        """Raises Error: what is not the JSON of a plan."""
+        """Reads the JSON of to_json(). Raises Error if the text is not a plan."""
         return cls(_core.read_plan(text))
 
     def __reduce__(self) -> "tuple[Any, ...]":
@@ -195,8 +195,10 @@ def _pair_texts(
     given: "Union[str, Iterable[Any], Mapping[str, Any], None]",
     text_of: "Callable[[Any], str]",
 ) -> "list[str]":
-    """WHAT=HOW of a text, texts, pairs or a dict; None is none. `text_of` makes
-    the text of a HOW. Raises Error: what is none of these."""
+    """Returns WHAT=HOW for each entry of a text, texts, pairs or a dict.
+
+    `text_of` returns the text of a HOW. Raises Error for any other input.
+    """
     if given is None:
         return []
     if isinstance(given, str):
@@ -274,7 +276,7 @@ def plan(
     best plan so far (`Plan.interrupted`); before there is any, it raises
     KeyboardInterrupt.
 
-    Raises Error. That no plan fits is a status, not an error.
+    Raises Error for bad input. A plan that does not fit has the status infeasible.
     """
     if not isinstance(graph, _core.Graph):
         graph = load_graph(graph)

@@ -17,7 +17,7 @@ _TENSOR = re.compile(r"\s*[a-z]+\d*\w*\[[\d,\s]*\]")
 
 @dataclass(frozen=True)
 class OpSharding:
-    """How an operator runs: what its inputs must be, what comes out."""
+    """Layouts with which an operator runs."""
 
     inputs: "tuple[str, ...]"  # layouts the operator needs, "S(0),R"
     outputs: "tuple[str, ...]"  # "f32[16,4] P(sum)"
@@ -42,13 +42,13 @@ def _propagator(mesh: str, topology: str) -> _core.Propagator:
         try:
             dims.append((name.strip() or f"d{index}", int(size)))
         except ValueError:
-            # Says what is wrong with it.
+            # It reports the error of the notation.
             _core.canonical(mesh, [1], "R")
             raise
     return _core.Propagator(dims, [], topology)
 
 
-# What the extension holds must go before the extension does.
+# Propagators must be freed before the extension is unloaded.
 atexit.register(_propagator.cache_clear)
 
 
@@ -60,7 +60,7 @@ def propagate(
     *,
     topology: Union[str, "os.PathLike[str]"] = "dgx-h100",
 ) -> OpSharding:
-    """The sharding of least cost for one operator on tensors as they lie.
+    """Returns the sharding of least cost for one operator on sharded tensors.
 
     >>> print(propagate("tp=2", "aten.mm.default", ["f32[16,8] S(1)", "f32[8,4] R"]))
     inputs   S(1), S(0)

@@ -1,6 +1,6 @@
 """Objects of PyTorch and pathlib as the texts that the library reads.
 
-Nothing here imports torch: its objects are recognised by their attributes.
+This module does not import torch: it recognises its objects by their attributes.
 """
 
 import os
@@ -23,7 +23,7 @@ class Placement(Protocol):
 # "S(0),R", or one entry for each mesh dim: ["S(0)", "R"], (Shard(0), Replicate()).
 LayoutLike = Union[str, Iterable[Union[str, Placement]]]
 
-# Spellings of torch and NumPy for what the library calls f32.
+# The library's dtypes by their names in torch and NumPy.
 _DTYPES = {
     "bfloat16": "bf16",
     "bool": "bool",
@@ -52,7 +52,7 @@ _DTYPES = {
 def dtype_text(dtype: Any) -> str:
     """f32 of torch.float32, "float32" and "f32".
 
-    An unknown name stays as it is: the library says what is wrong with it.
+    An unknown name is returned unchanged: the library reports it.
     """
     name = str(dtype).removeprefix("torch.")
     return _DTYPES.get(name, name)

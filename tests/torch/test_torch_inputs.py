@@ -8,6 +8,10 @@ import unittest
 
 import running.package  # noqa: F401
 import torch
+import torch.distributed as dist
+import torch.testing._internal.distributed.fake_pg  # noqa: F401
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import _StridedShard
 
@@ -76,6 +80,23 @@ class Functions(unittest.TestCase):
             progress=False,
         )
         self.assertEqual(plan.placements("lm_head.weight"), ["S(0)", "R"])
+
+
+class Meshes(unittest.TestCase):
+    def test_device_meshes(self):
+        dist.init_process_group("fake", rank=0, world_size=4)
+        self.addCleanup(dist.destroy_process_group)
+        names = ("dp", "tp")
+        mesh = DeviceMesh("cpu", torch.arange(4).view(2, 2), mesh_dim_names=names)
+        self.assertEqual(sp.plan(GRAPH, mesh, progress=False).mesh, {"dp": 2, "tp": 2})
+        with FakeTensorMode():
+            found = sp.redistribute(mesh, (4, 4), "f32", "R,R", "S(0),R")
+        self.assertEqual(len(found.steps), 1)
+        # Its text has no order of ranks: plans would price neighbours wrongly.
+        permuted = DeviceMesh("cpu", [[0, 2], [1, 3]], mesh_dim_names=names)
+        with self.assertRaises(sp.Error) as caught:
+            sp.plan(GRAPH, permuted, progress=False)
+        self.assertIn("do not ascend", caught.exception.message)
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ def parallel(name, program, constants, plan):
     )
     module = sp.torch.parallelize(program, plan, mesh)
     model, args = CASES[name].make()
-    sp.torch.load_weights(module, constants)
-    missing = set(sp.torch.load_weights(module, model)) - set(constants)
-    assert not missing, missing
+    sp.torch.load_weights(module, constants, strict=False)
+    missing = sp.torch.load_weights(module, model, strict=False)
+    assert set(missing) <= set(constants), missing
     return module, args
 
 

@@ -1,4 +1,4 @@
-"""What needs PyTorch: export a model, run a plan, serve eager DTensor.
+"""Functions that need PyTorch: export a model, run a plan, serve eager DTensor.
 
     import shardprop as sp, shardprop.torch
     exported = sp.torch.export(model, (ids, labels), mode="train")

@@ -26,7 +26,7 @@ def _is_real(value):
 
 
 def _model_of(records: "list[str]") -> str:
-    """The program of an archive that load_graph() reads: the only one, or `model`."""
+    """Returns the program that load_graph() reads: the only one, or `model`."""
     found = {
         pathlib.PurePath(record).stem
         for record in records
@@ -36,9 +36,9 @@ def _model_of(records: "list[str]") -> str:
 
 
 def _of_archive(path):
-    """Those of an archive that hold their bytes; nothing is unpickled.
+    """Returns the constants of an archive that have bytes. It unpickles nothing.
 
-    Archives of PyTorch before 2.8 hold theirs pickled: they give none.
+    Archives of PyTorch before 2.8 store constants pickled: the result is empty.
     """
     with zipfile.ZipFile(path) as archive:
         sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
@@ -55,7 +55,7 @@ def _of_archive(path):
         ):
             return {}
         found = _load_constants(archive, model)
-    # What was saved of a fake tensor has no bytes, and is read as zeros.
+    # A fake tensor was saved without bytes, and would be read as zeros.
     bytes_of = {
         pathlib.PurePath(record).name: size
         for record, size in sizes.items()
@@ -69,7 +69,7 @@ def _of_archive(path):
 
 
 def carried(exported: Any) -> "dict[str, torch.Tensor]":
-    """By name, what an ExportedProgram or a path's archive has real values of."""
+    """Returns the real values of an ExportedProgram or an archive, by name."""
     if hasattr(exported, "graph_signature"):
         held = {**exported.state_dict, **exported.constants}
         return {name: value for name, value in held.items() if _is_real(value)}

@@ -58,7 +58,7 @@ def _shortest_timeout() -> float:
 
 @contextlib.contextmanager
 def explained() -> "Iterator[None]":
-    """Turns what a collective raises into an Error; everything else stays as it is.
+    """Turns the exception of a failed collective into an Error, and no other one.
 
     A failure counts as a rank that is late if the call took as long as a group
     waits for its ranks.

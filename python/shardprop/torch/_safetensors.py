@@ -29,7 +29,7 @@ def _files(path: pathlib.Path) -> "list[pathlib.Path]":
 def opened(
     path: "str | os.PathLike[str]",
 ) -> "Iterator[Mapping[str, LazyTensor]]":
-    """By name, what the files behind `path` hold; nothing of it is read yet."""
+    """Yields the tensors of the files by name, before their values are read."""
     from safetensors import safe_open
 
     files = _files(pathlib.Path(path))

@@ -31,20 +31,19 @@ def load_weights(
     module: "ParallelModule", source: WeightSource, *, strict: bool = True
 ) -> "list[str]":
     """Fills a module from the unsharded model, its state dict, another planned
-    module, a program that was exported with its weights, or .safetensors: the path
-    of a file, of an index (model.safetensors.index.json), or of the folder that
-    holds them.
+    module, or a program that was exported with its weights. A path names a
+    .safetensors file, an index (model.safetensors.index.json) or a folder of them.
 
-    Each rank reads its own part alone: of files nothing else is touched. DTensors
-    of another layout are gathered, for which all ranks call this together.
+    Each rank reads only its own part of a file. DTensors of another layout are
+    gathered: all ranks call this together.
 
-    `strict` asks that the source has every tensor of the module, apart from
-    constants that the program carries, and no other. Without it the module keeps
-    what the source lacks, and this returns the names of it: a state dict has no
-    buffers that are not persistent.
+    With `strict` the source must have every tensor of the module, apart from
+    constants that the program carries, and no other tensor. Otherwise the module
+    keeps the tensors that the source lacks, and this returns their names. A state
+    dict lacks the buffers that are not persistent.
 
-    Raises Error, which names the tensors: those that are missing or unknown, and
-    those of another shape or kind. The module is then as it was.
+    Raises Error with the names of missing and unknown tensors, and of those with
+    another shape or dtype. The module is unchanged then.
     """
     if hasattr(source, "graph_signature"):
         source = _constants.carried(source)
@@ -73,7 +72,7 @@ def fill(
     strict: bool = True,
     place: str = "load_weights()",
 ) -> "list[str]":
-    """load_weights() from tensors by name; `place` is where errors say they are."""
+    """load_weights() from tensors by name; errors give `place`."""
     entries = {
         entry["name"]: entry
         for entry in module._shardings["inputs"]
@@ -129,7 +128,7 @@ def _tensors(count: int) -> str:
 
 
 def _named(what: str, names: "Sequence[str]", others: "Sequence[str]") -> "list[str]":
-    """A note for each of the first names, with the most similar of `others`."""
+    """Returns a note for each of the first names, with the most similar of `others`."""
     notes = []
     for name in names[:_MOST_SHOWN]:
         near = difflib.get_close_matches(name, others[:1000], 1, cutoff=0.8)
@@ -140,7 +139,7 @@ def _named(what: str, names: "Sequence[str]", others: "Sequence[str]") -> "list[
 
 
 def _memory(value: Any) -> Any:
-    """What tied tensors share; a value of its own for everything else."""
+    """Returns a key that tied tensors share, and that no two other values share."""
     if isinstance(value, DTensor):
         value = value.to_local()
     if not isinstance(value, torch.Tensor):
@@ -150,7 +149,7 @@ def _memory(value: Any) -> Any:
 
 
 def _check(value: Any, entry: dict, target: DTensor, place: str) -> None:
-    """Whether a value can fill a tensor of the module."""
+    """Raises Error unless a value can fill a tensor of the module."""
     name, shape = entry["name"], tuple(entry["shape"])
 
     def refuse(message: str, help: str) -> None:
@@ -183,7 +182,7 @@ def _check(value: Any, entry: dict, target: DTensor, place: str) -> None:
 
 
 def _part(module: "ParallelModule", value: Any, entry: dict) -> Any:
-    """This rank's part of a value."""
+    """Returns this rank's part of a value."""
     if isinstance(value, DTensor):
         target = module._tensor(entry["name"])
         if value._spec.mesh == target._spec.mesh and (

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import torch
 
-# Part of what torch says, what it means, what helps. Options stand in braces: the
-# command line and the function spell them differently.
+# A part of torch's message, its meaning, and advice. Options are in braces, because
+# the command line and the function spell them differently.
 _KNOWN = (
     (
         r"data-dependent|GuardOnDataDependent|DataDependentOutput",
@@ -72,27 +72,27 @@ _KNOWN = (
 
 
 class Explanation(NamedTuple):
-    """What an exception of torch means to someone who wants a plan."""
+    """The meaning of an exception of torch to someone who wants a plan."""
 
     message: str
-    #: The first line of torch's message.
+    #: First line of the message.
     cause: str
-    #: The line of the model that torch was running: file, number, function and text;
-    #: None if none was.
+    #: Line of the model that torch was running: file, number, function and text.
+    #: It is None if no line of the model was running.
     line: "str | None"
-    #: What to do about it; None where nothing is known.
+    #: Advice; None if the message is unknown.
     help: "str | None"
 
 
 def _chain(error: "BaseException | None") -> "Iterator[BaseException]":
-    """The exception that was raised first, then those that it caused."""
+    """Yields the exception that was raised first, then those that it caused."""
     if error is not None:
         yield from _chain(error.__cause__ or error.__context__)
         yield error
 
 
 def _is_of_model(file: str) -> bool:
-    """Whether a file is neither part of torch or Python, nor of this package."""
+    """Whether a file is no part of torch, of Python or of this package."""
     path = pathlib.Path(file)
     if file.startswith("<"):
         return False
@@ -104,7 +104,7 @@ def _is_of_model(file: str) -> bool:
 
 
 def _line_of_model(error: BaseException) -> "str | None":
-    """The innermost line outside torch at which the first exception came about."""
+    """Returns the innermost line of the model in the first exception's traceback."""
     for raised in _chain(error):
         frames = traceback.extract_tb(raised.__traceback__)
         for frame in reversed(frames):
@@ -116,7 +116,7 @@ def _line_of_model(error: BaseException) -> "str | None":
 
 
 def explain(error: BaseException, options: "Mapping[str, str]") -> Explanation:
-    """`options` spells infer, train, core and loss_index as its user does."""
+    """`options` gives the spelling of infer, train, core and loss_index."""
     text = f"{type(error).__name__}: {str(error).strip()}"
     cause = text.splitlines()[0][:300]
     line = _line_of_model(error)
