@@ -91,7 +91,7 @@ std::string json_at(const std::string& path, std::int64_t limit,
 }
 
 nb::bytes bytes_of(const std::string& text) {
-  return {text.data(), text.size()};
+  return nb::bytes(text.data(), text.size());
 }
 
 }  // namespace
