@@ -223,7 +223,8 @@ class Weights(unittest.TestCase):
             with self.subTest(says=says):
                 self.refused({**self.model.state_dict(), "up.bias": value}, "`up.bias`", says)
         with torch.device("meta"):
-            self.refused(Model(), "has no values")
+            empty = Model()
+        self.refused(empty, "has no values")
         self.refused(3, "int")
 
     def test_narrower_floats_are_widened(self):
