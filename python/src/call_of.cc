@@ -159,13 +159,13 @@ Call call_of(const OpLibrary& library, const std::string& name,
   std::size_t next = 0;
   for (nb::handle value : args) {
     if (next == positional) {
-      raise(Error{
-          ErrorCode::kUnknownArgument,
-          "`" + name + "` is given " + std::to_string(nb::len(args)) +
-              " positional arguments and takes " + std::to_string(positional),
-          {},
-          {},
-          to_string(*function)});
+      raise(Error{ErrorCode::kUnknownArgument,
+                  "`" + name + "` is given " + std::to_string(nb::len(args)) +
+                      " positional arguments and takes " +
+                      std::to_string(positional),
+                  {},
+                  {},
+                  to_string(*function)});
     }
     placed[next++] = nb::borrow(value);
   }

@@ -115,14 +115,14 @@ void bind_graph(nb::module_& module) {
                    "Whether the program holds a backward pass.")
       .def_prop_ro("operators", counts_of,
                    "Number of calls of each operator, by its name.")
-      .def_prop_ro("inputs", inputs,
-                   "Name and kind (parameter, buffer, constant or user) of each "
-                   "input.")
+      .def_prop_ro(
+          "inputs", inputs,
+          "Name and kind (parameter, buffer, constant or user) of each "
+          "input.")
       .def_prop_ro(
           "notes",
           [](const Graph& g) {
-            return std::vector<std::string>(g.notes().begin(),
-                                            g.notes().end());
+            return std::vector<std::string>(g.notes().begin(), g.notes().end());
           },
           "Assumptions made while the program was read.");
 
@@ -160,8 +160,8 @@ void bind_graph(nb::module_& module) {
       "program_json_in",
       [](const nb::bytes& bytes, std::int64_t max_input_bytes,
          const std::string& program) {
-        return bytes_of(json_in({bytes.c_str(), bytes.size()}, max_input_bytes,
-                                program));
+        return bytes_of(
+            json_in({bytes.c_str(), bytes.size()}, max_input_bytes, program));
       },
       nb::arg("bytes"), nb::arg("max_input_bytes"), nb::arg("program"));
 }
