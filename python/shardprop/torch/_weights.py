@@ -38,7 +38,8 @@ def load_weights(
     gathered: all ranks call this together.
 
     With `strict` the source must have every tensor of the module, apart from
-    constants that the program carries, and no other tensor. Otherwise the module
+    constants that the program carries. A state dict or file must have no other
+    tensor; a model may have tensors that the program does not use. Otherwise the module
     keeps the tensors that the source lacks, and this returns their names. A state
     dict lacks the buffers that are not persistent.
 
@@ -46,15 +47,15 @@ def load_weights(
     another shape or dtype. The module is unchanged then.
     """
     if hasattr(source, "graph_signature"):
-        source = _constants.carried(source)
-    elif isinstance(source, nn.Module):
+        return fill(module, _constants.carried(source), strict, may_hold_more=True)
+    if isinstance(source, nn.Module):
         tensors = dict(source.named_buffers(remove_duplicate=False))
         tensors.update(source.named_parameters(remove_duplicate=False))
-        source = tensors
-    elif isinstance(source, (str, os.PathLike)):
+        return fill(module, tensors, strict, may_hold_more=True)
+    if isinstance(source, (str, os.PathLike)):
         with _safetensors.opened(source) as tensors:
             return fill(module, tensors, strict, os.fspath(source))
-    elif not isinstance(source, Mapping):
+    if not isinstance(source, Mapping):
         raise Error(
             "SP0001",
             f"weights cannot be read from a {type(source).__name__}",
@@ -71,6 +72,7 @@ def fill(
     source: "Mapping[str, Any]",
     strict: bool = True,
     place: str = "load_weights()",
+    may_hold_more: bool = False,
 ) -> "list[str]":
     """load_weights() from tensors by name; errors give `place`."""
     entries = {
@@ -84,7 +86,8 @@ def fill(
         if name not in source and name not in module._carried
     ]
     if strict:
-        _check_names(entries, missing, source, place)
+        unknown = [] if may_hold_more else _unknown(entries, source)
+        _check_names(entries, missing, unknown, place)
     known = {name: entry for name, entry in entries.items() if name in source}
     for name, entry in known.items():
         _check(source[name], entry, module._tensor(name), place)
@@ -95,16 +98,23 @@ def fill(
     return missing
 
 
+def _unknown(
+    entries: "Mapping[str, dict]", source: "Mapping[str, Any]"
+) -> "list[str]":
+    """Names that the module lacks, apart from further names of tied tensors."""
+    names = [name for name in source if name not in entries]
+    if not names:
+        return []
+    tied = {_memory(source[name]) for name in entries if name in source}
+    return [name for name in names if _memory(source[name]) not in tied]
+
+
 def _check_names(
     entries: "Mapping[str, dict]",
     missing: "Sequence[str]",
-    source: "Mapping[str, Any]",
+    unknown: "Sequence[str]",
     place: str,
 ) -> None:
-    unknown = [name for name in source if name not in entries]
-    if unknown:
-        tied = {_memory(source[name]) for name in entries if name in source}
-        unknown = [name for name in unknown if _memory(source[name]) not in tied]
     if not missing and not unknown:
         return
     counts = []
