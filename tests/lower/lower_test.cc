@@ -113,9 +113,10 @@ TEST_CASE("a program without the optimizer's step returns gradients") {
   const Graph graph = llama();
   PlanOptions options;
   options.optimizer = Optimizer::kAdamW;
-  for (const char* recipe : {"", "hsdp=d0:d1", "fsdp=d0:d1"}) {
+  std::size_t moved = 0;
+  for (const std::string recipe : {"", "hsdp=d0:d1", "fsdp=d0:d1"}) {
     CAPTURE(recipe);
-    if (*recipe != '\0') options.recipe = value_of(Recipe::parse(recipe));
+    if (!recipe.empty()) options.recipe = value_of(Recipe::parse(recipe));
     const Plan plan = planned(graph, "2,2", options);
     REQUIRE_FALSE(plan.updates.empty());
     const SpmdProgram whole = value_of(lower(plan, graph, library));
@@ -131,7 +132,6 @@ TEST_CASE("a program without the optimizer's step returns gradients") {
       planned_values.emplace(value.name, &value);
     }
     std::size_t gradients = 0;
-    std::size_t moved = 0;
     for (const ProgramOutput& output : program.outputs) {
       if (output.kind != OutputKind::kGradient) continue;
       ++gradients;
@@ -147,11 +147,12 @@ TEST_CASE("a program without the optimizer's step returns gradients") {
                    : 0;
     }
     CHECK(gradients == plan.updates.size());
-    CHECK((moved > 0) == (std::string_view(recipe) == "hsdp=d0:d1"));
     // Copies and nodes keep their places.
     CHECK(program.copies.size() == whole.copies.size());
     CHECK(program.nodes.size() == whole.nodes.size());
   }
+  // Some gradients are gathered to the layout of their parameter.
+  CHECK(moved > 0);
 }
 
 TEST_CASE("plans of another graph, and those that are none, are refused") {
