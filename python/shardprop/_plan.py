@@ -86,6 +86,11 @@ class Plan:
         """Times and bytes in total, and the collectives by kind."""
         return self.data["summary"]
 
+    @property
+    def notes(self) -> "list[str]":
+        """Sentences on what a user may not expect of the plan."""
+        return self.data.get("notes", [])
+
     def placements(self, name: str) -> "list[str]":
         """Returns the layout of a parameter, buffer or input: ["S(0)", "R"]."""
         try:

@@ -2,8 +2,8 @@
 
     import shardprop as sp, shardprop.torch
     exported = sp.torch.export(model, (ids, labels), mode="train")
-    plan = sp.plan(exported, "dp=2,tp=2")
-    module = sp.torch.parallelize(exported, plan, device_mesh)   # on every rank
+    plan = sp.torch.plan(exported, device_mesh)     # one rank plans, all get the plan
+    module = sp.torch.parallelize(exported, plan, device_mesh)
     loss = module(ids, labels)
 
     sp.torch.install_propagator()                # DTensor asks us from here on
@@ -27,6 +27,7 @@ check_torch(_installed)
 from ._count import Collective, Count, Match, count  # noqa: E402
 from ._export import ExportError, export  # noqa: E402
 from ._parallel import ParallelModule, parallelize  # noqa: E402
+from ._planning import plan  # noqa: E402
 from ._propagator import install_propagator, uninstall_propagator  # noqa: E402
 from ._serialize import to_json  # noqa: E402
 from ._weights import load_weights  # noqa: E402
@@ -42,6 +43,7 @@ __all__ = [
     "install_propagator",
     "load_weights",
     "parallelize",
+    "plan",
     "to_json",
     "uninstall_propagator",
 ]

@@ -1,7 +1,10 @@
 """The process groups that a program's collectives name."""
 
+import datetime
+
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .._error import Error
@@ -11,9 +14,36 @@ _registered: dict = {}
 
 
 def mesh_ranks(device_mesh) -> "list[int]":
-    """The global ranks of a DeviceMesh, row by row; under FakeTensorMode, too."""
+    """Returns the global ranks of a DeviceMesh, row by row, under FakeTensorMode too."""
     with unset_fake_temporarily():
         return device_mesh.mesh.flatten().tolist()
+
+
+def _timeout_of(group) -> "datetime.timedelta | None":
+    """How long a collective of a group waits for a rank, if the backend tells."""
+    found = []
+    for device in group._device_types:
+        options = getattr(group._get_backend(device), "options", None)
+        found.append(getattr(options, "_timeout", None))
+    return min((one for one in found if one is not None), default=None)
+
+
+def world_timeout() -> datetime.timedelta:
+    """The timeout of init_process_group()."""
+    group = dist.group.WORLD
+    timeout = None if dist.get_backend() == "fake" else _timeout_of(group)
+    return timeout or distributed_c10d.default_pg_timeout
+
+
+def _inherit_timeout(group) -> None:
+    """init_device_mesh() and new_group() do not pass the timeout of
+    init_process_group() on: a group that has the default gets that one."""
+    if group is dist.group.WORLD or dist.get_backend(group) == "fake":
+        return
+    own, world = _timeout_of(group), world_timeout()
+    backend = dist.get_backend(group)
+    if own == distributed_c10d._get_default_timeout(backend) and own != world:
+        distributed_c10d._set_pg_timeout(world, group)
 
 
 def check_mesh(mesh: dict, device_mesh) -> None:
@@ -68,11 +98,13 @@ def _made(group: dict, ranks: "list[int]", device_mesh):
     if len(group["mesh_dims"]) == 1:
         name = group["mesh_dims"][0]
         names = device_mesh.mesh_dim_names
-        return device_mesh.get_group(names.index(name) if names else int(name[1:]))
+        held = device_mesh.get_group(names.index(name) if names else int(name[1:]))
+        _inherit_timeout(held)
+        return held
     mine = None
     for members in group["ranks"]:
         in_world = [ranks[member] for member in members]
-        made = dist.new_group(in_world)
+        made = dist.new_group(in_world, timeout=world_timeout())
         if dist.get_rank() in in_world:
             mine = made
     return mine

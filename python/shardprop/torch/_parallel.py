@@ -1,6 +1,7 @@
 """parallelize(): a planned program as a module, each rank running its part."""
 
 import copy
+import hashlib
 import json
 from typing import Any, Optional, Union
 
@@ -13,6 +14,7 @@ from .._error import Error
 from .._graph import load_graph
 from .._plan import Plan
 from . import (
+    _agreement,
     _calling,
     _constants,
     _count,
@@ -20,6 +22,8 @@ from . import (
     _groups,
     _layout,
     _load,
+    _loss,
+    _uses,
     _weights,
 )
 
@@ -35,7 +39,9 @@ class ParallelModule(nn.Module):
     plan says; they begin as zeros (load_weights() fills them), but for constants
     made in forward, whose values the program carries. Calling the
     module runs the program: in training it returns the loss and leaves each
-    parameter's gradient in `.grad`, so that any optimizer of PyTorch goes on.
+    parameter's gradient in `.grad`, so that any optimizer of PyTorch goes on. It
+    runs the backward pass itself: backward() of the loss is an error. Under no_grad()
+    the gradients are dropped, with a note.
 
     It is called as the model was, and returns what the model does, in the same
     structure. Inputs may be whole tensors, of which each rank takes its part, or
@@ -92,21 +98,51 @@ class ParallelModule(nn.Module):
                 self._add_tensor(root, entry, device)
             elif entry["kind"] == "user_input":
                 self._users.append(entry)
-            elif entry["kind"] != "seed":
-                raise Error(
-                    "SP0709",
-                    "the plan holds an optimizer's step",
-                    "plan",
-                    [f"it takes {entry['name']}"],
-                    "plan with optimizer='none': any optimizer of PyTorch takes "
-                    "the gradients",
-                )
         self._parameters.update(root._parameters)
         self._buffers.update(root._buffers)
         self._modules.update(root._modules)
         names = [entry["name"] for entry in self._users]
         returned = [e for e in shardings["outputs"] if e["kind"] in ("loss", "user")]
         self._convention = convention or _calling.flat(names, len(returned))
+        # Whether the program holds a backward pass, and whether it differs from the
+        # model's in eval(): it draws, or writes statistics.
+        self._trains = any(e["kind"] == "gradient" for e in shardings["outputs"])
+        self._trains_only = any(
+            e["kind"] == "seed" for e in shardings["inputs"]
+        ) or any(
+            e["kind"] == "update" and e["target"] not in names
+            for e in shardings["outputs"]
+        )
+        self._kept = [
+            (
+                entry["name"],
+                _layout.DTYPES[entry["dtype"]],
+                _layout.placements(entry, self._sizes),
+            )
+            for entry in shardings["inputs"]
+            if entry["kind"] in ("parameter", "buffer", "constant")
+        ]
+        self.train(self._trains)
+
+    def _apply(self, fn, recurse=True):
+        _uses.check_conversion(self, fn)
+        return super()._apply(fn, recurse)
+
+    def _check_use(self):
+        """Raises before the program runs, on every rank alike."""
+        _uses.check_mode(self, self._trains, differs=self._trains_only)
+        _uses.check_hooks(self)
+        device = torch.device(self._device)
+        for name, dtype, layout in self._kept:
+            value = self._tensor(name)
+            _uses.check_tensor(name, value, dtype, device, layout)
+            if self._trains:
+                _uses.check_frozen(name, value, name in self._trained)
+        if self._trains and not torch.is_grad_enabled():
+            _uses.note(
+                "the program computes gradients under no_grad(), too, and drops them: "
+                "export with mode='infer' for evaluation"
+            )
 
     @property
     def _input_metas(self) -> "list[tuple[torch.Size, torch.dtype]]":
@@ -207,18 +243,35 @@ class ParallelModule(nn.Module):
         return owner._buffers[last] if found is None else found
 
     def _local_input(self, value, entry):
+        self._check_input(value, entry)
         if isinstance(value, DTensor):
             wanted = _layout.placements(entry, self._sizes)
             return value.redistribute(self._device_mesh, wanted).to_local()
-        if tuple(value.shape) != tuple(entry["shape"]):
-            raise Error(
-                "SP0001",
-                f"`{entry['name']}` is of shape {list(value.shape)}",
-                "forward()",
-                [f"planned for: {entry['shape']}"],
-                "give the whole tensor, or plan for this size",
-            )
         return _layout.local_part(value, entry, self._mesh, self._index)
+
+    def _check_input(self, value, entry):
+        name, dtype = entry["name"], _layout.DTYPES[entry["dtype"]]
+        if tuple(value.shape) != tuple(entry["shape"]):
+            fixed = [
+                f"{guard['condition']} in the example inputs ({guard['origin']})"
+                for guard in self._plan.data["guards"]
+                if guard["origin"].startswith("dim ")
+                and guard["origin"].endswith(f" of {name}")
+            ]
+            raise _uses.error(
+                f"`{name}` is of shape {list(value.shape)}",
+                [f"planned for: {entry['shape']}", *fixed],
+                "give the whole tensor (DTensor.from_local() makes one of the ranks' "
+                "parts); or export with inputs of this size, and plan again",
+                "forward()",
+            )
+        if value.dtype != dtype:
+            raise _uses.error(
+                f"`{name}` is of dtype {value.dtype}",
+                [f"planned for: {dtype}"],
+                "convert it, or export with inputs of this dtype, and plan again",
+                "forward()",
+            )
 
     def _arguments(self, users):
         given = iter(users)
@@ -234,7 +287,9 @@ class ParallelModule(nn.Module):
 
     @_failures.explained()
     def forward(self, *args, **kwargs):
+        self._check_use()
         users = self._convention.tensors(args, kwargs)
+        leaves_gradients = torch.is_grad_enabled()
         locals_ = self._arguments(users)
         with torch.no_grad():
             results = _count.run_counted(
@@ -245,11 +300,13 @@ class ParallelModule(nn.Module):
         with torch.no_grad():
             for entry, local in zip(self._shardings["outputs"], results):
                 if entry["kind"] == "gradient":
-                    self._set_gradient(entry, local)
+                    if leaves_gradients:
+                        self._set_gradient(entry, local)
                 elif entry["kind"] == "update":
                     self._update(entry, local, users)
                 elif entry["kind"] == "loss":
-                    returned.append(self._dtensor(local, entry).full_tensor())
+                    loss = self._dtensor(local, entry).full_tensor()
+                    returned.append(_loss.loss_of(loss))
                 else:
                     returned.append(self._dtensor(local, entry))
         return self._convention.structured(returned)
@@ -270,13 +327,17 @@ class ParallelModule(nn.Module):
 
     def _set_gradient(self, entry, local):
         target = self._tensor(entry["target"])
+        if not target.requires_grad:
+            return
         gradient = self._dtensor(local, entry)
         if gradient.placements != target.placements:
             gradient = gradient.redistribute(placements=target.placements)
+        gradient = _uses.with_hooks(target, gradient)
         if target.grad is None:
             target.grad = gradient
         else:
             target.grad += gradient
+        _uses.run_accumulated(target)
 
 
 def _place_on(graph_module, device):
@@ -300,6 +361,30 @@ def _constants_of(shardings, exported):
     }
 
 
+def _step_notes(plan: Plan) -> "list[str]":
+    """On the optimizer's step of a plan, which the module leaves out."""
+    steps = [node for node in plan.nodes if node["op"].startswith("optimizer.")]
+    if not steps:
+        return []
+    optimizer = steps[0]["op"].split(".")[1]
+    text = (
+        f"the plan holds a step of {optimizer}; the module runs forward and backward, "
+        "and leaves the step to an optimizer of PyTorch (optimizer.step())"
+    )
+    finer = [
+        name
+        for name, value in plan.values.items()
+        if value.get("state_placements", value["placements"]) != value["placements"]
+    ]
+    if finer:
+        text += (
+            f"; {len(finer)} parameters have a finer layout of the optimizer's state in "
+            "the plan: here their gradients are gathered, and their state takes the "
+            "layout of the parameter, which needs more memory than planned"
+        )
+    return [text]
+
+
 def parallelize(
     exported: Any,
     plan: Plan,
@@ -311,23 +396,39 @@ def parallelize(
     """The module that runs a plan on a torch DeviceMesh (gloo or NCCL).
 
     `exported` is the program that was planned: an ExportedProgram, a path or a
-    graph. All ranks of the mesh call this together. `compile` puts the local
-    program through torch.compile. Constants made in forward get their values from
-    an ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes
-    them).
+    graph. All ranks of the mesh call this together, with the same plan, which
+    sp.torch.plan() gives them. `compile` puts the local program through
+    torch.compile. Constants made in forward get their values from an
+    ExportedProgram or a .pt2 file; a bare .json has none (load_weights() takes them).
 
-    Raises Error: a plan for another program or mesh, an optimizer in the plan,
-    another release of torch. Calling the module raises Error if a rank is lost.
+    The optimizer's step of a plan is left to an optimizer of PyTorch, with a note;
+    the plan's other notes appear, too (Python warnings, on the first rank).
+
+    Raises Error: a plan for another program or mesh; ranks that have different plans
+    or programs; a rank on which this call fails. Then no rank is left waiting.
+    Calling the module raises Error if a rank is lost.
     """
-    graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
-    lowered = _core.lower(plan._core, graph)
-    shardings = json.loads(lowered.shardings())
-    _groups.check_mesh(shardings["mesh"], device_mesh)
+
+    def prepare():
+        graph = exported if isinstance(exported, _core.Graph) else load_graph(exported)
+        lowered = _core.lower(plan._core, graph, optimizer_step=False)
+        shardings = lowered.shardings()
+        parsed = json.loads(shardings)
+        _groups.check_mesh(parsed["mesh"], device_mesh)
+        index = _groups.mesh_ranks(device_mesh).index(torch.distributed.get_rank())
+        archive = lowered.rank_program(parsed["mesh"]["ranks"][index])
+        text = hashlib.sha256(f"{lowered}{shardings}".encode()).hexdigest()[:16]
+        told = {
+            "plan": text,
+            "graph": graph.hash,
+            "torch release": torch.__version__,
+        }
+        return (graph, parsed, _load.load(archive)), told
+
+    graph, shardings, program = _agreement.agree(
+        device_mesh, "parallelize()", prepare
+    )
     _groups.register_groups(shardings["groups"], device_mesh)
-    ranks = _groups.mesh_ranks(device_mesh)
-    index = ranks.index(torch.distributed.get_rank())
-    archive = lowered.rank_program(shardings["mesh"]["ranks"][index])
-    program = _load.load(archive)
     module = ParallelModule(
         program,
         shardings,
@@ -340,4 +441,7 @@ def parallelize(
     constants = _constants_of(shardings, exported)
     module._carried = frozenset(constants)
     _weights.fill(module, constants, strict=False)
+    if torch.distributed.get_rank() == _groups.mesh_ranks(device_mesh)[0]:
+        for text in (*graph.notes, *_step_notes(plan)):
+            _uses.note(text)
     return module
