@@ -388,8 +388,8 @@ TEST_CASE("a cache of any size is created, and bounded") {
 }
 
 TEST_CASE("a guard sees hits, too") {
-  const CachingPropagator cache =
-      testing::cache_of(propagator_on("2", {.moves = ImplicitMoves::kForbidden}));
+  const CachingPropagator cache = testing::cache_of(
+      propagator_on("2", {.moves = ImplicitMoves::kForbidden}));
   auto reader = value_of(cache.reader());
   for (int i = 0; i < 3; ++i) {
     CHECK(testing::code_of(reader.propagate(
