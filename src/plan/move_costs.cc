@@ -2,6 +2,7 @@
 
 #include "base/index.h"
 #include "plan/plan_problem.h"
+#include "redistribute/planner_body.h"
 
 #include <shardprop/base/hash.h>
 #include <shardprop/placement/local_region.h>
@@ -48,7 +49,10 @@ std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
   const auto [it, fresh] =
       ids_.try_emplace(Tensor{plain ? *plain : meta, in_buckets},
                        static_cast<std::uint32_t>(tensors_.size()));
-  if (fresh) tensors_.push_back(it->first);
+  if (fresh) {
+    tensors_.push_back(it->first);
+    is_too_large_.push_back(!check_size(planner_.mesh(), it->first.meta));
+  }
   return it->second;
 }
 
@@ -116,7 +120,7 @@ bool MoveCosts::is_refused(const Rows& rows, std::uint32_t tensor) const {
 std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
                                     LayoutId dst) const {
   if (src == dst) return 0;
-  if (refusal_) return kUnreachable;
+  if (refusal_ || is_too_large_[tensor]) return kUnreachable;
   const Ties ties = ties_of(src, dst);
   Rows& rows = rows_of(tensor, ties);
   const std::int32_t from = place(rows, tensor, src);

@@ -112,6 +112,8 @@ class MoveCosts {
   const LayoutTable& layouts_;
   bool merge_;
   std::vector<Tensor> tensors_;
+  // By tensor class: no redistribution of so many bytes is planned.
+  std::vector<bool> is_too_large_;
   std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
   mutable std::vector<std::deque<Rows>> rows_;  // by tensor class
   mutable std::vector<Ties> alike_;             // by LayoutId
