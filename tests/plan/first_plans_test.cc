@@ -68,12 +68,9 @@ void check_part(const PlanProblem& problem, const Restriction& restriction) {
 }
 
 TEST_CASE("plans of first spaces are plans of the problem") {
-  for (const char* name : {"llama3_train", "mixtral_infer", "t5_train"}) {
+  for (const char* name : {"llama3_train", "mixtral_infer"}) {
     const Graph graph = tiny(name);
-    for (const char* mesh : {"a=4", "a=2,b=2", "a=2,b=1,c=2", "a=2,b=2,c=2"}) {
-      if (std::string(mesh) == "a=2,b=2,c=2" && graph.nodes().size() > 600) {
-        continue;
-      }
+    for (const char* mesh : {"a=4", "a=2,b=2", "a=2,b=1,c=2"}) {
       CAPTURE(std::string(name));
       CAPTURE(std::string(mesh));
       PlanOptions options = training();
@@ -163,10 +160,10 @@ Plan plan_of(const Graph& graph, const char* mesh, const PlanOptions& options) {
 TEST_CASE("a free search ends at or below every recipe, however short") {
   if (testing::kThreadSanitizer) return;
   const Graph graph = tiny("llama3_train");
-  for (const char* mesh : {"dp=4", "dp=2,tp=2", "dp=2,cp=2,tp=2"}) {
-    for (const std::uint64_t work : {300'000U, 3'000'000U, 30'000'000U}) {
+  for (const char* mesh : {"dp=4", "dp=2,tp=2"}) {
+    for (const std::uint64_t work : {300'000U, 5'000'000U}) {
       for (const double overlap : {0.0, 1.0}) {
-        for (const std::int64_t memory : {0, 200 << 10, 120 << 10}) {
+        for (const std::int64_t memory : {0, 200 << 10}) {
           CAPTURE(std::string(mesh));
           CAPTURE(work);
           CAPTURE(overlap);
@@ -197,12 +194,12 @@ TEST_CASE("a free search ends at or below every recipe, however short") {
 }
 
 TEST_CASE("four mesh dims are planned no worse than the two they merge to") {
-  if (testing::kThreadSanitizer) return;
-  const Graph graph = tiny("llama3_train");
+  const Graph graph = test::residual_training(testing::standard_library(), 2,
+                                              "512", "256", "1024");
   PlanOptions options = training();
-  options.work_limit = 100'000'000;
   const Plan merged = plan_of(graph, "dp=8,tp=2", options);
   const Plan fine = plan_of(graph, "dp=2,fsdp=2,cp=2,tp=2", options);
+  REQUIRE(merged.has_plan());
   CHECK(cost_of(fine) <= cost_of(merged));
 }
 
