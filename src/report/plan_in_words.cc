@@ -264,9 +264,14 @@ std::string update_in_words(const Plan& plan) {
     return "no optimizer: memory and time of an update are not counted "
            "(--optimizer)";
   }
+  const bool narrow = std::any_of(
+      plan.values.begin(), plan.values.end(), [](const PlannedValue& value) {
+        return value.kind == InputKind::kParameter &&
+               item_size(value.tensor.dtype) == 2;
+      });
   return fmt::format(
       "each step ends with an update by {}{}", optimizer,
-      option_of(plan, "precision") == "mixed"
+      narrow && option_of(plan, "precision") == "mixed"
           ? "; f32 parameters and state, used in the dtype of the program"
           : "");
 }

@@ -48,6 +48,9 @@ TEST_CASE("the words state which update of the parameters is counted") {
   plan.options = {{"optimizer", "adamw"}, {"precision", "mixed"}};
   CHECK(plan_in_words(plan).size() == 2);  // nothing is trained
   plan.outputs.push_back({OutputKind::kGradient, "w", {}});
+  CHECK(plan_in_words(plan).back() == "each step ends with an update by adamw");
+  plan.values.push_back({.name = "w", .kind = InputKind::kParameter});
+  plan.values[0].tensor.dtype = DType::kBF16;
   CHECK(plan_in_words(plan).back() ==
         "each step ends with an update by adamw; f32 parameters and state, "
         "used in the dtype of the program");
