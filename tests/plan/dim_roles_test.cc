@@ -120,7 +120,9 @@ TEST_CASE("the rows of a batch of 1 are its tokens") {
   CHECK(share(tensor, "between tokens") == 0);
   const Plan sequence = planned(graph, "tp=8", "megatron-sp=tp");
   CHECK(share(sequence, "tensor") == 1000);
-  CHECK(share(sequence, "between tokens") > 500);
+  // All but the activation between the two matmuls of the pair.
+  CHECK(share(sequence, "between tokens") > 250);
+  CHECK(share(sequence, "between tensor") < 750);
 }
 
 TEST_CASE("a batch of 1 is not the size of another input") {
