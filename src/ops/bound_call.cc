@@ -2,10 +2,12 @@
 
 #include "ops/bound_call.h"
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "ops/foreach.h"
 #include "ops/op_call.h"
 #include "ops/operand_name.h"
+#include "ops/overload_form.h"
 #include "ops/trace/held_factors.h"
 #include "ops/trace/trace.h"
 
@@ -159,11 +161,32 @@ bool infers(const OpLibrary& library, const FunctionSchema& function) {
   return row != nullptr && !row->name.empty();
 }
 
+namespace {
+
+// Refuses a call that the functional form of a mutating overload refuses. Calls
+// with sizes that depend on data pass.
+Result<void> check_functional(const OpLibrary& library, const OpSchema& op) {
+  const auto form = library.form(*op.function);
+  if (form == nullptr) return {};
+  std::vector<std::size_t> kept;
+  SP_ASSIGN(const OpSchema functional, rebind(op, form->functional, kept));
+  const auto results = infer(library, functional);
+  if (!results && results.error().code == ErrorCode::kShapeMismatch) {
+    return fail(Error(results.error()));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Results> infer(const OpLibrary& library, const OpSchema& op) {
   if (const auto foreach = foreach_form(*op.function, library)) {
     return foreach_results(*foreach, op, library);
   }
-  if (returns_what_it_writes(library, *op.function)) return written_results(op);
+  if (returns_what_it_writes(library, *op.function)) {
+    SP_CHECK(check_functional(library, op));
+    return written_results(op);
+  }
   const OpRow* row = library.row(*op.function);
   // What is known by its tag alone is not known by its dtype.
   if (row == nullptr || row->name.empty()) {
@@ -244,7 +267,10 @@ Result<IndexSpace> bound_space(const OpLibrary& library, const OpRow& row,
         produced(complete(row.definition, call, bound));
     space = std::move(bound.space);
     // Kernels may leave out what the declaration promises.
-    bool fits = op.outputs.size() <= expected.size();
+    require(op.outputs.size() <= expected.size(),
+            "the rule has " + counted(expected.size(), "result") +
+                ", the call " + std::to_string(op.outputs.size()));
+    bool fits = true;
     for (std::size_t o = 0; fits && o < op.outputs.size(); ++o) {
       fits = op.outputs[o].shape() == expected[o].shape();
     }

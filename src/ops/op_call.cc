@@ -26,6 +26,14 @@ std::int64_t add_sizes(std::int64_t a, std::int64_t b) {
   return sum;
 }
 
+std::int64_t subtract_sizes(std::int64_t a, std::int64_t b) {
+  std::int64_t difference = 0;
+  if (__builtin_sub_overflow(a, b, &difference)) {
+    call_error("a size is too large");
+  }
+  return difference;
+}
+
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b) {
   std::int64_t out = 0;
   if (__builtin_mul_overflow(a, b, &out)) call_error("a size is too large");

@@ -45,8 +45,13 @@ auto at_operand(std::size_t operand, const Look& look) {
 
 // 64-bit arithmetic on sizes that a file may choose at will.
 std::int64_t add_sizes(std::int64_t a, std::int64_t b);
+std::int64_t subtract_sizes(std::int64_t a, std::int64_t b);
 std::int64_t multiply_sizes(std::int64_t a, std::int64_t b);
 std::int64_t product(std::span<const std::int64_t> sizes);
+
+// The most results of one call, which is far above those of any program. A file
+// may ask for more, and each costs memory before it is looked at.
+inline constexpr std::int64_t kMostResults = 65'536;
 
 // Of a matrix of that many rows and columns, `offset` columns to the right of
 // the main one.

@@ -88,6 +88,17 @@ OpDefinition OpDefinition::like(std::string_view argument) && {
       });
 }
 
+OpDefinition OpDefinition::checked(Check check) && {
+  bind_ = [bind = std::move(bind_),
+           check = std::move(check)](const OpCall& call) {
+    BoundForm bound = bind(call);
+    bound.space.seal();
+    check(call, bound.space);
+    return bound;
+  };
+  return std::move(*this);
+}
+
 OpDefinition OpDefinition::refine(std::string name, Refine refine) && {
   refinements_.push_back(std::move(refine));
   if (name.empty()) return std::move(*this);

@@ -4,6 +4,7 @@
 #include "support/standard_library.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -410,4 +411,42 @@ TEST_CASE("every row is of an operator that is declared, and says what it is") {
     CHECK_FALSE(row->family.empty());
     CHECK_FALSE(row->definition.text().empty());
   }
+}
+
+TEST_CASE("results without end are refused before they take memory") {
+  const std::vector<double> range = {0, 1};
+  for (const char* name :
+       {"aten.histogramdd.int_bins", "aten._histogramdd_bin_edges.default",
+        "aten._histogramdd_from_bin_cts.default"}) {
+    CAPTURE(name);
+    const Argument bins = std::string_view(name).ends_with("int_bins")
+                              ? Argument(std::int64_t{1})
+                              : Argument(Ints{1});
+    CHECK(results(name, {"f32[0,1000000000000]"}, {{"bins", bins}}) ==
+          kMismatch);
+  }
+  CHECK(results("aten.histogramdd.int_bins", {"f32[5,2]"},
+                {{"bins", std::int64_t{3}}}) == "f32[3,3] f32[4] f32[4]");
+  const std::int64_t many = std::int64_t{1} << 50;
+  CHECK(results("aten.unbind.int", {"f32[0,1125899906842624]"},
+                {{"dim", std::int64_t{1}}}) == kMismatch);
+  CHECK(results("aten.split.Tensor", {"f32[1125899906842624]"},
+                {{"split_size", std::int64_t{1}}}) == kMismatch);
+  CHECK(results("aten.chunk.default", {"f32[0]"}, {{"chunks", many}}) ==
+        kMismatch);
+  CHECK(results("aten.tensor_split.sections", {"f32[4]"},
+                {{"sections", many}}) == kMismatch);
+}
+
+TEST_CASE("numbers at the ends of their range") {
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  CHECK(results("aten.diff.default", {"f32[4]"}, {{"n", kLeast}}) == kMismatch);
+  CHECK(results("aten.convolution.default", {"f32[1,1,8]", "f32[1,1,3]"},
+                {{"bias", NoneArg{}},
+                 {"stride", Ints{1}},
+                 {"padding", Ints{kLeast}},
+                 {"dilation", Ints{1}},
+                 {"transposed", false},
+                 {"output_padding", Ints{0}},
+                 {"groups", std::int64_t{1}}}) == kMismatch);
 }

@@ -10,11 +10,14 @@
 #include "ops/sample_calls.h"
 #include "support/standard_library.h"
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
@@ -128,6 +131,31 @@ void dims_out_of_range(const OpSchema& op, std::vector<Damage>& out) {
   }
 }
 
+// Integers at the ends of their range, with which arithmetic overflows.
+void numbers_out_of_range(const OpSchema& op, std::vector<Damage>& out) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  const auto& declared = op.function->arguments();
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const bool is_number = declared[i].type == ArgumentType::kInt ||
+                           declared[i].type == ArgumentType::kScalar;
+    if (!is_number) continue;
+    for (const std::int64_t number :
+         {Limits::min(), Limits::min() + 1, Limits::max(), Limits::max() - 1,
+          std::int64_t{-1}, std::int64_t{1} << 40}) {
+      auto given = arguments_of(op);
+      const auto* list = std::get_if<std::vector<std::int64_t>>(&op.args[i]);
+      std::vector<std::int64_t> numbers(
+          list == nullptr ? std::size_t{1}
+                          : std::max<std::size_t>(list->size(), 1),
+          number);
+      given[i].value =
+          declared[i].is_list ? Argument(std::move(numbers)) : Argument(number);
+      out.push_back({declared[i].name + " = " + std::to_string(number),
+                     std::move(given), op.inputs, false});
+    }
+  }
+}
+
 TensorMeta tensor(const Dims& shape, DType dtype) {
   return TensorMeta::contiguous(shape, dtype).value();
 }
@@ -177,6 +205,7 @@ std::vector<Damage> damages(const OpSchema& op) {
   further_arguments(op, out);
   wrong_types(op, out);
   dims_out_of_range(op, out);
+  numbers_out_of_range(op, out);
   other_tensors(op, out);
   return out;
 }
@@ -202,4 +231,34 @@ TEST_CASE("damaged calls of every operator: an error each, nothing thrown") {
           " are calls still");
   CHECK(refused >= 3000);
   for (const std::string& what : wrong) FAIL_CHECK(what, " is answered");
+}
+
+TEST_CASE("inference takes no call that index spaces refuse") {
+  std::vector<std::string> wrong;
+  int taken = 0;
+  const auto check = [&](const OpSchema& like, std::string what,
+                         std::vector<GivenArgument> given,
+                         std::vector<TensorMeta> inputs) {
+    auto op =
+        make_op_schema(like.function, std::move(given), std::move(inputs));
+    if (!op) return;
+    auto results = library().infer_results(*op);
+    if (!results) return;
+    ++taken;
+    set_results(*op, *std::move(results));
+    const auto space = library().index_space(*op);
+    if (space) return;
+    wrong.push_back(like.name() + ' ' + std::move(what) + ": " +
+                    space.error().message);
+  };
+  for (const OpSchema& op : calls()) {
+    check(op, "as it is", arguments_of(op), op.inputs);
+    for (Damage& damage : damages(op)) {
+      check(op, std::move(damage.what), std::move(damage.given),
+            std::move(damage.inputs));
+    }
+  }
+  MESSAGE(taken, " calls are inferred");
+  CHECK(taken > 2000);
+  for (const std::string& what : wrong) FAIL_CHECK(what);
 }

@@ -60,6 +60,9 @@ class OpDefinition {
   // Adds to the index space; the call has its outputs.
   using Refine = std::function<void(const OpCall&, IndexSpace&)>;
 
+  // Refuses calls that the form takes and the operator does not.
+  using Check = std::function<void(const OpCall&, const IndexSpace&)>;
+
   const std::string& text() const { return text_; }
   BoundForm bind(const OpCall& call) const { return bind_(call); }
   const TypeOf& type_of() const { return type_; }
@@ -138,6 +141,10 @@ class OpDefinition {
   // factor of that kind is sharded; without a kind, the form says which.
   OpDefinition per_rank(std::string_view text,
                         std::optional<FactorKind> kind = std::nullopt) &&;
+  // A condition on operands and arguments. Inference and index spaces test it
+  // alike, before the call has outputs; refine() is for index spaces alone and
+  // refuses nothing.
+  OpDefinition checked(Check check) &&;
   // Anything else, written `.name` in the text.
   OpDefinition refine(std::string name, Refine refine) &&;
 

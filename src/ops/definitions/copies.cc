@@ -34,8 +34,6 @@ void check_lone_value(const OpCall& call) {
   require(value == nullptr || value->rank() == 0, "`value` is not a scalar");
 }
 
-void lone_value(const OpCall& call, IndexSpace&) { check_lone_value(call); }
-
 DType of_masked(const OpCall& call, std::size_t) {
   require(call.tensor("mask").dtype() == DType::kBool,
           "the mask is not of truth values");
@@ -123,7 +121,11 @@ void define_copies(Family f) {
   f.add("prims.convert_element_type", casting(pointwise().typed(of_copy)));
   f.add("copy", pointwise_into("self").passes({"src"}));
   f.add("fill",
-        pointwise_into("self").refine("", lone_value).ignores_values({"self"}));
+        pointwise_into("self")
+            .checked([](const OpCall& call, const IndexSpace&) {
+              check_lone_value(call);
+            })
+            .ignores_values({"self"}));
   f.add("zero", same_shape().like("self").ignores_values());
   f.add({"where.self", "where.ScalarOther", "where.ScalarSelf", "where.Scalar"},
         pointwise()

@@ -48,9 +48,12 @@ constexpr std::string_view kEmbeddingRenorm = R"(
 hit = isin(arange(local_size(self, 0)) + offset(self, 0), indices)
 return where(unsqueeze(hit, 1), renorm(self, norm_type, 0, max_norm), self))";
 
-void renormed_by_program(const OpCall& call, IndexSpace& space) {
+void check_indices(const OpCall& call, const IndexSpace&) {
   require(is_index(call.tensor("indices").dtype()),
           "the indices are not integers");
+}
+
+void renormed_by_program(const OpCall&, IndexSpace& space) {
   for (Factor& factor : space.factors) {
     factor.program = ProgramUse::kWhenSharded;
   }
@@ -124,6 +127,7 @@ void define_embedding(Family f) {
                          .refine("", below("indices", rows_of_weight))
                          .per_rank(kEmbedding));
   f.add("embedding_renorm", mapped("v[e],*->v[e]")
+                                .checked(check_indices)
                                 .refine("", renormed_by_program)
                                 .like("self")
                                 .writes_into("self")

@@ -133,7 +133,7 @@ std::string gathered_notation(const OpCall& call) {
   std::string all;
   std::string taken;
   for (int d = 0; d < self.rank(); ++d) {
-    const auto letter = static_cast<char>('a' + d);
+    const auto letter = dim_letter(d);
     const bool alike = d != dim && self.size(d) == looked.size(d);
     all += d == dim || alike ? std::string(1, letter)
                              : "[" + std::string(1, letter) + "]";
@@ -165,17 +165,20 @@ before = sum(masked_fill(taken, starts >= offset(out, 0), 0))
 own = remainder(arange(numel(grad)) + before, numel(grad))
 return masked_scatter(zeros_like(input), m, index_select(grad, 0, own)))";
 
-void selected_in_order(const OpCall& call, IndexSpace& space) {
+void check_mask_of_input(const OpCall& call, const IndexSpace&) {
   const TensorMeta& input = call.tensor("input");
   const TensorMeta& mask = call.tensor("mask");
   require(mask.dtype() == DType::kBool, "the mask is not of truth values");
   require(broadcast(input.shape(), mask.shape()) == input.shape(),
           "the mask does not broadcast to the tensor");
+}
+
+void selected_in_order(const OpCall& call, IndexSpace& space) {
   for (Factor& factor : space.factors) {
     factor.kind = FactorKind::kBlocked;
     factor.reason = "the gradient is taken in order";
   }
-  if (input.rank() == 0) return;
+  if (call.tensor("input").rank() == 0) return;
   cut_by_program(space, space.outputs[0].dims[0]);
 }
 
@@ -247,6 +250,7 @@ void define_gradients(Family f) {
   f.add("masked_select_backward", mapped("[_],...,...->...")
                                       .of("input")
                                       .like("input")
+                                      .checked(check_mask_of_input)
                                       .refine("", selected_in_order)
                                       .linear_in("grad")
                                       .per_rank(kSelected));
@@ -267,7 +271,7 @@ void define_gradients(Family f) {
         along("dim", 1, FactorKind::kScanned)
             .of("input")
             .linear_in("grad")
-            .refine("", [](const OpCall& call, IndexSpace&) {
+            .checked([](const OpCall& call, const IndexSpace&) {
               require(is_index(call.tensor("indices").dtype()),
                       "the indices are not of integers");
             }));
@@ -275,7 +279,7 @@ void define_gradients(Family f) {
         mapped("...[nn],...[nn]->...[nn]")
             .strided(corner_of_twice)
             .linear_in("grad")
-            .refine("", [](const OpCall& call, IndexSpace&) {
+            .checked([](const OpCall& call, const IndexSpace&) {
               require(is_floating(call.first().dtype()),
                       "the matrices are not of floats");
             }));
@@ -284,10 +288,10 @@ void define_gradients(Family f) {
             .promoted()
             .elementwise({"self", "grad"})
             .linear_in("grad")
-            .refine("", [](const OpCall& call, IndexSpace&) {
-              require(
-                  call.tensor("self").shape() == call.op().outputs[0].shape(),
-                  "the gradient does not broadcast to the tensor");
+            .checked([](const OpCall& call, const IndexSpace&) {
+              require(call.tensor("self").shape() ==
+                          broadcast(call.op().inputs),
+                      "the gradient does not broadcast to the tensor");
             }));
   f.add("conv_tbc_backward",
         in_order(mapped("[s]bo,[t]bi,[k]io,o->[t]bi,[k]io,o")

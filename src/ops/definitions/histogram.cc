@@ -84,6 +84,8 @@ BoundForm bind_histogram_of_points(const OpCall& call) {
   Dims points = self.shape();
   const std::int64_t coordinates = points.back();
   points.pop_back();
+  // A histogram has a dim for each coordinate, and each of its edges is a result.
+  require(coordinates <= kMostResults, "too many coordinates");
   require(weight == nullptr ||
               (weight->shape() == points && weight->dtype() == self.dtype()),
           "the weights are not one per point");

@@ -14,7 +14,7 @@ std::vector<std::int64_t> equal_pieces(std::int64_t size, std::int64_t piece) {
   require(piece >= 0, "a piece of no size");
   if (size == 0) return {0};
   require(piece > 0, "a piece of no size");
-  require((size - 1) / piece < 65536, "too many pieces");
+  require((size - 1) / piece < kMostResults, "too many pieces");
   std::vector<std::int64_t> sizes;
   for (std::int64_t left = size; left > 0; left -= piece) {
     sizes.push_back(std::min(left, piece));
@@ -32,7 +32,7 @@ std::vector<std::int64_t> chunk_sizes(const OpCall& call, std::int64_t size) {
   const std::int64_t chunks = call.integer("chunks");
   require(chunks > 0, "no chunks");
   if (size == 0) {
-    require(chunks <= 65536, "too many pieces");
+    require(chunks <= kMostResults, "too many pieces");
     return std::vector<std::int64_t>(index(chunks), 0);
   }
   return equal_pieces(size, size / chunks + (size % chunks != 0 ? 1 : 0));
@@ -116,7 +116,7 @@ Dims strides_of_stacked(const OpCall& call, const Dims& shape, DType dtype) {
 // As many pieces, of which the first ones are longer by one.
 std::vector<std::int64_t> nearly_equal(std::int64_t size, std::int64_t count) {
   require(count > 0, "no pieces");
-  require(count <= 65536, "too many pieces");
+  require(count <= kMostResults, "too many pieces");
   std::vector<std::int64_t> sizes(index(count), size / count);
   for (std::int64_t i = 0; i < size % count; ++i) ++sizes[index(i)];
   return sizes;

@@ -26,8 +26,7 @@ std::string take_along_notation(const OpCall& call) {
   std::string where;
   std::string result;
   for (int d = 0; d < self.rank(); ++d) {
-    const char letter = static_cast<char>('a' + d);
-    require(d < 26, "more dims than letters");
+    const char letter = dim_letter(d, 'w');
     const bool along = d == dim;
     const bool repeats = self.size(d) == 1 && indices.size(d) != 1;
     from += along ? "[x]" : std::string(1, repeats ? '_' : letter);
@@ -149,10 +148,9 @@ return reshape_as(narrow(wide, 0, 0, n), self))";
 // nonzero_static: the first `size` places, filled up.
 std::string places_notation(const OpCall& call) {
   const int rank = call.tensor("self").rank();
-  require(rank < 17, "a tensor has more dims than there are letters");
   std::string term;
   for (int d = 0; d < rank; ++d) {
-    term += std::string{'[', static_cast<char>('a' + d), ']'};
+    term += std::string{'[', dim_letter(d, 'q'), ']'};
   }
   return term + "->[s][r]";
 }

@@ -1,6 +1,7 @@
 // Matrix products.
 
 #include "ops/definitions/families.h"
+#include "ops/forms/mapped.h"
 
 #include <cmath>
 #include <string>
@@ -113,7 +114,7 @@ std::string trilinear_notation(const OpCall& call) {
   const auto letters = [&](const std::vector<bool>& left_out) {
     std::string text;
     for (std::size_t d = 0; d < rank; ++d) {
-      if (!left_out[d]) text += static_cast<char>('a' + d);
+      if (!left_out[d]) text += dim_letter(static_cast<int>(d));
     }
     return text;
   };

@@ -60,17 +60,24 @@ DType of_kth_value(const OpCall& call, std::size_t result) {
   return value_and_index(call, result);
 }
 
-// Extrema, medians and their places: of nothing there is none. A rank may hold
-// nothing of the dims that stay.
+// For reductions without an identity (max, median, argmax) the reduced dims must
+// have elements, in every shard too. Kept dims may be empty.
 OpDefinition of_something(OpDefinition row) {
-  return std::move(row).refine("", [](const OpCall&, IndexSpace& space) {
-    for (std::size_t f = 0; f < space.factors.size(); ++f) {
-      if (space.outputs[0].holds(static_cast<int>(f))) continue;
-      Factor& factor = space.factors[f];
-      require(factor.size > 0, "it reduces a dim without elements");
-      factor.least = std::max<std::int64_t>(factor.least, 1);
-    }
-  });
+  return std::move(row)
+      .checked([](const OpCall&, const IndexSpace& space) {
+        for (std::size_t f = 0; f < space.factors.size(); ++f) {
+          require(space.outputs[0].holds(static_cast<int>(f)) ||
+                      space.factors[f].size > 0,
+                  "it reduces a dim without elements");
+        }
+      })
+      .refine("", [](const OpCall&, IndexSpace& space) {
+        for (std::size_t f = 0; f < space.factors.size(); ++f) {
+          if (space.outputs[0].holds(static_cast<int>(f))) continue;
+          Factor& factor = space.factors[f];
+          factor.least = std::max<std::int64_t>(factor.least, 1);
+        }
+      });
 }
 
 // A mean over unequal shards is a sum with the global divisor.
@@ -315,8 +322,10 @@ void define_reduction(Family f) {
   f.add("hash_tensor",
         of_something(reduction(ReduceOp::kBxor))
             .typed(DType::kU64)
-            .refine("", [](const OpCall& call, IndexSpace& space) {
+            .checked([](const OpCall& call, const IndexSpace&) {
               require(call.integer("mode") == 0, "`mode` is not 0");
+            })
+            .refine("", [](const OpCall&, IndexSpace& space) {
               space.linearities.clear();
             }));
   // Whether a sum is zero its terms do not tell.

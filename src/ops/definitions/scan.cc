@@ -117,7 +117,7 @@ std::string turn_notation(const OpCall& call) {
   const std::vector<int> back = turned_back(turn);
   std::vector<std::string> dims;
   for (int dim = 0; dim < call.first().rank(); ++dim) {
-    const std::string letter(1, static_cast<char>('a' + dim));
+    const std::string letter(1, dim_letter(dim));
     const bool is_back = std::find(back.begin(), back.end(), dim) != back.end();
     dims.push_back(is_back ? '[' + letter + ']' : letter);
   }

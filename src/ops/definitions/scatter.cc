@@ -123,11 +123,14 @@ before = sum(masked_fill(taken, starts >= offset(self, 0), 0))
 own = remainder(arange(numel(source)) + before, numel(source))
 return masked_scatter(self, m, index_select(reshape(source, [-1]), 0, own)))";
 
-void taken_in_order(const OpCall& call, IndexSpace& space) {
+void check_mask_and_source(const OpCall& call, const IndexSpace&) {
   require(call.tensor("mask").dtype() == DType::kBool,
           "the mask is not of truth values");
   require(call.tensor("source").dtype() == call.first().dtype(),
           "the source is of another dtype");
+}
+
+void taken_in_order(const OpCall& call, IndexSpace& space) {
   whole("the source is taken in order")(call, space);
   const TensorMeta& self = call.first();
   const bool broadcasts =
@@ -144,8 +147,7 @@ std::string selected_in_order(const OpCall& call) {
           "the mask is not of truth values");
   std::string term;
   for (std::size_t d = 0; d < call.integers("sizes").size(); ++d) {
-    require(d < 26, "the source has more dims than there are letters");
-    term += static_cast<char>('a' + d);
+    term += dim_letter(static_cast<int>(d));
   }
   return "*,*->[" + term + ']';
 }
@@ -185,6 +187,7 @@ void define_scatter(Family f) {
   f.add("index_fill",
         written_along().like("self").writes_into("self").per_rank(kIndexFill));
   f.add("masked_scatter", mapped("...,...,*->...")
+                              .checked(check_mask_and_source)
                               .refine("", taken_in_order)
                               .per_rank(kMaskedScatter));
   f.add("masked_scatter_backward",

@@ -34,7 +34,7 @@ std::string joined_terms(const std::vector<std::string>& terms) {
 std::string without_dim(int rank, int dim, bool keepdim) {
   std::string text;
   for (int d = 0; d < rank; ++d) {
-    if (d != dim) text += static_cast<char>('a' + d);
+    if (d != dim) text += dim_letter(d);
     if (d == dim && keepdim) text += '_';
   }
   return text;
@@ -143,7 +143,7 @@ std::string trapezoid_notation(const OpCall& call, bool cumulative) {
   require(is_vector || x.shape() == y.shape(),
           "places that broadcast are not stated");
   return in + ',' +
-         (is_vector ? std::string{'[', static_cast<char>('a' + dim), ']'}
+         (is_vector ? std::string{'[', dim_letter(dim), ']'}
                     : in) +
          "->" + out;
 }

@@ -2,6 +2,7 @@
 // whole, batches of them are cut, and right sides where they are columns.
 
 #include "ops/definitions/dtypes.h"
+#include "ops/forms/mapped.h"
 #include "ops/definitions/families.h"
 #include "ops/definitions/matrices.h"
 #include "ops/view_strides.h"
@@ -203,7 +204,7 @@ std::string cross_notation(const OpCall& call) {
 
 std::string all_letters(int from, int count) {
   std::string text;
-  for (int d = 0; d < count; ++d) text += static_cast<char>('a' + from + d);
+  for (int d = 0; d < count; ++d) text += dim_letter(from + d);
   return text;
 }
 
@@ -250,12 +251,16 @@ std::string solution_notation(const OpCall& call) {
   require(rows <= self.rank() && self.rank() <= 26,
           "the right side has more dims than the tensor");
   std::string letters = all_letters(0, self.rank());
+  std::size_t moved = 0;
   if (const auto last = call.op().ints_arg("dims")) {
     for (const std::int64_t named : *last) {
       const int dim = wrap_dim(named, self.rank());
-      const char letter = static_cast<char>('a' + dim);
-      letters.erase(letters.find(letter), 1);
+      const char letter = dim_letter(dim);
+      const std::size_t at = letters.find(letter);
+      require(at < letters.size() - moved, "a dim appears twice in `dims`");
+      letters.erase(at, 1);
       letters += letter;
+      ++moved;
     }
   }
   const std::string columns = letters.substr(index(rows));

@@ -36,8 +36,8 @@ std::string segments_notation(const OpCall& call) {
   std::string before;
   std::string after;
   for (int d = 0; d < data.rank(); ++d) {
-    if (d < axis) before += static_cast<char>('a' + d);
-    if (d > axis) after += static_cast<char>('a' + d);
+    if (d < axis) before += dim_letter(d, 't');
+    if (d > axis) after += dim_letter(d, 't');
   }
   const std::string rows = before + "[x]" + after;
   const std::string runs = before + "[y]" + after;
@@ -65,11 +65,10 @@ void some_segments(const OpCall&, IndexSpace& space) {
 
 // A term per operand: letters of the dims of `rank`, that of `dim` in brackets.
 std::string letters(int rank, int dim, char inside) {
-  require(rank < 20, "a tensor has more dims than there are letters");
   std::string term;
   for (int d = 0; d < rank; ++d) {
     term += d == dim ? std::string{'[', inside, ']'}
-                     : std::string(1, static_cast<char>('a' + d));
+                     : std::string(1, dim_letter(d, 's'));
   }
   return term;
 }
@@ -101,7 +100,7 @@ std::int64_t diff_size(const OpCall& call, char) {
       size = add_sizes(size, meta->size(dim));
     }
   }
-  return std::max<std::int64_t>(size - call.integer("n"), 0);
+  return std::max<std::int64_t>(subtract_sizes(size, call.integer("n")), 0);
 }
 
 // glu: the second half of a dim gates the first.
@@ -135,7 +134,7 @@ std::string renorm_notation(const OpCall& call) {
   const int dim = call.dim("dim", self.rank());
   std::string term;
   for (int d = 0; d < self.rank(); ++d) {
-    const char letter = static_cast<char>('a' + d);
+    const char letter = dim_letter(d);
     term += d == dim ? std::string(1, letter) : std::string{'[', letter, ']'};
   }
   return term + "->" + term;

@@ -26,7 +26,7 @@ WeightTerms weight_terms(const OpCall& call, const TensorMeta& weight) {
   }
   WeightTerms terms{dims_notation(rank, others), ""};
   for (int d = 0; d < rank; ++d) {
-    terms.lengths += d == dim ? static_cast<char>('a' + d) : '_';
+    terms.lengths += d == dim ? dim_letter(d) : '_';
   }
   return terms;
 }

@@ -35,8 +35,7 @@ BoundForm bind_cut(const OpCall& call, const DimOf& along, const SizesOf& sizes,
   require(self.rank() > 0, "a scalar cannot be cut");
   const int dim = along(call, self.rank());
   const std::vector<std::int64_t> pieces = sizes(call, self.size(dim));
-  // More pieces than any program has; each costs memory.
-  require(pieces.size() <= 65536, "too many pieces");
+  require(std::cmp_less_equal(pieces.size(), kMostResults), "too many pieces");
   std::int64_t sum = 0;
   for (const std::int64_t size : pieces) {
     require(size >= 0, "a piece has a negative size");

@@ -125,7 +125,9 @@ std::optional<Halo> halo_of(const Settings& s, std::size_t dim,
   const std::int64_t reach =
       multiply_sizes(per_dim(s.dilation, dim, 1), kernel - 1);
   if (multiply_sizes(places, stride) != image) return std::nullopt;
-  return Halo{padding, std::max<std::int64_t>(reach - padding - stride + 1, 0)};
+  const std::int64_t behind =
+      add_sizes(subtract_sizes(subtract_sizes(reach, padding), stride), 1);
+  return Halo{padding, std::max<std::int64_t>(behind, 0)};
 }
 
 // Cuts a dim of the image where its places are cut; false where it cannot be.
@@ -137,7 +139,7 @@ bool cut_places(SpaceBuilder& b, const DimFactors& places,
   // No halo reaches over more than the next part: two are that long, or none.
   const std::int64_t widest = std::max(halo->before, halo->behind);
   const std::int64_t least =
-      std::max<std::int64_t>((widest + stride - 1) / stride, 1);
+      std::max<std::int64_t>(add_sizes(widest, stride - 1) / stride, 1);
   if (b.space.size(places) < 2 * least) return false;
   for (const FactorId id : places) {
     Factor& factor = b.space.factor(id);

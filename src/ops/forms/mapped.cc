@@ -48,8 +48,10 @@ std::vector<MappedTerm> terms_in(std::string_view text) {
     } else if (text.substr(i, 3) == "...") {
       term.dims.push_back({'.', false});
       i += 2;
-    } else {
+    } else if (c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       term.dims.push_back({c, whole || c == '_'});
+    } else {
+      throw InternalError("not a notation: " + std::string(text));
     }
   }
   return terms;
@@ -61,6 +63,9 @@ class Mapping {
 
   BoundForm run(std::string_view notation) {
     const std::size_t arrow = notation.find("->");
+    if (arrow == std::string_view::npos) {
+      throw InternalError("not a notation: " + std::string(notation));
+    }
     const auto inputs = terms_in(notation.substr(0, arrow));
     const auto given = operands(inputs);
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -122,13 +127,19 @@ class Mapping {
     for (const TermDim& dim : term.dims) {
       if (dim.letter == '.') {
         for (int i = leading; i > 0; --i) {
-          out.dims.push_back(leading_dim(i, meta.size(at++)));
+          out.dims.push_back(leading_dim(i, size_of(meta, at++)));
         }
       } else {
-        out.dims.push_back(lettered(dim, meta.size(at++)));
+        out.dims.push_back(lettered(dim, size_of(meta, at++)));
       }
     }
+    require(at == meta.rank(), "an operand has another rank");
     return out;
+  }
+
+  static std::int64_t size_of(const TensorMeta& meta, int dim) {
+    require(dim < meta.rank(), "an operand has another rank");
+    return meta.size(dim);
   }
 
   DimFactors leading_dim(int from_right, std::int64_t size) {
@@ -194,6 +205,7 @@ class Mapping {
   }
 
   static Dims exchanged(Dims shape) {
+    require(shape.size() >= 2, "a result of exchanged dims has fewer than two");
     std::swap(shape[0], shape[1]);
     Dims strides = make_meta(shape, DType::kF32).strides();
     std::swap(strides[0], strides[1]);
@@ -209,29 +221,29 @@ class Mapping {
       leading_;  // from the right
 };
 
-// The letter of a dim; few tensors have as many dims as there are letters.
-char letter_of(int dim) {
-  if (dim >= 26) call_not_stated("the operands have more than 26 dims");
-  return static_cast<char>('a' + dim);
-}
-
 bool names(const std::vector<int>& dims, int dim) {
   return std::find(dims.begin(), dims.end(), dim) != dims.end();
 }
 
 }  // namespace
 
+char dim_letter(int dim, char last) {
+  if (dim > last - 'a') {
+    call_not_stated("a tensor has more dims than there are letters");
+  }
+  return static_cast<char>('a' + dim);
+}
+
 std::string letters_from(int first, int rank) {
-  if (first + rank > 26) call_not_stated("more dims than letters");
   std::string term;
-  for (int d = 0; d < rank; ++d) term += static_cast<char>('a' + first + d);
+  for (int d = 0; d < rank; ++d) term += dim_letter(first + d);
   return term;
 }
 
 std::string dims_notation(int rank, const std::vector<int>& whole) {
   std::string text;
   for (int dim = 0; dim < rank; ++dim) {
-    const char letter = letter_of(dim);
+    const char letter = dim_letter(dim);
     text += names(whole, dim) ? std::string{'[', letter, ']'}
                               : std::string(1, letter);
   }
@@ -255,9 +267,9 @@ std::vector<std::string> broadcast_terms(
       if (repeats) {
         term += '_';
       } else if (names(whole, dim)) {
-        term += std::string{'[', letter_of(dim), ']'};
+        term += std::string{'[', dim_letter(dim), ']'};
       } else {
-        term += letter_of(dim);
+        term += dim_letter(dim);
       }
     }
     terms.push_back(std::move(term));

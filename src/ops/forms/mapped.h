@@ -35,6 +35,9 @@ OpDefinition mapped(std::string name,
                     std::function<std::string(const OpCall&)> notation,
                     SizeOf size = {});
 
+// Returns the letter of a dim: "a" of dim 0. Rules that use letters of their own
+// give the last one that dims may have. Refuses tensors of more dims.
+char dim_letter(int dim, char last = 'z');
 // A letter for each dim, from the `first` on: letters_from(2, 3) is "cde".
 std::string letters_from(int first, int rank);
 // A letter for each dim, those of `whole` held whole: "a[b]c".

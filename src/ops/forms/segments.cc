@@ -86,7 +86,7 @@ BoundForm bind_unbind(const OpCall& call) {
   const TensorMeta& self = call.tensor("self");
   require(call.overload() == "int" && self.rank() > 0, "nothing to unbind");
   const int dim = call.dim("dim", self.rank());
-  require(self.size(dim) <= 65536, "too many pieces");
+  require(self.size(dim) <= kMostResults, "too many pieces");
   SpaceBuilder b;
   Operand whole = b.per_dim(self.shape());
   b.block(whole.dims[index(dim)], "it is cut up", FactorKind::kSegmented);

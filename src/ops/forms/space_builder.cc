@@ -59,6 +59,7 @@ void SpaceBuilder::block(const DimFactors& dim, std::string reason,
 }
 
 void SpaceBuilder::output(Operand operand, BoundResult result) {
+  require(std::cmp_less(results_.size(), kMostResults), "too many results");
   space.outputs.push_back(std::move(operand));
   results_.emplace_back(std::move(result));
 }

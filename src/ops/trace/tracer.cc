@@ -203,7 +203,8 @@ TraceValue shifted(const std::string& op, RankScalar scalar,
     scalar.constant = multiply_sizes(scalar.constant, by);
   } else {
     require(op == "+" || op == "-", "a scalar of the rank is not linear");
-    scalar.constant = add_sizes(scalar.constant, op == "+" ? by : -by);
+    scalar.constant = op == "+" ? add_sizes(scalar.constant, by)
+                                : subtract_sizes(scalar.constant, by);
   }
   return scalar;
 }
@@ -219,7 +220,7 @@ TraceValue folded(const std::string& op, const TraceValue& left,
   const std::int64_t* j = whole_number(right);
   if (i != nullptr && j != nullptr && op != "/") {
     if (op == "+") return Argument(add_sizes(*i, *j));
-    if (op == "-") return Argument(add_sizes(*i, -*j));
+    if (op == "-") return Argument(subtract_sizes(*i, *j));
     if (op == "*") return Argument(multiply_sizes(*i, *j));
   }
   const auto x = number_of(left);
