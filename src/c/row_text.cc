@@ -2,8 +2,9 @@
 
 #include "base/try.h"
 
+#include <shardprop/ops/rule_text.h>
+
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
 
@@ -18,47 +19,14 @@ tl::unexpected<Error> bad_row(std::string_view text, std::string_view why) {
               "\"along dim\", then modifiers: \"pointwise.promoted\"");
 }
 
-// Letters, commas and one arrow: what the builder takes for granted.
-bool is_notation(std::string_view text) {
-  const std::size_t arrow = text.find("->");
-  if (arrow == std::string_view::npos || arrow == 0 ||
-      text.find("->", arrow + 2) != std::string_view::npos) {
-    return false;
-  }
-  int open = 0;
-  char kind = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (i == arrow) {
-      if (open != 0) return false;
-      ++i;
-    } else if (c == '(' || c == '[') {
-      if (open++ != 0) return false;
-      kind = c;
-    } else if (c == ')' || c == ']') {
-      if (open-- != 1 || kind != (c == ')' ? '(' : '[')) return false;
-    } else if (std::isalpha(static_cast<unsigned char>(c)) == 0 &&
-               (c != ',' || open != 0)) {
-      return false;
-    }
-  }
-  if (open != 0) return false;
-  // Every letter of an output is one of an input.
-  const std::string_view inputs = text.substr(0, arrow);
-  return std::all_of(text.begin() + static_cast<std::ptrdiff_t>(arrow) + 2,
-                     text.end(), [&](char c) {
-                       return std::isalpha(static_cast<unsigned char>(c)) ==
-                                  0 ||
-                              inputs.find(c) != std::string_view::npos;
-                     });
-}
-
 Result<OpDefinition> form_of(std::string_view text, std::string_view name,
                              std::string_view argument) {
   if (name == "pointwise" && argument.empty()) return pointwise();
   if (name == "einsum") {
-    if (is_notation(argument)) return einsum(argument);
-    return bad_row(text, "its notation is not like `mk,kn->mn`");
+    if (auto checked = check_notation(argument); !checked) {
+      return bad_row(text, checked.error().message);
+    }
+    return einsum(argument);
   }
   if (name == "reduction") {
     const auto op = parse_reduce_op(argument);

@@ -1,5 +1,6 @@
 #include <shardprop/ops/rule_text.h>
 
+#include "base/quantities.h"
 #include "base/try.h"
 #include "ops/forms/forms.h"
 #include "ops/forms/mapped.h"
@@ -182,35 +183,107 @@ std::size_t notation_end(std::string_view text) {
   return end;
 }
 
-// Whether each term is letters, parentheses, brackets, one `...`, one leading
-// `+`: the precondition of einsum().
-bool is_notation(std::string_view text) {
-  const std::size_t arrow = text.find("->");
-  char open = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (i == arrow) {
-      if (open != 0) return false;
-      ++i;
-    } else if (text.substr(i, 3) == "...") {
-      if (open != 0) return false;
-      i += 2;
-    } else if (c == '(' || c == '[') {
-      if (open != 0) return false;
-      open = c;
-    } else if (c == ')' || c == ']') {
-      if (open != (c == ')' ? '(' : '[')) return false;
-      open = 0;
-    } else if (c == '+') {
-      if (i != 0 && text[i - 1] != ',') return false;
-    } else if (c == ',') {
-      if (open != 0) return false;
-    } else if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) {
-      return false;
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+// Checks one text of factor notation: what einsum() and mapped() require.
+class NotationCheck {
+ public:
+  explicit NotationCheck(std::string_view text) : text_(text) {}
+
+  Result<void> run() {
+    const std::size_t arrow = text_.find("->");
+    if (arrow == std::string_view::npos) {
+      return refuse("it has no `->`", text_.size());
     }
+    while (true) {
+      SP_CHECK(term());
+      if (at_ == text_.size()) break;
+      if (at_ == arrow) {
+        is_result_ = true;
+        ++at_;
+      }
+      ++at_;
+    }
+    if (!is_result_) return refuse("it has no `->`", text_.size());
+    return {};
   }
-  // One leading run of dims a term, no second arrow.
-  return open == 0 && text.find("->", arrow + 2) == std::string_view::npos;
+
+ private:
+  tl::unexpected<Error> refuse(const std::string& why, std::size_t at) const {
+    return wrong("`" + std::string(text_) + "` is not factor notation: " + why,
+                 at, kForms);
+  }
+
+  // One term, up to a comma, the arrow or the end.
+  Result<void> term() {
+    const std::size_t first = at_;
+    std::string letters;
+    bool has_leading = false;
+    char open = 0;
+    std::size_t opened = 0;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      const bool is_arrow = text_.substr(at_, 2) == "->";
+      if (open != 0 && (c == ',' || is_arrow)) break;
+      if (c == ',' || (is_arrow && !is_result_)) return {};
+      if (text_.substr(at_, 3) == "...") {
+        if (open != 0) return refuse("`...` is inside of a dim", at_);
+        if (has_leading) return refuse("a term has two `...`", at_);
+        has_leading = true;
+        at_ += 2;
+      } else if (c == '(' || c == '[') {
+        if (open != 0) return refuse("brackets nest", at_);
+        open = c;
+        opened = at_;
+      } else if (c == ')' || c == ']') {
+        if (open != (c == ')' ? '(' : '[')) {
+          return refuse("a bracket is not open", at_);
+        }
+        if (at_ == opened + 1) return refuse("a bracket is empty", opened);
+        open = 0;
+      } else if (c == '+') {
+        if (at_ != first) return refuse("a `+` is not first in its term", at_);
+        if (is_result_) return refuse("a result has a `+`", at_);
+      } else if (is_letter(c)) {
+        if (letters.find(c) != std::string::npos) {
+          return refuse(std::string("a term has `") + c + "` twice", at_);
+        }
+        if (is_result_ && known_.find(c) == std::string::npos) {
+          return refuse(std::string("no operand has `") + c + "`", at_);
+        }
+        letters += c;
+        if (!is_result_) known_ += c;
+      } else {
+        return refuse(std::string("`") + c + "` has no meaning", at_);
+      }
+    }
+    if (open != 0) return refuse("a bracket is never closed", opened);
+    return {};
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string known_;  // the letters of the operands
+  bool is_result_ = false;
+};
+
+// Refuses calls with fewer results than the notation has terms for. Calls with
+// more are refused with every rule.
+OpDefinition::Check results_of(std::string_view notation) {
+  const std::string_view results = notation.substr(notation.find("->") + 2);
+  const auto terms = static_cast<std::size_t>(
+      1 + std::count(results.begin(), results.end(), ','));
+  return [terms](const OpCall& call, const IndexSpace&) {
+    const auto& returns = call.op().function->returns();
+    const bool has_list =
+        std::any_of(returns.begin(), returns.end(),
+                    [](const ArgumentSchema& one) { return one.is_list; });
+    require(has_list || terms <= returns.size(),
+            "the rule has " + counted(terms, "result") + ", the call " +
+                std::to_string(returns.size()));
+  };
 }
 
 // What the graph says of the results.
@@ -285,6 +358,10 @@ BoundForm bind_batch(const OpCall& call, const std::vector<int>& dims) {
 
 }  // namespace
 
+Result<void> check_notation(std::string_view text) {
+  return NotationCheck(text).run();
+}
+
 OpDefinition batch(std::vector<int> dims) {
   std::string name = "batch(";
   for (const int dim : dims) {
@@ -304,15 +381,13 @@ Result<OpDefinition> parse_rule(std::string_view given) {
   std::vector<Call> calls;
   if (end > 0) {
     const std::string_view notation = std::string_view(text).substr(0, end);
-    if (!is_notation(notation)) {
-      return wrong("`" + std::string(notation) + "` is not factor notation", 0,
-                   kForms);
-    }
+    SP_CHECK(check_notation(notation));
     const bool holds_dims = notation.find('[') != std::string_view::npos;
     if (holds_dims && notation.find_first_of("(+") != std::string_view::npos) {
       return wrong("dims in brackets belong to no product", 0, kForms);
     }
-    rule = holds_dims ? mapped(notation) : einsum(notation);
+    rule = (holds_dims ? mapped(notation) : einsum(notation))
+               .checked(results_of(notation));
     if (end < text.size()) {
       SP_ASSIGN(calls, parse_calls(text, end + 1));
     }

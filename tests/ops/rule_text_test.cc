@@ -7,7 +7,9 @@
 
 #include "support/standard_library.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
@@ -102,7 +104,11 @@ TEST_CASE("what is not a rule") {
         "along()", "batch()", "batch(x)", "pointwise()additive()",
         "pointwise().fast()", "mk,kn->m2", "m(k,kn)->mn", "mk->->n", "m+k->m",
         "pointwise(0)", "(ab)[k],k->(ab)", "pointwise().",
-        "mk,kn->mn.fast()"}) {
+        "mk,kn->mn.fast()", "......mk,kn->...mn", "...m...k,kn->mn",
+        "......m[k],[k]n->...mn", "...mk,kn->......mn", "mm->m", "(aa)->a",
+        "m[m]->m", "m->mm", "m->n", "m[k]->mn", "mk,kn->+mn", "m()->m",
+        "m[]->m", "m[k->m", "m(k->m", "m)k->m", "(m]k->m", "[...]m->m",
+        "m k,->m\x01"}) {
     CAPTURE(text);
     const auto rule = parse_rule(text);
     REQUIRE_FALSE(rule);
@@ -110,4 +116,83 @@ TEST_CASE("what is not a rule") {
     CHECK(rule.error().location.find("column") != std::string::npos);
     CHECK_FALSE(rule.error().help.empty());
   }
+}
+
+TEST_CASE("what is wrong with factor notation is said at its column") {
+  const auto refusal = [](std::string_view text) {
+    const auto checked = check_notation(text);
+    return checked ? std::string() : to_string(checked.error());
+  };
+  CHECK(refusal("...mk,kn->...mn").empty());
+  CHECK(refusal("->").empty());
+  CHECK(refusal("+n,(ab)k,b[s]->(ab)n").empty());
+  const auto holds = [&](std::string_view text, const char* why,
+                         const char* column) {
+    CAPTURE(text);
+    const std::string error = refusal(text);
+    CHECK(error.find(why) != std::string::npos);
+    CHECK(error.find(column) != std::string::npos);
+  };
+  holds("......mk->m", "a term has two `...`", "column 4\n");
+  holds("a,...mk...->m", "a term has two `...`", "column 8\n");
+  holds("ab,cac->a", "a term has `c` twice", "column 6\n");
+  holds("ab->abz", "no operand has `z`", "column 7\n");
+  holds("ab", "it has no `->`", "column 3\n");
+  holds("a(b,c)->a", "a bracket is never closed", "column 2\n");
+  holds("ab->a->b", "`-` has no meaning", "column 6\n");
+}
+
+TEST_CASE("a rule and a call of other ranks") {
+  const auto library = testing::standard_library().with(
+      {.declaration = "mylib::f(Tensor x, Tensor y) -> (Tensor, Tensor)",
+       .definition = *parse_rule("...m[k],kn->...m,n")});
+  REQUIRE(library);
+  const auto why = [&](const OpLibrary& in, std::vector<const char*> inputs,
+                       std::vector<const char*> results) {
+    std::vector<TensorMeta> metas;
+    for (const char* text : inputs) metas.push_back(*TensorMeta::parse(text));
+    auto op = make_op_schema(in.find("mylib.f.default"),
+                             {{"x", TensorArg{0}}, {"y", TensorArg{1}}}, metas);
+    REQUIRE(op);
+    std::vector<std::optional<TensorMeta>> made;
+    for (const char* text : results) made.push_back(*TensorMeta::parse(text));
+    set_results(*op, made);
+    const auto space = in.index_space(*op);
+    return space ? std::string() : space.error().message;
+  };
+  CHECK(why(**library, {"f32[2,3,4]", "f32[4,5]"}, {"f32[2,3]", "f32[5]"})
+            .empty());
+  CHECK(why(**library, {"f32[4]", "f32[4,5]"}, {"f32[2]", "f32[5]"})
+            .find("another rank") != std::string::npos);
+  CHECK(why(**library, {"f32[3,4]", "f32[4,5,6]"}, {"f32[3]", "f32[5]"})
+            .find("another rank") != std::string::npos);
+  // As many results as the rule has.
+  const auto more = testing::standard_library().with(
+      {.declaration = "mylib::f(Tensor x, Tensor y) -> (Tensor, Tensor)",
+       .definition = *parse_rule("m[k],kn->m,n,m")});
+  REQUIRE(more);
+  CHECK(why(**more, {"f32[3,4]", "f32[4,5]"}, {"f32[3]", "f32[5]"})
+            .find("the rule has 3 results, the call 2") != std::string::npos);
+  const auto fewer = testing::standard_library().with(
+      {.declaration = "mylib::f(Tensor x, Tensor y) -> (Tensor, Tensor)",
+       .definition = *parse_rule("m[k],kn->m")});
+  REQUIRE(fewer);
+  CHECK(why(**fewer, {"f32[3,4]", "f32[4,5]"}, {"f32[3]", "f32[5]"})
+            .find("the rule has 1 result, the call 2") != std::string::npos);
+}
+
+TEST_CASE("operands of an unknown product of letters") {
+  const auto library = testing::standard_library().with(
+      {.declaration = "mylib::g(Tensor x) -> Tensor",
+       .definition = *parse_rule("(ab)k->ak")});
+  REQUIRE(library);
+  auto op = make_op_schema((*library)->find("mylib.g.default"),
+                           {{"x", TensorArg{0}}},
+                           {*TensorMeta::parse("f32[12,5]")});
+  REQUIRE(op);
+  set_results(*op, {*TensorMeta::parse("f32[3,5]")});
+  const auto space = (*library)->index_space(*op);
+  REQUIRE_FALSE(space);
+  CHECK(space.error().message.find("the sizes of `a` and `b`") !=
+        std::string::npos);
 }

@@ -25,6 +25,12 @@ namespace shardprop {
 // Error: kInvalidArgument, with the column.
 Result<OpDefinition> parse_rule(std::string_view text);
 
+// Whether the text is factor notation as einsum() requires it: terms of letters,
+// each at most once in its term; `(ab)` and `[s]`, which are not empty and do not
+// nest; at most one `...` in a term; `+` only at the start of an operand's term;
+// and no letter that only a result has. Error: kInvalidArgument, with the column.
+Result<void> check_notation(std::string_view text);
+
 // The named dims of every tensor that has them go together; all else is whole.
 // A tensor whose dim is of another size than the first tensor's lacks it.
 OpDefinition batch(std::vector<int> dims);

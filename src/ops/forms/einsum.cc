@@ -114,13 +114,15 @@ class Binder {
       const std::string& letters = term.dims[at];
       if (letters == kLeading) {
         for (int i = 0; i < leading; ++i) {
-          operand.dims.push_back(bind_leading(leading - i, meta.size(dim++)));
+          operand.dims.push_back(
+              bind_leading(leading - i, size_of(meta, dim++)));
         }
       } else {
         operand.dims.push_back(
-            bind_dim(letters, meta.size(dim++), term.is_added));
+            bind_dim(letters, size_of(meta, dim++), term.is_added));
       }
     }
+    require(dim == meta.rank(), "a term has another rank than its operand");
     return operand;
   }
 
@@ -142,6 +144,11 @@ class Binder {
   }
 
  private:
+  static std::int64_t size_of(const TensorMeta& meta, int dim) {
+    require(dim < meta.rank(), "a term has another rank than its operand");
+    return meta.size(dim);
+  }
+
   void append(DimFactors& factors, char letter) const {
     const auto found = letters_.find(letter);
     if (found == letters_.end()) call_error("a size of the result is unknown");
@@ -166,8 +173,11 @@ class Binder {
       const auto it = letters_.find(letter);
       if (it != letters_.end()) {
         known = multiply_sizes(known, b_.space.size(it->second));
-      } else {
+      } else if (unknown == 0) {
         unknown = letter;
+      } else {
+        call_error(std::string("the sizes of `") + unknown + "` and `" +
+                   letter + "`, which make one dim, are unknown");
       }
     }
     if (unknown != 0) {
