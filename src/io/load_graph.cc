@@ -23,7 +23,7 @@ Result<Graph> import(std::string_view json, const pt2::StoredTensors& stored,
   }
   SP_ASSIGN(pt2::Program program, pt2::parse_program(json));
   return pt2::to_graph(std::move(program), stored, std::move(name), library,
-                       options.bounds);
+                       {options.bounds, options.sizes});
 }
 
 // "llama3_8b_train" of "graphs/llama3_8b_train.json.gz".

@@ -58,19 +58,51 @@ bool is_higher_order(std::string_view target) {
   return target.starts_with("higher_order.");
 }
 
-std::optional<std::string_view> written_argument(const Node& node) {
-  for (const NamedArgument& input : node.inputs) {
-    if (const auto* tensor = std::get_if<TensorName>(&input.value)) {
-      return tensor->name;
-    }
+namespace {
+
+std::string argument_name(const Node& node, std::size_t i) {
+  const std::string_view own = node.inputs[i].name;
+  return is_identifier(own) ? std::string(own) : "arg" + std::to_string(i);
+}
+
+// "acme.accum.default" of "torch.ops.acme.accum.default".
+std::string_view without_prefix(std::string_view target) {
+  constexpr std::string_view kPrefix = "torch.ops.";
+  if (target.starts_with(kPrefix)) target.remove_prefix(kPrefix.size());
+  return target;
+}
+
+}  // namespace
+
+std::optional<std::string_view> tensor_of_argument(const Node& node,
+                                                   std::string_view name) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (argument_name(node, i) != name) continue;
+    const auto* tensor = std::get_if<TensorName>(&node.inputs[i].value);
+    if (tensor != nullptr) return tensor->name;
   }
   return std::nullopt;
 }
 
-Result<std::string> declaration_of(const Node& node, const OpLibrary& library) {
-  std::string_view name = node.target;
-  constexpr std::string_view kPrefix = "torch.ops.";
-  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+WrittenArguments guessed_writes(const Node& node) {
+  WrittenArguments written;
+  if (!node.outputs.empty()) return written;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!std::holds_alternative<TensorName>(node.inputs[i].value)) continue;
+    written.names = {argument_name(node, i)};
+    break;
+  }
+  return written;
+}
+
+std::size_t own_results(const Node& node, const WrittenArguments& written) {
+  return node.outputs.size() - (written.are_results ? written.names.size() : 0);
+}
+
+Result<std::string> declaration_of(const Node& node,
+                                   const WrittenArguments& written,
+                                   const OpLibrary& library) {
+  const std::string_view name = without_prefix(node.target);
   const bool of_torch = name.starts_with("aten.") || name.starts_with("prims.");
   const std::size_t dot = name.find('.');
   // Higher-order operators have no overloads.
@@ -90,18 +122,20 @@ Result<std::string> declaration_of(const Node& node, const OpLibrary& library) {
   text += name.substr(dot + 1);
   text += '(';
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const std::string_view own = node.inputs[i].name;
     if (i > 0) text += ", ";
     text += declared_type(node.inputs[i].value);
-    text += ' ';
-    text += is_identifier(own) ? std::string(own) : "arg" + std::to_string(i);
+    text += ' ' + argument_name(node, i);
   }
   text += ") -> (";
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+  const std::size_t own = own_results(node, written);
+  for (std::size_t i = 0; i < own; ++i) {
     if (i > 0) text += ", ";
     text += declared_type(node.outputs[i]);
   }
-  if (node.outputs.empty() && written_argument(node)) text += "Tensor";
+  for (std::size_t i = 0; i < written.names.size(); ++i) {
+    if (i > 0 || own > 0) text += ", ";
+    text += "Tensor " + written.names[i];
+  }
   return text + ')';
 }
 

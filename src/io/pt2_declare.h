@@ -9,18 +9,37 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardprop::pt2 {
 
 bool is_higher_order(std::string_view target);
 
-// What an operator that returns nothing is taken to write: by PyTorch's custom
-// its first tensor argument, whose new value its declaration then returns.
-std::optional<std::string_view> written_argument(const Node& node);
+// The arguments that an undeclared operator writes.
+struct WrittenArguments {
+  std::vector<std::string> names;
+  // Whether the last results of the node are their new values.
+  bool are_results = false;
+};
 
-// A custom or higher-order operator as its call shows it:
-// "my::op.default(Tensor x, int n) -> (Tensor)". Error: kUnknownOperator for names that are none, and for those of
-// PyTorch's own namespaces.
-Result<std::string> declaration_of(const Node& node, const OpLibrary& library);
+// Guesses the writes of an undeclared operator: an operator that returns nothing
+// writes its first tensor, by PyTorch's custom.
+WrittenArguments guessed_writes(const Node& node);
+
+// The number of results of the node that are not new values of its arguments.
+std::size_t own_results(const Node& node, const WrittenArguments& written);
+
+// The value of that argument in the call; nullopt if it is absent.
+std::optional<std::string_view> tensor_of_argument(const Node& node,
+                                                   std::string_view name);
+
+// A custom or higher-order operator as its call shows it, with the new values of
+// what it writes as its last results:
+// "my::op.default(Tensor x, Tensor y, int n) -> (Tensor, Tensor y)".
+// Error: kUnknownOperator for names that are none, and for those of PyTorch's
+// own namespaces.
+Result<std::string> declaration_of(const Node& node,
+                                   const WrittenArguments& written,
+                                   const OpLibrary& library);
 
 }  // namespace shardprop::pt2

@@ -44,14 +44,14 @@ Result<void> Importer::run() {
 
 Result<Graph> to_graph(Program program, const StoredTensors& stored,
                        std::string name, const OpLibrary& library,
-                       const SizeBounds& bounds) {
+                       const GivenSizes& given) {
   GraphBuilder builder(std::move(name), library);
   if (!program.device.empty()) builder.set_device(std::string(program.device));
   {
-    SP_ASSIGN(Values values, Values::create(program, bounds));
-    SP_CHECK(
-        Importer(program, stored, std::move(values), library, bounds, builder)
-            .run());
+    SP_ASSIGN(Values values, Values::create(program, given));
+    SP_CHECK(Importer(program, stored, std::move(values), library, given.bounds,
+                      builder)
+                 .run());
   }
   program = {};
   return std::move(builder).build();

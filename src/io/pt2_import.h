@@ -23,6 +23,6 @@ using StoredTensors = std::vector<std::pair<std::string, std::string>>;
 // kUnknownOperator, kUnknownVariant.
 Result<Graph> to_graph(Program program, const StoredTensors& stored,
                        std::string name, const OpLibrary& library,
-                       const SizeBounds& bounds = {});
+                       const GivenSizes& given = {});
 
 }  // namespace shardprop::pt2

@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "io/pt2_declare.h"
 #include "io/pt2_effects.h"
+#include "io/pt2_functionalized.h"
 #include "io/pt2_importer.h"
 #include "io/pt2_metadata.h"
 
@@ -33,22 +34,61 @@ bool is_assertion(std::string_view target) {
                "torch.ops.aten._linalg_check_errors."});
 }
 
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + quote(name);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+// Describes the guess about an undeclared operator in a note.
+std::string taken_for(const WrittenArguments& written,
+                      const std::string& declaration) {
+  if (written.names.empty()) return "functional: " + declaration;
+  if (written.are_results) {
+    return "a write of " + quoted_list(written.names) + ": " + declaration;
+  }
+  return "a write of its first tensor: " + declaration +
+         "; a rule with its declaration states what it writes";
+}
+
 }  // namespace
 
 Result<void> Importer::add_node(const Node& node) {
   if (is_with_effects(node.target)) return add_with_effects(node);
+  if (is_auto_functionalized(node.target)) {
+    SP_ASSIGN(auto call, wrapped_call(node));
+    if (call) return add_functionalized(*std::move(call));
+  }
   if (is_higher_order(node.target)) {
     if (const auto region = region_of(node)) return add_region(node, *region);
   }
   if (is_assertion(node.target)) return {};
   if (computes_scalars(node.target)) return fold_scalars(node);
-  SP_ASSIGN(std::shared_ptr<const FunctionSchema> function, declare(node));
+  const bool is_declared = library_.find(node.target) != nullptr;
+  return add_call(node,
+                  is_declared ? WrittenArguments() : guessed_writes(node));
+}
+
+// A wrapped call returns the new values of the arguments that it writes.
+Result<void> Importer::add_functionalized(FunctionalizedCall call) {
+  WrittenArguments written;
+  written.are_results = true;
+  written.names.assign(call.written.begin(), call.written.end());
+  return add_call(call.node, written);
+}
+
+Result<void> Importer::add_call(const Node& node,
+                                const WrittenArguments& written) {
+  SP_ASSIGN(std::shared_ptr<const FunctionSchema> function,
+            declare(node, written));
   SP_ASSIGN(ReadArguments read, read_arguments(node, function, frame_.values,
                                                frame_.scope, builder_));
   NewNode added;
   added.op = std::move(read.op);
   SP_ASSIGN(const std::vector<std::string_view> names,
-            add_results(node, added));
+            add_results(node, written, added));
   if (names.empty() && !function->is_mutating()) return {};
   added.inputs = std::move(read.inputs);
   added.symbolic = std::move(read.symbolic);
@@ -68,16 +108,19 @@ Result<void> Importer::add_node(const Node& node) {
   SP_CHECK(take_as_written(node, added));
   SP_ASSIGN(const std::vector<ValueId> made,
             builder_.add_node(std::move(added)));
-  if (node.outputs.empty() && !made.empty()) {
-    // What a custom operator wrote.
-    return builder_.write(frame_.scope.at(*written_argument(node)),
-                          made.front());
-  }
-  for (std::size_t i = 0; i < names.size() && i < made.size(); ++i) {
+  // Values that the operator writes in place come last, without a name.
+  const bool is_writing = !written.are_results && !written.names.empty();
+  const std::size_t named =
+      is_writing ? made.size() - written.names.size() : made.size();
+  for (std::size_t i = 0; i < names.size() && i < named; ++i) {
     if (!frame_.scope.emplace(names[i], made[i]).second) {
       return fail(ErrorCode::kDuplicateName,
                   "two values are named " + quote(names[i]));
     }
+  }
+  for (std::size_t i = named; i < made.size(); ++i) {
+    const auto tensor = tensor_of_argument(node, written.names[i - named]);
+    SP_CHECK(builder_.write(frame_.scope.at(*tensor), made[i]));
   }
   return {};
 }
@@ -113,17 +156,18 @@ Result<void> Importer::fold_scalars(const Node& node) {
 }
 
 Result<std::shared_ptr<const FunctionSchema>> Importer::declare(
-    const Node& node) {
-  if (auto known = library_.find(node.target)) return known;
-  SP_ASSIGN(const std::string text, declaration_of(node, library_));
+    const Node& node, const WrittenArguments& written) {
+  if (auto known = library_.find(node.target)) {
+    const auto form = written.are_results ? library_.form(*known) : nullptr;
+    return form == nullptr ? known : form->functional;
+  }
+  SP_ASSIGN(const std::string text, declaration_of(node, written, library_));
   auto& schema = undeclared_[text];
   if (schema == nullptr) {
     SP_ASSIGN(FunctionSchema parsed, FunctionSchema::parse(text, "undeclared"));
     if (!is_higher_order(node.target)) {
       builder_.add_note(quote(node.target) + " is not declared; taken for " +
-                        (node.outputs.empty() ? "a write of its first tensor"
-                                              : "functional") +
-                        ": " + text);
+                        taken_for(written, text));
     }
     schema = std::make_shared<const FunctionSchema>(std::move(parsed));
   }
@@ -132,18 +176,11 @@ Result<std::shared_ptr<const FunctionSchema>> Importer::declare(
 
 // Fills in op's results as the file has them; returns the names of those
 // that are produced.
-Result<std::vector<std::string_view>> Importer::add_results(const Node& node,
-                                                            NewNode& added) {
+Result<std::vector<std::string_view>> Importer::add_results(
+    const Node& node, const WrittenArguments& written, NewNode& added) {
   const std::vector<ArgumentSchema>& declared = added.op.function->returns();
-  if (node.outputs.empty() && added.op.function->has_tag("undeclared") &&
-      !declared.empty()) {
-    SP_ASSIGN(ResolvedTensor written,
-              frame_.values.tensor(*written_argument(node)));
-    set_results(added.op, {std::move(written.meta)});
-    added.output_symbolic.push_back(std::move(written.symbolic));
-    return std::vector<std::string_view>{node.name};
-  }
-  if (declared.size() != node.outputs.size()) {
+  const std::size_t unnamed = written.are_results ? 0 : written.names.size();
+  if (declared.size() != node.outputs.size() + unnamed) {
     return fail(ErrorCode::kResultMismatch,
                 quote(node.target) + " returns " +
                     std::to_string(declared.size()) + " results, the node " +
@@ -164,7 +201,7 @@ Result<std::vector<std::string_view>> Importer::add_results(const Node& node,
     names.push_back(name);
     return {};
   };
-  for (std::size_t i = 0; i < declared.size(); ++i) {
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     if (declared[i].type != ArgumentType::kTensor) continue;
     const Argument& output = node.outputs[i];
     const auto* one = std::get_if<TensorName>(&output);
@@ -183,7 +220,18 @@ Result<std::vector<std::string_view>> Importer::add_results(const Node& node,
       SP_CHECK(produce(absent ? std::string_view{} : one->name));
     }
   }
+  for (std::size_t i = 0; i < unnamed; ++i) {
+    const std::string& argument = written.names[i];
+    SP_ASSIGN(ResolvedTensor before,
+              frame_.values.tensor(*tensor_of_argument(node, argument)));
+    results.emplace_back(std::move(before.meta));
+    added.output_symbolic.push_back(std::move(before.symbolic));
+    const bool is_only = unnamed == 1 && names.empty();
+    added.output_names.push_back(frame_.prefix + std::string(node.name) +
+                                 (is_only ? "" : '_' + argument));
+  }
   set_results(added.op, std::move(results));
+  if (unnamed > 0 && names.empty()) names.push_back(node.name);
   return names;
 }
 

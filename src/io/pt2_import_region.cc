@@ -1,6 +1,7 @@
 // Regions, whose nodes take their place, and what a file knows better than the
 // library.
 
+#include "base/index.h"
 #include "base/try.h"
 #include "io/pt2_declare.h"
 #include "io/pt2_importer.h"
@@ -103,6 +104,74 @@ Result<void> Importer::cast_operands(NewNode& node) {
 // proven row takes the operands and has other results for them, or a view cannot
 // be one, since nobody could say which elements it shows, the file is malformed;
 // elsewhere it knows better than the library. Both are noted.
+// Whether a later node or an output of the program reads the value.
+bool Importer::is_read(std::string_view name) const {
+  // The nodes of a region are not among the program's.
+  if (!frame_.prefix.empty()) return true;
+  const auto reads = [&](const Argument& argument) {
+    if (const auto* one = std::get_if<TensorName>(&argument)) {
+      return one->name == name;
+    }
+    const auto* list = std::get_if<TensorNames>(&argument);
+    const auto* foreign = std::get_if<Foreign>(&argument);
+    if (list == nullptr && foreign != nullptr) list = &foreign->tensors;
+    return list != nullptr &&
+           std::find(list->begin(), list->end(), name) != list->end();
+  };
+  return std::any_of(program_.outputs.begin(), program_.outputs.end(), reads) ||
+         std::any_of(program_.nodes.begin(), program_.nodes.end(),
+                     [&](const Node& node) {
+                       return std::any_of(node.inputs.begin(),
+                                          node.inputs.end(),
+                                          [&](const NamedArgument& input) {
+                                            return reads(input.value);
+                                          });
+                     });
+}
+
+// Up to PyTorch 2.12 the meta kernel of LSTM gives the last states a dim of size
+// 1 too many, [layers, 1, batch, hidden]. Results that nothing reads get the
+// shapes that the operator makes. True if there were such dims, and nothing else
+// differs.
+bool Importer::drop_extra_dims(const Node& node, NewNode& added) {
+  auto expected = library_.infer_results(added.op);
+  const auto& slots = added.op.output_slots;
+  if (!expected || expected->size() != slots.size()) return false;
+  const auto without_ones = [](const Dims& shape) {
+    std::vector<std::int64_t> kept;
+    for (const std::int64_t size : shape) {
+      if (size != 1) kept.push_back(size);
+    }
+    return kept;
+  };
+  bool has_extra = false;
+  std::vector<std::size_t> unread;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] == OpSchema::kNotProduced || !(*expected)[i]) continue;
+    const TensorMeta& written = added.op.outputs[index(slots[i])];
+    const TensorMeta& made = *(*expected)[i];
+    if (written.dtype() != made.dtype()) return false;
+    if (written.shape() == made.shape()) continue;
+    if (written.rank() <= made.rank() ||
+        without_ones(written.shape()) != without_ones(made.shape())) {
+      return false;
+    }
+    has_extra = true;
+    const auto* name = i < node.outputs.size()
+                           ? std::get_if<TensorName>(&node.outputs[i])
+                           : nullptr;
+    if (name != nullptr && !is_read(name->name)) unread.push_back(i);
+  }
+  for (const std::size_t i : unread) {
+    const std::size_t output = index(slots[i]);
+    added.op.outputs[output] = *(*expected)[i];
+    if (output < added.output_symbolic.size()) {
+      added.output_symbolic[output].clear();
+    }
+  }
+  return has_extra;
+}
+
 Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
   added.as_written = true;
   if (fitting_.contains(added.op)) return {};
@@ -112,9 +181,16 @@ Result<void> Importer::take_as_written(const Node& node, NewNode& added) {
     return {};
   }
   const bool is_taken = library_.infer_results(added.op).has_value();
+  const bool has_extra_dims = is_taken && drop_extra_dims(node, added);
+  if (has_extra_dims && library_.check_outputs(added.op)) {
+    builder_.add_note(quote(display_name(node)) +
+                      ": results that nothing reads have a dim of size 1 too "
+                      "many, as PyTorch before 2.13 writes them");
+    return {};
+  }
   const bool is_known = is_taken ? op_proof(added.op.name()) == "torch"
                                  : added.op.function->is_view();
-  if (is_known && fits.error().code == ErrorCode::kShapeMismatch) {
+  if (is_known && !has_extra_dims && fits.error().code == ErrorCode::kShapeMismatch) {
     return fail(std::move(fits).error());
   }
   std::string note = quote(display_name(node)) + ": " + fits.error().message;

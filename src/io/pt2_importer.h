@@ -6,6 +6,8 @@
 
 #include "io/checked_calls.h"
 #include "io/pt2_arguments.h"
+#include "io/pt2_declare.h"
+#include "io/pt2_functionalized.h"
 #include "io/pt2_import.h"
 #include "io/pt2_region.h"
 #include "io/pt2_values.h"
@@ -68,11 +70,14 @@ class Importer {
   void add_checkpoints();
   // Operators: pt2_import_nodes.cc.
   Result<void> add_node(const Node& node);
+  Result<void> add_functionalized(FunctionalizedCall call);
+  Result<void> add_call(const Node& node, const WrittenArguments& written);
   Result<void> add_with_effects(const Node& node);
   Result<void> fold_scalars(const Node& node);
-  Result<std::shared_ptr<const FunctionSchema>> declare(const Node& node);
-  Result<std::vector<std::string_view>> add_results(const Node& node,
-                                                    NewNode& added);
+  Result<std::shared_ptr<const FunctionSchema>> declare(
+      const Node& node, const WrittenArguments& written);
+  Result<std::vector<std::string_view>> add_results(
+      const Node& node, const WrittenArguments& written, NewNode& added);
   bool is_bounded(const SymExpr& expression) const;
   // Regions, and what is not as the library would have it:
   // pt2_import_region.cc.
@@ -80,6 +85,8 @@ class Importer {
   Result<std::vector<ValueId>> region_results(const GraphBody& body);
   Result<ValueId> made(std::string_view name) const;
   Result<void> cast_operands(NewNode& node);
+  bool is_read(std::string_view name) const;
+  bool drop_extra_dims(const Node& node, NewNode& added);
   // Error: kShapeMismatch.
   Result<void> take_as_written(const Node& node, NewNode& added);
 

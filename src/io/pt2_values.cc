@@ -327,16 +327,31 @@ SizeBounds Values::shares(const Program& program,
 namespace {
 
 Result<void> check_range(const std::string& name, const Symbol& symbol,
-                         std::int64_t bound) {
-  const bool is_small = symbol.min && bound < *symbol.min;
-  if (!is_small && !(symbol.max && bound > *symbol.max)) return {};
+                         std::int64_t size, const std::string& place) {
+  const bool is_small = symbol.min && size < *symbol.min;
+  if (!is_small && !(symbol.max && size > *symbol.max)) return {};
   return fail(Error{ErrorCode::kInvalidArgument,
-                    quote(name) + " cannot be " + std::to_string(bound),
-                    "bound " + name + "=" + std::to_string(bound),
+                    quote(name) + " cannot be " + std::to_string(size),
+                    place,
                     {"the program says " + name +
                      (is_small ? " >= " + std::to_string(*symbol.min)
                                : " <= " + std::to_string(*symbol.max))},
                     "give a size within its range"});
+}
+
+// The dim of the user's inputs that a name stands for.
+std::optional<std::size_t> dim_named(std::string_view name) {
+  if (name == "batch") return 0;
+  if (name == "seq") return 1;
+  return std::nullopt;
+}
+
+std::string symbol_list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
 }
 
 }  // namespace
@@ -363,11 +378,103 @@ Error Values::no_bound(const std::string& name, std::int64_t value) const {
                                : "sizes to bound: " + to_bound};
   if (!fixed.empty()) {
     error.notes.push_back("sizes of the example inputs: " + fixed);
-    if (to_bound.empty()) {
-      error.help += ", and export with inputs of the size to plan for";
-    }
+  }
+  if (is_fixed) {
+    error.help = "set it: --size " + name + "=" + std::to_string(value);
   }
   return error;
+}
+
+// The symbol that `name` is, or that it stands for.
+Result<std::string> Values::symbol_named(const Program& program,
+                                         const std::string& name,
+                                         const std::string& place) const {
+  const auto known = symbols_.find(name);
+  if (known != symbols_.end() && known->second.hint) return name;
+  std::vector<std::string> all;
+  for (const auto& [symbol, of] : symbols_) {
+    if (of.hint) all.push_back(symbol);
+  }
+  const std::string help =
+      all.empty() ? "export the model with dynamic_shapes, or leave it out"
+                  : "sizes to set: " + symbol_list(all);
+  const auto refuse = [&](const std::string& why, std::string advice) {
+    return fail(Error{ErrorCode::kInvalidArgument, quote(name) + ' ' + why,
+                      place,
+                      {},
+                      std::move(advice)});
+  };
+  if (known != symbols_.end()) {
+    return refuse("depends on data", "bound it: --bound " + name + "=N");
+  }
+  const auto dim = dim_named(name);
+  if (!dim) return refuse("is not a symbolic size of this program", help);
+  std::vector<std::string> found;
+  for (const InputSpec& spec : program.input_specs) {
+    if (spec.role != InputKind::kUser || spec.value.empty()) continue;
+    const auto tensor = tensors_.find(spec.value);
+    if (tensor == tensors_.end()) continue;
+    const std::vector<SymValue>& sizes = tensor->second->sizes;
+    if (*dim >= sizes.size() || !sizes[*dim].is_symbolic()) continue;
+    SP_ASSIGN(const SymExpr expression, parse(sizes[*dim].expression));
+    std::string text = to_string(expression);
+    if (std::find(found.begin(), found.end(), text) == found.end()) {
+      found.push_back(std::move(text));
+    }
+  }
+  const std::string place_of_dim =
+      "dim " + std::to_string(*dim) + " of the inputs";
+  if (found.empty()) {
+    return refuse("is no symbolic size: " + place_of_dim + " is fixed", help);
+  }
+  if (found.size() > 1) {
+    return refuse("is not one size: " + place_of_dim + " is " + symbol_list(found),
+                  help);
+  }
+  if (!symbols_.contains(found.front())) {
+    return refuse("is computed: " + place_of_dim + " is " + found.front(),
+                  help);
+  }
+  return found.front();
+}
+
+// Whether sizes that are computed from symbols stay in their ranges.
+Result<void> Values::check_computed_ranges(const std::string& place) const {
+  for (const Range& range : computed_) {
+    const auto expression = SymExpr::parse(range.symbol);
+    const auto size = expression ? expression->evaluate(hints_) : std::nullopt;
+    if (!size) continue;
+    Symbol symbol;
+    symbol.min = range.min;
+    symbol.max = range.max;
+    SP_CHECK(check_range(to_string(*expression), symbol, *size, place));
+  }
+  return {};
+}
+
+Result<void> Values::set_sizes(
+    const Program& program, const std::map<std::string, std::int64_t>& sizes) {
+  std::map<std::string, std::string> given_as;
+  std::string place;
+  for (const auto& [given, size] : sizes) {
+    place = "size " + given + "=" + std::to_string(size);
+    SP_ASSIGN(const std::string name, symbol_named(program, given, place));
+    const auto [same, is_new] = given_as.emplace(name, given);
+    if (!is_new) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        quote(same->second) + " and " + quote(given) +
+                            " are one size",
+                        place,
+                        {},
+                        "give it once"});
+    }
+    Symbol& symbol = symbols_.at(name);
+    SP_CHECK(check_range(name, symbol, size, place));
+    is_resized_ = is_resized_ || symbol.hint != size;
+    symbol.hint = size;
+    hints_[name] = size;
+  }
+  return is_resized_ ? check_computed_ranges(place) : Result<void>();
 }
 
 Result<void> Values::bound_sizes(const Program& program,
@@ -375,7 +482,8 @@ Result<void> Values::bound_sizes(const Program& program,
   for (const auto& [name, value] : bounds) {
     const auto found = symbols_.find(name);
     if (found != symbols_.end() && !found->second.hint) {
-      SP_CHECK(check_range(name, found->second, value));
+      SP_CHECK(check_range(name, found->second, value,
+                           "bound " + name + "=" + std::to_string(value)));
       continue;
     }
     return fail(no_bound(name, value));
@@ -400,13 +508,14 @@ Result<void> Values::bound_sizes(const Program& program,
 }
 
 Result<Values> Values::create(const Program& program,
-                              const SizeBounds& bounds) {
+                              const GivenSizes& given) {
   Values values;
   SP_CHECK(values.add_names(program));
   SP_CHECK(values.learn_regions(program));
   values.add_ranges(program);
   values.solve_symbols();
-  SP_CHECK(values.bound_sizes(program, bounds));
+  SP_CHECK(values.set_sizes(program, given.sizes));
+  SP_CHECK(values.bound_sizes(program, given.bounds));
   return values;
 }
 
@@ -414,6 +523,7 @@ Result<Values> Values::within(const GraphBody& region, const Values& outer) {
   Values values;
   values.symbols_ = outer.symbols_;
   values.hints_ = outer.hints_;
+  values.is_resized_ = outer.is_resized_;
   SP_CHECK(values.add_names(region));
   return values;
 }
@@ -421,7 +531,9 @@ Result<Values> Values::within(const GraphBody& region, const Values& outer) {
 Result<Values::Scalar> Values::resolve(const SymValue& value) const {
   if (!value.is_symbolic()) return Scalar{value.value.value_or(0), {}};
   SP_ASSIGN(const SymExpr expression, parse(value.expression));
-  const auto number = value.value ? value.value : expression.evaluate(hints_);
+  const auto number = value.value && !is_resized_
+                          ? value.value
+                          : expression.evaluate(hints_);
   if (!number) {
     return fail(ErrorCode::kNoSizeHint,
                 "nothing says how large " + quote(to_string(expression)) +

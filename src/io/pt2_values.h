@@ -26,15 +26,21 @@ std::optional<DType> dtype_of(std::int64_t number);
 // How large sizes that depend on data are taken to be: u0 -> 128.
 using SizeBounds = std::map<std::string, std::int64_t>;
 
+// Sizes that the user gives, as LoadOptions has them.
+struct GivenSizes {
+  SizeBounds bounds;                          // that depend on data
+  std::map<std::string, std::int64_t> sizes;  // symbolic, `batch`, `seq`
+};
+
 class Values {
  public:
   // A size that depends on data is as large as `bounds` says, else its part of
   // a known size that it and others add up to, else as large as it can get,
   // else kDefaultBound.
-  // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong; kNoSizeHint where a
-  // bound names no such size, or one that is known.
+  // Errors: kRepeatedKey, kSymExprSyntax, kListTooLong; kInvalidArgument if a
+  // given size is none of the program, of another kind or out of range.
   static Result<Values> create(const Program& program,
-                               const SizeBounds& bounds);
+                               const GivenSizes& given);
   // Those of a region of the program that `outer` is of; the same errors.
   static Result<Values> within(const GraphBody& region, const Values& outer);
   static constexpr std::int64_t kDefaultBound = 1024;
@@ -67,6 +73,12 @@ class Values {
   void add_ranges(const Program& program);
   // For a bound of a size that takes none.
   Error no_bound(const std::string& name, std::int64_t value) const;
+  Result<void> set_sizes(const Program& program,
+                         const std::map<std::string, std::int64_t>& sizes);
+  Result<std::string> symbol_named(const Program& program,
+                                   const std::string& name,
+                                   const std::string& place) const;
+  Result<void> check_computed_ranges(const std::string& place) const;
   Result<void> bound_sizes(const Program& program, const SizeBounds& bounds);
   SizeBounds shares(const Program& program, const SizeBounds& bounds) const;
   Result<Scalar> resolve(const SymValue& value) const;
@@ -78,6 +90,7 @@ class Values {
   std::unordered_map<std::string_view, const NamedSym*> scalars_;
   std::map<std::string, Symbol> symbols_;
   SymExpr::Bindings hints_;
+  bool is_resized_ = false;  // sizes are not those of the export
   SizeBounds bounded_;
   std::vector<Range> computed_;
   // Of sizes computed from symbols, by their text: what they were.

@@ -25,6 +25,16 @@ inline bool is_control_flow(std::string_view op) {
          std::end(kNames);
 }
 
+// Wraps a call that writes through views of its operands.
+inline bool is_functionalized_write(std::string_view op) {
+  return op.starts_with("higher_order.auto_functionalized");
+}
+
+// Whether the operator is the user's own, or of a library next to PyTorch.
+inline bool is_foreign(std::string_view op) {
+  return !op.starts_with("aten.") && !op.starts_with("prims.");
+}
+
 // "`mylib.swiglu.default` is not an operator of aten or prims"
 inline std::string what_is_foreign(std::string_view op) {
   return '`' + std::string(op) + "` " +
@@ -33,12 +43,12 @@ inline std::string what_is_foreign(std::string_view op) {
                                 : "is not an operator of aten or prims");
 }
 
-// How to do without it.
+// Help text: how to export the model without this operator.
 inline std::string help_without_foreign(std::string_view op) {
   return is_control_flow(op)
              ? "export what runs in its place: one branch, or the loop unrolled"
-             : "export the model with aten operators in its place; "
-               "ExportedProgram.run_decompositions() may know them";
+             : "export the model with aten operators in its place, or give "
+               "ExportedProgram.run_decompositions() a decomposition of it";
 }
 
 }  // namespace shardprop

@@ -4,6 +4,7 @@
 #include "ops/bound_call.h"
 #include "ops/definitions/families.h"
 #include "ops/foreach.h"
+#include "ops/foreign_operator.h"
 #include "ops/overload_form.h"
 #include "ops/suggest_operator.h"
 
@@ -314,6 +315,17 @@ Result<void> OpLibrary::check_outputs(const OpSchema& op) const {
 
 Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
   const OpRow* own = row(*op.function);
+  if (own == nullptr && is_functionalized_write(op.name())) {
+    return fail(Error{ErrorCode::kNoStrategy,
+                      "`" + op.name() +
+                          "` wraps an operator that writes through views or "
+                          "lists, which is not planned; it can only run "
+                          "replicated",
+                      op.name(),
+                      {},
+                      "pass tensors of their own to the operator, not views or "
+                      "lists of them"});
+  }
   if (own == nullptr && op.function->ns() == "higher_order") {
     return fail(Error{ErrorCode::kNoStrategy,
                       "`" + op.name() +
@@ -335,9 +347,14 @@ Result<IndexSpace> OpLibrary::index_space(const OpSchema& op) const {
   }
   const auto derived = form(*op.function);
   const auto foreach = foreach_form(*op.function, *this);
+  // A row of its own describes the overload, unless the functional form has the
+  // same name: then the row describes that one.
+  const bool has_own_row =
+      derived != nullptr && body_->find(op.function->name()) != nullptr &&
+      derived->functional->name() != op.function->name();
   Result<IndexSpace> space =
       foreach ? foreach_space(*foreach, op, *this)
-      : derived != nullptr && body_->find(op.function->name()) == nullptr
+      : derived != nullptr && !has_own_row
           ? derived_space(*this, *derived, *own, op)
           : bound_space(*this, *own, op);
   if (space) return space;

@@ -2,7 +2,9 @@
 
 #include "base/index.h"
 #include "ops/foreach.h"
+#include "ops/schema_parser.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -163,6 +165,61 @@ std::optional<OverloadForm> match(
   return form;
 }
 
+std::string without_aliases(std::vector<ArgumentSchema>::const_iterator begin,
+                            std::vector<ArgumentSchema>::const_iterator end) {
+  std::string text;
+  for (auto at = begin; at != end; ++at) {
+    if (!text.empty()) text += ", ";
+    ArgumentSchema plain = *at;
+    plain.alias.reset();
+    text += to_string(plain);
+  }
+  return text;
+}
+
+// The functional form of an operator that only the user declares: the same
+// arguments, and of each that is written the new value as a result of its name.
+//
+//   acme::accum(Tensor x, Tensor(a!) y) -> ()
+//   acme::accum(Tensor x, Tensor y) -> Tensor y
+std::shared_ptr<const FunctionSchema> functional_of(
+    const FunctionSchema& mutating) {
+  const auto& arguments = mutating.arguments();
+  std::vector<ArgumentSchema> returns;
+  std::vector<bool> is_returned(arguments.size(), false);
+  const auto return_new = [&](std::size_t argument) {
+    ArgumentSchema result = arguments[argument];
+    result.has_default = false;
+    returns.push_back(std::move(result));
+    is_returned[argument] = true;
+  };
+  for (const ArgumentSchema& result : mutating.returns()) {
+    if (const auto argument = written_by(mutating, result)) {
+      return_new(*argument);
+    } else {
+      returns.push_back(result);
+    }
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (writes(arguments[i]) && !is_returned[i]) return_new(i);
+  }
+  const auto keywords = std::find_if(
+      arguments.begin(), arguments.end(),
+      [](const ArgumentSchema& one) { return one.keyword_only; });
+  std::string text = std::string(mutating.ns()) + "::" +
+                     std::string(mutating.base_name()) + '.' +
+                     std::string(mutating.overload()) + '(' +
+                     without_aliases(arguments.begin(), keywords);
+  if (keywords != arguments.end()) {
+    if (keywords != arguments.begin()) text += ", ";
+    text += "*, " + without_aliases(keywords, arguments.end());
+  }
+  text += ") -> (" + without_aliases(returns.begin(), returns.end()) + ')';
+  auto schema = FunctionSchema::parse(text, "functional_form");
+  if (!schema) return nullptr;
+  return std::make_shared<const FunctionSchema>(*std::move(schema));
+}
+
 }  // namespace
 
 std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
@@ -174,7 +231,12 @@ std::optional<OverloadForm> overload_form(const FunctionSchema& mutating,
       if (auto form = match(mutating, std::move(functional))) return form;
     }
   }
-  return std::nullopt;
+  // PyTorch's own that have none are not functional at all.
+  const bool is_foreign = mutating.ns() != "aten" && mutating.ns() != "prims";
+  if (!is_foreign || mutating.is_out()) return std::nullopt;
+  auto functional = functional_of(mutating);
+  if (functional == nullptr) return std::nullopt;
+  return match(mutating, std::move(functional));
 }
 
 std::vector<TensorWrite> tensor_writes(const OverloadForm& form,

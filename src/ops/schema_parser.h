@@ -18,6 +18,9 @@ struct ParsedSchema {
 // Error: kSchemaSyntax.
 Result<ParsedSchema> parse_schema(std::string_view text);
 
+// An argument or result as a declaration has it: "Tensor(a!) self", "int n=1".
+std::string to_string(const ArgumentSchema& argument);
+
 // What the text of a type name stands for; kOther for all that is unknown.
 ArgumentType argument_type(std::string_view type_name);
 

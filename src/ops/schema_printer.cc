@@ -83,14 +83,14 @@ std::string print_type(const ArgumentSchema& argument) {
   return out;
 }
 
-std::string print_argument(const ArgumentSchema& argument) {
+}  // namespace
+
+std::string to_string(const ArgumentSchema& argument) {
   std::string out = print_type(argument);
   if (!argument.name.empty()) out += ' ' + argument.name;
   if (argument.has_default) out += '=' + print_default(argument);
   return out;
 }
-
-}  // namespace
 
 std::string to_string(const FunctionSchema& schema) {
   std::string out = fmt::format("{}::{}", schema.ns(), schema.base_name());
@@ -107,15 +107,15 @@ std::string to_string(const FunctionSchema& schema) {
       out += "*, ";
       keyword_only = true;
     }
-    out += print_argument(argument);
+    out += to_string(argument);
   }
   out += ") -> ";
   const std::vector<ArgumentSchema>& returns = schema.returns();
-  if (returns.size() == 1) return out + print_argument(returns.front());
+  if (returns.size() == 1) return out + to_string(returns.front());
   out += '(';
   separator.clear();
   for (const ArgumentSchema& result : returns) {
-    out += separator + print_argument(result);
+    out += separator + to_string(result);
     separator = ", ";
   }
   return out + ')';

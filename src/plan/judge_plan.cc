@@ -298,7 +298,7 @@ Result<PlanOptions> options_of(const Plan& saved) {
   // is part of the graph and the library that are given.
   static constexpr std::string_view kOfOthers[] = {
       "time_limit", "work_limit", "threads", "seed",
-      "bound",      "rule",       "program"};
+      "bound",      "size",       "rule",       "program"};
   PlanOptions options;
   // Plans that do not say were made before there was a choice.
   options.fusion = Fusion::kNone;

@@ -13,6 +13,7 @@
 #include <shardprop/collective/thread_world.h>
 #include <shardprop/lower/lower.h>
 #include <shardprop/program/random_bits.h>
+#include <shardprop/reference/evaluate.h>
 
 #include <cmath>
 #include <numbers>
@@ -168,14 +169,20 @@ Result<void> check_bits(const SpmdProgram& program, const ProgramStep& step) {
   return {};
 }
 
-// Of others it is not known what they compute.
+// The reference knows the operators of PyTorch, and those with a program.
+bool is_evaluated(const std::string& op, const OpLibrary& library) {
+  const auto function = library.find(op);
+  return function != nullptr &&
+         (!is_foreign(op) || reference::evaluates(library, *function));
+}
+
 Result<void> check_declared(const SpmdProgram& program,
                             const OpLibrary& library, bool own_dtypes) {
   for (const ProgramStep& step : program.steps) {
     const auto* op = std::get_if<ProgramOp>(&step.action);
     if (!own_dtypes) SP_CHECK(check_bits(program, step));
     if (op == nullptr || op->op == "shardprop.random_bits" ||
-        library.find(op->op) != nullptr) {
+        is_evaluated(op->op, library)) {
       continue;
     }
     return fail(

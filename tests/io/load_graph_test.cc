@@ -102,8 +102,7 @@ TEST_CASE("a bound of a size that the example inputs fix says so") {
         "`s77` is a size of the example inputs, not one that depends on data");
   CHECK(fixed.error().notes ==
         std::vector<std::string>{"sizes of the example inputs: s77 = 16"});
-  CHECK(fixed.error().help ==
-        "leave the bound out, and export with inputs of the size to plan for");
+  CHECK(fixed.error().help == "set it: --size s77=32");
   const auto unknown = read("s0");
   REQUIRE_FALSE(unknown);
   CHECK(unknown.error().message == "`s0` is not a size of this program");

@@ -8,7 +8,12 @@
 #include "io/program_fixture.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 using namespace shardprop;  // NOLINT(google-build-using-namespace)
 
@@ -297,6 +302,73 @@ TEST_CASE("sizes that depend on data have a bound") {
   CHECK(refused.error().help.find("u0") != std::string::npos);
 }
 
+TEST_CASE("symbolic sizes are set by name") {
+  const Json size = {
+      {"as_expr",
+       {{"expr_str", "Symbol('s77', positive=True, integer=True)"},
+        {"hint", {{"as_int", 16}}}}}};
+  Json json = program();
+  for (const char* name : {"x", "mm", "relu", "ones_like"}) {
+    tensors_of(json)[name]["sizes"][0] = size;
+  }
+  tensors_of(json)["permute"]["sizes"][1] = size;
+  json["range_constraints"]["s77"] = {{"min_val", 2}, {"max_val", 64}};
+  const auto read = [&](const std::map<std::string, std::int64_t>& sizes) {
+    LoadOptions options;
+    options.sizes = sizes;
+    return read_graph(json.dump(), "test", test_library(), options);
+  };
+  const auto rows = [&](const std::map<std::string, std::int64_t>& sizes) {
+    const auto graph = read(sizes);
+    REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
+    const auto guards = graph->guards();
+    const std::int64_t found = find_node(*graph, "mm")->op.outputs[0].size(0);
+    // All of the graph has the size, and the plan states it.
+    CHECK(find_node(*graph, "mm_1")->op.inputs[0].size(1) == found);
+    CHECK(std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+      return guard.condition == "s77 == " + std::to_string(found);
+    }));
+    return found;
+  };
+  CHECK(rows({}) == 16);
+  CHECK(rows({{"s77", 40}}) == 40);
+  CHECK(rows({{"batch", 48}}) == 48);
+  CHECK(rows({{"s77", 16}}) == 16);
+  const auto refused = [&](const std::map<std::string, std::int64_t>& sizes,
+                           const char* message, const char* help) {
+    CAPTURE(message);
+    const auto graph = read(sizes);
+    REQUIRE_FALSE(graph);
+    CHECK(graph.error().code == ErrorCode::kInvalidArgument);
+    CHECK(graph.error().location.find("size ") != std::string::npos);
+    CHECK(graph.error().message.find(message) != std::string::npos);
+    CHECK(graph.error().help.find(help) != std::string::npos);
+  };
+  refused({{"s77", 65}}, "`s77` cannot be 65", "within its range");
+  refused({{"batch", 1}}, "`s77` cannot be 1", "within its range");
+  refused({{"s1", 8}}, "`s1` is not a symbolic size", "sizes to set: s77");
+  refused({{"seq", 8}}, "`seq` is no symbolic size: dim 1 of the inputs is fixed",
+          "s77");
+  refused({{"s77", 8}, {"batch", 8}}, "`batch` and `s77` are one size",
+          "give it once");
+  // Ranges of sizes that are computed hold too.
+  json["range_constraints"]["Mul(Integer(2), Symbol('s77'))"] = {
+      {"min_val", 4}, {"max_val", 60}};
+  CHECK(rows({{"s77", 30}}) == 30);
+  refused({{"s77", 31}}, "`2*s77` cannot be 62", "within its range");
+  // A size that depends on data is bounded, not set; and the other way round.
+  LoadOptions bounded;
+  bounded.bounds = {{"s77", 32}};
+  const auto bound = read_graph(json.dump(), "test", test_library(), bounded);
+  REQUIRE_FALSE(bound);
+  CHECK(bound.error().help == "set it: --size s77=32");
+  for (const char* name : {"x", "mm", "relu", "ones_like"}) {
+    tensors_of(json)[name]["sizes"][0] = {
+        {"as_expr", {{"expr_str", "Symbol('u0')"}, {"hint", nullptr}}}};
+  }
+  refused({{"u0", 8}}, "`u0` depends on data", "--bound u0=N");
+}
+
 TEST_CASE("sizes computed from others tell what those were") {
   const auto sized = [](const std::string& text, int hint) {
     Json json = program();
@@ -495,4 +567,216 @@ TEST_CASE("floats that depend on data stand as 1") {
   nodes_of(json)[4]["inputs"][1]["arg"] = {
       {"as_sym_float", {{"as_name", "f"}}}};
   CHECK(read_json(json));
+}
+
+namespace {
+
+constexpr int kI64 = 5;
+
+Json none_argument() { return {{"as_none", true}}; }
+
+// acme::accum(Tensor x, Tensor(a!) y, Tensor index, Tensor? scale=None) -> (),
+// written as torch.export writes it: relu is x, the buffer `n` is y, and what is
+// made of y afterwards is handed out.
+Json with_accum() {
+  Json json = program();
+  Json& nodes = nodes_of(json);
+  Json accum = node("accum", "torch.ops.acme.accum.default",
+                    {{"x", tensor_argument("relu")},
+                     {"y", tensor_argument("b_n")},
+                     {"index", tensor_argument("i")}});
+  accum["outputs"] = Json::array();
+  nodes.insert(nodes.begin() + 3, accum);
+  Json& graph = json["graph_module"]["graph"];
+  tensors_of(json)["b_n"] = tensor_meta(kF32, {10, 4}, {4, 1});
+  tensors_of(json)["add"] = tensor_meta(kF32, {10, 4}, {4, 1});
+  tensors_of(json)["i"] = tensor_meta(kI64, {16}, {1});
+  graph["inputs"].push_back(tensor_argument("i"));
+  json["graph_module"]["signature"]["input_specs"].push_back(
+      {{"user_input", {{"arg", tensor_argument("i")}}}});
+  return json;
+}
+
+// The same after run_decompositions().
+Json with_functionalized_accum() {
+  Json json = with_accum();
+  Json& accum = nodes_of(json)[3];
+  accum = node("auto_functionalized_v2",
+               "torch.ops.higher_order.auto_functionalized_v2",
+               {{"", {{"as_operator", "torch.ops.acme.accum.default"}}},
+                {"x", tensor_argument("relu")},
+                {"index", tensor_argument("i")},
+                {"scale", none_argument()},
+                {"_y_base_index", {{"as_int", 0}}},
+                {"_all_bases",
+                 {{"as_tensors", Json::array({{{"name", "b_n"}}})}}}});
+  accum["outputs"] = Json::array({none_argument(), tensor_argument("getitem_1")});
+  tensors_of(json)["getitem_1"] = tensor_meta(kF32, {10, 4}, {4, 1});
+  for (Json& one : nodes_of(json)) {
+    if (one["name"] != "add") continue;
+    one["inputs"][0]["arg"] = tensor_argument("getitem_1");
+  }
+  return json;
+}
+
+constexpr const char* kAccum =
+    "acme::accum(Tensor x, Tensor(a!) y, Tensor index, Tensor? scale=None) -> "
+    "()";
+
+std::shared_ptr<const OpLibrary> with_rule_of_accum() {
+  auto made = test_library().with(
+      {.declaration = kAccum,
+       .definition = *parse_rule("[n]d,[v]d,[n]->[v]d")});
+  REQUIRE(made);
+  return *made;
+}
+
+}  // namespace
+
+TEST_CASE("declared writes of a custom operator are respected") {
+  const auto library = with_rule_of_accum();
+  for (const Json& json : {with_accum(), with_functionalized_accum()}) {
+    const auto graph = read_graph(json.dump(), "test", *library);
+    REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
+    const Node* accum = nullptr;
+    for (const Node& one : graph->nodes()) {
+      if (one.op.name() == "acme.accum.default") accum = &one;
+    }
+    REQUIRE(accum != nullptr);
+    CHECK_FALSE(has_note(*graph, "is not declared"));
+    CHECK(to_string(*accum->op.function).ends_with("-> Tensor y"));
+    // The next reader of y reads the new value.
+    const Node* add = find_node(*graph, "add");
+    REQUIRE(add != nullptr);
+    CHECK(add->inputs[0] == accum->outputs[0]);
+    // The terms of the rule follow the declaration, not the order of the file.
+    const auto space = library->index_space(accum->op);
+    REQUIRE_MESSAGE(space.has_value(), to_string(space.error()));
+    CHECK(to_string(*space).starts_with("1d,1d,1->1d {d=4}"));
+  }
+}
+
+TEST_CASE("a wrapped custom operator is planned as its call") {
+  const auto graph =
+      read_graph(with_functionalized_accum().dump(), "test", test_library());
+  REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
+  // Nobody declared it: the wrapper tells what it writes.
+  CHECK(has_note(*graph, "taken for a write of `y`"));
+  const Node* add = find_node(*graph, "add");
+  REQUIRE(add != nullptr);
+  const Node& accum = graph->node(graph->value(add->inputs[0]).producer);
+  CHECK(accum.op.name() == "acme.accum.default");
+  CHECK(accum.op.inputs.size() == 3);
+  CHECK(to_string(*accum.op.function).find("-> Tensor y") != std::string::npos);
+}
+
+TEST_CASE("an undeclared write is guessed, and the note says how to state it") {
+  const auto graph = read_graph(with_accum().dump(), "test", test_library());
+  REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
+  CHECK(has_note(*graph, "taken for a write of its first tensor"));
+  CHECK(has_note(*graph, "a rule with its declaration states what it writes"));
+}
+
+TEST_CASE("a wrapper that writes through views stays one operator") {
+  const auto with = [](const std::function<void(Json&)>& change) {
+    Json json = with_functionalized_accum();
+    change(nodes_of(json)[3]);
+    return read_graph(json.dump(), "test", test_library());
+  };
+  const auto stays = with([](Json& accum) {
+    accum["inputs"].push_back({{"name", "_y_size"},
+                               {"arg", {{"as_ints", {10, 4}}}},
+                               {"kind", 2}});
+  });
+  REQUIRE_MESSAGE(stays.has_value(), to_string(stays.error()));
+  const Node* wrapper = find_node(*stays, "auto_functionalized_v2");
+  REQUIRE(wrapper != nullptr);
+  const auto space = test_library().index_space(wrapper->op);
+  REQUIRE_FALSE(space);
+  CHECK(space.error().message.find("writes through views") !=
+        std::string::npos);
+  CHECK(space.error().help.find("batch(0)") == std::string::npos);
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    const auto graph = with(change);
+    REQUIRE_FALSE(graph);
+    CHECK(graph.error().code == ErrorCode::kHigherOrderOp);
+    CHECK_FALSE(graph.error().help.empty());
+  };
+  refused([](Json& accum) { accum["inputs"].erase(0); });
+  refused([](Json& accum) { accum["inputs"].erase(5); });
+  refused([](Json& accum) {
+    accum["inputs"][4]["arg"] = {{"as_int", 1}};
+  });
+  refused([](Json& accum) {
+    accum["inputs"][4]["arg"] = {{"as_int", -1}};
+  });
+  refused([](Json& accum) { accum["outputs"] = Json::array(); });
+}
+
+// As PyTorch 2.6 to 2.12 write the states of an LSTM: a dim of size 1 too many.
+TEST_CASE("an LSTM of an older release is read") {
+  Json json = program();
+  json["torch_version"] = "2.10.0";
+  Json& nodes = nodes_of(json);
+  Json lstm =
+      node("lstm", "torch.ops.aten.lstm.input",
+           {{"input", tensor_argument("s")},
+            {"hx", {{"as_tensors", Json::array({{{"name", "h"}},
+                                                {{"name", "c"}}})}}},
+            {"params",
+             {{"as_tensors", Json::array({{{"name", "w_ih"}},
+                                          {{"name", "w_hh"}}})}}},
+            {"has_biases", {{"as_bool", false}}},
+            {"num_layers", {{"as_int", 1}}},
+            {"dropout", {{"as_float", 0.0}}},
+            {"train", {{"as_bool", false}}},
+            {"bidirectional", {{"as_bool", false}}},
+            {"batch_first", {{"as_bool", true}}}});
+  lstm["outputs"] = Json::array({tensor_argument("y"), tensor_argument("hn"),
+                                 tensor_argument("cn")});
+  nodes.insert(nodes.begin(), lstm);
+  Json& tensors = tensors_of(json);
+  tensors["s"] = tensor_meta(kF32, {4, 5, 8}, {40, 8, 1});
+  for (const char* name : {"h", "c"}) {
+    tensors[name] = tensor_meta(kF32, {1, 4, 8}, {32, 8, 1});
+  }
+  for (const char* name : {"w_ih", "w_hh"}) {
+    tensors[name] = tensor_meta(kF32, {32, 8}, {8, 1});
+  }
+  tensors["y"] = tensor_meta(kF32, {4, 5, 8}, {8, 32, 1});
+  for (const char* name : {"hn", "cn"}) {
+    tensors[name] = tensor_meta(kF32, {1, 1, 4, 8}, {32, 32, 8, 1});
+  }
+  Json& graph = json["graph_module"]["graph"];
+  for (const char* name : {"s", "h", "c", "w_ih", "w_hh"}) {
+    graph["inputs"].push_back(tensor_argument(name));
+    json["graph_module"]["signature"]["input_specs"].push_back(
+        {{"user_input", {{"arg", tensor_argument(name)}}}});
+  }
+  const auto hand_out = [&](const char* name) {
+    graph["outputs"].push_back(tensor_argument(name));
+    json["graph_module"]["signature"]["output_specs"].push_back(
+        {{"user_output", {{"arg", tensor_argument(name)}}}});
+  };
+  hand_out("y");
+  const auto read = read_graph(json.dump(), "test", test_library());
+  REQUIRE_MESSAGE(read.has_value(), to_string(read.error()));
+  CHECK(has_note(*read, "a dim of size 1 too many"));
+  const Node* node = find_node(*read, "lstm");
+  REQUIRE(node != nullptr);
+  CHECK(to_string(node->op.outputs[1]) == "f32[1,4,8]");
+  CHECK(test_library().index_space(node->op));
+
+  // A state that is read keeps the shape that its readers were written for.
+  hand_out("hn");
+  const auto used = read_graph(json.dump(), "test", test_library());
+  REQUIRE_MESSAGE(used.has_value(), to_string(used.error()));
+  CHECK(has_note(*used, "taken as it is written"));
+  CHECK(find_node(*used, "lstm")->op.outputs[1].rank() == 4);
+
+  // Other shapes are a changed file, as before.
+  tensors_of(json)["cn"] = tensor_meta(kF32, {1, 1, 4, 7}, {28, 28, 7, 1});
+  const auto changed = read_graph(json.dump(), "test", test_library());
+  REQUIRE_FALSE(changed);
+  CHECK(changed.error().code == ErrorCode::kShapeMismatch);
 }

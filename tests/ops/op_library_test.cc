@@ -1,5 +1,6 @@
 // Rows by name, derived overloads, and operators without a row.
 #include <shardprop/ops/op_library.h>
+#include <shardprop/ops/rule_text.h>
 
 #include "ops/applied_op.h"
 
@@ -208,6 +209,76 @@ TEST_CASE("a row of one's own is a line, and replaces what was there") {
   const auto function = custom_op->find("mylib.swiglu.default");
   REQUIRE(function);
   CHECK(custom_op->infers(*function));
+}
+
+TEST_CASE("every row is of a declared operator") {
+  const OpLibrary& standard = library();
+  const std::vector<std::string> names = standard.names();
+  for (const OpRow* row : standard.rows()) {
+    // No table of PyTorch declares the kernels of Hugging Face's library.
+    if (row->name.starts_with("transformers.")) continue;
+    CAPTURE(row->name);
+    // A row has the name of an overload, or of an operator with overloads.
+    const bool is_declared =
+        std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return name == row->name ||
+                 name.substr(0, name.rfind('.')) == row->name;
+        });
+    CHECK(is_declared);
+  }
+}
+
+TEST_CASE("a declared write of a custom operator has a functional form") {
+  const auto functional = [](const char* declaration) {
+    const auto mine = library().with(
+        {.declaration = declaration, .definition = *parse_rule("batch(0)")});
+    REQUIRE(mine);
+    const std::string_view text = declaration;
+    const std::string name(text.substr(0, text.find('(')));
+    const auto function = (*mine)->find(name);
+    REQUIRE(function);
+    const auto form = (*mine)->form(*function);
+    return form == nullptr ? std::string() : to_string(*form->functional);
+  };
+  CHECK(functional("acme::accum(Tensor x, Tensor(a!) y, Tensor index) -> ()") ==
+        "acme::accum(Tensor x, Tensor y, Tensor index) -> Tensor y");
+  CHECK(functional("acme::two(Tensor x, Tensor(a!) k, *, Tensor(b!)? v=None, "
+                   "int n=1) -> Tensor") ==
+        "acme::two(Tensor x, Tensor k, *, Tensor? v=None, int n=1) -> "
+        "(Tensor, Tensor k, Tensor? v)");
+  CHECK(functional("acme::self_(Tensor(a!) self, Tensor x) -> Tensor(a!)") ==
+        "acme::self_(Tensor self, Tensor x) -> Tensor self");
+  // Nothing to derive, and a form that PyTorch's own naming gives.
+  CHECK(functional("acme::plain(Tensor x) -> Tensor").empty());
+  const auto both = library().with(
+      {.declaration = "acme::twice(Tensor self) -> Tensor",
+       .definition = pointwise()});
+  REQUIRE(both);
+  const auto in_place = (*both)->with(
+      {.declaration = "acme::twice_(Tensor(a!) self) -> Tensor(a!)"});
+  REQUIRE(in_place);
+  const auto form = (*in_place)->form(*(*in_place)->find("acme.twice_.default"));
+  REQUIRE(form);
+  CHECK(form->functional->name() == "acme.twice.default");
+}
+
+TEST_CASE("a write in place keeps the layout of what it writes") {
+  const auto mine = library().with(
+      {.declaration = "acme::add_to(Tensor x, Tensor(a!) y) -> ()",
+       .definition = *parse_rule("pointwise()")});
+  REQUIRE(mine);
+  auto op = make_op_schema((*mine)->find("acme.add_to.default"),
+                           {{"x", TensorArg{0}}, {"y", TensorArg{1}}},
+                           {*TensorMeta::parse("f32[8,4]"),
+                            *TensorMeta::parse("f32[8,4]")});
+  REQUIRE(op);
+  auto results = (*mine)->infer_results(*op);
+  REQUIRE(results);
+  CHECK(results->empty());
+  set_results(*op, *std::move(results));
+  const auto space = (*mine)->index_space(*op);
+  REQUIRE_MESSAGE(space.has_value(), to_string(space.error()));
+  CHECK(to_string(*space).starts_with("ab,ab->"));
 }
 
 }  // namespace

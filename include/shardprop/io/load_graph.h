@@ -32,12 +32,15 @@ struct LoadOptions {
   // named is as large as the program says it can get, else 1024; the graph's
   // notes say which.
   std::map<std::string, std::int64_t> bounds;
+  // Symbolic sizes that replace those of the export: {"s72", 128}. `batch` and
+  // `seq` name the symbol of dims 0 and 1 of the user's inputs, if it is one.
+  std::map<std::string, std::int64_t> sizes;
   // How long a pipe or fifo is waited for; without end where there is none.
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
-// Errors: kStopped (the deadline came first), kNoSizeHint (a bound names a size that the program does not have),
-// kInvalidArgument (the program says that the size cannot be as large),
+// Errors: kStopped (the deadline came first), kInvalidArgument (a bound or size
+// that the program does not have, or that is out of its range),
 // SP04xx with a place in the file, SP05xx with a node, kTensorMeta.
 Result<Graph> load_graph(const std::string& path, const OpLibrary& library,
                          const LoadOptions& options = {});

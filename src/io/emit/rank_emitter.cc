@@ -225,7 +225,10 @@ Result<void> RankEmitter::add(const ProgramOp& op, std::size_t node) {
   }
   const std::string name(local_name(op.op));
   const auto function = graph_.find(name);
-  if (function == nullptr) {
+  // PyTorch has no operator that is the functional form of a declared write.
+  const bool is_functional_form =
+      function != nullptr && is_foreign(name) && function->is_mutating();
+  if (function == nullptr || is_functional_form) {
     return fail(
         Error{ErrorCode::kNotLowered,
               what_is_foreign(op.op) + "; a program with it cannot be written",
