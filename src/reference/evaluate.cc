@@ -37,8 +37,10 @@ const Kernels& kernels() {
   return table;
 }
 
-// "add.Tensor" before "add"; those of `prims` by their base name too.
+// The kernel of "add.Tensor" or else of "add", in `aten` and `prims`. An operator
+// of another namespace may have the same name and compute something else.
 const Kernel* kernel_of(const FunctionSchema& function) {
+  if (function.ns() != "aten" && function.ns() != "prims") return nullptr;
   const std::string_view name = function.name();
   const std::string_view overload =
       name.substr(function.ns().size() + 1);  // add.Tensor

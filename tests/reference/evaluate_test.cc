@@ -208,6 +208,24 @@ TEST_CASE("attention whose keys all of a batch share") {
              {7, 6});
 }
 
+TEST_CASE("a name in another namespace is another operator") {
+  const auto mine = testing::value_of(testing::library().with(
+      {.declaration = "mylib::relu(Tensor self) -> Tensor",
+       .definition = pointwise().promoted()}));
+  const auto function = mine->find("mylib.relu.default");
+  REQUIRE(function);
+  CHECK_FALSE(reference::evaluates(*mine, *function));
+  CHECK(reference::evaluates(*mine, *mine->find("aten.relu.default")));
+  OpSchema op = testing::value_of(make_op_schema(
+      function, {{"self", TensorArg{0}}},
+      {testing::value_of(TensorMeta::parse("f32[2]"))}));
+  set_results(op, testing::value_of(mine->infer_results(op)));
+  const auto x = reference::tensor_of(
+      Dims{2}, DType::kF32, std::vector<double>{-1, 1});
+  CHECK_CODE(reference::evaluate(*mine, op, std::vector<reference::Tensor>{x}),
+             ErrorCode::kNoReference);
+}
+
 TEST_CASE("what it lacks it says") {
   CHECK_CODE(try_evaluate("aten.bernoulli.default", {{"f32[2]", {0.5, 0.5}}}),
              ErrorCode::kNoReference);
