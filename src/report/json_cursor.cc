@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace shardprop {
+namespace {
+
+// 30 years, and far below what nanoseconds of 64 bits count.
+constexpr double kMostMicroseconds = 1e15;
+
+}  // namespace
 
 const LinearJson& JsonCursor::nothing() {
   static const LinearJson kNull;
@@ -131,12 +137,19 @@ double JsonCursor::number() const {
 }
 
 std::int64_t JsonCursor::nanoseconds() const {
+  return nanoseconds_between(0, "expected a time in microseconds");
+}
+
+std::int64_t JsonCursor::nanoseconds_more() const {
+  return nanoseconds_between(-kMostMicroseconds,
+                             "expected a difference in microseconds");
+}
+
+std::int64_t JsonCursor::nanoseconds_between(double least,
+                                             const char* expected) const {
   const double us = number();
-  constexpr double kMost = 1e15;
-  if (std::isfinite(us) && us >= 0 && us < kMost) {
-    return std::llround(us * 1000);
-  }
-  fail("expected a time in microseconds");
+  if (us >= least && us < kMostMicroseconds) return std::llround(us * 1000);
+  fail(expected);
   return 0;
 }
 

@@ -61,6 +61,8 @@ class JsonCursor {
   double number() const;
   // Microseconds, finite and at least 0, as nanoseconds.
   std::int64_t nanoseconds() const;
+  // The same for a difference of two times, which may be negative.
+  std::int64_t nanoseconds_more() const;
 
   void fail(std::string message) const;
   // A member below that nobody asked for is a problem: its key is unknown.
@@ -70,6 +72,7 @@ class JsonCursor {
   JsonCursor(const LinearJson* at, std::string path, Reading* reading)
       : at_(at), path_(std::move(path)), reading_(reading) {}
   static const LinearJson& nothing();
+  std::int64_t nanoseconds_between(double least, const char* expected) const;
 
   const LinearJson* at_;
   std::string path_;

@@ -361,7 +361,7 @@ class Reader {
     out.freed_at = at["freed_at"].integer(out.made_at, end_);
     out.reason = at["reason"].text();
     if (const JsonCursor other = at["alternative_us"]; !other.is_null()) {
-      out.alternative_nanoseconds = std::llround(other.number() * 1000);
+      out.alternative_nanoseconds = other.nanoseconds_more();
     }
     out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
