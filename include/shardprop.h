@@ -144,8 +144,9 @@ SHARDPROP_API shardprop_error* shardprop_library_add(
     const char* form, shardprop_library** with);
 SHARDPROP_API void shardprop_library_free(shardprop_library* library);
 
-/* A call of an operator, to be given its arguments: in declared order where
- * `name` is NULL. What is not given has its default. */
+/* A call of an operator, to be given its arguments: in declared order if `name`
+ * is NULL. Arguments that are not given have their defaults. A function that
+ * fails leaves the call as it was. */
 SHARDPROP_API shardprop_error* shardprop_call_create(
     const shardprop_library* library, const char* op, shardprop_call** call);
 /* Forgets the arguments. */
@@ -289,7 +290,8 @@ SHARDPROP_API void shardprop_graph_free(shardprop_graph* graph);
 
 SHARDPROP_API shardprop_error* shardprop_options_create(
     shardprop_options** options);
-/* Names and values are those of the command line: "memory", "80GiB". */
+/* Names, values and defaults are those of the command line: "memory", "80GiB".
+ * After an error the options are as before. */
 SHARDPROP_API shardprop_error* shardprop_options_set(shardprop_options* options,
                                                      const char* name,
                                                      const char* value);
@@ -316,7 +318,7 @@ SHARDPROP_API shardprop_error* shardprop_stop_request(
     const shardprop_stop* stop);
 SHARDPROP_API void shardprop_stop_free(shardprop_stop* stop);
 
-/* options: NULL for the defaults. That there is no plan is not an error: its
+/* options: NULL for the defaults, which are those of `shardprop explain`. That there is no plan is not an error: its
  * status says so. */
 SHARDPROP_API shardprop_error* shardprop_plan_make(
     const shardprop_graph* graph, const shardprop_mesh* mesh,

@@ -35,10 +35,15 @@ namespace {
 using OptionTexts = std::vector<std::pair<std::string, std::string>>;
 
 PlanOptions plan_options(const nb::list& given, const Topology& topology) {
-  PlanOptions options = default_plan_options(topology);
+  OptionTexts texts;
+  bool has_work_limit = false;
   for (const nb::handle item : given) {
-    const auto [name, text] =
-        nb::cast<std::tuple<std::string, std::string>>(item);
+    auto [name, text] = nb::cast<std::tuple<std::string, std::string>>(item);
+    has_work_limit = has_work_limit || name == "work_limit";
+    texts.emplace_back(std::move(name), std::move(text));
+  }
+  PlanOptions options = default_plan_options(topology, has_work_limit);
+  for (const auto& [name, text] : texts) {
     value_of(set_option(options, name, text));
   }
   return options;

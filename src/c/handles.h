@@ -48,8 +48,10 @@ struct CallObject {
   std::vector<TensorSpec> operands;  // in the order of made->inputs
 };
 
+// The options that the user gave. The topology of a plan gives the others.
 struct OptionsObject {
   PlanOptions options;
+  std::vector<std::pair<std::string, std::string>> given;  // name and text
 };
 
 struct ShardingObject {

@@ -14,22 +14,47 @@ using namespace shardprop::c;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// Puts one argument behind those given.
+// AddedTensors is the tensors that one argument adds to a call. It removes them
+// again unless keep() is called.
+class AddedTensors {
+ public:
+  explicit AddedTensors(CallObject& call)
+      : call_(call), first_(call.specs.size()) {}
+  ~AddedTensors() {
+    if (is_kept_) return;
+    call_.specs.erase(
+        call_.specs.begin() + static_cast<std::ptrdiff_t>(first_),
+        call_.specs.end());
+  }
+  AddedTensors(const AddedTensors&) = delete;
+  AddedTensors& operator=(const AddedTensors&) = delete;
+
+  Result<TensorArg> add(const shardprop_spec* spec) {
+    SP_ASSIGN(const SpecObject* given, get(spec));
+    call_.specs.push_back(given->spec);
+    return TensorArg{static_cast<std::int32_t>(call_.specs.size() - 1)};
+  }
+  void keep() { is_kept_ = true; }
+
+ private:
+  CallObject& call_;
+  std::size_t first_;
+  bool is_kept_ = false;
+};
+
+// Adds one argument after those given. After an error the call is as before.
 template <class Make>
 shardprop_error* add_argument(shardprop_call* call, const char* name,
                               const Make& make) {
   return barrier([&]() -> Result<void> {
     SP_ASSIGN(CallObject * to, get(call));
-    SP_ASSIGN(Argument value, make(*to));
-    to->made.reset();
+    AddedTensors tensors(*to);
+    SP_ASSIGN(Argument value, make(tensors));
     to->given.push_back({name == nullptr ? "" : name, std::move(value)});
+    to->made.reset();
+    tensors.keep();
     return {};
   });
-}
-
-TensorArg operand(CallObject& call, const TensorSpec& spec) {
-  call.specs.push_back(spec);
-  return {static_cast<std::int32_t>(call.specs.size() - 1)};
 }
 
 template <class T, class From>
@@ -105,60 +130,59 @@ shardprop_error* shardprop_call_clear(shardprop_call* call) {
 
 shardprop_error* shardprop_call_tensor(shardprop_call* call, const char* name,
                                        const shardprop_spec* spec) {
-  return add_argument(call, name, [&](CallObject& to) -> Result<Argument> {
-    SP_ASSIGN(const SpecObject* given, get(spec));
-    return Argument(operand(to, given->spec));
+  return add_argument(call, name, [&](AddedTensors& to) -> Result<Argument> {
+    SP_ASSIGN(const TensorArg tensor, to.add(spec));
+    return Argument(tensor);
   });
 }
 
 shardprop_error* shardprop_call_tensors(shardprop_call* call, const char* name,
                                         const shardprop_spec* const* specs,
                                         int64_t count) {
-  return add_argument(call, name, [&](CallObject& to) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors& to) -> Result<Argument> {
     SP_ASSIGN(const std::size_t size, count_of(specs, count, "specs"));
     std::vector<TensorArg> list(size);
     for (std::size_t i = 0; i < size; ++i) {
       if (specs[i] == nullptr) continue;
-      SP_ASSIGN(const SpecObject* given, get(specs[i]));
-      list[i] = operand(to, given->spec);
+      SP_ASSIGN(list[i], to.add(specs[i]));
     }
     return Argument(std::move(list));
   });
 }
 
 shardprop_error* shardprop_call_none(shardprop_call* call, const char* name) {
-  return add_argument(call, name, [&](CallObject&) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors&) -> Result<Argument> {
     return Argument(NoneArg{});
   });
 }
 shardprop_error* shardprop_call_bool(shardprop_call* call, const char* name,
                                      int32_t value) {
-  return add_argument(call, name, [&](CallObject&) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors&) -> Result<Argument> {
     return Argument(value != 0);
   });
 }
 shardprop_error* shardprop_call_int(shardprop_call* call, const char* name,
                                     int64_t value) {
-  return add_argument(call, name, [&](CallObject&) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors&) -> Result<Argument> {
     return Argument(static_cast<std::int64_t>(value));
   });
 }
 shardprop_error* shardprop_call_float(shardprop_call* call, const char* name,
                                       double value) {
-  return add_argument(call, name, [&](CallObject&) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors&) -> Result<Argument> {
     return Argument(value);
   });
 }
 shardprop_error* shardprop_call_string(shardprop_call* call, const char* name,
                                        const char* value) {
-  return add_argument(call, name, [&](CallObject&) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors&) -> Result<Argument> {
     SP_ASSIGN(const char* text, text_of(value, "value"));
     return Argument(std::string(text));
   });
 }
 shardprop_error* shardprop_call_dtype(shardprop_call* call, const char* name,
                                       const char* dtype) {
-  return add_argument(call, name, [&](CallObject&) -> Result<Argument> {
+  return add_argument(call, name, [&](AddedTensors&) -> Result<Argument> {
     SP_ASSIGN(const char* text, text_of(dtype, "dtype"));
     SP_ASSIGN(const DType parsed, parse_dtype(text));
     return Argument(parsed);
@@ -166,13 +190,13 @@ shardprop_error* shardprop_call_dtype(shardprop_call* call, const char* name,
 }
 shardprop_error* shardprop_call_ints(shardprop_call* call, const char* name,
                                      const int64_t* values, int64_t count) {
-  return add_argument(call, name, [&](CallObject&) {
+  return add_argument(call, name, [&](AddedTensors&) {
     return list_of<std::int64_t>(values, count);
   });
 }
 shardprop_error* shardprop_call_floats(shardprop_call* call, const char* name,
                                        const double* values, int64_t count) {
   return add_argument(
-      call, name, [&](CallObject&) { return list_of<double>(values, count); });
+      call, name, [&](AddedTensors&) { return list_of<double>(values, count); });
 }
 void shardprop_call_free(shardprop_call* call) { release(call); }

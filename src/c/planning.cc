@@ -14,6 +14,26 @@
 using namespace shardprop;     // NOLINT(google-build-using-namespace)
 using namespace shardprop::c;  // NOLINT(google-build-using-namespace)
 
+namespace {
+
+// The options that the user gave, and for the others the defaults of the command
+// line on this topology.
+Result<PlanOptions> options_of(const shardprop_options* options,
+                               const Topology& topology) {
+  if (options == nullptr) return default_plan_options(topology);
+  SP_ASSIGN(const OptionsObject* of, get(options));
+  const bool is_work_limited = of->options.work_limit.has_value();
+  PlanOptions chosen = default_plan_options(topology, is_work_limited);
+  for (const auto& [name, text] : of->given) {
+    SP_CHECK(set_option(chosen, name, text));
+  }
+  chosen.progress = of->options.progress;
+  chosen.stop = of->options.stop;
+  return chosen;
+}
+
+}  // namespace
+
 shardprop_error* shardprop_load(const char* file,
                                 const shardprop_library* library,
                                 shardprop_graph** graph) {
@@ -47,7 +67,11 @@ shardprop_error* shardprop_options_set(shardprop_options* options,
     SP_ASSIGN(OptionsObject * of, get(options));
     SP_ASSIGN(const char* option, text_of(name, "name"));
     SP_ASSIGN(const char* text, text_of(value, "value"));
-    return set_option(of->options, option, text);
+    PlanOptions next = of->options;
+    SP_CHECK(set_option(next, option, text));
+    of->given.emplace_back(option, text);
+    of->options = std::move(next);
+    return {};
   });
 }
 shardprop_error* shardprop_options_get(const shardprop_options* options,
@@ -122,11 +146,7 @@ shardprop_error* shardprop_plan_make(const shardprop_graph* graph,
     SP_ASSIGN(const DeviceMesh* on, get(mesh));
     SP_ASSIGN(const Topology* machine, get(topology));
     SP_ASSIGN(const auto* operators, get(library));
-    PlanOptions chosen;
-    if (options != nullptr) {
-      SP_ASSIGN(const OptionsObject* given, get(options));
-      chosen = given->options;
-    }
+    SP_ASSIGN(const PlanOptions chosen, options_of(options, *machine));
     SP_ASSIGN(Plan made, make_plan(*of, *on, *machine, **operators, chosen));
     return give(plan, std::move(made));
   });

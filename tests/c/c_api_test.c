@@ -311,6 +311,79 @@ static void test_arguments(void) {
   free_machine(m);
 }
 
+static int64_t inputs_of(const Machine* m, shardprop_call* call) {
+  shardprop_sharding* sharding = NULL;
+  WORKS(shardprop_propagate(m->propagator, call, &sharding));
+  const int64_t count = shardprop_sharding_input_count(sharding);
+  shardprop_sharding_free(sharding);
+  return count;
+}
+
+/* Functions that fail leave what they were to change as it was. */
+static void test_failures_change_nothing(void) {
+  Machine m = machine_of("2");
+  shardprop_spec* x = spec_of("f32[4,6] S(0)", m.mesh);
+  shardprop_spec* freed = spec_of("f32[4,6] R", m.mesh);
+  shardprop_spec_free(freed);
+  shardprop_call* call = NULL;
+  WORKS(shardprop_call_create(m.library, "aten.cat.default", &call));
+  const shardprop_spec* good[] = {x, x, x};
+  WORKS(shardprop_call_tensors(call, NULL, good, 3));
+  CHECK(inputs_of(&m, call) == 3);
+  const shardprop_spec* bad[] = {x, freed};
+  FAILS(shardprop_call_tensors(call, "tensors", bad, 2), INVALID);
+  CHECK(inputs_of(&m, call) == 3);
+  FAILS(shardprop_call_tensors(call, "tensors", good, -1), INVALID);
+  FAILS(shardprop_call_tensors(call, "tensors", NULL, 2), INVALID);
+  FAILS(shardprop_call_tensor(call, "tensors", freed), INVALID);
+  FAILS(shardprop_call_tensor(call, "tensors", NULL), INVALID);
+  FAILS(shardprop_call_string(call, "dim", NULL), INVALID);
+  FAILS(shardprop_call_dtype(call, "dim", "f33"), 309);
+  FAILS(shardprop_call_dtype(call, "dim", NULL), INVALID);
+  FAILS(shardprop_call_ints(call, "dim", NULL, 1), INVALID);
+  FAILS(shardprop_call_floats(call, "dim", NULL, 1), INVALID);
+  CHECK(inputs_of(&m, call) == 3);
+  WORKS(shardprop_call_int(call, "dim", 1));
+  CHECK(inputs_of(&m, call) == 3);
+  /* An answer that fails, and one that has no place. */
+  shardprop_sharding* sharding = NULL;
+  FAILS(shardprop_propagate(NULL, call, &sharding), INVALID);
+  FAILS(shardprop_propagate(m.propagator, call, NULL), INVALID);
+  CHECK(inputs_of(&m, call) == 3);
+  FAILS(shardprop_cache_set_library(m.cache, NULL), INVALID);
+  WORKS(shardprop_cache_propagate(m.cache, call, &sharding));
+  shardprop_sharding_free(sharding);
+
+  shardprop_options* options = NULL;
+  WORKS(shardprop_options_create(&options));
+  static const char* const kSettings[][3] = {{"memory", "1GiB", "much"},
+                                             {"overlap", "0.5", "2"},
+                                             {"seed", "7", "x"},
+                                             {"recipe", "fsdp=dp", "nope=dp"},
+                                             {"pin", "w=R", "w"}};
+  for (size_t i = 0; i < sizeof kSettings / sizeof kSettings[0]; ++i) {
+    const char* name = kSettings[i][0];
+    WORKS(shardprop_options_set(options, name, kSettings[i][1]));
+    char* before = NULL;
+    char* after = NULL;
+    WORKS(shardprop_options_get(options, name, &before));
+    shardprop_error* error =
+        shardprop_options_set(options, name, kSettings[i][2]);
+    CHECK(error != NULL);
+    shardprop_error_free(error);
+    FAILS(shardprop_options_set(options, name, NULL), INVALID);
+    WORKS(shardprop_options_get(options, name, &after));
+    CHECK(before != NULL && after != NULL && strcmp(before, after) == 0);
+    shardprop_text_free(before);
+    shardprop_text_free(after);
+  }
+  FAILS(shardprop_options_set_stop(options, (shardprop_stop*)freed), INVALID);
+  shardprop_options_free(options);
+  shardprop_call_free(call);
+  shardprop_spec_free(x);
+  free_machine(m);
+}
+
 static void test_bad_handles(void) {
   shardprop_mesh* mesh = mesh_of("2");
   shardprop_mesh* freed = mesh;
@@ -427,6 +500,7 @@ int main(int argc, char** argv) {
   test_propagation();
   test_arguments();
   test_bad_handles();
+  test_failures_change_nothing();
   test_planning(argc > 1 ? argv[1] : "examples/graphs/tiny/vit_infer.json.gz");
   if (failures == 0) puts("all as it should be");
   return failures == 0 ? 0 : 1;

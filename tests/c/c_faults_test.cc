@@ -84,6 +84,55 @@ class Scenario {
   std::int32_t code_ = 0;
 };
 
+// Whatever allocation fails, the call keeps the arguments that it had.
+TEST_CASE("memory that fails leaves a call as it was") {
+  failing_machine::heal();
+  shardprop_mesh* mesh = nullptr;
+  shardprop_topology* topology = nullptr;
+  shardprop_library* library = nullptr;
+  shardprop_propagator* propagator = nullptr;
+  REQUIRE(shardprop_mesh_parse("2", &mesh) == nullptr);
+  REQUIRE(shardprop_topology_find(nullptr, &topology) == nullptr);
+  REQUIRE(shardprop_library_standard(&library) == nullptr);
+  REQUIRE(shardprop_propagator_create(mesh, topology, library,
+                                      SHARDPROP_MOVES_ALLOWED,
+                                      &propagator) == nullptr);
+  shardprop_spec* x = nullptr;
+  // More dims than are stored without an allocation.
+  REQUIRE(shardprop_spec_parse("f32[2,1,1,1,1,1,1,1,1,1] S(0)", mesh, &x) ==
+          nullptr);
+  const shardprop_spec* specs[] = {x, x, x};
+  int refused = 0;
+  for (std::int64_t i = 0;; ++i) {
+    CAPTURE(i);
+    shardprop_call* call = nullptr;
+    REQUIRE(shardprop_call_create(library, "aten.cat.default", &call) ==
+            nullptr);
+    failing_machine::memory_after(i);
+    shardprop_error* error = shardprop_call_tensors(call, "tensors", specs, 3);
+    failing_machine::heal();
+    const bool failed = error != nullptr;
+    if (failed) CHECK(shardprop_error_code(error) == kOutOfMemory);
+    shardprop_error_free(error);
+    if (failed) {
+      ++refused;
+      REQUIRE(shardprop_call_tensors(call, "tensors", specs, 3) == nullptr);
+    }
+    shardprop_sharding* sharding = nullptr;
+    CHECK(shardprop_propagate(propagator, call, &sharding) == nullptr);
+    CHECK(shardprop_sharding_input_count(sharding) == 3);
+    shardprop_sharding_free(sharding);
+    shardprop_call_free(call);
+    if (!failed) break;
+  }
+  CHECK(refused > 3);
+  shardprop_spec_free(x);
+  shardprop_propagator_free(propagator);
+  shardprop_library_free(library);
+  shardprop_topology_free(topology);
+  shardprop_mesh_free(mesh);
+}
+
 TEST_CASE("a thousand allocations that fail, through the C API") {
   failing_machine::heal();
   REQUIRE(Scenario().run() == 0);

@@ -28,14 +28,16 @@ std::vector<Option> planning_options() {
   std::vector<Option> options = {
       {.name = "GRAPH",
        .help = "a .pt2, the program's bare .json, or .json.gz",
-       .required = true},
+       .required = true,
+       .input = input_value},
       {.name = "--mesh",
        .value = "MESH",
        .help = "dp=2,tp=4, or 2,4; at most 5 dims larger than 1"},
       {.name = "--topology",
        .value = "NAME|FILE.toml",
        .help = "what the mesh runs on; all: shardprop topologies",
-       .fallback = default_topology().name}};
+       .fallback = default_topology().name,
+       .input = input_topology}};
   for (const OptionInfo& info : plan_option_table()) {
     Option option = option_row(info);
     if (const auto text = default_by_topology(info.name); !text.empty()) {
@@ -98,9 +100,8 @@ Result<Topology> topology_option(const Arguments& arguments,
 
 Result<PlanOptions> plan_options(const Arguments& arguments,
                                  const Topology& topology) {
-  PlanOptions options = default_plan_options(topology);
-  // A work limit alone is meant to give the same plan on every machine.
-  if (arguments.has("--work-limit")) options.time_limit_seconds = 1e12;
+  PlanOptions options =
+      default_plan_options(topology, arguments.has("--work-limit"));
   SP_CHECK(arguments.apply(plan_option_table(), [&](auto name, auto text) {
     return set_option(options, name, text);
   }));

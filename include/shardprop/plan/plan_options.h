@@ -110,8 +110,10 @@ struct PlanOptions {
 };
 
 // The options of a user who states none: the memory limit is what a process can
-// allocate on the topology's device, and the overlap is the topology's.
-PlanOptions default_plan_options(const Topology& topology);
+// allocate on the topology's device, and the overlap is the topology's. With a
+// work limit there is no time limit, so that every machine makes the same plan.
+PlanOptions default_plan_options(const Topology& topology,
+                                 bool has_work_limit = false);
 
 // Whether the graph has a gradient of a parameter among its outputs.
 bool trains(const Graph& graph);
