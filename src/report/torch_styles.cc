@@ -62,11 +62,19 @@ std::int32_t mesh_dim_named(const DeviceMesh& mesh,
   return otherwise;
 }
 
-// What cutting a dim of a weight cuts in the product or lookup that takes it,
-// seen through views and casts.
-std::optional<std::string> style_of_cut(const Graph& graph,
-                                        const OpLibrary& library,
-                                        ValueId weight, int dim) {
+// The matmul or lookup that reads a weight, seen through views and casts, and
+// the style of sharding one dim of the weight in it.
+struct WeightUse {
+  NodeId node;
+  std::size_t operand = 0;
+  DimTrace trace;     // the weight's dim as the operand has it
+  std::string style;  // "colwise"
+  bool is_matmul = false;
+};
+
+std::optional<WeightUse> use_of_weight(const Graph& graph,
+                                       const OpLibrary& library, ValueId weight,
+                                       int dim) {
   DimTrace trace{dim, 1};
   ValueId at = weight;
   while (!graph.value(at).consumers.empty()) {
@@ -77,8 +85,12 @@ std::optional<std::string> style_of_cut(const Graph& graph,
     const Operand& operand = space->inputs[use.operand];
     const auto cut = factor_at(*space, operand, trace);
     if (!cut) return std::nullopt;
+    WeightUse found{use.node, use.operand, trace, {}, false};
     if (space->product == ProductKind::kPlain) {
-      return space->outputs[0].holds(cut->factor) ? "colwise" : "rowwise";
+      found.style =
+          space->outputs[0].holds(cut->factor) ? "colwise" : "rowwise";
+      found.is_matmul = true;
+      return found;
     }
     if (carries_elements(graph, node, &*space)) {
       const auto next = dim_at(*space, space->outputs[0], *cut);
@@ -91,11 +103,232 @@ std::optional<std::string> style_of_cut(const Graph& graph,
     if (!rows || space->factor(rows->factor).kind != FactorKind::kIndexed) {
       return std::nullopt;
     }
-    return rows->factor == cut->factor ? "embedding_rowwise"
-                                       : "embedding_colwise";
+    found.style = rows->factor == cut->factor ? "embedding_rowwise"
+                                              : "embedding_colwise";
+    return found;
   }
   return std::nullopt;
 }
+
+// The linear layers of a plan, how their matmuls read their weights, and which
+// of them read what others make, with no other linear layer between.
+class LinearLayers {
+ public:
+  LinearLayers(const Plan& plan, std::int32_t mesh_dim, const Graph& graph,
+               const OpLibrary& library)
+      : graph_(graph), library_(library), mesh_dim_(mesh_dim) {
+    for (const PlannedNode& node : plan.nodes) nodes_.emplace(node.name, &node);
+    derive_from_inputs();
+    for (const PlannedValue& value : plan.values) {
+      if (value.kind == InputKind::kParameter) add(value);
+    }
+    open_pairs();
+  }
+
+  // The style of a parameter, and the dim that its use shards. Empty if no matmul
+  // or lookup reads it in shards over the mesh dim.
+  struct Style {
+    std::string name;
+    int dim = 0;
+  };
+  std::optional<Style> style_of(const std::string& parameter) const {
+    const auto found = layers_.find(parameter);
+    if (found == layers_.end() || found->second.style.empty()) {
+      return std::nullopt;
+    }
+    const Layer& layer = found->second;
+    if (layer.is_open) return Style{layer.style, layer.dim};
+    if (layer.style == "colwise") {
+      return Style{"colwise_gather_output", layer.dim};
+    }
+    if (layer.style == "rowwise") {
+      return Style{"rowwise_split_input", layer.dim};
+    }
+    return Style{layer.style, layer.dim};
+  }
+
+  // The layout of the first result that is computed from the parameter, such as
+  // the output of a norm. Null if there is none.
+  const Layout* layout_after(const std::string& parameter) const {
+    const auto id = graph_.find_value(parameter);
+    if (!id) return nullptr;
+    ValueId at = *id;
+    while (!graph_.value(at).consumers.empty()) {
+      const Node& node = graph_.node(graph_.value(at).consumers.front().node);
+      const auto space = library_.index_space(node.op);
+      if (!space || node.outputs.empty()) return nullptr;
+      at = node.outputs[0];
+      if (carries_elements(graph_, node, &*space)) continue;
+      const PlannedNode* planned = planned_node(node);
+      return planned == nullptr || planned->outputs.empty()
+                 ? nullptr
+                 : &planned->outputs[0].tensor.layout;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Layer {
+    std::optional<NodeId> matmul;
+    std::string style;  // empty: read whole
+    int dim = 0;
+    // Shards pass between it and the layers that it reads from or that read it.
+    bool is_open = false;
+    bool moves_between = false;      // a path to it redistributes
+    std::set<std::string> feeders;   // of parameters
+  };
+
+  const PlannedNode* planned_node(const Node& node) const {
+    const auto found = nodes_.find(node.name);
+    return found == nodes_.end() ? nullptr : found->second;
+  }
+
+  // The values that no user input reaches.
+  void derive_from_inputs() {
+    for (const GraphInput& input : graph_.inputs()) {
+      if (input.kind != InputKind::kUser) derived_.insert(input.value);
+    }
+    for (const Node& node : graph_.nodes()) {
+      const bool is_derived = std::all_of(
+          node.inputs.begin(), node.inputs.end(),
+          [&](ValueId value) { return derived_.contains(value); });
+      if (!is_derived) continue;
+      derived_.insert(node.outputs.begin(), node.outputs.end());
+    }
+  }
+
+  void add(const PlannedValue& value) {
+    const auto id = graph_.find_value(value.name);
+    if (!id || value.tensor.shape.size() != 2) return;
+    Layer layer;
+    for (int dim = 0; dim < 2; ++dim) {
+      const auto use = use_of_weight(graph_, library_, *id, dim);
+      if (!use) continue;
+      if (use->is_matmul) layer.matmul = use->node;
+      const PlannedNode* planned = planned_node(graph_.node(use->node));
+      if (planned == nullptr || use->operand >= planned->inputs.size() ||
+          !use->trace.is_outermost()) {
+        continue;
+      }
+      const Placement read = planned->inputs[use->operand].layout[mesh_dim_];
+      if (read.is_shard() && read.dim() == use->trace.dim &&
+          read.split_factor() == 1) {
+        layer.style = use->style;
+        layer.dim = dim;
+      }
+    }
+    if (layer.matmul) layer_at_.emplace(*layer.matmul, value.name);
+    layers_.emplace(value.name, std::move(layer));
+  }
+
+  // Walks back from a value to the matmuls of other layers.
+  std::set<std::string> feeders_of(ValueId from, bool& moves) const {
+    std::set<std::string> found;
+    std::set<ValueId> seen;
+    std::vector<ValueId> open = {from};
+    while (!open.empty()) {
+      const ValueId at = open.back();
+      open.pop_back();
+      const Value& value = graph_.value(at);
+      if (!seen.insert(at).second || derived_.contains(at) ||
+          !value.producer.valid()) {
+        continue;
+      }
+      const auto layer = layer_at_.find(value.producer);
+      if (layer != layer_at_.end()) {
+        found.insert(layer->second);
+        continue;
+      }
+      const Node& node = graph_.node(value.producer);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        moves = moves || redistributes(node, i);
+        open.push_back(node.inputs[i]);
+      }
+    }
+    return found;
+  }
+
+  // Whether an operand that depends on the user's inputs is made in shards or
+  // terms over the mesh dim, and read in another layout.
+  bool redistributes(const Node& node, std::size_t operand) const {
+    const Value& value = graph_.value(node.inputs[operand]);
+    if (derived_.contains(node.inputs[operand]) || !value.producer.valid()) {
+      return false;
+    }
+    const PlannedNode* reader = planned_node(node);
+    const PlannedNode* maker = planned_node(graph_.node(value.producer));
+    if (reader == nullptr || maker == nullptr ||
+        operand >= reader->inputs.size() ||
+        value.output_index >= maker->outputs.size()) {
+      return false;
+    }
+    const Placement made =
+        maker->outputs[value.output_index].tensor.layout[mesh_dim_];
+    return !made.is_replicate() &&
+           reader->inputs[operand].layout[mesh_dim_] != made;
+  }
+
+  // A column-wise layer leaves shards to the row-wise ones that read it only if
+  // all layers that meet on the way are sharded so.
+  void open_pairs() {
+    std::map<std::string, std::set<std::string>> readers;
+    for (auto& [name, layer] : layers_) {
+      if (!layer.matmul) continue;
+      const Node& matmul = graph_.node(*layer.matmul);
+      for (std::size_t i = 0; i < matmul.inputs.size(); ++i) {
+        layer.moves_between = layer.moves_between || redistributes(matmul, i);
+        layer.feeders.merge(
+            feeders_of(matmul.inputs[i], layer.moves_between));
+      }
+      for (const std::string& feeder : layer.feeders) {
+        readers[feeder].insert(name);
+      }
+    }
+    std::set<std::string> handed_out;
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (output.kind != OutputKind::kUser && output.kind != OutputKind::kLoss) {
+        continue;
+      }
+      bool moves = false;
+      handed_out.merge(feeders_of(output.value, moves));
+    }
+    for (auto& [name, layer] : layers_) {
+      layer.is_open =
+          layer.style == "rowwise" ? !layer.moves_between
+          : layer.style == "colwise"
+              ? !handed_out.contains(name) && readers.contains(name)
+              : false;
+    }
+    for (bool is_new = true; is_new;) {
+      is_new = false;
+      for (auto& [name, layer] : layers_) {
+        if (!layer.is_open) continue;
+        const std::string& partner =
+            layer.style == "rowwise" ? kColwise : kRowwise;
+        const auto fits = [&](const std::string& other) {
+          const Layer& met = layers_.at(other);
+          return met.is_open && met.style == partner;
+        };
+        const std::set<std::string>& met =
+            layer.style == "rowwise" ? layer.feeders : readers[name];
+        layer.is_open =
+            !met.empty() && std::all_of(met.begin(), met.end(), fits);
+        is_new = is_new || !layer.is_open;
+      }
+    }
+  }
+
+  inline static const std::string kColwise = "colwise";
+  inline static const std::string kRowwise = "rowwise";
+
+  const Graph& graph_;
+  const OpLibrary& library_;
+  std::int32_t mesh_dim_;
+  std::map<std::string_view, const PlannedNode*> nodes_;
+  std::set<ValueId> derived_;
+  std::map<std::string, Layer> layers_;        // by parameter
+  std::map<NodeId, std::string> layer_at_;     // by matmul
+};
 
 // A plan's parameters, one by one, in words that know one mesh dim.
 class Styling {
@@ -105,11 +338,31 @@ class Styling {
   }
 
   TorchStyles tensor_parallel(const Graph& graph, const OpLibrary& library) {
+    const LinearLayers layers(plan_, out_.mesh_dim, graph, library);
+    std::vector<const PlannedValue*> vectors;
     for (const PlannedValue& value : plan_.values) {
       if (value.kind != InputKind::kParameter) continue;
-      say(value, tensor_parallel_style(value, graph, library));
+      if (value.tensor.shape.size() == 1) {
+        vectors.push_back(&value);
+        continue;
+      }
+      const auto style = layers.style_of(value.name);
+      if (style) {
+        say(value, style->name, style->dim);
+      } else {
+        say(value, std::nullopt);
+      }
     }
-    gather_outputs();
+    // A bias is sharded with the outputs of its layer.
+    for (const PlannedValue* value : vectors) {
+      const std::string style = style_of_module(module_of(value->name));
+      if (value->name.ends_with(".bias") && style.starts_with("colwise")) {
+        say(*value, style);
+        continue;
+      }
+      say(*value, std::nullopt);
+      if (style.empty()) note_sequences(*value, layers);
+    }
     out_.folded = fold(out_.modules);
     return std::move(out_);
   }
@@ -128,24 +381,26 @@ class Styling {
   }
 
  private:
-  std::optional<std::string> tensor_parallel_style(
-      const PlannedValue& value, const Graph& graph,
-      const OpLibrary& library) const {
-    const Placement placement = value.tensor.layout[out_.mesh_dim];
-    if (!placement.is_shard() || placement.split_factor() != 1) {
-      return std::nullopt;
-    }
-    const auto id = graph.find_value(value.name);
-    if (!id) return std::nullopt;
-    // A bias is cut with the outputs of its layer.
-    if (value.tensor.shape.size() == 1 && value.name.ends_with(".bias")) {
-      return "colwise";
-    }
-    if (value.tensor.shape.size() != 2) return std::nullopt;
-    return style_of_cut(graph, library, *id, placement.dim());
+  std::string style_of_module(const std::string& module) const {
+    const auto known = std::find_if(
+        out_.modules.begin(), out_.modules.end(),
+        [&](const ModuleStyle& one) { return one.module == module; });
+    return known == out_.modules.end() ? std::string() : known->style;
   }
 
-  void say(const PlannedValue& value, std::optional<std::string> style) {
+  // A module without a style keeps its activations whole over the mesh dim.
+  void note_sequences(const PlannedValue& value, const LinearLayers& layers) {
+    const Layout* layout = layers.layout_after(value.name);
+    if (layout == nullptr || !(*layout)[out_.mesh_dim].is_shard()) return;
+    add_unsaid(out_.unsaid, value.name, *layout,
+               "what its module makes is sharded over " +
+                   plan_.mesh.name(out_.mesh_dim) +
+                   " (sequence parallel), and replicated with these styles");
+  }
+
+  // `dim`: the dim of the value that the style shards.
+  void say(const PlannedValue& value, std::optional<std::string> style,
+           int dim = 0) {
     const Layout& layout = value.tensor.layout;
     Placements said(static_cast<std::size_t>(layout.mesh_ndim()));
     const std::string module = module_of(value.name);
@@ -159,9 +414,14 @@ class Styling {
     } else if (style) {
       if (fresh) out_.modules.push_back({module, *style});
       ++of_block_[block_of(module)].said;
-      said[index(out_.mesh_dim)] = layout[out_.mesh_dim];
+      const Placement shard = Placement::shard(dim);
+      said[index(out_.mesh_dim)] = shard;
+      if (layout[out_.mesh_dim] != shard &&
+          !layout[out_.mesh_dim].is_replicate()) {
+        unsaid(value, "it is stored otherwise than it is used");
+      }
     } else if (!layout[out_.mesh_dim].is_replicate()) {
-      unsaid(value, "no style cuts it so");
+      unsaid(value, "it is stored in shards, and no style reads it so");
     }
     for (std::int32_t m = 0; m < layout.mesh_ndim(); ++m) {
       if (m == out_.mesh_dim || layout[m].is_replicate()) continue;
@@ -192,19 +452,6 @@ class Styling {
 
   void unsaid(const PlannedValue& value, std::string why) {
     add_unsaid(out_.unsaid, value.name, value.tensor.layout, std::move(why));
-  }
-
-  void gather_outputs() {
-    std::set<std::string> reduced;  // blocks with a rowwise layer
-    for (const ModuleStyle& one : out_.modules) {
-      const std::string block = block_of(one.module);
-      if (one.style == "rowwise" && !block.empty()) reduced.insert(block);
-    }
-    for (ModuleStyle& one : out_.modules) {
-      if (one.style == "colwise" && !reduced.contains(block_of(one.module))) {
-        one.style = "colwise_gather_output";
-      }
-    }
   }
 
   void fold_blocks() {

@@ -25,6 +25,9 @@ namespace {
 std::string parallel_style(const std::string& style) {
   if (style == "colwise") return "ColwiseParallel()";
   if (style == "rowwise") return "RowwiseParallel()";
+  if (style == "rowwise_split_input") {
+    return "RowwiseParallel(input_layouts=Replicate())";
+  }
   return style == "embedding_rowwise"
              ? "RowwiseParallel(input_layouts=Replicate())"
              : "ColwiseParallel(output_layouts=Replicate())";
@@ -121,9 +124,18 @@ Result<std::string> styles_json(std::string_view as, const GraphPlan& given,
   options.pins.insert(options.pins.end(), words.pins.begin(), words.pins.end());
   const Interruption interruption;
   options.stop = interruption.token();
-  SP_ASSIGN(const Plan said,
-            make_plan(given.graph, given.plan.mesh, given.plan.topology,
-                      *given.library, options));
+  const auto planned = [&] {
+    return make_plan(given.graph, given.plan.mesh, given.plan.topology,
+                     *given.library, options);
+  };
+  Result<Plan> made = planned();
+  if (!made && made.error().code == ErrorCode::kPinConflict) {
+    // The styles cannot keep a pin of the user.
+    options.pins = words.pins;
+    made = planned();
+  }
+  if (!made) return fail(std::move(made).error());
+  const Plan& said = *made;
   std::optional<std::int64_t> price;
   if (given.plan.objective_nanoseconds && said.objective_nanoseconds) {
     // A plan that follows a recipe, or one found in a limited time, may cost

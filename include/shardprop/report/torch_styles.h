@@ -22,10 +22,11 @@
 
 namespace shardprop {
 
-// Of a module, as Hugging Face's tp_plan calls it: colwise, rowwise,
-// embedding_colwise, embedding_rowwise, and colwise_gather_output where no
-// rowwise layer of the same block takes what a colwise one leaves in shards; for
-// fully_shard: "shard".
+// ModuleStyle is the style of a module, as Hugging Face's tp_plan calls it:
+// colwise, rowwise, embedding_colwise, embedding_rowwise; for fully_shard:
+// "shard". Shards pass from colwise layers to rowwise ones only if all layers that
+// meet there are sharded so. Other layers read and make full activations:
+// colwise_gather_output, rowwise_split_input.
 struct ModuleStyle {
   std::string module;
   std::string style;
@@ -43,9 +44,10 @@ struct TorchStyles {
   std::vector<Pin> pins;  // of every parameter
 };
 
-// The mesh dim is the one named tp, else the last. A linear layer whose weight
-// is cut over it along its outputs is colwise, along its inputs rowwise; an
-// embedding cut along its rows is rowwise, along its columns colwise.
+// The mesh dim is the one named tp, else the last. A linear layer whose matmul
+// reads the weight in shards over it along the outputs is colwise, along the
+// inputs rowwise. An embedding that is read in shards of rows is rowwise, of
+// columns colwise. A weight that is only stored in shards has no style.
 TorchStyles tensor_parallel_styles(const Plan& plan, const Graph& graph,
                                    const OpLibrary& library);
 
