@@ -33,11 +33,13 @@ Command diff_command() {
   options.push_back({.name = "PLAN_A",
                      .value = "PLAN_A",
                      .help = "a plan saved by explain --format json",
-                     .required = true});
+                     .required = true,
+                     .input = input_value});
   options.push_back({.name = "PLAN_B",
                      .value = "PLAN_B",
                      .help = "another; costs are what it takes more",
-                     .required = true});
+                     .required = true,
+                     .input = input_value});
   options.push_back({.name = "--max-input",
                      .value = "BYTES",
                      .help = "most to read of each file",

@@ -8,6 +8,7 @@
 #include "cli/plan_file.h"
 #include "cli/styles_json.h"
 #include "commands.h"
+#include "io/input_file.h"
 
 #include <shardprop/io/emit_program.h>
 #include <shardprop/lower/lower.h>
@@ -16,7 +17,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <optional>
+#include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -27,6 +31,8 @@ namespace shardprop::cli {
 namespace {
 
 constexpr std::string_view kDirectory = "-o,--directory";
+constexpr std::string_view kEmittedPlan = "plan.json";
+constexpr std::string_view kEmittedShardings = "shardings.json";
 constexpr std::int64_t kMostPrograms = 100'000;
 
 struct Emission {
@@ -49,7 +55,7 @@ Result<void> write_rank(const Emission& emission, std::int64_t rank) {
   return emission.folder.write(file_of(emission, rank), bytes);
 }
 
-// Of a plan for more ranks, or of another format: "rank3.pt2".
+// Whether `emit` gives a program such a name: "program.pt2", "rank3.json.gz".
 bool is_program(std::string_view name) {
   const std::size_t dot = std::min(name.find('.'), name.size());
   const std::string_view suffix = name.substr(dot);
@@ -90,19 +96,55 @@ Result<void> write_all(const Emission& emission) {
   return {};
 }
 
-// Words for layouts in place of a program.
+// The file of --as: "tp_plan.json".
+std::string styles_file(std::string as) {
+  std::replace(as.begin(), as.end(), '-', '_');
+  return as + ".json";
+}
+
+// Writes layouts in the terms of another framework instead of programs.
 Result<void> write_styles(const std::string& as, const GraphPlan& given,
                           const Arguments& arguments, OutputFolder& folder) {
   SP_ASSIGN(const std::string styles, styles_json(as, given, arguments));
-  SP_CHECK(folder.write("plan.json", saved_plan(given.plan, arguments)));
-  std::string file = as + ".json";
-  std::replace(file.begin(), file.end(), '-', '_');
-  return folder.write(file, styles);
+  SP_CHECK(folder.write(std::string(kEmittedPlan),
+                        saved_plan(given.plan, arguments)));
+  return folder.write(styles_file(as), styles);
+}
+
+// Refuses, before any work, a folder in which an input has a name that the
+// command may write. Error: kCannotWriteOutput.
+Result<void> check_inputs_stay(const Arguments& arguments,
+                               const OutputFolder& folder) {
+  SP_CHECK(folder.check_name(std::string(kEmittedPlan)));
+  const std::string as = arguments.get("--as");
+  if (as != "program") return folder.check_name(styles_file(as));
+  SP_CHECK(folder.check_name(std::string(kEmittedShardings)));
+  for (const NamedInput& input : arguments.inputs()) {
+    const std::string name = std::filesystem::path(input.path).filename();
+    if (is_program(name)) SP_CHECK(folder.check_name(name));
+  }
+  return {};
+}
+
+// The programs that an earlier `emit` wrote into the folder, by its own record.
+// Files that no record lists belong to the user, and so do all files if the record
+// is missing or damaged.
+std::vector<std::string> earlier_programs(const std::string& folder) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 31;
+  const auto path = std::filesystem::path(folder) / kEmittedShardings;
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(path, missing)) return {};
+  const auto text = read_file(path.string(), kMostBytes);
+  if (!text) return {};
+  std::vector<std::string> names = emitted_files(*text);
+  std::erase_if(names, [](const auto& name) { return !is_program(name); });
+  return names;
 }
 
 Result<void> write_programs(const GraphPlan& given,
                             const std::optional<std::int64_t>& rank,
                             const Arguments& arguments,
+                            std::span<const std::string> earlier,
                             const std::stop_token& stop, OutputFolder& folder) {
   const bool archive = arguments.get("--format") == "pt2";
   if (rank && !given.plan.mesh.contains(*rank)) {
@@ -131,31 +173,40 @@ Result<void> write_programs(const GraphPlan& given,
                           archive ? ".pt2" : ".json.gz",
                           folder,
                           stop};
+  SP_CHECK(folder.write(std::string(kEmittedPlan),
+                        saved_plan(given.plan, arguments)));
+  std::set<std::string> files;
+  if (rank) {
+    SP_CHECK(write_rank(emission, *rank));
+    // Programs of other ranks stay next to this one.
+    files.insert(earlier.begin(), earlier.end());
+  } else {
+    SP_CHECK(write_all(emission));
+  }
+  files.insert(folder.names().begin(), folder.names().end());
+  files.erase(std::string(kEmittedPlan));
   SP_ASSIGN(const std::string shardings,
-            shardings_json(program, *given.library));
-  SP_CHECK(folder.write("plan.json", saved_plan(given.plan, arguments)));
-  SP_CHECK(folder.write("shardings.json", shardings));
-  return rank ? write_rank(emission, *rank) : write_all(emission);
+            shardings_json(program, *given.library,
+                           std::vector<std::string>(files.begin(), files.end())));
+  return folder.write(std::string(kEmittedShardings), shardings);
 }
 
-// False where a signal came before all was there: nothing is, then.
+// Returns false, and writes nothing, if a signal comes before all is there.
 Result<bool> write_files(const GraphPlan& given,
                          const std::optional<std::int64_t>& rank,
                          const Arguments& arguments, Console& console) {
-  OutputFolder folder(arguments.get(kDirectory));
+  OutputFolder folder(arguments.get(kDirectory), arguments.inputs());
   const std::string as = arguments.get("--as");
   if (as == "program") {
+    const std::vector<std::string> earlier =
+        earlier_programs(arguments.get(kDirectory));
     const Interruption interruption;
-    SP_CHECK(
-        write_programs(given, rank, arguments, interruption.token(), folder));
+    SP_CHECK(write_programs(given, rank, arguments, earlier,
+                            interruption.token(), folder));
     if (interruption.came()) return false;
+    SP_CHECK(rank ? folder.put() : folder.put(earlier));
   } else {
     SP_CHECK(write_styles(as, given, arguments, folder));
-  }
-  // Programs of other ranks stay beside that of one.
-  if (as == "program" && !rank) {
-    SP_CHECK(folder.put(is_program));
-  } else {
     SP_CHECK(folder.put());
   }
   for (const std::string& path : folder.written()) {
@@ -187,6 +238,8 @@ Result<int> run_emit(const Arguments& arguments, Console& console) {
                       {},
                       "leave out --rank"});
   }
+  SP_CHECK(check_inputs_stay(
+      arguments, OutputFolder(arguments.get(kDirectory), arguments.inputs())));
   SP_ASSIGN(const GraphPlan given,
             graph_plan(arguments, SavedPlan::kJudged, console));
   warn_of_differences(given, console);

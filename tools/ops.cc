@@ -143,7 +143,8 @@ Command ops_command() {
       {.name = "--supported",
        .value = "GRAPH",
        .help = "what this graph uses, how often, and whether it has "
-               "strategies; exit 4 if anything has none"}};
+               "strategies; exit 4 if anything has none",
+       .input = input_value}};
   for (Option& option : graph_options()) options.push_back(std::move(option));
   options.push_back(format_option());
   options.push_back(output_option());

@@ -131,7 +131,8 @@ Result<int> run_solve(const Arguments& arguments, Console& console) {
 Command solve_command() {
   std::vector<Option> options = {{.name = "PROBLEM",
                                   .help = "the problem, .json or .json.gz",
-                                  .required = true}};
+                                  .required = true,
+                                  .input = input_value}};
   for (const OptionInfo& info : solver::solve_option_table()) {
     Option option = option_row(info);
     if (info.name == "threads") {

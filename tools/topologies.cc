@@ -142,11 +142,13 @@ Command topologies_command() {
                        .value = "COLLECTIVE:RANKSxNODES=TABLE",
                        .help = "write a topology file fitted to measurements "
                                "(rows of nccl-tests, or bytes and us)",
-                       .repeatable = true},
+                       .repeatable = true,
+                       .input = input_after_equals},
                       {.name = std::string(kTopology),
                        .value = "NAME|FILE.toml",
                        .help = "this one alone; with --fit, what it starts "
-                               "from, by default dgx-h100"},
+                               "from, by default dgx-h100",
+                       .input = input_topology},
                       format_option(),
                       output_option()},
           .run = run_topologies};

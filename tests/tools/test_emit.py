@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import resource
+import tempfile
 import unittest
 import zipfile
 
@@ -52,14 +53,82 @@ class Emit(Case):
     def test_programs_of_the_plan_before_are_taken_away(self):
         out = self.folder / "out"
         self.answered(self.emit("-o", out, graph=LLAMA))
-        for name in ("notes.txt", "ranks.pt2", "rank1.txt", "rank9.json.gz"):
-            (out / name).write_text("")
+        mine = ["notes.txt", "rank1.txt", "rank9.json.gz", "ranks.pt2"]
+        for name in mine:
+            (out / name).write_text(name)
         self.answered(self.emit("-o", out, "--rank", "1", graph=LLAMA))
         self.assertIn("rank3.pt2", os.listdir(out))
         self.answered(self.emit("-o", out, mesh="1,1"))
         self.assertEqual(sorted(os.listdir(out)),
-                         ["notes.txt", "plan.json", "program.pt2", "rank1.txt",
-                          "ranks.pt2", "shardings.json"])
+                         sorted(["plan.json", "program.pt2", "shardings.json", *mine]))
+        for name in mine:
+            self.assertEqual((out / name).read_text(), name)
+
+    def test_a_record_that_is_none_removes_nothing(self):
+        records = {
+            "of another schema": {"schema": "mine/1", "files": ["rank7.pt2"]},
+            "of another kind": {"schema": "shardprop.shardings/1",
+                                "files": {"rank7.pt2": 1}},
+            "of other names": {"schema": "shardprop.shardings/1",
+                               "files": ["notes.txt", "../rank7.pt2", "dir/rank7.pt2"]},
+        }
+        for why, record in records.items():
+            for text in (json.dumps(record), json.dumps(record)[:-3]):
+                with self.subTest(why, text=text):
+                    folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                    out = folder / "out"
+                    (out / "dir").mkdir(parents=True)
+                    kept = [folder / "rank7.pt2", out / "rank7.pt2",
+                            out / "dir/rank7.pt2", out / "notes.txt"]
+                    for path in kept:
+                        path.write_text("mine")
+                    (out / "shardings.json").write_text(text)
+                    self.answered(self.emit("-o", out, mesh="1,1"))
+                    for path in kept:
+                        self.assertEqual(path.read_text(), "mine")
+
+    def test_the_inputs_stay(self):
+        graph = pathlib.Path(LLAMA).read_bytes()
+        for name in ("program.json.gz", "rank0.json.gz", "rank77.pt2", "plan.json",
+                     "shardings.json"):
+            for link in (False, True):
+                with self.subTest(name, link=link):
+                    folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                    model = folder / name
+                    if link:
+                        real = folder / "model.json.gz"
+                        real.write_bytes(graph)
+                        model.symlink_to(real.name)
+                    else:
+                        model.write_bytes(graph)
+                    before = sorted(os.listdir(folder))
+                    done = self.emit("-o", f"{folder}/", graph=model)
+                    self.refused(done, 2, "SP0002", f"-o {folder}/{name}",
+                                 "would replace an input", f"input: GRAPH {model}")
+                    self.assertEqual(sorted(os.listdir(folder)), before)
+                    self.assertEqual(model.read_bytes(), graph)
+        # Other names are safe, in the same folder too.
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        model = folder / "model.json.gz"
+        model.write_bytes(graph)
+        self.answered(self.emit("-o", folder, graph=model))
+        self.assertEqual(model.read_bytes(), graph)
+
+    def test_a_saved_plan_and_a_topology_stay(self):
+        out = self.folder / "out"
+        self.answered(self.emit("-o", out, graph=LLAMA))
+        before = {path.name: path.read_bytes() for path in out.iterdir()}
+        done = shardprop("emit", LLAMA, "--plan", out / "plan.json", "-o", out)
+        self.refused(done, 2, "SP0002", f"input: --plan {out}/plan.json")
+        self.assertEqual({path.name: path.read_bytes() for path in out.iterdir()},
+                         before)
+        for how in ("tp-plan", "fully-shard", "jax"):
+            name = how.replace("-", "_") + ".json"
+            plan = out / name
+            plan.write_bytes(before["plan.json"])
+            done = shardprop("emit", LLAMA, "--plan", plan, "--as", how, "-o", out)
+            self.refused(done, 2, "SP0002", f"-o {plan}")
+            self.assertEqual(plan.read_bytes(), before["plan.json"])
 
     def test_a_link_to_nowhere_stays(self):
         link = self.folder / "link"
@@ -158,8 +227,8 @@ class Emit(Case):
         said = json.loads((out / "tp_plan.json").read_text())
         self.assertEqual(said["mesh_dim"], "tp")
         self.assertTrue(set(said["tp_plan"].values()) <= {
-            "colwise", "rowwise", "colwise_gather_output", "embedding_rowwise",
-            "embedding_colwise"})
+            "colwise", "rowwise", "colwise_gather_output", "rowwise_split_input",
+            "embedding_rowwise", "embedding_colwise"})
         lost = max(said["said_objective_us"] - said["objective_us"], 0)
         self.assertAlmostEqual(said["price_us"], lost, places=2)
         self.answered(self.emit("--as", "fully-shard", "-o", out, graph=LLAMA,
@@ -205,6 +274,40 @@ class Emit(Case):
                     said = self.styles(how, recipe)
                     lost = said["said_objective_us"] - said["objective_us"]
                     self.assertAlmostEqual(said["price_us"], max(lost, 0), places=2)
+
+    def test_styles_are_of_what_matmuls_read(self):
+        """q is stored in shards and gathered before use, k and v are read in shards:
+        no layer of the block can rely on shards of another one."""
+        attn = "model.layers.*.self_attn."
+        pins = [f"stored:{attn}q_proj.weight=S(0)", f"used:{attn}q_proj.weight=R",
+                *(f"used:{attn}{name}_proj.weight=S(0)" for name in "kv"),
+                f"used:{attn}o_proj.weight=S(1)"]
+        out = self.folder / "out"
+        self.answered(self.emit("--as", "tp-plan", "-o", out, graph=LLAMA, mesh="tp=2",
+                                *(word for pin in pins for word in ("--pin", pin))))
+        said = json.loads((out / "tp_plan.json").read_text())
+        styles = {name.split(".*.")[1]: style
+                  for name, style in said["tp_plan"].items() if ".self_attn." in name}
+        self.assertEqual(styles, {"self_attn.k_proj": "colwise_gather_output",
+                                  "self_attn.v_proj": "colwise_gather_output",
+                                  "self_attn.o_proj": "rowwise_split_input"})
+        modules = said["parallelize_module"]
+        layers = [name for name in modules if name.endswith(".o_proj")]
+        self.assertTrue(layers)
+        for name in layers:
+            self.assertEqual(modules[name], "RowwiseParallel(input_layouts=Replicate())")
+        unsaid = {one["value"]: one["why"] for one in said["unsaid"]}
+        self.assertIn("stored in shards", unsaid[f"{attn}q_proj.weight"])
+
+    def test_sequence_parallelism_is_not_dropped_silently(self):
+        said = self.styles("tp-plan", "megatron-sp=tp")
+        sequences = {one["value"]: one for one in said["unsaid"]
+                     if "sequence parallel" in one["why"]}
+        self.assertIn("model.layers.*.input_layernorm.weight", sequences)
+        for one in sequences.values():
+            self.assertIn("S(1)", one["placements"])
+        # Megatron without it has nothing to list.
+        self.assertEqual(self.styles("tp-plan", "megatron=tp")["unsaid"], [])
 
     def test_jax_takes_specs(self):
         out = self.folder / "out"

@@ -18,6 +18,11 @@ from command_line import BINARY, MLP, ROOT, SANITIZED, TINY, Case, shardprop
 
 LLAMA = str(TINY / "llama3_infer.json.gz")
 BIG = str(ROOT / "examples/graphs/llama3_8b_infer.json.gz")
+LINE = ('{"op": "aten.relu.default", "mesh": [2], "args": '
+        '[{"shape": [8], "dtype": "f32", "placements": ["R"]}]}\n')
+PROBLEM = ('{"problem": {"name": "x", "nodes": {"intervals": [[0, 1]], '
+           '"costs": [[1, 2]], "usages": [[0, 0]]}}}')
+TABLE = "8 1\n16 2\n"
 VIT = str(ROOT / "examples/graphs/vit_b16_infer.json.gz")
 
 def _within_kib(kibibytes):
@@ -66,12 +71,119 @@ class Plans(Case):
                                "--rank", "1", "-o", self.folder / "x"), 2, "--rank 1")
 
 
+class SymbolicSizes(Case):
+    """--size on a graph whose batch is s77, exported as 4 with 2 <= s77 <= 64."""
+
+    def explain(self, *more):
+        return shardprop("explain", MLP, *more)
+
+    def rows(self, *more):
+        done = self.explain("--mesh", "2", "--format", "json", *more)
+        self.answered(done)
+        plan = json.loads(done.stdout)
+        return plan["values"]["x"]["shape"][0], plan
+
+    def test_by_name_and_as_batch(self):
+        self.assertEqual(self.rows()[0], 4)
+        for size in ("s77=8", "batch=8"):
+            rows, plan = self.rows("--size", size)
+            self.assertEqual(rows, 8)
+            self.assertEqual(plan["options"]["size"], [size])
+            self.assertIn("s77 == 8", json.dumps(plan["guards"]))
+            shapes = [out["shape"] for node in plan["nodes"] for out in node["outputs"]]
+            self.assertIn([48, 24], shapes)
+        self.assertIn("s77 == 8", self.explain("--mesh", "2", "--size", "s77=8").stdout)
+
+    def test_a_saved_plan_brings_its_sizes(self):
+        plan = self.folder / "plan.json"
+        self.answered(self.explain("--mesh", "2", "--size", "batch=8",
+                                   "--format", "json", "-o", plan))
+        self.answered(self.explain("--plan", plan))
+        self.answered(self.explain("--plan", plan, "--size", "batch=8"))
+        self.refused(self.explain("--plan", plan, "--size", "batch=16"), 2, "SP0001",
+                     "made with --size batch=8", "--size batch=16")
+        self.answered(shardprop("verify", MLP, "--plan", plan))
+
+    def test_what_is_no_size(self):
+        for text, words in (
+            ("s77=65", ["`s77` cannot be 65", "s77 <= 64"]),
+            ("batch=1", ["`s77` cannot be 1", "s77 >= 2"]),
+            ("seq=8", ["`seq` is no symbolic size", "sizes to set: s77"]),
+            ("s78=8", ["`s78` is not a symbolic size", "sizes to set: s77"]),
+            ("s77=8,batch=8", ["are one size"]),
+            ("s77=8,s77=8", ["given twice"]),
+            ("s77", ["NAME=N"]),
+            ("s77=8,", ["NAME=N"]),
+            ("=8", ["NAME=N"]),
+            ("s77=-8", ["NAME=N"]),
+            ("s77=99999999999999999999", ["NAME=N"]),
+        ):
+            with self.subTest(text):
+                done = self.explain("--mesh", "2", "--size", text)
+                self.refused(done, 2, "SP0001", f"--size {text}", *words)
+        self.refused(self.explain("--mesh", "2", "--bound", "s77=8"), 2, "SP0001",
+                     "set it: --size s77=8")
+
+
 class Outputs(Case):
     def test_a_place_for_the_output_is_looked_for_first(self):
         for path, why in ((self.folder / "no" / "file", "No such file"),
                           (self.folder, "Is a directory"), ("", "No such file")):
             self.refused(shardprop("explain", "missing.json", "--mesh", "2", "-o", path),
                          2, "SP0002", why, f"-o {path}".strip())
+
+    def test_an_input_is_never_written_over(self):
+        """Every option of every command that names a file to read."""
+        plan = shardprop("explain", MLP, "--mesh", "2", "--format", "json").stdout
+        toml = shardprop("topologies", "--fit",
+                         f"all_gather:8x2={self.file('t', TABLE)}").stdout
+        graph = pathlib.Path(MLP).read_bytes()
+        contents = {"graph.json.gz": graph, "plan.json": plan.encode(),
+                    "lines": LINE.encode(), "problem": PROBLEM.encode(),
+                    "lab.toml": toml.encode(), "table": TABLE.encode()}
+        planned = ["explain", "why", "verify"]
+        commands = [
+            *([[name, "graph.json.gz", *(["relu"] if name == "why" else []),
+                "--mesh", "2"], "graph.json.gz"] for name in planned),
+            *([[name, MLP, *(["relu"] if name == "why" else []), "--mesh", "2",
+                "--topology", "lab.toml"], "lab.toml"] for name in planned),
+            [["explain", MLP, "--plan", "plan.json"], "plan.json"],
+            [["verify", MLP, "--plan", "plan.json"], "plan.json"],
+            [["ops", "--supported", "graph.json.gz"], "graph.json.gz"],
+            [["propagate", "--batch", "lines"], "lines"],
+            [["propagate", "--batch", "lines", "--topology", "lab.toml"], "lab.toml"],
+            [["solve", "problem"], "problem"],
+            [["diff", "plan.json", "graph.json.gz"], "plan.json"],
+            [["diff", "graph.json.gz", "plan.json"], "plan.json"],
+            [["topologies", "--fit", "all_gather:8x2=table"], "table"],
+            [["topologies", "--topology", "lab.toml"], "lab.toml"],
+            [["redistribute", "--mesh", "2", "--shape", "8", "S(0)", "R",
+              "--topology", "lab.toml"], "lab.toml"],
+        ]
+        (self.folder / "link").mkdir()
+        for command, name in commands:
+            path = self.folder / name
+            for how in ("itself", "dots", "soft link", "hard link"):
+                with self.subTest(command=command, how=how):
+                    for other, content in contents.items():
+                        self.file(other, content)
+                    target = self.folder / "link" / "target"
+                    target.unlink(missing_ok=True)
+                    if how == "itself":
+                        target = path
+                    elif how == "dots":
+                        target = self.folder / "link" / ".." / name
+                    elif how == "soft link":
+                        target.symlink_to(path)
+                    else:
+                        os.link(path, target)
+                    full = [str(self.folder / word) if word in contents else
+                            word.replace("=table", f"={self.folder}/table")
+                            for word in command]
+                    done = shardprop(*full, "-o", target)
+                    self.refused(done, 2, "SP0002", "would replace an input",
+                                 f"-o {target}", name)
+                    self.assertEqual(path.read_bytes(), contents[name])
 
     def test_descriptors_are_written_to(self):
         told = shardprop("topologies").stdout

@@ -103,9 +103,30 @@ void fill_fallbacks(const Command& command,
   }
 }
 
+// The input files that the values name, each with its place: "--plan a.json".
+std::vector<NamedInput> inputs_of(
+    const Command& command,
+    const std::map<std::string, std::vector<std::string>>& values) {
+  std::vector<NamedInput> inputs;
+  for (const Option& option : command.options) {
+    const auto given = values.find(option.name);
+    if (option.input == nullptr || given == values.end()) continue;
+    for (const std::string& value : given->second) {
+      std::string path = option.input(value);
+      if (!path.empty()) {
+        inputs.push_back({std::move(path), option.name + " " + value});
+      }
+    }
+  }
+  return inputs;
+}
+
 Result<int> run_command(const Command& command, const Arguments& arguments) {
   const std::string path = arguments.get(kOutput);
-  if (arguments.has(kOutput)) SP_CHECK(check_target(path));
+  if (arguments.has(kOutput)) {
+    SP_CHECK(check_target(path));
+    SP_CHECK(check_no_input(path, arguments.inputs()));
+  }
   const std::optional<int> descriptor =
       arguments.has(kOutput) ? descriptor_named(path) : STDOUT_FILENO;
   if (descriptor) {
@@ -133,6 +154,17 @@ Result<int> run_command(const Command& command, const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::string input_value(const std::string& value) { return value; }
+
+std::string input_after_equals(const std::string& value) {
+  const std::size_t equals = value.find('=');
+  return equals == std::string::npos ? "" : value.substr(equals + 1);
+}
+
+std::string input_topology(const std::string& value) {
+  return value.ends_with(".toml") ? value : "";
+}
 
 std::string flag_of(const OptionInfo& info) {
   std::string flag = "--" + std::string(info.name);
@@ -328,7 +360,8 @@ int run_named(std::span<const Command> commands, int argc,
       std::find_if(commands.begin(), commands.end(),
                    [&](const Command& c) { return c.name == name; });
   fill_fallbacks(*command, given[name]);
-  const Result<int> code = run_command(*command, Arguments(given[name]));
+  const Result<int> code = run_command(
+      *command, Arguments(given[name], inputs_of(*command, given[name])));
   if (code) return *code;
   print_error(code.error());
   return code_exit(code.error().code);

@@ -9,6 +9,8 @@
 //   }
 #pragma once
 
+#include "cli/output.h"
+
 #include <shardprop/base/option.h>
 #include <shardprop/base/result.h>
 
@@ -35,6 +37,12 @@ inline constexpr int kBadInput = 3;
 inline constexpr int kUnsupported = 4;
 inline constexpr int kBug = 70;
 
+// The file that a value of an option makes the command read; empty if none.
+using InputPath = std::string (*)(const std::string& value);
+std::string input_value(const std::string& value);         // "a.pt2"
+std::string input_after_equals(const std::string& value);  // "x=a.txt"
+std::string input_topology(const std::string& value);      // "a.toml", no name
+
 struct Option {
   std::string name;   // "--mesh"; "GRAPH" for a positional argument
   std::string value;  // what it takes: "MESH"; empty for a flag
@@ -43,6 +51,7 @@ struct Option {
   bool required = false;
   bool repeatable = false;
   std::vector<std::string> choices;  // any value when empty
+  InputPath input = nullptr;         // set if its values name input files
 };
 
 // A row of one of the library's tables of options: "time_limit" is the flag
@@ -57,8 +66,12 @@ Option output_option();  // -o,--output FILE
 // The values given, by the option's name.
 class Arguments {
  public:
-  explicit Arguments(std::map<std::string, std::vector<std::string>> values)
-      : values_(std::move(values)) {}
+  explicit Arguments(std::map<std::string, std::vector<std::string>> values,
+                     std::vector<NamedInput> inputs = {})
+      : values_(std::move(values)), inputs_(std::move(inputs)) {}
+
+  // The files that the command reads, which it must not write.
+  const std::vector<NamedInput>& inputs() const { return inputs_; }
 
   // When the command began, from which its limit of time counts.
   std::chrono::steady_clock::time_point begun() const { return begun_; }
@@ -86,6 +99,7 @@ class Arguments {
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
+  std::vector<NamedInput> inputs_;
   std::chrono::steady_clock::time_point begun_ =
       std::chrono::steady_clock::now();
 };

@@ -3,6 +3,7 @@
 #include "base/parse_int.h"
 #include "base/printable.h"
 #include "base/try.h"
+#include "ops/foreign_operator.h"
 
 #include <shardprop/io/load_graph.h>
 #include <shardprop/ops/rule_text.h>
@@ -30,10 +31,11 @@ bool is_named(std::string_view op, std::string_view rule) {
                         op[rule.size()] == '.');
 }
 
-Result<std::map<std::string, std::int64_t>> bounds_of(
-    const GraphReading& reading) {
-  std::map<std::string, std::int64_t> bounds;
-  for (const auto& [text, place] : reading.bounds) {
+// The sizes of --bound or --size, by name.
+Result<std::map<std::string, std::int64_t>> sizes_of(
+    const std::vector<Said>& given, const std::string& option) {
+  std::map<std::string, std::int64_t> sizes;
+  for (const auto& [text, place] : given) {
     const std::size_t equals = text.find('=');
     const auto value =
         equals == std::string::npos
@@ -41,23 +43,28 @@ Result<std::map<std::string, std::int64_t>> bounds_of(
             : parse_int(std::string_view(text).substr(equals + 1));
     if (!value || *value < 0 || equals == 0) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        "a bound is written NAME=N, N a size",
+                        (option == "--bound" ? "a bound" : "a size") +
+                            std::string(" is written NAME=N, N a size"),
                         place,
                         {},
-                        "as in --bound u0=128"});
+                        option == "--bound" ? "as in --bound u0=128"
+                                            : "as in --size batch=64,s1=128"});
     }
     const std::string name = text.substr(0, equals);
-    if (!bounds.emplace(name, *value).second) {
-      return fail(said_twice("--bound", name, place));
+    if (!sizes.emplace(name, *value).second) {
+      return fail(said_twice(option, name, place));
     }
   }
-  return bounds;
+  return sizes;
 }
 
-// A bound that the program refuses stands where it was given.
-Error at_bound(Error error, const GraphReading& reading) {
+// The place of a bound or size that the program refuses is that of the user.
+Error at_given_size(Error error, const GraphReading& reading) {
   for (const auto& [text, place] : reading.bounds) {
     if (error.location.ends_with("bound " + text)) error.location = place;
+  }
+  for (const auto& [text, place] : reading.sizes) {
+    if (error.location.ends_with("size " + text)) error.location = place;
   }
   return error;
 }
@@ -69,10 +76,17 @@ std::vector<Option> graph_options() {
            .value = "NAME=N",
            .help = "a size that depends on data, such as u0; repeatable",
            .repeatable = true},
+          {.name = "--size",
+           .value = "NAME=N[,NAME=N]",
+           .help = "a symbolic size by its name, such as s72, or batch, seq; "
+                   "repeatable",
+           .repeatable = true},
           {.name = "--rule",
            .value = "OP=ROW",
            .help = "how an operator may be sharded, as in "
-                   "'mylib.swiglu=pointwise()'; repeatable",
+                   "'mylib.swiglu=pointwise()'; OP may be its declaration, "
+                   "which states what it writes, as in 'my::add_(Tensor(a!) x, "
+                   "Tensor y) -> ()=pointwise()'; repeatable",
            .repeatable = true},
           {.name = "--program",
            .value = "NAME",
@@ -88,11 +102,11 @@ Result<std::shared_ptr<const OpLibrary>> library_of(
   std::shared_ptr<const OpLibrary> library = OpLibrary::standard();
   std::set<std::string> ruled;
   for (const auto& [text, place] : reading.rules) {
-    const std::size_t equals = text.find('=');
     const std::string op = operator_of(text);
-    if (equals == std::string::npos || op.find('.') == std::string::npos) {
+    if (text.find('=') == std::string::npos ||
+        op.find('.') == std::string::npos) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        "a rule is written OP=ROW",
+                        "a rule is written OP=ROW or DECLARATION=ROW",
                         place,
                         {},
                         "as in --rule 'mylib.swiglu=pointwise()'"});
@@ -100,10 +114,11 @@ Result<std::shared_ptr<const OpLibrary>> library_of(
     if (!ruled.insert(op).second) {
       return fail(said_twice("--rule", op, place));
     }
-    auto definition = parse_rule(std::string_view(text).substr(equals + 1));
+    auto definition = parse_rule(row_of(text));
     if (!definition) return fail(std::move(definition).error().at(place));
     OpLibrary::Addition addition;
-    addition.name = op;
+    addition.declaration = declaration_of(text);
+    if (addition.declaration.empty()) addition.name = op;
     addition.definition = *std::move(definition);
     addition.note = "by --rule";
     SP_ASSIGN(library, placed(library->with(std::move(addition)), place));
@@ -115,9 +130,21 @@ Result<void> check_rules(const GraphReading& reading, const Graph& graph) {
   for (const auto& [text, place] : reading.rules) {
     const std::string op = operator_of(text);
     const auto& nodes = graph.nodes();
-    if (std::none_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+    const auto found =
+        std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) {
           return is_named(node.op_name(), op);
-        })) {
+        });
+    if (found != nodes.end() && !declaration_of(text).empty() &&
+        found->op.function->has_tag("undeclared")) {
+      return fail(Error{ErrorCode::kInvalidArgument,
+                        "the graph was read without the declaration of `" + op +
+                            "`",
+                        place,
+                        {},
+                        "give the rule when the graph is read: "
+                        "load_graph(source, rules=...)"});
+    }
+    if (found == nodes.end()) {
       return fail(Error{ErrorCode::kInvalidArgument,
                         "`" + op + "` is not an operator of the graph",
                         place,
@@ -135,9 +162,10 @@ Result<Graph> graph_of(const Arguments& arguments, const std::string& path,
   load.max_input_bytes = *max_input;
   load.program = reading.program.text;
   load.deadline = reading.deadline;
-  SP_ASSIGN(load.bounds, bounds_of(reading));
+  SP_ASSIGN(load.bounds, sizes_of(reading.bounds, "--bound"));
+  SP_ASSIGN(load.sizes, sizes_of(reading.sizes, "--size"));
   Result<Graph> loaded = load_graph(path, library, load);
-  if (!loaded) return fail(at_bound(std::move(loaded).error(), reading));
+  if (!loaded) return fail(at_given_size(std::move(loaded).error(), reading));
   Graph graph = *std::move(loaded);
   SP_CHECK(check_rules(reading, graph));
   return graph;
@@ -152,7 +180,7 @@ void print_notes(const Graph& graph, Console& console) {
 std::string rule_hint(const Graph& graph, std::string_view op) {
   // Of ours nobody else can say how they run.
   if (op.starts_with("aten.") || op.starts_with("prims.") ||
-      op.starts_with("shardprop.")) {
+      op.starts_with("shardprop.") || is_functionalized_write(op)) {
     return {};
   }
   const std::string_view base = op.substr(0, op.rfind('.'));

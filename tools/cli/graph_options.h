@@ -13,7 +13,7 @@
 
 namespace shardprop::cli {
 
-// --bound, --rule, --program, --max-input.
+// --bound, --size, --rule, --program, --max-input.
 std::vector<Option> graph_options();
 
 // The standard library with the rules.

@@ -36,7 +36,7 @@ Result<void> check_nothing_to_plan(const Arguments& arguments) {
   constexpr std::string_view kHarmless[] = {
       "GRAPH",     "--mesh",    "--time-limit", "--work-limit",
       "--threads", "--seed",    "--strict",     "--bound",
-      "--rule",    "--program", "--max-input"};
+      "--size",    "--rule",    "--program",    "--max-input"};
   for (const Option& option : planning_options()) {
     if (std::count(std::begin(kHarmless), std::end(kHarmless), option.name) >
             0 ||
@@ -171,7 +171,8 @@ std::vector<Option> graph_plan_options() {
   std::vector<Option> options = planning_options();
   options.push_back({.name = "--plan",
                      .value = "FILE",
-                     .help = "take this saved plan instead of making one"});
+                     .help = "take this saved plan instead of making one",
+                     .input = input_value});
   return options;
 }
 

@@ -1,7 +1,8 @@
-// How a graph is to be read: rules for operators of the user's own, sizes that
-// depend on data, and which program of a file, each with where it was said.
+// GraphReading is how a graph is to be read: rules for the user's own operators,
+// sizes, and which program of a file, each with the place that specified it.
 //
 //   --bound u0=128       bounds {{"u0=128", "--bound u0=128"}}
+//   --size s0=8,s1=4     sizes {{"s0=8", "--size s0=8,s1=4"}, {"s1=4", ...}}
 //   --plan a.json        bounds {{"u0=128", "--plan a.json"}}, as the file says
 #pragma once
 
@@ -21,15 +22,25 @@ struct Said {
 };
 
 struct GraphReading {
-  std::vector<Said> rules;   // OP=ROW
+  std::vector<Said> rules;   // OP=ROW, DECLARATION=ROW
   std::vector<Said> bounds;  // NAME=N
+  std::vector<Said> sizes;   // NAME=N
   Said program;              // NAME; empty: the file holds one
   Deadline deadline;         // of waiting for what comes through a pipe
 };
 
 // The operator that a rule is of: "mylib.swiglu" of
-// "torch.ops.mylib::swiglu = pointwise()".
+// "torch.ops.mylib::swiglu = pointwise()", and "acme.accum" of
+// "acme::accum(Tensor x, Tensor(a!) y, int n=1) -> ()=batch(0)".
 std::string operator_of(std::string_view rule);
+// The row: what follows the last `=`. Empty if there is none.
+std::string_view row_of(std::string_view rule);
+// The declaration of the operator; empty if the rule has only its name.
+std::string_view declaration_of(std::string_view rule);
+
+// Adds the sizes of one flag: "s0=8,s1=4".
+void add_sizes(GraphReading& reading, std::string_view text,
+               const std::string& place);
 
 // As the flags say.
 GraphReading reading_of(const Arguments& arguments);

@@ -63,21 +63,34 @@ int write_in_place(const std::string& path, std::string_view data) {
   return file.close();
 }
 
-// What a new file is allowed to whom; the older one's, if there is one.
-mode_t mode_of(const struct stat* older) {
-  if (older != nullptr) return older->st_mode & 07777;
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return 0666 & ~mask;
+// Creates a file of a free name in `folder`, and sets `path` to it. The kernel
+// applies the process's mask to `mode`. The mask is never read: that means to
+// clear it for a moment, in which another thread may create a file.
+int create_in(const std::filesystem::path& folder, mode_t mode,
+              std::string& path) {
+  constexpr int kMostNames = 10'000;
+  const std::string stem = ".shardprop-" + std::to_string(::getpid()) + "-";
+  for (int i = 0; i < kMostNames; ++i) {
+    path = (folder / (stem + std::to_string(i))).string();
+    const int file = ::open(path.c_str(),
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
 }
 
 int write_beside(const std::filesystem::path& target, const struct stat* older,
                  std::string_view data) {
-  std::string beside = (target.parent_path() / ".shardprop-XXXXXX").string();
-  Descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
+  std::string beside;
+  // Nobody else reads it before it has the older file's mode.
+  Descriptor file(create_in(target.parent_path(),
+                            older == nullptr ? 0666 : 0600, beside));
   if (file.get() < 0) return errno;
   int number = write_all(file.get(), data);
-  if (number == 0 && ::fchmod(file.get(), mode_of(older)) != 0) number = errno;
+  if (number == 0 && older != nullptr &&
+      ::fchmod(file.get(), older->st_mode & 07777) != 0) {
+    number = errno;
+  }
   const int closed = file.close();
   if (number == 0) number = closed;
   if (number == 0 && ::rename(beside.c_str(), target.c_str()) != 0) {
@@ -97,6 +110,21 @@ std::filesystem::path behind_links(std::filesystem::path path) {
     path = path.parent_path() / next;
   }
   return path;
+}
+
+// Whether a file written to `path` takes the place of the plain file that
+// `input` names: they are one file, or one name in one folder.
+bool replaces(const std::filesystem::path& path,
+              const std::filesystem::path& input) {
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(input, missing)) return false;
+  if (std::filesystem::equivalent(path, input, missing)) return true;
+  const auto folder_of = [](const std::filesystem::path& file) {
+    return file.has_parent_path() ? file.parent_path() : ".";
+  };
+  return path.filename() == input.filename() &&
+         std::filesystem::equivalent(folder_of(path), folder_of(input),
+                                     missing);
 }
 
 }  // namespace
@@ -181,6 +209,19 @@ Result<void> check_target(const std::string& path) {
     if (::access(name.c_str(), W_OK | X_OK) != 0) number = errno;
   }
   if (number != 0) return fail(cannot_write("-o " + path, number));
+  return {};
+}
+
+Result<void> check_no_input(const std::string& path,
+                            std::span<const NamedInput> inputs) {
+  for (const NamedInput& input : inputs) {
+    if (!replaces(path, input.path)) continue;
+    return fail(Error{ErrorCode::kCannotWriteOutput,
+                      "the output would replace an input of this command",
+                      "-o " + path,
+                      {"input: " + input.place},
+                      "write to another place"});
+  }
   return {};
 }
 

@@ -1,11 +1,12 @@
-// Where data goes: standard output, and files that are written whole or not at
-// all. What could not be written is never taken for written.
+// Standard output, and files that are written whole or not at all. Output that
+// could not be written is always an error.
 #pragma once
 
 #include <shardprop/base/result.h>
 
 #include <array>
 #include <optional>
+#include <span>
 #include <streambuf>
 #include <string>
 #include <string_view>
@@ -46,6 +47,17 @@ std::optional<int> descriptor_named(std::string_view path);
 // Whether there is a place for the file, asked before long work whose answer it
 // gets. Errors: kCannotWriteOutput, at the flag.
 Result<void> check_target(const std::string& path);
+
+// NamedInput is a file that a command reads, and where the user named it.
+struct NamedInput {
+  std::string path;
+  std::string place;  // "--plan a.json"
+};
+
+// Whether a file written to `path` would replace or change one of the inputs,
+// through links too. Error: kCannotWriteOutput, at the flag.
+Result<void> check_no_input(const std::string& path,
+                            std::span<const NamedInput> inputs);
 
 // Written beside the file, which is then replaced: an older one stays as it was
 // until all of the new one is there. What is no plain file (a device, a fifo)

@@ -14,10 +14,29 @@ namespace shardprop::cli {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// In the folder of the new files, whose names have no such form.
+constexpr std::string_view kReplaced = ".replaced";
+
+std::error_code rename_file(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  return failed;
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(fs::path path, std::vector<NamedInput> inputs,
+                           Rename rename)
+    : path_(std::move(path)),
+      inputs_(std::move(inputs)),
+      rename_(rename ? std::move(rename) : rename_file) {}
+
 OutputFolder::~OutputFolder() {
   std::error_code ignored;
   if (!staged_.empty()) fs::remove_all(staged_, ignored);
-  // Empty ones only: others may have put something there meanwhile.
+  // Only empty folders: another process may have put a file there meanwhile.
   if (is_put_ || made_.empty()) return;
   fs::path folder = path_.has_filename() ? path_ : path_.parent_path();
   while (fs::remove(folder, ignored) && folder != made_) {
@@ -32,7 +51,7 @@ Result<void> OutputFolder::make() {
   if (path_.empty()) return cannot(ENOENT);
   std::error_code failed;
   fs::path folder = path_.has_filename() ? path_ : path_.parent_path();
-  // A link to nowhere is there: it is not ours to take away.
+  // A dangling link exists, and is not ours to remove.
   for (; !folder.empty() && !fs::exists(fs::symlink_status(folder, failed));
        folder = folder.parent_path()) {
     made_ = folder;
@@ -45,8 +64,13 @@ Result<void> OutputFolder::make() {
   return {};
 }
 
+Result<void> OutputFolder::check_name(const std::string& name) const {
+  return check_no_input((path_ / name).string(), inputs_);
+}
+
 Result<void> OutputFolder::write(const std::string& name,
                                  std::string_view data) {
+  SP_CHECK(check_name(name));
   if (staged_.empty()) SP_CHECK(make());
   auto written = write_whole((staged_ / name).string(), data);
   if (!written) {
@@ -58,45 +82,76 @@ Result<void> OutputFolder::write(const std::string& name,
   return {};
 }
 
-Result<void> OutputFolder::take_away(
-    const std::function<bool(std::string_view)>& is_old) {
+// A link keeps the older file at its place until the new one replaces it in one
+// step. File systems without links leave a moment without either.
+std::error_code OutputFolder::save(const fs::path& place, bool is_removed,
+                                   std::vector<Undo>& undo) const {
   std::error_code failed;
-  std::vector<fs::path> old;
-  for (fs::directory_iterator at(path_, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    const bool is_file = !fs::is_directory(at->symlink_status(failed));
-    const bool is_new =
-        std::find(names_.begin(), names_.end(), name) != names_.end();
-    if (is_file && !is_new && is_old(name)) old.push_back(at->path());
+  if (!fs::exists(fs::symlink_status(place, failed))) {
+    undo.push_back({place, {}});
+    return {};
   }
-  for (const fs::path& path : old) {
-    fs::remove(path, failed);
-    if (failed) {
-      return fail(cannot_write("-o " + path.string(), failed.value()));
+  const fs::path saved = staged_ / kReplaced / place.filename();
+  if (!is_removed) fs::create_hard_link(place, saved, failed);
+  if (is_removed || failed) failed = rename_(place, saved);
+  if (!failed) undo.push_back({place, saved});
+  return failed;
+}
+
+Result<void> OutputFolder::replace_all(std::span<const std::string> old,
+                                       std::vector<Undo>& undo) const {
+  std::error_code failed;
+  const auto cannot = [&](const fs::path& path) {
+    return fail(cannot_write("-o " + path.string(), failed.value()));
+  };
+  fs::create_directory(staged_ / kReplaced, failed);
+  if (failed) return cannot(path_);
+  for (const std::string& name : names_) {
+    failed = save(path_ / name, false, undo);
+    if (failed) return cannot(path_ / name);
+    failed = rename_(staged_ / name, path_ / name);
+    if (!failed) continue;
+    // Another process may put its own file there meanwhile.
+    if (undo.back().saved.empty()) undo.pop_back();
+    return cannot(path_ / name);
+  }
+  for (const std::string& name : old) {
+    if (std::find(names_.begin(), names_.end(), name) != names_.end() ||
+        !fs::is_regular_file(fs::symlink_status(path_ / name, failed))) {
+      continue;
     }
+    failed = save(path_ / name, true, undo);
+    if (failed) return cannot(path_ / name);
   }
   return {};
 }
 
-Result<void> OutputFolder::put(
-    const std::function<bool(std::string_view)>& is_old) {
+void OutputFolder::restore(const std::vector<Undo>& undo) {
   std::error_code failed;
-  // Once the first file is replaced, the others should be, too.
+  for (auto at = undo.rbegin(); at != undo.rend(); ++at) {
+    if (at->saved.empty()) {
+      fs::remove(at->place, failed);
+    } else if (rename_(at->saved, at->place)) {
+      // The destructor leaves the folder that holds the older file.
+      staged_.clear();
+    }
+  }
+}
+
+Result<void> OutputFolder::put(std::span<const std::string> old) {
+  if (names_.empty()) return {};
+  std::error_code failed;
   for (const std::string& name : names_) {
+    SP_CHECK(check_name(name));
     if (!fs::is_directory(path_ / name, failed)) continue;
     return fail(cannot_write("-o " + (path_ / name).string(), EISDIR));
   }
-  for (const std::string& name : names_) {
-    fs::rename(staged_ / name, path_ / name, failed);
-    if (failed) {
-      return fail(
-          cannot_write("-o " + (path_ / name).string(), failed.value()));
-    }
-    is_put_ = true;
-  }
-  if (is_old) SP_CHECK(take_away(is_old));
-  return {};
+  for (const std::string& name : old) SP_CHECK(check_name(name));
+  std::vector<Undo> undo;
+  auto done = replace_all(old, undo);
+  is_put_ = done.has_value();
+  if (!is_put_) restore(undo);
+  return done;
 }
 
 std::vector<std::string> OutputFolder::written() const {

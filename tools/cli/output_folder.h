@@ -1,46 +1,73 @@
-// A folder that gets several files, all of them or none.
+// OutputFolder is a folder that gets several files, all of them or none.
 //
-//   OutputFolder folder("out");
+//   OutputFolder folder("out", arguments.inputs());
 //   SP_CHECK(folder.write("plan.json", plan));
 //   SP_CHECK(folder.write("program.pt2", program));
-//   SP_CHECK(folder.put());   // now they are there
+//   SP_CHECK(folder.put());   // now both files are there
 #pragma once
+
+#include "cli/output.h"
 
 #include <shardprop/base/result.h>
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace shardprop::cli {
 
 class OutputFolder {
  public:
-  explicit OutputFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  // Takes away what was written and not put.
+  // Moves a file within the folder. Tests give one that fails.
+  using Rename = std::function<std::error_code(
+      const std::filesystem::path& from, const std::filesystem::path& to)>;
+
+  // `inputs` are files that no output may replace.
+  explicit OutputFolder(std::filesystem::path path,
+                        std::vector<NamedInput> inputs = {}, Rename rename = {});
+  // Removes the files that were written but not put.
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  // Into a folder beside the others' sight; the folder is made if it is not
-  // there. Errors: kCannotWriteOutput.
+  // Whether a file of this name would replace an input. Error:
+  // kCannotWriteOutput, at the file.
+  Result<void> check_name(const std::string& name) const;
+  // Writes the file where nobody looks for it, in a folder inside this one,
+  // which is made if it is missing. Errors: kCannotWriteOutput.
   Result<void> write(const std::string& name, std::string_view data);
-  // Where they belong; older files of their names are replaced, and those whose
-  // names `is_old` knows are taken away: they went with what was there before.
-  // Errors: kCannotWriteOutput.
-  Result<void> put(const std::function<bool(std::string_view)>& is_old = {});
+  // Moves the written files to their places. They replace files of their names;
+  // the files that `old` names and this object did not write are removed. After
+  // an error every file is as it was before. Errors: kCannotWriteOutput.
+  Result<void> put(std::span<const std::string> old = {});
 
-  // Where the files are, in the order in which they were written.
+  // The names of the files, in the order in which they were written.
+  const std::vector<std::string>& names() const { return names_; }
+  // The paths of the files, in the order in which they were written.
   std::vector<std::string> written() const;
 
  private:
+  // How one replaced or removed file comes back.
+  struct Undo {
+    std::filesystem::path place;
+    std::filesystem::path saved;  // the older file; empty if there was none
+  };
+
   Result<void> make();
-  Result<void> take_away(const std::function<bool(std::string_view)>& is_old);
+  std::error_code save(const std::filesystem::path& place, bool is_removed,
+                       std::vector<Undo>& undo) const;
+  Result<void> replace_all(std::span<const std::string> old,
+                           std::vector<Undo>& undo) const;
+  void restore(const std::vector<Undo>& undo);
 
   std::filesystem::path path_;
-  std::filesystem::path made_;    // the outermost folder that was not there
+  std::vector<NamedInput> inputs_;
+  Rename rename_;
+  std::filesystem::path made_;    // the outermost folder that was missing
   std::filesystem::path staged_;  // in path_; empty before the first file
   std::vector<std::string> names_;
   bool is_put_ = false;

@@ -56,8 +56,13 @@ Result<std::string> emit_program(const SpmdProgram& program,
 //
 // `argument` is the name in the exported program; `local_shapes` has one entry
 // per rank in mesh order, or one where all are alike. Outputs stand in the
-// order in which the exported program hands them back.
+// order in which the exported program hands them back. `files` are the names of
+// the programs' files, listed under "files" if there are any.
 Result<std::string> shardings_json(const SpmdProgram& program,
-                                   const OpLibrary& library);
+                                   const OpLibrary& library,
+                                   const std::vector<std::string>& files = {});
+
+// The "files" of such a text; empty if the text is not one, or lists none.
+std::vector<std::string> emitted_files(std::string_view shardings);
 
 }  // namespace shardprop

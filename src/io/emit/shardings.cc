@@ -3,6 +3,7 @@
 #include "io/emit/moves.h"
 #include "io/emit/rank_emitter.h"
 #include "io/emit/signature_order.h"
+#include "io/json_reader.h"
 #include "io/json_text.h"
 
 #include "base/guard.h"
@@ -18,13 +19,15 @@
 namespace shardprop {
 namespace {
 
+constexpr std::string_view kShardingsSchema = "shardprop.shardings/1";
+
 class Shardings {
  public:
   Shardings(const SpmdProgram& program, const emit::TorchProgram& torch)
       : program_(program), torch_(torch) {}
 
-  std::string run() {
-    json_.open('{').key("schema").text("shardprop.shardings/1");
+  std::string run(const std::vector<std::string>& files) {
+    json_.open('{').key("schema").text(kShardingsSchema);
     json_.key("graph").open('{').key("name").text(program_.graph_name);
     json_.key("hash").text(program_.graph_hash).close('}');
     mesh();
@@ -51,7 +54,13 @@ class Shardings {
       layout(output.value);
       json_.close('}');
     }
-    json_.close(']').close('}');
+    json_.close(']');
+    if (!files.empty()) {
+      json_.key("files").open('[');
+      for (const std::string& file : files) json_.text(file);
+      json_.close(']');
+    }
+    json_.close('}');
     return json_.take() + "\n";
   }
 
@@ -171,13 +180,33 @@ class Shardings {
 }  // namespace
 
 Result<std::string> shardings_json(const SpmdProgram& program,
-                                   const OpLibrary& library) {
+                                   const OpLibrary& library,
+                                   const std::vector<std::string>& files) {
   return guarded([&]() -> Result<std::string> {
     emit::RankEmitter emitter(program, library,
                               program.mesh.coordinate_at_index(0));
     SP_ASSIGN(const emit::TorchProgram torch, emitter.run());
-    return Shardings(program, torch).run();
+    return Shardings(program, torch).run(files);
   });
+}
+
+std::vector<std::string> emitted_files(std::string_view shardings) {
+  StringArena arena;
+  JsonReader json(shardings, arena);
+  std::string schema;
+  std::vector<std::string> files;
+  json.object([&](std::string_view key) {
+    if (key == "schema") {
+      schema = json.string();
+    } else if (key == "files") {
+      json.array([&] { files.emplace_back(json.string()); });
+    } else {
+      json.skip();
+    }
+  });
+  json.end();
+  if (!json.ok() || schema != kShardingsSchema) files.clear();
+  return files;
 }
 
 }  // namespace shardprop
