@@ -88,10 +88,21 @@ class Propagator:
     def statistics(self) -> dict[str, int]: ...
 
 def load_graph(
-    path: str, max_input_bytes: int, program: str, bounds: dict[str, int]
+    path: str,
+    max_input_bytes: int,
+    program: str,
+    bounds: dict[str, int],
+    sizes: dict[str, int],
+    rules: list[str],
 ) -> Graph: ...
 def read_graph(
-    bytes: bytes, name: str, max_input_bytes: int, program: str, bounds: dict[str, int]
+    bytes: bytes,
+    name: str,
+    max_input_bytes: int,
+    program: str,
+    bounds: dict[str, int],
+    sizes: dict[str, int],
+    rules: list[str],
 ) -> Graph: ...
 def program_json(path: str, max_input_bytes: int, program: str) -> bytes: ...
 def program_json_in(bytes: bytes, max_input_bytes: int, program: str) -> bytes: ...

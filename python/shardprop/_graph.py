@@ -3,10 +3,20 @@
 import io
 import os
 import zipfile
-from typing import Any, BinaryIO, Mapping, Optional, Protocol, Union, runtime_checkable
+from typing import (
+    Any,
+    BinaryIO,
+    Iterable,
+    Mapping,
+    Optional,
+    Protocol,
+    Union,
+    runtime_checkable,
+)
 
 from . import _core
 from ._error import Error
+from ._texts import rule_texts
 
 Graph = _core.Graph
 
@@ -34,17 +44,29 @@ def load_graph(
     program: str = "",
     max_input_bytes: int = MAX_INPUT_BYTES,
     bounds: Optional[Mapping[str, int]] = None,
+    sizes: Optional[Mapping[str, int]] = None,
+    rules: Union[Iterable[str], Mapping[str, str]] = (),
 ) -> Graph:
     """Reads a file of torch.export.save, or a program's .json or .json.gz.
 
     `source` is a path, the bytes of a file, an open binary file, or an
     ExportedProgram. Weights are not read. `program` names one of several in an
     archive; at most `max_input_bytes` of JSON are read, after decompression.
-    `bounds` says how large sizes are that depend on data: {"u0": 128}.
+    `bounds` says how large sizes are that depend on data: {"u0": 128}. `sizes`
+    sets symbolic sizes to other values than those of the export, by the name of
+    the symbol or as batch and seq: {"s72": 128}, {"batch": 64}. `rules` are those
+    of plan(); a rule that states which operands an operator writes is needed
+    here.
 
     Raises Error if the source cannot be read or is not a graph.
     """
-    how = (max_input_bytes, program, dict(bounds or {}))
+    how = (
+        max_input_bytes,
+        program,
+        dict(bounds or {}),
+        dict(sizes or {}),
+        rule_texts(rules),
+    )
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
         graph = _core.load_graph(path, *how)
@@ -67,7 +89,7 @@ def load_graph(
     return _of_bytes(data, str(name), how)
 
 
-def _of_bytes(data: bytes, name: str, how: "tuple[int, str, dict[str, int]]") -> Graph:
+def _of_bytes(data: bytes, name: str, how: "tuple[Any, ...]") -> Graph:
     graph = _core.read_graph(data, name, *how)
     graph._read_from = (data, how)
     return graph
@@ -117,7 +139,7 @@ def _reduced(graph: Graph) -> "tuple[Any, ...]":
 def _unpickled(
     data: bytes,
     name: str,
-    how: "tuple[int, str, dict[str, int]]",
+    how: "tuple[Any, ...]",
     hash: str,
     source: str = "",
 ) -> Graph:

@@ -5,14 +5,13 @@ import html
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Callable, Optional, TextIO, Union
 
 from . import _core
-from ._error import Error
 from ._graph import MAX_INPUT_BYTES, Graph, GraphLike, load_graph
 from ._mesh import MeshLike, mesh_text
-from ._texts import layout_text, topology_text
+from ._texts import layout_text, pair_texts, rule_texts, topology_text
 
 # phase ("set up", "search", "report"), seconds so far, the best objective and
 # the lower bound in microseconds where there are any.
@@ -195,57 +194,13 @@ def _option_text(value: Any) -> str:
     return str(value)
 
 
-def _pair_texts(
-    name: str,
-    given: "Union[str, Iterable[Any], Mapping[str, Any], None]",
-    text_of: "Callable[[Any], str]",
-) -> "list[str]":
-    """Returns WHAT=HOW for each entry of a text, texts, pairs or a dict.
-
-    `text_of` returns the text of a HOW. Raises Error for any other input.
-    """
-    if given is None:
-        return []
-    if isinstance(given, str):
-        return [given]
-    if not isinstance(given, Iterable):
-        raise _no_pairs(name, given)
-    texts = []
-    for pair in given.items() if isinstance(given, Mapping) else given:
-        if isinstance(pair, str):
-            texts.append(pair)
-        elif isinstance(pair, Sequence) and len(pair) == 2:
-            what, how = pair
-            texts.append(f"{what}={text_of(how)}")
-        else:
-            raise _no_pairs(name, pair)
-    return texts
-
-
-def _no_pairs(name: str, given: Any) -> Error:
-    return Error(
-        "SP0001",
-        f"{given!r} does not say WHAT=HOW",
-        name,
-        [],
-        "give a dict, or texts: pins={'lm_head.weight': 'S(0),R'} or "
-        "['lm_head.weight=S(0),R'], rules={'mylib.swiglu': 'pointwise()'}",
-    )
-
-
-def _rule_text(rule: Any) -> str:
-    if isinstance(rule, str):
-        return rule
-    raise _no_pairs("rules", rule)
-
-
 def _option_texts(options: "Mapping[str, Any]") -> "list[tuple[str, str]]":
     """The options as the library's table takes them: name and text."""
     rows = {row["name"]: row for row in _core.plan_options()}
     texts = []
     for name, value in options.items():
         if name in ("pin", "pins"):
-            pins = _pair_texts(name, value, layout_text)
+            pins = pair_texts(name, value, layout_text)
             texts += [("pin", text) for text in pins]
             continue
         repeatable = rows.get(name, {}).get("repeatable", False)
@@ -284,7 +239,7 @@ def plan(
     Raises Error for bad input. A plan that does not fit has the status infeasible.
     """
     if not isinstance(graph, _core.Graph):
-        graph = load_graph(graph)
+        graph = load_graph(graph, rules=rules)
     bar = None
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
@@ -296,7 +251,7 @@ def plan(
             mesh_text(mesh),
             topology_text(topology),
             _option_texts(options),
-            _pair_texts("rules", rules, _rule_text),
+            rule_texts(rules),
             progress or None,
         )
     finally:

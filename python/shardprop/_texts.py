@@ -4,8 +4,8 @@ This module does not import torch: it recognises its objects by their attributes
 """
 
 import os
-from collections.abc import Iterable
-from typing import Any, Optional, Protocol, Union
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Callable, Optional, Protocol, Union
 
 from ._error import Error
 
@@ -114,3 +114,54 @@ def operator_text(op: Any) -> str:
         return f"{op}.{overloads[0]}"
     names = [f"{op}.{overload}" for overload in overloads]
     raise Error("SP0001", f"`{op}` has several overloads", "op", names, help)
+
+
+def pair_texts(
+    name: str,
+    given: "Union[str, Iterable[Any], Mapping[str, Any], None]",
+    text_of: "Callable[[Any], str]",
+) -> "list[str]":
+    """Returns WHAT=HOW for each entry of a text, texts, pairs or a dict.
+
+    `text_of` returns the text of a HOW. Raises Error for any other input.
+    """
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise _no_pairs(name, given)
+    texts = []
+    for pair in given.items() if isinstance(given, Mapping) else given:
+        if isinstance(pair, str):
+            texts.append(pair)
+        elif isinstance(pair, Sequence) and len(pair) == 2:
+            what, how = pair
+            texts.append(f"{what}={text_of(how)}")
+        else:
+            raise _no_pairs(name, pair)
+    return texts
+
+
+def _no_pairs(name: str, given: Any) -> Error:
+    return Error(
+        "SP0001",
+        f"{given!r} does not say WHAT=HOW",
+        name,
+        [],
+        "give a dict, or texts: pins={'lm_head.weight': 'S(0),R'} or "
+        "['lm_head.weight=S(0),R'], rules={'mylib.swiglu': 'pointwise()'}",
+    )
+
+
+def _rule_text(rule: Any) -> str:
+    if isinstance(rule, str):
+        return rule
+    raise _no_pairs("rules", rule)
+
+
+def rule_texts(
+    rules: "Union[str, Iterable[Any], Mapping[str, Any], None]",
+) -> "list[str]":
+    """Returns the rules as the command line has them: OP=ROW."""
+    return pair_texts("rules", rules, _rule_text)

@@ -7,6 +7,9 @@
 #include "bindings.h"
 #include "raise.h"
 
+#include <cli/graph_options.h>
+#include <cli/graph_reading.h>
+
 #include <io/inflate.h>
 #include <io/input_file.h>
 #include <io/pt2_archive.h>
@@ -18,6 +21,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,12 +35,24 @@ namespace {
 using Bounds = std::map<std::string, std::int64_t>;
 
 LoadOptions load_options(std::int64_t max_input_bytes,
-                         const std::string& program, const Bounds& bounds) {
+                         const std::string& program, const Bounds& bounds,
+                         const Bounds& sizes) {
   LoadOptions options;
   options.max_input_bytes = max_input_bytes;
   options.program = program;
   options.bounds = bounds;
+  options.sizes = sizes;
   return options;
+}
+
+// Returns the standard library with these rules.
+std::shared_ptr<const OpLibrary> library_with(
+    const std::vector<std::string>& rules) {
+  cli::GraphReading reading;
+  for (const std::string& rule : rules) {
+    reading.rules.push_back({rule, "rule " + rule});
+  }
+  return value_of(cli::library_of(reading));
 }
 
 // How often each operator is called, by name.
@@ -129,26 +145,31 @@ void bind_graph(nb::module_& module) {
   module.def(
       "load_graph",
       [](const std::string& path, std::int64_t max_input_bytes,
-         const std::string& program, const Bounds& bounds) {
+         const std::string& program, const Bounds& bounds, const Bounds& sizes,
+         const std::vector<std::string>& rules) {
+        const auto library = library_with(rules);
         const nb::gil_scoped_release released;
-        auto graph = load_graph(path, *OpLibrary::standard(),
-                                load_options(max_input_bytes, program, bounds));
+        auto graph = load_graph(
+            path, *library,
+            load_options(max_input_bytes, program, bounds, sizes));
         const nb::gil_scoped_acquire held;
         return value_of(std::move(graph));
       },
       nb::arg("path"), nb::arg("max_input_bytes"), nb::arg("program"),
-      nb::arg("bounds"));
+      nb::arg("bounds"), nb::arg("sizes"), nb::arg("rules"));
   module.def(
       "read_graph",
       [](const nb::bytes& bytes, const std::string& name,
          std::int64_t max_input_bytes, const std::string& program,
-         const Bounds& bounds) {
+         const Bounds& bounds, const Bounds& sizes,
+         const std::vector<std::string>& rules) {
         return value_of(read_graph(
-            {bytes.c_str(), bytes.size()}, name, *OpLibrary::standard(),
-            load_options(max_input_bytes, program, bounds)));
+            {bytes.c_str(), bytes.size()}, name, *library_with(rules),
+            load_options(max_input_bytes, program, bounds, sizes)));
       },
       nb::arg("bytes"), nb::arg("name"), nb::arg("max_input_bytes"),
-      nb::arg("program"), nb::arg("bounds"));
+      nb::arg("program"), nb::arg("bounds"), nb::arg("sizes"),
+      nb::arg("rules"));
   module.def(
       "program_json",
       [](const std::string& path, std::int64_t max_input_bytes,

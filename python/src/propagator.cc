@@ -127,6 +127,14 @@ class Sharding {
   // Steps and results of what the rank runs; see torch/_local_call.py.
   nb::tuple program(std::int64_t index) const {
     const Coordinate at = coordinate(index);
+    // Operators on lists run as calls of their elements.
+    if (!local_) {
+      raise(Error{ErrorCode::kInvalidArgument,
+                  "an operator on lists has no program of its own",
+                  {},
+                  {},
+                  "ask whether it needs_program first"});
+    }
     const LocalProgram program = local_->program();
     nb::list steps;
     for (const LocalStep& step : program.steps) {

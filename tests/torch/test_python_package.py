@@ -7,6 +7,7 @@ import concurrent.futures
 import copy
 import inspect
 import io
+import json
 import multiprocessing
 import os
 import pathlib
@@ -56,6 +57,16 @@ class Graphs(unittest.TestCase):
         with self.assertRaisesRegex(sp.Error, "`u9` is not a size of this program"):
             sp.load_graph(path, bounds={"u9": 4})
 
+
+    def test_symbolic_sizes_are_set(self):
+        path = ROOT / "examples/graphs/tiny/mlp_dynamic.json.gz"
+        exported = sp.load_graph(path)
+        for sizes in ({"s77": 8}, {"batch": 8}):
+            graph = sp.load_graph(path, sizes=sizes)
+            self.assertNotEqual(graph.hash, exported.hash)
+            self.assertEqual(sp.plan(graph, 2).values["x"]["shape"], [8, 6, 12])
+        with self.assertRaisesRegex(sp.Error, "`s77` cannot be 65"):
+            sp.load_graph(path, sizes={"s77": 65})
 
     def test_they_are_shown_and_documented(self):
         self.assertEqual(
@@ -186,6 +197,34 @@ class Plans(unittest.TestCase):
         self.assertIn("memory", caught.exception.help)
         with self.assertRaises(KeyError):
             plan.placements("no.such.weight")
+
+    def test_plans_are_those_of_the_command_line(self):
+        for more in ({}, {"memory": None, "overlap": 0.2}):
+            options = {"work_limit": 20_000_000, **more}
+            with self.subTest(options), tempfile.TemporaryDirectory() as folder:
+                out = pathlib.Path(folder) / "plan.json"
+                flags = []
+                for name, value in options.items():
+                    text = "none" if value is None else str(value)
+                    flags += ["--" + name.replace("_", "-"), text]
+                command = ["shardprop", "explain", str(GRAPH), "--mesh", "dp=2,tp=2", *flags]
+                self.assertEqual(
+                    sp._core.run([*command, "--format", "json", "-o", str(out)]), 0)
+                said = json.loads(out.read_text())
+                made = json.loads(sp.plan(self.graph, "dp=2,tp=2", **options).to_json())
+                for plan in (said, made):
+                    plan.pop("solve_seconds")
+                self.assertEqual(made["options"], said["options"])
+                self.assertEqual(made, said)
+
+    def test_a_declaration_is_given_when_the_graph_is_read(self):
+        path = ROOT / "tests" / "golden" / "inputs" / "custom_op.json"
+        rule = "mylib::swiglu(Tensor a, Tensor b) -> Tensor=pointwise()"
+        with self.assertRaisesRegex(sp.Error, "without the declaration of `mylib.swiglu`"):
+            sp.plan(sp.load_graph(path), 2, rules=rule)
+        plan = sp.plan(sp.load_graph(path, rules=rule), 2, rules=rule)
+        self.assertEqual(plan.data["unsupported"], [])
+        self.assertEqual(sp.plan(path, 2, rules=rule).data["unsupported"], [])
 
     def test_rules_are_those_of_the_command_line(self):
         graph = sp.load_graph(ROOT / "tests" / "golden" / "inputs" / "custom_op.json")
@@ -356,6 +395,14 @@ class Propagation(unittest.TestCase):
         )
         self.assertEqual(found.outputs, ("f32[4,8] S(0),R",))
         self.assertEqual(found.moves, {})
+
+    def test_an_operator_on_lists_has_no_program(self):
+        propagator = sp._core.Propagator([("d0", 2)], [], "dgx-h100")
+        lists = [[propagator.parse("f32[4] S(0)"), propagator.parse("f32[6] R")]] * 2
+        found = propagator.propagate("aten._foreach_mul.List", lists, {})
+        self.assertFalse(found.needs_program)
+        with self.assertRaisesRegex(sp.Error, "has no program of its own"):
+            found.program(0)
 
     def test_bad_calls_are_errors_with_codes(self):
         tensor = "f32[4,4] R"
