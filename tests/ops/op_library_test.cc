@@ -242,9 +242,9 @@ TEST_CASE("a declared write of a custom operator has a functional form") {
   };
   CHECK(functional("acme::accum(Tensor x, Tensor(a!) y, Tensor index) -> ()") ==
         "acme::accum(Tensor x, Tensor y, Tensor index) -> Tensor y");
-  CHECK(functional("acme::two(Tensor x, Tensor(a!) k, *, Tensor(b!)? v=None, "
+  CHECK(functional("acme::two(Tensor x, Tensor(a!) k, Tensor(b!)? v=None, *, "
                    "int n=1) -> Tensor") ==
-        "acme::two(Tensor x, Tensor k, *, Tensor? v=None, int n=1) -> "
+        "acme::two(Tensor x, Tensor k, Tensor? v=None, *, int n=1) -> "
         "(Tensor, Tensor k, Tensor? v)");
   CHECK(functional("acme::self_(Tensor(a!) self, Tensor x) -> Tensor(a!)") ==
         "acme::self_(Tensor self, Tensor x) -> Tensor self");
