@@ -1,4 +1,5 @@
-// What it would cost to do without a copy by changing its one user alone.
+// AlternativeCosts prices plans that do without one copy of a plan: the copy's
+// one user makes another choice, and everything else stays as it is.
 #pragma once
 
 #include "plan/held_copies.h"
@@ -28,42 +29,66 @@ struct Alternative {
 
 class AlternativeCosts {
  public:
-  AlternativeCosts(const PlanProblem& problem, const PlanAssignment& plan);
+  // No assignment costs less than `lower_bound`.
+  AlternativeCosts(const PlanProblem& problem, const PlanAssignment& plan,
+                   std::int64_t lower_bound);
 
-  // The cheapest choice of the user that takes the value otherwise than as
-  // copy `copy`. What the user takes else is moved from what is there, and what
-  // it makes is moved to where it is now. Empty where the copy has several
-  // users, or its one user no such choice.
+  // The cheapest choice of the user that reads the value in another layout than
+  // that of copy `copy`. The user's other operands are redistributed from what
+  // is there, and its results to where they are now. Empty if
+  //   1. the copy has several users,
+  //   2. its one user has no such choice, or
+  //   3. each such choice would cost less than the lower bound and memory is
+  //      not limited: it is not in the space of copies (plan_assignment.h).
   std::optional<Alternative> without(std::size_t copy) const;
 
  private:
+  // A part of a plan's cost.
+  struct Part {
+    std::int64_t nanoseconds = 0;
+    // By overlap window: what may overlap, less the compute. Empty: nothing.
+    std::vector<std::int64_t> load;
+    bool is_possible = true;
+  };
+  // Copies that go with a user that reads something else: the copy that it
+  // reads alone, and sources that lead to nothing else. The last one first.
+  using Chain = std::vector<std::size_t>;
+
+  void add_load(Part& part, std::int64_t slot, std::int64_t nanoseconds) const;
+  static void add(Part& to, const Part& part);
+  // What the plan costs more with `then` in place of `now`.
+  std::int64_t more(const Part& now, const Part& then) const;
+  // To compare ways to get one layout: overlapped time counts if its window has
+  // more of it than compute.
+  std::int64_t weight(const Part& part) const;
+
   StorageState made(const PlanStorage& storage, std::uint32_t choice) const;
-  // Whether more to hide, or less compute, in the window makes the plan longer.
-  bool is_exposed(std::int64_t slot) const {
-    return exposed_[problem_.window_of(slot)];
-  }
-  std::int64_t price(const StorageClass::Move& move, std::int64_t slot) const {
-    return is_exposed(slot) ? move.transfer() : move.nanoseconds;
-  }
-  std::int64_t price(const PlanVariable& user, std::uint32_t choice) const;
-  StorageState state(const AssignedCopy& copy,
-                     const std::optional<std::size_t>& at) const;
-  bool only_for(std::size_t copy, PlanVariableId user) const;
-  std::int64_t taking_now(PlanVariableId user, std::size_t operand) const;
-  std::int64_t taking(PlanVariableId user, std::size_t operand,
-                      std::uint32_t choice) const;
-  std::int64_t making(PlanStorageId storage, std::uint32_t choice) const;
-  // By choice of the user: all it takes and makes.
-  const std::vector<std::int64_t>& prices_of(PlanVariableId user) const;
+  // One choice by itself.
+  Part choosing(const PlanVariable& user, std::uint32_t choice) const;
+  Part moving(const PlanStorage& storage, StorageState from, StorageState to,
+              std::int64_t slot, bool once) const;
+  Part copying(std::size_t copy, bool once) const;
+  Chain chain(PlanVariableId user, std::size_t operand) const;
+  Part reading_now(PlanVariableId user, std::size_t operand) const;
+  Part reading(PlanVariableId user, std::size_t operand,
+               std::uint32_t choice) const;
+  // What the copies of a result cost, as far as the choice matters to them.
+  Part producing(PlanStorageId storage, std::uint32_t choice) const;
+  // By choice of the user: all that it reads and produces costs more than now.
+  const std::vector<std::optional<std::int64_t>>& prices_of(
+      PlanVariableId user) const;
 
   const PlanProblem& problem_;
   const PlanAssignment& plan_;
   std::vector<CopyUsers> users_;
+  std::vector<bool> once_a_step_;  // by copy
   HeldCopies copies_;
-  std::vector<bool> exposed_;  // by window
+  std::vector<WindowLoad> loads_;  // by window
+  std::int64_t objective_ = 0;
+  std::int64_t lower_bound_;
   // Copies of one user follow each other: those of the last one are kept.
   mutable PlanVariableId priced_;
-  mutable std::vector<std::int64_t> prices_;
+  mutable std::vector<std::optional<std::int64_t>> prices_;
 };
 
 }  // namespace shardprop

@@ -36,7 +36,7 @@ class Assembler {
         end_(static_cast<std::int64_t>(graph_.nodes().size()) +
              count_updates(problem)),
         views_(problem, plan_),
-        copies_(problem, plan_, views_, end_),
+        copies_(problem, plan_, views_, end_, solution.lower_bound),
         windows_(solution.evaluation.windows) {}
 
   void fill(Plan& plan) {

@@ -14,10 +14,11 @@ constexpr std::size_t kNone = ~std::size_t{0};
 }  // namespace
 
 CopyList::CopyList(const PlanProblem& problem, const PlanAssignment& plan,
-                   const StorageViews& views, std::int64_t end)
+                   const StorageViews& views, std::int64_t end,
+                   std::int64_t lower_bound)
     : problem_(problem), plan_(plan), views_(views), end_(end) {
   const std::vector<CopyUsers> users = users_of_copies(problem, plan);
-  const AlternativeCosts alternatives(problem, plan);
+  const AlternativeCosts alternatives(problem, plan, lower_bound);
   once_a_step_ = copies_once_a_step(problem, plan);
   for (std::size_t c = 0; c < plan.copies.size(); ++c) {
     entries_[{value_of(c), c}] = c;
@@ -106,6 +107,7 @@ PlannedCopy CopyList::moved(ValueId value, LayoutId src, LayoutId dst) const {
 
 void CopyList::share(PlannedCopy& copy) const {
   if (problem_.options().accumulate == 1) return;
+  copy.once_a_step = true;
   const std::int64_t whole = copy.nanoseconds();
   const std::int64_t hidden = problem_.share_of_step(copy.hidden_nanoseconds);
   std::int64_t left =

@@ -21,10 +21,11 @@ namespace shardprop {
 
 class CopyList {
  public:
-  // `end` is the slot that stands for the end of the program. All must outlive
-  // the list.
+  // `end` is the slot that stands for the end of the program; no assignment
+  // costs less than `lower_bound`. All must outlive the list.
   CopyList(const PlanProblem& problem, const PlanAssignment& plan,
-           const StorageViews& views, std::int64_t end);
+           const StorageViews& views, std::int64_t end,
+           std::int64_t lower_bound);
 
   // `value` as it is taken of a copy, or as it was made. Indices of copies are
   // of this list until number() has put them in order.

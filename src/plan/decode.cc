@@ -206,8 +206,8 @@ void sort_copies(PlanAssignment& plan) {
 
 }  // namespace
 
-PlanAssignment PlanNetwork::decode(
-    std::span<const std::uint32_t> assignment) const {
+PlanAssignment PlanNetwork::decode(const NetworkAssignment& decoded) const {
+  const solver::Assignment& assignment = choices(decoded);
   PlanAssignment out;
   out.choices.reserve(variable_.size());
   for (const solver::VariableId variable : variable_) {

@@ -99,17 +99,10 @@ class Evaluator {
     const std::int64_t cost =
         problem_.move_nanoseconds(storage.values[copy.value], src, dst);
     if (cost >= kUnreachable) return broke(copy.storage, "cannot be made");
-    const std::int64_t may_hide =
-        problem_.hideable_nanoseconds(storage.values[copy.value], src, dst);
+    const CopyCost price = copy_cost(problem_, plan_, c, once_a_step_[c]);
     std::int64_t& hideable = window_at(copy.made_at).hideable;
-    hideable =
-        sat_add(hideable,
-                once_a_step_[c] ? problem_.share_of_step(may_hide) : may_hide);
-    out_.objective =
-        sat_add(out_.objective,
-                sat_add(once_a_step_[c] ? problem_.share_of_step(cost) : cost,
-                        problem_.cut_nanoseconds(
-                            storage, storage.values[copy.value], src, dst)));
+    hideable = sat_add(hideable, price.hideable);
+    out_.objective = sat_add(out_.objective, price.nanoseconds);
   }
 
   void check_uses(std::size_t s) {
@@ -172,20 +165,55 @@ PlanEvaluation evaluate(const PlanProblem& problem,
   return Evaluator(problem, assignment).run();
 }
 
+CopyCost copy_cost(const PlanProblem& problem, const PlanAssignment& assignment,
+                   std::size_t copy, bool once_a_step) {
+  const AssignedCopy& made = assignment.copies[copy];
+  const PlanStorage& storage = problem.storage(made.storage);
+  const StorageState source =
+      made.source
+          ? assignment.copies[*made.source].state
+          : problem.state_made(storage,
+                               assignment.choices[storage.maker.index()]);
+  const ValueId value = storage.values[made.value];
+  const LayoutId src = storage.kind->layouts[made.value][source];
+  const LayoutId dst = storage.kind->layouts[made.value][made.state];
+  const auto share = [&](std::int64_t nanoseconds) {
+    return once_a_step ? problem.share_of_step(nanoseconds) : nanoseconds;
+  };
+  return {sat_add(share(problem.move_nanoseconds(value, src, dst)),
+                  problem.cut_nanoseconds(storage, value, src, dst)),
+          share(problem.hideable_nanoseconds(value, src, dst))};
+}
+
 std::vector<bool> copies_once_a_step(const PlanProblem& problem,
                                      const PlanAssignment& assignment) {
-  std::vector<bool> out(assignment.copies.size(), false);
-  for (std::size_t v = 0; v < problem.variables().size(); ++v) {
-    const PlanVariable& variable = problem.variables()[v];
-    if (!problem.is_reduced_late(variable, assignment.choices[v])) continue;
-    for (std::size_t u = 0; u < variable.uses.size(); ++u) {
-      const PlanStorageId storage = problem.value(variable.uses[u]).storage;
-      for (auto copy =
-               assignment.taken[storage.index()][variable.use_places[u]];
-           copy; copy = assignment.copies[*copy].source) {
-        out[*copy] = true;
-      }
+  const std::size_t copies = assignment.copies.size();
+  std::vector<bool> out(copies, false);
+  if (problem.options().accumulate == 1) return out;
+  // By copy: its uses and the copies made of it, and whether the only use is
+  // late.
+  std::vector<std::size_t> readers(copies, 0);
+  std::vector<bool> has_late_use(copies, false);
+  for (std::size_t s = 0; s < assignment.taken.size(); ++s) {
+    const PlanStorage& storage = problem.storages()[s];
+    for (std::size_t u = 0; u < assignment.taken[s].size(); ++u) {
+      const auto& copy = assignment.taken[s][u];
+      if (!copy || *copy >= copies) continue;
+      ++readers[*copy];
+      const PlanVariableId user = storage.uses[u].variable;
+      has_late_use[*copy] = problem.is_reduced_late(
+          problem.variable(user), assignment.choices[user.index()]);
     }
+  }
+  for (const AssignedCopy& copy : assignment.copies) {
+    if (copy.source && *copy.source < copies) ++readers[*copy.source];
+  }
+  // Sources come before the copies that are made of them.
+  std::vector<bool> has_late_copy(copies, false);
+  for (std::size_t c = copies; c-- > 0;) {
+    out[c] = readers[c] == 1 && (has_late_use[c] || has_late_copy[c]);
+    const auto& source = assignment.copies[c].source;
+    if (out[c] && source && *source < copies) has_late_copy[*source] = true;
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include "plan/held_sets.h"
 
+#include "base/saturating.h"
 #include "plan/layout_relations.h"
 #include "plan/problem_body.h"
 
@@ -98,7 +99,7 @@ std::vector<HeldSet> held_sets(const PlanProblem& problem,
 Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
   const StorageClass& kind = *storage.kind;
   if (storage.persistent && from.first != to.first) {
-    return {kUnreachable, 0, {}};
+    return {.is_possible = false};
   }
   const bool first_is_new = !from.has(to.first);
   const bool second_is_new = !from.has(to.second);
@@ -106,26 +107,32 @@ Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
   if (to.first == to.second || !first_is_new || !second_is_new) {
     const StorageState made = first_is_new ? to.first : to.second;
     const Taking best = taking(storage, from, made);
-    return {best.nanoseconds, best.hidden, {{made, best.from}}};
+    return {best.nanoseconds,
+            best.hidden,
+            {{made, best.from}},
+            best.is_possible};
   }
   // Either may be made first, and the other from it.
-  Transition best;
-  std::int64_t least = 2 * kUnreachable;
+  Transition best{.is_possible = false};
+  std::int64_t least = kMostInt;
   for (const auto& [one, other] :
        {std::pair{to.first, to.second}, std::pair{to.second, to.first}}) {
     const Taking first = taking(storage, from, one);
     Taking then = taking(storage, from, other);
     const StorageClass::Move& between = kind.move(one, other);
     if (between.transfer() < then.nanoseconds + then.hidden) {
-      then = {between.nanoseconds, between.hidden, one};
+      then = {between.nanoseconds, between.hidden, one,
+              between.is_reachable()};
     }
+    if (!first.is_possible || !then.is_possible) continue;
     const std::int64_t transfer =
         first.nanoseconds + first.hidden + then.nanoseconds + then.hidden;
     if (transfer >= least) continue;
     least = transfer;
     best = {first.nanoseconds + then.nanoseconds,
             first.hidden + then.hidden,
-            {{one, first.from}, {other, then.from}}};
+            {{one, first.from}, {other, then.from}},
+            true};
   }
   return best;
 }
@@ -135,9 +142,28 @@ Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted) {
   const StorageClass& kind = *storage.kind;
   const StorageClass::Move& one = kind.move(held.first, wanted);
   const StorageClass::Move& two = kind.move(held.second, wanted);
-  return one.transfer() <= two.transfer()
-             ? Taking{one.nanoseconds, one.hidden, held.first}
-             : Taking{two.nanoseconds, two.hidden, held.second};
+  const bool from_first = one.transfer() <= two.transfer();
+  const StorageClass::Move& best = from_first ? one : two;
+  return {best.nanoseconds, best.hidden, from_first ? held.first : held.second,
+          best.is_reachable()};
+}
+
+Taking once_a_step(const PlanProblem& problem, const PlanStorage& storage,
+                   StorageState from, StorageState to) {
+  if (from == to) return {0, 0, from};
+  const StorageClass& kind = *storage.kind;
+  const StorageClass::Move& move = kind.move(from, to);
+  if (move.via != StorageClass::Move::kDirect) {
+    const auto via = static_cast<StorageState>(move.via);
+    const Taking there = once_a_step(problem, storage, from, via);
+    const Taking on = once_a_step(problem, storage, via, to);
+    return {there.nanoseconds + on.nanoseconds, there.hidden + on.hidden, from};
+  }
+  const std::int64_t boundary = problem.cut_nanoseconds(
+      storage, storage.values[move.value], kind.layouts[move.value][from],
+      kind.layouts[move.value][to]);
+  return {problem.share_of_step(move.nanoseconds - boundary) + boundary,
+          problem.share_of_step(move.hidden), from};
 }
 
 }  // namespace shardprop

@@ -30,9 +30,12 @@ struct Making {
 
 // What is made, in order, to hold `to` where `from` is held.
 struct Transition {
-  std::int64_t nanoseconds = 0;  // kUnreachable and more: cannot be
-  std::int64_t hidden = 0;       // as StorageClass::Move's
+  std::int64_t nanoseconds = 0;
+  std::int64_t hidden = 0;  // as StorageClass::Move's
   std::vector<Making> makings;
+  // False if one of the moves is not reachable. The sum of reachable ones may be
+  // kUnreachable or more.
+  bool is_possible = true;
 };
 Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to);
 
@@ -41,7 +44,14 @@ struct Taking {
   std::int64_t nanoseconds = 0;
   std::int64_t hidden = 0;
   StorageState from = 0;
+  bool is_possible = true;
 };
 Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted);
+
+// The copies that lead from one layout to another, made once a step: the share
+// of a micro-batch. Each copy is rounded by itself, as evaluate() does. A kernel
+// boundary is paid in every micro-batch. Precondition: `to` is reachable.
+Taking once_a_step(const PlanProblem& problem, const PlanStorage& storage,
+                   StorageState from, StorageState to);
 
 }  // namespace shardprop

@@ -2,13 +2,11 @@
 
 #include "plan/ties.h"
 
+#include <shardprop/base/error.h>
+
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <numeric>
 #include <queue>
-#include <string>
-#include <string_view>
 #include <utility>
 
 namespace shardprop {
@@ -96,7 +94,11 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
     if (search_.seconds_left() < for_plans) break;
     const Tried& met = search_.tried();
-    if (!prices.learn(met.evaluation, met.bound)) break;
+    // The last network may have been a restricted one, whose bound says nothing
+    // of others.
+    const std::int64_t met_bound =
+        std::min(met.bound, search_.best().lower_bound);
+    if (!prices.learn(met.evaluation, met_bound)) break;
     network_.hidden_prices = by_slot(prices.prices());
     if (!search_.solve(network_, {.share_of_time = kPricingShareOfTime,
                                   .enough_gap = enough_gap,
@@ -112,20 +114,31 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
   network_.hidden_prices = std::move(best);
 }
 
-// Keeps what the search met.
+// Keeps the last solution. The first one may be of a network with other
+// variables: only its plan is of use then.
 void HiddenTime::note() {
-  blend_.add(search_.tried());
-  const std::int64_t objective = search_.tried().evaluation.objective;
-  if (alike_ && *alike_ <= objective) return;
-  if (lies_alike(search_.problem(), search_.last())) alike_ = objective;
+  if (search_.tried().assignment.is_of(
+          identity_of(search_.problem(), network_))) {
+    blend_.add(search_.tried());
+  }
+  note_alike();
+}
+
+void HiddenTime::note_alike() {
+  const PlanEvaluation& judged = search_.tried().evaluation;
+  if (!search_.fits(judged)) return;
+  if (alike_ && *alike_ <= judged.objective) return;
+  if (lies_alike(search_.problem(), search_.tried().plan)) {
+    alike_ = judged.objective;
+  }
 }
 
 namespace {
 
-// What is left to choose from on one side, and what it costs at least.
+// A branch is a part of the problem that is still open.
 struct Branch {
-  std::map<std::uint32_t, std::vector<std::uint32_t>> left;
-  std::int64_t bound = 0;
+  ChoicesLeft left;
+  std::int64_t bound = 0;  // no assignment of the branch costs less
   friend bool operator>(const Branch& a, const Branch& b) {
     return a.bound > b.bound;
   }
@@ -133,20 +146,27 @@ struct Branch {
 using OpenBranches =
     std::priority_queue<Branch, std::vector<Branch>, std::greater<>>;
 
-// With one of the choices of a variable, and without.
-void split_branch(Branch with, std::uint32_t variable, std::uint32_t choice,
-                  std::uint32_t num_choices, OpenBranches& open) {
+// Splits a branch into one with the assignment's choice of a variable and one
+// without.
+void split_branch(Branch with, const NetworkAssignment& assignment,
+                  std::size_t variable, OpenBranches& open) {
   Branch without = with;
-  std::vector<std::uint32_t>& rest = without.left[variable];
-  if (rest.empty()) {
-    rest.resize(num_choices);
-    std::iota(rest.begin(), rest.end(), 0U);
-  }
-  std::erase(rest, choice);
-  const bool is_empty = rest.empty();
-  with.left[variable] = {choice};
+  const bool has_rest = without.left.forbid(assignment, variable);
+  with.left.hold(assignment, variable);
   open.push(std::move(with));
-  if (!is_empty) open.push(std::move(without));
+  if (has_rest) open.push(std::move(without));
+}
+
+// The first variable whose choice differs; empty if none does.
+std::optional<std::size_t> first_difference(const NetworkAssignment& a,
+                                            const NetworkAssignment& b) {
+  if (!a.is_of_network_of(b)) {
+    throw InternalError("assignments of two networks are compared");
+  }
+  for (std::size_t v = 0; v < a.size(); ++v) {
+    if (a[v] != b[v]) return v;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -169,12 +189,11 @@ void HiddenTime::branch() {
     open.pop();
     NetworkOptions options = network_;
     options.left = here.left;
-    if (!search_.solve(options, {.bounds = false})) {
-      if (search_.stopped()) return;
-      continue;  // there is nothing left here
-    }
+    const NetworkOutcome solved = search_.solve(options, {.bounds = false});
+    if (solved.is_infeasible()) continue;
+    if (!solved) return;
     here.bound = std::max(here.bound, search_.tried().bound);
-    const solver::Assignment mine = search_.tried().assignment;
+    const NetworkAssignment mine = search_.tried().assignment;
     options.hidden_prices =
         by_slot(HiddenPrices::extreme(search_.tried().evaluation.windows));
     if (here.bound < best.evaluation.objective) {
@@ -182,13 +201,9 @@ void HiddenTime::branch() {
       here.bound = std::max(here.bound, search_.tried().bound);
     }
     if (here.bound >= best.evaluation.objective) continue;
-    const Tried& other = search_.tried();
-    const auto differ =
-        std::mismatch(mine.begin(), mine.end(), other.assignment.begin()).first;
-    if (differ == mine.end()) return;
-    const auto variable = static_cast<std::uint32_t>(differ - mine.begin());
-    split_branch(std::move(here), variable, *differ,
-                 other.num_choices[variable], open);
+    const auto variable = first_difference(mine, search_.tried().assignment);
+    if (!variable) return;
+    split_branch(std::move(here), mine, *variable, open);
   }
   if (open.empty()) search_.raise_bound(best.evaluation.objective);
 }

@@ -41,6 +41,7 @@ class HiddenTime {
   void price();
   void raise_bound(HiddenPrices& prices, double enough_gap);
   void note();
+  void note_alike();
   void branch();
   std::vector<std::int64_t> by_slot(
       const std::vector<std::int64_t>& by_window) const;

@@ -87,7 +87,6 @@ void LayerBlend::add(const Tried& tried) {
   }
   keep_best(std::vector<std::size_t>(index(num_layers_), known_.size()));
   known_.push_back({tried.assignment, tried.evaluation});
-  slots_ = tried.slots;
   std::set<Counts> tried_now;
   for (Counts counts : tried_) {
     counts.push_back(0);
@@ -174,18 +173,18 @@ std::vector<std::size_t> LayerBlend::layers_by(const Counts& counts) {
 
 // Those on both sides of a seam are
 // free.
-bool LayerBlend::solve(const Counts& counts, const NetworkOptions& network) {
+NetworkOutcome LayerBlend::solve(const Counts& counts,
+                                 const NetworkOptions& network) {
   const std::vector<std::size_t> plan_of = layers_by(counts);
   const auto at_seam = [&](std::size_t layer) {
     return (layer > 0 && plan_of[layer - 1] != plan_of[layer]) ||
            (layer + 1 < plan_of.size() && plan_of[layer + 1] != plan_of[layer]);
   };
   NetworkOptions options = network;
-  for (std::size_t v = 0; v < slots_.size(); ++v) {
-    const std::size_t layer = layers_[index(slots_[v])];
+  for (std::size_t v = 0; v < known_[0].assignment.size(); ++v) {
+    const std::size_t layer = layers_[index(known_[0].assignment.slot(v))];
     if (at_seam(layer)) continue;
-    options.left[static_cast<std::uint32_t>(v)] = {
-        known_[plan_of[layer]].assignment[v]};
+    options.left.hold(known_[plan_of[layer]].assignment, v);
   }
   return search_.solve(options, {.bounds = false,
                                  .share_of_time = kBlendShareOfTime,
@@ -203,8 +202,8 @@ bool LayerBlend::keep_best(std::vector<std::size_t> follows) {
   return true;
 }
 
-bool LayerBlend::solve_again(std::size_t layer, double share,
-                             const NetworkOptions& network) {
+NetworkOutcome LayerBlend::solve_again(std::size_t layer, double share,
+                                       const NetworkOptions& network) {
   NetworkOptions options = network;
   for (std::size_t slot = 0; slot < options.hidden_prices.size(); ++slot) {
     const WindowLoad& load =
@@ -215,9 +214,9 @@ bool LayerBlend::solve_again(std::size_t layer, double share,
     price +=
         static_cast<std::int64_t>(share * static_cast<double>(worth - price));
   }
-  for (std::size_t v = 0; v < slots_.size(); ++v) {
-    if (layers_[index(slots_[v])] == layer) continue;
-    options.left[static_cast<std::uint32_t>(v)] = {best_.assignment[v]};
+  for (std::size_t v = 0; v < best_.assignment.size(); ++v) {
+    if (layers_[index(best_.assignment.slot(v))] == layer) continue;
+    options.left.hold(best_.assignment, v);
   }
   return search_.solve(options,
                        {.bounds = false, .share_of_time = kBlendShareOfTime});
@@ -242,10 +241,9 @@ void LayerBlend::polish(const NetworkOptions& network) {
     if (!seen.insert(followed_around(layer)).second) continue;
     for (const double share : kShares) {
       if (search_.is_done() || left-- == 0) return;
-      if (!solve_again(layer, share, network)) {
-        if (search_.stopped()) return;
-        continue;
-      }
+      const NetworkOutcome solved = solve_again(layer, share, network);
+      if (solved.is_infeasible()) continue;
+      if (!solved) return;
       std::vector<std::size_t> follows = follows_;
       follows[layer] = plans;
       if (!keep_best(std::move(follows))) continue;
@@ -258,7 +256,7 @@ void LayerBlend::polish(const NetworkOptions& network) {
 }
 
 void LayerBlend::run(const NetworkOptions& network) {
-  if (num_layers_ < 2) return;
+  if (num_layers_ < 2 || known_.empty()) return;
   const auto cheapest = std::min_element(
       known_.begin(), known_.end(), [](const Known& a, const Known& b) {
         return a.evaluation.objective < b.evaluation.objective;
@@ -274,11 +272,12 @@ void LayerBlend::run(const NetworkOptions& network) {
     Guess next = most_promising(at, there);
     if (next.cost >= at.cost * (1 - kWorthIt)) return;
     tried_.insert(next.counts);
-    if (!solve(next.counts, network)) {
-      if (search_.stopped()) return;
+    const NetworkOutcome solved = solve(next.counts, network);
+    if (solved.is_infeasible()) {
       ++failures;
       continue;
     }
+    if (!solved) return;
     keep_best(layers_by(next.counts));
     const PlanEvaluation& found = search_.tried().evaluation;
     ++failures;

@@ -22,7 +22,8 @@ class LayerBlend {
  public:
   explicit LayerBlend(NetworkSearch& search);
 
-  // A solution of the network, if it is a new one.
+  // Adds a solution, if it is a new one. All solutions belong to networks of
+  // one identity, which run() and polish() are called with.
   void add(const Tried& tried);
 
   // Tries blends on the network until none promises to be cheaper.
@@ -34,7 +35,7 @@ class LayerBlend {
 
  private:
   struct Known {
-    solver::Assignment assignment;
+    NetworkAssignment assignment;
     PlanEvaluation evaluation;
   };
   // Layers that follow each of the known plans.
@@ -51,13 +52,13 @@ class LayerBlend {
   Guess most_promising(const Guess& at, const PlanEvaluation& there) const;
   // Which plan each layer follows.
   static std::vector<std::size_t> layers_by(const Counts& counts);
-  bool solve(const Counts& counts, const NetworkOptions& network);
+  NetworkOutcome solve(const Counts& counts, const NetworkOptions& network);
   // Keeps what was tried last, if it is the best so far, and what its layers
   // follow.
   bool keep_best(std::vector<std::size_t> follows);
   std::vector<std::size_t> followed_around(std::size_t layer) const;
-  bool solve_again(std::size_t layer, double share,
-                   const NetworkOptions& network);
+  NetworkOutcome solve_again(std::size_t layer, double share,
+                             const NetworkOptions& network);
 
   NetworkSearch& search_;
   std::vector<Known> known_;
@@ -65,7 +66,6 @@ class LayerBlend {
   std::optional<std::int64_t>
       polished_;                      // what a plan cost that gets no better
   std::vector<std::size_t> follows_;  // by layer: which plan the best does
-  std::vector<std::int64_t> slots_;   // by variable of the network
   std::int64_t num_layers_ = 0;
   std::vector<std::size_t> layers_;  // by slot
   std::set<Counts> tried_;

@@ -46,14 +46,16 @@ std::size_t MoveCosts::TensorHash::operator()(const Tensor& tensor) const {
 std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
   // Strides say nothing about what is moved.
   const auto plain = TensorMeta::contiguous(meta.shape(), meta.dtype());
-  const auto [it, fresh] =
-      ids_.try_emplace(Tensor{plain ? *plain : meta, in_buckets},
-                       static_cast<std::uint32_t>(tensors_.size()));
-  if (fresh) {
-    tensors_.push_back(it->first);
-    is_too_large_.push_back(!check_size(planner_.mesh(), it->first.meta));
+  const Tensor tensor{plain ? *plain : meta, in_buckets};
+  if (const auto known = ids_.find(tensor); known != ids_.end()) {
+    return known->second;
   }
-  return it->second;
+  const auto id = static_cast<std::uint32_t>(tensors_.size());
+  is_too_large_.resize(id + 1, false);
+  is_too_large_[id] = !check_size(planner_.mesh(), tensor.meta);
+  tensors_.push_back(tensor);
+  ids_.emplace(tensor, id);
+  return id;
 }
 
 MergedMoves::Ties MoveCosts::ties_of(LayoutId src, LayoutId dst) const {
@@ -84,8 +86,8 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
       rows.refused = std::move(made).error();
       return kElsewhere;
     }
+    rows.costs.resize(made->layouts().size());
     rows.rows = *std::move(made);
-    rows.costs.resize(rows.rows->layouts().size());
   }
   if (rows.place.size() <= layout.index()) {
     rows.place.resize(layouts_.size(), kUnasked);
@@ -132,24 +134,22 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
     }
     return std::min(costs[index(to)], kUnreachable);
   }
-  const auto [it, fresh] =
-      moves_.try_emplace(Key{tensor, src, dst}, kUnreachable);
-  if (fresh) {
-    if (is_refused(rows, tensor)) {
-      refusal_ = rows.refused;
-      return kUnreachable;
-    }
-    auto cost =
-        planner(tensor, ties)
-            .cost(merged(src, ties), merged(dst, ties), tensors_[tensor].meta);
-    if (cost) {
-      it->second = std::min(*cost, kUnreachable);
-    } else {
-      if (cost.error().code == ErrorCode::kOutOfMemory) moves_.erase(it);
-      throw_without_memory(cost.error());
-    }
+  // A price is kept once it is known: an exception on the way leaves none.
+  const Key key{tensor, src, dst};
+  if (const auto known = moves_.find(key); known != moves_.end()) {
+    return known->second;
   }
-  return it->second;
+  if (is_refused(rows, tensor)) {
+    refusal_ = rows.refused;
+    return kUnreachable;
+  }
+  const auto cost =
+      planner(tensor, ties)
+          .cost(merged(src, ties), merged(dst, ties), tensors_[tensor].meta);
+  if (!cost) throw_without_memory(cost.error());
+  const std::int64_t price = cost ? std::min(*cost, kUnreachable) : kUnreachable;
+  moves_.emplace(key, price);
+  return price;
 }
 
 RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
@@ -174,19 +174,25 @@ RedistributePlan MoveCosts::plan(std::uint32_t tensor, LayoutId src,
 
 std::int64_t MoveCosts::peak_bytes(std::uint32_t tensor, LayoutId src,
                                    LayoutId dst) const {
-  const auto [it, fresh] = peaks_.try_emplace(Key{tensor, src, dst}, 0);
-  if (fresh) it->second = plan(tensor, src, dst).peak_bytes;
-  return it->second;
+  const Key key{tensor, src, dst};
+  if (const auto known = peaks_.find(key); known != peaks_.end()) {
+    return known->second;
+  }
+  const std::int64_t bytes = plan(tensor, src, dst).peak_bytes;
+  peaks_.emplace(key, bytes);
+  return bytes;
 }
 
 std::int64_t MoveCosts::local_bytes(std::uint32_t tensor,
                                     LayoutId layout) const {
-  const auto [it, fresh] = bytes_.try_emplace(Key{tensor, layout, layout}, 0);
-  if (fresh) {
-    it->second = max_local_bytes(layouts_[layout], planner_.mesh(),
-                                 tensors_[tensor].meta);
+  const Key key{tensor, layout, layout};
+  if (const auto known = bytes_.find(key); known != bytes_.end()) {
+    return known->second;
   }
-  return it->second;
+  const std::int64_t bytes = max_local_bytes(
+      layouts_[layout], planner_.mesh(), tensors_[tensor].meta);
+  bytes_.emplace(key, bytes);
+  return bytes;
 }
 
 }  // namespace shardprop

@@ -27,16 +27,6 @@ std::optional<RanOut> limit_of(
   return std::nullopt;
 }
 
-std::vector<std::uint32_t> choices_of(const solver::Problem& network) {
-  std::vector<std::uint32_t> out;
-  out.reserve(network.num_variables());
-  for (std::size_t v = 0; v < network.num_variables(); ++v) {
-    out.push_back(
-        static_cast<std::uint32_t>(network.num_choices(solver::VariableId(v))));
-  }
-  return out;
-}
-
 }  // namespace
 
 NetworkSearch::NetworkSearch(const PlanProblem& problem,
@@ -108,21 +98,21 @@ void NetworkSearch::report(PlanProgress progress) {
   options_.progress(progress);
 }
 
-bool NetworkSearch::solve(const NetworkOptions& options,
-                          const Attempt& attempt) {
+NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
+                                    const Attempt& attempt) {
   const double left = seconds_left();
   const bool first = std::exchange(first_, false);
   // The first network is reduced even without work to search in it.
   const bool is_only_reduced =
       first && left > 0 && !options_.stop.stop_requested();
   stopped_ = out_of_limits() && !is_only_reduced;
-  if (stopped_) return false;
+  if (stopped_) return NetworkOutcome::kStopped;
   // Its time begins here: the making of the network is part of it.
   solver::SolveOptions how = solver_options(left * attempt.share_of_time);
   Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
   if (!built) {
     out_.failure = std::move(built).error();
-    return false;
+    return NetworkOutcome::kFailed;
   }
   const PlanNetwork& network = *built;
   if (how.work_limit && attempt.share_of_work < 1) {
@@ -130,9 +120,13 @@ bool NetworkSearch::solve(const NetworkOptions& options,
         attempt.share_of_work * static_cast<double>(*how.work_limit));
   }
   solver::Messages part;
+  std::vector<solver::Assignment> known;
   if (!options.memory_limit) {
     if (attempt.bounds) {
-      how.known = known_;
+      for (const NetworkAssignment& plan : known_) {
+        known.push_back(network.choices(plan));
+      }
+      how.known = known;
       how.messages = &messages_;
     } else {
       part = messages_;
@@ -156,7 +150,7 @@ bool NetworkSearch::solve(const NetworkOptions& options,
       const bool early = options.memory_limit && !found_here_;
       if ((due || early) && assignment != judged) {
         judged = assignment;
-        good = fits(take(network.decode(assignment)));
+        good = fits(take(network.decode(network.assignment(assignment))));
       }
       return good || !due;
     };
@@ -168,27 +162,25 @@ bool NetworkSearch::solve(const NetworkOptions& options,
   if (attempt.bounds) cut_off_by_ = limit_of(solution.stopped_by);
   if (solution.status == solver::Status::kInfeasible) {
     if (attempt.bounds && !found()) take_clash(solution);
-    return false;
+    return NetworkOutcome::kInfeasible;
   }
   const std::int64_t bound =
       solution.lower_bound ? saturated(*solution.lower_bound) : 0;
   if (attempt.bounds) raise_bound(bound);
   stopped_ = !solution.cost.has_value();
-  if (stopped_) return false;
-  tried_ = {take(network.decode(solution.assignment)),
-            solution.assignment,
-            bound,
-            choices_of(network.network()),
-            {network.slots().begin(), network.slots().end()}};
+  if (stopped_) return NetworkOutcome::kStopped;
+  NetworkAssignment assignment = network.assignment(solution.assignment);
+  PlanEvaluation judged = take(network.decode(assignment));
+  tried_ = {std::move(judged), std::move(assignment), last_, bound};
   if (!options.memory_limit && attempt.bounds) {
-    known_.push_back(solution.assignment);
+    known_.push_back(tried_.assignment);
   }
   const std::int64_t counted =
       tried_.evaluation.objective - tried_.evaluation.exposed();
   if (options.hidden_prices.empty() && counted > *solution.cost) {
     throw InternalError("a plan costs more than the solver says");
   }
-  return true;
+  return NetworkOutcome::kSolved;
 }
 
 PlanEvaluation NetworkSearch::take(PlanAssignment plan) {

@@ -29,14 +29,31 @@ struct Attempt {
   std::optional<std::int64_t> enough_cost;
 };
 
+// NetworkOutcome is how the solve of one network ended. It converts to whether
+// there is a solution.
+class NetworkOutcome {
+ public:
+  enum Kind : std::uint8_t {
+    kSolved,
+    kInfeasible,  // proven: the network has no solution
+    kStopped,     // no solution was found within time and work
+    kFailed,      // the network could not be built: PlanSolution::failure
+  };
+  NetworkOutcome(Kind kind) : kind_(kind) {}  // NOLINT: each kind is one
+
+  explicit operator bool() const { return kind_ == kSolved; }
+  bool is_infeasible() const { return kind_ == kInfeasible; }
+
+ private:
+  Kind kind_;
+};
+
 // The last network that was solved.
 struct Tried {
   PlanEvaluation evaluation;
-  solver::Assignment assignment;
+  NetworkAssignment assignment;
+  PlanAssignment plan;  // that the assignment means
   std::int64_t bound = 0;  // of the network
-  // By its variables.
-  std::vector<std::uint32_t> num_choices;
-  std::vector<std::int64_t> slots;
 };
 
 // Throws InternalError if no plan could cost as little as one does.
@@ -47,9 +64,9 @@ class NetworkSearch {
   // `problem` must outlive the search.
   NetworkSearch(const PlanProblem& problem, const SolveLimits& limits);
 
-  // Whether there is a solution; tried() tells it then, and stopped() whether
-  // it was for want of time or work where there is none.
-  bool solve(const NetworkOptions& options, const Attempt& attempt = {});
+  // Solves a network. tried() is its solution if there is one.
+  NetworkOutcome solve(const NetworkOptions& options,
+                       const Attempt& attempt = {});
   // Keeps an assignment of the problem if it fits and is the best so far.
   void offer(PlanAssignment plan) { take(std::move(plan)); }
   // The same for an assignment that a search of a part of the problem found,
@@ -130,7 +147,7 @@ class NetworkSearch {
   Tried tried_;
   // Of whole networks without memory, which differ in costs only: what was
   // found, and where the next bound begins.
-  std::vector<solver::Assignment> known_;
+  std::vector<NetworkAssignment> known_;
   solver::Messages messages_;
 };
 

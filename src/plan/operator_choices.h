@@ -9,6 +9,8 @@
 #include <shardprop/ops/op_library.h>
 
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -19,6 +21,9 @@ namespace shardprop {
 
 // A bit per ReduceOp.
 using PartialSet = std::uint8_t;
+static_assert(std::size(kAllReduceOps) <=
+                  std::numeric_limits<PartialSet>::digits,
+              "a PartialSet has a bit for each ReduceOp");
 
 PartialSet partials_of(const Layout& layout);
 

@@ -78,10 +78,25 @@ struct PlanEvaluation {
 PlanEvaluation evaluate(const PlanProblem& problem,
                         const PlanAssignment& assignment);
 
-// By copy: whether it is made once a step of several micro-batches, on the way
-// of an accumulated gradient to its parameter's optimizer.
+// By copy: whether it is made once a step of several micro-batches. Such a copy
+// has one reader, which is either
+//   1. the optimizer, if the gradient is accumulated before it is reduced, or
+//   2. another copy that is made once a step.
+// A copy that anything else reads, too, is made in every micro-batch:
+//   gradient P(sum) -> R   read by the optimizer and by a `mul` node
+// is charged in full.
 std::vector<bool> copies_once_a_step(const PlanProblem& problem,
                                      const PlanAssignment& assignment);
+
+// The time of a copy: what cannot overlap, kernel boundary included, and what
+// can. The share of one micro-batch for a copy that is made once a step.
+// Precondition: the copy holds together (PlanEvaluation::broken).
+struct CopyCost {
+  std::int64_t nanoseconds = 0;
+  std::int64_t hideable = 0;
+};
+CopyCost copy_cost(const PlanProblem& problem, const PlanAssignment& assignment,
+                   std::size_t copy, bool once_a_step);
 
 // Bytes that a rank holds, by slot: storages and copies while they are held,
 // optimizer state throughout, and the buffers of redistributions while they

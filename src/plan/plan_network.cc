@@ -29,7 +29,8 @@ class NetworkBuilder {
   NetworkBuilder(const PlanProblem& problem, const NetworkOptions& options)
       : problem_(problem),
         options_(options),
-        with_memory_(options.memory_limit.has_value()),
+        identity_(identity_of(problem, options)),
+        with_memory_(identity_.counts_memory),
         end_(static_cast<std::int64_t>(problem.graph().nodes().size())) {}
 
   Result<solver::Problem> build(std::vector<std::vector<Stretch>>& stretches,
@@ -114,12 +115,11 @@ class NetworkBuilder {
 
   solver::VariableId add_variable(std::vector<std::int64_t> costs,
                                   std::int64_t slot) {
-    const auto left =
-        options_.left.find(static_cast<std::uint32_t>(slots_.size()));
+    const auto* left = options_.left.of(identity_, slots_.size());
     slots_.push_back(slot);
-    if (left != options_.left.end()) {
+    if (left != nullptr) {
       std::vector<std::int64_t> kept(costs.size(), solver::kForbidden);
-      for (const std::uint32_t choice : left->second) {
+      for (const std::uint32_t choice : *left) {
         kept[choice] = costs[choice];
       }
       costs = std::move(kept);
@@ -222,7 +222,7 @@ class NetworkBuilder {
       for (std::size_t c = 0; c < columns; ++c) {
         const auto way = cost(r, c);
         costs.push_back(
-            way.nanoseconds >= kUnreachable || takes_too_much(r, c)
+            !way.is_possible || takes_too_much(r, c)
                 ? solver::kForbidden
                 : sat_add(way.nanoseconds, share_of(way.hidden, price)));
       }
@@ -243,16 +243,15 @@ class NetworkBuilder {
                       std::size_t choice) const {
     return problem_.state_wanted(storage, use, choice);
   }
-  // How the user's choice takes it: a share, where a gradient is reduced once a
-  // step.
+  // How the user's choice reads the buffer: a gradient that is accumulated
+  // first is reduced once a step.
   Taking taken_by(const PlanStorage& storage, HeldSet held, std::size_t use,
                   std::size_t choice) const {
-    Taking way = taking(storage, held, wanted(storage, use, choice));
+    const Taking way = taking(storage, held, wanted(storage, use, choice));
     const PlanVariable& user = problem_.variable(storage.uses[use].variable);
-    if (way.nanoseconds < kUnreachable &&
-        problem_.is_reduced_late(user, choice)) {
-      way.nanoseconds = problem_.share_of_step(way.nanoseconds);
-      way.hidden = problem_.share_of_step(way.hidden);
+    if (way.is_possible && problem_.is_reduced_late(user, choice)) {
+      return once_a_step(problem_, storage, way.from,
+                         wanted(storage, use, choice));
     }
     return way;
   }
@@ -441,9 +440,8 @@ class NetworkBuilder {
   }
 
   void add_reserve() {
-    if (options_.reserved.empty()) return;
-    const std::int64_t free = 0;
-    const solver::VariableId variable = builder_.add_variable({&free, 1});
+    if (!identity_.has_reserve) return;
+    const solver::VariableId variable = add_variable({0}, end_);
     for (std::size_t t = 0; t < options_.reserved.size(); ++t) {
       if (options_.reserved[t] == 0) continue;
       const auto slot = static_cast<std::int64_t>(t);
@@ -454,6 +452,7 @@ class NetworkBuilder {
 
   const PlanProblem& problem_;
   const NetworkOptions& options_;
+  NetworkIdentity identity_;
   bool with_memory_;
   std::int64_t end_;
   solver::ProblemBuilder builder_;
@@ -473,13 +472,48 @@ class NetworkBuilder {
 
 }  // namespace
 
+NetworkIdentity identity_of(const PlanProblem& problem,
+                            const NetworkOptions& options) {
+  const bool counts_memory = options.memory_limit.has_value();
+  return {&problem, counts_memory, counts_memory && !options.reserved.empty()};
+}
+
 Result<PlanNetwork> PlanNetwork::create(const PlanProblem& problem,
                                         const NetworkOptions& options) {
   PlanNetwork out(problem);
   NetworkBuilder builder(problem, options);
   SP_ASSIGN(out.network_, builder.build(out.stretches_, out.variable_));
-  out.slots_ = std::move(builder).slots();
+  NetworkVariables variables{identity_of(problem, options),
+                             std::move(builder).slots(),
+                             {}};
+  for (std::size_t v = 0; v < out.network_->num_variables(); ++v) {
+    variables.num_choices.push_back(static_cast<std::uint32_t>(
+        out.network_->num_choices(solver::VariableId(v))));
+  }
+  if (variables.slots.size() != variables.num_choices.size()) {
+    throw InternalError("a variable of a network has no slot");
+  }
+  out.variables_ =
+      std::make_shared<const NetworkVariables>(std::move(variables));
   return out;
+}
+
+NetworkAssignment PlanNetwork::assignment(solver::Assignment choices) const {
+  if (choices.size() != variables_->slots.size()) {
+    throw InternalError("an assignment has " + std::to_string(choices.size()) +
+                        " choices, its network " +
+                        std::to_string(variables_->slots.size()) +
+                        " variables");
+  }
+  return {variables_, std::move(choices)};
+}
+
+const solver::Assignment& PlanNetwork::choices(
+    const NetworkAssignment& assignment) const {
+  if (!assignment.is_of(variables_->identity)) {
+    throw InternalError("an assignment of one network is used with another");
+  }
+  return assignment.choices_;
 }
 
 }  // namespace shardprop

@@ -12,12 +12,12 @@
 #pragma once
 
 #include "plan/held_sets.h"
+#include "plan/network_assignment.h"
 #include "plan/plan_assignment.h"
 
 #include <shardprop/solver/problem.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,10 +38,12 @@ struct NetworkOptions {
   // none to all of it. With one price for each window no assignment costs less
   // than the cheapest of the network. May be empty: nothing.
   std::vector<std::int64_t> hidden_prices;
-  // Choices of variables of the network that are left: all where a variable is
-  // not named.
-  std::map<std::uint32_t, std::vector<std::uint32_t>> left;
+  // Belongs to a network of the identity of this one.
+  ChoicesLeft left;
 };
+// The identity of the network that create() builds.
+NetworkIdentity identity_of(const PlanProblem& problem,
+                            const NetworkOptions& options);
 inline constexpr std::int64_t kHiddenPriceUnit = 1024;
 
 // A part of a storage's life.
@@ -68,9 +70,12 @@ class PlanNetwork {
   solver::VariableId variable(PlanVariableId id) const {
     return variable_[id.index()];
   }
-  // Where in the schedule each variable of the network stands.
-  std::span<const std::int64_t> slots() const { return slots_; }
-  PlanAssignment decode(std::span<const std::uint32_t> assignment) const;
+  // The choices, one for each variable of network(), as an assignment of it.
+  NetworkAssignment assignment(solver::Assignment choices) const;
+  // The choices of an assignment of this network. InternalError if the
+  // assignment belongs to another.
+  const solver::Assignment& choices(const NetworkAssignment& assignment) const;
+  PlanAssignment decode(const NetworkAssignment& decoded) const;
 
  private:
   explicit PlanNetwork(const PlanProblem& problem) : problem_(problem) {}
@@ -78,7 +83,7 @@ class PlanNetwork {
   const PlanProblem& problem_;
   std::vector<std::vector<Stretch>> stretches_;
   std::vector<solver::VariableId> variable_;  // by PlanVariableId
-  std::vector<std::int64_t> slots_;
+  std::shared_ptr<const NetworkVariables> variables_;
   std::optional<solver::Problem> network_;
 };
 

@@ -148,12 +148,14 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
     // What costs the same is no reason.
     constexpr std::int64_t kTie = 50;
     if (std::abs(other->nanoseconds) < kTie) return reason;
-    // Less, where only the memory limit speaks for the copy.
+    // A cheaper plan than a proven one exceeds the memory limit.
     reason.text += fmt::format(
         "; as {} the plan would cost {:.1f} us {}",
         to_string(problem.layouts()[other->layout]),
         std::abs(static_cast<double>(other->nanoseconds) / 1000),
-        other->nanoseconds < 0 ? "less, and hold more memory" : "more");
+        other->nanoseconds >= 0               ? "more"
+        : problem.options().memory_limit ? "less, and hold more memory"
+                                         : "less");
   } else {
     reason.text += why_no_other(problem, use);
   }

@@ -217,13 +217,13 @@ class PlanSolver {
 
   // A short look, for something that fits.
   bool solve_in_round(const NetworkOptions& network) {
-    const bool solved =
+    const NetworkOutcome solved =
         search_.solve(network, {.bounds = false,
                                 .gives_up_at = kGivesUpAt,
                                 .share_of_time = kShareOfRound,
                                 .share_of_work = kShareOfRound});
     nothing_there_ = !solved;
-    return solved;
+    return !nothing_there_;
   }
 
   // What the last plan lacks at each slot, and a bit; where there is nothing

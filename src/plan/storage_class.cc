@@ -21,6 +21,10 @@ std::uint64_t address(const void* pointer) {
       reinterpret_cast<std::uintptr_t>(pointer));  // NOLINT: an identity
 }
 
+// Moves between the layouts of one buffer, 40 bytes each while they are worked
+// out: 1.3 GB.
+constexpr std::size_t kMostMoves = std::size_t{1} << 25;
+
 // Layouts of one value, and the states that they are of.
 using StatesOfValue = std::unordered_map<LayoutId, StorageState>;
 
@@ -110,7 +114,8 @@ Result<void> StorageClasses::add_states(const PlanStorage& storage,
     }
     for (const LayoutId id : copied_to(value)) add_state(v, id);
   }
-  if (states > std::numeric_limits<StorageState>::max()) {
+  if (states > std::numeric_limits<StorageState>::max() ||
+      states * states > kMostMoves) {
     return fail(ErrorCode::kProblemTooLarge,
                 "`" + body_.graph.value(storage.values[0]).display_name() +
                     "` can be laid out in " + std::to_string(states) +
@@ -173,9 +178,10 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
 
 Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
   const std::size_t n = out.num_states();
-  const std::vector<StorageClass::Move> direct = out.moves;
+  // Reachable moves stay as they are; `transfer` knows the direct ones only.
+  std::vector<StorageClass::Move>& moves = out.moves;
   std::vector<std::int64_t> transfer(n * n);
-  std::transform(direct.begin(), direct.end(), transfer.begin(),
+  std::transform(moves.begin(), moves.end(), transfer.begin(),
                  [](const StorageClass::Move& move) {
                    return std::min(move.transfer(), kUnreachable);
                  });
@@ -190,7 +196,7 @@ Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
     near.clear();
     far.clear();
     for (std::size_t to = 0; to < n; ++to) {
-      (direct[from * n + to].is_reachable() ? near : far).push_back(to);
+      (moves[from * n + to].is_reachable() ? near : far).push_back(to);
     }
     least.assign(far.size(), kUnreachable);
     over.assign(far.size(), 0);
@@ -198,6 +204,7 @@ Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
       const std::int64_t there = transfer[from * n + via];
       const std::int64_t* const on = &transfer[via * n];
       for (std::size_t i = 0; i < far.size(); ++i) {
+        // Neither term is above kUnreachable.
         if (there + on[far[i]] >= least[i]) continue;
         least[i] = there + on[far[i]];
         over[i] = via;
@@ -205,9 +212,9 @@ Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
     }
     for (std::size_t i = 0; i < far.size(); ++i) {
       if (least[i] >= kUnreachable) continue;
-      const StorageClass::Move& there = direct[from * n + over[i]];
-      const StorageClass::Move& on = direct[over[i] * n + far[i]];
-      StorageClass::Move& move = out.moves[from * n + far[i]];
+      const StorageClass::Move& there = moves[from * n + over[i]];
+      const StorageClass::Move& on = moves[over[i] * n + far[i]];
+      StorageClass::Move& move = moves[from * n + far[i]];
       move.nanoseconds = there.nanoseconds + on.nanoseconds;
       move.hidden = there.hidden + on.hidden;
       move.via = static_cast<std::int32_t>(over[i]);

@@ -122,8 +122,13 @@ Result<solver::Problem> scaled(const PlanProblem& problem,
     preferred[network.variable(PlanVariableId(v)).index()] = preferences.of(v);
   }
   std::vector<std::int64_t> costs;
+  // A choice that costs more than kMostScaled is no part of a plan that costs
+  // as much as the one at hand.
   const auto times = [&](std::int64_t cost) {
-    return solver::is_forbidden(cost) ? solver::kForbidden : cost * scale;
+    if (solver::is_forbidden(cost)) return solver::kForbidden;
+    const std::int64_t product = sat_mul(cost, scale);
+    return product > kMostScaled ? solver::kForbidden
+                                 : std::max(product, -kMostScaled);
   };
   for (std::size_t v = 0; v < plain.num_variables(); ++v) {
     const auto own = plain.costs(solver::VariableId(v));
@@ -240,7 +245,7 @@ class TieBreaker {
     if (!problem) return std::nullopt;
     const solver::Solution solved = solver::solve(*problem, how_);
     if (!solved.cost) return std::nullopt;
-    Found found{network_->decode(solved.assignment), {}};
+    Found found{network_->decode(network_->assignment(solved.assignment)), {}};
     found.evaluation = evaluate(problem_, found.assignment);
     const auto& limit = problem_.options().memory_limit;
     if (!found.evaluation.broken.empty() ||

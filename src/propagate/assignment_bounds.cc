@@ -97,10 +97,10 @@ std::int64_t AssignmentBounds::of_last(std::size_t depth,
                                        std::span<const Layout> operands) const {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    sum += moves_[i].is_listed() && needs_.is_exact(i)
-               ? beginning(depth)[i].bound
-               : context_.bound.at_least(given_[i], operands[i],
-                                         call_.op->inputs[i]);
+    sum = sat_add(sum, moves_[i].is_listed() && needs_.is_exact(i)
+                           ? beginning(depth)[i].bound
+                           : context_.bound.at_least(given_[i], operands[i],
+                                                     call_.op->inputs[i]));
   }
   return sum;
 }

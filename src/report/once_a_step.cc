@@ -1,8 +1,5 @@
 #include "report/once_a_step.h"
 
-#include <cstddef>
-#include <unordered_set>
-
 namespace shardprop {
 namespace {
 
@@ -18,33 +15,6 @@ std::string option_of(const Plan& plan, std::string_view name) {
     if (known == name) return value;
   }
   return {};
-}
-
-std::vector<bool> copies_once_a_step(const Plan& plan) {
-  std::vector<bool> out(plan.copies.size(), false);
-  if (is_one_micro_batch(plan)) return out;
-  std::unordered_set<std::string_view> reduced_once;
-  for (const PlannedValue& value : plan.values) {
-    if (value.reduced_once) reduced_once.insert(value.name);
-  }
-  for (const PlannedOutput& output : plan.outputs) {
-    if (output.kind != OutputKind::kGradient ||
-        !reduced_once.contains(output.target)) {
-      continue;
-    }
-    for (auto copy = output.value.copy; copy;
-         copy = plan.copies[*copy].source) {
-      out[*copy] = true;
-    }
-  }
-  std::unordered_set<std::string_view> updated;
-  for (const PlannedUpdate& update : plan.updates) {
-    updated.insert(update.result.name);
-  }
-  for (std::size_t c = 0; c < out.size(); ++c) {
-    if (updated.contains(plan.copies[c].of)) out[c] = true;
-  }
-  return out;
 }
 
 std::string micro_batches(const Plan& plan) {

@@ -365,6 +365,7 @@ class Reader {
     }
     out.hidden_nanoseconds = at["hidden_us"].nanoseconds();
     if (at.has("cut_us")) out.cut_nanoseconds = at["cut_us"].nanoseconds();
+    if (at.has("once_a_step")) out.once_a_step = at["once_a_step"].boolean();
     for (const JsonCursor& element : at["steps"].elements()) {
       out.steps.push_back(move(element));
     }

@@ -301,6 +301,7 @@ class Writer {
     if (copy.cut_nanoseconds > 0) {
       json_.member("cut_us", us(copy.cut_nanoseconds));
     }
+    if (copy.once_a_step) json_.member("once_a_step", true);
     json_.close('}');
   }
 

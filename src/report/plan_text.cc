@@ -48,8 +48,7 @@ class Printer {
  public:
   Printer(const Plan& plan, const TextOptions& options)
       : plan_(plan),
-        options_(options),
-        once_a_step_(copies_once_a_step(plan)) {}
+        options_(options) {}
 
   std::string print() {
     print_heading();
@@ -476,7 +475,7 @@ class Printer {
          to_string(copy.dst), times);
     print_steps(
         copy.steps, indent,
-        once_a_step_[move.copy] ? "   " + once_in(plan_) : std::string());
+        copy.once_a_step ? "   " + once_in(plan_) : std::string());
     out_ += wrapped("because " + copy.reason,
                     {.indent = indent.size() + 4, .behind = indent.size() + 6});
   }
@@ -502,7 +501,6 @@ class Printer {
 
   const Plan& plan_;
   const TextOptions& options_;
-  std::vector<bool> once_a_step_;  // by copy
   std::string out_;
   bool left_out_ = false;
 };

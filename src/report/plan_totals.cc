@@ -148,11 +148,10 @@ class Totals {
 
   // "; of this 257.7 MiB once in 8 micro-batches"
   std::string once_text() const {
-    const std::vector<bool> once = copies_once_a_step(plan_);
     std::int64_t bytes = 0;
-    for (std::size_t c = 0; c < once.size(); ++c) {
-      if (!once[c]) continue;
-      for (const RedistributeStep& step : plan_.copies[c].steps) {
+    for (const PlannedCopy& copy : plan_.copies) {
+      if (!copy.once_a_step) continue;
+      for (const RedistributeStep& step : copy.steps) {
         bytes += step.bytes_per_rank;
       }
     }

@@ -16,11 +16,14 @@ constexpr double kSoftness = 5.0;  // of ties, per length of step
 // Sweeps between two leaps, at most; the longest leap.
 constexpr int kMostBetweenLeaps = 128;
 constexpr double kLongestLeap = 32;
+// Segments of a variable whose additions are off by half a quantum together.
+constexpr std::size_t kSegmentsAQuantum = 16;
 
 }  // namespace
 
 DualBound::DualBound(const Core& core) : core_(core) {
-  // Exact sums need every partial one below 2^51 quanta, whatever the degree.
+  // Sums are exact if each partial one is below 2^51 quanta, whatever the
+  // degree.
   const int exponent = std::ilogb(std::max(core.ceiling, 1.0)) + 1;
   std::size_t degree = 1;
   for (int v = 0; v < core.size(); ++v)
@@ -30,7 +33,8 @@ DualBound::DualBound(const Core& core) : core_(core) {
         std::max(most_choices_, static_cast<std::size_t>(core.choices(v)));
   }
   const int room = std::ilogb(static_cast<double>(degree) + 2) + 1;
-  quantum_ = std::ldexp(1.0, std::min(0, exponent + 2 + room - 51));
+  const int wanted = exponent + 2 + room - 51;
+  quantum_ = std::ldexp(1.0, std::min(0, wanted));
   magic_ = std::ldexp(1.5, 52) * quantum_;
   limit_ = std::ldexp(1.0, exponent + 2);
   message_at_.resize(core.arc_list.size());
@@ -43,6 +47,16 @@ DualBound::DualBound(const Core& core) : core_(core) {
     total += static_cast<std::size_t>(core.choices(core.edges[e].a));
     into_b[e] = total;
     total += static_cast<std::size_t>(core.choices(core.edges[e].b));
+  }
+  if (wanted > 0) {
+    // Tables are multiples of 1 only, so that the quantum cannot grow: sums up
+    // to 2^(exponent + 2 + room) round. An evaluation adds at most four numbers
+    // for a variable, eight for an edge and one for a segment to what it
+    // returns; each is off by half a unit in the last place.
+    const std::size_t additions = 4 * index(core.size()) +
+                                  8 * core.edges.size() +
+                                  core.segment_list.size();
+    slack_ = std::ldexp(static_cast<double>(additions), wanted + 51 - 52);
   }
   message_.assign(total, 0.0);
   for (int v = 0; v < core.size(); ++v) {
@@ -65,20 +79,30 @@ void DualBound::price_costs() {
   std::vector<double> prefix(price_.size() + 1, 0.0);
   for (std::size_t r = 0; r < price_.size(); ++r)
     prefix[r + 1] = prefix[r] + price_[r];
+  // Each prefix is off by at most so much.
+  const double off =
+      prefix.back() * static_cast<double>(price_.size() + 2) * 0x1p-52;
   for (int v = 0; v < core_.size(); ++v) {
     double* const mine = &priced_[index(core_.at[index(v)])];
     const int k = core_.choices(v);
     for (const CoreSegment& s : core_.segments(v)) {
-      const double rate = prefix[index(s.hi)] - prefix[index(s.lo)];
+      // Rounded down, and so is its product with the bytes.
+      const double rate =
+          (prefix[index(s.hi)] - prefix[index(s.lo)] - 2 * off) *
+          (1 - 0x1p-50);
       if (rate <= 0) continue;
       const std::int64_t* bytes = core_.bytes_of(s);
       for (int c = 0; c < k; ++c)
         mine[c] += rate * static_cast<double>(bytes[c]);
     }
-    // One quantum less: prices times bytes must never be rounded up.
+    // Priced bytes must never be rounded up. Rounding to quanta lifts a sum by
+    // half a quantum, and each addition by 1/32 of one at most.
+    const double less =
+        quantum_ *
+        static_cast<double>(1 + core_.segments(v).size() / kSegmentsAQuantum);
     for (int c = 0; c < k; ++c) {
       if (mine[c] != core_.cost(v)[c]) {
-        mine[c] = std::min(round(mine[c]) - quantum_, limit_);
+        mine[c] = std::min(round(mine[c]) - less, limit_);
       }
     }
   }
@@ -183,9 +207,13 @@ double DualBound::evaluate() {
   for (std::size_t r = 0; r < price_.size(); ++r) {
     paid += price_[r] * static_cast<double>(core_.capacity[r]);
   }
+  const double sum = static_cast<double>(quanta) * quantum_;
   // The sum of n rounded terms is off by less than n units in the last place.
-  paid += paid * static_cast<double>(price_.size() + 2) * 0x1p-52;
-  last_bound_ = static_cast<double>(quanta) * quantum_ - paid;
+  if (paid > 0) {
+    paid += (paid * static_cast<double>(price_.size() + 2) + std::abs(sum)) *
+            0x1p-52;
+  }
+  last_bound_ = sum - paid - slack_;
   if (last_bound_ > best_bound_) {
     best_bound_ = last_bound_;
     best_message_ = message_;
@@ -233,6 +261,9 @@ std::vector<double> DualBound::choice_bounds() const {
       for (int c = 0; c < k; ++c) mine[c] += row[index(c)] - all;
       for (int d = 0; d < m; ++d) theirs[d] += column[index(d)] - all;
     }
+  }
+  if (slack_ > 0) {
+    for (double& extra : out) extra = std::max(0.0, extra - slack_);
   }
   return out;
 }

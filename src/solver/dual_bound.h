@@ -9,8 +9,11 @@
 //         - sum over rows of price * capacity
 //
 // never exceeds the cost of a feasible assignment. Messages and priced bytes
-// are rounded to multiples of a power of two, so that every sum of the bound is
-// exact in doubles and no rounding can lift it above the truth.
+// are rounded to multiples of a power of two, the quantum, so that every sum of
+// the bound is exact in doubles and no rounding can lift it above the truth.
+// Costs are whole and the quantum is at most 1: under a ceiling of about 2^41 to
+// 2^48, by the largest degree, or more, sums do round. The bound then is lower
+// by the most that they can be off.
 #pragma once
 
 #include "solver/core.h"
@@ -48,10 +51,12 @@ class DualBound {
   }
   void set_message(std::size_t arc, std::span<const double> costs);
 
+  // Whether sums are exact; otherwise bounds are lower by a slack.
+  bool is_exact() const { return slack_ == 0; }
   // All messages are multiples of it, a power of two.
   double quantum() const { return quantum_; }
-  // Messages stay within; so many of them as a variable has edges can be added
-  // exactly.
+  // Messages stay within. If is_exact(), the messages into a variable can be
+  // added exactly.
   double limit() const { return limit_; }
   double best_bound() const { return best_bound_; }
   const std::vector<double>& prices() const { return price_; }
@@ -88,6 +93,7 @@ class DualBound {
   double quantum_ = 1;
   double magic_ = 0;  // adding and subtracting it rounds to the quantum
   double limit_ = 0;  // messages stay within, for exactness
+  double slack_ = 0;  // the most that rounding can lift a bound
   std::vector<std::size_t>
       message_at_;  // per arc: message into the arc's owner
   std::vector<std::size_t> reverse_at_;  // per arc: message into the other end

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <new>
 #include <utility>
 
 namespace shardprop {
@@ -128,6 +129,53 @@ TEST_CASE("without memory a plan says so and claims no more than its space") {
     CHECK(said > 0);
     CHECK(refused + said > kTries / 2);
   }
+}
+
+// What a rank holds while the first redistribution of the problem runs.
+std::int64_t first_peak(const PlanProblem& problem) {
+  const PlanStorage& storage = problem.storages()[0];
+  const StorageClass& kind = *storage.kind;
+  for (StorageState to = 1; to < kind.num_states(); ++to) {
+    const StorageClass::Move& move = kind.move(0, to);
+    if (!move.is_reachable() || move.via != StorageClass::Move::kDirect) {
+      continue;
+    }
+    return problem.redistribution_peak(storage.values[move.value],
+                                       kind.layouts[move.value][0],
+                                       kind.layouts[move.value][to]);
+  }
+  return 0;
+}
+
+TEST_CASE("a price that memory was refused for is worked out again") {
+  const OpLibrary& library = testing::standard_library();
+  const Graph graph = test::mlp(library);
+  const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2"));
+  const auto problem_of_mlp = [&] {
+    return value_of(
+        PlanProblem::create(graph, mesh, default_topology(), library, {}));
+  };
+  failing_machine::heal();
+  const std::int64_t peak = first_peak(problem_of_mlp());
+  REQUIRE(peak > 0);
+  int refused = 0;
+  for (std::int64_t allocations = 0;; ++allocations) {
+    CAPTURE(allocations);
+    const PlanProblem problem = problem_of_mlp();
+    bool is_refused = false;
+    failing_machine::heal();
+    failing_machine::memory_after(allocations);
+    try {
+      first_peak(problem);
+    } catch (const std::bad_alloc&) {
+      is_refused = true;
+    }
+    failing_machine::heal();
+    CHECK(first_peak(problem) == peak);
+    if (!is_refused) break;
+    ++refused;
+  }
+  CHECK(refused > 0);
 }
 
 TEST_CASE("a redistribution without memory is an error") {

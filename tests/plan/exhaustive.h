@@ -4,6 +4,7 @@
 // searched.
 #pragma once
 
+#include "plan/held_sets.h"
 #include "plan/plan_problem.h"
 
 #include <algorithm>
@@ -88,7 +89,9 @@ class Exhaustive {
           const StorageState wanted = storage.kind->wanted[u][pick(
               storage.uses[u].variable, storage.uses[u].operand)];
           if (!next.contains(wanted)) {
-            sum += nearest(*storage.kind, next, wanted);
+            sum += is_late(storage.uses[u])
+                       ? late(storage, next, wanted)
+                       : nearest(*storage.kind, next, wanted);
           }
         }
         if (sum >= best) continue;
@@ -103,6 +106,25 @@ class Exhaustive {
   static bool may_hold(const PlanStorage& storage, StorageState made,
                        const States& states) {
     return !storage.persistent || states.contains(made);
+  }
+
+  // Whether the use is of an accumulated gradient, once a step.
+  bool is_late(const StorageUse& use) const {
+    return problem_.is_reduced_late(problem_.variable(use.variable),
+                                    choices_[use.variable.index()]);
+  }
+
+  std::int64_t late(const PlanStorage& storage, const States& held,
+                    StorageState wanted) const {
+    const StorageClass& kind = *storage.kind;
+    const StorageState from = *std::min_element(
+        held.begin(), held.end(), [&](StorageState a, StorageState b) {
+          return kind.move(a, wanted).transfer() <
+                 kind.move(b, wanted).transfer();
+        });
+    return kind.move(from, wanted).is_reachable()
+               ? once_a_step(problem_, storage, from, wanted).nanoseconds
+               : kUnreachable;
   }
 
   static std::int64_t nearest(const StorageClass& kind, const States& held,

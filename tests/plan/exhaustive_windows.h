@@ -125,7 +125,11 @@ class ExhaustiveWindows {
           if (next.contains(wanted)) continue;
           const StorageClass::Move& move = nearest(*storage.kind, next, wanted);
           possible = possible && move.nanoseconds < kUnreachable;
-          pay(here, move, storage.uses[u].slot);
+          if (possible && is_late(storage.uses[u])) {
+            pay_late(here, storage, next, wanted, storage.uses[u].slot);
+          } else {
+            pay(here, move, storage.uses[u].slot);
+          }
         }
         if (!possible) continue;
         for (const Way& rest : from_segment(storage, made, segment + 1, next)) {
@@ -134,6 +138,25 @@ class ExhaustiveWindows {
       }
     }
     return ways;
+  }
+
+  // Whether the use is of an accumulated gradient, once a step.
+  bool is_late(const StorageUse& use) const {
+    return problem_.is_reduced_late(problem_.variable(use.variable),
+                                    choices_[use.variable.index()]);
+  }
+
+  void pay_late(Way& way, const PlanStorage& storage, const States& held,
+                StorageState wanted, std::int64_t slot) const {
+    const StorageClass& kind = *storage.kind;
+    const StorageState from = *std::min_element(
+        held.begin(), held.end(), [&](StorageState a, StorageState b) {
+          return kind.move(a, wanted).transfer() <
+                 kind.move(b, wanted).transfer();
+        });
+    const Taking share = once_a_step(problem_, storage, from, wanted);
+    way.cost += share.nanoseconds;
+    way.hideable[problem_.window_of(slot)] += share.hidden;
   }
 
   static const StorageClass::Move& nearest(const StorageClass& kind,

@@ -43,7 +43,8 @@ PlanSolution RandomPlans::next() {
   PlanSolution solution;
   solution.status = PlanStatus::kFeasible;
   solution.assignment =
-      network_.decode(solver::solve(drawn(), options).assignment);
+      network_.decode(
+          network_.assignment(solver::solve(drawn(), options).assignment));
   solution.evaluation = evaluate(problem_, *solution.assignment);
   return solution;
 }

@@ -393,7 +393,7 @@ TEST_CASE("the network counts views from below") {
     const auto chosen = random_choices(network.network(), draw);
     REQUIRE(!chosen.empty());
     const std::vector<std::int64_t> held =
-        bytes_by_slot(problem, network.decode(chosen));
+        bytes_by_slot(problem, network.decode(network.assignment(chosen)));
     const std::vector<std::int64_t> from_below =
         counted(network.network(), chosen, held.size());
     for (std::size_t t = 0; t < held.size(); ++t) {
@@ -422,7 +422,7 @@ TEST_CASE("what a plan fits into is not called too little for any") {
       for (int i = 0; i < 20; ++i) {
         const auto chosen = random_choices(network.network(), draw);
         if (chosen.empty()) continue;
-        const PlanEvaluation judged = evaluate(problem, network.decode(chosen));
+        const PlanEvaluation judged = evaluate(problem, network.decode(network.assignment(chosen)));
         if (judged.broken.empty()) least = std::min(least, judged.peak_bytes);
       }
       if (least == std::numeric_limits<std::int64_t>::max()) continue;

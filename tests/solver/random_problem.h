@@ -17,6 +17,7 @@ struct RandomShape {
   int most_variables = 9;
   int most_choices = 4;
   std::int64_t most_cost = 20;
+  std::int64_t bytes_unit = 1;  // bytes are below 10 of it
   int most_assignments = 20000;
 };
 
@@ -50,7 +51,10 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
       const std::int64_t lo = rng.below(12);
       const Interval when{lo, lo + rng.below(6)};  // may be empty
       std::vector<std::int64_t> bytes(costs.size());
-      for (auto& b : bytes) b = rng.below(4) == 0 ? 0 : rng.below(10);
+      for (auto& b : bytes) {
+        b = rng.below(4) == 0 ? 0 : rng.below(10) * shape.bytes_unit;
+        if (b > 0 && shape.bytes_unit > 1) b -= below(shape.bytes_unit);
+      }
       builder.add_usage(id, when, bytes);
     }
   }
@@ -95,7 +99,9 @@ inline Problem random_problem(Rng& rng, const RandomShape& shape) {
                 static_cast<std::uint32_t>(
                     rng.below(choices[static_cast<std::size_t>(v)])));
   }
-  if (rng.below(4) != 0) builder.set_limit(rng.below(6 * n + 4));
+  if (rng.below(4) != 0) {
+    builder.set_limit(rng.below(6 * n + 4) * shape.bytes_unit);
+  }
   return *std::move(builder).build();
 }
 

@@ -103,6 +103,8 @@ struct PlannedCopy {
   // Where it cuts a kernel in two: the launch, the write and the read that it
   // adds. Part of the compute.
   std::int64_t cut_nanoseconds = 0;
+  // Made once a step of several micro-batches; its times are the share of one.
+  bool once_a_step = false;
   std::vector<RedistributeStep> steps;
 
   std::int64_t nanoseconds() const;

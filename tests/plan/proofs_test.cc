@@ -1,0 +1,496 @@
+// Proofs against enumeration: small graphs with every feature that a price has,
+// at prices at which plans shard.
+#include "plan/alternatives.h"
+#include "plan/enumerated_network.h"
+#include "plan/exhaustive.h"
+#include "plan/exhaustive_windows.h"
+#include "plan/held_sets.h"
+#include "plan/plan_network.h"
+#include "plan/small_graphs.h"
+#include "plan/solve_plan.h"
+#include "support/dear_topology.h"
+#include "support/property.h"
+#include "support/result_checks.h"
+#include "support/standard_library.h"
+
+#include <shardprop/solver/checker.h>
+#include <shardprop/solver/solve.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace shardprop {
+namespace {
+
+using testing::value_of;
+
+// A few operators over one shape. Gradients of one or two parameters are any
+// values, which other operators, results and gradients may read, too.
+Graph random_training_graph(std::mt19937& draw, int num_ops,
+                            bool with_input = true) {
+  GraphBuilder b("random_training", testing::standard_library());
+  const auto below = [&](std::size_t n) { return draw() % n; };
+  std::vector<ValueId> values;
+  if (with_input) {
+    values.push_back(
+        test::add_input(b, InputKind::kUser, "x", "f32[512,512]"));
+  }
+  values.push_back(
+      test::add_input(b, InputKind::kParameter, "w", "f32[512,512]"));
+  std::vector<ValueId> parameters{values.back()};
+  if (below(4) == 0) {
+    parameters.push_back(
+        test::add_input(b, InputKind::kParameter, "v", "f32[512,512]"));
+    values.push_back(parameters.back());
+  }
+  const std::size_t num_inputs = values.size();
+  std::vector<bool> used(num_inputs, true);
+  const auto operand = [&] {
+    const std::size_t v = below(values.size());
+    used[v] = true;
+    return values[v];
+  };
+  const std::vector<GivenArgument> two = {{"", TensorArg{0}},
+                                          {"", TensorArg{1}}};
+  for (int i = 0; i < num_ops; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    const bool is_product = below(3) != 0;
+    if (is_product) {
+      const ValueId left = operand();
+      values.push_back(test::add_op(
+          b, below(3) == 0 ? "aten.mul.Tensor" : "aten.mm.default", two,
+          {left, operand()}, name.c_str()));
+    } else {
+      values.push_back(test::add_op(b, "aten.relu.default",
+                                    {{"", TensorArg{0}}}, {operand()},
+                                    name.c_str()));
+    }
+    used.push_back(false);
+  }
+  for (const ValueId parameter : parameters) {
+    const std::size_t gradient =
+        num_inputs + below(values.size() - num_inputs);
+    used[gradient] = true;
+    b.add_output({.value = values[gradient],
+                  .kind = OutputKind::kGradient,
+                  .target = parameter});
+  }
+  for (std::size_t v = num_inputs; v < values.size(); ++v) {
+    if (!used[v]) b.add_output({.value = values[v]});
+  }
+  return value_of(std::move(b).build());
+}
+
+// Links of one node, `times` as slow as usual, without latency.
+Topology slow_node(double times) {
+  Topology topology = default_topology();
+  topology.measured.clear();
+  topology.node_reduces = false;
+  topology.launch_us.value = 0;
+  topology.node_latency_us.value = 0;
+  topology.network_latency_us.value = 0;
+  topology.node_bandwidth_gbps.value /= times;
+  topology.network_bandwidth_gbps.value /= times;
+  topology.all_to_all_gbps.value /= times;
+  return topology;
+}
+
+struct DrawnProblem {
+  PlanOptions options;
+  Topology topology;
+  std::string mesh;
+};
+
+DrawnProblem draw_problem(std::mt19937& draw) {
+  const auto below = [&](std::size_t n) { return draw() % n; };
+  DrawnProblem out;
+  out.options.overlap = std::array{0.0, 0.5, 1.0}[below(3)];
+  out.options.accumulate = std::array{1, 2, 7, 8}[below(4)];
+  out.options.optimizer = below(5) == 0   ? Optimizer::kNone
+                          : below(2) == 0 ? Optimizer::kSgd
+                                          : Optimizer::kAdamW;
+  out.options.threads = 1;
+  out.topology = below(2) == 0
+                     ? testing::dear_compute()
+                     : slow_node(std::array{0.25, 1.0, 8.0}[below(3)]);
+  out.mesh = below(2) == 0 ? "2" : "4";
+  return out;
+}
+
+PlanProblem drawn_problem(const Graph& graph, const DrawnProblem& drawn) {
+  return value_of(PlanProblem::create(
+      graph, value_of(DeviceMesh::parse(drawn.mesh.c_str())), drawn.topology,
+      testing::standard_library(), drawn.options));
+}
+
+// How often optima made use of what is tested.
+struct Features {
+  int late = 0;         // a gradient is accumulated before it is reduced
+  int shared = 0;       // a copy of such a gradient has another reader
+  int exposed = 0;      // more may overlap than there is compute
+  int sharded = 0;      // a parameter is sharded
+  int limited = 0;      // the memory limit makes the plan more expensive
+  int infeasible = 0;
+};
+
+void count_features(const PlanProblem& problem, const PlanSolution& solution,
+                    Features& features) {
+  const PlanAssignment& plan = *solution.assignment;
+  const std::vector<bool> once = copies_once_a_step(problem, plan);
+  bool late = false;
+  bool shared = false;
+  bool sharded = false;
+  for (std::size_t v = 0; v < plan.choices.size(); ++v) {
+    const PlanVariable& variable = problem.variables()[v];
+    if (variable.kind == PlanVariable::Kind::kInput) {
+      const Layout& layout = problem.layouts()[variable.choices->layout(
+          plan.choices[v], variable.uses.size())];
+      sharded = sharded || layout[0].is_shard();
+    }
+    if (!problem.is_reduced_late(variable, plan.choices[v])) continue;
+    for (std::size_t u = 0; u < variable.uses.size(); ++u) {
+      const PlanStorageId storage = problem.value(variable.uses[u]).storage;
+      const auto& copy =
+          plan.taken[storage.index()][variable.use_places[u]];
+      late = late || (copy && once[*copy]);
+      shared = shared || (copy && !once[*copy]);
+    }
+  }
+  features.late += late ? 1 : 0;
+  features.shared += shared ? 1 : 0;
+  features.sharded += sharded ? 1 : 0;
+  features.exposed += solution.evaluation.exposed() > 0 ? 1 : 0;
+}
+
+TEST_CASE("random training graphs cost what counting through them says") {
+  std::mt19937 draw(54);
+  constexpr double kMostCombinations = 3'000;
+  const int wanted = testing::full_counts() ? 200 : 40;
+  Features features;
+  int counted = 0;
+  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+    CAPTURE(i);
+    const Graph graph = random_training_graph(draw, 1 + i % 3);
+    const DrawnProblem drawn = draw_problem(draw);
+    const PlanProblem problem = drawn_problem(graph, drawn);
+    if (test::Exhaustive(problem).size() > kMostCombinations) continue;
+    ++counted;
+    const PlanSolution solution = solve_plan(problem);
+    REQUIRE(solution.assignment);
+    const std::int64_t least = test::ExhaustiveWindows(problem).least();
+    CHECK(solution.evaluation.objective == least);
+    CHECK(solution.lower_bound == least);
+    CHECK(solution.status == PlanStatus::kOptimal);
+    count_features(problem, solution, features);
+  }
+  CHECK(counted == wanted);
+  MESSAGE(features.late << " reduced late, " << features.shared << " shared, "
+                        << features.exposed << " exposed, " << features.sharded
+                        << " sharded of " << counted);
+  CHECK(features.late > 0);
+  CHECK(features.exposed > 0);
+  CHECK(features.sharded > 0);
+}
+
+// The least cost of a network's plans that fit; empty if none does. Checks each
+// plan against what the network says of it.
+std::optional<std::int64_t> least_by_network(const PlanProblem& problem,
+                                             const PlanNetwork& network,
+                                             std::optional<std::int64_t> limit,
+                                             std::size_t most, bool& complete) {
+  std::optional<std::int64_t> least;
+  int broken = 0;
+  int dearer = 0;   // than the network says
+  int heavier = 0;  // in the network than the plan is
+  complete = test::EnumeratedNetwork(network).each(
+      most, [&](const solver::Assignment& choices, std::int64_t cost) {
+        const PlanEvaluation judged =
+            evaluate(problem, network.decode(network.assignment(choices)));
+        broken += judged.broken.empty() ? 0 : 1;
+        dearer += judged.objective - judged.exposed() > cost ? 1 : 0;
+        if (limit) {
+          // Bytes are counted from below.
+          const auto checked = solver::evaluate(network.network(), choices);
+          heavier += checked->peak_bytes > judged.peak_bytes ? 1 : 0;
+          if (judged.peak_bytes > *limit) return;
+        }
+        least = std::min(least.value_or(judged.objective), judged.objective);
+      });
+  CHECK(broken == 0);
+  CHECK(dearer == 0);
+  CHECK(heavier == 0);
+  return least;
+}
+
+TEST_CASE("plans of random training graphs cost what their networks say") {
+  std::mt19937 draw(55);
+  constexpr std::size_t kMostAssignments = 20'000;
+  const int wanted = testing::full_counts() ? 200 : 30;
+  Features features;
+  int counted = 0;
+  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+    CAPTURE(i);
+    const Graph graph =
+        random_training_graph(draw, 1 + i % 2, /*with_input=*/i % 4 == 0);
+    DrawnProblem drawn = draw_problem(draw);
+    drawn.mesh = "2";
+    const PlanProblem free = drawn_problem(graph, drawn);
+    const PlanNetwork free_network = value_of(PlanNetwork::create(free, {}));
+    bool complete = true;
+    const auto least = least_by_network(free, free_network, std::nullopt,
+                                        kMostAssignments, complete);
+    if (!complete) continue;
+    const PlanSolution unlimited = solve_plan(free);
+    REQUIRE(unlimited.assignment);
+    CHECK(unlimited.evaluation.objective == *least);
+    CHECK(unlimited.lower_bound == *least);
+    // From what no plan fits into to what the cheapest one needs.
+    const std::int64_t peak = unlimited.evaluation.peak_bytes;
+    const std::int64_t limit =
+        peak * static_cast<std::int64_t>(30 + draw() % 71) / 100;
+    drawn.options.memory_limit = limit;
+    const PlanProblem problem = drawn_problem(graph, drawn);
+    const PlanNetwork network =
+        value_of(PlanNetwork::create(problem, {.memory_limit = limit}));
+    const auto least_limited = least_by_network(problem, network, limit,
+                                                4 * kMostAssignments, complete);
+    if (!complete) continue;
+    ++counted;
+    const PlanSolution solution = solve_plan(problem);
+    CAPTURE(std::string(to_string(solution.status)));
+    if (!least_limited) {
+      CHECK_FALSE(solution.assignment);
+      ++features.infeasible;
+      continue;
+    }
+    CHECK(solution.lower_bound <= *least_limited);
+    CHECK(solution.status != PlanStatus::kInfeasible);
+    if (!solution.assignment) continue;
+    CHECK(solution.evaluation.objective >= *least_limited);
+    CHECK(solution.evaluation.peak_bytes <= limit);
+    features.limited += *least_limited > *least ? 1 : 0;
+    count_features(problem, solution, features);
+  }
+  CHECK(counted == wanted);
+  MESSAGE(features.late << " reduced late, " << features.shared << " shared, "
+                        << features.exposed << " exposed, " << features.sharded
+                        << " sharded, " << features.limited << " limited, "
+                        << features.infeasible << " infeasible of " << counted);
+  CHECK(features.late > 0);
+  CHECK(features.exposed > 0);
+  CHECK(features.limited > 0);
+  CHECK(features.infeasible > 0);
+}
+
+// ---- a copy that a late reader shares
+
+// The gradient of w is also read by `mul`, whose result is returned: a program
+// in which it is reduced in every micro-batch if mul reads it reduced.
+Graph shared_gradient() {
+  GraphBuilder b("shared_gradient", testing::standard_library());
+  const std::vector<GivenArgument> two = {{"", TensorArg{0}},
+                                          {"", TensorArg{1}}};
+  const ValueId x = test::add_input(b, InputKind::kUser, "x", "f32[512,512]");
+  const ValueId w =
+      test::add_input(b, InputKind::kParameter, "w", "f32[512,512]");
+  const ValueId y = test::add_op(b, "aten.mm.default", two, {x, w}, "y");
+  const ValueId xt = test::add_op(
+      b, "aten.permute.default",
+      {{"", TensorArg{0}}, {"", std::vector<std::int64_t>{1, 0}}}, {x}, "xt");
+  const ValueId g = test::add_op(b, "aten.mm.default", two, {xt, y}, "g");
+  const ValueId m = test::add_op(b, "aten.mul.Tensor", two, {g, g}, "m");
+  b.add_output({.value = m});
+  b.add_output({.value = g, .kind = OutputKind::kGradient, .target = w});
+  return value_of(std::move(b).build());
+}
+
+TEST_CASE("a copy that more than the optimizer reads is made each time") {
+  const Graph graph = shared_gradient();
+  DrawnProblem drawn;
+  drawn.options.accumulate = 8;
+  drawn.options.optimizer = Optimizer::kSgd;
+  drawn.topology = testing::dear_compute();
+  drawn.mesh = "2";
+  const PlanProblem problem = drawn_problem(graph, drawn);
+  // One copy of the gradient for whoever reads it.
+  const ValueId gradient = graph.outputs()[1].value;
+  const PlanStorageId id = problem.value(gradient).storage;
+  const PlanStorage& storage = problem.storage(id);
+  PlanAssignment plan = *solve_plan(problem).assignment;
+  plan.copies = {{.storage = id}};
+  for (auto& taken : plan.taken) {
+    std::fill(taken.begin(), taken.end(), std::nullopt);
+  }
+  std::vector<std::size_t> late;
+  for (std::size_t u = 0; u < storage.uses.size(); ++u) {
+    const PlanVariableId user = storage.uses[u].variable;
+    const std::vector<bool>& is_late =
+        problem.variable(user).choices->reduced_late;
+    const auto choice = std::find(is_late.begin(), is_late.end(), true);
+    if (choice != is_late.end()) {
+      late.push_back(u);
+      plan.choices[user.index()] =
+          static_cast<std::uint32_t>(choice - is_late.begin());
+    }
+    plan.taken[id.index()][u] = 0;
+  }
+  REQUIRE(late.size() == 1);
+  REQUIRE(storage.uses.size() > 1);
+  const auto once = [&](std::size_t copy) -> bool {
+    return copies_once_a_step(problem, plan)[copy];
+  };
+  CHECK_FALSE(once(0));
+  for (auto& taken : plan.taken[id.index()]) taken.reset();
+  CHECK_FALSE(once(0));
+  plan.taken[id.index()][late[0]] = 0;
+  CHECK(once(0));
+  // So is the source of that copy, unless something else is made of it, too.
+  plan.copies.push_back({.storage = id, .source = 0});
+  CHECK_FALSE(once(0));
+  plan.taken[id.index()][late[0]] = 1;
+  CHECK(once(0));
+  CHECK(once(1));
+  plan.copies.push_back({.storage = id, .source = 0});
+  CHECK_FALSE(once(0));
+  CHECK(once(1));
+  CHECK_FALSE(once(2));
+
+  const PlanSolution solution = solve_plan(problem);
+  CHECK(solution.evaluation.objective == test::Exhaustive(problem).least());
+  CHECK(solution.lower_bound == solution.evaluation.objective);
+}
+
+// ---- moves near the limit of what can be reached
+
+TEST_CASE("two layouts are cached if each can be reached, whatever the sum") {
+  auto kind = std::make_shared<StorageClass>();
+  kind->bytes = {8, 4, 2};
+  kind->moves.assign(9, {.nanoseconds = kUnreachable});
+  PlanStorage storage;
+  storage.kind = kind;
+  CHECK_FALSE(transition(storage, {0, 0}, {1, 2}).is_possible);
+  CHECK_FALSE(transition(storage, {0, 0}, {1, 1}).is_possible);
+  CHECK(transition(storage, {0, 0}, {0, 0}).is_possible);
+  kind->moves[1].nanoseconds = kUnreachable - 1;
+  CHECK_FALSE(transition(storage, {0, 0}, {1, 2}).is_possible);
+  kind->moves[2].nanoseconds = kUnreachable - 1;
+  const Transition both = transition(storage, {0, 0}, {1, 2});
+  CHECK(both.is_possible);
+  CHECK(both.nanoseconds == 2 * (kUnreachable - 1));
+  CHECK(both.makings.size() == 2);
+}
+
+TEST_CASE("plans whose moves take up to six days cost what counting says") {
+  std::mt19937 draw(57);
+  const int wanted = testing::full_counts() ? 200 : 20;
+  int counted = 0;
+  int slow = 0;
+  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+    CAPTURE(i);
+    const Graph graph = random_training_graph(draw, 1 + i % 2);
+    DrawnProblem drawn = draw_problem(draw);
+    drawn.mesh = "2";
+    // 1 MiB then takes 2^43 to 2^49 ns.
+    drawn.topology = slow_node(std::ldexp(1.0, 31 + i % 7));
+    const PlanProblem problem = drawn_problem(graph, drawn);
+    if (test::Exhaustive(problem).size() > 1'000) continue;
+    std::int64_t most = 0;
+    for (const PlanStorage& storage : problem.storages()) {
+      for (const StorageClass::Move& move : storage.kind->moves) {
+        if (move.is_reachable()) most = std::max(most, move.transfer());
+      }
+    }
+    if (most > std::int64_t{1} << 49) continue;
+    ++counted;
+    slow += most >= std::int64_t{1} << 46 ? 1 : 0;
+    const PlanSolution solution = solve_plan(problem);
+    REQUIRE(solution.assignment);
+    const std::int64_t least = test::ExhaustiveWindows(problem).least();
+    CHECK(solution.evaluation.objective == least);
+    CHECK(solution.lower_bound <= least);
+  }
+  CHECK(counted == wanted);
+  CHECK(slow > wanted / 4);
+}
+
+// ---- alternatives
+
+// The least cost of plans in which the user of a copy reads the value in
+// another layout; empty if none does.
+std::optional<std::int64_t> least_without(const PlanProblem& problem,
+                                          const PlanAssignment& plan,
+                                          const StorageUse& use,
+                                          const PlanNetwork& network,
+                                          std::size_t most, bool& complete) {
+  const std::size_t user = network.variable(use.variable).index();
+  const ChoiceSet& set = *problem.variable(use.variable).choices;
+  const LayoutId unwanted =
+      set.layout(plan.choices[use.variable.index()], use.operand);
+  std::optional<std::int64_t> least;
+  complete = test::EnumeratedNetwork(network).each(
+      most, [&](const solver::Assignment& choices, std::int64_t) {
+        if (set.layout(choices[user], use.operand) == unwanted) return;
+        const std::int64_t cost =
+            evaluate(problem, network.decode(network.assignment(choices)))
+                .objective;
+        least = std::min(least.value_or(cost), cost);
+      });
+  return least;
+}
+
+TEST_CASE("an alternative costs no less than the best plan that is forced") {
+  std::mt19937 draw(56);
+  constexpr std::size_t kMostAssignments = 20'000;
+  const int wanted = testing::full_counts() ? 400 : 40;
+  int counted = 0;
+  int exact = 0;
+  for (int i = 0; counted < wanted && i < 50 * wanted; ++i) {
+    CAPTURE(i);
+    const Graph graph = random_training_graph(draw, 1 + i % 3);
+    DrawnProblem drawn = draw_problem(draw);
+    drawn.mesh = "2";
+    const PlanProblem problem = drawn_problem(graph, drawn);
+    const PlanNetwork network = value_of(PlanNetwork::create(problem, {}));
+    const PlanSolution solution = solve_plan(problem);
+    REQUIRE(solution.assignment);
+    if (solution.status != PlanStatus::kOptimal) continue;
+    const PlanAssignment& plan = *solution.assignment;
+    const auto users = users_of_copies(problem, plan);
+    const AlternativeCosts alternatives(problem, plan, solution.lower_bound);
+    for (std::size_t c = 0; c < plan.copies.size(); ++c) {
+      const auto other = alternatives.without(c);
+      if (!other) continue;
+      CHECK(other->nanoseconds >= 0);
+      bool complete = true;
+      const auto least = least_without(problem, plan, users[c].uses[0],
+                                       network, kMostAssignments, complete);
+      if (!complete) break;
+      ++counted;
+      REQUIRE(least);
+      const std::int64_t forced = *least - solution.evaluation.objective;
+      CAPTURE(drawn.options.accumulate);
+      CAPTURE(drawn.options.overlap);
+      CAPTURE(graph.nodes().size());
+      CAPTURE(users[c].uses[0].variable.index());
+      CAPTURE(plan.copies[c].state);
+      CAPTURE(to_string(problem.layouts()[other->layout]));
+      CAPTURE(solution.evaluation.objective);
+      CHECK(other->nanoseconds >= forced);
+      exact += other->nanoseconds == forced ? 1 : 0;
+    }
+  }
+  MESSAGE(counted << " alternatives, " << exact
+                  << " cost as much as the best plan that is forced");
+  CHECK(counted >= wanted);
+  CHECK(3 * exact > counted);
+}
+
+}  // namespace
+}  // namespace shardprop

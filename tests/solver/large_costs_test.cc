@@ -1,0 +1,152 @@
+// Bounds at costs near the end of what doubles count exactly, with and without
+// memory rows.
+#include "solver/random_problem.h"
+#include "support/property.h"
+
+#include <shardprop/solver/solve.h>
+#include <solver/core.h>
+#include <solver/dual_bound.h>
+#include <solver/reduce.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace shardprop::solver {
+namespace {
+
+// Costs from 2^45 to 2^52 - 1.
+testing::RandomShape large_shape(int i) {
+  testing::RandomShape shape;
+  shape.most_variables = 7;
+  shape.most_assignments = 400;
+  shape.most_cost = (std::int64_t{1} << (45 + i % 8)) - 1;
+  shape.bytes_unit = i % 3 == 0 ? 1 : std::int64_t{1} << (10 * (i % 5));
+  return shape;
+}
+
+TEST_CASE("large costs: the optimum, or a bound below it, as brute force has it") {
+  Rng rng(shardprop::testing::property_seed() + 45);
+  const int cases = shardprop::testing::scaled(800);
+  int proven = 0;
+  int feasible = 0;
+  for (int i = 0; i < cases; ++i) {
+    CAPTURE(i);
+    const Problem problem = testing::random_problem(rng, large_shape(i));
+    SolveOptions options;
+    options.time_limit_seconds = 1e12;
+    options.work_limit = 20'000'000;
+    options.threads = 1;
+    if (i % 2 == 0) options.passes.disable(Pass::kElimination);
+    if (i % 4 == 0) options.passes.disable(Pass::kLowDegree);
+    const Solution solution = solve(problem, options);
+    REQUIRE(!solution.failure);
+    const std::optional<Int128> truth = testing::brute_force(problem);
+    if (!truth) {
+      CHECK(solution.status == Status::kInfeasible);
+      continue;
+    }
+    ++feasible;
+    CHECK(solution.status != Status::kInfeasible);
+    if (solution.lower_bound) CHECK((*solution.lower_bound <= *truth));
+    if (solution.cost) CHECK((*solution.cost >= *truth));
+    if (solution.status == Status::kOptimal) {
+      ++proven;
+      CHECK((*solution.cost == *truth));
+    }
+  }
+  MESSAGE(proven << " of " << feasible << " proven");
+  CHECK(10 * proven > 9 * feasible);
+}
+
+// By variable and choice: the least cost of assignments with it; what no
+// assignment has costs kUnknown.
+constexpr Int128 kUnknown = Int128{1} << 120;
+
+std::vector<std::vector<Int128>> least_by_choice(const Problem& problem,
+                                                 const Network& network,
+                                                 const Core& core) {
+  std::vector<std::vector<Int128>> out;
+  for (int v = 0; v < core.size(); ++v) {
+    out.emplace_back(index(core.choices(v)), kUnknown);
+  }
+  std::vector<int> choices(network.variables.size(), 0);
+  const auto choice = [&](int v) -> int& {
+    return choices[index(core.network_variable[index(v)])];
+  };
+  while (true) {
+    const auto judged = evaluate(problem, network.expand(choices));
+    for (int v = 0; v < core.size() && judged->feasible(); ++v) {
+      Int128& least = out[index(v)][index(choice(v))];
+      least = std::min(least, judged->cost);
+    }
+    int v = 0;
+    while (v < core.size() && ++choice(v) == core.choices(v)) choice(v++) = 0;
+    if (v == core.size()) return out;
+  }
+}
+
+TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
+  Rng rng(shardprop::testing::property_seed() + 46);
+  int inexact = 0;
+  int compared = 0;
+  for (int i = 0; i < shardprop::testing::scaled(300); ++i) {
+    CAPTURE(i);
+    const Problem problem = testing::random_problem(rng, large_shape(i));
+    if (!testing::brute_force(problem)) continue;
+    Network network(problem);
+    PassClock clock;
+    PassSet passes;
+    passes.disable(Pass::kLowDegree);
+    passes.disable(Pass::kDominance);
+    reduce(network, passes, clock, StopSignal{});
+    REQUIRE(!network.infeasible);
+    if (network.num_alive() == 0) continue;
+    const Core core(network, std::ldexp(1.0, 48 + i % 5));
+    const auto least = least_by_choice(problem, network, core);
+    const Int128 truth = *std::min_element(least[0].begin(), least[0].end());
+    DualBound dual(core);
+    inexact += dual.is_exact() ? 0 : 1;
+    const auto check = [&] {
+      CHECK((network.offset + static_cast<Int128>(
+                                  std::ceil(dual.best_bound())) <=
+             truth));
+      const std::vector<double> extra = dual.choice_bounds();
+      for (int v = 0; v < core.size(); ++v) {
+        for (int c = 0; c < core.choices(v); ++c) {
+          const double bound =
+              dual.best_bound() + extra[index(core.at[index(v)] + c)];
+          CHECK((network.offset + static_cast<Int128>(std::ceil(bound)) <=
+                 least[index(v)][index(c)]));
+          ++compared;
+        }
+      }
+    };
+    for (int step = 0; step < 12; ++step) {
+      dual.advance(step % 2 == 0 ? kInfinity
+                                 : static_cast<double>(truth - network.offset));
+    }
+    dual.restore_best();
+    check();
+    // Prices of all sizes, out of the blue.
+    std::vector<double> prices(index(core.rows()));
+    for (double& price : prices) {
+      price = rng.unit() * std::ldexp(1.0, rng.below(50));
+    }
+    if (prices.empty()) continue;
+    dual.set_prices(prices);
+    dual.sweep();
+    dual.evaluate();
+    dual.restore_best();
+    check();
+  }
+  CHECK(inexact > 50);
+  CHECK(compared > 2'000);
+}
+
+}  // namespace
+}  // namespace shardprop::solver
