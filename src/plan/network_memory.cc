@@ -71,7 +71,7 @@ class MemoryRows {
       casts.push_back(kept.cast);
     }
     builder_.add_usage(of(storage.maker), {0, end_ + 1}, throughout);
-    add_accumulated(maker, of(storage.maker));
+    add_accumulated(storage.maker);
     if (*std::max_element(casts.begin(), casts.end()) == 0) return;
     for (const UseSegment& segment : storage.segments) {
       const SlotSpan span = span_of(storage, segment);
@@ -80,14 +80,14 @@ class MemoryRows {
   }
 
   // Gradients that are added up as their state lies are there throughout.
-  void add_accumulated(const PlanVariable& parameter,
-                       solver::VariableId variable) {
+  void add_accumulated(PlanVariableId id) {
+    const PlanVariable& parameter = problem_.variable(id);
     const ChoiceSet& set = *parameter.choices;
     if (set.reduced_late.empty()) return;
     for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
       const PlanStorage& gradient =
           problem_.storage(problem_.value(parameter.uses[u]).storage);
-      if (gradient.made_at == 0) continue;
+      if (gradient.made_at == 0 || !counts_gradient(problem_, id, u)) continue;
       std::vector<std::int64_t> bytes;
       for (std::size_t c = 0; c < set.size(); ++c) {
         bytes.push_back(
@@ -95,7 +95,7 @@ class MemoryRows {
                 ? 0
                 : problem_.local_bytes(parameter.uses[u], set.layout(c, u)));
       }
-      builder_.add_usage(variable, {0, gradient.made_at}, bytes);
+      builder_.add_usage(of(id), {0, gradient.made_at}, bytes);
     }
   }
 
@@ -187,6 +187,19 @@ class MemoryRows {
 };
 
 }  // namespace
+
+bool counts_gradient(const PlanProblem& problem, PlanVariableId parameter,
+                     std::size_t use) {
+  const PlanVariable& reader = problem.variable(parameter);
+  const PlanStorage& gradient =
+      problem.storage(problem.value(reader.uses[use]).storage);
+  const auto first = std::find_if(
+      gradient.uses.begin(), gradient.uses.end(), [&](const StorageUse& other) {
+        return !problem.variable(other.variable).choices->reduced_late.empty();
+      });
+  return first != gradient.uses.end() && first->variable == parameter &&
+         first->operand == use;
+}
 
 bool has_lone_use(const PlanStorage& storage, bool with_memory) {
   return !storage.segments.empty() && storage.segments.back().count == 1 &&

@@ -16,6 +16,11 @@ namespace shardprop {
 // is held beside it is told from it by a stretch where bytes count.
 bool has_lone_use(const PlanStorage& storage, bool with_memory);
 
+// Whether the gradient's bytes are counted with this parameter. Several
+// parameters may share a gradient, and then one accumulator may serve them all.
+bool counts_gradient(const PlanProblem& problem, PlanVariableId parameter,
+                     std::size_t use);
+
 // `variables` by PlanVariableId, `stretches` by storage.
 void add_memory_rows(const PlanProblem& problem,
                      std::span<const solver::VariableId> variables,

@@ -385,10 +385,13 @@ class NetworkBuilder {
     for (std::size_t v = 0; v < problem_.variables().size(); ++v) {
       const PlanVariable& parameter = problem_.variables()[v];
       if (parameter.choices->reduced_late.empty()) continue;
-      for (const ValueId gradient : parameter.uses) {
+      for (std::size_t u = 0; u < parameter.uses.size(); ++u) {
         const PlanStorage& storage =
-            problem_.storage(problem_.value(gradient).storage);
-        if (storage.made_at > 0) add_accumulator(PlanVariableId(v), storage);
+            problem_.storage(problem_.value(parameter.uses[u]).storage);
+        if (storage.made_at > 0 &&
+            counts_gradient(problem_, PlanVariableId(v), u)) {
+          add_accumulator(PlanVariableId(v), storage);
+        }
       }
     }
   }
