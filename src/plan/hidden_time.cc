@@ -69,7 +69,8 @@ void HiddenTime::price() {
   HiddenPrices prices(search_.problem().num_windows());
   double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughPricingGap;
   for (int round = 0; round < kMostPricingRounds; ++round) {
-    const std::int64_t objective = search_.best().evaluation.objective;
+    // The best plan may be one that the search began with.
+    const std::optional<std::int64_t> objective = search_.found_here();
     const std::int64_t bound = search_.best().lower_bound;
     raise_bound(prices, enough_gap);
     blend_.run(network_);
@@ -80,7 +81,7 @@ void HiddenTime::price() {
     if (!search_.solve(network_, {.enough_gap = enough_gap})) return;
     note();
     prices.go_back();
-    if (search_.best().evaluation.objective == objective &&
+    if (search_.found_here() == objective &&
         search_.best().lower_bound == bound) {
       return;
     }
