@@ -174,7 +174,8 @@ void DimRoles::seed_batch() {
       batch.values.assign(graph_.values().size(), std::nullopt);
       batch.nodes.assign(graph_.nodes().size(), std::nullopt);
     }
-    if (flops > most) {
+    // On a tie, inputs with a batch dim of 1 know of the batch; positions do not.
+    if (flops > most || (flops == most && lead.first > best->first)) {
       most = flops;
       best = lead;
     }
