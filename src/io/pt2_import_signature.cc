@@ -245,7 +245,11 @@ void Importer::add_bounds() {
 void Importer::add_open_sizes() {
   for (const auto& [name, symbol] : frame_.values.symbols()) {
     const auto origin = origins_.find(name);
-    if (!symbol.hint || origin == origins_.end()) continue;
+    // A size that the user set needs no note.
+    if (!symbol.hint || origin == origins_.end() ||
+        frame_.values.is_set(name)) {
+      continue;
+    }
     builder_.add_note(quote(name) + " (" + origin->second +
                       ") may vary in the program; the plan fixes it at " +
                       std::to_string(*symbol.hint) +

@@ -473,6 +473,7 @@ Result<void> Values::set_sizes(
     is_resized_ = is_resized_ || symbol.hint != size;
     symbol.hint = size;
     hints_[name] = size;
+    set_.insert(name);
   }
   return is_resized_ ? check_computed_ranges(place) : Result<void>();
 }

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -61,6 +62,8 @@ class Values {
 
   // Free sizes by name, with the hints that the program gives them.
   const std::map<std::string, Symbol>& symbols() const { return symbols_; }
+  // Whether the user set the size to another value than that of the export.
+  bool is_set(const std::string& name) const { return set_.contains(name); }
   // Those that depend on data, and what they are taken to be.
   const SizeBounds& bounded() const { return bounded_; }
   // The program's ranges of sizes that are computed from others: 2*s39.
@@ -90,7 +93,8 @@ class Values {
   std::unordered_map<std::string_view, const NamedSym*> scalars_;
   std::map<std::string, Symbol> symbols_;
   SymExpr::Bindings hints_;
-  bool is_resized_ = false;  // sizes are not those of the export
+  std::set<std::string> set_;  // sizes that the user gave
+  bool is_resized_ = false;    // some are not those of the export
   SizeBounds bounded_;
   std::vector<Range> computed_;
   // Of sizes computed from symbols, by their text: what they were.

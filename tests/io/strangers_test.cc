@@ -165,7 +165,9 @@ TEST_CASE("control flow along batch dims that the user names") {
   INFO((space ? std::string() : to_string(space.error())));
   REQUIRE(space);
   CHECK(to_string(*space) == "(),a1->a1 {a=16}");
-  CHECK(graph->notes().empty());
+  // Only the open size is noted.
+  CHECK(graph->notes().size() == 1);
+  CHECK(has_note(*graph, "`s77`"));
 }
 
 TEST_CASE("an operator with effects stands for itself, without its token") {
@@ -323,6 +325,7 @@ TEST_CASE("symbolic sizes are set by name") {
     REQUIRE_MESSAGE(graph.has_value(), to_string(graph.error()));
     const auto guards = graph->guards();
     const std::int64_t found = find_node(*graph, "mm")->op.outputs[0].size(0);
+    CHECK(has_note(*graph, "`s77` (dim 0 of x)") == sizes.empty());
     // All of the graph has the size, and the plan states it.
     CHECK(find_node(*graph, "mm_1")->op.inputs[0].size(1) == found);
     CHECK(std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
