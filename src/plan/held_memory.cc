@@ -64,8 +64,6 @@ class Holdings {
     for (std::size_t s = problem_.storages().size(); s-- > 0;) {
       const PlanStorage& view = problem_.storages()[s];
       if (!view.shows) continue;
-      // An accumulated gradient has memory of its own.
-      if (!accumulated_.empty() && accumulated_[s]) continue;
       const PlanVariable& maker = problem_.variable(view.maker);
       const PlanStorageId id = problem_.value(maker.uses[*view.shows]).storage;
       const auto& copy = plan_.taken[id.index()][maker.use_places[*view.shows]];

@@ -91,9 +91,8 @@ struct PlanStorage {
   // Made and taken inside one kernel: to be redistributed, it has to be written
   // first, and another kernel has to read it.
   bool inside_kernel = false;
-  // The use of its producer whose memory it has: that of a view that picks or
-  // repeats elements, or of a buffer that is written in place. Empty: it has
-  // memory of its own.
+  // A view that picks or repeats elements: which of its maker's uses it shows,
+  // with whose memory it is there. Empty: it has memory of its own.
   std::optional<std::uint32_t> shows;
   std::vector<ValueId> values;   // the one that was made, then its views
   std::vector<StorageUse> uses;  // by slot

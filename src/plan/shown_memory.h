@@ -1,6 +1,5 @@
-// ShownMemory is what views that pick or repeat elements, and results that are
-// written in place (PlanStorage::shows), add to the bytes that the network counts
-// for the memory that they show. Every figure is a lower bound.
+// What views that pick or repeat elements (PlanStorage::shows) add to the bytes
+// that the network counts for what they show. Every figure is a lower bound.
 //
 // While a storage is in use anyway, a view of it adds nothing. Afterwards views
 // keep it: each counts a share of it, as many as may be there then, so that
@@ -25,8 +24,8 @@ class ShownMemory {
   // `problem` must outlive the object.
   explicit ShownMemory(const PlanProblem& problem);
 
-  // The first slot in which the memory that this view shows, maybe through other
-  // views, is no longer counted for its own uses.
+  // The first slot in which nothing that this view shows, through whatever views,
+  // is counted for its own uses.
   std::int64_t covered_until(PlanStorageId view) const {
     return views_[view.index()].covered_until;
   }

@@ -2,7 +2,6 @@
 
 #include "base/index.h"
 #include "base/try.h"
-#include "plan/overwriting.h"
 #include "plan/problem_body.h"
 #include "plan/shown_operand.h"
 #include "plan/stop.h"
@@ -35,10 +34,7 @@ std::vector<UseSegment> segments_of(const Graph& graph,
 class StorageCollector {
  public:
   StorageCollector(PlanProblem::Body& body, const StorageForest& forest)
-      : body_(body),
-        graph_(body.graph),
-        forest_(forest),
-        overwriting_(body.graph) {}
+      : body_(body), graph_(body.graph), forest_(forest) {}
 
   Result<void> run() {
     for (const Value& value : graph_.values()) add_value(value);
@@ -97,21 +93,9 @@ class StorageCollector {
 
   std::optional<std::uint32_t> shown_by(const Node& node,
                                         std::size_t output) const {
-    const IndexSpace& space = *body_.choices_of_node[node.id.index()]->op.space;
-    if (runs_as_view(space)) return shown_operand(graph_, node, output);
-    if (output == 0 && writes_in_place(node, space)) {
-      return static_cast<std::uint32_t>(space.writes_into);
-    }
-    return std::nullopt;
-  }
-
-  // Whether the first result of the node becomes the memory of an operand, as
-  // its price says. A fused kernel writes a result of its own.
-  bool writes_in_place(const Node& node, const IndexSpace& space) const {
-    const bool fused = body_.fusion &&
-                       body_.fusion->group(node.id) != FusionGroups::kAlone;
-    return !fused && space.writes_into != IndexSpace::kNothing &&
-           overwriting_.may(node, index(space.writes_into));
+    const OpStrategy& op = body_.choices_of_node[node.id.index()]->op;
+    if (!runs_as_view(*op.space)) return std::nullopt;
+    return shown_operand(graph_, node, output);
   }
 
   void add_uses(std::size_t v) {
@@ -168,7 +152,6 @@ class StorageCollector {
   PlanProblem::Body& body_;
   const Graph& graph_;
   const StorageForest& forest_;
-  Overwriting overwriting_;
 };
 
 }  // namespace
