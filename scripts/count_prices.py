@@ -138,7 +138,8 @@ def table(shardprop, graph):
     plan = json.loads(
         subprocess.run(
             [shardprop, "explain", f"examples/graphs/{graph}.json.gz", "--mesh", "x=1",
-             "--memory", "none", "--fusion", "none", "--format", "json"],
+             "--memory", "none", "--fusion", "none", "--optimizer", "none",
+             "--format", "json"],
             check=True, capture_output=True, text=True).stdout)
     tensors = dict(plan["values"])
     rows = {}

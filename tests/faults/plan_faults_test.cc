@@ -23,6 +23,7 @@ PlanOptions within_megabytes(std::int64_t limit) {
   PlanOptions options;
   options.threads = 2;
   options.memory_limit = limit << 20;
+  options.optimizer = Optimizer::kNone;
   options.work_limit = 10'000'000;
   options.time_limit_seconds = 1e6;
   return options;
@@ -57,7 +58,7 @@ TEST_CASE("without memory to find a plan that fits there is an error") {
   const OpLibrary& library = testing::standard_library();
   const Graph graph = test::residual_training(library, 2, "512", "256", "1024");
   const DeviceMesh mesh = value_of(DeviceMesh::parse("2,2"));
-  const PlanOptions options = within_megabytes(8);
+  const PlanOptions options = within_megabytes(2);
   const auto make = [&] {
     return make_plan(graph, mesh, default_topology(), library, options);
   };
@@ -127,7 +128,10 @@ TEST_CASE("without memory a plan says so and claims no more than its space") {
       }
     });
     CHECK(said > 0);
-    CHECK(refused + said > kTries / 2);
+    CHECK(refused > 0);
+    // A recipe or a merged mesh whose plan lacked memory costs nothing: the main
+    // search still proves the optimum. The other refusals must be reported.
+    CHECK(refused + said > kTries / 3);
   }
 }
 
