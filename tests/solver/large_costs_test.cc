@@ -94,7 +94,7 @@ TEST_CASE("dual bounds stay below the optimum at any ceiling and any prices") {
   Rng rng(shardprop::testing::property_seed() + 46);
   int inexact = 0;
   int compared = 0;
-  for (int i = 0; i < shardprop::testing::scaled(300); ++i) {
+  for (int i = 0; i < shardprop::testing::scaled(1000); ++i) {
     CAPTURE(i);
     const Problem problem = testing::random_problem(rng, large_shape(i));
     if (!testing::brute_force(problem)) continue;
