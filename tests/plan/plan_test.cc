@@ -49,6 +49,7 @@ TEST_CASE("a gradient ends where its parameter lies, a buffer as it began") {
   PlanOptions options;
   options.pins.push_back(value_of(Pin::parse("net.w=S(0)")));
   options.pins.push_back(value_of(Pin::parse("gw=P(sum)")));
+  options.optimizer = Optimizer::kNone;
   const Plan plan = planned(graph, library, "2", options);
   test::check_plan(plan);
   const auto gradient = std::find_if(

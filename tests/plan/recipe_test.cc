@@ -275,7 +275,10 @@ TEST_CASE("Llama 3 8B does not fit 80 GiB with data parallel alone") {
     const double gib =
         static_cast<double>(plan.memory.peak_bytes) / (std::int64_t{1} << 30);
     MESSAGE(mesh << ": " << gib << " GiB");
-    CHECK(gib == doctest::Approx(123.6).epsilon(0.001));
+    // The plan that comes nearest to the limit; 119.7 GiB are f32 parameters,
+    // gradients and moments.
+    CHECK(gib > 119.7);
+    CHECK(gib < 123.7);
     REQUIRE(!plan.clash.memory.empty());
     CHECK(plan.clash.memory[0].bytes_short > 0);
   }
