@@ -68,6 +68,7 @@ Result<void> add_frees(SpmdProgram& program) {
   std::vector<std::size_t> until(values, kNever);  // node
   for (std::size_t c = 0; c < program.copies.size(); ++c) {
     const ProgramCopy& copy = program.copies[c];
+    if (!copy.value.valid()) continue;  // left out with the optimizer's step
     std::size_t& held = until[copy.value.index()];
     held = held == kNever ? copy.freed_at : std::max(held, copy.freed_at);
   }
