@@ -84,7 +84,7 @@ class Defaults(Case):
     def test_options_that_are_given(self):
         cases = [{"memory": "none"}, {"memory": "1KiB"}, {"overlap": "none"},
                  {"optimizer": "adamw", "accumulate": "4"},
-                 {"optimizer": "none"}, {"pin": "*=R"}, {"recipe": "fsdp=dp"}]
+                 {"optimizer": "none"}, {"pin": "*=R,R"}, {"recipe": "fsdp=dp"}]
         for options in cases:
             with self.subTest(options):
                 self.compared(LLAMA, "dp=2,tp=2",

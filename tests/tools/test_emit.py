@@ -237,18 +237,25 @@ class Emit(Case):
         self.assertEqual(said["mesh_dim"], "dp")
         self.assertIn("unsaid", said)
 
-    def styles(self, how, recipe):
+    def styles(self, how, recipe, mesh="dp=2,tp=2"):
         out = self.folder / "out"
         self.answered(self.emit("--as", how, "--recipe", recipe, "-o", out,
-                                graph=LLAMA, mesh="dp=2,tp=2"))
+                                graph=LLAMA, mesh=mesh))
         name = how.replace("-", "_") + ".json"
         return json.loads((out / name).read_text())
 
     def test_megatron_is_hugging_faces_own_plan(self):
-        said = self.styles("tp-plan", "megatron=tp")
-        layer = {name.split(".*.")[1]: style
-                 for name, style in said["tp_plan"].items() if ".*." in name}
-        self.assertEqual(layer, {
+        def styles_of_layer(said):
+            return {name.split(".*.")[1]: style
+                    for name, style in said["tp_plan"].items() if ".*." in name}
+
+        # Two ranks cannot share 3 heads of keys: no shards pass inside attention.
+        uneven = styles_of_layer(self.styles("tp-plan", "megatron=tp"))
+        self.assertEqual(uneven["self_attn.k_proj"], "colwise_gather_output")
+        self.assertEqual(uneven["self_attn.o_proj"], "rowwise_split_input")
+        self.assertEqual(uneven["mlp.down_proj"], "rowwise")
+        said = self.styles("tp-plan", "megatron=tp", mesh="dp=2,tp=3")
+        self.assertEqual(styles_of_layer(said), {
             "self_attn.q_proj": "colwise", "self_attn.k_proj": "colwise",
             "self_attn.v_proj": "colwise", "self_attn.o_proj": "rowwise",
             "mlp.gate_proj": "colwise", "mlp.up_proj": "colwise",
