@@ -130,7 +130,7 @@ class Verify(Case):
             "--mesh", "30000", "--threads", "1", graph=MLP,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"^error\[SP(0004|0910)\]")
+        self.assertRegex(done.stderr, r"(?m)^error\[SP(0004|0910)\]")
 
     def test_no_plan_is_a_finding(self):
         none = ["--mesh", "2", "--memory", "1KiB"]
