@@ -28,6 +28,7 @@ inline Graph tiny_graph(const std::string& name) {
 inline PlanOptions quick_options() {
   PlanOptions options;
   options.work_limit = 20'000'000;
+  options.optimizer = Optimizer::kNone;
   return options;
 }
 
