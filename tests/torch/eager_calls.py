@@ -5,6 +5,7 @@ Values are small whole numbers in double precision, so that sums in any order ar
 exact and a wrong element shows.
 """
 
+import contextlib
 import dataclasses
 import random
 from typing import Any, Callable
@@ -42,21 +43,31 @@ def _short(placement) -> str:
     return f"S({placement.dim})"
 
 
+def plain_tensors():
+    """A context in which operators make tensors of one process. Under
+    LocalTensorMode they make one tensor a rank, random ones of other values."""
+    mode = enabled_local_tensor_mode()
+    return contextlib.nullcontext() if mode is None else mode.disable()
+
+
 def distribute(tensor: torch.Tensor, mesh, layout, seed: int = 0) -> DTensor:
     """A DTensor in any layout, partials with terms that differ included."""
-    parts = {(): tensor}
-    for mesh_dim, (size, placement) in enumerate(zip(mesh.shape, layout)):
+    with plain_tensors():
+        if isinstance(tensor, LocalTensor):
+            tensor = tensor.reconcile()
+        parts = {(): tensor}
+        for mesh_dim, (size, placement) in enumerate(zip(mesh.shape, layout)):
+            parts = {
+                (*at, i): part
+                for at, whole in parts.items()
+                for i, part in enumerate(
+                    _split(whole, size, placement, 1 + mesh_dim + seed)
+                )
+            }
         parts = {
-            (*at, i): part
-            for at, whole in parts.items()
-            for i, part in enumerate(
-                _split(whole, size, placement, 1 + mesh_dim + seed)
-            )
+            at: part.clone(memory_format=torch.contiguous_format)
+            for at, part in parts.items()
         }
-    parts = {
-        at: part.clone(memory_format=torch.contiguous_format)
-        for at, part in parts.items()
-    }
     if enabled_local_tensor_mode() is None:
         local = parts[tuple(mesh.get_coordinate())]
     else:
