@@ -85,41 +85,57 @@ def _entries(text: str) -> tuple:
 def placements_of(text: str, mesh_shape: tuple, shape: tuple) -> tuple:
     """DTensor's placements for a layout of ours of a tensor of `shape`.
 
-    An order of cuts other than the mesh's is a strided shard there, which says
-    the same only where every cut is even.
+    DTensor shards mesh dim by mesh dim. A mesh dim that shards after a later one is
+    a strided shard there, which is the same only if every shard is even.
+
+    >>> placements_of("S(0)@1,S(0)@0", (2, 4), (8,))    # SS(0,4), S(0)
+    >>> placements_of("SS(0,2)@1,S(0)@0", (2, 2), (24,))    # SS(0,4), S(0)
     """
     entries = _entries(text)
     result = []
     for mesh_dim, (kind, value, factor, place) in enumerate(entries):
         if kind == "R":
             result.append(Replicate())
-        elif kind == "P":
+            continue
+        if kind == "P":
             result.append(Partial(value))
-        elif kind == "SS":
+            continue
+        if place is not None:
+            factor *= _pieces_before(mesh_dim, entries, mesh_shape)
+            _require_even(text, value, entries, mesh_shape, shape)
+        if factor > 1 or kind == "SS":
             result.append(_StridedShard(value, split_factor=factor))
         else:
-            before = [
-                mesh_shape[other]
-                for other, (k, v, _, p) in enumerate(entries)
-                if place is not None
-                and k == "S"
-                and v == value
-                and p < place
-                and other > mesh_dim
-            ]
-            if place is not None:
-                cuts = math.prod(
-                    mesh_shape[other]
-                    for other, (k, v, _, _) in enumerate(entries)
-                    if k == "S" and v == value
-                )
-                if shape[value] % cuts:
-                    raise NotOurs(f"{text} of {list(shape)} is cut unevenly")
-            if before:
-                result.append(_StridedShard(value, split_factor=math.prod(before)))
-            else:
-                result.append(Shard(value))
+            result.append(Shard(value))
     return tuple(result)
+
+
+def _pieces_before(mesh_dim: int, entries: tuple, mesh_shape: tuple) -> int:
+    """The shards that later mesh dims make of a dim before `mesh_dim` does."""
+    _, value, _, place = entries[mesh_dim]
+    pieces = 1
+    for other, (kind, dim, _, other_place) in enumerate(entries):
+        if kind not in ("S", "SS") or dim != value or other <= mesh_dim:
+            continue
+        if other_place is None or other_place >= place:
+            continue
+        if kind == "SS":
+            raise NotReassembled(
+                "a strided shard comes before the shard of an outer mesh dim"
+            )
+        pieces *= mesh_shape[other]
+    return pieces
+
+
+def _require_even(text, value, entries, mesh_shape, shape) -> None:
+    """Raises NotOurs: shards in another order than the mesh's are uneven."""
+    pieces = math.prod(
+        mesh_shape[mesh_dim] * factor
+        for mesh_dim, (kind, dim, factor, _) in enumerate(entries)
+        if kind in ("S", "SS") and dim == value
+    )
+    if shape[value] % pieces:
+        raise NotReassembled(f"{text} of {list(shape)} is sharded unevenly")
 
 
 def can_reassemble(placements: tuple, mesh, shape: tuple) -> bool:
