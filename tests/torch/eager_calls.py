@@ -405,7 +405,6 @@ def _number(draw):
         ("int(argmax)", lambda x: int(x.square().sum().to(torch.int64))),
         ("var().item()", lambda x: x.var(correction=0).item()),
         ("x[0].item()", lambda x: x.reshape(-1)[0].item()),
-        ("tolist", lambda x: x.sum().tolist()),
         ("allclose", lambda x: torch.allclose(x, x.clone())),
         ("is_same_size", lambda x: x.is_same_size(x)),
     )
