@@ -30,7 +30,7 @@ DECOMPOSED = select_decomp_table()
 
 def plan_of(path):
     done = subprocess.run(
-        [SHARDPROP, "explain", path, "--mesh", "x=1", "--memory", "none",
+        [SHARDPROP, "explain", path, "--mesh", "x=1", "--memory", "none", "--optimizer", "none",
          "--fusion", "compiler", "--format", "json"],
         check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
