@@ -1,4 +1,4 @@
-// What a PlanProblem holds.
+// PlanProblem::Body holds the data of a PlanProblem.
 #pragma once
 
 #include "base/saturating.h"
@@ -31,8 +31,8 @@ struct PlanProblem::Body {
         prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
                                         topology, !set_up.space.is_named())) {}
 
-  // The body of a problem with fewer choices (restricted_problem.h): it shares
-  // the tables that do not depend on choices.
+  // The copy is the body of a problem with fewer choices
+  // (restricted_problem.h). It shares the tables that do not depend on choices.
   Body(const Body& other) = default;
   Body& operator=(const Body&) = delete;
 
@@ -41,7 +41,7 @@ struct PlanProblem::Body {
     return shardprop::check_stop(options, set_up.deadline);
   }
 
-  // As PlanProblem's; for a value whose tensor and hideable are known.
+  // Like PlanProblem's, for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
                                 LayoutId dst) const {
     const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
@@ -59,8 +59,8 @@ struct PlanProblem::Body {
     return saturated(static_cast<double>(transfer) * options.overlap);
   }
 
-  // As PlanProblem's. Rounded down: a way of several moves is not dearer than
-  // its sum.
+  // Like PlanProblem's. Rounded down, so that the shares of several moves add
+  // up to at most the share of their sum.
   std::int64_t share_of_step(std::int64_t nanoseconds) const {
     return nanoseconds / options.accumulate;
   }
@@ -75,7 +75,8 @@ struct PlanProblem::Body {
                    traffic_nanoseconds(topology, bytes));
   }
 
-  // The layouts of a problem and the prices of redistributions between them.
+  // Prices holds the layouts of a problem and the costs of redistributions
+  // between them.
   struct Prices {
     Prices(RedistributePlanner planner, RedistributePlanner bucketed,
            const Topology& topology, bool merge)
@@ -103,7 +104,7 @@ struct PlanProblem::Body {
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
   std::shared_ptr<const FusionGroups> fusion;
-  // By value, of given choices only: what copies of it lie in.
+  // By value, for given choices only: the layouts of its copies.
   std::vector<std::vector<LayoutId>> copied_to;
 };
 
