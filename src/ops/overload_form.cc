@@ -12,7 +12,7 @@
 namespace shardprop {
 namespace {
 
-bool writes(const ArgumentSchema& argument) {
+bool is_written(const ArgumentSchema& argument) {
   return argument.alias && argument.alias->writes;
 }
 
@@ -96,7 +96,7 @@ bool same_arguments(const FunctionSchema& mutating,
   const auto& others = functional.arguments();
   std::size_t next = 0;
   for (const ArgumentSchema& argument : mutating.arguments()) {
-    if (writes(argument) && argument.keyword_only) continue;
+    if (is_written(argument) && argument.keyword_only) continue;
     while (next < others.size() && others[next].has_default &&
            !same_name(argument.name, others[next].name)) {
       ++next;
@@ -104,7 +104,7 @@ bool same_arguments(const FunctionSchema& mutating,
     if (next >= others.size()) return false;
     const ArgumentSchema& other = others[next++];
     if (!same_name(argument.name, other.name) || other.type != argument.type ||
-        other.is_list != argument.is_list || writes(other)) {
+        other.is_list != argument.is_list || is_written(other)) {
       return false;
     }
   }
@@ -119,7 +119,7 @@ std::optional<std::size_t> written_by(const FunctionSchema& mutating,
   if (!result.alias || !result.alias->writes) return std::nullopt;
   for (std::size_t i = 0; i < mutating.arguments().size(); ++i) {
     const ArgumentSchema& argument = mutating.arguments()[i];
-    if (writes(argument) && argument.alias->set == result.alias->set) return i;
+    if (is_written(argument) && argument.alias->set == result.alias->set) return i;
   }
   return std::nullopt;
 }
@@ -130,7 +130,7 @@ std::optional<OverloadForm> match(
   if (!same_arguments(mutating, *functional)) return std::nullopt;
   for (const ArgumentSchema& argument : mutating.arguments()) {
     // What a list has to be long no declaration says.
-    const bool is_out = writes(argument) && argument.keyword_only;
+    const bool is_out = is_written(argument) && argument.keyword_only;
     if (is_out && argument.is_list) return std::nullopt;
   }
   OverloadForm form;
@@ -150,7 +150,7 @@ std::optional<OverloadForm> match(
   }
   // What is written but not returned follows, in declared order.
   for (std::size_t i = 0; i < mutating.arguments().size(); ++i) {
-    if (!writes(mutating.arguments()[i]) || has_result[i]) continue;
+    if (!is_written(mutating.arguments()[i]) || has_result[i]) continue;
     if (next >= returned) return std::nullopt;
     form.writes.push_back({i, next++});
   }
@@ -201,7 +201,7 @@ std::shared_ptr<const FunctionSchema> functional_of(
     }
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (writes(arguments[i]) && !is_returned[i]) return_new(i);
+    if (is_written(arguments[i]) && !is_returned[i]) return_new(i);
   }
   const auto keywords = std::find_if(
       arguments.begin(), arguments.end(),

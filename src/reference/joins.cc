@@ -10,12 +10,12 @@
 namespace shardprop::reference {
 namespace {
 
-Tensor blank(const Call& call) {
+Tensor blank_join(const Call& call) {
   return Tensor::zeros(call.out().shape(), call.out().dtype());
 }
 
 std::vector<Tensor> cat(const Call& call) {
-  const Tensor out = blank(call);
+  const Tensor out = blank_join(call);
   if (out.numel() == 0) return {out};
   const int dim = call.dim("dim", out.rank());
   std::int64_t start = 0;
@@ -29,7 +29,7 @@ std::vector<Tensor> cat(const Call& call) {
 }
 
 std::vector<Tensor> stack(const Call& call) {
-  const Tensor out = blank(call);
+  const Tensor out = blank_join(call);
   const int dim = call.dim("dim", out.rank());
   std::int64_t at = 0;
   for (const Tensor& tensor : call.list_values("tensors")) {
@@ -148,7 +148,7 @@ std::vector<Tensor> pad(const Call& call) {
 }
 
 std::vector<Tensor> repeat(const Call& call) {
-  const Tensor out = blank(call);
+  const Tensor out = blank_join(call);
   const Tensor& self = call.value("self");
   if (out.numel() == 0) return {out};
   Dims shape(out.shape().size(), 1);

@@ -45,7 +45,7 @@ Images images_of(const Dims& self, const Dims& result, int spatial) {
   return out;
 }
 
-std::int64_t points_of(const Dims& sizes) {
+std::int64_t window_points(const Dims& sizes) {
   return product(std::span<const std::int64_t>(sizes.begin(), sizes.end()));
 }
 
@@ -233,7 +233,7 @@ Kernel weighted(WindowsOf windows_by) {
     const std::vector<Window> windows = windows_by(call, images);
     const std::vector<double> x = values<double>(self);
     std::vector<double> out;
-    const std::int64_t points = points_of(images.from);
+    const std::int64_t points = window_points(images.from);
     for (std::int64_t n = 0; n < images.count; ++n) {
       for (const Window& window : windows) {
         double sum = 0;
@@ -256,7 +256,7 @@ Kernel weighted_backward(WindowsOf windows_by) {
     const std::vector<Window> windows = windows_by(call, images);
     const std::vector<double> g = values<double>(grad);
     std::vector<double> out(index(self.numel()));
-    const std::int64_t points = points_of(images.from);
+    const std::int64_t points = window_points(images.from);
     for (std::int64_t n = 0; n < images.count; ++n) {
       for (std::size_t w = 0; w < windows.size(); ++w) {
         const double slope = g[index(n) * windows.size() + w];
@@ -278,7 +278,7 @@ std::vector<Tensor> max_pool(const Call& call) {
   const std::vector<double> x = values<double>(self);
   std::vector<double> found;
   std::vector<std::int64_t> places;
-  const std::int64_t points = points_of(images.from);
+  const std::int64_t points = window_points(images.from);
   for (std::int64_t n = 0; n < images.count; ++n) {
     for (const Window& window : windows) {
       double best = -std::numeric_limits<double>::infinity();
@@ -307,8 +307,8 @@ std::vector<Tensor> max_pool_backward(const Call& call) {
   const std::vector<double> g = values<double>(grad);
   const auto places = values<std::int64_t>(call.value("indices"));
   std::vector<double> out(index(self.numel()));
-  const std::int64_t points = points_of(images.from);
-  const auto each = index(points_of(images.to));
+  const std::int64_t points = window_points(images.from);
+  const auto each = index(window_points(images.to));
   for (std::size_t i = 0; i < g.size(); ++i) {
     require(places[i] >= 0 && places[i] < points, "an index is out of range");
     out[i / each * index(points) + index(places[i])] += g[i];

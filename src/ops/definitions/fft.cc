@@ -6,7 +6,7 @@
 namespace shardprop {
 namespace {
 
-DType complex_of(DType dtype) {
+DType spectrum_dtype(DType dtype) {
   switch (dtype) {
     case DType::kF64:
     case DType::kC128:
@@ -22,7 +22,7 @@ DType complex_of(DType dtype) {
 OpDefinition transform(Transform kind) {
   return transformed(kind)
       .typed([kind](const OpCall& call, std::size_t) {
-        const DType dtype = complex_of(call.first().dtype());
+        const DType dtype = spectrum_dtype(call.first().dtype());
         return kind == Transform::kReal ? real_dtype(dtype) : dtype;
       })
       // The kernels refuse a batch of none.

@@ -9,7 +9,7 @@
 namespace shardprop {
 namespace {
 
-Dims samples_of(const TensorMeta& self) {
+Dims margin_samples(const TensorMeta& self) {
   Dims shape = self.shape();
   shape.pop_back();
   return shape;
@@ -40,7 +40,7 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   require(classes > 0, "the input has no classes");
   require(is_floating(self.dtype()), "the input is not of floats");
   require(target.dtype() == DType::kI64, "the targets are not class numbers");
-  require(is_batch ? target.shape() == (many ? self.shape() : samples_of(self))
+  require(is_batch ? target.shape() == (many ? self.shape() : margin_samples(self))
                    : holds_one_sample(target, many ? classes : 1),
           "the targets do not match the samples");
   const TensorMeta* weight = call.optional_tensor("weight");
@@ -58,7 +58,7 @@ Margins margins(const OpCall& call, SpaceBuilder& b, bool many) {
   }
   m.targets = is_batch ? (many ? m.whole : m.samples)
                        : SpaceBuilder::whole(target.rank());
-  m.loss = is_batch ? samples_of(self) : many ? Dims{} : target.shape();
+  m.loss = is_batch ? margin_samples(self) : many ? Dims{} : target.shape();
   for (const TensorMeta& meta : call.op().inputs) {
     b.input(&meta == &self     ? m.whole
             : &meta == &target ? m.targets

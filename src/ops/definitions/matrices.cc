@@ -8,7 +8,7 @@
 namespace shardprop::linear_algebra {
 namespace {
 
-DType complex_of(DType dtype) {
+DType eigenvalue_dtype(DType dtype) {
   return dtype == DType::kF64   ? DType::kC128
          : dtype == DType::kF32 ? DType::kC64
                                 : dtype;
@@ -33,7 +33,7 @@ OpDefinition::TypeOf types(std::string_view letters) {
           case 'r':
             return real_dtype(own);
           case 'c':
-            return complex_of(own);
+            return eigenvalue_dtype(own);
           case 'i':
             return DType::kI32;
           default:

@@ -12,7 +12,7 @@ namespace shardprop {
 namespace {
 
 // Whether the kernel drops elements between layers, by numbers of its own.
-bool drops(const OpCall& call) {
+bool drops_states(const OpCall& call) {
   return call.boolean_or("train", false) && call.integer("num_layers") > 1 &&
          call.op().float_arg("dropout").value_or(0) > 0;
 }
@@ -23,7 +23,7 @@ std::string network_notation(const OpCall& call, bool has_cell) {
   require(
       call.tensor(is_packed ? "data" : "input").rank() == (is_packed ? 2 : 3),
       "the input is not a batch of sequences");
-  const std::string batch = is_packed || drops(call) ? "[b]" : "b";
+  const std::string batch = is_packed || drops_states(call) ? "[b]" : "b";
   const std::string sequence = is_packed     ? "[n]"
                                : batch_first ? batch + "[t]"
                                              : "[t]" + batch;
@@ -64,7 +64,7 @@ void gate_products(const OpCall& call, IndexSpace& space) {
     const int time = call.boolean_or("batch_first", false) ? 1 : 0;
     products *= static_cast<double>(input.size(time));
     // Where the batch is no factor, its samples are not counted as points.
-    if (drops(call)) products *= static_cast<double>(input.size(1 - time));
+    if (drops_states(call)) products *= static_cast<double>(input.size(1 - time));
   }
   space.flops_per_point = 2 * products;
 }
@@ -78,7 +78,7 @@ OpDefinition network(bool has_cell) {
              network_size)
       .refine("", gate_products)
       .refine("", [](const OpCall& call, IndexSpace& space) {
-        space.is_random = drops(call);
+        space.is_random = drops_states(call);
       });
 }
 
