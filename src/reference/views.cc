@@ -38,7 +38,7 @@ std::vector<Tensor> mapped(const Call& call) {
   return {self.seen_as(call.out().shape(), std::move(strides))};
 }
 
-std::vector<Tensor> same(const Call& call) { return {call.first_value()}; }
+std::vector<Tensor> unchanged(const Call& call) { return {call.first_value()}; }
 
 // The same bytes as elements of another dtype, of another width perhaps.
 std::vector<Tensor> of_other_dtype(const Call& call) {
@@ -191,7 +191,7 @@ std::vector<Tensor> part_of_complex(const Call& call) {
   const bool is_imaginary = call.base_name() == "imag";
   if (!is_complex(self.dtype())) {
     require(!is_imaginary, "a real tensor has no imaginary part");
-    return same(call);
+    return unchanged(call);
   }
   return {as_reals(call, doubled(self.strides()), is_imaginary ? 1 : 0)};
 }
@@ -211,7 +211,7 @@ void add_views(Kernels& k) {
   }
   for (const char* name : {"alias", "detach", "lift_fresh", "view_of",
                            "positive", "resolve_conj", "resolve_neg"}) {
-    k[name] = same;
+    k[name] = unchanged;
   }
   for (const char* name : {"mH", "adjoint"}) {
     k[name] = [](const Call& call) {
@@ -220,7 +220,7 @@ void add_views(Kernels& k) {
     };
   }
   k["conj"] = k["_conj"] = [](const Call& call) {
-    if (!is_complex(call.out().dtype())) return same(call);
+    if (!is_complex(call.out().dtype())) return unchanged(call);
     std::vector<Complex> x = values<Complex>(call.first_value());
     for (Complex& v : x) v = std::conj(v);
     return std::vector<Tensor>{call.made(x)};
