@@ -61,7 +61,7 @@ std::optional<DType> dtype_of(std::int64_t number) {
 
 namespace {
 
-std::string quoted(std::string_view name) {
+std::string name_in_quotes(std::string_view name) {
   constexpr std::size_t kMostShown = 80;
   return '`' + std::string(name.substr(0, kMostShown)) + '`';
 }
@@ -222,7 +222,7 @@ Result<void> Values::add_names(const GraphBody& body) {
   for (const Tensor& tensor : body.tensors) {
     if (!tensors_.emplace(tensor.name, &tensor).second) {
       return fail(Error{ErrorCode::kRepeatedKey,
-                        "two tensors are named " + quoted(tensor.name),
+                        "two tensors are named " + name_in_quotes(tensor.name),
                         tensor_path(tensor.name),
                         {},
                         {}});
@@ -231,7 +231,7 @@ Result<void> Values::add_names(const GraphBody& body) {
   for (const NamedSym& scalar : body.scalars) {
     if (!scalars_.emplace(scalar.name, &scalar).second) {
       return fail(Error{ErrorCode::kRepeatedKey,
-                        "two scalars are named " + quoted(scalar.name),
+                        "two scalars are named " + name_in_quotes(scalar.name),
                         scalar_path(scalar.name),
                         {},
                         {}});
@@ -331,7 +331,7 @@ Result<void> check_range(const std::string& name, const Symbol& symbol,
   const bool is_small = symbol.min && size < *symbol.min;
   if (!is_small && !(symbol.max && size > *symbol.max)) return {};
   return fail(Error{ErrorCode::kInvalidArgument,
-                    quoted(name) + " cannot be " + std::to_string(size),
+                    name_in_quotes(name) + " cannot be " + std::to_string(size),
                     place,
                     {"the program says " + name +
                      (is_small ? " >= " + std::to_string(*symbol.min)
@@ -369,7 +369,7 @@ Error Values::no_bound(const std::string& name, std::int64_t value) const {
   }
   const bool is_fixed = symbols_.contains(name);
   Error error{ErrorCode::kInvalidArgument,
-              quoted(name) + (is_fixed ? " is a size of the example inputs, not "
+              name_in_quotes(name) + (is_fixed ? " is a size of the example inputs, not "
                                         "one that depends on data"
                                       : " is not a size of this program"),
               "bound " + name + "=" + std::to_string(value),
@@ -399,7 +399,7 @@ Result<std::string> Values::symbol_named(const Program& program,
       all.empty() ? "export the model with dynamic_shapes, or leave it out"
                   : "sizes to set: " + symbol_list(all);
   const auto refuse = [&](const std::string& why, std::string advice) {
-    return fail(Error{ErrorCode::kInvalidArgument, quoted(name) + ' ' + why,
+    return fail(Error{ErrorCode::kInvalidArgument, name_in_quotes(name) + ' ' + why,
                       place,
                       {},
                       std::move(advice)});
@@ -462,7 +462,7 @@ Result<void> Values::set_sizes(
     const auto [same, is_new] = given_as.emplace(name, given);
     if (!is_new) {
       return fail(Error{ErrorCode::kInvalidArgument,
-                        quoted(same->second) + " and " + quoted(given) +
+                        name_in_quotes(same->second) + " and " + name_in_quotes(given) +
                             " are one size",
                         place,
                         {},
@@ -537,7 +537,7 @@ Result<Values::Scalar> Values::resolve(const SymValue& value) const {
                           : expression.evaluate(hints_);
   if (!number) {
     return fail(ErrorCode::kNoSizeHint,
-                "nothing says how large " + quoted(to_string(expression)) +
+                "nothing says how large " + name_in_quotes(to_string(expression)) +
                     " was when the program was exported",
                 "export it with example inputs, or with fixed sizes");
   }
@@ -548,7 +548,7 @@ Result<Values::Scalar> Values::scalar(std::string_view name) const {
   const auto found = scalars_.find(name);
   if (found == scalars_.end()) {
     return fail(ErrorCode::kDanglingName,
-                quoted(name) + " stands for no scalar of the graph");
+                name_in_quotes(name) + " stands for no scalar of the graph");
   }
   return resolve(found->second->value);
 }
@@ -562,7 +562,7 @@ Result<ResolvedTensor> Values::tensor(std::string_view name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) {
     return fail(ErrorCode::kDanglingName,
-                quoted(name) + " has no entry among the graph's tensors");
+                name_in_quotes(name) + " has no entry among the graph's tensors");
   }
   const Tensor& tensor = *found->second;
   const auto at_place = [&](Error error) {
