@@ -5,7 +5,7 @@
 #include "plan/count_kernels.h"
 #include "plan/describe.h"
 #include "plan/memory_at.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 #include "plan/storage_views.h"
 
 #include <shardprop/base/error.h>
@@ -387,7 +387,7 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   if (plan.memory.peak_at == static_cast<std::int64_t>(plan.nodes.size())) {
     plan.memory.peak_at += static_cast<std::int64_t>(plan.updates.size());
   }
-  plan.made_in = problem.body().set_up.space;
+  plan.made_in = problem.data().set_up.space;
   plan.objective_nanoseconds = judged.objective;
   plan.summary = summarize(plan);
   describe(problem, solution, plan);

@@ -1,7 +1,7 @@
 #include "plan/count_kernels.h"
 
 #include "base/saturating.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 
 #include <algorithm>
 #include <numeric>
@@ -17,7 +17,7 @@ class KernelCount {
  public:
   KernelCount(const PlanProblem& problem, const PlanAssignment& plan)
       : problem_(problem),
-        groups_(*problem.body().fusion),
+        groups_(*problem.data().fusion),
         graph_(problem.graph()),
         plan_(plan),
         above_(graph_.nodes().size()) {
@@ -198,7 +198,7 @@ class KernelCount {
 
 PlannedKernels count_kernels(const PlanProblem& problem,
                              const PlanAssignment& assignment) {
-  if (!problem.body().fusion) return {};
+  if (!problem.data().fusion) return {};
   return KernelCount(problem, assignment).run();
 }
 

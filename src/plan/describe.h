@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/plan_problem.h"
-#include "plan/solve_plan.h"
+#include "plan/plan_solution.h"
 
 #include <shardprop/graph/node.h>
 #include <shardprop/ops/index_space.h>

@@ -1,7 +1,7 @@
 #include "plan/first_plans.h"
 
 #include "base/index.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 #include "plan/recipe_layouts.h"
 
 #include <algorithm>
@@ -77,8 +77,8 @@ std::vector<std::uint32_t> choices_where(const ChoiceSet& set,
 std::vector<FirstSpace> first_spaces(const PlanProblem& problem) {
   std::vector<FirstSpace> out;
   if (problem.options().recipe || problem.options().forced) return out;
-  if (problem.body().set_up.given != nullptr) return out;
-  const PlanSpace& space = problem.body().set_up.space;
+  if (problem.data().set_up.given != nullptr) return out;
+  const PlanSpace& space = problem.data().set_up.space;
   for (const Recipe& recipe : problem.known_recipes()) {
     if (is_in_space(recipe, problem.mesh(), space)) {
       out.push_back({recipe});

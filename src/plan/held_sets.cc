@@ -2,7 +2,7 @@
 
 #include "base/saturating.h"
 #include "plan/layout_relations.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ bool few_dims(const PlanProblem& problem) {
       std::count_if(dims.begin(), dims.end(),
                     [](const MeshDim& dim) { return dim.size > 1; });
   return larger - std::popcount(
-                      problem.body().set_up.space.joined_dims) <=
+                      problem.data().set_up.space.joined_dims) <=
          kMostPairedDims;
 }
 

@@ -1,7 +1,7 @@
 #include "plan/move_costs.h"
 
 #include "base/index.h"
-#include "plan/plan_problem.h"
+#include "plan/plan_storage.h"
 #include "redistribute/planner_body.h"
 
 #include <shardprop/base/hash.h>

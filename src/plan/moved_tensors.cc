@@ -9,22 +9,22 @@
 namespace shardprop {
 namespace {
 
-bool carries_through(const PlanProblem::Body& body, const Node& node) {
-  const auto& set = body.choices_of_node[node.id.index()];
-  return carries_elements(body.graph, node,
+bool carries_through(const ProblemData& data, const Node& node) {
+  const auto& set = data.choices_of_node[node.id.index()];
+  return carries_elements(data.graph, node,
                           set ? set->op.space.get() : nullptr);
 }
 
-void mark_parameters(PlanProblem::Body& body) {
-  const Graph& graph = body.graph;
-  std::vector<PlanValue>& values = body.values;
+void mark_parameters(ProblemData& data) {
+  const Graph& graph = data.graph;
+  std::vector<PlanValue>& values = data.values;
   for (const GraphInput& input : graph.inputs()) {
     if (input.kind == InputKind::kParameter) {
       values[input.value.index()].hideable = true;
     }
   }
   for (const Node& node : graph.nodes()) {
-    if (carries_through(body, node) &&
+    if (carries_through(data, node) &&
         values[node.inputs[0].index()].hideable) {
       values[node.outputs[0].index()].hideable = true;
     }
@@ -32,15 +32,15 @@ void mark_parameters(PlanProblem::Body& body) {
 }
 
 // Taken by nothing that computes, under no view or cast of it.
-bool is_only_carried(const PlanProblem::Body& body, ValueId value) {
-  const Graph& graph = body.graph;
+bool is_only_carried(const ProblemData& data, ValueId value) {
+  const Graph& graph = data.graph;
   std::vector<ValueId> open{value};
   while (!open.empty()) {
     const ValueId at = open.back();
     open.pop_back();
     for (const Use& use : graph.value(at).consumers) {
       const Node& node = graph.node(use.node);
-      if (!carries_through(body, node)) return false;
+      if (!carries_through(data, node)) return false;
       open.push_back(node.outputs[0]);
     }
   }
@@ -48,12 +48,12 @@ bool is_only_carried(const PlanProblem::Body& body, ValueId value) {
 }
 
 // What the backward pass goes on with is needed at once: nothing hides it.
-void mark_gradients(PlanProblem::Body& body) {
-  const Graph& graph = body.graph;
-  std::vector<PlanValue>& values = body.values;
+void mark_gradients(ProblemData& data) {
+  const Graph& graph = data.graph;
+  std::vector<PlanValue>& values = data.values;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kGradient ||
-        !is_only_carried(body, output.value)) {
+        !is_only_carried(data, output.value)) {
       continue;
     }
     ValueId at = output.value;
@@ -62,7 +62,7 @@ void mark_gradients(PlanProblem::Body& body) {
       const Value& value = graph.value(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);
-      if (!carries_through(body, node) ||
+      if (!carries_through(data, node) ||
           graph.value(node.inputs[0]).consumers.size() != 1) {
         break;
       }
@@ -77,10 +77,10 @@ bool has_16_bits(const Value& value) {
 
 // Values that are nothing but the gradient of a parameter kept in f32, on its
 // way out, their whole storage with them.
-std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
+std::set<ValueId> f32_gradients(const ProblemData& data) {
   std::set<ValueId> found;
-  if (!keeps_f32(body.options)) return found;
-  const Graph& graph = body.graph;
+  if (!keeps_f32(data.options)) return found;
+  const Graph& graph = data.graph;
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kGradient || !output.target.valid() ||
         graph.value(output.target).input_kind != InputKind::kParameter ||
@@ -90,12 +90,12 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
     for (ValueId at = output.value;;) {
       const Value& value = graph.value(at);
       const bool on_its_way =
-          at == output.value || body.values[at.index()].hideable;
+          at == output.value || data.values[at.index()].hideable;
       if (!on_its_way || !has_16_bits(value)) break;
       found.insert(at);
       if (value.is_input()) break;
       const Node& node = graph.node(value.producer);
-      if (!carries_through(body, node)) break;
+      if (!carries_through(data, node)) break;
       at = node.inputs[0];
     }
   }
@@ -109,19 +109,19 @@ std::set<ValueId> f32_gradients(const PlanProblem::Body& body) {
 
 }  // namespace
 
-void set_moved_tensors(PlanProblem::Body& body) {
-  mark_parameters(body);
-  mark_gradients(body);
-  const std::set<ValueId> wide = f32_gradients(body);
-  for (const Value& value : body.graph.values()) {
-    PlanValue& planned = body.values[value.id.index()];
+void set_moved_tensors(ProblemData& data) {
+  mark_parameters(data);
+  mark_gradients(data);
+  const std::set<ValueId> wide = f32_gradients(data);
+  for (const Value& value : data.graph.values()) {
+    PlanValue& planned = data.values[value.id.index()];
     TensorMeta meta = value.meta;
     if (wide.contains(value.id)) {
       if (auto widened = TensorMeta::contiguous(meta.shape(), DType::kF32)) {
         meta = *std::move(widened);
       }
     }
-    planned.tensor = body.moves.tensor_class(meta, planned.hideable);
+    planned.tensor = data.moves.tensor_class(meta, planned.hideable);
   }
 }
 

@@ -2,7 +2,7 @@
 // from slot to slot, counted from below (plan_network.h).
 #pragma once
 
-#include "plan/plan_network.h"
+#include "plan/live_interval.h"
 
 #include <shardprop/solver/problem.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/plan_network.h"
-#include "plan/solve_plan.h"
+#include "plan/plan_solution.h"
 
 #include <shardprop/solver/solve.h>
 

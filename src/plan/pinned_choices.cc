@@ -8,12 +8,12 @@
 
 namespace shardprop {
 
-PinnedChoices::PinnedChoices(PlanProblem::Body& body, PinnedValues values)
-    : body_(body), values_(std::move(values)) {
-  for (const GraphInput& input : body.graph.inputs()) {
+PinnedChoices::PinnedChoices(ProblemData& data, PinnedValues values)
+    : data_(data), values_(std::move(values)) {
+  for (const GraphInput& input : data.graph.inputs()) {
     for (const PinnedLayout& pinned : values_.used(input.value)) {
       uses_[input.value].push_back(
-          {input.value, &pinned, body.layouts.intern(pinned.layout)});
+          {input.value, &pinned, data.layouts.intern(pinned.layout)});
     }
   }
 }
@@ -29,7 +29,7 @@ std::shared_ptr<const ChoiceSet> PinnedChoices::that_make(
     const PinnedLayout* pinned = made(node.outputs[o]);
     if (pinned == nullptr) continue;
     auto kept = with_layout(set, set->num_uses + o,
-                            body_.layouts.intern(pinned->layout));
+                            data_.layouts.intern(pinned->layout));
     if (kept->size() > 0) {
       set = std::move(kept);
     } else {
@@ -85,13 +85,13 @@ Error PinnedChoices::no_strategy(const Node& node, std::size_t output,
   constexpr std::size_t kMostListed = 8;
   const auto& layouts = set.layouts[set.num_uses + output];
   for (std::size_t i = 0; i < std::min(layouts.size(), kMostListed); ++i) {
-    made += (i == 0 ? "" : "  ") + to_string(body_.layouts[layouts[i]]);
+    made += (i == 0 ? "" : "  ") + to_string(data_.layouts[layouts[i]]);
   }
   if (layouts.size() > kMostListed) made += "  ...";
   return Error{ErrorCode::kPinNoStrategy,
                "no strategy of `" + node.op_name() + "` makes `" + node.name +
                    "` as " + to_string(wanted.layout),
-               "--pin '" + to_string(body_.options.pins[wanted.pin]) + "'",
+               "--pin '" + to_string(data_.options.pins[wanted.pin]) + "'",
                {"it can be made as " + made},
                "pin it to one of these, or pin what takes it instead"};
 }

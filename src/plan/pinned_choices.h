@@ -4,7 +4,7 @@
 
 #include "plan/pinned_values.h"
 #include "plan/plan_problem.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 
 #include <cstddef>
 #include <map>
@@ -16,8 +16,8 @@ namespace shardprop {
 
 class PinnedChoices {
  public:
-  // `body` must outlive the object.
-  PinnedChoices(PlanProblem::Body& body, PinnedValues values);
+  // `data` must outlive the object.
+  PinnedChoices(ProblemData& data, PinnedValues values);
 
   const PinnedLayout* made(ValueId value) const { return values_.made(value); }
   bool makes_pinned(const Node& node) const;
@@ -50,7 +50,7 @@ class PinnedChoices {
     LayoutId layout;  // of the value itself
   };
 
-  PlanProblem::Body& body_;
+  ProblemData& data_;
   PinnedValues values_;
   std::map<ValueId, std::vector<Use>> uses_;
   // By choices, operand and layout.

@@ -11,7 +11,7 @@
 // made for a single use within a segment. evaluate() counts all.
 #pragma once
 
-#include "plan/held_sets.h"
+#include "plan/live_interval.h"
 #include "plan/network_assignment.h"
 #include "plan/plan_assignment.h"
 
@@ -45,16 +45,6 @@ struct NetworkOptions {
 NetworkIdentity identity_of(const PlanProblem& problem,
                             const NetworkOptions& options);
 inline constexpr std::int64_t kHiddenPriceUnit = 1024;
-
-// A part of a storage's life.
-struct Stretch {
-  solver::VariableId variable;
-  std::shared_ptr<const std::vector<HeldSet>> sets;  // by choice
-  std::size_t first_use = 0;
-  std::size_t num_uses = 0;
-  std::int64_t begin = 0;  // slots; `end` is the first behind it
-  std::int64_t end = 0;
-};
 
 class PlanNetwork {
  public:

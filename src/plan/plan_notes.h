@@ -2,7 +2,7 @@
 #pragma once
 
 #include "plan/plan_problem.h"
-#include "plan/solve_plan.h"
+#include "plan/plan_solution.h"
 
 #include <shardprop/plan/plan.h>
 

@@ -24,8 +24,7 @@
 //     variables x w mm relu output, storages x w mm relu
 #pragma once
 
-#include "plan/plan_storage.h"
-#include "plan/set_up.h"
+#include "plan/problem_data.h"
 
 #include <shardprop/base/result.h>
 #include <shardprop/graph/graph.h>
@@ -42,70 +41,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 namespace shardprop {
-
-class DimRoles;  // private to src/plan
-
-// What a variable may choose from. Shared by all variables with the same
-// choices: repeated layers are worked out once.
-struct ChoiceSet {
-  // Per operand, uses first, then what it makes: the distinct layouts, in order
-  // of first appearance (spec classes).
-  std::vector<std::vector<LayoutId>> layouts;
-  std::size_t num_uses = 0;
-  // [choice * layouts.size() + operand]: index into layouts[operand].
-  std::vector<std::uint32_t> picks;
-  std::vector<std::int64_t> costs;  // by choice
-  // Operators only, by choice: the part of its cost that is not collectives.
-  std::vector<std::int64_t> compute;
-  // Parameters with an optimizer only, by choice: the part of the gather behind
-  // the update that compute may hide; not in `costs`.
-  std::vector<std::int64_t> hidden;
-  // Parameters whose gradient is accumulated only, by choice: whether it is
-  // added up as it is made and reduced once a step; else it is reduced for each
-  // micro-batch and added up as its state lies.
-  std::vector<bool> reduced_late;
-  // Parameters with an optimizer only, by choice: how its state lies.
-  std::vector<LayoutId> state_layouts;
-  // Operators only: choice i is op.strategies[i].
-  OpStrategy op;
-  std::string unsupported;  // why it has no strategy but all replicated
-
-  std::size_t size() const { return costs.size(); }
-  std::size_t pick(std::size_t choice, std::size_t operand) const {
-    return picks[choice * layouts.size() + operand];
-  }
-  LayoutId layout(std::size_t choice, std::size_t operand) const {
-    return layouts[operand][pick(choice, operand)];
-  }
-};
-
-struct PlanVariable {
-  enum class Kind : std::uint8_t { kInput, kOperator, kOutput };
-  Kind kind = Kind::kOperator;
-  // Index of the input, node or output in the graph.
-  std::size_t index = 0;
-  std::shared_ptr<const ChoiceSet> choices;
-  std::vector<ValueId> uses;  // the first operands of `choices`
-  // By use: where it stands among the uses of its value's storage.
-  std::vector<std::uint32_t> use_places;
-  std::vector<ValueId> makes;  // the others
-};
-
-// A value of the graph, by ValueId.
-struct PlanValue {
-  PlanStorageId storage;
-  std::uint32_t place = 0;  // among the values of its storage
-  // Equal for equal shapes, dtypes and `hideable`. The dtype is that in which
-  // the value is kept and moved: f32 for a gradient in mixed precision.
-  std::uint32_t tensor = 0;
-  // Moving it can hide behind compute, in buckets with others: a parameter, or
-  // a gradient on its way out.
-  bool hideable = false;
-};
 
 class PlanProblem {
  public:
@@ -118,27 +57,28 @@ class PlanProblem {
                                     Topology topology, const OpLibrary& library,
                                     const PlanOptions& options,
                                     const SetUp& set_up = {});
-  PlanProblem(PlanProblem&&) noexcept;
-  PlanProblem& operator=(PlanProblem&&) noexcept;
-  ~PlanProblem();
 
-  const Graph& graph() const;
-  const DeviceMesh& mesh() const;
-  const Topology& topology() const;
-  const PlanOptions& options() const;
-  const LayoutTable& layouts() const;
+  const Graph& graph() const { return data_.graph; }
+  const DeviceMesh& mesh() const { return data_.mesh; }
+  const Topology& topology() const { return data_.topology; }
+  const PlanOptions& options() const { return data_.options; }
+  const LayoutTable& layouts() const { return data_.layouts; }
   // The recipes that fit the mesh and the graph, on the mesh.
-  std::span<const Recipe> known_recipes() const;
-  const DimRoles& roles() const;
+  std::span<const Recipe> known_recipes() const { return data_.known_recipes; }
+  const DimRoles& roles() const { return *data_.roles; }
   // What became of the pins.
   std::vector<PlanPin> pins() const;
 
   // Inputs first, then operators in schedule order, then outputs.
-  std::span<const PlanVariable> variables() const;
-  const PlanVariable& variable(PlanVariableId id) const;
-  const PlanValue& value(ValueId id) const;
-  std::span<const PlanStorage> storages() const;
-  const PlanStorage& storage(PlanStorageId id) const;
+  std::span<const PlanVariable> variables() const { return data_.variables; }
+  const PlanVariable& variable(PlanVariableId id) const {
+    return data_.variables[id.index()];
+  }
+  const PlanValue& value(ValueId id) const { return data_.values[id.index()]; }
+  std::span<const PlanStorage> storages() const { return data_.storages; }
+  const PlanStorage& storage(PlanStorageId id) const {
+    return data_.storages[id.index()];
+  }
   // The state in which its maker makes a storage, and in which a user takes it,
   // by the choice of either.
   StorageState state_made(const PlanStorage& storage, std::size_t choice) const;
@@ -146,9 +86,13 @@ class PlanProblem {
                             std::size_t choice) const;
   // The variable of a node; invalid for mere assertions and for views that
   // share the storage of what they view.
-  PlanVariableId variable_of(NodeId node) const;
+  PlanVariableId variable_of(NodeId node) const {
+    return data_.of_node[node.index()];
+  }
   // The strategies of a node; nullptr for mere assertions.
-  const ChoiceSet* choices_of(NodeId node) const;
+  const ChoiceSet* choices_of(NodeId node) const {
+    return data_.choices_of_node[node.index()].get();
+  }
 
   // What carrying the value from one layout to the other takes, without what
   // compute may hide; kUnreachable where nothing does. 0 for equal layouts.
@@ -164,8 +108,10 @@ class PlanProblem {
   // The schedule falls into windows, those of its phases: what may hide hides
   // behind the compute of the window in which it is moved. `slot` as in
   // plan_storage.h.
-  std::size_t num_windows() const;
-  std::size_t window_of(std::int64_t slot) const;
+  std::size_t num_windows() const { return data_.windows.size(); }
+  std::size_t window_of(std::int64_t slot) const {
+    return data_.windows.at(slot);
+  }
   // The collectives themselves. Precondition: reachable.
   RedistributePlan redistribution(ValueId value, LayoutId src,
                                   LayoutId dst) const;
@@ -176,7 +122,9 @@ class PlanProblem {
   // Bytes of the largest local part.
   std::int64_t local_bytes(ValueId value, LayoutId layout) const;
   // What one micro-batch has to bear of what takes so long once a step.
-  std::int64_t share_of_step(std::int64_t nanoseconds) const;
+  std::int64_t share_of_step(std::int64_t nanoseconds) const {
+    return data_.share_of_step(nanoseconds);
+  }
   // Whether the gradient that a parameter takes is reduced once a step.
   bool is_reduced_late(const PlanVariable& variable, std::size_t choice) const {
     return !variable.choices->reduced_late.empty() &&
@@ -188,13 +136,13 @@ class PlanProblem {
   // the layout of its optimizer's state. Its gradient is in f32, too.
   bool is_kept_in_f32(ValueId parameter) const;
 
-  struct Body;  // private to src/plan
-  const Body& body() const { return *body_; }
+  // For analyses of src/plan that need more than the queries above.
+  const ProblemData& data() const { return data_; }
 
  private:
   friend class RestrictedProblem;
-  explicit PlanProblem(std::unique_ptr<Body> body);
-  std::unique_ptr<Body> body_;
+  explicit PlanProblem(ProblemData data) : data_(std::move(data)) {}
+  ProblemData data_;
 };
 
 }  // namespace shardprop

@@ -7,7 +7,7 @@
 #include "plan/operator_choices.h"
 #include "plan/overwriting.h"
 #include "plan/pinned_choices.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 #include "plan/recipe_layouts.h"
 #include "plan/stop.h"
 #include "plan/storages.h"
@@ -55,25 +55,25 @@ StepFusion step_fusion(const PlanOptions& options) {
 
 class PlanProblemBuilder {
  public:
-  PlanProblemBuilder(PlanProblem::Body& body, const OpLibrary& library)
-      : body_(body),
-        graph_(body.graph),
-        forest_(body.graph),
-        choices_(body.mesh, body.topology, library, body.layouts,
-                 body.set_up.space, step_fusion(body.options)),
-        pinnable_(body.mesh, body.topology, library, body.layouts, {},
-                  step_fusion(body.options)),
-        given_(body.set_up.given) {
-    if (given_ != nullptr) strategies_.emplace(*given_, body.layouts);
+  PlanProblemBuilder(ProblemData& data, const OpLibrary& library)
+      : data_(data),
+        graph_(data.graph),
+        forest_(data.graph),
+        choices_(data.mesh, data.topology, library, data.layouts,
+                 data.set_up.space, step_fusion(data.options)),
+        pinnable_(data.mesh, data.topology, library, data.layouts, {},
+                  step_fusion(data.options)),
+        given_(data.set_up.given) {
+    if (given_ != nullptr) strategies_.emplace(*given_, data.layouts);
   }
 
   Result<void> build() {
     SP_ASSIGN(PinnedValues pinned,
-              PinnedValues::create(graph_, body_.mesh, body_.options.pins));
-    pinned_.emplace(body_, std::move(pinned));
+              PinnedValues::create(graph_, data_.mesh, data_.options.pins));
+    pinned_.emplace(data_, std::move(pinned));
     if (given_ != nullptr) {
       for (const std::vector<Layout>& layouts : given_->copies) {
-        body_.copied_to.push_back(interned(body_.layouts, layouts));
+        data_.copied_to.push_back(interned(data_.layouts, layouts));
       }
     }
     SP_CHECK(collect_choices());
@@ -81,18 +81,18 @@ class PlanProblemBuilder {
     for (const GraphOutput& output : graph_.outputs()) {
       if (is_tie(output)) ties_[output.target].push_back(output);
     }
-    body_.values.resize(graph_.values().size());
-    set_moved_tensors(body_);
+    data_.values.resize(graph_.values().size());
+    set_moved_tensors(data_);
     add_inputs();
     SP_CHECK(add_operators());
     // What is given has been pinned before.
     if (given_ == nullptr) {
-      SP_ASSIGN(body_.pinned, pinned_->counts());
+      SP_ASSIGN(data_.pinned, pinned_->counts());
     }
     SP_CHECK(choose_input_layouts());
     add_outputs();
-    SP_CHECK(build_storages(body_, forest_));
-    if (const auto& refusal = body_.moves.refusal()) return fail(*refusal);
+    SP_CHECK(build_storages(data_, forest_));
+    if (const auto& refusal = data_.moves.refusal()) return fail(*refusal);
     return {};
   }
 
@@ -119,7 +119,7 @@ class PlanProblemBuilder {
         }
       }
       variable.makes = {value};
-      body_.variables.push_back(std::move(variable));
+      data_.variables.push_back(std::move(variable));
     }
   }
 
@@ -128,11 +128,11 @@ class PlanProblemBuilder {
   Result<void> collect_choices() {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
     found_.resize(graph_.nodes().size());
-    body_.choices_of_node.resize(graph_.nodes().size());
+    data_.choices_of_node.resize(graph_.nodes().size());
     std::vector<Fusing> fusing(graph_.nodes().size(), Fusing::kCuts);
     for (const Node& node : graph_.nodes()) {
       if (is_assertion(node)) continue;
-      SP_CHECK(body_.check_stop());
+      SP_CHECK(data_.check_stop());
       std::vector<PartialSet> meets;
       meets.reserve(node.inputs.size());
       for (const ValueId input : node.inputs) {
@@ -140,7 +140,7 @@ class PlanProblemBuilder {
       }
       const OperatorChoices& found =
           (is_pinned(node) ? pinnable_ : choices_).of(node.op, meets);
-      if (!found.set->unsupported.empty() && body_.options.strict) {
+      if (!found.set->unsupported.empty() && data_.options.strict) {
         return fail(Error{ErrorCode::kNoStrategy,
                           found.set->unsupported,
                           located(node),
@@ -152,12 +152,12 @@ class PlanProblemBuilder {
         comes_as[node.outputs[o].index()] = found.makes[o];
       }
       found_[node.id.index()] = &found;
-      body_.choices_of_node[node.id.index()] = found.set;
+      data_.choices_of_node[node.id.index()] = found.set;
       fusing[node.id.index()] = fusing_of(graph_, node, *found.set->op.space,
                                           found.set->unsupported.empty());
     }
-    if (body_.options.fusion == Fusion::kCompiler) {
-      body_.fusion = std::make_shared<FusionGroups>(graph_, fusing);
+    if (data_.options.fusion == Fusion::kCompiler) {
+      data_.fusion = std::make_shared<FusionGroups>(graph_, fusing);
     }
     return {};
   }
@@ -166,15 +166,15 @@ class PlanProblemBuilder {
   Result<void> follow_recipe() {
     std::vector<const IndexSpace*> spaces(graph_.nodes().size(), nullptr);
     for (std::size_t n = 0; n < spaces.size(); ++n) {
-      const auto& set = body_.choices_of_node[n];
+      const auto& set = data_.choices_of_node[n];
       if (set && set->unsupported.empty()) spaces[n] = set->op.space.get();
     }
-    body_.roles = std::make_shared<DimRoles>(graph_, std::move(spaces));
-    body_.known_recipes =
-        recipes_for(body_.mesh, body_.roles->has(DimRole::kExperts));
-    if (body_.options.recipe) {
-      SP_ASSIGN(recipe_, on_mesh(*body_.options.recipe, body_.mesh));
-      layouts_of_recipe_.emplace(*recipe_, graph_, body_.mesh, *body_.roles);
+    data_.roles = std::make_shared<DimRoles>(graph_, std::move(spaces));
+    data_.known_recipes =
+        recipes_for(data_.mesh, data_.roles->has(DimRole::kExperts));
+    if (data_.options.recipe) {
+      SP_ASSIGN(recipe_, on_mesh(*data_.options.recipe, data_.mesh));
+      layouts_of_recipe_.emplace(*recipe_, graph_, data_.mesh, *data_.roles);
     }
     return {};
   }
@@ -184,9 +184,9 @@ class PlanProblemBuilder {
                                           const OperatorChoices& found,
                                           const Overwriting& overwriting) {
     const IndexSpace& space = *found.set->op.space;
-    if (body_.fusion && !space.is_free &&
-        body_.fusion->group(node.id) != FusionGroups::kAlone) {
-      return choices_.fused(found.set, body_.fusion->part(node));
+    if (data_.fusion && !space.is_free &&
+        data_.fusion->group(node.id) != FusionGroups::kAlone) {
+      return choices_.fused(found.set, data_.fusion->part(node));
     }
     const bool copies =
         space.writes_into != IndexSpace::kNothing &&
@@ -195,13 +195,13 @@ class PlanProblemBuilder {
   }
 
   Result<void> add_operators() {
-    body_.of_node.resize(graph_.nodes().size());
+    data_.of_node.resize(graph_.nodes().size());
     const Overwriting overwriting(graph_);
     const std::vector<bool> taken = taken_values();
     for (const Node& node : graph_.nodes()) {
       const OperatorChoices* found = found_[node.id.index()];
       if (found == nullptr) continue;
-      SP_CHECK(body_.check_stop());
+      SP_CHECK(data_.check_stop());
       auto set = pinned_->that_make(node, priced(node, *found, overwriting));
       // One that is pinned, or that nobody takes, says itself how it lies.
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
@@ -214,19 +214,19 @@ class PlanProblemBuilder {
         set = with_recipe(node, std::move(set));
         SP_ASSIGN(set, as_forced(node, std::move(set)));
       }
-      body_.choices_of_node[node.id.index()] = set;
+      data_.choices_of_node[node.id.index()] = set;
       if (is_view) {
         pinned_->see_view(node, *set);
         forest_.add_view(node.outputs[0], node.inputs[0], std::move(set));
         continue;
       }
-      body_.of_node[node.id.index()] = PlanVariableId(body_.variables.size());
+      data_.of_node[node.id.index()] = PlanVariableId(data_.variables.size());
       PlanVariable variable;
       variable.index = node.id.index();
       variable.choices = std::move(set);
       variable.uses = node.inputs;
       variable.makes = node.outputs;
-      body_.variables.push_back(std::move(variable));
+      data_.variables.push_back(std::move(variable));
     }
     return {};
   }
@@ -246,7 +246,7 @@ class PlanProblemBuilder {
   // A pinned value may have any layout of the named space, and so may all values
   // of a recipe, unless the recipe is set up on joined mesh dims.
   bool is_pinned(const Node& node) const {
-    return (body_.options.recipe && body_.set_up.space.joined_dims == 0) ||
+    return (data_.options.recipe && data_.set_up.space.joined_dims == 0) ||
            pinned_->makes_pinned(node);
   }
 
@@ -273,7 +273,7 @@ class PlanProblemBuilder {
 
   Result<std::shared_ptr<const ChoiceSet>> as_forced(
       const Node& node, std::shared_ptr<const ChoiceSet> set) {
-    const auto& forced = body_.options.forced;
+    const auto& forced = data_.options.forced;
     if (!forced || forced->node != node.id) return set;
     std::vector<Layout> layouts = forced->takes;
     layouts.insert(layouts.end(), forced->makes.begin(), forced->makes.end());
@@ -281,7 +281,7 @@ class PlanProblemBuilder {
     for (std::uint32_t c = 0; c < set->size(); ++c) {
       bool same = layouts.size() == set->layouts.size();
       for (std::size_t o = 0; same && o < layouts.size(); ++o) {
-        same = body_.layouts[set->layout(c, o)] == layouts[o];
+        same = data_.layouts[set->layout(c, o)] == layouts[o];
       }
       if (same) kept.push_back(c);
     }
@@ -301,16 +301,16 @@ class PlanProblemBuilder {
                           std::vector<LayoutId>& layouts) {
     if (layouts_of_recipe_) {
       if (const auto stored = layouts_of_recipe_->stored(input)) {
-        layouts = {body_.layouts.intern(*stored)};
+        layouts = {data_.layouts.intern(*stored)};
       }
       return;
     }
-    for (const Recipe& recipe : body_.known_recipes) {
-      if (!is_in_space(recipe, body_.mesh, body_.set_up.space)) continue;
-      const RecipeLayouts known(recipe, graph_, body_.mesh, *body_.roles);
+    for (const Recipe& recipe : data_.known_recipes) {
+      if (!is_in_space(recipe, data_.mesh, data_.set_up.space)) continue;
+      const RecipeLayouts known(recipe, graph_, data_.mesh, *data_.roles);
       const auto stored = known.stored(input);
       if (!stored) continue;
-      const LayoutId id = body_.layouts.intern(*stored);
+      const LayoutId id = data_.layouts.intern(*stored);
       if (std::find(layouts.begin(), layouts.end(), id) == layouts.end()) {
         layouts.push_back(id);
       }
@@ -320,30 +320,30 @@ class PlanProblemBuilder {
   // Inputs come in any whole layout that a consumer takes them in, or R.
   Result<void> choose_input_layouts() {
     const LayoutId replicated =
-        body_.layouts.intern(Layout::replicated(body_.mesh.ndim()));
+        data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
     const std::vector<LayoutSet> wanted =
-        forest_.wanted_layouts(body_.variables);
-    for (PlanVariable& variable : body_.variables) {
+        forest_.wanted_layouts(data_.variables);
+    for (PlanVariable& variable : data_.variables) {
       if (variable.kind != PlanVariable::Kind::kInput) continue;
       const Value& value = graph_.value(variable.makes[0]);
       std::vector<LayoutId> layouts{replicated};
       if (const PinnedLayout* pin = pinned_->made(value.id)) {
-        layouts = {body_.layouts.intern(pin->layout)};
+        layouts = {data_.layouts.intern(pin->layout)};
       } else {
         add_whole_layouts(wanted[value.id.index()].layouts(), layouts);
         add_recipe_layouts(graph_.inputs()[variable.index], layouts);
       }
       if (given_ != nullptr) {
-        layouts = interned(body_.layouts, given_->inputs[variable.index]);
+        layouts = interned(data_.layouts, given_->inputs[variable.index]);
       }
       const bool trained =
           graph_.inputs()[variable.index].kind == InputKind::kParameter &&
-          !variable.uses.empty() && body_.options.optimizer != Optimizer::kNone;
+          !variable.uses.empty() && data_.options.optimizer != Optimizer::kNone;
       auto& shared =
           input_choices_[{layouts, kinds_of_ties(value.id),
-                          trained ? class_of_trained(body_, value.id) : 0}];
+                          trained ? class_of_trained(data_, value.id) : 0}];
       if (!shared && trained) {
-        SP_ASSIGN(shared, trained_parameter(body_, value.id, ties_.at(value.id),
+        SP_ASSIGN(shared, trained_parameter(data_, value.id, ties_.at(value.id),
                                             layouts));
       } else if (!shared) {
         shared = same_layout_everywhere(layouts, variable.uses.size(), 1);
@@ -356,7 +356,7 @@ class PlanProblemBuilder {
   void add_whole_layouts(const std::vector<LayoutId>& from,
                          std::vector<LayoutId>& to) const {
     for (const LayoutId id : from) {
-      const Layout& layout = body_.layouts[id];
+      const Layout& layout = data_.layouts[id];
       if (layout.has_partial() || layout.has_strided()) continue;
       if (std::find(to.begin(), to.end(), id) == to.end()) to.push_back(id);
     }
@@ -372,9 +372,9 @@ class PlanProblemBuilder {
 
   void add_outputs() {
     const LayoutId replicated =
-        body_.layouts.intern(Layout::replicated(body_.mesh.ndim()));
+        data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
     std::vector<std::vector<LayoutId>> made(graph_.values().size());
-    for (const PlanVariable& variable : body_.variables) {
+    for (const PlanVariable& variable : data_.variables) {
       for (std::size_t o = 0; o < variable.makes.size(); ++o) {
         made[variable.makes[o].index()] =
             variable.choices->layouts[variable.uses.size() + o];
@@ -390,21 +390,21 @@ class PlanProblemBuilder {
       add_whole_layouts(made[output.value.index()], layouts);
       if (pinned != nullptr) {
         // Handed back as it was asked for, unless that is a partial.
-        layouts.assign(1, body_.layouts.intern(pinned->layout));
-        if (body_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
+        layouts.assign(1, data_.layouts.intern(pinned->layout));
+        if (data_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
       if (given_ != nullptr)
-        layouts = interned(body_.layouts, {given_->outputs[i]});
+        layouts = interned(data_.layouts, {given_->outputs[i]});
       PlanVariable variable;
       variable.kind = PlanVariable::Kind::kOutput;
       variable.index = i;
       variable.choices = same_layout_everywhere(layouts, 1, 0);
       variable.uses = {output.value};
-      body_.variables.push_back(std::move(variable));
+      data_.variables.push_back(std::move(variable));
     }
   }
 
-  PlanProblem::Body& body_;
+  ProblemData& data_;
   const Graph& graph_;
   StorageForest forest_;
   OperatorChoiceCache choices_;
@@ -440,12 +440,11 @@ Result<PlanProblem> PlanProblem::create(const Graph& graph, DeviceMesh mesh,
     SP_ASSIGN(RedistributePlanner bucketed,
               RedistributePlanner::create(
                   mesh, topology, {.bucket_bytes = bucket_bytes(graph)}));
-    auto body = std::make_unique<Body>(graph, std::move(mesh),
-                                       std::move(topology),
-                                       resolved(options, graph), set_up,
-                                       std::move(planner), std::move(bucketed));
-    SP_CHECK(PlanProblemBuilder(*body, library).build());
-    return PlanProblem(std::move(body));
+    ProblemData data(graph, std::move(mesh), std::move(topology),
+                     resolved(options, graph), set_up, std::move(planner),
+                     std::move(bucketed));
+    SP_CHECK(PlanProblemBuilder(data, library).build());
+    return PlanProblem(std::move(data));
   });
 }
 

@@ -1,7 +1,7 @@
 #include "plan/recipe_layouts.h"
 
 #include "base/index.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 
 #include <shardprop/placement/local_region.h>
 #include <shardprop/placement/tensor_spec.h>
@@ -253,7 +253,7 @@ Restriction following(const PlanProblem& problem, const Recipe& recipe) {
       const auto stored = layouts.stored(graph.inputs()[variable.index]);
       if (!stored) continue;
       out.left[v] = choices_stored_as(*variable.choices,
-                                      problem.body().layouts.intern(*stored));
+                                      problem.data().layouts.intern(*stored));
     }
   }
   return out;

@@ -2,7 +2,7 @@
 
 #include "base/index.h"
 #include "plan/choice_subsets.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 
 #include <algorithm>
 #include <map>
@@ -53,9 +53,8 @@ class ClassProjector {
         whole_.variable(variable).choices->layouts[operand];
     std::vector<StorageState> out;
     for (const LayoutId id : choices(variable)->layouts[operand]) {
-      out.push_back(
-          by_layout[index(std::find(before.begin(), before.end(), id) -
-                          before.begin())]);
+      out.push_back(by_layout[index(
+          std::find(before.begin(), before.end(), id) - before.begin())]);
     }
     return out;
   }
@@ -113,8 +112,7 @@ class ClassProjector {
       for (const StorageState s : kept) {
         for (const StorageState t : kept) {
           const StorageClass::Move& move = from.move(s, t);
-          if (!move.is_reachable() ||
-              move.via == StorageClass::Move::kDirect ||
+          if (!move.is_reachable() || move.via == StorageClass::Move::kDirect ||
               is_kept[index(move.via)]) {
             continue;
           }
@@ -160,19 +158,18 @@ Restriction no_restriction(const PlanProblem& problem) {
 
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
                                      Restriction restriction)
-    : restriction_(std::move(restriction)),
-      part_(std::make_unique<PlanProblem::Body>(problem.body())) {
-  PlanProblem::Body& body = *part_.body_;
+    : restriction_(std::move(restriction)), part_(ProblemData(problem.data())) {
+  ProblemData& data = part_.data_;
   // A bound of the part is none of the whole problem.
-  body.options.progress = nullptr;
-  body.variables = restricted_variables(problem, restriction_);
-  for (const PlanVariable& variable : body.variables) {
+  data.options.progress = nullptr;
+  data.variables = restricted_variables(problem, restriction_);
+  for (const PlanVariable& variable : data.variables) {
     if (variable.kind == PlanVariable::Kind::kOperator) {
-      body.choices_of_node[variable.index] = variable.choices;
+      data.choices_of_node[variable.index] = variable.choices;
     }
   }
-  ClassProjector projector(problem, body.variables);
-  for (PlanStorage& storage : body.storages) {
+  ClassProjector projector(problem, data.variables);
+  for (PlanStorage& storage : data.storages) {
     const ClassProjector::Projected& projected = projector.of(storage);
     storage.kind = projected.kind;
     states_.push_back(projected.states);

@@ -3,6 +3,7 @@
 #include "base/try.h"
 #include "plan/network_search.h"
 #include "plan/recipe_layouts.h"
+#include "plan/solve_plan.h"
 #include "plan/stop.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 // in time is left out; where nothing was, all replicated is a plan.
 #pragma once
 
-#include "plan/solve_plan.h"
+#include "plan/plan_solution.h"
 
 #include <shardprop/plan/plan_space.h>
 

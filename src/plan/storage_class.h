@@ -2,8 +2,8 @@
 // maker and users.
 #pragma once
 
-#include "plan/problem_body.h"
-#include "plan/storages.h"
+#include "plan/problem_data.h"
+#include "plan/storage_forest.h"
 
 #include <cstdint>
 #include <map>
@@ -15,11 +15,11 @@ namespace shardprop {
 
 class StorageClasses {
  public:
-  // Both must outlive the object; `body` must know values and variables.
-  StorageClasses(const PlanProblem::Body& body, const StorageForest& forest)
-      : body_(body),
+  // Both must outlive the object; `data` must know values and variables.
+  StorageClasses(const ProblemData& data, const StorageForest& forest)
+      : data_(data),
         forest_(forest),
-        wanted_(forest.wanted_layouts(body.variables)) {}
+        wanted_(forest.wanted_layouts(data.variables)) {}
 
   // Error: kProblemTooLarge, where there are more states than are counted.
   Result<std::shared_ptr<const StorageClass>> of(const PlanStorage& storage);
@@ -36,11 +36,11 @@ class StorageClasses {
 
   // Empty where no choices are given.
   std::span<const LayoutId> copied_to(ValueId value) const {
-    if (body_.copied_to.empty()) return {};
-    return body_.copied_to[value.index()];
+    if (data_.copied_to.empty()) return {};
+    return data_.copied_to[value.index()];
   }
 
-  const PlanProblem::Body& body_;
+  const ProblemData& data_;
   const StorageForest& forest_;
   std::vector<LayoutSet> wanted_;
   std::map<std::vector<std::uint64_t>, std::shared_ptr<const StorageClass>>

@@ -27,27 +27,27 @@ std::uint32_t phases_of_use(const Graph& graph, ValueId parameter) {
 
 class TrainedParameter {
  public:
-  TrainedParameter(const PlanProblem::Body& body, ValueId parameter,
+  TrainedParameter(const ProblemData& data, ValueId parameter,
                    const std::vector<GraphOutput>& ties,
                    const std::vector<LayoutId>& layouts)
-      : body_(body),
-        value_(body.values[parameter.index()]),
+      : data_(data),
+        value_(data.values[parameter.index()]),
         ties_(ties),
         layouts_(layouts),
         item_(static_cast<double>(
-            item_size(body.graph.value(parameter).meta.dtype()))),
-        is_wide_(keeps_f32(body.options) && item_ == 2),
-        casts_(phases_of_use(body.graph, parameter)) {}
+            item_size(data.graph.value(parameter).meta.dtype()))),
+        is_wide_(keeps_f32(data.options) && item_ == 2),
+        casts_(phases_of_use(data.graph, parameter)) {}
 
   Result<std::shared_ptr<const ChoiceSet>> choices() {
     set_->num_uses = ties_.size();
     set_->layouts.assign(ties_.size() + 1, layouts_);
     for (std::size_t state = 0; state < layouts_.size(); ++state) {
-      SP_CHECK(body_.check_stop());
+      SP_CHECK(data_.check_stop());
       for (std::size_t own = 0; own < layouts_.size(); ++own) {
         if (!may_lie(state, own)) continue;
         add(state, own, false);
-        if (body_.options.accumulate > 1) add(state, own, true);
+        if (data_.options.accumulate > 1) add(state, own, true);
       }
     }
     return set_;
@@ -57,9 +57,9 @@ class TrainedParameter {
   // Smaller shards are parts of those of the parameter only where mesh dims cut
   // in that order: then taking them sends nothing, hidden or not.
   bool may_lie(std::size_t state, std::size_t own) const {
-    return gathers(body_.layouts[layouts_[state]],
-                   body_.layouts[layouts_[own]]) &&
-           body_.moves.nanoseconds(value_.tensor, layouts_[own],
+    return gathers(data_.layouts[layouts_[state]],
+                   data_.layouts[layouts_[own]]) &&
+           data_.moves.nanoseconds(value_.tensor, layouts_[own],
                                    layouts_[state]) <= 0;
   }
 
@@ -69,13 +69,13 @@ class TrainedParameter {
           tie.kind == OutputKind::kGradient ? state : own));
     }
     set_->picks.push_back(static_cast<std::uint32_t>(own));
-    set_->costs.push_back(body_.share_of_step(step_nanoseconds(state, own)) +
-                          body_.share_of_step(body_.move_nanoseconds(
+    set_->costs.push_back(data_.share_of_step(step_nanoseconds(state, own)) +
+                          data_.share_of_step(data_.move_nanoseconds(
                               value_, layouts_[state], layouts_[own])));
-    set_->hidden.push_back(body_.share_of_step(
-        body_.hideable_nanoseconds(value_, layouts_[state], layouts_[own])));
+    set_->hidden.push_back(data_.share_of_step(
+        data_.hideable_nanoseconds(value_, layouts_[state], layouts_[own])));
     set_->state_layouts.push_back(layouts_[state]);
-    if (body_.options.accumulate > 1) {
+    if (data_.options.accumulate > 1) {
       set_->reduced_late.push_back(reduced_late);
     }
   }
@@ -84,19 +84,19 @@ class TrainedParameter {
   // that is kept in f32 is also written in 16 bits: behind the update where that
   // is gathered, and for each phase of use where it lies as its state does.
   std::int64_t step_nanoseconds(std::size_t state, std::size_t own) const {
-    const UpdateCost& update = body_.options.optimizer == Optimizer::kAdamW
+    const UpdateCost& update = data_.options.optimizer == Optimizer::kAdamW
                                    ? kAdamWUpdate
                                    : kSgdUpdate;
-    const double elements = static_cast<double>(body_.moves.local_bytes(
+    const double elements = static_cast<double>(data_.moves.local_bytes(
                                 value_.tensor, layouts_[state])) /
                             item_;
     double bytes = update.passes * (is_wide_ ? kF32Bytes : item_);
     if (is_wide_) bytes += own == state ? casts_ * (kF32Bytes + item_) : item_;
-    return compute_nanoseconds(body_.topology, MathClass::kF32,
+    return compute_nanoseconds(data_.topology, MathClass::kF32,
                                update.flops * elements, bytes * elements);
   }
 
-  const PlanProblem::Body& body_;
+  const ProblemData& data_;
   const PlanValue& value_;
   const std::vector<GraphOutput>& ties_;
   const std::vector<LayoutId>& layouts_;
@@ -109,17 +109,17 @@ class TrainedParameter {
 }  // namespace
 
 Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
-    const PlanProblem::Body& body, ValueId parameter,
+    const ProblemData& data, ValueId parameter,
     const std::vector<GraphOutput>& ties,
     const std::vector<LayoutId>& layouts) {
-  return TrainedParameter(body, parameter, ties, layouts).choices();
+  return TrainedParameter(data, parameter, ties, layouts).choices();
 }
 
-std::uint32_t class_of_trained(const PlanProblem::Body& body,
+std::uint32_t class_of_trained(const ProblemData& data,
                                ValueId parameter) {
   constexpr std::uint32_t kMostPhases = 2;
-  return 1 + body.values[parameter.index()].tensor * (kMostPhases + 1) +
-         phases_of_use(body.graph, parameter);
+  return 1 + data.values[parameter.index()].tensor * (kMostPhases + 1) +
+         phases_of_use(data.graph, parameter);
 }
 
 }  // namespace shardprop

@@ -1,7 +1,7 @@
 // The choices of a parameter that an optimizer trains.
 #pragma once
 
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 
 #include <cstdint>
 #include <memory>
@@ -16,12 +16,12 @@ namespace shardprop {
 // stands twice: with the gradient reduced every time, and once a step. Error:
 // kStopped.
 Result<std::shared_ptr<const ChoiceSet>> trained_parameter(
-    const PlanProblem::Body& body, ValueId parameter,
+    const ProblemData& data, ValueId parameter,
     const std::vector<GraphOutput>& ties, const std::vector<LayoutId>& layouts);
 
 // Not 0; equal for parameters whose choices cost the same for equal layouts and
 // ties.
-std::uint32_t class_of_trained(const PlanProblem::Body& body,
+std::uint32_t class_of_trained(const ProblemData& data,
                                ValueId parameter);
 
 }  // namespace shardprop

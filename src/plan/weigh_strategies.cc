@@ -2,7 +2,7 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "plan/problem_body.h"
+#include "plan/problem_data.h"
 #include "plan/staged_search.h"
 #include "plan/stop.h"
 
@@ -147,7 +147,7 @@ class Weighing {
     }
     out.unsharded = unsharded_dims(*set.op.space, mesh_);
     out.strategies = strategies_of(found.problem, set, chosen);
-    SP_CHECK(weigh_all(found.problem.body().set_up.space, out));
+    SP_CHECK(weigh_all(found.problem.data().set_up.space, out));
     return out;
   }
 

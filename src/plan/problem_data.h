@@ -1,4 +1,5 @@
-// What a PlanProblem holds.
+// ProblemData is the data of a plan problem while it is built and when it is
+// complete. The analyses that build it write to it; PlanProblem reads it.
 #pragma once
 
 #include "base/saturating.h"
@@ -6,9 +7,16 @@
 #include "plan/fusion.h"
 #include "plan/move_costs.h"
 #include "plan/pinned_values.h"
-#include "plan/plan_problem.h"
+#include "plan/plan_variable.h"
+#include "plan/set_up.h"
 #include "plan/stop.h"
 #include "plan/windows.h"
+
+#include <shardprop/graph/graph.h>
+#include <shardprop/mesh/topology.h>
+#include <shardprop/plan/plan_options.h>
+#include <shardprop/redistribute/planner.h>
+#include <shardprop/strategy/op_cost.h>
 
 #include <cmath>
 #include <memory>
@@ -18,10 +26,11 @@
 
 namespace shardprop {
 
-struct PlanProblem::Body {
-  Body(const Graph& the_graph, DeviceMesh the_mesh, Topology the_topology,
-       PlanOptions the_options, const SetUp& the_set_up,
-       RedistributePlanner planner, RedistributePlanner bucketed)
+struct ProblemData {
+  ProblemData(const Graph& the_graph, DeviceMesh the_mesh,
+              Topology the_topology, PlanOptions the_options,
+              const SetUp& the_set_up, RedistributePlanner planner,
+              RedistributePlanner bucketed)
       : graph(the_graph),
         mesh(std::move(the_mesh)),
         topology(std::move(the_topology)),
@@ -31,10 +40,11 @@ struct PlanProblem::Body {
         prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
                                         topology, !set_up.space.is_named())) {}
 
-  // The body of a problem with fewer choices (restricted_problem.h): it shares
+  // The data of a problem with fewer choices (restricted_problem.h): it shares
   // the tables that do not depend on choices.
-  Body(const Body& other) = default;
-  Body& operator=(const Body&) = delete;
+  ProblemData(const ProblemData& other) = default;
+  ProblemData(ProblemData&&) noexcept = default;
+  ProblemData& operator=(const ProblemData&) = delete;
 
   // Error: kStopped.
   Result<void> check_stop() const {
