@@ -4,7 +4,7 @@
 
 #include "plan/dim_roles.h"
 #include "plan/plan_problem.h"
-#include "plan/restricted_problem.h"
+#include "plan/restriction.h"
 
 #include <shardprop/graph/graph.h>
 #include <shardprop/mesh/device_mesh.h>

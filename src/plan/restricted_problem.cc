@@ -152,10 +152,6 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 
 }  // namespace
 
-Restriction no_restriction(const PlanProblem& problem) {
-  return {std::vector<std::vector<std::uint32_t>>(problem.variables().size())};
-}
-
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
                                      Restriction restriction)
     : restriction_(std::move(restriction)), part_(ProblemData(problem.data())) {

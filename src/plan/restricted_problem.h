@@ -15,20 +15,12 @@
 
 #include "plan/plan_assignment.h"
 #include "plan/plan_problem.h"
+#include "plan/restriction.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace shardprop {
-
-struct Restriction {
-  // By PlanVariableId: the remaining choices, in ascending order. An empty list
-  // keeps all choices of the variable.
-  std::vector<std::vector<std::uint32_t>> left;
-};
-
-// The restriction that keeps every choice.
-Restriction no_restriction(const PlanProblem& problem);
 
 class RestrictedProblem {
  public:
