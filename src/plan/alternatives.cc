@@ -13,7 +13,7 @@ struct UseOfStorage {
   std::size_t use = 0;
 };
 
-// The place of a variable's operand among the uses of its storage.
+// Returns the index of a variable's operand among the uses of its buffer.
 UseOfStorage use_of(const PlanProblem& problem, PlanVariableId user,
                     std::size_t operand) {
   const PlanVariable& variable = problem.variable(user);
@@ -193,7 +193,7 @@ AlternativeCosts::Part AlternativeCosts::reading(PlanVariableId user,
       from(plan_.copies[c].state, {});
     }
   });
-  // Copies of the user's own chain are there if they are still made.
+  // A copy of the user's own chain is available if the plan still makes it.
   Part with;
   for (std::size_t i = own.size(); i-- > 0;) {
     add(with, copying(own[i], once));
@@ -211,7 +211,7 @@ AlternativeCosts::Part AlternativeCosts::producing(PlanStorageId id,
   const bool is_read_as_made =
       std::any_of(taken.begin(), taken.end(),
                   [](const auto& copy) { return !copy.has_value(); });
-  Part all;  // every copy made from the new layout
+  Part all;  // all copies made from the new layout
   for (const std::size_t c : copies_.of(id)) {
     const AssignedCopy& copy = plan_.copies[c];
     if (copy.source) continue;
@@ -220,11 +220,12 @@ AlternativeCosts::Part AlternativeCosts::producing(PlanStorageId id,
                                   once_a_step_[c]));
   }
   if (now == then) return all;
-  // The layout of now is restored at once if something reads it as it is made.
+  // If something reads the buffer as it is produced, its present layout is
+  // restored at once.
   const Part restored =
       moving(storage, then, now, storage.made_at, /*once=*/false);
   if (is_read_as_made) add(all, restored);
-  Part same = restored;  // every copy made from the restored layout
+  Part same = restored;  // all copies made from the restored layout
   for (const std::size_t c : copies_.of(id)) {
     if (!plan_.copies[c].source) add(same, copying(c, once_a_step_[c]));
   }

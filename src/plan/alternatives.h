@@ -12,13 +12,14 @@
 
 namespace shardprop {
 
-// Who takes a copy, and what is made of it.
+// `CopyUsers` lists the uses that read a copy and the copies that are made from
+// it.
 struct CopyUsers {
   std::vector<StorageUse> uses;
   std::vector<std::size_t> copies;
 };
 
-// By copy.
+// Returns the users of every copy, by copy.
 std::vector<CopyUsers> users_of_copies(const PlanProblem& problem,
                                        const PlanAssignment& plan);
 
@@ -33,9 +34,10 @@ class AlternativeCosts {
   AlternativeCosts(const PlanProblem& problem, const PlanAssignment& plan,
                    std::int64_t lower_bound);
 
-  // The cheapest choice of the user that reads the value in another layout than
-  // that of copy `copy`. The user's other operands are redistributed from what
-  // is there, and its results to where they are now. Empty if
+  // `without` returns the cheapest choice of the user that reads the value in
+  // another layout than that of copy `copy`. The user's other operands are
+  // redistributed from the layouts that exist when the user runs. Its results
+  // are redistributed to their present layouts. The result is empty if
   //   1. the copy has several users,
   //   2. its one user has no such choice, or
   //   3. each such choice would cost less than the lower bound and memory is
@@ -46,24 +48,27 @@ class AlternativeCosts {
   // A part of a plan's cost.
   struct Part {
     std::int64_t nanoseconds = 0;
-    // By overlap window: what may overlap, less the compute. Empty: nothing.
+    // By overlap window: overlappable time less compute. Empty means 0 in each
+    // window.
     std::vector<std::int64_t> load;
     bool is_possible = true;
   };
-  // Copies that go with a user that reads something else: the copy that it
-  // reads alone, and sources that lead to nothing else. The last one first.
+  // `Chain` lists the copies that only one operand needs: the copy that it
+  // reads, then each source that has no other user. The copy that the operand
+  // reads is the first.
   using Chain = std::vector<std::size_t>;
 
   void add_load(Part& part, std::int64_t slot, std::int64_t nanoseconds) const;
   static void add(Part& to, const Part& part);
-  // What the plan costs more with `then` in place of `now`.
+  // Returns the nanoseconds by which the plan costs more if `then` replaces
+  // `now`.
   std::int64_t more(const Part& now, const Part& then) const;
-  // To compare ways to get one layout: overlapped time counts if its window has
-  // more of it than compute.
+  // Compares ways to produce one layout. Overlappable time counts only in a
+  // window that already has more of it than compute.
   std::int64_t weight(const Part& part) const;
 
   StorageState made(const PlanStorage& storage, std::uint32_t choice) const;
-  // One choice by itself.
+  // The cost of one choice alone, without redistributions.
   Part choosing(const PlanVariable& user, std::uint32_t choice) const;
   Part moving(const PlanStorage& storage, StorageState from, StorageState to,
               std::int64_t slot, bool once) const;
@@ -72,9 +77,11 @@ class AlternativeCosts {
   Part reading_now(PlanVariableId user, std::size_t operand) const;
   Part reading(PlanVariableId user, std::size_t operand,
                std::uint32_t choice) const;
-  // What the copies of a result cost, as far as the choice matters to them.
+  // The cost of the copies that are made directly from a result, if its
+  // producer makes `choice`.
   Part producing(PlanStorageId storage, std::uint32_t choice) const;
-  // By choice of the user: all that it reads and produces costs more than now.
+  // By choice of the user: the added cost of the plan over everything that the
+  // user reads and produces. Empty if the choice is not possible.
   const std::vector<std::optional<std::int64_t>>& prices_of(
       PlanVariableId user) const;
 
@@ -86,7 +93,8 @@ class AlternativeCosts {
   std::vector<WindowLoad> loads_;  // by window
   std::int64_t objective_ = 0;
   std::int64_t lower_bound_;
-  // Copies of one user follow each other: those of the last one are kept.
+  // Copies of one user are asked for one after another, so the prices of the
+  // last user are kept.
   mutable PlanVariableId priced_;
   mutable std::vector<std::optional<std::int64_t>> prices_;
 };

@@ -79,7 +79,7 @@ class Assembler {
     }
   }
 
-  // What operand `use` of a variable takes.
+  // Returns the copy that use `use` of a variable reads.
   std::optional<std::size_t> taken_by(PlanVariableId variable,
                                       std::size_t use) const {
     const ValueId value = problem_.variable(variable).uses[use];
@@ -87,7 +87,7 @@ class Assembler {
     return plan_.taken[id.index()][problem_.variable(variable).use_places[use]];
   }
 
-  // The choice of a node, or the strategy by which it shows what it views.
+  // Returns the choice of a node, or the strategy of a view without a variable.
   std::size_t strategy_of(const Node& node) const {
     const PlanVariableId variable = problem_.variable_of(node.id);
     if (variable.valid()) return plan_.choices[variable.index()];
@@ -103,7 +103,7 @@ class Assembler {
     throw InternalError("a view is laid out as it cannot be");
   }
 
-  // Repeated layers run alike.
+  // Nodes of repeated layers share one LocalRun.
   const LocalRun& local_of(const ChoiceSet& set, std::size_t strategy,
                            const LocalContext& context) {
     const auto [it, fresh] = local_.try_emplace({&set, strategy});
@@ -150,7 +150,8 @@ class Assembler {
   }
 
   void add_outputs(Plan& plan) {
-    // As the tie takes it, or the output's own variable.
+    // The copy that each output reads: by target and value if the output is
+    // bound to an input, else by index of the output.
     std::map<std::pair<ValueId, ValueId>, std::optional<std::size_t>> tied;
     std::map<std::size_t, std::optional<std::size_t>> own;
     for (std::size_t v = 0; v < plan_.choices.size(); ++v) {
@@ -180,8 +181,9 @@ class Assembler {
     }
   }
 
-  // The optimizer's step: a slice of the parameter before, where its state is
-  // sharded finer, and a gather behind.
+  // Adds the optimizer's step. If the optimizer's state is sharded finer than
+  // the parameter, the step slices the parameter first and gathers it
+  // afterwards.
   void add_updates(Plan& plan) {
     std::map<std::string, PlannedInput> gradients;
     for (const PlannedOutput& output : plan.outputs) {
@@ -226,15 +228,15 @@ class Assembler {
     }
   }
 
-  // What is moved in a window beyond its compute hides nothing: that of the
-  // last copies there, say.
+  // Overlappable time that exceeds the compute of its window is exposed. It is
+  // charged to the last copies of the window.
   void expose(Plan& plan) const {
     const auto nodes = static_cast<std::int64_t>(graph_.nodes().size());
     std::vector<std::int64_t> exposed;
     for (const WindowLoad& load : windows_) exposed.push_back(load.exposed());
     for (std::size_t c = plan.copies.size(); c-- > 0;) {
       PlannedCopy& copy = plan.copies[c];
-      // Gathers behind updates, counted on behind the nodes, hide behind the
+      // Gathers after updates have slots after the nodes. They overlap the
       // first operators of the next step.
       const std::size_t window =
           problem_.window_of(copy.made_at > nodes ? 0 : copy.made_at);
@@ -271,7 +273,7 @@ class Assembler {
     return copies_.add(std::move(gather));
   }
 
-  // Of the first node that takes the value and belongs to one.
+  // Returns the module path of the first node that reads the value and has one.
   std::string module_of(ValueId value) const {
     for (const Use& use : graph_.value(value).consumers) {
       const std::string& path = graph_.node(use.node).module_path;
@@ -305,7 +307,7 @@ void add_options(const PlanOptions& options, Plan& plan) {
        options.work_limit ? std::to_string(*options.work_limit) : "none"},
   };
   if (options.recipe) {
-    // As it was taken, dims and all.
+    // The recipe as it was applied, with its mesh dims.
     const auto taken = on_mesh(*options.recipe, plan.mesh);
     plan.options.emplace_back("recipe",
                               to_string(taken ? *taken : *options.recipe));
@@ -336,7 +338,8 @@ std::vector<UnsupportedOp> unsupported_ops(const PlanProblem& problem) {
   return out;
 }
 
-// The graph's own, and the sizes that were counted with.
+// Returns the graph's own guards, and those on the sizes that the plan was made
+// for.
 std::vector<Guard> guards_of(const Graph& graph) {
   std::vector<Guard> guards(graph.guards().begin(), graph.guards().end());
   for (const Symbol& symbol : graph.symbols()) {
@@ -391,7 +394,8 @@ Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution) {
   plan.objective_nanoseconds = judged.objective;
   plan.summary = summarize(plan);
   describe(problem, solution, plan);
-  // What ran replicated for want of a strategy was not chosen from a space.
+  // An operator that runs replicated because it has no strategy was not chosen
+  // from a space. So the plan is not proven optimal.
   if (plan.status == PlanStatus::kOptimal && !plan.unsupported.empty()) {
     plan.status = PlanStatus::kFeasible;
   }

@@ -1,4 +1,4 @@
-// From a solution to the plan that is handed out.
+// assemble_plan() turns a solution into the `Plan` that the caller receives.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -8,7 +8,7 @@
 
 namespace shardprop {
 
-// The plan that a solution says, with copies, schedule, memory and reasons.
+// Returns the plan of a solution, with copies, schedule, memory and reasons.
 Plan assemble_plan(const PlanProblem& problem, const PlanSolution& solution);
 
 }  // namespace shardprop

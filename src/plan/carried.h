@@ -1,6 +1,7 @@
-// Whether a node hands on the elements of what it takes: a view, a copy, a cast.
+// carries_elements() finds nodes whose result has the elements of their input:
+// views, copies and casts.
 //
-//   w f32[16,8] -> permute -> _to_copy -> mm     both of them do
+//   w f32[16,8] -> permute -> _to_copy -> mm     permute and _to_copy do
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -8,8 +9,9 @@
 
 namespace shardprop {
 
-// `space`: the node's, null where it has none. The result is then the elements
-// of the node's only input, maybe in another order, shape or dtype.
+// `space` is the node's index space, or null if it has none. If the function
+// returns true, the result has the elements of the node's only input, possibly
+// in another order, shape or dtype.
 bool carries_elements(const Graph& graph, const Node& node,
                       const IndexSpace* space);
 

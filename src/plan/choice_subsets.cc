@@ -6,8 +6,8 @@
 namespace shardprop {
 namespace {
 
-// The entries of the choices in `kept`; none of a list that the kind of
-// variable does not have.
+// Returns the entries of the choices in `kept`. The result is empty for a list
+// that this kind of variable does not have.
 template <class T>
 std::vector<T> entries_of(const std::vector<T>& by_choice,
                           std::span<const std::uint32_t> kept) {

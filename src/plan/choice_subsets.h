@@ -1,4 +1,5 @@
-// Parts of a set of choices, and sets of layouts as choices.
+// Functions that make a ChoiceSet from a part of another one, or from a list of
+// layouts.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -11,19 +12,20 @@
 
 namespace shardprop {
 
-// A set with some of the choices.
+// Returns a set with only the choices in `kept`.
 std::shared_ptr<ChoiceSet> with_choices(const ChoiceSet& set,
                                         std::span<const std::uint32_t> kept);
 
-// With no layouts but those that its choices have.
+// Drops the layouts that no choice of the set uses.
 std::shared_ptr<ChoiceSet> without_spare_layouts(
     std::shared_ptr<ChoiceSet> set);
 
-// A set with the operand's layout fixed; empty when no choice has it.
+// Returns the choices in which the operand has the layout `wanted`. The set is
+// empty if no choice has it.
 std::shared_ptr<ChoiceSet> restricted(const ChoiceSet& set, std::size_t operand,
                                       LayoutId wanted);
 
-// A choice a layout, the same for every operand.
+// Returns a set with one choice for each layout, which every operand then has.
 std::shared_ptr<ChoiceSet> same_layout_everywhere(
     const std::vector<LayoutId>& layouts, std::size_t uses, std::size_t makes);
 

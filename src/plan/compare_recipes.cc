@@ -15,10 +15,10 @@ namespace shardprop {
 namespace {
 
 constexpr std::string_view kOptimum = "optimum";
-// The plan that a recipe lays out itself is made for graphs of so many operators
-// whether there is time or not: it takes milliseconds.
+// Unit: operators. On graphs of at most this size, the plan that a recipe lays
+// out itself is made even if no time is left: it takes milliseconds.
 constexpr std::size_t kFewOperators = 2000;
-// Seconds for that plan: nothing is searched.
+// Unit: seconds. Limit of the solve for that plan, which searches nothing.
 constexpr double kSecondsOfConstructed = 1;
 
 bool is_open(const PlanRecipe& recipe) {
@@ -74,7 +74,7 @@ class RecipeComparison {
     return options_.time_limit_seconds - seconds_since(*options_.start);
   }
 
-  // What the search found of a recipe.
+  // Returns the result that the search found for a recipe.
   PlanRecipe met(const std::string& name) const {
     if (options_.recipe) {
       const auto own = on_mesh(*options_.recipe, mesh_);
@@ -87,7 +87,8 @@ class RecipeComparison {
     return {name, PlanStatus::kUnknown, std::nullopt, 0};
   }
 
-  // The optimum and the recipes next to a plan that follows one of them.
+  // Searches for the optimum and the recipes next to a plan that follows one of
+  // them.
   Result<void> search_freely() {
     optimum_.name = kOptimum;
     if (seconds_left() <= 0 || options_.stop.stop_requested()) return {};
@@ -103,8 +104,8 @@ class RecipeComparison {
     return {};
   }
 
-  // Searches the recipe's part of the space to its end, within its share of the
-  // time that is left; `left` recipes share it.
+  // Searches the recipe's part of the space to its end. The remaining time is
+  // shared equally by `left` recipes.
   void look_closer(const Recipe& recipe, std::size_t left, PlanRecipe& row) {
     const double seconds = seconds_left() / static_cast<double>(left);
     if (found_.solution.status != PlanStatus::kOptimal || options_.recipe ||
@@ -125,7 +126,8 @@ class RecipeComparison {
     }
   }
 
-  // As the command for the recipe alone does where its search finds no plan.
+  // Prices the plan that the recipe lays out itself. Planning with the recipe
+  // alone does so, too, if its search finds no plan.
   void construct(PlanRecipe& row) const {
     if (options_.stop.stop_requested()) return;
     PlanOptions own = options_;
@@ -157,7 +159,7 @@ class RecipeComparison {
   const PlanOptions& options_;
   const StagedResult& found_;
   PlanRecipe optimum_;
-  std::vector<PlanRecipe> recipes_;  // that a search met
+  std::vector<PlanRecipe> recipes_;  // found by a search
 };
 
 }  // namespace

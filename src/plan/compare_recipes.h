@@ -1,4 +1,4 @@
-// The known recipes, priced next to a plan.
+// compare_recipes() prices the known recipes next to a plan.
 #pragma once
 
 #include "plan/staged_search.h"
@@ -15,13 +15,13 @@
 
 namespace shardprop {
 
-// The best plan of each recipe that fits the mesh, and first the optimum if the
-// options ask for a recipe themselves.
+// Returns the best plan of each recipe that fits the mesh. The optimum comes
+// first if the options ask for a recipe themselves.
 //
-// The prices are those of the search, which begins with the plans of all recipes.
-// In the remaining time, recipes without a proof are searched again if the plan
-// is proven: no recipe is then better than the plan. A recipe without a plan
-// gets the plan that it lays out itself, with all other values replicated.
+// The prices come from the search, which begins with the plans of all recipes.
+// If the plan is proven, recipes without a proof are searched again in the
+// remaining time. No recipe is then better than the plan. A recipe without a
+// plan gets the plan that it lays out itself, with all other values replicated.
 // Precondition: `options.start` is set.
 Result<std::vector<PlanRecipe>> compare_recipes(const Graph& graph,
                                                 const DeviceMesh& mesh,

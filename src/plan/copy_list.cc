@@ -42,21 +42,23 @@ std::int64_t CopyList::freed_at(std::size_t copy) const {
   return slot == nodes ? end_ : slot;
 }
 
-// What a view of a storage shows; the value itself for the one that was made.
+// Returns the value that a view of a buffer views. For the produced value it
+// returns the value itself.
 ValueId CopyList::viewed_by(ValueId value) const {
   if (problem_.value(value).place == 0) return value;
   const Graph& graph = problem_.graph();
   return graph.node(graph.value(value).producer).inputs[0];
 }
 
-// Up to where the two meet, then down.
+// Walks up from `from` and from `to` to their first common value. The views
+// above `from` are undone, and those above `to` are applied.
 void CopyList::lead(ValueId from, ValueId to, PlannedCopy& copy) const {
   const Graph& graph = problem_.graph();
   const auto node_of = [&](ValueId value) -> const std::string& {
     return graph.node(graph.value(value).producer).name;
   };
   while (from != to) {
-    // Views stand behind what they show.
+    // A view comes after the value that it views.
     if (problem_.value(from).place > problem_.value(to).place) {
       copy.undone.push_back(node_of(from));
       from = viewed_by(from);
@@ -129,8 +131,8 @@ std::size_t CopyList::add(PlannedCopy copy) {
   return copies_.size() - 1;
 }
 
-// The copy as the value it is taken as: its own, or one that says that the
-// same data is seen as another value.
+// Returns the entry of the copy for the value as which it is read. This is the
+// copy itself, or an entry that views its data as another value.
 std::size_t CopyList::entry(ValueId value, std::size_t copy) {
   const auto [known, fresh] =
       entries_.try_emplace({value, copy}, copies_.size());
@@ -162,7 +164,7 @@ PlannedInput CopyList::taken(ValueId value,
 void CopyList::number(Plan& plan) {
   std::vector<std::size_t> order(copies_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Views of a copy right behind it.
+  // Views of a copy come directly after it.
   const auto key = [&](std::size_t c) {
     return std::tuple(copies_[c].made_at, copied_[c], c);
   };

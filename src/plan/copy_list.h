@@ -1,5 +1,5 @@
-// CopyList: the copies of a plan while it is put together: those of the
-// assignment, each also under every other value that it is taken as, and those
+// CopyList builds Plan::copies. It has one entry for each copy of the
+// assignment, one for each view under which a node reads such a copy, and those
 // of the optimizer's step.
 #pragma once
 
@@ -21,23 +21,24 @@ namespace shardprop {
 
 class CopyList {
  public:
-  // `end` is the slot that stands for the end of the program; no assignment
-  // costs less than `lower_bound`. All must outlive the list.
+  // `end` is the slot that represents the end of the program. No assignment
+  // costs less than `lower_bound`. All arguments must outlive the list.
   CopyList(const PlanProblem& problem, const PlanAssignment& plan,
            const StorageViews& views, std::int64_t end,
            std::int64_t lower_bound);
 
-  // `value` as it is taken of a copy, or as it was made. Indices of copies are
-  // of this list until number() has put them in order.
+  // Returns `value` as an input that is read from the copy, or from the buffer
+  // as it was produced if `copy` is empty. Indices of copies refer to this list
+  // until number() has ordered them.
   PlannedInput taken(ValueId value, const std::optional<std::size_t>& copy);
-  // A redistribution of `value` with neither place nor reason yet.
+  // Returns a redistribution of `value` whose slots and reason are not set yet.
   PlannedCopy moved(ValueId value, LayoutId src, LayoutId dst) const;
-  // Made once a step: what a micro-batch bears of it.
+  // Reduces a copy that is made once a step to the share of one micro-batch.
   void share(PlannedCopy& copy) const;
   std::size_t add(PlannedCopy copy);
 
-  // Gives the plan its copies, in the order in which they are made, and every
-  // reference in it their indices.
+  // Moves the copies to the plan in the order in which they are made, and
+  // renumbers every reference to them in the plan.
   void number(Plan& plan);
 
  private:

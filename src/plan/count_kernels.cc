@@ -62,8 +62,9 @@ class KernelCount {
             strategy(node)};
   }
 
-  // An operator of a group that is a kernel's: no view, and not a program of
-  // its own under its strategy.
+  // Returns whether the node is an operator of a fusion group and part of a
+  // kernel. A view is not, and neither is an operator whose strategy needs a
+  // program.
   bool computes(const Node& node) const {
     if (groups_.group(node.id) == FusionGroups::kAlone) return false;
     const ChoiceSet* set = problem_.choices_of(node.id);
@@ -77,16 +78,18 @@ class KernelCount {
     return at;
   }
 
-  // The copy that a node takes; empty: as it was made.
+  // Returns the copy that a node reads; empty if it reads the value as it was
+  // produced.
   std::optional<std::size_t> copy_of(const Node& node, std::size_t use) const {
     const PlanVariableId variable = problem_.variable_of(node.id);
-    if (!variable.valid()) return std::nullopt;  // its user takes it
+    if (!variable.valid()) return std::nullopt;  // its user reads the copy
     const PlanStorageId storage = problem_.value(node.inputs[use]).storage;
     return plan_
         .taken[storage.index()][problem_.variable(variable).use_places[use]];
   }
 
-  // With what makes its inputs in the same group, as they were made.
+  // Joins the node with producers of its inputs in the same group, if it reads
+  // the inputs as they were produced.
   void join(const Node& node) {
     const std::int32_t group = groups_.group(node.id);
     if (group == FusionGroups::kAlone) return;
@@ -108,7 +111,7 @@ class KernelCount {
     return set != nullptr && set->op.space->is_free;
   }
 
-  // What made the memory that a value shows.
+  // Returns the node that produced the memory of a value.
   std::optional<std::size_t> maker_of(const Value& value) const {
     const Value& base = graph_.value(graph_.storage(value.storage).base());
     if (base.is_input()) return std::nullopt;
@@ -154,7 +157,8 @@ class KernelCount {
     return bytes;
   }
 
-  // Taken by another kernel, or made a copy of.
+  // Returns whether the value is written to memory: another kernel reads it, or
+  // a copy is made from it.
   bool leaves(const Node& node, const Value& made) {
     if (!groups_.stays_inside(made.id)) return true;
     for (const ValueId shown : graph_.storage(made.storage).values) {
@@ -188,8 +192,8 @@ class KernelCount {
   const FusionGroups& groups_;
   const Graph& graph_;
   const PlanAssignment& plan_;
-  std::vector<std::size_t> above_;  // by node: nodes of one kernel
-  // Kernel, value and copy.
+  std::vector<std::size_t> above_;  // union-find parents, by node
+  // The kernel, value and copy of each read that was counted.
   std::set<std::tuple<std::size_t, ValueId, std::size_t>> read_;
   PlannedKernels out_;
 };

@@ -1,4 +1,4 @@
-// The kernels of a plan, counted one by one.
+// count_kernels() counts the kernels that a plan launches.
 #pragma once
 
 #include "plan/plan_assignment.h"

@@ -11,8 +11,9 @@
 namespace shardprop {
 namespace {
 
-// One storage's life: what is held of it, stretch by stretch. Copies come into
-// being when something is first known to need them.
+// StorageDecoder turns the cached layouts of one buffer, live interval by live
+// interval, into copies. It adds a copy when a use or another copy first needs
+// it.
 class StorageDecoder {
  public:
   StorageDecoder(const PlanStorage& storage, PlanStorageId id,
@@ -42,7 +43,7 @@ class StorageDecoder {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  // The storage as made, or something made of it.
+  // Thing is the buffer as it was produced, or a copy of it.
   struct Thing {
     StorageState state = 0;
     std::size_t source = kNone;  // index into things_
@@ -85,7 +86,7 @@ class StorageDecoder {
     std::int64_t until = at.until;
     if (set_.has(wanted)) {
       thing = thing_in(wanted);
-      // What is held for a segment is held to its end.
+      // A cached copy is kept to the end of its segment.
       until = std::max(until, last_slot_);
     } else {
       thing =
@@ -97,7 +98,7 @@ class StorageDecoder {
   }
 
   void need(std::size_t thing, std::int64_t until) {
-    if (thing == 0) return;  // held_as_made() says how long that is
+    if (thing == 0) return;  // held_as_made() computes its end
     if (things_[thing].copy == kNone) {
       const Thing made = things_[thing];
       need(made.source, made.slot);
@@ -118,14 +119,15 @@ class StorageDecoder {
   const PlanStorage& storage_;
   PlanStorageId id_;
   PlanAssignment& out_;
-  std::vector<Thing> things_;  // the storage as made first
+  std::vector<Thing> things_;  // the buffer as produced comes first
   std::vector<std::pair<StorageState, std::size_t>> holding_;
   HeldSet set_;
-  std::int64_t last_slot_ = -1;  // of the present stretch
+  std::int64_t last_slot_ = -1;  // of the present live interval
 };
 
-// A view is taken when its node runs, whoever takes the view: where it can be
-// had of later copies only, one of them is made by then.
+// A view is computed when its node runs, even if its users read it later. If
+// only later copies have a layout in which the view exists, ViewsInTime makes
+// one of them earlier.
 class ViewsInTime {
  public:
   ViewsInTime(const PlanProblem& problem, PlanAssignment& plan)
@@ -178,7 +180,7 @@ class ViewsInTime {
   std::vector<std::vector<std::size_t>> copies_of_;  // by storage
 };
 
-// Copies by the slot in which they are made.
+// Sorts the copies by the slot in which they are made.
 void sort_copies(PlanAssignment& plan) {
   std::vector<std::size_t> order(plan.copies.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -19,7 +19,7 @@
 namespace shardprop {
 namespace {
 
-// The part of an operator that a mesh dim shards.
+// Cut is the part of an operator that a mesh dim shards.
 enum class Cut : std::uint8_t {
   kNothing,
   kBatch,
@@ -30,7 +30,7 @@ enum class Cut : std::uint8_t {
 constexpr std::array<std::string_view, 5> kCutNames = {
     "replicated", "batch", "tokens", "tensor", "experts"};
 
-// "self_attn.q_proj" of "model.layers.3.self_attn.q_proj".
+// Returns "self_attn.q_proj" for "model.layers.3.self_attn.q_proj".
 std::string place_in_layer(const std::string& module) {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < module.size();) {
@@ -48,7 +48,7 @@ std::string place_in_layer(const std::string& module) {
 
 using Cuts = std::set<Cut>;
 
-// Amounts by Cut, as shares of their sum.
+// Shares adds up amounts by Cut and reports them as shares of their sum.
 class Shares {
  public:
   void add(Cut cut, double amount, const std::string& module) {
@@ -62,9 +62,9 @@ class Shares {
     return whole_ > 0 ? saturated(1000 * amount / whole_) : 0;
   }
 
-  // The modules with this cut, the largest amount first. Layers that are sharded
-  // alike have one name. A module that is sharded in several ways has the prefix
-  // "part of".
+  // Returns the modules with this cut, the largest amount first. Layers that
+  // are sharded alike have one name. A module that is sharded in several ways
+  // has the prefix "part of".
   std::vector<std::string> modules(Cut cut) const {
     std::map<std::string, std::set<Cuts>> ways;
     for (const auto& [module, amounts] : modules_) {
@@ -167,8 +167,8 @@ class Describer {
     }
   }
 
-  // One id a sample is the next token of a program with attention, and a row of
-  // a table in others.
+  // If a sample has one id, programs with attention read it as the next token.
+  // Other programs read it as a row of a table.
   bool attends() const {
     return std::any_of(
         graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& node) {
@@ -232,14 +232,14 @@ class Describer {
       return exhausted ? Cut::kTokens : Cut::kBatch;
     }
     if (is(DimRole::kTokens)) return Cut::kTokens;
-    // Rows that have lost their trace: tokens sorted by expert.
+    // Rows may have lost their trace, such as those of tokens sorted by expert.
     if (roles_.is_row(node.id, given)) {
       return roles_.rows() == DimRole::kBatch ? Cut::kBatch : Cut::kTokens;
     }
     return Cut::kTensor;
   }
 
-  // Whether some user takes the value gathered on mesh dim `m`.
+  // Returns whether a user reads the value gathered on mesh dim `m`.
   bool is_gathered(const std::string& value, int m) const {
     return std::any_of(plan_.copies.begin(), plan_.copies.end(),
                        [&](const PlannedCopy& copy) {
@@ -331,7 +331,7 @@ OpKind kind_of(const Node& node, const IndexSpace& space) {
                           !held(space.outputs, static_cast<int>(f)));
   }
   if (reduces) return OpKind::kReduction;
-  // Copies and casts that leave every element where it is.
+  // Copies and casts that do not move elements count as pointwise.
   const bool in_place = space.carries && is_parallel &&
                         space.inputs[0].dims == space.outputs[0].dims;
   return in_place ? OpKind::kPointwise : OpKind::kOther;

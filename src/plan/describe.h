@@ -1,5 +1,5 @@
-// What a plan is, in terms of its mesh dims, and what a step computes: the part
-// of a Plan that people read first.
+// describe() fills the part of a Plan that people read first: the role of each
+// mesh dim and the work of a step.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -13,8 +13,8 @@ namespace shardprop {
 
 OpKind kind_of(const Node& node, const IndexSpace& space);
 
-// Fills plan.roles and plan.work; nodes and values stand already.
-// And plan.notes.
+// Fills plan.roles, plan.work and plan.notes. Reads plan.nodes and plan.values,
+// which must be complete.
 void describe(const PlanProblem& problem, const PlanSolution& solution,
               Plan& plan);
 

@@ -15,7 +15,8 @@ bool is_integer(const Value& value) {
   return !is_floating(value.meta.dtype()) && value.meta.dtype() != DType::kBool;
 }
 
-// The number of elements of the weight that are not contracted: its columns.
+// Returns the number of elements of the weight that are not contracted: its
+// columns.
 std::int64_t kept_of(const IndexSpace& space, std::size_t weight) {
   std::int64_t kept = 1;
   for (std::size_t f = 0; f < space.factors.size(); ++f) {
@@ -100,7 +101,7 @@ void DimRoles::find_products() {
   }
 }
 
-// The matmul whose result, through views and casts, is the gradient.
+// Marks the matmul whose result, through views and casts, is the gradient.
 void DimRoles::find_gradients() {
   makes_gradient_.resize(graph_.nodes().size());
   for (const GraphOutput& output : graph_.outputs()) {
@@ -152,7 +153,8 @@ void DimRoles::seed_batch() {
     candidates[{dim, meta.size(dim)}].push_back(input.value);
   }
   Traced& batch = of(DimRole::kBatch);
-  // Rare sizes are not the batch; their number bounds the time of this search.
+  // Unit: candidates. Rare sizes are not the batch. The number of candidates
+  // bounds the time of this search.
   constexpr std::size_t kMostCandidates = 8;
   std::vector<std::pair<std::size_t, std::pair<int, std::int64_t>>> by_votes;
   for (const auto& [lead, members] : candidates) {
@@ -174,7 +176,8 @@ void DimRoles::seed_batch() {
       batch.values.assign(graph_.values().size(), std::nullopt);
       batch.nodes.assign(graph_.nodes().size(), std::nullopt);
     }
-    // On a tie, inputs with a batch dim of 1 know of the batch; positions do not.
+    // On a tie, inputs with a batch dim of 1 know of the batch and positions do
+    // not.
     if (flops > most || (flops == most && lead.first > best->first)) {
       most = flops;
       best = lead;
@@ -190,8 +193,8 @@ void DimRoles::seed_batch() {
   }
 }
 
-// Whether the factor is the outermost row of a matmul with a parameter: the
-// result has it, the parameter does not, and an operand begins with it.
+// Returns whether the factor is the outermost row of a matmul with a parameter:
+// the result has it, the parameter does not, and an operand begins with it.
 bool DimRoles::runs_by_rows(const Node& node, FactorId factor) const {
   const auto& weight = weight_[node.id.index()];
   if (!weight || node.phase != Phase::kForward) return false;
@@ -299,7 +302,8 @@ void DimRoles::follow(DimRole role) {
   }
 }
 
-// Whether the rows of the batch, or the tokens of a batch of 1, flow through it.
+// Returns whether the rows of the batch, or the tokens of a batch of 1, flow
+// through the value.
 bool DimRoles::is_stream(ValueId value) const {
   return dim(value, rows()).has_value();
 }
@@ -319,8 +323,8 @@ void DimRoles::drop_idle_tokens() {
   tokens.nodes.assign(graph_.nodes().size(), std::nullopt);
 }
 
-// The way back through views and casts to the parameter, as far as the trace
-// goes.
+// Returns the way back through views and casts to the parameter, as far as the
+// trace reaches.
 std::vector<DimRoles::Hop> DimRoles::way_back(const Node& node,
                                               std::size_t operand,
                                               const FactorTrace& trace) const {
@@ -356,7 +360,8 @@ void DimRoles::mark_parameter(const Node& node, std::size_t operand,
 
 void DimRoles::follow_tensor() {
   std::vector<bool> alone(graph_.nodes().size(), false);
-  // Leaving out a matmul may leave others without a second.
+  // Unit: walks over the graph. A walk without some matmuls may leave others
+  // without a second.
   constexpr int kMostWalks = 8;
   for (int walk = 0; walk < kMostWalks; ++walk) {
     Traced& traced = of(DimRole::kTensor);
@@ -370,7 +375,7 @@ void DimRoles::follow_tensor() {
 
 namespace {
 
-// Matmuls that begin a pair, in groups that end together.
+// Beginnings holds the matmuls that begin a pair, in groups that end together.
 class Beginnings {
  public:
   explicit Beginnings(const Graph& graph) : of_value_(graph.values().size()) {}
@@ -423,8 +428,8 @@ class Beginnings {
   std::vector<bool> normed_;
 };
 
-// The columns of a matmul: the largest factor that the parameter and the result
-// have and the other operands lack.
+// Returns the columns of a matmul: the largest factor that the parameter and
+// the result have and the other operands lack.
 std::optional<FactorTrace> columns_of(const IndexSpace& space,
                                       std::size_t weight) {
   std::optional<FactorTrace> best;
@@ -448,7 +453,7 @@ std::optional<FactorTrace> columns_of(const IndexSpace& space,
   return best;
 }
 
-// Every output has the factor or is reduced over it.
+// Returns whether every output has the factor or is reduced over it.
 bool may_cut(const IndexSpace& space, FactorId factor) {
   if (!space.factor(factor).shardable()) return false;
   for (std::size_t o = 0; o < space.outputs.size(); ++o) {
@@ -466,8 +471,8 @@ bool any_output_holds(const IndexSpace& space, FactorId factor) {
       [&](const Operand& output) { return output.holds(factor); });
 }
 
-// Whether the operator reads all of the factor, so that sharding it takes an
-// exchange by the operator's program.
+// Returns whether the operator reads all of the factor, so that sharding it
+// needs an exchange by the operator's program.
 bool needs_whole(const IndexSpace& space, FactorId factor) {
   return space.program != nullptr &&
          space.factor(factor).program == ProgramUse::kWhenSharded &&
@@ -476,8 +481,9 @@ bool needs_whole(const IndexSpace& space, FactorId factor) {
 
 }  // namespace
 
-// The gradient of a table that is looked up by ids is made from zeros and from
-// values without the table's rows: nothing that flows into it has the role.
+// The gradient of a table that is looked up by ids is computed from zeros and
+// from values without the table's rows. Its inputs do not have the role, so the
+// role is followed back from the gradient.
 void DimRoles::follow_gradients() {
   for (const GraphOutput& output : graph_.outputs()) {
     if (output.kind != OutputKind::kGradient || !output.target.valid()) continue;
@@ -515,7 +521,8 @@ void DimRoles::follow_back(ValueId value, const DimTrace& at) {
   }
 }
 
-// The parameter whose rows the stream looks up: an embedding.
+// Returns the parameter whose rows the residual stream looks up: an embedding
+// table.
 std::optional<std::size_t> DimRoles::looked_up(const Node& node) const {
   const IndexSpace& space = *spaces_[node.id.index()];
   std::optional<std::size_t> table;
@@ -589,7 +596,7 @@ std::vector<NodeId> DimRoles::walk_tensor(const std::vector<bool>& alone) {
     }
     if (!forward || !group) continue;
     if (needs_whole(*space, trace->factor)) beginnings.norm(*group);
-    // The second of a pair follows the first with no norm between them.
+    // The second matmul of a pair follows the first with no norm between them.
     if (!any_output_holds(*space, trace->factor) &&
         !(weight && beginnings.is_normed(*group))) {
       beginnings.pair(*group);

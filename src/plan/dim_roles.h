@@ -2,7 +2,8 @@
 // that tensor parallelism shards, experts. It reads the structure of the graph
 // and no names.
 //
-// A role begins somewhere and is followed through the operators (dim_trace.h):
+// Each role starts at certain dims and is followed through the operators
+// (dim_trace.h):
 //   batch     the first dim of user inputs: the one by whose rows the matmuls
 //             with parameters run
 //   tokens    the second dim of token ids, or of [batch, tokens, features], if
@@ -12,10 +13,10 @@
 //             vocabulary of embedding and loss
 //   experts   the first dim of parameters of rank 3 or more that matmuls read,
 //             if each index of it is a matrix of its own
-// A dim of size 1 is in no factor, so that a batch of 1 is followed nowhere.
-// A matmul is the first of a pair if its columns reach another matmul that
-// contracts them, or the loss. On the way they may meet neither an operator that
-// is blocked along them nor the residual stream.
+// A dim of size 1 is in no factor, so a batch of 1 is not followed. A matmul is
+// the first of a pair if its columns reach another matmul that contracts them,
+// or the loss. On the way there must be no operator that is blocked along them,
+// and no residual stream.
 #pragma once
 
 #include "base/index.h"
@@ -34,16 +35,16 @@ namespace shardprop {
 enum class DimRole : std::uint8_t { kBatch, kTokens, kTensor, kExperts };
 inline constexpr std::size_t kNumDimRoles = 4;
 
-// Floating-point operations of one call.
+// Returns the floating-point operations of one call.
 double flops_of(const IndexSpace& space);
 
 class DimRoles {
  public:
-  // `spaces` has the index space of every node, or null. The graph and the
-  // spaces must outlive the object.
+  // `spaces` has the index space of every node, or null. The graph must outlive
+  // the object, and so must the index spaces.
   DimRoles(const Graph& graph, std::vector<const IndexSpace*> spaces);
 
-  // The factor of a node that the role is followed through.
+  // Returns the factor of a node through which the role is followed.
   const std::optional<FactorTrace>& factor(NodeId node, DimRole role) const {
     return of(role).nodes[node.index()];
   }
@@ -52,17 +53,17 @@ class DimRoles {
   }
   bool has(DimRole role) const;
   // The role of the rows that data parallelism shards: the batch, or the tokens
-  // of a batch of 1.
+  // if the batch is 1.
   DimRole rows() const { return rows_; }
 
-  // The operand of a matmul that is a parameter; empty for other nodes.
+  // Returns the operand of a matmul that is a parameter; empty for other nodes.
   const std::optional<std::size_t>& weight(NodeId node) const {
     return weight_[node.index()];
   }
   bool is_product(NodeId node) const { return weight(node).has_value(); }
-  // Whether the factor is one of the rows that meet a parameter: kept in the
-  // result of a matmul with the parameter, or summed over in its gradient.
-  // Kernels of convolutions have no such rows.
+  // Returns whether the factor is one of the rows of a matmul with a parameter:
+  // it is kept in the result of the matmul, or summed over in the parameter's
+  // gradient. Kernels of convolutions have no such rows.
   bool is_row(NodeId node, FactorId factor) const;
 
  private:
@@ -87,17 +88,18 @@ class DimRoles {
   // Walks the graph once; matmuls in `alone` begin no pair. Returns the matmuls
   // that began a pair without a second.
   std::vector<NodeId> walk_tensor(const std::vector<bool>& alone);
-  // Marks the gradients of parameters with the tensor role, and their producers,
-  // if the walk through the program has not marked them.
+  // Marks the gradients of parameters with the tensor role, and their
+  // producers, if the walk through the program has not marked them.
   void follow_gradients();
   void follow_back(ValueId value, const DimTrace& at);
 
-  // The trace that the node follows: that of its largest operand.
+  // Returns the trace that the node follows: the one with the most elements in
+  // its operands. Computed operands decide before parameters.
   std::optional<FactorTrace> strongest(const Node& node, DimRole role) const;
   void mark_outputs(const Node& node, DimRole role, const FactorTrace& trace);
-  // A value on the way from a matmul to its parameter. `maker` is its producer
-  // and `factor` the factor of the producer that is followed, except for the
-  // parameter itself.
+  // Hop is a value on the way from a matmul to its parameter. `maker` is its
+  // producer and `factor` the factor of the producer that is followed. The
+  // parameter itself has neither.
   struct Hop {
     ValueId value;
     DimTrace dim;

@@ -12,7 +12,7 @@ std::optional<FactorTrace> factor_at(const IndexSpace& space,
   std::int64_t before = 1;
   for (const FactorId factor : operand.dims[dim]) {
     const std::int64_t size = space.factor(factor).size;
-    // Factors of size 1 cut nothing.
+    // A factor of size 1 cannot be sharded.
     if (size > 1 && trace.outer < before * size) {
       if (trace.outer % before != 0) return std::nullopt;
       return FactorTrace{factor, trace.outer / before};

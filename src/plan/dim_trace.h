@@ -1,8 +1,9 @@
-// Following a dim of a tensor through operators: where it goes, as a factor of
-// the index space between.
+// Functions that follow a dim of a tensor through operators. They map a dim of
+// an operand to a factor of the index space, and a factor to a dim of another
+// operand.
 //
-//   view f32[8,2048,16] -> f32[16384,16]    dim 1 is behind 8 in dim 0
-//   trace {1, 1} of the input  ->  factor b, whole  ->  {0, 8} of the output
+//   view f32[8,2048,16] -> f32[16384,16]    dim 1 comes after 8 in dim 0
+//   trace {1, 1} of the input  ->  factor b, outer 1  ->  {0, 8} of the output
 #pragma once
 
 #include <shardprop/ops/index_space.h>
@@ -12,8 +13,9 @@
 
 namespace shardprop {
 
-// What lies in `dim` behind `outer` elements: 1, the dim's own outermost part,
-// which is what cutting the dim cuts.
+// DimTrace names a part of `dim`. `outer` is the product of the sizes of the
+// factors before the part within `dim`. The outermost part has outer 1: it is
+// the part that Shard(dim) splits.
 struct DimTrace {
   int dim = 0;
   std::int64_t outer = 1;
@@ -21,7 +23,8 @@ struct DimTrace {
   friend bool operator==(const DimTrace&, const DimTrace&) = default;
 };
 
-// The same as a factor; `outer` as above, within the factor.
+// FactorTrace names a part of a factor. `outer` is the product of the sizes
+// before the part within the factor.
 struct FactorTrace {
   FactorId factor = 0;
   std::int64_t outer = 1;

@@ -1,5 +1,5 @@
-// Judges an assignment by the definitions in plan_assignment.h; shares nothing
-// with the network that it came from.
+// evaluate() applies the definitions in plan_assignment.h. It shares no code
+// with the network that an assignment came from.
 #include "base/index.h"
 #include "base/saturating.h"
 #include "plan/held_memory.h"
@@ -53,7 +53,7 @@ class Evaluator {
             window_at(static_cast<std::int64_t>(variable.index)).compute;
         compute = sat_add(compute, variable.choices->compute[choice]);
       } else if (!variable.choices->hidden.empty()) {
-        // Behind the next step's first window.
+        // The gather overlaps the first window of the next step.
         std::int64_t& hideable = window_at(0).hideable;
         hideable = sat_add(hideable, variable.choices->hidden[choice]);
       }
@@ -190,8 +190,9 @@ std::vector<bool> copies_once_a_step(const PlanProblem& problem,
   const std::size_t copies = assignment.copies.size();
   std::vector<bool> out(copies, false);
   if (problem.options().accumulate == 1) return out;
-  // By copy: its uses and the copies made of it, and whether the only use is
-  // late.
+  // By copy: the number of its readers, which are uses and other copies. If a
+  // use is the only reader, has_late_use states whether it reduces a gradient
+  // once a step.
   std::vector<std::size_t> readers(copies, 0);
   std::vector<bool> has_late_use(copies, false);
   for (std::size_t s = 0; s < assignment.taken.size(); ++s) {
@@ -208,7 +209,7 @@ std::vector<bool> copies_once_a_step(const PlanProblem& problem,
   for (const AssignedCopy& copy : assignment.copies) {
     if (copy.source && *copy.source < copies) ++readers[*copy.source];
   }
-  // Sources come before the copies that are made of them.
+  // A source comes before the copies that are made from it.
   std::vector<bool> has_late_copy(copies, false);
   for (std::size_t c = copies; c-- > 0;) {
     out[c] = readers[c] == 1 && (has_late_use[c] || has_late_copy[c]);

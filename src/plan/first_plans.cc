@@ -10,8 +10,8 @@
 namespace shardprop {
 namespace {
 
-// By mesh dim: the mesh dim larger than 1 before it, of those larger than 1
-// that are joined to it.
+// Returns, for each joined mesh dim, the pair of the mesh dim larger than 1
+// before it and itself.
 std::vector<std::pair<int, int>> joined_pairs(const DeviceMesh& mesh,
                                               std::uint32_t joined_dims) {
   std::vector<std::pair<int, int>> out;
@@ -42,8 +42,8 @@ bool is_alike(const Layout& layout, const DimPairs& pairs) {
   });
 }
 
-// The masks of all ways to join neighbours among the mesh dims larger than 1 to
-// one dim, or to two.
+// Returns the masks of all ways to join neighbours among the mesh dims larger
+// than 1 to one dim, or to two.
 std::vector<std::uint32_t> ways_to_join(const DeviceMesh& mesh) {
   std::vector<int> dims;
   for (int m = 0; m < mesh.ndim(); ++m) {

@@ -28,24 +28,27 @@ struct FirstSpace {
   std::uint32_t joined_dims = 0;
 };
 
-// The known recipes that are in the space of the problem, then its mesh dims
-// joined to one, or to two. Empty if the problem follows a recipe itself or has
-// one choice forced.
+// Returns the known recipes that are in the space of the problem, then the ways
+// to join its mesh dims to one dim or to two. The list is empty if the problem
+// follows a recipe itself, has a forced choice, or has only given choices.
 std::vector<FirstSpace> first_spaces(const PlanProblem& problem);
 
 Restriction restriction_to(const PlanProblem& problem, const FirstSpace& space);
 
-// The choices that treat each mesh dim of `joined_dims` (PlanSpace::joined_dims) as
-// the mesh dim before it: the plans of the mesh where these dims are one.
+// Returns the choices that treat each mesh dim of `joined_dims`
+// (PlanSpace::joined_dims) as the mesh dim before it. They are the plans of the
+// mesh in which these dims are one.
 Restriction with_joined_dims(const PlanProblem& problem,
                              std::uint32_t joined_dims);
 
-// The choices in which every gradient is reduced in each micro-batch, and
-// accumulated as its optimizer's state is laid out: with the least memory. Null
-// if the problem has no choice in which one is accumulated unreduced.
+// Returns the choices in which every gradient is reduced in each micro-batch
+// and accumulated in the layout of its optimizer's state. They need the least
+// memory. The result is null if the problem has no choice in which a gradient
+// is accumulated unreduced.
 std::optional<Restriction> reduced_each_time(const PlanProblem& problem);
 
-// The choices that one of the plans makes. Precondition: there is a plan.
+// Returns the choices that at least one of the plans makes. Precondition:
+// `plans` is not empty.
 Restriction choices_of_plans(const PlanProblem& problem,
                              std::span<const PlanAssignment> plans);
 

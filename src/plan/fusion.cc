@@ -10,7 +10,7 @@
 namespace shardprop {
 namespace {
 
-// Sets of nodes that grow together.
+// Joined is a union-find structure over nodes.
 class Joined {
  public:
   explicit Joined(std::size_t size) : above_(size) {
@@ -26,8 +26,8 @@ class Joined {
   std::vector<std::size_t> above_;
 };
 
-// More inputs than PyTorch's compiler writes side by side from one kernel
-// (torch/_inductor/config.py, max_pointwise_cat_inputs).
+// Unit: inputs. Operators with more inputs are not fused. PyTorch's compiler
+// has the same limit (torch/_inductor/config.py, max_pointwise_cat_inputs).
 constexpr std::size_t kMostJoined = 8;
 
 bool has_factor(const IndexSpace& space, FactorKind kind) {
@@ -49,8 +49,8 @@ Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
                     space.inputs.size() > kMostJoined || !is_understood;
   if (cuts) return Fusing::kCuts;
   if (space.writes_into == IndexSpace::kNothing) return Fusing::kCompute;
-  // A write to given places is a choice by element of what is there and what is
-  // written; into a buffer it is better done in place.
+  // A write to fixed places selects, by element, the old or the new value, and
+  // can be fused. A write into an input of the program is cheaper in place.
   const Value& into = graph.value(node.inputs[index(space.writes_into)]);
   const bool is_buffer =
       graph.value(graph.storage(into.storage).base()).is_input();
@@ -74,7 +74,7 @@ FusionGroups::FusionGroups(const Graph& graph,
 void FusionGroups::find_groups(const std::vector<Fusing>& fusing) {
   const std::size_t nodes = graph_.nodes().size();
   Joined joined(nodes);
-  std::size_t run = 0;  // where the present run began
+  std::size_t run = 0;  // start of the present run
   for (std::size_t n = 0; n < nodes; ++n) {
     if (fusing[n] == Fusing::kCuts) run = n + 1;
     if (stands_alone(fusing[n])) continue;
@@ -124,7 +124,7 @@ void FusionGroups::find_reads(const std::vector<Fusing>& fusing) {
       if (computes) leaves_[value.storage.index()] = true;
       if (group_[n] == kAlone || !computes) continue;
       if (!read.emplace(group_[n], value.id).second) continue;
-      // Of what is repeated, it reads what there is.
+      // A kernel reads an expanded value by the elements that its memory has.
       const Value& base = graph_.value(graph_.storage(value.storage).base());
       reads[i] =
           value.meta.numel() == 0

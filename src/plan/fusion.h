@@ -1,13 +1,15 @@
-// FusionGroups: which operators a compiler makes one kernel of, as PyTorch's
-// scheduler groups them (torch/_inductor/fx_passes/fusion_regions.py): the
-// schedule falls into runs of fusable operators between those that are not;
-// within a run, operators that take from each other are a group, provided that
-// two of them at least are more than views.
+// FusionGroups finds the operators that a compiler fuses into one kernel, by
+// the rule of PyTorch's scheduler
+// (torch/_inductor/fx_passes/fusion_regions.py). Operators that cannot be fused
+// split the schedule into runs of fusable ones. Within a run, operators that
+// read from each other form a group if at least two of them are more than
+// views.
 //
 //   mm, permute, mul, add, mm     one group: permute, mul, add
 //
-// A kernel reads what it takes from outside and writes what is taken outside,
-// once each. Groups are found on the whole graph, whatever the layouts.
+// A kernel reads each value from outside its group once, and writes each value
+// that is read outside once. Groups are found on the whole graph and do not
+// depend on layouts.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -19,34 +21,33 @@
 
 namespace shardprop {
 
-// How a node may go together with others.
+// Fusing states how a node may be fused with others.
 enum class Fusing : std::uint8_t {
-  kCuts,     // a kernel of its own that others are not carried past: products,
-             // attention, scans
+  kCuts,     // a kernel of its own that ends the run: matmuls, attention, scans
   kAlone,    // a kernel of its own: a write into a part of a tensor
   kCompute,  // an operator on elements, a cast, a reduction
-  kView,     // moves nothing
+  kView,     // moves no data
 };
 
-// Of a node with this index space. What is not understood is a kernel of its
-// own.
+// Returns how a node with this index space may be fused. A node without a rule
+// (`is_understood` is false) is a kernel of its own.
 Fusing fusing_of(const Graph& graph, const Node& node, const IndexSpace& space,
                  bool is_understood);
 
 class FusionGroups {
  public:
-  // `fusing` by node.
+  // `fusing` is indexed by node.
   FusionGroups(const Graph& graph, const std::vector<Fusing>& fusing);
 
   static constexpr std::int32_t kAlone = -1;
   std::int32_t group(NodeId node) const { return group_[node.index()]; }
   std::size_t size() const { return size_; }
-  // What the node does for its group's kernel. Precondition: it is in a group
-  // and no view.
+  // Returns the reads and writes that the node adds to its group's kernel.
+  // Precondition: the node is in a group and is not a view.
   KernelPart part(const Node& node) const;
-  // Whether all that take the memory of the value, or of a view of it, are in
-  // the group of its maker: then it is never written. Precondition: the maker
-  // is in a group.
+  // Returns whether all readers of the value's memory, views included, are in
+  // the group of its producer. The value is never written to memory then.
+  // Precondition: the producer is in a group.
   bool stays_inside(ValueId value) const;
 
  private:
@@ -58,11 +59,11 @@ class FusionGroups {
   std::vector<std::int32_t> group_;  // by node
   std::size_t size_ = 0;
   std::vector<bool> launches_;  // by node: the first of its kernel
-  // By node and input: the share of what the operator takes that the kernel
-  // reads there; 0 where it has it already.
+  // By node and input: the share of the input that the kernel reads there; 0 if
+  // the kernel has the input already.
   std::vector<std::vector<double>> reads_;
   std::vector<std::int32_t> maker_group_;  // by storage of the graph
-  std::vector<bool> leaves_;  // by storage: someone outside takes it
+  std::vector<bool> leaves_;               // by storage: read outside its group
 };
 
 }  // namespace shardprop

@@ -1,6 +1,6 @@
-// GivenChoices: a plan problem in which almost everything is decided: each
-// operator has the one strategy, and each input the layouts, that a saved plan
-// names. Set up in a fraction of the time that the named space takes.
+// GivenChoices describes a plan problem whose choices a saved plan has made:
+// each operator has one strategy, and each input the layouts that the plan
+// names. This problem is built in a fraction of the time of the named space.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -16,27 +16,29 @@
 namespace shardprop {
 
 struct GivenChoices {
-  // By node, what it takes and then what it makes. Views that share a storage
-  // keep all their strategies: copies may be seen through others.
+  // By node: the layouts of its inputs, then those of its outputs. Views that
+  // share a buffer keep all their strategies, since copies may be read through
+  // other views.
   std::vector<std::vector<Layout>> nodes;
-  // By input: its layout, and that of its optimizer's state.
+  // By input: its layout, and the layout of its optimizer's state.
   std::vector<std::vector<Layout>> inputs;
   std::vector<Layout> outputs;  // by output of the graph
-  // By value: what copies of it lie in.
+  // By value: the layouts of its redistributed copies.
   std::vector<std::vector<Layout>> copies;
 };
 
 std::vector<LayoutId> interned(LayoutTable& table,
                                const std::vector<Layout>& layouts);
 
-// The strategies that given choices name.
+// GivenStrategies selects the strategy that the given choices name.
 class GivenStrategies {
  public:
   // All must outlive the object.
   GivenStrategies(const GivenChoices& given, LayoutTable& layouts)
       : given_(given), layouts_(layouts) {}
 
-  // The one with the layouts that are given. Error: kPlanFile, at `place`.
+  // Returns the strategy of the node that has the given layouts. Error:
+  // kPlanFile, at `place`.
   Result<std::shared_ptr<const ChoiceSet>> of(const Node& node,
                                               const ChoiceSet& set,
                                               const std::string& place);
@@ -44,7 +46,7 @@ class GivenStrategies {
  private:
   const GivenChoices& given_;
   LayoutTable& layouts_;
-  // By all choices, and the layouts of the one that is given.
+  // By all choices of a node and its given layouts: the selected strategy.
   std::map<std::vector<std::uint64_t>, std::shared_ptr<const ChoiceSet>> kept_;
 };
 

@@ -1,4 +1,5 @@
-// The copies of each storage, and those that are held in a slot.
+// HeldCopies lists the copies of each buffer and the copies that exist in a
+// slot.
 #pragma once
 
 #include "plan/plan_assignment.h"
@@ -16,14 +17,15 @@ class HeldCopies {
   // `plan` must outlive the object.
   HeldCopies(const PlanProblem& problem, const PlanAssignment& plan);
 
-  // In the order of plan.copies.
+  // Returns the copies of the buffer in the order of plan.copies.
   std::span<const std::size_t> of(PlanStorageId storage) const {
     return storages_[storage.index()].all;
   }
 
-  // Calls visit(copy) for every copy of the storage held in `slot`, in no
-  // order. Takes as long as there are copies held in `slot` or across pauses
-  // between segments of uses, not as there are copies.
+  // Calls visit(copy) for every copy of the buffer that exists in `slot`, in no
+  // particular order. The time grows with the number of copies that exist in
+  // `slot` or across pauses between segments of uses, not with the number of
+  // all copies.
   template <class Visit>
   void held_at(PlanStorageId storage, std::int64_t slot,
                const Visit& visit) const {
@@ -51,10 +53,12 @@ class HeldCopies {
  private:
   struct Copies {
     std::vector<std::size_t> all;
-    // Held in one slot only, and in several; both by made_at.
+    // Copies that exist in one slot only, and copies that exist in several.
+    // Both lists are ordered by made_at.
     std::vector<std::size_t> brief;
     std::vector<std::size_t> lasting;
-    // Up to and including lasting[i]: the last slot in which any is held.
+    // last_freed[i] is the last slot in which one of lasting[0] to lasting[i]
+    // exists.
     std::vector<std::int64_t> last_freed;
   };
 

@@ -33,8 +33,10 @@ class Holdings {
   }
 
  private:
-  // What micro-batches add their gradients to is there throughout: the gradient
-  // as it is made, or what is made of it at last.
+  // Micro-batches add their gradients to an accumulator, which exists
+  // throughout. It is the copy that the optimizer reads. If the gradient is
+  // reduced once a step, or is not copied, it is the gradient as it was
+  // produced.
   void find_accumulated() {
     accumulated_copies_.resize(plan_.copies.size(), false);
     accumulated_.resize(problem_.storages().size(), false);
@@ -53,8 +55,9 @@ class Holdings {
     }
   }
 
-  // What a view shows is there as long as the view, and what that shows in
-  // turn: views stand behind what they show.
+  // A buffer that a view aliases is kept as long as the view. Views come after
+  // the buffers that they alias, so one pass from the last one covers views of
+  // views.
   void find_shown() {
     until_ = plan_.freed_at;
     copy_until_.reserve(plan_.copies.size());
@@ -120,8 +123,8 @@ class Holdings {
     }
   }
 
-  // When the copy for the program is there: in each segment of uses, and as
-  // long as views show it.
+  // Returns the slots in which the 16-bit copy exists: those of each segment of
+  // uses, and those in which views alias it.
   std::vector<SlotSpan> cast_spans(PlanStorageId id) const {
     const PlanStorage& storage = problem_.storage(id);
     std::vector<SlotSpan> spans;
@@ -155,7 +158,7 @@ class Holdings {
                                    : MemoryKind::kActivation;
   }
 
-  // A copy of a gradient is the gradient, as it is handed back.
+  // A copy of a gradient counts as the gradient that is an output.
   void add_copy(std::size_t c) {
     const AssignedCopy& copy = plan_.copies[c];
     const bool accumulated =
@@ -181,13 +184,13 @@ class Holdings {
   const PlanAssignment& plan_;
   std::int64_t end_;
   std::set<PlanStorageId> gradients_;
-  // By storage and by copy; empty without accumulation.
+  // By buffer and by copy; empty without accumulation.
   std::vector<bool> accumulated_;
   std::vector<bool> accumulated_copies_;
-  // By storage and by copy: the last slot in which its memory is held.
+  // By buffer and by copy: the last slot in which its memory is kept.
   std::vector<std::int64_t> until_;
   std::vector<std::int64_t> copy_until_;
-  // By storage: when views show it as it was made.
+  // By buffer: the slots in which views alias it as it was produced.
   std::map<PlanStorageId, std::vector<SlotSpan>> shown_;
   std::vector<HeldBytes> out_;
 };

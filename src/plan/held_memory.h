@@ -1,4 +1,5 @@
-// What a rank holds under a plan, from when to when, and as what.
+// held_bytes() lists the bytes that a rank holds under a plan, with their slots
+// and their kind.
 #pragma once
 
 #include "plan/plan_assignment.h"
@@ -9,7 +10,7 @@
 
 namespace shardprop {
 
-// As PlanMemory has them.
+// The kinds of memory that PlanMemory reports.
 enum class MemoryKind : std::uint8_t {
   kParameter,
   kGradient,
@@ -17,15 +18,15 @@ enum class MemoryKind : std::uint8_t {
   kActivation,
   kGathered,
   kBuffer,
-  // Room for a redistribution beside its source and result, in one slot.
-  // Those of a slot run one after the other: only the largest of them counts.
+  // Scratch bytes of a redistribution, in one slot. Collectives of one slot run
+  // in sequence, so a slot's scratch is the maximum over them.
   kMoving,
 };
 
 struct HeldBytes {
   MemoryKind kind = MemoryKind::kActivation;
   std::int64_t bytes = 0;
-  // Slots, both included.
+  // The first and the last slot.
   std::int64_t from = 0;
   std::int64_t until = 0;
 };
@@ -33,22 +34,23 @@ struct HeldBytes {
 std::vector<HeldBytes> held_bytes(const PlanProblem& problem,
                                   const PlanAssignment& assignment);
 
-// What a parameter takes between steps and while they run, by the choice of its
-// variable. Parameters that are trained in 16 bits may be kept in f32: then
-// what the program takes is a copy.
+// KeptParameter states the bytes that a parameter takes between steps and while
+// they run, for one choice of its variable. Parameters that are trained in 16
+// bits may be kept in f32. The program then reads a 16-bit copy.
 struct KeptParameter {
-  std::int64_t parameter = 0;  // as it is kept, throughout
+  std::int64_t parameter = 0;  // of the parameter in its kept dtype, throughout
   std::int64_t optimizer = 0;  // throughout
-  // The copy for the program, where it lies otherwise than what is kept:
-  // throughout.
+  // The 16-bit copy, if its layout differs from that of the kept parameter. It
+  // exists throughout.
   std::int64_t working = 0;
-  // The same where it lies alike: made for each segment of uses.
+  // The 16-bit copy, if both layouts are the same. It is made for each segment
+  // of uses.
   std::int64_t cast = 0;
 };
 KeptParameter kept_parameter(const PlanProblem& problem,
                              const PlanVariable& parameter, std::size_t choice);
 
-// The slots of a segment of uses: [first, last].
+// The first and the last slot of a segment of uses.
 struct SlotSpan {
   std::int64_t first = 0;
   std::int64_t last = 0;

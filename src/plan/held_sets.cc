@@ -10,11 +10,11 @@
 namespace shardprop {
 namespace {
 
-// On larger meshes two held states multiply with ever more layouts: there only
-// inputs are held in two.
+// Unit: mesh dims larger than 1. On meshes with more of them there are too many
+// pairs of layouts. Only inputs are then cached in two.
 constexpr int kMostPairedDims = 2;
 
-// Joined mesh dims are one.
+// Counts joined mesh dims as one.
 bool few_dims(const PlanProblem& problem) {
   const auto& dims = problem.mesh().dims();
   const auto larger =
@@ -25,8 +25,8 @@ bool few_dims(const PlanProblem& problem) {
          kMostPairedDims;
 }
 
-// Whether one gathers the other or they differ on one mesh dim, seen through a
-// value that shows both.
+// Returns whether one layout gathers the other or they differ on one mesh dim,
+// for a value that has a layout in both.
 bool related(const PlanProblem& problem, const StorageClass& kind,
              StorageState a, StorageState b) {
   for (const std::vector<LayoutId>& layouts : kind.layouts) {
@@ -41,7 +41,7 @@ bool related(const PlanProblem& problem, const StorageClass& kind,
   return false;
 }
 
-// How many uses may want each state.
+// Returns, by state, the number of uses that may read it.
 std::vector<std::size_t> wishes(const StorageClass& kind) {
   std::vector<std::size_t> out(kind.num_states(), 0);
   for (const auto& wanted : kind.wanted) {
@@ -84,7 +84,8 @@ std::vector<HeldSet> held_sets(const PlanProblem& problem,
   for (StorageState state = 0; state < states; ++state) {
     sets.push_back({state, state});
   }
-  // Of two uses, the second may take what it wants from what the first held.
+  // Caching two layouts can pay only with three or more uses. With two uses,
+  // the second one can read from the layout that is cached for the first.
   if (storage.uses.size() < 3 || !few) return sets;
   for (StorageState a = 0; a < states; ++a) {
     for (StorageState b = static_cast<StorageState>(a + 1); b < states; ++b) {
@@ -112,7 +113,7 @@ Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to) {
             {{made, best.from}},
             best.is_possible};
   }
-  // Either may be made first, and the other from it.
+  // Either layout may be produced first, and the other one from it.
   Transition best{.is_possible = false};
   std::int64_t least = kMostInt;
   for (const auto& [one, other] :

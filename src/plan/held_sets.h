@@ -1,4 +1,5 @@
-// What a storage may be held in: one state, or two.
+// HeldSet is the set of layouts in which a buffer may be cached between two
+// uses: one layout, or two.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -10,36 +11,39 @@ namespace shardprop {
 
 struct HeldSet {
   StorageState first = 0;
-  StorageState second = 0;  // equal to `first`: one state only
+  StorageState second = 0;  // equal to `first` if one layout is cached
 
   bool has(StorageState state) const {
     return first == state || second == state;
   }
 };
 
-// Inputs: `first` is the state it was given in. The space is stated in
-// plan_assignment.h.
+// Returns the sets of cached layouts that a buffer may have. For an input,
+// `first` is the layout that it was given in. plan_assignment.h defines the
+// space.
 std::vector<HeldSet> held_sets(const PlanProblem& problem,
                                const PlanStorage& storage);
 
-// One state made from another.
+// Making is one redistribution between two layouts of a buffer.
 struct Making {
   StorageState to = 0;
   StorageState from = 0;
 };
 
-// What is made, in order, to hold `to` where `from` is held.
+// Transition lists the redistributions, in order, from the cached layouts
+// `from` to the cached layouts `to`.
 struct Transition {
   std::int64_t nanoseconds = 0;
   std::int64_t hidden = 0;  // as StorageClass::Move's
   std::vector<Making> makings;
-  // False if one of the moves is not reachable. The sum of reachable ones may be
-  // kUnreachable or more.
+  // False if one of the moves is not reachable. The sum of reachable ones may
+  // be kUnreachable or more.
   bool is_possible = true;
 };
 Transition transition(const PlanStorage& storage, HeldSet from, HeldSet to);
 
-// The way of least transfer to take `wanted` where `held` is held.
+// Taking is the transfer of least time that produces the layout `wanted` from
+// the cached layouts `held`.
 struct Taking {
   std::int64_t nanoseconds = 0;
   std::int64_t hidden = 0;
@@ -48,9 +52,10 @@ struct Taking {
 };
 Taking taking(const PlanStorage& storage, HeldSet held, StorageState wanted);
 
-// The copies that lead from one layout to another, made once a step: the share
-// of a micro-batch. Each copy is rounded by itself, as evaluate() does. A kernel
-// boundary is paid in every micro-batch. Precondition: `to` is reachable.
+// Returns the cost of the copies that lead from one layout to another, if they
+// are made once a step: the share of one micro-batch. Each copy is rounded by
+// itself, as evaluate() does. A kernel boundary is paid in every micro-batch.
+// Precondition: `to` is reachable.
 Taking once_a_step(const PlanProblem& problem, const PlanStorage& storage,
                    StorageState from, StorageState to);
 

@@ -10,19 +10,26 @@
 namespace shardprop {
 namespace {
 
+// Unit: steps. Length of the subgradient ascent in most_promising().
 constexpr int kSteps = 4000;
-// The first price for all windows, and by how much the next may be higher.
+// Unit: 1 / kHiddenPriceUnit. The largest first multiplier for all windows.
 constexpr std::int64_t kFirstPrice = kHiddenPriceUnit / 2;
+// Factor by which the next multiplier for all windows may exceed the largest
+// one tried.
 constexpr std::int64_t kHigher = 2;
-// Prices that are nearer than this to one that was tried promise nothing new.
+// Unit: 1 / kHiddenPriceUnit. A multiplier that is nearer than this to the
+// present or the best one promises nothing new.
 constexpr std::int64_t kNear = 4;
-// How much of what is promised must be there.
+// Level method: the next multipliers must reach this share of the way from the
+// best bound to the maximum of the cutting planes.
 constexpr double kLevel = 0.5;
-// Of a bound; where no more than that is promised, bounds are not exact enough
-// to tell.
+// Relative to the bound. If the cutting planes promise less than this, the next
+// multipliers are their maximum: the solver's bounds are not more accurate.
 constexpr double kSmall = 5e-3;
+// Unit: halvings. Length of the bisection for the level method.
 constexpr int kHalvings = 20;
-// How far the next prices go from the best at first, and least.
+// Unit: 1 / kHiddenPriceUnit. The first and the least distance from the best
+// multipliers to the next ones.
 constexpr std::int64_t kFirstReach = kHiddenPriceUnit / 2;
 constexpr std::int64_t kLeastReach = 8;
 
@@ -43,8 +50,9 @@ double HiddenPrices::promise(const std::vector<double>& prices,
   return least;
 }
 
-// Concave and piecewise linear in a few prices: steps along the cut that
-// binds, ever shorter.
+// Maximises the minimum of the cutting planes, which is concave and piecewise
+// linear in a few multipliers. The steps follow the binding plane and get
+// shorter.
 std::vector<double> HiddenPrices::most_promising() const {
   std::vector<double> at(best_.size());
   for (std::size_t w = 0; w < at.size(); ++w) {
@@ -86,7 +94,7 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
                          static_cast<double>(load.compute));
     if (load.exposed() == 0 || exposed_[w]) continue;
     exposed_[w] = true;
-    // What the windows have in common ends here.
+    // The windows no longer have a multiplier in common.
     if (!cuts_.empty()) all_alike_ = false;
   }
   cuts_.push_back(std::move(cut));
@@ -106,8 +114,8 @@ bool HiddenPrices::learn(const PlanEvaluation& plan, std::int64_t bound) {
   return move_each();
 }
 
-// Where the least of the cuts is highest, along one price for all windows that
-// were exposed.
+// Moves the common multiplier of all exposed windows to the point that
+// maximises the minimum of the cutting planes.
 bool HiddenPrices::move_all() {
   std::vector<double> totals;
   for (const Cut& cut : cuts_) {
@@ -152,8 +160,10 @@ bool HiddenPrices::move_all() {
   return true;
 }
 
-// Plans that were not met promise less: on the way to the best of what those
-// met promise, as far as half of what that is above the bound (a level method).
+// Plans that were not found yet may lower the maximum of the cutting planes. So
+// the next multipliers are on the way from the best ones to that maximum, at
+// the point where the planes reach kLevel of the promised gain (a level
+// method).
 std::vector<double> HiddenPrices::on_the_way(
     const std::vector<double>& there) const {
   std::vector<double> here(best_.size());

@@ -12,17 +12,20 @@
 namespace shardprop {
 namespace {
 
-// Prices that are tried, when they are good enough, and the share of the time
-// left that one of them may take.
+// Units: solves at new multipliers in one round, and rounds.
 constexpr int kMostPrices = 16;
 constexpr int kMostPricingRounds = 4;
-// What is left of the time for plans between those met.
+// Share of the remaining time that is kept for layer mixes.
 constexpr double kShareOfPlans = 0.4;
+// Relative gap at which the plan counts as optimal.
 constexpr double kSmallGap = 1e-5;
+// Share of the remaining time that one solve may take, and the relative gap at
+// which it may stop. The second gap is for large problems, see takes_long().
 constexpr double kPricingShareOfTime = 0.25;
 constexpr double kEnoughPricingGap = 2e-4;
 constexpr double kEnoughWhereLong = 2e-3;
-// What is spent on what no prices can tell apart.
+// Limits of the branch and bound that closes the duality gap, in branches and
+// in table entries.
 constexpr int kMostBranches = 1000;
 constexpr std::uint64_t kBranchWork = 500'000'000;
 
@@ -58,13 +61,14 @@ std::vector<std::int64_t> HiddenTime::run() {
   return network_.hidden_prices;
 }
 
-// What takes long once takes too long a hundred times.
+// Returns whether one solve uses more than a tenth of the work for branching,
+// which needs many of them.
 bool HiddenTime::takes_long() const {
   return search_.first_work() > kBranchWork / 10;
 }
 
-// Raises the bound and finds plans between those met, as exactly as there is
-// time for. Leaves the best prices with the network.
+// Raises the bound, and solves mixes of the plans found, as exactly as the time
+// allows. Leaves the best multipliers in `network_`.
 void HiddenTime::price() {
   HiddenPrices prices(search_.problem().num_windows());
   double enough_gap = takes_long() ? kEnoughWhereLong : kEnoughPricingGap;
@@ -95,8 +99,8 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
   for (int i = 0; i < kMostPrices && !is_close(); ++i) {
     if (search_.seconds_left() < for_plans) break;
     const Tried& met = search_.tried();
-    // The last network may have been a restricted one, whose bound says nothing
-    // of others.
+    // The last network may have been restricted. Its bound is then not valid
+    // for other networks.
     const std::int64_t met_bound =
         std::min(met.bound, search_.best().lower_bound);
     if (!prices.learn(met.evaluation, met_bound)) break;
@@ -115,8 +119,8 @@ void HiddenTime::raise_bound(HiddenPrices& prices, double enough_gap) {
   network_.hidden_prices = std::move(best);
 }
 
-// Keeps the last solution. The first one may be of a network with other
-// variables: only its plan is of use then.
+// Keeps the last solution. The first one may belong to a network with other
+// variables. Only its plan is used then.
 void HiddenTime::note() {
   if (search_.tried().assignment.is_of(
           identity_of(search_.problem(), network_))) {
@@ -148,7 +152,7 @@ using OpenBranches =
     std::priority_queue<Branch, std::vector<Branch>, std::greater<>>;
 
 // Splits a branch into one with the assignment's choice of a variable and one
-// without.
+// without it.
 void split_branch(Branch with, const NetworkAssignment& assignment,
                   std::size_t variable, OpenBranches& open) {
   Branch without = with;
@@ -158,7 +162,7 @@ void split_branch(Branch with, const NetworkAssignment& assignment,
   if (has_rest) open.push(std::move(without));
 }
 
-// The first variable whose choice differs; empty if none does.
+// Returns the first variable whose choice differs; empty if none does.
 std::optional<std::size_t> first_difference(const NetworkAssignment& a,
                                             const NetworkAssignment& b) {
   if (!a.is_of_network_of(b)) {
@@ -172,9 +176,10 @@ std::optional<std::size_t> first_difference(const NetworkAssignment& a,
 
 }  // namespace
 
-// Where the cheapest assignments at two prices differ in a choice, it is taken
-// on one side and forbidden on the other: in the end the loads of all windows
-// are fixed, and prices of 0 and 1 are exact.
+// Branches on a variable whose choice differs between the optima at two
+// multiplier vectors. One branch fixes this choice and the other one forbids
+// it. The branches end: once the loads of all windows are fixed, multipliers of
+// 0 and 1 are exact.
 void HiddenTime::branch() {
   if (takes_long()) return;
   const PlanSolution& best = search_.best();
@@ -182,7 +187,7 @@ void HiddenTime::branch() {
   OpenBranches open;
   open.push({{}, best.lower_bound});
   for (int i = 0; i < kMostBranches && !open.empty(); ++i) {
-    // The plan may have become cheaper than what a branch was open for.
+    // A plan found since may cost less than the bound of the best open branch.
     search_.raise_bound(
         std::min(open.top().bound, best.evaluation.objective));
     if (search_.is_done() || best.work - before > kBranchWork) return;

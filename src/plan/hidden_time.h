@@ -1,12 +1,13 @@
-// HiddenTime: the search where more could hide in a window than there is
-// compute (windows.h), which ties all operators of a phase to all its
+// HiddenTime searches plans in which a window has more overlappable time than
+// compute (windows.h). This window couples all operators of a phase to all its
 // transfers.
 //
-// It goes on from a plan that was found with such time free, in three ways:
-// prices for it raise the bound and lead to plans with more to hide than there
-// is compute, and with less (hidden_prices.h); plans between those follow them
-// layer by layer (layer_blend.h); and where the problem is small, branching
-// settles what is left.
+// It starts from a plan that was found with overlappable time free, and takes
+// three steps:
+//   1. overlap multipliers raise the bound and lead to plans with more and
+//      with less overlappable time than compute (hidden_prices.h);
+//   2. mixes of these plans follow them layer by layer (layer_blend.h);
+//   3. a branch and bound closes the rest of the gap if the problem is small.
 #pragma once
 
 #include "plan/hidden_prices.h"
@@ -23,18 +24,21 @@ namespace shardprop {
 
 class HiddenTime {
  public:
-  // `network`: in which the best plan was found. Precondition: there is one.
-  // `settles`: whether the last bit of the gap is worth the time.
+  // `network` describes the network in which the best plan was found. `settles`
+  // states whether to spend time on the last part of the gap. Precondition: the
+  // search has a plan.
   HiddenTime(NetworkSearch& search, NetworkOptions network, bool settles)
       : search_(search),
         network_(std::move(network)),
         settles_(settles),
         blend_(search) {}
 
-  // The prices that gave the best bound, by slot; none where all could hide.
+  // Returns the overlap multipliers that gave the best bound, by slot. Empty if
+  // no plan has exposed time.
   std::vector<std::int64_t> run();
 
-  // What the cheapest plan costs that was met and lays out equal layers alike.
+  // The cost of the cheapest plan found in which equal layers have the same
+  // layouts; empty if there is none.
   std::optional<std::int64_t> alike() const { return alike_; }
 
  private:

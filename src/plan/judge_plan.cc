@@ -57,8 +57,8 @@ class Judge {
       judged.plan = none_within_limit(problem, std::move(solution));
     }
     judged.plan = given_proof(std::move(judged.plan));
-    // Other choices are not looked at here, so what they would cost is as the
-    // file says, too.
+    // Other choices are not priced here, so their costs are copied from the
+    // file, too.
     if (judged.plan.copies.size() == saved_.copies.size()) {
       for (std::size_t c = 0; c < saved_.copies.size(); ++c) {
         PlannedCopy& copy = judged.plan.copies[c];
@@ -92,7 +92,8 @@ class Judge {
                                                     : PlanStatus::kFeasible;
   }
 
-  // It is not a plan that may be followed; where it fails is said in its place.
+  // The saved plan exceeds its memory limit, so the result has no plan. It
+  // reports the slot of the peak instead.
   static Plan none_within_limit(const PlanProblem& problem,
                                 PlanSolution solution) {
     const PlanEvaluation& judged = solution.evaluation;
@@ -182,8 +183,8 @@ class Judge {
     return {};
   }
 
-  // The copy that a value is taken of: that which is named, or which the views
-  // in front of it were.
+  // Returns the copy that a value is read from: the named one, or the copy that
+  // a view before it was read from.
   Result<std::optional<std::size_t>> taken(
       const PlanProblem& problem, ValueId value,
       std::optional<std::size_t> named) const {
@@ -227,7 +228,7 @@ class Judge {
       case PlanVariable::Kind::kInput:
         break;
     }
-    // A gradient or an update, as it is handed back.
+    // The use is a gradient or an update, which is an output.
     const auto found = tied_.find({user.makes[0], user.uses[operand]});
     if (found == tied_.end()) return std::nullopt;
     return saved_.outputs[found->second].value.copy;
@@ -237,7 +238,8 @@ class Judge {
     return a.from == b.from && a.layout == b.layout;
   }
 
-  // Choices that are not figures: what the ranks would run.
+  // Checks the choices that decide the program of the ranks. Figures are
+  // compared by differences().
   Result<void> check_same(const Plan& plan) const {
     for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
       const PlannedNode& said = saved_.nodes[n];
@@ -285,7 +287,7 @@ class Judge {
   const Plan& saved_;
   const Graph& graph_;
   const OpLibrary& library_;
-  // By what an output belongs to, and its value.
+  // By target and value of an output: its index.
   std::map<std::pair<ValueId, ValueId>, std::size_t> tied_;
   SavedChoices choices_;
   std::unordered_map<std::size_t, std::size_t> place_of_;
@@ -294,13 +296,13 @@ class Judge {
 }  // namespace
 
 Result<PlanOptions> options_of(const Plan& saved) {
-  // How long it was searched for says nothing of a plan; how its graph was read
-  // is part of the graph and the library that are given.
+  // The limits of the search do not affect a plan. The options for reading a
+  // graph are part of the graph and the library that the caller gives.
   static constexpr std::string_view kOfOthers[] = {
       "time_limit", "work_limit", "threads", "seed",
       "bound",      "size",       "rule",       "program"};
   PlanOptions options;
-  // Plans that do not say were made before there was a choice.
+  // A plan without these options was made before they existed.
   options.fusion = Fusion::kNone;
   options.optimizer = Optimizer::kNone;
   options.precision = Precision::kOwn;

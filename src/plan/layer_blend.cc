@@ -13,24 +13,27 @@
 namespace shardprop {
 namespace {
 
-// Blends of one run, those in a row that may be no better, and the share of the
-// time left that one may take.
+// Unit: mixes. The most in one run, and the most in a row that do not improve
+// the plan.
 constexpr int kMostBlends = 16;
 constexpr int kMostFailures = 4;
+// Share of the remaining time that the solve of one mix may take.
 constexpr double kBlendShareOfTime = 0.25;
-// What a blend may cost more than the best of its kind.
+// Relative gap at which the solver may stop on a mix.
 constexpr double kEnoughBlendGap = 2e-4;
-// Layers solved again, at most, and how far the prices then are on the way to
-// what a bit of hidden time is worth.
+// Unit: solves. The most that polish() spends on single layers.
 constexpr int kMostPolished = 40;
+// polish() moves the multipliers this share of the way to the value of
+// overlapped time in the best plan.
 constexpr double kShares[] = {0.5, 1};
-// What a seam between two plans costs, as a share of the plan: the layers at it
-// are free, and hide more or less than those that they are beside.
+// Relative cost of a boundary between layers of different plans. The layers at
+// a boundary are solved again, and overlap more or less than the prediction.
 constexpr double kSeam = 5e-4;
-// A blend must promise to be cheaper by this share.
+// Relative. A mix must be predicted to be cheaper by this share.
 constexpr double kWorthIt = 1e-5;
 
-// "model.layers.3" of "model.layers.3.mlp.up_proj"; "" without a number.
+// Returns "model.layers.3" for "model.layers.3.mlp.up_proj", and "" for a path
+// without a number.
 std::string layer_of(const std::string& module_path) {
   std::size_t begin = 0;
   while (begin < module_path.size()) {
@@ -46,8 +49,9 @@ std::string layer_of(const std::string& module_path) {
   return "";
 }
 
-// By slot: which of the repeated layers it belongs to, in the order in which
-// they are first run; what stands between two goes with the one before.
+// Returns, by slot, the repeated layer that it belongs to. Layers are numbered
+// in the order in which they first run. Nodes between two layers belong to the
+// layer before them.
 std::vector<std::size_t> layers_of(const Graph& graph, std::int64_t& count) {
   std::map<std::string, std::size_t> numbers;
   std::vector<std::size_t> out;
@@ -130,7 +134,8 @@ LayerBlend::Guess LayerBlend::most_promising(
       if (cost < best.cost && !tried_.contains(counts)) best = {counts, cost};
       if (cost < next.cost) next = {counts, cost};
     };
-    // One plan gives layers to another; or two do.
+    // Moves layers from one plan to another, and at the same time one layer
+    // between two further plans.
     const std::size_t n = known_.size();
     Counts counts = now.counts;
     for (std::size_t pair = 0; pair < n * n; ++pair) {
@@ -162,7 +167,7 @@ LayerBlend::Guess LayerBlend::most_promising(
   return best;
 }
 
-// In the order of the plans.
+// Layers follow the plans in the order of the plans.
 std::vector<std::size_t> LayerBlend::layers_by(const Counts& counts) {
   std::vector<std::size_t> out;
   for (std::size_t k = 0; k < counts.size(); ++k) {
@@ -171,8 +176,7 @@ std::vector<std::size_t> LayerBlend::layers_by(const Counts& counts) {
   return out;
 }
 
-// Those on both sides of a seam are
-// free.
+// Layers next to a boundary keep all their choices.
 NetworkOutcome LayerBlend::solve(const Counts& counts,
                                  const NetworkOptions& network) {
   const std::vector<std::size_t> plan_of = layers_by(counts);
@@ -222,7 +226,8 @@ NetworkOutcome LayerBlend::solve_again(std::size_t layer, double share,
                        {.bounds = false, .share_of_time = kBlendShareOfTime});
 }
 
-// Layers that follow the same plan, between layers that do, are alike.
+// Returns the plans that the layer and its neighbours follow. Layers with the
+// same result are alike.
 std::vector<std::size_t> LayerBlend::followed_around(std::size_t layer) const {
   std::vector<std::size_t> out;
   for (std::size_t l = 0; l < follows_.size(); ++l) {
@@ -248,7 +253,7 @@ void LayerBlend::polish(const NetworkOptions& network) {
       follows[layer] = plans;
       if (!keep_best(std::move(follows))) continue;
       ++plans;
-      // What has been tried may now be worth it.
+      // Layers that were tried before may improve the new plan.
       seen.clear();
     }
   }

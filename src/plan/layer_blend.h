@@ -1,11 +1,12 @@
-// LayerBlend: plans that follow one known plan in some of a model's repeated
-// layers, and others in the rest.
+// LayerBlend builds layer mixes: plans that follow one known plan in some of a
+// model's repeated layers and other known plans in the rest.
 //
-// Prices for hidden time (hidden_prices.h) lead to plans in which all layers
-// are alike, with more to hide than there is compute or with less. What is best
-// lies between: so many layers as in this one, so many as in that. How many is
-// guessed from the known plans, as if each layer had its share of what a plan
-// costs and hides, and corrected by what the plans that were tried really are.
+// Overlap multipliers (hidden_prices.h) lead to plans with equal layers, which
+// have more overlappable time than compute, or less. The optimum is between
+// them: some layers follow one plan, the others another one. The number of
+// layers is predicted from the known plans, as if each layer had an equal share
+// of a plan's cost and overlappable time. The figures of the mixes that were
+// solved correct this prediction.
 #pragma once
 
 #include "plan/network_search.h"
@@ -22,15 +23,16 @@ class LayerBlend {
  public:
   explicit LayerBlend(NetworkSearch& search);
 
-  // Adds a solution, if it is a new one. All solutions belong to networks of
-  // one identity, which run() and polish() are called with.
+  // Adds a solution if its cost and window loads are new. All solutions belong
+  // to networks of one identity, with which run() and polish() are called.
   void add(const Tried& tried);
 
-  // Tries blends on the network until none promises to be cheaper.
+  // Solves mixes on the network until no mix is predicted to be cheaper.
   void run(const NetworkOptions& network);
-  // Solves one layer after another again, the others held, at prices between
-  // those of the network and what a bit of hidden time is worth in the best
-  // plan, until that gets no better.
+  // Solves one layer after another again, with the choices of all other layers
+  // fixed, until the plan no longer improves. The overlap multipliers are
+  // between those of the network and the value that overlapped time has in the
+  // best plan.
   void polish(const NetworkOptions& network);
 
  private:
@@ -38,23 +40,25 @@ class LayerBlend {
     NetworkAssignment assignment;
     PlanEvaluation evaluation;
   };
-  // Layers that follow each of the known plans.
+  // Counts is the number of layers that follow each known plan.
   using Counts = std::vector<std::int64_t>;
   struct Guess {
     Counts counts;
     double cost = 0;
   };
 
-  // What so many layers cost, by what `at` really costs.
+  // Returns the predicted cost of a mix, starting from the figures `there` of
+  // the solved mix `at`.
   double predicted(const Counts& counts, const Guess& at,
                    const PlanEvaluation& there) const;
-  // The cheapest that was not tried yet, by steps from `at`.
+  // Returns the cheapest predicted mix that was not solved yet, by steps from
+  // `at`.
   Guess most_promising(const Guess& at, const PlanEvaluation& there) const;
-  // Which plan each layer follows.
+  // Returns, by layer, the plan that it follows.
   static std::vector<std::size_t> layers_by(const Counts& counts);
   NetworkOutcome solve(const Counts& counts, const NetworkOptions& network);
-  // Keeps what was tried last, if it is the best so far, and what its layers
-  // follow.
+  // Keeps the last solution of the search if it is the best so far, with the
+  // plan that each of its layers follows.
   bool keep_best(std::vector<std::size_t> follows);
   std::vector<std::size_t> followed_around(std::size_t layer) const;
   NetworkOutcome solve_again(std::size_t layer, double share,
@@ -64,8 +68,9 @@ class LayerBlend {
   std::vector<Known> known_;
   Known best_;
   std::optional<std::int64_t>
-      polished_;                      // what a plan cost that gets no better
-  std::vector<std::size_t> follows_;  // by layer: which plan the best does
+      polished_;  // the cost of a plan that polish() cannot improve
+  // By layer: the plan that the best plan follows.
+  std::vector<std::size_t> follows_;
   std::int64_t num_layers_ = 0;
   std::vector<std::size_t> layers_;  // by slot
   std::set<Counts> tried_;

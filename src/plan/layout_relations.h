@@ -1,15 +1,15 @@
-// How two layouts of one tensor relate.
+// Relations between two layouts of one tensor.
 #pragma once
 
 #include <shardprop/placement/layout.h>
 
 namespace shardprop {
 
-// Whether `to` is `from`, except that some mesh dims of `to` are replicated:
-// what gathers and all-reduces lead to.
+// Returns whether `to` equals `from` except for mesh dims that `to` replicates.
+// Gathers and all-reduces lead to such layouts.
 bool gathers(const Layout& from, const Layout& to);
 
-// On how many mesh dims they differ.
+// Returns the number of mesh dims whose placements differ.
 int mesh_dims_apart(const Layout& a, const Layout& b);
 
 }  // namespace shardprop

@@ -1,5 +1,5 @@
-// Stretch is a part of the life of a buffer in which the network chooses its
-// cached layouts.
+// Stretch is the part of a buffer's life that one variable of the network
+// decides.
 #pragma once
 
 #include "plan/held_sets.h"
@@ -13,13 +13,14 @@
 
 namespace shardprop {
 
-// A part of a storage's life.
+// Stretch is a live interval: a part of a buffer's life with a choice of cached
+// layouts.
 struct Stretch {
   solver::VariableId variable;
   std::shared_ptr<const std::vector<HeldSet>> sets;  // by choice
   std::size_t first_use = 0;
   std::size_t num_uses = 0;
-  std::int64_t begin = 0;  // slots; `end` is the first behind it
+  std::int64_t begin = 0;  // slots; `end` is the first one after it
   std::int64_t end = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::int64_t>>;
 
-// Whether rows over `sizes` are alike along one of them.
+// Returns whether rows over `sizes` are equal along one of the dims.
 bool alike_along(const Rows& rows, const InlineVector<std::int64_t, 5>& sizes,
                  std::size_t dim) {
   std::size_t stride = 1;
@@ -27,7 +27,7 @@ bool alike_along(const Rows& rows, const InlineVector<std::int64_t, 5>& sizes,
   return true;
 }
 
-// The rows at coordinate 0 of one dim.
+// Returns the rows at coordinate 0 of one dim.
 Rows without_dim(Rows rows, const InlineVector<std::int64_t, 5>& sizes,
                  std::size_t dim) {
   std::size_t stride = 1;
@@ -52,7 +52,7 @@ Vector without_entry(const Vector& from, std::size_t index) {
   return out;
 }
 
-// The mesh dims that a scalar may depend on.
+// Adds the mesh dims that a scalar may depend on.
 void add_mesh_dims(const RankScalar& scalar, const LocalContext& context,
                    std::set<std::int32_t>& dims) {
   switch (scalar.kind) {
@@ -87,7 +87,7 @@ RankValues values_of(const std::vector<RankScalar>& scalars, bool is_list,
     for (const RankScalar& scalar : scalars) {
       row.push_back(evaluate(scalar, context, at));
     }
-    // The next coordinate on the dims, the last fastest.
+    // Moves to the next coordinate on the dims. The last dim varies fastest.
     std::size_t d = dims.size();
     while (d > 0) {
       const auto dim = index(dims[d - 1]);
@@ -113,8 +113,8 @@ std::vector<LocalScalar> list_of(const List& list, Function&& scalar) {
   return out;
 }
 
-// Tensors are LocalRefs in a program; an argument that still names one is
-// absent.
+// In a program, tensors are LocalRefs. So an argument that still names a tensor
+// is absent.
 LocalRunValue written(const Argument& argument) {
   return std::visit(
       [](const auto& value) -> LocalRunValue {
@@ -161,7 +161,7 @@ LocalRunValue written(const LocalOp::Value& value,
           if (is_none(held)) return LocalScalar{};
           return held;
         } else if constexpr (std::is_same_v<T, std::vector<LocalRef>>) {
-          // Without a tensor in it, a list says so by its scalars.
+          // A list without tensors is written as a list of empty scalars.
           if (std::all_of(held.begin(), held.end(), is_none)) {
             return std::vector<LocalScalar>(held.size());
           }
@@ -196,7 +196,7 @@ LocalRunProgram written(const LocalProgram& program,
   return out;
 }
 
-// The scalar of the unsharded operator.
+// Returns the value of the scalar in the unsharded operator.
 std::int64_t unsharded(const RankScalar& scalar, const LocalContext& context) {
   const auto operand = index(scalar.operand);
   std::int64_t x = 0;

@@ -16,18 +16,18 @@
 namespace shardprop {
 namespace {
 
-// For one question whether there is a plan without a pin or the recipe: table
-// entries to touch, and seconds.
+// Limits of one feasibility check of `Blame`, in table entries and in seconds.
 constexpr std::uint64_t kWorkPerQuestion = 400'000'000;
 constexpr double kSecondsPerQuestion = 10;
 
 using Clock = std::chrono::steady_clock;
 
-// Leaves of the recipe and the pins those without which there would be a plan,
-// and makes the clash that of what is left. Infeasible as all together are.
+// Blame finds a minimal conflict of an infeasible problem. It drops the recipe,
+// then each pin, and keeps it dropped if the rest is still infeasible. The
+// remaining pins are the reported conflict.
 class Blame {
  public:
-  // `options.start` is set.
+  // Precondition: `options.start` is set.
   Blame(const Graph& graph, const DeviceMesh& mesh, const Topology& topology,
         const OpLibrary& library, PlanOptions options)
       : graph_(graph),
@@ -46,7 +46,8 @@ class Blame {
       PlanOptions fewer = options_;
       fewer.recipe.reset();
       SP_CHECK(drop(std::move(fewer), solution));
-      // The recipe is among what is said to clash, and does not matter.
+      // The recipe is part of the reported conflict and is not needed for it.
+      // So the conflict may not be minimal.
       unsure_ = unsure_ || !options_.recipe;
     }
     for (std::size_t i = 0; i < options_.pins.size() && !is_over_;) {
@@ -63,7 +64,8 @@ class Blame {
   const std::vector<Pin>& pins() const { return options_.pins; }
 
  private:
-  // Leaves out what `fewer` lacks if there is no plan without it.
+  // Solves the problem with `fewer` options, and keeps these if it is
+  // infeasible.
   Result<void> drop(PlanOptions fewer, PlanSolution& solution) {
     is_over_ = left() <= 0 || options_.stop.stop_requested();
     unsure_ = unsure_ || is_over_;
@@ -78,7 +80,7 @@ class Blame {
       is_over_ = unsure_ = true;
       return {};
     }
-    // Under a work limit of the caller's the answer hangs on work alone.
+    // If the caller sets a work limit, the work alone decides the answer.
     PlanSolution without = solve_plan(
         *problem, {by_work_ ? left() : std::min(left(), kSecondsPerQuestion),
                    options_.work_limit});
@@ -101,8 +103,8 @@ class Blame {
   const OpLibrary& library_;
   PlanOptions options_;
   bool by_work_;
-  bool unsure_ = false;   // whether all that is left matters
-  bool is_over_ = false;  // there is no time for more questions
+  bool unsure_ = false;   // a part that is left may be unneeded
+  bool is_over_ = false;  // no time is left for more checks
 };
 
 Result<Plan> plan_for(const Graph& graph, const DeviceMesh& mesh,

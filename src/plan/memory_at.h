@@ -1,4 +1,4 @@
-// What the bytes that a rank holds in one slot are of.
+// memory_at() breaks down a rank's live bytes in one slot by kind.
 #pragma once
 
 #include "plan/plan_assignment.h"
@@ -9,8 +9,8 @@
 
 namespace shardprop {
 
-// The bytes of bytes_by_slot() in that slot, by kind; `peak_bytes` is their
-// sum.
+// Returns the bytes of bytes_by_slot() in that slot, by kind. `peak_bytes` is
+// their sum.
 PlanMemory memory_at(const PlanProblem& problem,
                      const PlanAssignment& assignment, std::int64_t slot);
 

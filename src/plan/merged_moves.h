@@ -1,11 +1,12 @@
-// Redistributions on a mesh of many dims, planned on one of few: neighbouring
-// mesh dims that source and target treat alike move together.
+// MergedMoves plans redistributions over many mesh dims on a mesh of few dims.
+// Neighbouring mesh dims that source and target treat alike are merged into
+// one.
 //
 //   S(0),S(0),S(0),R -> R,R,R,R     on [2,2,2,2]: S(0),R -> R,R on [8,2]
 //
-// A move over a merged dim is a move over its parts at once, of the same groups
-// of ranks and shards as large, so that the cost is the same. What is given up
-// are the paths that take merged dims apart on the way.
+// A move over a merged dim equals a move over its parts at once: the groups of
+// ranks and the shards are the same, and so is the cost. Paths that treat
+// merged dims differently on the way are not searched.
 #pragma once
 
 #include "redistribute/redistribute_rows.h"
@@ -20,24 +21,26 @@ namespace shardprop {
 
 class MergedMoves {
  public:
-  // Bit i: mesh dim i moves as mesh dim i - 1 does.
+  // Bit i: mesh dim i is merged with mesh dim i - 1.
   using Ties = std::uint32_t;
 
   explicit MergedMoves(const Topology& topology,
                        const RedistributeOptions& options = {})
       : topology_(topology), options_(options) {}
 
-  // The neighbours that a layout treats alike: replicated or partial in the
-  // same way, or cutting a tensor dim one right after the other. None where it
-  // is strided. Source and target treat alike what both do.
+  // Returns the neighbouring mesh dims that a layout treats alike. They are
+  // replicated or partial in the same way, or they shard a tensor dim one
+  // directly after the other. A strided layout has none. A move may merge the
+  // dims that both its source and its target treat alike.
   static Ties alike(const Layout& layout);
-  // The layout on the merged mesh. Precondition: it treats tied dims alike.
+  // Returns the layout on the merged mesh. Precondition: the layout treats tied
+  // dims alike.
   static Layout merged(const Layout& layout, Ties ties);
 
-  // Of the merged mesh, made when first asked for. Precondition: at most
-  // kMaxPlannedDims of its dims are larger than 1.
+  // Returns the planner of the merged mesh, created on first use. Precondition:
+  // at most kMaxPlannedDims of its dims are larger than 1.
   const RedistributePlanner& planner(const DeviceMesh& mesh, Ties ties);
-  // `plan` of the merged mesh as one of `mesh`.
+  // Returns `plan` of the merged mesh as a plan of `mesh`.
   static RedistributePlan unmerged(RedistributePlan plan, Ties ties,
                                    const DeviceMesh& mesh,
                                    const TensorMeta& meta);

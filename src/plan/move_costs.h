@@ -1,4 +1,4 @@
-// What carrying tensors between layouts takes, each pair worked out once.
+// MoveCosts prices redistributions between layouts and caches each result.
 #pragma once
 
 #include "plan/merged_moves.h"
@@ -18,8 +18,9 @@ namespace shardprop {
 
 class MoveCosts {
  public:
-  // `merge`: neighbouring mesh dims that source and target treat alike move
-  // together (merged_moves.h). `bucketed` prices what is sent in buckets.
+  // If `merge` is set, neighbouring mesh dims that source and target treat
+  // alike move together (merged_moves.h). `bucketed` prices tensors that are
+  // sent in buckets.
   MoveCosts(RedistributePlanner planner, RedistributePlanner bucketed,
             const Topology& topology, const LayoutTable& layouts, bool merge)
       : planner_(std::move(planner)),
@@ -29,23 +30,23 @@ class MoveCosts {
         layouts_(layouts),
         merge_(merge) {}
 
-  // The class of tensors of the same shape and dtype, and whether they are sent
-  // in buckets with others.
+  // Returns the class of the tensor: tensors of the same shape and dtype share
+  // one, unless only one of them is sent in buckets.
   std::uint32_t tensor_class(const TensorMeta& meta, bool in_buckets);
 
-  // kUnreachable where there is no way. Remembered.
+  // Returns kUnreachable if no redistribution leads to `dst`. Cached.
   std::int64_t nanoseconds(std::uint32_t tensor, LayoutId src,
                            LayoutId dst) const;
   // Precondition: reachable.
   RedistributePlan plan(std::uint32_t tensor, LayoutId src, LayoutId dst) const;
-  // Most bytes that a rank holds while it runs, source and result included.
-  // Precondition: reachable. Remembered.
+  // Returns the peak bytes of a rank during the redistribution, source and
+  // result included. Precondition: reachable. Cached.
   std::int64_t peak_bytes(std::uint32_t tensor, LayoutId src,
                           LayoutId dst) const;
   std::int64_t local_bytes(std::uint32_t tensor, LayoutId layout) const;
 
-  // Set once too many pairs were asked for of tensors whose layouts on the mesh
-  // are too many to be listed. Costs are kUnreachable from then on.
+  // Set if too many single pairs were priced of tensors that have too many
+  // layouts on the mesh to list. Costs are kUnreachable from then on.
   const std::optional<Error>& refusal() const { return refusal_; }
 
  private:
@@ -67,20 +68,20 @@ class MoveCosts {
     std::size_t operator()(const Key& key) const;
   };
   using Ties = MergedMoves::Ties;
-  // All that is known of one tensor class with the same mesh dims merged.
+  // Rows caches the costs of one tensor class with the same mesh dims merged.
   struct Rows {
     Ties ties = 0;
     std::optional<RedistributeRows> rows;
-    std::optional<Error> refused;  // why there are none
-    // By LayoutId: where it stands in the rows; kUnasked and kElsewhere if not.
+    std::optional<Error> refused;  // why `rows` is empty
+    // By LayoutId: its index in `rows`, or kUnasked, or kElsewhere.
     std::vector<std::int32_t> place;
     std::vector<std::vector<std::int64_t>> costs;  // by source; empty: not yet
   };
   static constexpr std::int32_t kUnasked = -1;
   static constexpr std::int32_t kElsewhere = -2;
 
-  // Where the layout stands in the rows, or kElsewhere: then pairs are asked
-  // one by one.
+  // Returns the index of the layout in the rows, or kElsewhere if they lack it.
+  // Pairs with such a layout are priced one by one.
   std::int32_t place(Rows& rows, std::uint32_t tensor, LayoutId layout) const;
 
   Ties ties_of(LayoutId src, LayoutId dst) const;
@@ -96,13 +97,15 @@ class MoveCosts {
                      : MergedMoves::merged(layouts_[layout], ties);
   }
 
-  // Pairs of layouts that are not listed, each a search of its own.
+  // The number of pairs of unlisted layouts that are priced. Each pair is a
+  // search of its own.
   static constexpr int kMostLonePairs = 16;
-  // Layouts that such a search may meet: half a second. Tensors of three dims
-  // have 5,056 on five mesh dims, those of four 12,341 (four seconds).
+  // The number of layouts that such a search may visit: half a second. Tensors
+  // of three dims have 5,056 layouts on five mesh dims. Tensors of four dims
+  // have 12,341 (four seconds).
   static constexpr double kMostSearched = 8192;
 
-  // Whether asking for one more pair would take too long.
+  // Returns whether one more single pair would take too long.
   bool is_refused(const Rows& rows, std::uint32_t tensor) const;
 
   RedistributePlanner planner_;
@@ -112,7 +115,8 @@ class MoveCosts {
   const LayoutTable& layouts_;
   bool merge_;
   std::vector<Tensor> tensors_;
-  // By tensor class: no redistribution of so many bytes is planned.
+  // By tensor class: whether its bytes exceed the size that a redistribution
+  // may have.
   std::vector<bool> is_too_large_;
   std::unordered_map<Tensor, std::uint32_t, TensorHash> ids_;
   mutable std::vector<std::deque<Rows>> rows_;  // by tensor class

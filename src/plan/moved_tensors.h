@@ -1,13 +1,15 @@
-// How values are moved: in which dtype, and which of them beside compute.
+// set_moved_tensors() decides the dtype in which values are moved, and which
+// moves may overlap compute.
 #pragma once
 
 #include "plan/problem_data.h"
 
 namespace shardprop {
 
-// Sets PlanValue::tensor and PlanValue::hideable of all values. Parameters, and
-// gradients on their way out, move beside compute and in buckets; a gradient of
-// a parameter that is kept in f32 moves, and lies, in f32.
+// Sets PlanValue::tensor and PlanValue::hideable of all values. Moves of
+// parameters, and of gradients on their way to an output, overlap compute and
+// are sent in buckets. Gradients of parameters that are kept in f32 are stored
+// and moved in f32.
 void set_moved_tensors(ProblemData& data);
 
 }  // namespace shardprop

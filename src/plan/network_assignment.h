@@ -83,7 +83,8 @@ class ChoicesLeft {
   bool forbid(const NetworkAssignment& assignment, std::size_t variable);
 
   bool empty() const { return left_.empty(); }
-  // The choices of a variable of this network; null: all.
+  // Returns the remaining choices of a variable of this network; null if it
+  // keeps all.
   const std::vector<std::uint32_t>* of(const NetworkIdentity& network,
                                        std::size_t variable) const;
 

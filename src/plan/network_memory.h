@@ -1,5 +1,6 @@
-// The memory rows of a plan's network: what each choice and each held set takes,
-// from slot to slot, counted from below (plan_network.h).
+// add_memory_rows() adds the memory of a plan to its network: the bytes of each
+// choice and of each set of cached layouts, by slots. The bytes are a lower
+// bound (plan_network.h).
 #pragma once
 
 #include "plan/live_interval.h"
@@ -11,17 +12,18 @@
 
 namespace shardprop {
 
-// Whether the last use of a storage stands alone at the end of its life: it
-// needs no stretch, what it takes goes with it. An input lives on, so that what
-// is held beside it is told from it by a stretch where bytes count.
+// Returns whether the last use of a buffer is the only use of the last segment.
+// This use needs no live interval: the copy that it reads is freed with it. If
+// the network counts memory, inputs are the exception. They outlive the use, so
+// a layout that is cached next to them needs an interval.
 bool has_lone_use(const PlanStorage& storage, bool with_memory);
 
-// Whether the gradient's bytes are counted with this parameter. Several
+// Returns whether the gradient's bytes are counted with this parameter. Several
 // parameters may share a gradient, and then one accumulator may serve them all.
 bool counts_gradient(const PlanProblem& problem, PlanVariableId parameter,
                      std::size_t use);
 
-// `variables` by PlanVariableId, `stretches` by storage.
+// `variables` is indexed by PlanVariableId, `stretches` by buffer.
 void add_memory_rows(const PlanProblem& problem,
                      std::span<const solver::VariableId> variables,
                      std::span<const std::vector<Stretch>> stretches,

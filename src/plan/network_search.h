@@ -1,5 +1,5 @@
-// NetworkSearch: solves networks of one plan problem, one behind another within
-// its limits, and keeps the best plan that was met and the best bound.
+// NetworkSearch solves networks of one plan problem, one after another within
+// its limits. It keeps the best plan and the best bound.
 #pragma once
 
 #include "plan/plan_network.h"
@@ -16,20 +16,21 @@
 
 namespace shardprop {
 
-// How a network is solved.
+// Attempt states how a network is solved.
 struct Attempt {
-  // Its bound is one of the whole problem, too.
+  // Whether the network's lower bound is also valid for the plan problem. It is
+  // false for a network with restricted choices.
   bool bounds = true;
-  // Given up at this share of its time or work where the best by then does not
-  // fit.
+  // Share of the attempt's time or work after which it is abandoned if its best
+  // plan does not fit the memory limit. Empty: never.
   std::optional<double> gives_up_at;
-  double share_of_time = 1;  // of what is left
-  double share_of_work = 1;  // as well, where work is limited
-  double enough_gap = 0;     // as SolveOptions'
+  double share_of_time = 1;  // of the remaining time
+  double share_of_work = 1;  // of the remaining work, if work is limited
+  double enough_gap = 0;     // relative, see SolveOptions
   std::optional<std::int64_t> enough_cost;
 };
 
-// NetworkOutcome is how the solve of one network ended. It converts to whether
+// NetworkOutcome is the end of the solve of one network. It converts to whether
 // there is a solution.
 class NetworkOutcome {
  public:
@@ -48,15 +49,15 @@ class NetworkOutcome {
   Kind kind_;
 };
 
-// The last network that was solved.
+// Tried is the solution of the last network that had one.
 struct Tried {
   PlanEvaluation evaluation;
   NetworkAssignment assignment;
-  PlanAssignment plan;  // that the assignment means
+  PlanAssignment plan;     // the plan of the assignment
   std::int64_t bound = 0;  // of the network
 };
 
-// Throws InternalError if no plan could cost as little as one does.
+// Throws InternalError if the lower bound is above the cost of a plan.
 void check_bound(std::int64_t lower_bound, std::int64_t objective);
 
 class NetworkSearch {
@@ -69,25 +70,25 @@ class NetworkSearch {
                        const Attempt& attempt = {});
   // Keeps an assignment of the problem if it fits and is the best so far.
   void offer(PlanAssignment plan) { take(std::move(plan)); }
-  // The same for an assignment that a search of a part of the problem found,
-  // with the work of that search.
+  // Like offer(), for an assignment that a search of a part of the problem
+  // found, with the work of that search. It does not count as found_here().
   void begin_with(std::optional<PlanAssignment> plan, std::uint64_t work);
   const Tried& tried() const { return tried_; }
   bool stopped() const { return stopped_; }
 
   const PlanProblem& problem() const { return problem_; }
-  // Of the last solution, whether it fits or not.
+  // The plan of the last solution, which may exceed the memory limit.
   const PlanAssignment& last() const { return last_; }
-  // What is known: the best plan within the memory limit, the bound.
+  // The best plan within the memory limit and the best bound so far.
   const PlanSolution& best() const { return out_; }
   bool found() const { return out_.assignment.has_value(); }
-  // What the best plan costs that networks of the whole problem led to; null
-  // while there is none. The best plan may be another one, of begin_with().
+  // The cost of the best plan from networks of the whole problem; null if there
+  // is none. The plan of best() may be another one, from begin_with().
   std::optional<std::int64_t> found_here() const { return found_here_; }
   bool fits(const PlanEvaluation& plan) const {
     return !options_.memory_limit || plan.peak_bytes <= *options_.memory_limit;
   }
-  // Proven.
+  // Whether the best plan is proven optimal.
   bool is_done() const {
     return found() && out_.lower_bound >= out_.evaluation.objective;
   }
@@ -96,34 +97,34 @@ class NetworkSearch {
   }
 
   double seconds() const;
-  // For `seconds_left`, with what is left of the work.
+  // Returns options with `seconds_left` and the remaining work.
   solver::SolveOptions solver_options(double seconds_left) const;
   bool out_of_work() const {
     return limits_.work && out_.work >= *limits_.work;
   }
-  // Whether a limit ends the search, which finish() reports then.
+  // Returns whether a limit ends the search. finish() then reports this limit.
   bool out_of_limits();
-  // Of the first network.
+  // The work of the first network, in table entries.
   std::uint64_t first_work() const { return first_work_; }
-  // Table entries; 0 if work is not limited.
+  // The remaining table entries; 0 if work is not limited.
   std::uint64_t work_left() const {
     return limits_.work ? *limits_.work - std::min(*limits_.work, out_.work)
                         : 0;
   }
   double seconds_left() const { return limits_.seconds - seconds(); }
 
-  // Lets go of what the next solve() would begin with.
+  // Drops the warm start of the next solve(): known plans and messages.
   void forget() {
     known_ = {};
     messages_ = {};
   }
-  // The best plan, or why there is none.
+  // Returns the best plan, or the reason why there is none.
   PlanSolution finish() &&;
   PlanSolution& out() { return out_; }
 
  private:
   PlanEvaluation take(PlanAssignment plan);
-  // Judges a plan, and keeps it if it is the best so far.
+  // Evaluates a plan, and keeps it if it is the best so far.
   PlanEvaluation judge(const PlanAssignment& plan);
   void take_clash(const solver::Solution& solution);
   void tell(const solver::Progress& now, bool bounds);
@@ -139,14 +140,13 @@ class NetworkSearch {
   double next_report_ = 0;
   PlanSolution out_;
   std::optional<std::int64_t> found_here_;
-  // The limit that ended the search; else the limit that cut off the last
-  // network whose bound is one of the whole problem.
+  // The limit that ended the search.
   std::optional<RanOut> ended_by_;
   std::optional<RanOut> cut_off_by_;
   PlanAssignment last_;
   Tried tried_;
-  // Of whole networks without memory, which differ in costs only: what was
-  // found, and where the next bound begins.
+  // The warm start of whole networks without memory, which differ in costs
+  // only: the plans found, and the messages from which the next bound begins.
   std::vector<NetworkAssignment> known_;
   solver::Messages messages_;
 };

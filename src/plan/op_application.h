@@ -1,4 +1,4 @@
-// Equality and hash of applied operators: nodes of repeated layers that are the
+// Equality and hash of applied operators. Nodes of repeated layers that are the
 // same application share their choices.
 #pragma once
 

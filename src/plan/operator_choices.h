@@ -1,5 +1,5 @@
-// The choices of operators, worked out once for all nodes that are the same
-// application and can meet the same partials.
+// OperatorChoiceCache computes the choices of operators. Nodes share them if
+// they are the same application and their inputs may have the same partials.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -19,7 +19,7 @@
 
 namespace shardprop {
 
-// A bit per ReduceOp.
+// A PartialSet has one bit for each ReduceOp.
 using PartialSet = std::uint8_t;
 static_assert(std::size(kAllReduceOps) <=
                   std::numeric_limits<PartialSet>::digits,
@@ -29,10 +29,10 @@ PartialSet partials_of(const Layout& layout);
 
 struct OperatorChoices {
   std::shared_ptr<const ChoiceSet> set;
-  // The same where an input that is written into is needed as it was and has
-  // to be copied first; `set` itself where none is.
+  // The same choices for a node whose written input is still needed and is
+  // copied first. It equals `set` if the operator writes into no input.
   std::shared_ptr<const ChoiceSet> keeping;
-  std::vector<PartialSet> makes;  // per output: partials it may come out as
+  std::vector<PartialSet> makes;  // by output: the partials that it may have
 };
 
 class OperatorChoiceCache {
@@ -41,12 +41,13 @@ class OperatorChoiceCache {
                       const OpLibrary& library, LayoutTable& layouts,
                       const PlanSpace& space, StepFusion fusion);
 
-  // `meets`: per input, the partials its value may come as. Where no rule fits,
-  // the one choice is all replicated, and set->unsupported says why. The
-  // reference stays valid for the life of the cache.
+  // `meets` lists, by input, the partials that its value may have. If the
+  // operator has no rule, the only choice is all replicated, and
+  // set->unsupported states why. The reference stays valid for the life of the
+  // cache.
   const OperatorChoices& of(const OpSchema& op,
                             const std::vector<PartialSet>& meets);
-  // The same choices, priced as a part of a kernel. Remembered.
+  // Returns the same choices, priced as a part of a kernel. Cached.
   std::shared_ptr<const ChoiceSet> fused(
       const std::shared_ptr<const ChoiceSet>& set, const KernelPart& part);
 

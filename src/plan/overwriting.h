@@ -1,4 +1,5 @@
-// Which values may be written into: nobody looks at them afterwards.
+// Overwriting finds the values that an operator may overwrite because no one
+// reads them afterwards.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -13,8 +14,10 @@ class Overwriting {
  public:
   explicit Overwriting(const Graph& graph);
 
-  // Whether what `node` takes as its input may become its result: that is the
-  // last use of the memory, which the program made itself or is to update.
+  // Returns whether the result of `node` may reuse the memory of its input.
+  // This needs two conditions:
+  //   1. the node is the only remaining user of the memory, with one use; and
+  //   2. the program produced the memory itself, or is to update it.
   bool may(const Node& node, std::size_t input) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which values and uses of a graph a pin is for.
+// Functions that match a pin against the values of a graph and their uses.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -9,15 +9,16 @@
 
 namespace shardprop {
 
-// An input of the program, by its own name, its graph name or an alias, and by
-// its module; never where the pin has terms on operators or phases.
+// Matches an input of the program by its own name, its graph name or an alias,
+// and by its module. A pin with terms on operators or phases matches no input.
 bool matches_input(const Pin& pin, const Value& input);
-// An input, as `node` takes it.
+// Matches an input as `node` reads it.
 bool matches_use(const Pin& pin, const Value& input, const Node& node);
-// What a node makes; by the node's name its first result only.
+// Matches a result of a node. The name of the node matches only its first
+// result.
 bool matches_result(const Pin& pin, const Node& node, const Value& result);
 
-// Every name that a term of the kind may match in the graph.
+// Returns every name in the graph that a term of the kind may match.
 std::vector<std::string_view> names_to_pin(const Graph& graph,
                                            PinTerm::Kind kind);
 

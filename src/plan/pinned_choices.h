@@ -1,5 +1,5 @@
-// PinnedChoices: what pins leave of the choices of operators: those that make
-// what is pinned as it is pinned, and take what is pinned for its users so.
+// PinnedChoices filters each operator's choices to those whose outputs have the
+// pinned layouts, and whose inputs have the layouts that `used:` pins demand.
 #pragma once
 
 #include "plan/pinned_values.h"
@@ -22,14 +22,15 @@ class PinnedChoices {
   const PinnedLayout* made(ValueId value) const { return values_.made(value); }
   bool makes_pinned(const Node& node) const;
 
-  // The choices that make the results of `node` as they are pinned. A pin that
-  // no strategy honours is passed over.
+  // Returns the choices that produce the results of `node` in their pinned
+  // layouts. A pin that no strategy satisfies is passed over.
   std::shared_ptr<const ChoiceSet> that_make(
       const Node& node, std::shared_ptr<const ChoiceSet> set);
-  // The choices that take its inputs as they are pinned.
+  // Returns the choices that read the inputs of `node` in their pinned layouts.
   std::shared_ptr<const ChoiceSet> that_take(
       const Node& node, std::shared_ptr<const ChoiceSet> set);
-  // A view is taken as what it views would be.
+  // Notes the layouts in which a view must be read if the value that it views
+  // has pinned uses.
   void see_view(const Node& view, const ChoiceSet& set);
 
   Result<std::vector<PinnedValues::Count>> counts() const {
@@ -43,17 +44,17 @@ class PinnedChoices {
   Error no_strategy(const Node& node, std::size_t output, const ChoiceSet& set,
                     const PinnedLayout& wanted) const;
 
-  // How a value is to be taken: an input, or a view of one.
+  // Use is the layout in which an input, or a view of one, must be read.
   struct Use {
     ValueId input;
     const PinnedLayout* pinned = nullptr;
-    LayoutId layout;  // of the value itself
+    LayoutId layout;  // of the value or view
   };
 
   ProblemData& data_;
   PinnedValues values_;
   std::map<ValueId, std::vector<Use>> uses_;
-  // By choices, operand and layout.
+  // The filtered choices, by choices, operand and layout.
   std::map<std::tuple<std::shared_ptr<const ChoiceSet>, std::size_t, LayoutId>,
            std::shared_ptr<const ChoiceSet>>
       kept_;

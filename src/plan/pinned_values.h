@@ -1,5 +1,5 @@
-// What the pins ask of a graph: which values to lay out how, and which uses of
-// its inputs.
+// PinnedValues applies pins to a graph: it lists the values that have a pinned
+// layout and the pinned uses of inputs.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -19,36 +19,36 @@ namespace shardprop {
 
 struct PinnedLayout {
   Layout layout;        // canonical
-  std::size_t pin = 0;  // the one that asks for it
+  std::size_t pin = 0;  // that asks for the layout
 };
 
 class PinnedValues {
  public:
-  // `graph` and `pins` must outlive the object.
-  // Errors: kPinMatchesNothing, kPinConflict; kPinDoesNotFit for a pin that
-  // fits none of what it matches.
+  // `graph` and `pins` must outlive the object. Errors: kPinMatchesNothing,
+  // kPinConflict.
   static Result<PinnedValues> create(const Graph& graph, const DeviceMesh& mesh,
                                      std::span<const Pin> pins);
 
-  // How a value is made, or an input given; null if it is not pinned.
+  // Returns the pinned layout of a produced value or a stored input; null if it
+  // has none.
   const PinnedLayout* made(ValueId value) const;
-  // How the users of an input take it, whoever they are.
+  // Returns the pinned layouts in which users read the input, for all users.
   const std::vector<PinnedLayout>& used(ValueId input) const;
-  // Whether such a pin of `input` is for its use by `node`.
+  // Returns whether such a pin of `input` applies to its use by `node`.
   bool is_for(const PinnedLayout& pinned, ValueId input,
               const Node& node) const;
 
-  // No strategy makes it so: it is passed over.
+  // Removes the pin of a value that no strategy can produce in that layout.
   void pass_over(ValueId value, Error why);
-  // The pin of a use has been honoured.
+  // Notes that the pin of a use is satisfied.
   void note_used(ValueId input, const PinnedLayout& pinned);
 
   struct Count {
     std::int64_t matched = 0;  // values
     std::int64_t pinned = 0;
   };
-  // By pin. Error: that of the first value that a pin was passed over for,
-  // where it pins none.
+  // Returns the counts of each pin. If a pin applies to no value, the error is
+  // that of its first value that does not fit or has no strategy.
   Result<std::vector<Count>> counts() const;
 
  private:

@@ -1,14 +1,19 @@
-// A plan problem as a cost function network, and its solutions as assignments.
+// PlanNetwork states a plan problem as a cost function network, and reads its
+// solutions as assignments.
 //
-// It has the variables of the plan problem, with their own choices, and one for
-// each stretch of a storage's life in which what is held of it is a choice of
-// its own: a segment of uses, and, where memory counts, the pause between two
-// segments. An edge leads from what is held to each use, and
-// from one stretch to the next; a lone last use hangs on what was held before.
+// The network has the variables of the plan problem, with their own choices,
+// and one variable for each live interval of a buffer. The choices of a live
+// interval are the sets of layouts in which the buffer may be cached in it. An
+// interval is a segment of uses or, if memory counts, a pause before a segment.
 //
-// Memory is counted from below: storages and copies while they are held, but
-// not what a redistribution takes beside its source while it runs, nor copies
-// made for a single use within a segment. evaluate() counts all.
+// An edge leads from the cached layouts to each use, and from one live interval
+// to the next. A last use that is alone in its segment has no interval of its
+// own. Its edge leads from the interval before it, or from the producer if
+// there is none.
+//
+// The network counts a lower bound of the memory: buffers and copies while they
+// are kept. It does not count the scratch of a redistribution, nor copies that
+// are made for a single use within a segment. evaluate() counts everything.
 #pragma once
 
 #include "plan/live_interval.h"
@@ -26,22 +31,25 @@
 namespace shardprop {
 
 struct NetworkOptions {
-  // Bytes a rank; without it memory is left out.
+  // Bytes per rank. If empty, the network does not count memory.
   std::optional<std::int64_t> memory_limit;
-  // By slot: bytes to keep free beyond what the network counts; may be empty.
+  // By slot: bytes to keep free in addition to the bytes that the network
+  // counts. May be empty.
   std::vector<std::int64_t> reserved;
-  // Bytes that a redistribution may take beside what the network counts; more
-  // is forbidden. Without it all may.
+  // The most bytes that a redistribution may take in addition to those that the
+  // network counts. Redistributions that take more are forbidden. If empty,
+  // nothing is forbidden.
   std::optional<std::int64_t> most_uncounted;
-  // By slot: what each nanosecond costs that may hide there, and that each
-  // nanosecond of compute there is worth, in parts of kHiddenPriceUnit, from
-  // none to all of it. With one price for each window no assignment costs less
-  // than the cheapest of the network. May be empty: nothing.
+  // By slot: the overlap multiplier, in parts of kHiddenPriceUnit, from 0 to
+  // all of it. Each overlappable nanosecond costs it, and each nanosecond of
+  // compute earns it. If all slots of a window have the same multiplier, the
+  // cheapest assignment of the network is a lower bound of all plans. May be
+  // empty, which means 0.
   std::vector<std::int64_t> hidden_prices;
-  // Belongs to a network of the identity of this one.
+  // The remaining choices, for a network of the identity of this one.
   ChoicesLeft left;
 };
-// The identity of the network that create() builds.
+// Returns the identity of the network that create() builds.
 NetworkIdentity identity_of(const PlanProblem& problem,
                             const NetworkOptions& options);
 inline constexpr std::int64_t kHiddenPriceUnit = 1024;
@@ -60,9 +68,10 @@ class PlanNetwork {
   solver::VariableId variable(PlanVariableId id) const {
     return variable_[id.index()];
   }
-  // The choices, one for each variable of network(), as an assignment of it.
+  // Returns the choices, one for each variable of network(), as an assignment
+  // of it.
   NetworkAssignment assignment(solver::Assignment choices) const;
-  // The choices of an assignment of this network. InternalError if the
+  // Returns the choices of an assignment of this network. InternalError if the
   // assignment belongs to another.
   const solver::Assignment& choices(const NetworkAssignment& assignment) const;
   PlanAssignment decode(const NetworkAssignment& decoded) const;

@@ -1,4 +1,5 @@
-// Notes: facts about a plan that a user may not expect, with their cost.
+// plan_notes() returns facts about a plan that a user may not expect, with
+// their cost.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -11,15 +12,15 @@
 
 namespace shardprop {
 
-// plan_notes() returns notes on:
+// Returns notes on:
 //   * a batch smaller than the ranks that should share it;
 //   * heads that the mesh dim does not divide;
 //   * batch norm whose statistics are exchanged;
-//   * operators that run replicated for want of a rule;
+//   * operators that run replicated because they have no rule;
 //   * equal layers whose parameters have different layouts;
 //   * activations of eager execution next to times of a compiled program;
 //   * mesh dims that are named for a pipeline.
-// Precondition: the nodes and the memory of the plan are filled in.
+// Precondition: the nodes and the memory of the plan are complete.
 std::vector<std::string> plan_notes(const PlanProblem& problem,
                                     const PlanSolution& solution,
                                     const Plan& plan);

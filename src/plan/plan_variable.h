@@ -1,5 +1,4 @@
-// PlanVariable is one decision of a plan problem, and ChoiceSet what it may
-// choose from.
+// PlanVariable is one decision of a plan problem. ChoiceSet lists its choices.
 #pragma once
 
 #include "plan/plan_storage.h"
@@ -14,11 +13,11 @@
 
 namespace shardprop {
 
-// What a variable may choose from. Shared by all variables with the same
-// choices: repeated layers are worked out once.
+// ChoiceSet lists the choices of a variable. All variables with the same
+// choices share it, so repeated layers are computed once.
 struct ChoiceSet {
-  // Per operand, uses first, then what it makes: the distinct layouts, in order
-  // of first appearance (spec classes).
+  // By operand, uses first, then outputs: the distinct layouts, in order of
+  // first appearance (spec classes).
   std::vector<std::vector<LayoutId>> layouts;
   std::size_t num_uses = 0;
   // [choice * layouts.size() + operand]: index into layouts[operand].
@@ -26,18 +25,19 @@ struct ChoiceSet {
   std::vector<std::int64_t> costs;  // by choice
   // Operators only, by choice: the part of its cost that is not collectives.
   std::vector<std::int64_t> compute;
-  // Parameters with an optimizer only, by choice: the part of the gather behind
-  // the update that compute may hide; not in `costs`.
+  // Parameters with an optimizer only, by choice: the part of the gather after
+  // the update that may overlap compute. `costs` excludes it.
   std::vector<std::int64_t> hidden;
-  // Parameters whose gradient is accumulated only, by choice: whether it is
-  // added up as it is made and reduced once a step; else it is reduced for each
-  // micro-batch and added up as its state lies.
+  // Parameters whose gradient is accumulated only, by choice: whether the
+  // gradient is accumulated as it is produced and reduced once a step. If not,
+  // it is reduced in each micro-batch and accumulated in the layout of the
+  // optimizer's state.
   std::vector<bool> reduced_late;
-  // Parameters with an optimizer only, by choice: how its state lies.
+  // Parameters with an optimizer only, by choice: the layout of its state.
   std::vector<LayoutId> state_layouts;
   // Operators only: choice i is op.strategies[i].
   OpStrategy op;
-  std::string unsupported;  // why it has no strategy but all replicated
+  std::string unsupported;  // why all replicated is the only strategy
 
   std::size_t size() const { return costs.size(); }
   std::size_t pick(std::size_t choice, std::size_t operand) const {
@@ -55,20 +55,20 @@ struct PlanVariable {
   std::size_t index = 0;
   std::shared_ptr<const ChoiceSet> choices;
   std::vector<ValueId> uses;  // the first operands of `choices`
-  // By use: where it stands among the uses of its value's storage.
+  // By use: its index among the uses of its value's buffer.
   std::vector<std::uint32_t> use_places;
   std::vector<ValueId> makes;  // the others
 };
 
-// A value of the graph, by ValueId.
+// PlanValue describes a value of the graph, by ValueId.
 struct PlanValue {
   PlanStorageId storage;
-  std::uint32_t place = 0;  // among the values of its storage
+  std::uint32_t place = 0;  // index among the values of its buffer
   // Equal for equal shapes, dtypes and `hideable`. The dtype is that in which
-  // the value is kept and moved: f32 for a gradient in mixed precision.
+  // the value is stored and moved: f32 for a gradient in mixed precision.
   std::uint32_t tensor = 0;
-  // Moving it can hide behind compute, in buckets with others: a parameter, or
-  // a gradient on its way out.
+  // Whether its moves may overlap compute and share buckets: a parameter, or a
+  // gradient on its way to an output.
   bool hideable = false;
 };
 

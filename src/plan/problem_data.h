@@ -1,5 +1,5 @@
-// ProblemData is the data of a plan problem while it is built and when it is
-// complete. The analyses that build it write to it; PlanProblem reads it.
+// ProblemData is the data of a plan problem. The analyses that build the problem
+// write it; PlanProblem answers queries from it.
 #pragma once
 
 #include "base/saturating.h"
@@ -40,8 +40,8 @@ struct ProblemData {
         prices(std::make_shared<Prices>(std::move(planner), std::move(bucketed),
                                         topology, !set_up.space.is_named())) {}
 
-  // The data of a problem with fewer choices (restricted_problem.h): it shares
-  // the tables that do not depend on choices.
+  // The copy is the data of a problem with fewer choices
+  // (restricted_problem.h). It shares the tables that do not depend on choices.
   ProblemData(const ProblemData& other) = default;
   ProblemData(ProblemData&&) noexcept = default;
   ProblemData& operator=(const ProblemData&) = delete;
@@ -51,7 +51,7 @@ struct ProblemData {
     return shardprop::check_stop(options, set_up.deadline);
   }
 
-  // As PlanProblem's; for a value whose tensor and hideable are known.
+  // Like PlanProblem's, for a value whose tensor and hideable are known.
   std::int64_t move_nanoseconds(const PlanValue& value, LayoutId src,
                                 LayoutId dst) const {
     const std::int64_t transfer = moves.nanoseconds(value.tensor, src, dst);
@@ -69,8 +69,8 @@ struct ProblemData {
     return saturated(static_cast<double>(transfer) * options.overlap);
   }
 
-  // As PlanProblem's. Rounded down: a way of several moves is not dearer than
-  // its sum.
+  // Like PlanProblem's. Rounded down, so that the shares of several moves add
+  // up to at most the share of their sum.
   std::int64_t share_of_step(std::int64_t nanoseconds) const {
     return nanoseconds / options.accumulate;
   }
@@ -85,7 +85,8 @@ struct ProblemData {
                    traffic_nanoseconds(topology, bytes));
   }
 
-  // The layouts of a problem and the prices of redistributions between them.
+  // Prices holds the layouts of a problem and the costs of redistributions
+  // between them.
   struct Prices {
     Prices(RedistributePlanner planner, RedistributePlanner bucketed,
            const Topology& topology, bool merge)
@@ -113,7 +114,7 @@ struct ProblemData {
   std::vector<Recipe> known_recipes;
   std::vector<PinnedValues::Count> pinned;  // by pin
   std::shared_ptr<const FusionGroups> fusion;
-  // By value, of given choices only: what copies of it lie in.
+  // By value, for given choices only: the layouts of its copies.
   std::vector<std::vector<LayoutId>> copied_to;
 };
 

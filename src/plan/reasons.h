@@ -1,4 +1,5 @@
-// Why a copy is there, and what going without it would cost.
+// reason_of() explains why a plan has a copy, and what the plan would cost
+// without it.
 #pragma once
 
 #include "plan/alternatives.h"
@@ -16,7 +17,7 @@ struct CopyReason {
   std::optional<std::int64_t> alternative_nanoseconds;
 };
 
-// `users` are those of all copies.
+// `users` lists the users of all copies.
 CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
                      std::size_t copy, const std::vector<CopyUsers>& users,
                      const AlternativeCosts& alternatives);

@@ -1,5 +1,5 @@
-// A recipe on a graph: what each mesh dim is given to in every operator, and
-// how parameters and batches are stored.
+// RecipeLayouts applies a recipe to a graph. It states which factor of every
+// operator each mesh dim shards, and how parameters and batches are stored.
 #pragma once
 
 #include "plan/dim_roles.h"
@@ -19,15 +19,15 @@
 
 namespace shardprop {
 
-// What an operator gives one mesh dim to.
+// DimWish states which factor of an operator a mesh dim should shard.
 struct DimWish {
   enum class Kind : std::uint8_t {
-    kFree,     // whatever is cheapest
-    kNothing,  // no factor: alike on all its ranks
+    kFree,     // the cheapest factor, or none
+    kNothing,  // no factor: replicated compute
     kFactor,
   };
   Kind kind = Kind::kFree;
-  std::vector<FactorId> factors;  // the first of them that can be
+  std::vector<FactorId> factors;  // in order of preference
   friend auto operator<=>(const DimWish&, const DimWish&) = default;
 };
 using NodeWish = std::vector<DimWish>;  // by mesh dim
@@ -44,21 +44,20 @@ struct RecipeUse {
 
 class RecipeLayouts {
  public:
-  // `recipe` is on_mesh(). All must outlive the object.
+  // `recipe` is a result of on_mesh(). All arguments must outlive the object.
   RecipeLayouts(const Recipe& recipe, const Graph& graph,
                 const DeviceMesh& mesh, const DimRoles& roles);
 
   NodeWish wish(const Node& node) const;
-  // Of a parameter, or of an input that holds a batch; canonical. Empty where
-  // the recipe says nothing.
+  // Returns the canonical layout of a parameter, or of an input that has the
+  // batch. Empty if the recipe does not specify one.
   std::optional<Layout> stored(const GraphInput& input) const;
 
-  // Indices of the mesh dims in the order in which wishes are granted: tensors
-  // and experts before data.
+  // Returns the mesh dims in the order in which wishes are granted: tensor and
+  // experts before data.
   std::span<const int> order() const { return order_; }
 
  private:
-
   DimWish wish(const Node& node, const RecipeUse& use) const;
   bool place(const Value& value, int dim, int mesh_dim, Placements& placements,
              ShardOrder& order) const;
@@ -70,23 +69,27 @@ class RecipeLayouts {
   std::vector<int> order_;
 };
 
-// The choices that a wish leaves: mesh dim by mesh dim in `order`, those that
-// grant it, where there are any.
+// Returns the choices that grant a wish. It takes the mesh dims in `order`. For
+// each one it keeps the choices that grant the wish, or all choices if no
+// choice does.
 std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
                                    std::span<const int> order);
 
-// The choices of the problem that follow the recipe, which is on_mesh(). An
-// input that cannot have the recipe's layout keeps all of its choices.
+// Returns the choices of the problem that follow the recipe, a result of
+// on_mesh(). An input that cannot have the recipe's layout keeps all of its
+// choices.
 Restriction following(const PlanProblem& problem, const Recipe& recipe);
 
-// Whether a plan of the space can follow the recipe: the recipe
-// uses joined mesh dims for the same, and the mesh dims larger than 1 in no more
-// runs of neighbours than the space has.
+// Returns whether a plan of the space can follow the recipe. This needs two
+// conditions:
+//   1. the recipe uses joined mesh dims for the same purpose, and
+//   2. its mesh dims larger than 1 form no more runs of neighbours than the
+//      space has.
 bool is_in_space(const Recipe& recipe, const DeviceMesh& mesh,
                  const PlanSpace& space);
 
-// Mesh dims that a recipe uses for the same as the mesh dim before them, as
-// PlanSpace::joined_dims.
+// Returns the mesh dims that a recipe uses for the same purpose as the mesh dim
+// before them, as PlanSpace::joined_dims.
 std::uint32_t joined_dims(const Recipe& recipe, const DeviceMesh& mesh);
 
 }  // namespace shardprop

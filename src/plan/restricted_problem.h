@@ -1,5 +1,5 @@
-// RestrictedProblem: a plan problem with fewer choices than another one, and
-// the way from its assignments to assignments of that other problem.
+// RestrictedProblem is a plan problem with fewer choices than another one. It
+// maps its assignments to assignments of that other problem.
 //
 //   Restriction first_choice_of_all = ...;
 //   RestrictedProblem part(problem, first_choice_of_all);
@@ -7,10 +7,11 @@
 //   evaluate(problem, part.widened(*solution.assignment)).objective
 //       == solution.evaluation.objective
 //
-// A recipe is such a restriction (recipe_layouts.h). The restricted problem is
-// a projection: its buffers keep those layouts that a remaining choice produces
-// or reads, and the prices between them are the ones that are known already. So
-// it is made in a small part of the time that the set-up of a problem takes.
+// A recipe is an example of a restriction (recipe_layouts.h). The restricted
+// problem is a projection. Its buffers keep the layouts that a remaining choice
+// produces or reads, and those between them. It reuses the known costs of the
+// moves, so building it takes a small part of the time that building a problem
+// takes.
 #pragma once
 
 #include "plan/plan_assignment.h"
@@ -28,8 +29,8 @@ class RestrictedProblem {
   RestrictedProblem(const PlanProblem& problem, Restriction restriction);
 
   const PlanProblem& problem() const { return part_; }
-  // The same assignment in the indices of the unrestricted problem. It costs
-  // the same there, and holds as many bytes.
+  // Returns the same assignment in the indices of the unrestricted problem. It
+  // costs the same there, and takes as many bytes.
   PlanAssignment widened(PlanAssignment part) const;
 
  private:

@@ -1,5 +1,5 @@
-// What a saved plan chooses, checked against the graph by names, shapes and
-// layouts.
+// choices_of() reads the choices of a saved plan and checks them against the
+// graph by names, shapes and layouts.
 #pragma once
 
 #include "plan/given_choices.h"
@@ -16,17 +16,18 @@ namespace shardprop {
 
 struct SavedChoices {
   GivenChoices given;
-  std::vector<std::size_t> moved;  // copies that are moved, by index
+  std::vector<std::size_t> moved;  // indices of copies that are moved
   std::unordered_map<std::string, ValueId> value_named;
 };
 
 // Error: kPlanFile, at a place in the file.
 Error broken_plan(std::string why, std::string where);
-// "$.nodes[3].inputs".
+// Returns a place such as "$.nodes[3].inputs".
 std::string place_in(const char* list, std::size_t index,
                      const char* rest = "");
 
-// The same data as another copy, seen as another value.
+// Returns whether the copy is only a view of another copy: the same data, read
+// as another value.
 bool is_view_of_copy(const PlannedCopy& copy);
 
 // Error: kPlanOtherGraph.

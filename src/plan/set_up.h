@@ -1,4 +1,5 @@
-// What a plan problem is made of, and by when.
+// SetUp holds the arguments of PlanProblem::create(): the search space, the
+// deadline, and the given choices of judge_plan().
 #pragma once
 
 #include <shardprop/plan/plan_space.h>

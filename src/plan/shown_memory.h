@@ -1,9 +1,11 @@
-// What views that pick or repeat elements (PlanStorage::shows) add to the bytes
-// that the network counts for what they show. Every figure is a lower bound.
+// ShownMemory computes the bytes that views which pick or repeat elements
+// (PlanStorage::shows) add to those of the buffer that they alias. Every figure
+// is a lower bound.
 //
-// While a storage is in use anyway, a view of it adds nothing. Afterwards views
-// keep it: each counts a share of it, as many as may be there then, so that
-// together they count no more than there is.
+// While a buffer is in use itself, a view of it adds nothing. Afterwards its
+// views keep it alive. Each view then counts an equal share of it, by the
+// number of views that may exist then. So together they count no more than the
+// buffer.
 //
 //   qkv 96 KiB -> split -> q k v, saved when qkv is not used any more: 32 KiB
 //   each, as if they had memory of their own
@@ -24,16 +26,18 @@ class ShownMemory {
   // `problem` must outlive the object.
   explicit ShownMemory(const PlanProblem& problem);
 
-  // The first slot in which nothing that this view shows, through whatever views,
-  // is counted for its own uses.
+  // Returns the first slot in which no buffer that this view aliases, directly
+  // or through other views, is counted for its own uses.
   std::int64_t covered_until(PlanStorageId view) const {
     return views_[view.index()].covered_until;
   }
-  // From then on, by choice of the maker: as it was made.
+  // Returns the view's bytes from that slot on, by choice of the producer, if
+  // it is kept as it was produced.
   std::int64_t share(PlanStorageId view, std::size_t choice) const {
     return views_[view.index()].by_choice[choice];
   }
-  // By state: as it was made in that state. kNotMade where it is not.
+  // Returns the same by state, if the view was produced in that state; else
+  // kNotMade.
   static constexpr std::int64_t kNotMade =
       std::numeric_limits<std::int64_t>::max();
   std::int64_t share_in(PlanStorageId view, StorageState state) const {
@@ -50,9 +54,10 @@ class ShownMemory {
   void find_lives(const PlanProblem& problem);
   void find_shares(const PlanProblem& problem);
 
-  std::vector<View> views_;         // by storage; empty where it shows nothing
-  std::vector<std::size_t> roots_;  // by storage: whose memory it may be
-  std::vector<std::int64_t> keepers_;  // by storage: views that may outlive it
+  std::vector<View> views_;         // by buffer; empty if it aliases none
+  std::vector<std::size_t> roots_;  // by buffer: the one whose memory it may be
+  // By buffer: the views that may outlive it.
+  std::vector<std::int64_t> keepers_;
 };
 
 }  // namespace shardprop

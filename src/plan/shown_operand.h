@@ -1,4 +1,4 @@
-// Memory that a node does not make: that of an operand, shown anew.
+// shown_operand() finds the operand whose memory an output of a node aliases.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -10,12 +10,12 @@
 
 namespace shardprop {
 
-// Whether a node moves no data, whatever it is laid out on: its row calls it
+// Returns whether a node moves no data under any layout: its rule calls it
 // free, and it has no program of its own, which may copy.
 bool runs_as_view(const IndexSpace& space);
 
-// The operand whose memory an output of such a node is. Empty where several
-// could be.
+// Returns the operand whose memory an output of this node aliases. Empty if
+// several operands are possible.
 //
 //   slice f32[8,4] -> f32[2,4]      operand 0
 //   split f32[8,6] -> 3 x f32[8,2]  operand 0, for each of them

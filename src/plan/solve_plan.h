@@ -1,5 +1,5 @@
-// solve_plan(): the cheapest assignment of a plan problem, and how far from the
-// best it can be at most.
+// solve_plan() returns the cheapest assignment of a plan problem that it finds,
+// and a lower bound of the cost of all assignments.
 //
 //   PlanProblem problem =
 //       *PlanProblem::create(graph, mesh, topology, *library, {});
@@ -13,12 +13,12 @@
 
 namespace shardprop {
 
-// Takes limits of time and work, threads and seed from problem.options(). Same
-// problem, seed and work limit, and no time limit reached: same solution, on
-// any number of threads.
-// Ends with the best so far once a stop is requested.
+// Reads limits of time and work, threads and seed from problem.options(). The
+// same problem, seed and work limit give the same solution on any number of
+// threads, unless the time limit is reached. If a stop is requested, the search
+// ends with the best result so far.
 PlanSolution solve_plan(const PlanProblem& problem);
-// With other limits, because setting up has taken some of them.
+// Searches under other limits.
 PlanSolution solve_plan(const PlanProblem& problem, const SolveLimits& limits);
 
 }  // namespace shardprop

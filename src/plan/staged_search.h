@@ -1,11 +1,16 @@
-// A plan soon, a better one later: the spaces of plans are searched from the
-// smallest to the named one, each within its share of the time and work.
+// search_in_stages() finds a plan early and a better one later. It searches the
+// spaces of plans from the smallest to the named one, each within its share of
+// the time and work.
 //
-// On one or two mesh dims larger than 1 the named space is set up at once,
-// unless reading a large graph has taken much of the time. On more of them
-// there is first a plan over all mesh dims as one, which is as fast to find as
-// on one mesh dim, then one over two runs of them. What cannot even be set up
-// in time is left out; where nothing was, all replicated is a plan.
+// On one or two mesh dims larger than 1, the named space is built at once,
+// unless reading a large graph has taken much of the time. On more of them, the
+// first plan treats all mesh dims but the last as one. It is found as fast as
+// on two mesh dims. If there is no plan yet, plans over one run of mesh dims
+// follow. Plans over two runs follow on more than three mesh dims, or if there
+// is no plan yet.
+//
+// A space that cannot be built in time is skipped. The all-replicated plan is
+// tried if there is no plan, or if the best plan may be far from the optimum.
 #pragma once
 
 #include "plan/plan_solution.h"
@@ -19,24 +24,25 @@
 namespace shardprop {
 
 struct StagedResult {
-  // Those of the best plan, or of the space that was searched last.
+  // The problem and solution of the best plan or, without a plan, of the space
+  // that was searched last.
   PlanProblem problem;
   PlanSolution solution;
-  // What `solution.lower_bound` and a proof of infeasibility hold for: nothing
-  // less than the named space where that was searched.
+  // The space for which `solution.lower_bound` and a proof of infeasibility
+  // hold. It is at least the named space if that was searched.
   PlanSpace space;
-  // What kept the named space from being set up or searched to the end.
+  // Why the named space was not built or not searched to the end.
   std::optional<Error> failure;
   // The limit that ended the search; kNothing with a proof.
   RanOut ran_out = RanOut::kNothing;
-  // What the known recipes cost, in the order of
-  // PlanProblem::known_recipes(); empty if the options ask for a recipe.
+  // The costs of the known recipes, in the order of
+  // PlanProblem::known_recipes(). Empty if the options ask for a recipe.
   std::vector<PlanRecipe> recipes;
 };
 
-// Errors: those of PlanProblem::create(), and PlanSolution::failure, where
-// there is no plan; that the time ran out is one only where nothing could be
-// set up. Precondition: `options.start` is set.
+// Errors: those of PlanProblem::create(), and PlanSolution::failure if there is
+// no plan. Running out of time is an error only if no space could be built.
+// Precondition: `options.start` is set.
 Result<StagedResult> search_in_stages(const Graph& graph,
                                       const DeviceMesh& mesh,
                                       const Topology& topology,

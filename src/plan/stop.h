@@ -1,5 +1,5 @@
-// The time that planning has, and the error where it was stopped, or ran out of
-// time, before there was an answer.
+// The time limit of planning, and the error if planning is stopped or runs out
+// of time before it has an answer.
 #pragma once
 
 #include <shardprop/base/result.h>
@@ -10,7 +10,8 @@
 
 namespace shardprop {
 
-// `seconds` after `start`; none where that is beyond what clocks count.
+// Returns the time `seconds` after `start`; empty if clocks cannot represent
+// it.
 inline std::optional<std::chrono::steady_clock::time_point> deadline(
     std::chrono::steady_clock::time_point start, double seconds) {
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
-// The states of storages, worked out once for all that have the same values,
-// maker and users.
+// StorageClasses computes the layouts of buffers, once for all buffers that
+// have the same values, producer and users.
 #pragma once
 
 #include "plan/problem_data.h"
@@ -15,13 +15,14 @@ namespace shardprop {
 
 class StorageClasses {
  public:
-  // Both must outlive the object; `data` must know values and variables.
+  // Both must outlive the object. The values and variables of `data` must be
+  // complete.
   StorageClasses(const ProblemData& data, const StorageForest& forest)
       : data_(data),
         forest_(forest),
         wanted_(forest.wanted_layouts(data.variables)) {}
 
-  // Error: kProblemTooLarge, where there are more states than are counted.
+  // Error: kProblemTooLarge, if the buffer has too many layouts.
   Result<std::shared_ptr<const StorageClass>> of(const PlanStorage& storage);
 
  private:
@@ -30,11 +31,12 @@ class StorageClasses {
   Result<void> add_states(const PlanStorage& storage, StorageClass& out) const;
   // Error: kStopped.
   Result<void> set_moves(const PlanStorage& storage, StorageClass& out) const;
-  // Where no redistribution of one value leads there: two, with a state between.
-  // Error: kStopped.
+  // Sets moves in two steps, with a layout between them, if no redistribution
+  // of one value leads there. Error: kStopped.
   Result<void> set_indirect_moves(StorageClass& out) const;
 
-  // Empty where no choices are given.
+  // Returns the layouts of the value's copies in the given choices; empty
+  // without given choices.
   std::span<const LayoutId> copied_to(ValueId value) const {
     if (data_.copied_to.empty()) return {};
     return data_.copied_to[value.index()];

@@ -1,5 +1,5 @@
-// StorageForest is the views of every buffer as trees, and the layouts that
-// their users require.
+// StorageForest holds the views of every buffer as trees, and the layouts that
+// their users read.
 #pragma once
 
 #include "plan/plan_variable.h"
@@ -12,7 +12,7 @@
 
 namespace shardprop {
 
-// Layouts in order of first appearance.
+// LayoutSet keeps layouts in order of first appearance.
 class LayoutSet {
  public:
   void add(LayoutId id) {
@@ -31,31 +31,34 @@ class LayoutSet {
   std::vector<bool> has_;
 };
 
-// The values of every storage as a tree of views.
+// StorageForest holds the values of every buffer as a tree of views.
 class StorageForest {
  public:
-  // Whether a node only shows all elements of its operand anew.
+  // Returns whether a node is a view of all elements of its operand.
   static bool keeps_every_element(const Graph& graph, const Node& node);
 
   explicit StorageForest(const Graph& graph) : links_(graph.values().size()) {}
 
-  // `value` is a view of `of`, by one of the strategies in `choices`. Views
-  // are added behind what they view.
+  // Notes that `value` is a view of `of`, by one of the strategies in
+  // `choices`. A view is added after the value that it views.
   void add_view(ValueId value, ValueId of,
                 std::shared_ptr<const ChoiceSet> choices);
-  // Invalid for what is no view.
+  // Returns the value that a view views; invalid for a value that is not a
+  // view.
   ValueId parent(ValueId value) const { return links_[value.index()].parent; }
   const ChoiceSet* view(ValueId value) const {
     return links_[value.index()].view.get();
   }
   ValueId root(ValueId value) const;
 
-  // What the users of each value, and of its views as far as they can be had by
-  // viewing, take it in. Variables without choices yet want nothing.
+  // Returns, by value, the layouts in which users read it. They include the
+  // layouts that users read its views in, if views can produce these. Variables
+  // without choices demand none.
   std::vector<LayoutSet> wanted_layouts(
       const std::vector<PlanVariable>& variables) const;
-  // `layouts`, by value: those that each root may be laid out in; sets those
-  // that its views have then.
+  // Computes the layouts of views from those of their roots. On entry,
+  // layouts[v] holds the layouts that each root v may have. On return, it also
+  // holds the layouts that each view v may have.
   void see(std::vector<std::vector<LayoutId>>& layouts) const;
 
  private:

@@ -1,5 +1,5 @@
-// What each value of a storage is seen through in a plan: the storage as it was
-// made, or one of its copies.
+// StorageViews states which copy of a buffer each view of a plan is taken of,
+// or that it is taken of the buffer as it was produced.
 #pragma once
 
 #include "plan/held_copies.h"
@@ -16,24 +16,26 @@ class StorageViews {
  public:
   StorageViews(const PlanProblem& problem, const PlanAssignment& plan);
 
-  // Whether the node of the view at `place` can show a storage held in `state`:
-  // what it views can be had so, and so can the view.
+  // Returns whether the node of the view at `place` can read a buffer in layout
+  // `state`. Both the view and the value that it views must have a layout in
+  // it.
   static bool shows(const PlanProblem& problem, const PlanStorage& storage,
                     std::size_t place, StorageState state);
 
-  // The copy that a view is taken of when its node runs; empty: of the storage
-  // as made. Always empty for what is no view.
+  // Returns the copy that the node of a view reads. Empty if the node reads the
+  // buffer as it was produced, or if the value is not a view.
   const std::optional<std::size_t>& copy_behind(ValueId value) const {
     return behind_[value.index()];
   }
-  // The state of the storage, or of a copy of it.
+  // Returns the layout of the buffer, or of a copy of it.
   StorageState state(PlanStorageId storage,
                      const std::optional<std::size_t>& copy) const;
-  // How `value` lies, seen through the storage as made or through a copy.
+  // Returns the layout of `value` in the buffer as it was produced, or in a
+  // copy of it.
   LayoutId layout(ValueId value, const std::optional<std::size_t>& copy) const;
 
  private:
-  // By state: the first copy in it.
+  // FirstCopies maps a layout of the buffer to the first copy in it.
   using FirstCopies = std::map<StorageState, std::size_t>;
   std::optional<std::size_t> choose(ValueId value, std::size_t place,
                                     PlanStorageId id,

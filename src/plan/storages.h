@@ -1,5 +1,5 @@
-// Which values share a storage, what their users want of it, and the states in
-// between.
+// build_storages() groups the values that alias one buffer. For each buffer it
+// lists the layouts that the users read and the layouts between them.
 #pragma once
 
 #include "plan/problem_data.h"
@@ -9,12 +9,12 @@
 
 namespace shardprop {
 
-// Nodes without a use after which a storage may be held in other states, or be
-// made anew.
+// Unit: nodes of the schedule. After a pause longer than this, a buffer may be
+// cached in other layouts, or be produced anew.
 inline constexpr std::int64_t kLongPause = 128;
 
 // Fills values[].storage, values[].place and storages of a problem whose
-// variables are complete and whose values know their tensors. Errors:
+// variables are complete and whose values have their tensors. Errors:
 // kProblemTooLarge, kStopped.
 Result<void> build_storages(ProblemData& data, const StorageForest& forest);
 

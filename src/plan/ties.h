@@ -1,5 +1,5 @@
-// Among plans that cost the same, the one that a person would take: less
-// memory, then fewer moves, and equal layers laid out alike.
+// Tie-breaking: among plans of equal cost, prefer less memory, then fewer
+// moves, then the same layouts for equal layers.
 #pragma once
 
 #include "plan/plan_problem.h"
@@ -13,29 +13,31 @@
 
 namespace shardprop {
 
-// Groups of two or more parameters, as variables, that have the same place in
-// repeated layers: their names differ in components that are numbers
+// Returns groups of two or more parameters, as variables, that have the same
+// place in repeated layers. Their names differ in components that are numbers
 // (layers.0.w1, layers.1.w1), and their choices are the same.
 std::vector<std::vector<PlanVariableId>> like_parameters(
     const PlanProblem& problem);
 
-// Whether they lie alike.
+// Returns whether all parameters of each group have the same choice.
 bool lies_alike(const PlanProblem& problem, const PlanAssignment& plan);
 
-// Replaces the assignment by one that costs no more where one is found. Solves
-// the problem again, costs first and preferences second, under `how` each time,
-// with hidden time at the prices given (NetworkOptions::hidden_prices).
-// Where parameters of equal layers still lie differently, sets
-// solution.alike_costs_more: what the best plan that lays them out alike costs
-// beyond this one, if it was found.
-// Precondition: there is an assignment.
+// Replaces the assignment by one that costs no more, if the solver finds one.
+// Solves the problem again, with costs first and preferences second, under
+// `how` each time. Overlapped time has the given multipliers
+// (NetworkOptions::hidden_prices).
+//
+// If parameters of equal layers still have different layouts, it sets
+// solution.alike_costs_more. This is the added cost of the best plan in which
+// they have the same layouts, if the solver found one. Precondition: there is
+// an assignment.
 void break_ties(const PlanProblem& problem,
                 const std::vector<std::int64_t>& hidden_prices,
                 const solver::SolveOptions& how, PlanSolution& solution);
 
-// An assignment that keeps inputs and results small and fits the memory limit,
-// where among those that cost no more than this solution, which need not fit,
-// one is found.
+// Returns an assignment that fits the memory limit and costs no more than the
+// solution `like`, which need not fit. It prefers small inputs and results.
+// Empty if none is found.
 std::optional<PlanAssignment> small_assignment(const PlanProblem& problem,
                                                const solver::SolveOptions& how,
                                                const PlanSolution& like);

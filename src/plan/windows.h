@@ -1,5 +1,5 @@
-// Windows of the schedule: what is hideable hides behind the compute of its own
-// window, and behind no other.
+// Windows divides the schedule into overlap windows. Overlappable transfers
+// overlap the compute of their own window only.
 #pragma once
 
 #include <shardprop/graph/graph.h>
@@ -12,14 +12,15 @@
 
 namespace shardprop {
 
-// Stretches of nodes of one phase; what is moved behind the last node belongs
-// to the last window. At least one.
+// A window is a run of nodes of one phase. Transfers after the last node belong
+// to the last window. There is at least one window.
 class Windows {
  public:
   explicit Windows(const Graph& graph);
 
   std::size_t size() const { return size_; }
-  // `slot` up to the number of nodes, which stands for the end.
+  // Returns the window of `slot`, which is at most the number of nodes: the
+  // slot of the end.
   std::size_t at(std::int64_t slot) const { return of_slot_[index(slot)]; }
 
  private:
