@@ -57,7 +57,7 @@ class StorageCollector {
   }
 
  private:
-  // Values come in the order in which they are made: parents first.
+  // Values come in the order in which they are produced: parents first.
   void add_value(const Value& value) {
     PlanValue& planned = body_.values[value.id.index()];
     const ValueId root = forest_.root(value.id);
@@ -107,7 +107,7 @@ class StorageCollector {
       use.variable = PlanVariableId(v);
       use.operand = static_cast<std::uint32_t>(u);
       use.value = body_.values[value.index()].place;
-      // What is handed back is taken behind all other uses; see finish().
+      // An output is read after all other uses; see finish().
       use.slot = at_node ? static_cast<std::int64_t>(variable.index) : kAtEnd;
       use.until = use.slot;
       storage_of(value).uses.push_back(use);
@@ -184,7 +184,7 @@ std::vector<LayoutSet> StorageForest::wanted_layouts(
       for (const LayoutId id : variable.choices->layouts[u]) of_value.add(id);
     }
   }
-  // Views are made behind what they view.
+  // A view comes after the value that it views.
   for (std::size_t v = links_.size(); v-- > 0;) {
     if (!links_[v].parent.valid()) continue;
     const ChoiceSet& view = *links_[v].view;
@@ -198,7 +198,7 @@ std::vector<LayoutSet> StorageForest::wanted_layouts(
 }
 
 void StorageForest::see(std::vector<std::vector<LayoutId>>& layouts) const {
-  // Views are made behind what they view.
+  // A view comes after the value that it views.
   for (std::size_t v = 0; v < links_.size(); ++v) {
     if (!links_[v].parent.valid()) continue;
     LayoutSet of_parent;
