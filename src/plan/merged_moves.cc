@@ -18,7 +18,7 @@ using Ties = MergedMoves::Ties;
 
 bool tied(Ties ties, int mesh_dim) { return (ties >> mesh_dim & 1U) != 0; }
 
-// The merged mesh dim of each mesh dim.
+// Returns the merged mesh dim of each mesh dim.
 std::vector<int> groups_of(int mesh_ndim, Ties ties) {
   std::vector<int> group;
   for (int i = 0; i < mesh_ndim; ++i) {
@@ -55,7 +55,8 @@ Layout unmerged_layout(const Layout& layout, const std::vector<int>& group,
 
 DeviceMesh merged_mesh(const DeviceMesh& mesh, Ties ties) {
   DeviceMesh out = mesh;
-  // From the last on, so that the places before stay.
+  // Merges from the last dim on, so that the indices of the dims before it
+  // stay.
   for (int i = mesh.ndim() - 1; i > 0; --i) {
     if (!tied(ties, i)) continue;
     const std::int32_t dims[] = {i - 1, i};
@@ -133,7 +134,8 @@ RedistributePlan MergedMoves::unmerged(RedistributePlan plan, Ties ties,
     const bool dealt = step.kind == CollectiveKind::kAllToAll ||
                        step.kind == CollectiveKind::kPermute;
     if (!dealt || step.padded) continue;
-    // Uneven shards fall elsewhere when cut dim by dim.
+    // Sharding dim by dim splits uneven dims at other places, so the exchanged
+    // bytes differ.
     plan.bytes_per_rank -= step.bytes_per_rank;
     step.bytes_per_rank =
         redistribute::exchanged_bytes(step.src, step.dst, mesh, meta);

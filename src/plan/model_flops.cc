@@ -48,8 +48,8 @@ class ModelFlops {
     return set == nullptr ? nullptr : set->op.space.get();
   }
 
-  // By number of experts: the rows that are routed, a token to k experts being
-  // k rows.
+  // Finds, by number of experts, the rows that are routed. A token that is
+  // routed to k experts counts as k rows.
   void find_routes() {
     for (const Node& node : graph_.nodes()) {
       const std::string name = node.op_name();
@@ -64,8 +64,8 @@ class ModelFlops {
     }
   }
 
-  // The producers of the rows that a matmul with experts reads through views
-  // and casts.
+  // Finds the producers of the rows that a matmul with experts reads through
+  // views and casts.
   void find_dispatches() {
     for (const Node& node : graph_.nodes()) {
       const auto weight = roles_.weight(node.id);
@@ -85,7 +85,7 @@ class ModelFlops {
     }
   }
 
-  // The factor of a matmul with experts that is each expert's own.
+  // Returns the factor of a matmul with experts that is each expert's own.
   std::optional<FactorId> experts_of(const Node& node) const {
     const auto& trace = roles_.factor(node.id, DimRole::kExperts);
     const auto weight = roles_.weight(node.id);
@@ -96,8 +96,8 @@ class ModelFlops {
     return trace->factor;
   }
 
-  // Tokens are brought to the experts, or back, by a matmul with a matrix of
-  // ones and zeros (or of weights).
+  // Returns whether a matmul moves tokens to the experts, or back, with a
+  // matrix of ones and zeros (or of weights).
   bool is_one_hot(const Node& node, const IndexSpace& space) const {
     if (roles_.weight(node.id)) return false;
     if (is_dispatch_[node.id.index()]) return true;
@@ -105,8 +105,8 @@ class ModelFlops {
     return trace && !space.outputs[0].holds(trace->factor);
   }
 
-  // The share of the rows of a matmul with experts that are routed tokens, the
-  // rest being padding.
+  // Returns the share of the rows of a matmul with experts that are routed
+  // tokens. The rest is padding.
   double active_share(const Node& node, const IndexSpace& space) const {
     const auto experts = experts_of(node);
     if (!experts || space.factor(*experts).kind == FactorKind::kIndexed) {

@@ -13,14 +13,15 @@
 namespace shardprop {
 namespace {
 
-// Memory that the planner lacked is memory that planning lacks: the move is not
-// one that cannot be made.
+// If planning a move runs out of memory, planning the program does, too. The
+// move is not unreachable.
 void throw_without_memory(const Error& error) {
   if (error.code == ErrorCode::kOutOfMemory) throw std::bad_alloc();
 }
 
-// Layouts without partials: some of the mesh dims, in any order, are dealt out
-// to the tensor dims. k of m in order, cut into r lists:
+// Counts the layouts without partials: some of the mesh dims, in any order,
+// shard the tensor dims. The formula takes k of m mesh dims in order and splits
+// them into r lists:
 //   m (m-1) ... (m-k+1) * r (r+1) ... (r+k-1) / k!
 double count_sharded(int mesh_dims, int tensor_dims) {
   double all = 0;
@@ -44,7 +45,7 @@ std::size_t MoveCosts::TensorHash::operator()(const Tensor& tensor) const {
 }
 
 std::uint32_t MoveCosts::tensor_class(const TensorMeta& meta, bool in_buckets) {
-  // Strides say nothing about what is moved.
+  // Strides do not affect a move.
   const auto plain = TensorMeta::contiguous(meta.shape(), meta.dtype());
   const Tensor tensor{plain ? *plain : meta, in_buckets};
   if (const auto known = ids_.find(tensor); known != ids_.end()) {
@@ -95,7 +96,7 @@ std::int32_t MoveCosts::place(Rows& rows, std::uint32_t tensor,
   std::int32_t& known = rows.place[layout.index()];
   if (known == kUnasked) {
     known = kElsewhere;
-    // The rows take mesh dims of size 1 for replicated.
+    // The rows treat mesh dims of size 1 as replicated.
     const DeviceMesh& mesh = planner_.mesh();
     for (int i = 0; i < mesh.ndim(); ++i) {
       if (mesh.size(i) == 1 && !layouts_[layout][i].is_replicate()) {
@@ -134,7 +135,8 @@ std::int64_t MoveCosts::nanoseconds(std::uint32_t tensor, LayoutId src,
     }
     return std::min(costs[index(to)], kUnreachable);
   }
-  // A price is kept once it is known: an exception on the way leaves none.
+  // A cost is cached once it is known, so an exception before that adds no
+  // entry.
   const Key key{tensor, src, dst};
   if (const auto known = moves_.find(key); known != moves_.end()) {
     return known->second;

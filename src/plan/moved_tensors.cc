@@ -31,7 +31,8 @@ void mark_parameters(ProblemData& data) {
   }
 }
 
-// Taken by nothing that computes, under no view or cast of it.
+// Returns whether no operator that computes reads the value, or a view or cast
+// of it.
 bool is_only_carried(const ProblemData& data, ValueId value) {
   const Graph& graph = data.graph;
   std::vector<ValueId> open{value};
@@ -47,7 +48,9 @@ bool is_only_carried(const ProblemData& data, ValueId value) {
   return true;
 }
 
-// What the backward pass goes on with is needed at once: nothing hides it.
+// Marks the gradients whose reduction may overlap compute. A gradient that the
+// backward pass reads again is on the critical path, so its collective cannot
+// overlap.
 void mark_gradients(ProblemData& data) {
   const Graph& graph = data.graph;
   std::vector<PlanValue>& values = data.values;
@@ -75,8 +78,8 @@ bool has_16_bits(const Value& value) {
   return item_size(value.meta.dtype()) == 2;
 }
 
-// Values that are nothing but the gradient of a parameter kept in f32, on its
-// way out, their whole storage with them.
+// Returns the values that are only the gradient of a parameter kept in f32, on
+// its way to an output. This holds for all values of their storage.
 std::set<ValueId> f32_gradients(const ProblemData& data) {
   std::set<ValueId> found;
   if (!keeps_f32(data.options)) return found;

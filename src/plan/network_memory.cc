@@ -24,7 +24,8 @@ class MemoryRows {
   void add(PlanStorageId id, const std::vector<Stretch>& stretches) {
     const PlanStorage& storage = problem_.storage(id);
     const bool lone = has_lone_use(storage, true);
-    // Until it is held otherwise, taken by its lone user, or of no use.
+    // The buffer is as it was produced until it is cached in other layouts,
+    // read by its single last use, or unused.
     std::int64_t until = storage.made_at + 1;
     if (storage.persistent) {
       until = end_ + 1;
@@ -59,7 +60,7 @@ class MemoryRows {
            problem_.graph().inputs()[maker.index].kind == InputKind::kParameter;
   }
 
-  // With its optimizer's state.
+  // Adds a parameter with its optimizer's state.
   void add_parameter(const PlanStorage& storage) {
     const PlanVariable& maker = problem_.variable(storage.maker);
     std::vector<std::int64_t> throughout;
@@ -79,7 +80,8 @@ class MemoryRows {
     }
   }
 
-  // Gradients that are added up as their state lies are there throughout.
+  // A gradient that is accumulated in the layout of its optimizer's state
+  // exists throughout. This adds the slots before it is produced.
   void add_accumulated(PlanVariableId id) {
     const PlanVariable& parameter = problem_.variable(id);
     const ChoiceSet& set = *parameter.choices;
@@ -99,7 +101,7 @@ class MemoryRows {
     }
   }
 
-  // As it was made, from slot to slot.
+  // Adds the buffer as it was produced, until slot `until`.
   void add_made(PlanStorageId id, std::int64_t until) {
     const PlanStorage& storage = problem_.storage(id);
     if (is_parameter(storage)) return add_parameter(storage);
@@ -116,8 +118,9 @@ class MemoryRows {
     builder_.add_usage(of(storage.maker), {from, until}, bytes);
   }
 
-  // Of a state that is held. A view that was made in it adds nothing while what
-  // it shows is counted for its own uses (`covered`), and then its share.
+  // Returns the bytes of a cached layout. A view that was produced in it adds
+  // nothing while the buffer that it aliases is counted for its own uses
+  // (`covered`). Afterwards it adds its share.
   std::int64_t held(PlanStorageId id, StorageState state, bool covered) const {
     const PlanStorage& storage = problem_.storage(id);
     const std::int64_t own = storage.kind->bytes[state];
@@ -125,7 +128,7 @@ class MemoryRows {
     const std::int64_t share = shown_.share_in(id, state);
     if (share == ShownMemory::kNotMade) return own;
     if (covered) return 0;
-    // In its only state it is as it was made.
+    // A view with one layout is always as it was produced.
     return storage.kind->num_states() == 1 ? share : std::min(own, share);
   }
 
@@ -135,12 +138,12 @@ class MemoryRows {
     const bool two = set.second != set.first;
     if (storage.persistent) return two ? own[set.second] : 0;
     if (!two) return held(id, set.first, covered);
-    // One of the two at most is as it was made.
+    // At most one of the two layouts is that of the buffer as it was produced.
     return std::min(sat_add(held(id, set.first, covered), own[set.second]),
                     sat_add(own[set.first], held(id, set.second, covered)));
   }
 
-  // `bytes(choice, covered)`, from slot to slot.
+  // Adds `bytes(choice, covered)` for each choice over the slots `when`.
   template <class Bytes>
   void add_usage(PlanStorageId id, solver::VariableId variable,
                  solver::Interval when, std::size_t choices,
@@ -167,7 +170,7 @@ class MemoryRows {
               });
   }
 
-  // What the last user takes, where no stretch holds it.
+  // Adds the layout that the last user reads, if no live interval includes it.
   void add_lone(PlanStorageId id) {
     const PlanStorage& storage = problem_.storage(id);
     const std::size_t last = storage.uses.size() - 1;

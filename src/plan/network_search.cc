@@ -102,12 +102,12 @@ NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
                                     const Attempt& attempt) {
   const double left = seconds_left();
   const bool first = std::exchange(first_, false);
-  // The first network is reduced even without work to search in it.
+  // The first network is reduced even if no work is left to search in it.
   const bool is_only_reduced =
       first && left > 0 && !options_.stop.stop_requested();
   stopped_ = out_of_limits() && !is_only_reduced;
   if (stopped_) return NetworkOutcome::kStopped;
-  // Its time begins here: the making of the network is part of it.
+  // The time limit includes building the network.
   solver::SolveOptions how = solver_options(left * attempt.share_of_time);
   Result<PlanNetwork> built = PlanNetwork::create(problem_, options);
   if (!built) {
@@ -146,7 +146,7 @@ NetworkOutcome NetworkSearch::solve(const NetworkOptions& options,
                     const solver::Assignment& assignment,
                     double spent) mutable {
       const bool due = spent >= *attempt.gives_up_at;
-      // The first that fits is worth knowing, if it was looked for.
+      // The first plan that fits is worth knowing if the network counts memory.
       const bool early = options.memory_limit && !found_here_;
       if ((due || early) && assignment != judged) {
         judged = assignment;
@@ -227,7 +227,8 @@ void check_bound(std::int64_t lower_bound, std::int64_t objective) {
 
 PlanSolution NetworkSearch::finish() && {
   if (found()) {
-    // Times that are cut off where they end say nothing of each other.
+    // Costs saturate at kMostNanoseconds. Equal saturated costs prove nothing,
+    // so the bound stays below that value.
     out_.lower_bound = std::min(out_.lower_bound, kMostNanoseconds - 1);
     check_bound(out_.lower_bound, out_.evaluation.objective);
     out_.status = out_.lower_bound == out_.evaluation.objective

@@ -19,8 +19,8 @@ PartialSet bit(Placement placement) {
              : PartialSet{0};
 }
 
-// Linearities that none of the values at hand can feed only turn replicated
-// tensors into terms of a sum, which never costs less than leaving them alone.
+// A linearity that no partial of the inputs can use only turns replicated
+// tensors into terms of a sum. This never costs less than replicated tensors.
 void drop_unfed_linearities(IndexSpace& space,
                             const std::vector<PartialSet>& meets) {
   std::erase_if(space.linearities, [&](const Linearity& linearity) {
@@ -35,9 +35,9 @@ void drop_unfed_linearities(IndexSpace& space,
   });
 }
 
-// A convolution's places are cut only where its batch is not one that all ranks
-// can share evenly: what a mesh dim gives to space it could as well give to the
-// batch, which the same tensors have, with no halo to exchange.
+// Sharding the spatial dims of a convolution is dominated by sharding the
+// batch: it shards the same tensors and exchanges no halo. So spatial dims are
+// sharded only if the ranks do not divide the batch.
 void drop_places(IndexSpace& space, const DeviceMesh& mesh) {
   if (space.product != ProductKind::kConvolution) return;
   const auto in_the_same = [&](int f, int g) {
@@ -62,12 +62,12 @@ void drop_places(IndexSpace& space, const DeviceMesh& mesh) {
   }
 }
 
-// Strided shards multiply the layouts between which a path is searched for: on
-// larger meshes that takes minutes.
+// Unit: mesh dims larger than 1. On meshes with more of them, strided shards
+// multiply the layouts of a path search, which then takes minutes.
 constexpr int kMostStridedDims = 2;
 
-// Of one operator on a mesh of more than three dims larger than 1: as many as
-// there are on smaller ones.
+// Unit: assignments of one operator. The limit applies to meshes of more than
+// three dims larger than 1. Smaller meshes have as many.
 constexpr std::int64_t kMostAssignments = 256;
 
 int dims_larger_than_one(const DeviceMesh& mesh) {
@@ -76,7 +76,8 @@ int dims_larger_than_one(const DeviceMesh& mesh) {
                     [](const MeshDim& dim) { return dim.size > 1; }));
 }
 
-// The distinct layouts of every operand, and each strategy as indices to them.
+// Fills in the distinct layouts of every operand, and each strategy as indices
+// into them.
 void fill_layouts(ChoiceSet& set) {
   const auto& strategies = set.op.strategies;
   set.num_uses = set.op.op->inputs.size();
@@ -128,7 +129,8 @@ bool OperatorChoiceCache::KeyEqual::operator()(const Key& a,
 
 const OperatorChoices& OperatorChoiceCache::of(
     const OpSchema& op, const std::vector<PartialSet>& meets) {
-  // Looked up without a copy of the operator: the pointer owns nothing.
+  // The key is looked up without a copy of the operator: its pointer owns
+  // nothing.
   const Key probe{std::shared_ptr<const OpSchema>(std::shared_ptr<void>(), &op),
                   meets};
   const auto found = cache_.find(probe);

@@ -24,7 +24,7 @@ Overwriting::Overwriting(const Graph& graph)
       memory_of(output.target).changeable = true;
     }
   }
-  // What is handed back is handed back as it is.
+  // An output must keep its value.
   for (const GraphOutput& output : graph.outputs()) {
     if (output.kind != OutputKind::kUpdate) {
       memory_of(output.value).changeable = false;

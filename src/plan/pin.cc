@@ -64,7 +64,7 @@ Result<Pin> Pin::parse(std::string_view text) {
                       {},
                       std::move(help)});
   };
-  // The last `=`: names may hold one, placements may not.
+  // The last `=` ends the names: they may contain one, placements may not.
   const std::size_t equals = text.rfind('=');
   std::string_view what = text.substr(0, std::min(equals, text.size()));
   what.remove_prefix(std::min(what.find_first_not_of(' '), what.size()));
@@ -110,7 +110,7 @@ std::string to_string(const Pin& pin) {
 bool glob_matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
   std::size_t n = 0;
-  // Where the last star stood, and the run it was last tried with.
+  // The position of the last star, and the end of the run that it matched last.
   std::size_t star = std::string_view::npos;
   std::size_t run_end = 0;
   while (n < name.size()) {

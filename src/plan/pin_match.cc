@@ -6,7 +6,7 @@
 namespace shardprop {
 namespace {
 
-// Whether all terms of one kind match, by `matches(glob)`.
+// Returns whether all terms of one kind match, by `matches(glob)`.
 template <class Matches>
 bool all_terms(const Pin& pin, PinTerm::Kind kind, const Matches& matches) {
   return std::all_of(pin.terms.begin(), pin.terms.end(),
@@ -33,7 +33,7 @@ bool has_name(const Value& value, std::string_view glob) {
                      });
 }
 
-// "layers.0.wq" of "layers.0.wq.weight".
+// Returns "layers.0.wq" for "layers.0.wq.weight".
 std::string_view module_of(const Value& input) {
   const std::string_view name = input.qualified_name;
   const std::size_t dot = name.rfind('.');
@@ -41,7 +41,7 @@ std::string_view module_of(const Value& input) {
                                        : name.substr(0, dot);
 }
 
-// "aten.mm.default", "aten.mm", "mm".
+// Matches the names "aten.mm.default", "aten.mm" and "mm".
 bool has_op(const Node& node, std::string_view glob) {
   const std::string_view name = node.op_name();
   const std::size_t overload = name.rfind('.');

@@ -82,6 +82,7 @@ Error PinnedChoices::no_strategy(const Node& node, std::size_t output,
                                  const ChoiceSet& set,
                                  const PinnedLayout& wanted) const {
   std::string made;
+  // Unit: layouts in the note.
   constexpr std::size_t kMostListed = 8;
   const auto& layouts = set.layouts[set.num_uses + output];
   for (std::size_t i = 0; i < std::min(layouts.size(), kMostListed); ++i) {

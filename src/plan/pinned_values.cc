@@ -68,8 +68,8 @@ Error conflict(const Pin& pin, const Pin& other, const Value& value) {
       "leave one of them out, or narrow its pattern"};
 }
 
-// `modul:` of "modul:b.0*", where that is taken for a name; else empty. Names
-// may hold colons, as in aten::mm.
+// Returns `modul:` for "modul:b.0*", which was parsed as a name; else empty.
+// Names may contain colons, as in aten::mm.
 std::string_view unknown_selector(std::string_view glob) {
   const std::size_t colon = glob.find(':');
   if (colon == 0 || colon == std::string_view::npos) return {};
@@ -77,7 +77,7 @@ std::string_view unknown_selector(std::string_view glob) {
   return glob.substr(0, colon + 1);
 }
 
-// What to do about a term that nothing in the graph matches.
+// Returns the help line for a term that matches nothing in the graph.
 std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
   const bool is_name = term.kind == PinTerm::Kind::kName;
   const std::string_view selector = unknown_selector(term.glob);
@@ -95,12 +95,12 @@ std::string help_for(const PinTerm& term, const Pin& pin, const Graph& graph) {
     return "`" + std::string(selector) + "` is not a selector; " +
            did_you_mean(selector, kSelectors);
   }
-  // Nobody misspells a star.
+  // Stars cannot be misspelt, so only the letters are compared.
   std::string letters = term.glob;
   std::erase(letters, '*');
   const std::string near =
       did_you_mean(letters, names_to_pin(graph, term.kind));
-  // A list of every name of a model helps nobody.
+  // A list of every name of a model does not help.
   if (near.starts_with("did you mean")) return near;
   switch (term.kind) {
     case PinTerm::Kind::kOp:
@@ -147,7 +147,8 @@ Error matches_nothing(const Pin& pin, const Graph& graph) {
 
 }  // namespace
 
-// A view that shows all elements is taken as its input would be.
+// Returns whether a user of the input, or of a view of all its elements,
+// matches the pin.
 bool PinnedValues::takes_any(std::size_t pin, ValueId input) const {
   std::vector<ValueId> seen{input};
   for (std::size_t i = 0; i < seen.size(); ++i) {
@@ -221,7 +222,7 @@ const std::vector<PinnedLayout>& PinnedValues::used(ValueId input) const {
 bool PinnedValues::is_for(const PinnedLayout& pinned, ValueId input,
                           const Node& node) const {
   const Pin& pin = pins_[pinned.pin];
-  // Only `used:` tells users apart.
+  // Only `used:` selects among users.
   return pin.place != Pin::Place::kUsed ||
          matches_use(pin, graph_.value(input), node);
 }

@@ -10,6 +10,7 @@
 namespace shardprop {
 namespace {
 
+// Unit: entries of the list.
 constexpr std::size_t kMostListed = 50;
 
 class Differences {
@@ -84,7 +85,7 @@ void compare_memory(const PlanMemory& said, const PlanMemory& is,
              is.activation_bytes);
   out.figure("$.memory.gathered_bytes", said.gathered_bytes, is.gathered_bytes);
   out.figure("$.memory.buffer_bytes", said.buffer_bytes, is.buffer_bytes);
-  // The limit is an option, and stands beside what is held once more.
+  // The limit is an option, and the memory section of the file repeats it.
   const auto limit = [](const PlanMemory& memory) {
     return memory.limit_bytes ? std::to_string(*memory.limit_bytes) : "none";
   };

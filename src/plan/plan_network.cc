@@ -14,7 +14,9 @@
 namespace shardprop {
 namespace {
 
-// A share of a time, in parts of kHiddenPriceUnit, rounded down.
+// Returns a share of a time, in parts of kHiddenPriceUnit. Costs are rounded
+// down and credits are rounded up, so that the network's optimum stays a lower
+// bound.
 std::int64_t share_of(std::int64_t nanoseconds, std::int64_t price) {
   return saturated(WideInt{nanoseconds} * price / kHiddenPriceUnit);
 }
@@ -59,14 +61,14 @@ class NetworkBuilder {
 
   // ---- variables
 
-  // In the order of the schedule, what is held of a storage between its maker
-  // and its users: messages of the dual bound then run the length of the
-  // program in one sweep.
+  // Adds the variables in the order of the schedule, with the live intervals of
+  // a buffer between its producer and its users. One sweep of messages of the
+  // dual bound then covers the whole program.
   void add_variables(std::vector<std::vector<Stretch>>& stretches) {
     struct Entry {
       std::int64_t slot;
-      int rank;  // at one slot: inputs, what is held of them, operators, ...
-      std::size_t variable;  // or the storage
+      int rank;              // order at one slot, see below
+      std::size_t variable;  // or buffer
       std::size_t stretch;   // kNone for variables
     };
     constexpr std::size_t kNone = ~std::size_t{0};
@@ -127,8 +129,8 @@ class NetworkBuilder {
     return builder_.add_variable(costs);
   }
 
-  // What hides behind its compute is worth its price; a gather behind an update
-  // hides in the first window.
+  // Compute earns the multiplier of its slot. A gather after an update costs
+  // the multiplier of the first window.
   std::vector<std::int64_t> costs_of(const PlanVariable& variable) const {
     std::vector<std::int64_t> costs = variable.choices->costs;
     if (options_.hidden_prices.empty()) return costs;
@@ -201,7 +203,8 @@ class NetworkBuilder {
 
   // ---- costs
 
-  // `uncounted`: the bytes that a pair takes beside what is counted.
+  // `uncounted(r, c)` returns the bytes of a pair that the network does not
+  // count.
   template <class Cost, class Uncounted>
   solver::TableId table(const PlanStorage& storage, TableKind what,
                         std::size_t use, std::int64_t slot, std::size_t rows,
@@ -243,8 +246,8 @@ class NetworkBuilder {
                       std::size_t choice) const {
     return problem_.state_wanted(storage, use, choice);
   }
-  // How the user's choice reads the buffer: a gradient that is accumulated
-  // first is reduced once a step.
+  // Returns how the user's choice reads the buffer. A gradient that is
+  // accumulated first is reduced once a step.
   Taking taken_by(const PlanStorage& storage, HeldSet held, std::size_t use,
                   std::size_t choice) const {
     const Taking way = taking(storage, held, wanted(storage, use, choice));
@@ -259,7 +262,8 @@ class NetworkBuilder {
     return problem_.variable(id).choices->size();
   }
 
-  // What carrying a storage from a state to another takes beside both.
+  // Returns the scratch bytes of moving a buffer between two states, without
+  // its source and result.
   std::int64_t beside(const PlanStorage& storage, StorageState from,
                       StorageState to) const {
     const StorageClass& kind = *storage.kind;
@@ -276,12 +280,14 @@ class NetworkBuilder {
     return problem_.redistribution_peak(value, src, dst) -
            problem_.local_bytes(value, src) - problem_.local_bytes(value, dst);
   }
-  // A view has none as it is made, and what it shows is counted anyway.
+  // A view owns no bytes as it is produced: the buffer that it aliases is
+  // counted.
   static std::int64_t source_bytes(const PlanStorage& storage,
                                    StorageState state) {
     return storage.shows ? 0 : storage.kind->bytes[state];
   }
-  // From one stretch to the next: what is held no longer is still there.
+  // Returns the bytes of a transition that the network does not count: its
+  // scratch, and the sources that it drops, which exist while it runs.
   std::int64_t uncounted(const PlanStorage& storage, HeldSet from,
                          HeldSet to) const {
     std::int64_t sources = 0;
@@ -403,7 +409,8 @@ class NetworkBuilder {
           gradient.values[0], problem_.variable(gradient.maker)
                                   .choices->layout(c, gradient.operand)));
     }
-    // Bytes by choice of the accumulator: none, or those of a producer's choice.
+    // The bytes by choice of the accumulator are 0, or those of a producer's
+    // choice.
     std::vector<std::int64_t> bytes = produced;
     bytes.push_back(0);
     std::sort(bytes.begin(), bytes.end());
@@ -412,12 +419,12 @@ class NetworkBuilder {
         problem_.variable(parameter).choices->reduced_late;
     const solver::VariableId accumulator = add_variable(
         std::vector<std::int64_t>(bytes.size(), 0), gradient.made_at);
-    // The producer's choice allows its own bytes, and nothing at all.
+    // The producer's choice allows its own bytes, or 0.
     add_allowed(gradient.maker, accumulator, bytes.size(),
                 [&](std::size_t c, std::size_t b) {
                   return b == 0 || bytes[b] == produced[c];
                 });
-    // The parameter's choice says which of the two it is.
+    // The parameter's choice decides which of the two it is.
     add_allowed(parameter, accumulator, bytes.size(),
                 [&](std::size_t c, std::size_t b) {
                   return bytes.size() == 1 || is_late[c] == (b > 0);

@@ -19,7 +19,7 @@
 namespace shardprop {
 namespace {
 
-// The share of the compute below which a note is not worth a line.
+// Share of the plan's compute. A smaller loss is not reported.
 constexpr double kLeastShare = 0.02;
 
 class Notes {
@@ -59,15 +59,16 @@ class Notes {
            kLeastShare * static_cast<double>(plan_.summary.compute_nanoseconds);
   }
 
-  // The time by which replicated compute on `ranks` ranks exceeds a sharded one.
+  // Returns the time by which replicated compute on `ranks` ranks exceeds a
+  // sharded one.
   std::int64_t wasted(const Node& node, std::int64_t ranks) const {
     const std::int64_t own = plan_.nodes[node.id.index()].compute_nanoseconds;
     return own - own / ranks;
   }
 
-  // Matmuls that have the batch and cannot shard it over a mesh dim, since other
-  // mesh dims have used it up. Losses by uneven heads are reported by
-  // add_heads() alone.
+  // Notes matmuls that have the batch and cannot shard it over a mesh dim,
+  // since other mesh dims have used it up. Losses by uneven heads are reported
+  // by add_heads() alone.
   void add_small_batch() {
     const std::int64_t batch = plan_.work.samples;
     const std::int64_t ranks = problem_.mesh().size();
@@ -95,7 +96,8 @@ class Notes {
     }
   }
 
-  // Whether the columns of the input are another operand's rows: the keys.
+  // Returns whether the input is a mask: its columns are the rows of another
+  // operand, the keys.
   static bool is_mask(const IndexSpace& space, const Operand& input) {
     return !input.dims[3].empty() &&
            std::any_of(space.inputs.begin(), space.inputs.end(),
@@ -105,8 +107,8 @@ class Notes {
                        });
   }
 
-  // The number of heads of attention that mesh dim `m` does not shard because
-  // they are not a multiple of it; 0 for all other nodes.
+  // Returns the number of heads of attention that mesh dim `m` does not shard
+  // because they are not a multiple of it. Returns 0 for all other nodes.
   std::int64_t uneven_heads(const Node& node, int m) const {
     const IndexSpace* space = space_of(node);
     if (space == nullptr || !idle(node, m) ||
@@ -146,8 +148,8 @@ class Notes {
     }
   }
 
-  // Batch norm that sums over all ranks. The backward pass sums again, over the
-  // results of the module's own nodes.
+  // Notes batch norm that sums over all ranks. The backward pass sums again,
+  // over the results of the module's own nodes.
   void add_batch_statistics() {
     std::set<std::string> modules;
     std::set<int> dims;
@@ -168,7 +170,7 @@ class Notes {
       }
     }
     if (layers == 0) return;
-    modules.erase("");  // tells no nodes apart
+    modules.erase("");  // an empty path identifies no module
     std::set<std::string> summed;
     for (const PlannedNode& node : plan_.nodes) {
       if (node.phase != Phase::kBackward || !modules.contains(node.module_path))
@@ -193,7 +195,7 @@ class Notes {
         time_text(forward), time_text(backward)));
   }
 
-  // The time of operators without a rule, and of the gathers before them.
+  // Notes the time of operators without a rule, and of the gathers before them.
   void add_unsupported() {
     std::map<std::string, std::int64_t> compute;
     std::set<std::size_t> copies;
@@ -231,8 +233,9 @@ class Notes {
         time_text(*solution_.alike_costs_more)));
   }
 
-  // Time is that of fused kernels, memory that of eager execution, which keeps
-  // more for the backward pass. It matters where memory is short.
+  // The times are those of fused kernels. The memory is that of eager
+  // execution, which keeps more for the backward pass. This matters if memory
+  // is short.
   void add_kept_activations() {
     constexpr double kShort = 0.5;  // of the limit
     const PlanMemory& memory = plan_.memory;

@@ -22,19 +22,19 @@
 namespace shardprop {
 namespace {
 
-// Checks of the program itself, which make and write nothing. Nobody knows what
-// an operator without a declaration writes.
+// Returns whether the node is a check of the program itself, which produces and
+// writes nothing. An operator without a declaration may write anything.
 bool is_assertion(const Node& node) {
   const FunctionSchema& function = *node.op.function;
   return node.outputs.empty() && !function.is_mutating() &&
          !function.has_tag("undeclared");
 }
 
-// Parameters that are gathered and gradients that are reduced go in buckets of
+// Unit: bytes. Gathers of parameters and reductions of gradients use buckets of
 // this size: the default of PyTorch's DistributedDataParallel.
 constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
 
-// Smaller programs never fill one: all their parameters are a bucket.
+// If all parameters are smaller than that, they share one bucket.
 std::int64_t bucket_bytes(const Graph& graph) {
   WideInt all = 1;
   for (const GraphInput& input : graph.inputs()) {
@@ -85,7 +85,7 @@ class PlanProblemBuilder {
     set_moved_tensors(data_);
     add_inputs();
     SP_CHECK(add_operators());
-    // What is given has been pinned before.
+    // Given choices include the pins of the saved plan.
     if (given_ == nullptr) {
       SP_ASSIGN(data_.pinned, pinned_->counts());
     }
@@ -97,7 +97,8 @@ class PlanProblemBuilder {
   }
 
  private:
-  // A gradient or update ends in the layout of the input it belongs to.
+  // Returns whether the output is a gradient or an update, which ends in the
+  // layout of its input.
   bool is_tie(const GraphOutput& output) const {
     return (output.kind == OutputKind::kGradient ||
             output.kind == OutputKind::kUpdate) &&
@@ -123,8 +124,8 @@ class PlanProblemBuilder {
     }
   }
 
-  // All the ways of every operator, before pins and recipes leave some out, and
-  // how operators go together.
+  // Collects all choices of every operator, before pins and recipes remove
+  // some, and the fusion groups.
   Result<void> collect_choices() {
     std::vector<PartialSet> comes_as(graph_.values().size(), 0);
     found_.resize(graph_.nodes().size());
@@ -162,7 +163,8 @@ class PlanProblemBuilder {
     return {};
   }
 
-  // Where the recipe asked for, or else any that people know, would store what.
+  // Finds the roles of the tensor dims and the known recipes, and prepares the
+  // layouts of the requested recipe.
   Result<void> follow_recipe() {
     std::vector<const IndexSpace*> spaces(graph_.nodes().size(), nullptr);
     for (std::size_t n = 0; n < spaces.size(); ++n) {
@@ -179,7 +181,8 @@ class PlanProblemBuilder {
     return {};
   }
 
-  // Priced as it stands: with what it overwrites, or in its kernel.
+  // Returns the node's choices with their costs in context: an input that may
+  // be overwritten is not copied first, and fused nodes share a kernel.
   std::shared_ptr<const ChoiceSet> priced(const Node& node,
                                           const OperatorChoices& found,
                                           const Overwriting& overwriting) {
@@ -203,7 +206,7 @@ class PlanProblemBuilder {
       if (found == nullptr) continue;
       SP_CHECK(data_.check_stop());
       auto set = pinned_->that_make(node, priced(node, *found, overwriting));
-      // One that is pinned, or that nobody takes, says itself how it lies.
+      // A view that is pinned, or that nothing reads, chooses its own layout.
       const bool is_view = StorageForest::keeps_every_element(graph_, node) &&
                            pinned_->made(node.outputs[0]) == nullptr &&
                            taken[node.outputs[0].index()];
@@ -231,7 +234,7 @@ class PlanProblemBuilder {
     return {};
   }
 
-  // By value: whether an operator takes it, or it is handed back.
+  // Returns, by value, whether an operator reads it or it is an output.
   std::vector<bool> taken_values() const {
     std::vector<bool> taken;
     for (const Value& value : graph_.values()) {
@@ -243,8 +246,9 @@ class PlanProblemBuilder {
     return taken;
   }
 
-  // A pinned value may have any layout of the named space, and so may all values
-  // of a recipe, unless the recipe is set up on joined mesh dims.
+  // Returns whether the node may have all layouts of the named space. This
+  // holds for nodes with pinned results. It also holds for all nodes of a
+  // recipe, unless the recipe is built on joined mesh dims.
   bool is_pinned(const Node& node) const {
     return (data_.options.recipe && data_.set_up.space.joined_dims == 0) ||
            pinned_->makes_pinned(node);
@@ -263,8 +267,8 @@ class PlanProblemBuilder {
     NodeWish wish = layouts_of_recipe_->wish(node);
     auto& kept = recipe_choices_[{set, std::move(wish)}];
     if (!kept) {
-      // Layouts that no choice has stay: a way between two others may lead over
-      // them.
+      // Layouts that no choice has are kept, since a path between two others
+      // may lead over them.
       kept = with_choices(*set, granted(*set, layouts_of_recipe_->wish(node),
                                         layouts_of_recipe_->order()));
     }
@@ -296,7 +300,8 @@ class PlanProblemBuilder {
     return without_spare_layouts(with_choices(*set, kept));
   }
 
-  // How the recipe stores an input; without one, how the known ones would.
+  // Replaces the layouts by the one in which the recipe stores the input.
+  // Without a recipe, adds the layouts of the known recipes.
   void add_recipe_layouts(const GraphInput& input,
                           std::vector<LayoutId>& layouts) {
     if (layouts_of_recipe_) {
@@ -317,7 +322,8 @@ class PlanProblemBuilder {
     }
   }
 
-  // Inputs come in any whole layout that a consumer takes them in, or R.
+  // Inputs have R, or any layout without partials and strides that a consumer
+  // reads them in.
   Result<void> choose_input_layouts() {
     const LayoutId replicated =
         data_.layouts.intern(Layout::replicated(data_.mesh.ndim()));
@@ -389,7 +395,7 @@ class PlanProblemBuilder {
       if (pinned == nullptr) layouts.push_back(replicated);
       add_whole_layouts(made[output.value.index()], layouts);
       if (pinned != nullptr) {
-        // Handed back as it was asked for, unless that is a partial.
+        // The output has its pinned layout, unless that is a partial.
         layouts.assign(1, data_.layouts.intern(pinned->layout));
         if (data_.layouts[layouts[0]].has_partial()) layouts[0] = replicated;
       }
@@ -411,16 +417,17 @@ class PlanProblemBuilder {
   std::vector<const OperatorChoices*> found_;  // by node
   OperatorChoiceCache pinnable_;
   const GivenChoices* given_;
-  std::optional<GivenStrategies> strategies_;  // of what is given
+  std::optional<GivenStrategies> strategies_;  // of the given choices
   std::optional<Recipe> recipe_;
   std::optional<RecipeLayouts> layouts_of_recipe_;
-  // By choices before, and what was asked of them.
+  // The choices that grant a wish, by the choices before and the wish.
   std::map<std::pair<std::shared_ptr<const ChoiceSet>, NodeWish>,
            std::shared_ptr<const ChoiceSet>>
       recipe_choices_;
   std::optional<PinnedChoices> pinned_;
   std::map<ValueId, std::vector<GraphOutput>> ties_;
-  // By layouts, ties and, of trained parameters, their class.
+  // The choices by layouts, bound outputs and, for trained parameters, their
+  // class.
   std::map<
       std::tuple<std::vector<LayoutId>, std::vector<OutputKind>, std::uint32_t>,
       std::shared_ptr<const ChoiceSet>>

@@ -12,7 +12,7 @@
 namespace shardprop {
 namespace {
 
-// "`mm_1` (model.py:53)"
+// Returns a text such as "`mm_1` (model.py:53)".
 std::string named(const Node& node) {
   if (node.source.empty()) return "`" + node.name + "`";
   const std::string source = to_string(node.source);
@@ -20,7 +20,7 @@ std::string named(const Node& node) {
                      source.substr(source.rfind('/') + 1));
 }
 
-// "`mm_1`", "the gradient of `w`", "the result of the program".
+// Returns "`mm_1`", "the gradient of `w`" or "the result of the program".
 std::string user_name(const PlanProblem& problem, const StorageUse& use) {
   const Graph& graph = problem.graph();
   const PlanVariable& user = problem.variable(use.variable);
@@ -38,7 +38,8 @@ std::string user_name(const PlanProblem& problem, const StorageUse& use) {
                      graph.value(input).display_name());
 }
 
-// "`w` is stored, S(0),R": what a gradient or an update lies like.
+// Returns the layout that a gradient or an update takes from its parameter:
+// "that is stored, S(0),R".
 std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
                       const StorageUse& use) {
   const PlanVariable& input = problem.variable(use.variable);
@@ -53,7 +54,7 @@ std::string stored_as(const PlanProblem& problem, const PlanAssignment& plan,
          dst;
 }
 
-// Whether a pin says how the user takes a value.
+// Returns whether a pin decides how the user reads a value.
 bool decides(const PlanProblem& problem, const Pin& pin,
              const StorageUse& use) {
   const Graph& graph = problem.graph();
@@ -66,14 +67,14 @@ bool decides(const PlanProblem& problem, const Pin& pin,
   for (const ValueId made : node.outputs) {
     if (matches_result(pin, node, graph.value(made))) return true;
   }
-  // Taken as it is, or through a view.
+  // The value is read as it is, or through a view.
   const PlanStorageId storage = problem.value(user.uses[use.operand]).storage;
   const Value& value = graph.value(problem.storage(storage).values[0]);
   return pin.pins_uses() && !value.producer.valid() &&
          matches_use(pin, value, node);
 }
 
-// What leaves the user no other layout.
+// Returns why the user cannot read another layout.
 std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
   for (const Pin& pin : problem.options().pins) {
     if (decides(problem, pin, use)) {
@@ -83,7 +84,7 @@ std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
   const PlanVariable& user = problem.variable(use.variable);
   const bool restricted = user.kind != PlanVariable::Kind::kOutput &&
                           user.choices->unsupported.empty();
-  // Its name, since --compare may have chosen it.
+  // The text names the recipe, since --compare may have chosen it.
   if (const auto& recipe = problem.options().recipe; recipe && restricted) {
     const auto used = on_mesh(*recipe, problem.mesh());
     return "; the recipe " + to_string(used ? *used : *recipe) +
@@ -92,7 +93,8 @@ std::string why_no_other(const PlanProblem& problem, const StorageUse& use) {
   return "; it can be had in no other layout";
 }
 
-// Who takes what is made of the copy, and of that, in turn.
+// Returns the uses that read copies made from this copy, directly or through
+// further copies.
 std::vector<StorageUse> uses_behind(const std::vector<CopyUsers>& users,
                                     std::size_t copy) {
   std::vector<StorageUse> out;
@@ -111,7 +113,7 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
                      std::size_t copy, const std::vector<CopyUsers>& users,
                      const AlternativeCosts& alternatives) {
   CopyReason reason;
-  // That other copies are made of it is no reason: somebody takes those.
+  // A copy that only feeds other copies is explained by the uses of these.
   const bool is_between = users[copy].uses.empty();
   const std::vector<StorageUse> uses =
       is_between ? uses_behind(users, copy) : users[copy].uses;
@@ -145,10 +147,11 @@ CopyReason reason_of(const PlanProblem& problem, const PlanAssignment& plan,
   if (is_between) return reason;
   if (const auto other = alternatives.without(copy)) {
     reason.alternative_nanoseconds = other->nanoseconds;
-    // What costs the same is no reason.
+    // Unit: nanoseconds. A smaller difference is not a reason.
     constexpr std::int64_t kTie = 50;
     if (std::abs(other->nanoseconds) < kTie) return reason;
-    // A cheaper plan than a proven one exceeds the memory limit.
+    // A plan can be cheaper than a proven one only if it exceeds the memory
+    // limit.
     reason.text += fmt::format(
         "; as {} the plan would cost {:.1f} us {}",
         to_string(problem.layouts()[other->layout]),

@@ -50,7 +50,7 @@ std::vector<std::string> dims_of(const DeviceMesh& mesh) {
   return out;
 }
 
-// The dims that parts of one sort share out among them.
+// DimsLeft holds the mesh dims that the parts of a recipe have not used yet.
 class DimsLeft {
  public:
   explicit DimsLeft(std::vector<std::string> dims) : dims_(std::move(dims)) {}
@@ -78,7 +78,7 @@ bool has_dim(const DeviceMesh& mesh, const std::string& name) {
                      [&](const MeshDim& dim) { return dim.name == name; });
 }
 
-// Dims of size 1 are no one's.
+// Takes the mesh dims that a part names. Dims of size 1 are dropped.
 Result<void> take_named(RecipePart& part, const DeviceMesh& mesh,
                         DimsLeft& left, std::string_view text) {
   std::vector<std::string> kept;
@@ -197,7 +197,7 @@ Result<Recipe> on_mesh(const Recipe& recipe, const DeviceMesh& mesh) {
                                : "name them: hsdp=OUTER:INNER");
     }
   }
-  // Experts lie over ranks that have data of their own, where there are any.
+  // Experts use the last mesh dim of data parallelism, if there is one.
   for (std::size_t p = 0; p < out.parts.size(); ++p) {
     RecipePart& part = out.parts[p];
     if (!unnamed(p) || part.kind != RecipeKind::kEp) continue;

@@ -18,7 +18,7 @@ namespace {
 
 bool all_ranks_hold_some(const Layout& layout, const DeviceMesh& mesh,
                          const Dims& shape) {
-  // A dim is chunked outermost first; chunks behind the first are shorter.
+  // A dim is chunked outermost first. The last chunk is the shortest.
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
     std::int64_t least = shape[index(dim)];
     for (const std::int32_t m : layout.cuts(dim)) {
@@ -31,7 +31,7 @@ bool all_ranks_hold_some(const Layout& layout, const DeviceMesh& mesh,
   return true;
 }
 
-// By mesh dim.
+// Returns the uses of the mesh dims, by mesh dim.
 std::vector<RecipeUse> uses_of(const Recipe& recipe, const DeviceMesh& mesh) {
   std::vector<RecipeUse> uses(static_cast<std::size_t>(mesh.ndim()));
   for (const RecipePart& part : recipe.parts) {
@@ -108,7 +108,8 @@ DimWish RecipeLayouts::wish(const Node& node, const RecipeUse& use) const {
     give(DimRole::kTensor);
     return out;
   }
-  // Between the pairs. A product that is in none is left to the planner.
+  // The operator is between the pairs. A matmul in no pair is left to the
+  // planner.
   if (!roles_.factor(node.id, roles_.rows()) || roles_.is_product(node.id)) {
     return out;
   }
@@ -120,8 +121,8 @@ DimWish RecipeLayouts::wish(const Node& node, const RecipeUse& use) const {
   return out;
 }
 
-// Cuts `dim` over the mesh dim, behind the cuts that it has; false where that
-// would leave a rank without elements.
+// Shards `dim` over the mesh dim, after the mesh dims that shard it already.
+// Returns false if that would leave a rank without elements.
 bool RecipeLayouts::place(const Value& value, int dim, int mesh_dim,
                           Placements& placements, ShardOrder& order) const {
   const auto m = index(mesh_dim);
@@ -151,8 +152,9 @@ std::optional<Layout> RecipeLayouts::stored(const GraphInput& input) const {
     return place(value, at->dim, m, placements, order);
   };
   if (input.kind == InputKind::kParameter) {
-    // Mesh dims that shard the computation come first, then the dims of the state:
-    // a gather over the state dims leaves the shards of the computation.
+    // Mesh dims that shard the computation come first, then the dims of the
+    // state. A gather over the state dims then leaves the shards of the
+    // computation.
     std::vector<int> rest;
     for (const int m : order_) {
       const RecipeUse& use = uses_[index(m)];
@@ -219,7 +221,8 @@ std::vector<std::uint32_t> granted(const ChoiceSet& set, const NodeWish& wish,
 
 namespace {
 
-// The choices of an input with this layout, of its optimizer's state as well.
+// Returns the choices in which an input and its optimizer's state have this
+// layout.
 std::vector<std::uint32_t> choices_stored_as(const ChoiceSet& set,
                                              LayoutId wanted) {
   std::vector<std::uint32_t> kept;

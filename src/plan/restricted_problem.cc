@@ -13,7 +13,7 @@
 namespace shardprop {
 namespace {
 
-// Makes the projection of each StorageClass once for all buffers with the same
+// ClassProjector projects each StorageClass once for all buffers with the same
 // producers and readers.
 class ClassProjector {
  public:
@@ -44,8 +44,8 @@ class ClassProjector {
     return variables_[id.index()].choices.get();
   }
 
-  // By layout that the remaining choices of the variable use for the operand:
-  // its state in the unrestricted class.
+  // Returns states of the unrestricted class, by layout that the remaining
+  // choices of the variable use for the operand.
   std::vector<StorageState> states_of(
       PlanVariableId variable, std::size_t operand,
       const std::vector<StorageState>& by_layout) const {
@@ -53,8 +53,9 @@ class ClassProjector {
         whole_.variable(variable).choices->layouts[operand];
     std::vector<StorageState> out;
     for (const LayoutId id : choices(variable)->layouts[operand]) {
-      out.push_back(by_layout[index(
-          std::find(before.begin(), before.end(), id) - before.begin())]);
+      out.push_back(
+          by_layout[index(std::find(before.begin(), before.end(), id) -
+                          before.begin())]);
     }
     return out;
   }
@@ -93,8 +94,8 @@ class ClassProjector {
     return {std::make_shared<const StorageClass>(std::move(to)), kept};
   }
 
-  // The states that are produced or read, and those that the way from one of
-  // them to another one leads over.
+  // Returns the states that are produced or read, and those on the path from
+  // one of them to another.
   static std::vector<StorageState> kept_states(const StorageClass& from,
                                                const StorageClass& to) {
     std::vector<bool> is_kept(from.num_states(), false);
@@ -112,7 +113,8 @@ class ClassProjector {
       for (const StorageState s : kept) {
         for (const StorageState t : kept) {
           const StorageClass::Move& move = from.move(s, t);
-          if (!move.is_reachable() || move.via == StorageClass::Move::kDirect ||
+          if (!move.is_reachable() ||
+              move.via == StorageClass::Move::kDirect ||
               is_kept[index(move.via)]) {
             continue;
           }
@@ -129,7 +131,7 @@ class ClassProjector {
   std::map<Key, Projected> known_;
 };
 
-// The variables with the choices that are left. Variables that shared their
+// Returns the variables with the remaining choices. Variables that shared their
 // choices before and keep the same ones share them again.
 std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
                                                const Restriction& restriction) {
@@ -154,9 +156,10 @@ std::vector<PlanVariable> restricted_variables(const PlanProblem& problem,
 
 RestrictedProblem::RestrictedProblem(const PlanProblem& problem,
                                      Restriction restriction)
-    : restriction_(std::move(restriction)), part_(ProblemData(problem.data())) {
+    : restriction_(std::move(restriction)),
+      part_(ProblemData(problem.data())) {
   ProblemData& data = part_.data_;
-  // A bound of the part is none of the whole problem.
+  // A bound of the part is not a bound of the whole problem.
   data.options.progress = nullptr;
   data.variables = restricted_variables(problem, restriction_);
   for (const PlanVariable& variable : data.variables) {

@@ -78,15 +78,17 @@ class Gatherer {
     for (std::size_t c = 0; c < saved_.copies.size(); ++c) {
       const PlannedCopy& copy = saved_.copies[c];
       const auto of = out_.value_named.find(copy.from);
-      // The optimizer's, and those that only show another one.
+      // Copies of the optimizer's step, and views of other copies, are not
+      // moved.
       if (of_updates.contains(c) || is_view_of_copy(copy)) continue;
       if (of == out_.value_named.end()) {
         return fail(broken_plan("the graph has no value `" + copy.from + "`",
                                 place_in("copies", c, ".from")));
       }
       const TensorMeta& meta = graph_.value(of->second).meta;
-      // A copy of a copy is made from a layout that nobody may take the value
-      // in: what it is a copy of was moved as another view.
+      // The source of a copy of a copy may have a layout that nothing reads the
+      // value in, because it was moved as another view. So its layout is added
+      // as well.
       SP_ASSIGN(Layout src,
                 checked(copy.src, meta, place_in("copies", c, ".src")));
       SP_ASSIGN(Layout dst,
@@ -152,7 +154,7 @@ class Gatherer {
     return {};
   }
 
-  // Those before and behind the steps of the optimizer.
+  // Returns the copies before and after the optimizer's steps.
   std::set<std::size_t> update_copies() const {
     std::set<std::size_t> out;
     for (const PlannedUpdate& update : saved_.updates) {

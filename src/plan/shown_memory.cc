@@ -10,7 +10,7 @@ PlanStorageId shown_by(const PlanProblem& problem, const PlanStorage& view) {
   return problem.value(maker.uses[*view.shows]).storage;
 }
 
-// The first slot in which a storage is of no use.
+// Returns the first slot after the last use of a buffer.
 std::int64_t end_of(const PlanProblem& problem, const PlanStorage& storage) {
   if (storage.persistent) {
     return static_cast<std::int64_t>(problem.graph().nodes().size()) + 1;
@@ -30,7 +30,7 @@ ShownMemory::ShownMemory(const PlanProblem& problem)
   find_shares(problem);
 }
 
-// Views stand behind what they show.
+// Views come after the buffers that they alias.
 void ShownMemory::find_lives(const PlanProblem& problem) {
   for (std::size_t s = 0; s < roots_.size(); ++s) {
     const PlanStorage& storage = problem.storages()[s];
@@ -38,7 +38,7 @@ void ShownMemory::find_lives(const PlanProblem& problem) {
     if (!storage.shows) continue;
     const PlanStorageId shown = shown_by(problem, storage);
     roots_[s] = roots_[shown.index()];
-    // What that shows in turn may be in use for longer.
+    // A buffer that the aliased one aliases in turn may be in use for longer.
     views_[s].covered_until = std::max(views_[shown.index()].covered_until,
                                        end_of(problem, problem.storage(shown)));
     if (end_of(problem, storage) > views_[s].covered_until) {
@@ -47,8 +47,9 @@ void ShownMemory::find_lives(const PlanProblem& problem) {
   }
 }
 
-// A view may show a storage as it was made, or a copy of it, which has bytes of
-// its own. Of what shows another storage in turn, the less of both.
+// A view may alias a buffer as it was produced, or a copy of it, which has
+// bytes of its own. If the aliased buffer is a view itself, its own bytes may
+// exceed those that it aliases. The smaller figure counts.
 void ShownMemory::find_shares(const PlanProblem& problem) {
   std::vector<std::vector<std::int64_t>> least(views_.size());  // by state
   for (std::size_t s = 0; s < views_.size(); ++s) {

@@ -16,8 +16,8 @@ std::optional<std::uint32_t> shown_operand(const Graph& graph, const Node& node,
   if (value.is_view() && viewed != node.inputs.end()) {
     return static_cast<std::uint32_t>(viewed - node.inputs.begin());
   }
-  // Some are declared without aliases and are views all the same:
-  // `_unsafe_view`, `unsafe_split`.
+  // Some operators are declared without aliases and are views: `_unsafe_view`,
+  // `unsafe_split`.
   if (node.inputs.size() == 1) return 0;
   return std::nullopt;
 }

@@ -17,39 +17,42 @@
 namespace shardprop {
 namespace {
 
-// The network counts memory from below. Where a solution of it exceeds the
-// limit after all, what it lacks is set aside and the rest is solved again.
+// The network counts a lower bound of the memory. If a solution exceeds the
+// limit, the excess is reserved and the network is solved again. Units: rounds,
+// elements of the sequence in spread(), rounds for each of them.
 constexpr int kMostMemoryRounds = 5;
 constexpr std::uint32_t kMostSpread = 256;
 constexpr int kRoundsOfShare = 3;
 constexpr double kMostUncounted = 0.5;  // of the limit
-// Share of the limits for the plans of small parts of the space, which divide the
-// rest of that share equally.
+// Share of the limits for the plans of small parts of the space, which divide
+// the rest of that share equally.
 constexpr double kShareOfFirstPlans = 0.4;
-// Share of the remaining limits in which all gradients are reduced in each
-// micro-batch, where accumulating them unreduced does not fit.
+// Share of the remaining limits for plans that reduce all gradients in each
+// micro-batch, if no plan fits that accumulates them unreduced.
 constexpr double kShareOfEachTime = 0.5;
 // Share of the remaining limits for plans that mix the choices of others.
 constexpr double kShareOfMixed = 0.25;
-// Cheaper plans are looked for until this share of the time is spent.
+// Share of the time or work limit until which spread() looks for cheaper plans.
 constexpr double kShareOfSpread = 0.5;
-// Of the time left: when the first of these gives way to the next, and what
-// each of those may take.
+// Shares of the remaining time and work. The first network with memory is
+// abandoned at kFirstGivesUpAt if its best plan does not fit by then. Each
+// further round takes kShareOfRound, and is abandoned at kGivesUpAt of that.
 constexpr double kFirstGivesUpAt = 0.2;
 constexpr double kShareOfRound = 0.15;
 constexpr double kGivesUpAt = 0.5;  // of its share
-// How much of the limit a plan may take so that one as cheap is hoped to fit,
-// and the share of the time left for that.
+// If the cheapest plan takes at most this multiple of the memory limit, a plan
+// of equal cost is expected to fit. The search for it takes this share of the
+// remaining time.
 constexpr double kNearly = 1.25;
 constexpr double kShareOfSmall = 0.3;
-// Table entries to touch for each round of preferences: so many, and this share
-// of those of the search. Good preferences are found early; proving that there
-// are none better would take as long as the search.
+// Limit of the work of tie-breaking: kTieWork table entries, plus the work of
+// the search divided by kTieShare. Good preferences are found early. A proof
+// that there are none better would take as long as the search.
 constexpr std::uint64_t kTieWork = 1'000'000'000;
 constexpr std::uint64_t kTieShare = 4;
 
-// The digits of i behind the point, the last one first: numbers from 0 to 1 from
-// all over, 1/2, 1/4, 3/4, 1/8, 5/8, ... with base 2 (van der Corput).
+// Returns element `i` of the van der Corput sequence in `base`, which spreads
+// evenly over 0 to 1. In base 2 it is 1/2, 1/4, 3/4, 1/8, 5/8, ...
 double spread_out(std::uint32_t i, std::uint32_t base) {
   double out = 0;
   double digit = 1.0 / base;
@@ -93,7 +96,7 @@ class PlanSolver {
     return out;
   }
 
-  // The best plan of a part of the space, which the search then begins with.
+  // Solves a part of the space. The search then begins with its best plan.
   PlanSolution solve_part(const Restriction& restriction,
                           const SolveLimits& limits) {
     const RestrictedProblem part(problem_, restriction);
@@ -136,7 +139,7 @@ class PlanSolver {
     mix(limits_of_next());
   }
 
-  // Between the plans that were found.
+  // Solves the part of the space with the choices of the plans found so far.
   void mix(const SolveLimits& limits) {
     if (!limits_.first_plans || parts_.size() < 2 || search_.out_of_limits()) {
       return;
@@ -147,7 +150,7 @@ class PlanSolver {
   // ---- the whole space
 
   void search() {
-    // Most plans fit: then memory need not be looked at.
+    // Most plans fit, so the first network does not count memory.
     const bool limited = options_.memory_limit.has_value();
     Attempt freely;
     if (limited) freely.gives_up_at = kGivesUpAt;
@@ -176,7 +179,7 @@ class PlanSolver {
     }
   }
 
-  // Where the cheapest plan nearly fits, one that costs as much may.
+  // If the cheapest plan nearly fits, another plan of equal cost may fit.
   void make_small() {
     const PlanEvaluation& free = search_.tried().evaluation;
     if (search_.stopped() || search_.out_of_limits() ||
@@ -209,13 +212,14 @@ class PlanSolver {
       if (search_.out_of_limits()) return;
     }
     if (!search_.found_here()) spread();
-    // What was left of these looks makes the plan cheaper.
+    // The rounds were short. The best network of them is solved again, with the
+    // remaining time.
     if (search_.found_here() && !search_.is_done()) {
       search_.solve(best_look_, {.bounds = false});
     }
   }
 
-  // A short look, for something that fits.
+  // Solves a network for a short time, in search of a plan that fits.
   bool solve_in_round(const NetworkOptions& network) {
     const NetworkOutcome solved =
         search_.solve(network, {.bounds = false,
@@ -226,8 +230,8 @@ class PlanSolver {
     return !nothing_there_;
   }
 
-  // What the last plan lacks at each slot, and a bit; where there is nothing
-  // at all with what is set aside, half of that.
+  // Raises the reserve of each slot by 1.25 x the last plan's excess there. If
+  // the last network had no solution, halves all reserves instead.
   void reserve(NetworkOptions& network) const {
     if (nothing_there_) {
       for (std::int64_t& bytes : network.reserved) bytes /= 2;
@@ -242,10 +246,10 @@ class PlanSolver {
     }
   }
 
-  // Where setting aside slot by slot what is lacking leads nowhere, what a
-  // redistribution takes beside what the network counts is bounded: by shares
-  // of the limit from all over, with as much set aside in all slots, with
-  // nothing, and with something between.
+  // Fallback if the reserves by slot do not converge. It bounds the bytes of
+  // each redistribution that the network does not count to a share of the
+  // limit. The shares are a van der Corput sequence. All slots also reserve as
+  // many bytes, none, or a part of them.
   void spread() {
     if (search_.last().choices.empty()) return;
     const std::int64_t limit = *options_.memory_limit;
@@ -273,7 +277,7 @@ class PlanSolver {
     return search_.seconds() > kShareOfSpread * limits_.seconds;
   }
 
-  // A few rounds on a network, what is lacking set aside after each.
+  // Solves a network in a few rounds, and raises the reserves after each.
   void look_around(NetworkOptions& network) {
     for (int round = 0; round < kRoundsOfShare; ++round) {
       if (fits_in(network) || nothing_there_) return;
@@ -282,7 +286,7 @@ class PlanSolver {
     }
   }
 
-  // Whether a short look at the network leads to a plan that fits.
+  // Returns whether a short solve of the network leads to a plan that fits.
   bool fits_in(const NetworkOptions& network) {
     const std::optional<std::int64_t> before = search_.found_here();
     if (!solve_in_round(network) || !search_.fits(search_.tried().evaluation)) {
@@ -294,7 +298,7 @@ class PlanSolver {
     return true;
   }
 
-  // Among plans of this cost, one that is easier to live with.
+  // Breaks ties among plans of this cost (ties.h).
   void prefer() {
     const double left = search_.seconds_left();
     if (!limits_.break_ties || !search_.found() || left <= 0 ||
@@ -308,7 +312,8 @@ class PlanSolver {
     break_ties(problem_, network_.hidden_prices, how, search_.out());
   }
 
-  // What was met on the way, where nothing better lays out equal layers alike.
+  // Prices the best plan found on the way in which equal layers have the same
+  // layouts, unless tie-breaking found a cheaper one.
   void price_alike() {
     PlanSolution& best = search_.out();
     if (!limits_.break_ties || !search_.found() || !alike_ ||
@@ -324,10 +329,10 @@ class PlanSolver {
   const PlanOptions& options_;
   SolveLimits limits_;
   NetworkSearch search_;
-  NetworkOptions best_look_;           // in which a plan was found that fits
-  bool nothing_there_ = false;         // in the last round
-  std::optional<std::int64_t> alike_;  // met while hidden time was priced
-  NetworkOptions network_;             // in which the best plan was found
+  NetworkOptions best_look_;           // of the best plan that fits
+  bool nothing_there_ = false;         // the last round had no solution
+  std::optional<std::int64_t> alike_;  // found by HiddenTime
+  NetworkOptions network_;             // of the best plan
   std::vector<PlanAssignment> parts_;  // plans of parts of the space
 };
 

@@ -14,16 +14,16 @@
 namespace shardprop {
 namespace {
 
-// A part of the time and work within which a space is set up and searched,
-// counted from the beginning.
+// Stage is a space of plans, with the shares of time and work by which it is
+// built and searched. Shares count from the beginning.
 struct Stage {
   PlanSpace space;
   double set_up_by = 1;
   double until = 1;
-  // Passed over where less than this has been spent by then: the named space
-  // will be set up in time.
+  // Skipped if less than this share of the time has been used by then. The
+  // named space can then be built in time.
   double worthwhile_after = 0;
-  // Passed over if there is a plan.
+  // Skipped if there is a plan.
   bool without_plan = false;
 };
 
@@ -32,11 +32,13 @@ constexpr PlanSpace kOneRun{1};
 constexpr PlanSpace kTwoRuns{2};
 constexpr PlanSpace kNamed{};
 
-// What is left when setting up ends must do for the search and for the reasons.
+// Share of the time limit by which the named space is built after smaller ones.
+// The rest is for the search and the reasons.
 constexpr double kSetUpBy = 0.8;
 
-// The space in which all mesh dims larger than 1 but the last are one. The known
-// recipes are in it, and it is set up as fast as a mesh of two dims.
+// Returns the space in which all mesh dims larger than 1 but the last are one.
+// The known recipes are in it, and it is built as fast as on a mesh of two
+// dims.
 PlanSpace last_dim_apart(const DeviceMesh& mesh) {
   PlanSpace space{2};
   int last = -1;
@@ -49,7 +51,8 @@ PlanSpace last_dim_apart(const DeviceMesh& mesh) {
   return space;
 }
 
-// The space in which mesh dims that the recipe uses for the same are one.
+// Returns the space in which mesh dims that the recipe uses for the same
+// purpose are one.
 PlanSpace space_of(const Recipe& recipe, const DeviceMesh& mesh, int dims) {
   PlanSpace space;
   space.joined_dims = joined_dims(recipe, mesh);
@@ -64,7 +67,7 @@ Result<std::vector<Stage>> stages_for(const DeviceMesh& mesh,
                     [](const MeshDim& dim) { return dim.size > 1; }));
   if (dims < 2) return std::vector<Stage>{{kNamed}};
   if (options.recipe) {
-    // A recipe leaves little open: on two mesh dims the named space is set up
+    // A recipe leaves few choices, so on two mesh dims the named space is built
     // at once.
     if (dims == 2) return std::vector<Stage>{{kNamed}};
     SP_ASSIGN(const Recipe recipe, on_mesh(*options.recipe, mesh));
@@ -122,7 +125,7 @@ class StagedSearch {
         .count();
   }
 
-  // Proven over the named space, one way or the other.
+  // Returns whether there is a proof for the named space, or a request to stop.
   bool is_settled() const {
     return (best_ && best_->space.is_named() &&
             best_->solution.status != PlanStatus::kUnknown &&
@@ -130,7 +133,7 @@ class StagedSearch {
            options_.stop.stop_requested();
   }
 
-  // The limit that ended the search before a proof.
+  // Returns the limit that ended the search before a proof.
   RanOut ran_out() const {
     const PlanStatus status = best_->solution.status;
     if (status == PlanStatus::kOptimal || status == PlanStatus::kInfeasible) {
@@ -141,29 +144,29 @@ class StagedSearch {
                                                        : RanOut::kSize;
     }
     if (options_.stop.stop_requested()) return RanOut::kInterrupted;
-    // A set-up is stopped by its deadline alone.
+    // Only its deadline stops the building of a problem.
     if (failure_) return RanOut::kTime;
     return last_ran_out_;
   }
 
-  // Whether it was neither time nor the caller that kept the named space from
-  // being searched.
+  // Returns whether an error other than time or a request to stop kept the
+  // named space from being searched.
   bool is_refused() const {
     return failure_ && failure_->code != ErrorCode::kStopped;
   }
 
-  // Whether time or work ran out before the search found a plan, or got near
-  // the best one.
+  // Returns whether time or work ran out before the search found a plan, or
+  // found one near the optimum.
   bool may_be_replicated() const {
     const PlanSolution& found = best_->solution;
     if (!found.assignment) return found.status == PlanStatus::kUnknown;
-    // A recipe asks for other plans.
+    // A recipe asks for plans other than all replicated.
     if (options_.recipe) return false;
     const auto cost = static_cast<double>(found.evaluation.objective);
     return static_cast<double>(found.lower_bound) < (1 - kNear) * cost;
   }
 
-  // What is left of the first `share` of time and work.
+  // Returns the rest of the first `share` of time and work.
   SolveLimits limits(double share) const {
     SolveLimits out{options_.time_limit_seconds * share - seconds(), {}};
     if (options_.work_limit) {
@@ -197,8 +200,8 @@ class StagedSearch {
     return {};
   }
 
-  // The best plan of each recipe over all stages; what is proven is proven for
-  // the named space alone.
+  // Keeps the best plan of each recipe over all stages. A proof holds for the
+  // named space only.
   void note_recipes(const PlanSpace& space, std::vector<PlanRecipe>& found) {
     for (PlanRecipe& recipe : found) {
       if (!space.is_named()) {
@@ -219,13 +222,13 @@ class StagedSearch {
     }
   }
 
-  // Costs next to nothing, so that it may take longer than there is.
+  // The all-replicated plan takes almost no time, so it may exceed the limit.
   Result<void> enter_replicated() {
     if (options_.stop.stop_requested()) return {};
     auto problem = PlanProblem::create(graph_, mesh_, topology_, library_,
                                        options_, {kReplicated, {}});
     if (!problem) {
-      // Pins, say, that nothing replicated obeys.
+      // Some requests, pins for example, exclude replicated tensors.
       if (problem.error().code == ErrorCode::kOutOfMemory) {
         note(std::move(problem).error());
       }
@@ -239,7 +242,8 @@ class StagedSearch {
       take({*std::move(problem), std::move(solution), kReplicated});
       return {};
     }
-    // It is a plan of the space that was searched, whose bound it keeps.
+    // The replicated plan is in the space that was searched, whose bound it
+    // keeps.
     const std::int64_t cost = solution.evaluation.objective;
     if (cost >= best_->solution.evaluation.objective) return {};
     solution.lower_bound = best_->solution.lower_bound;
@@ -249,9 +253,10 @@ class StagedSearch {
     return {};
   }
 
-  // Where a space cannot be set up others may be. What the named one says of
-  // the request, a pin or an operator without a strategy, is an error; running
-  // out of time, memory or countable ways is not while there is another answer.
+  // If one space cannot be built, others may be. An error of the named space
+  // about the request is returned, such as one about a pin or an operator
+  // without a strategy. Running out of time, memory or countable layouts is not
+  // an error while there is another answer.
   Result<void> pass_over(const Stage& stage, Error error) {
     const bool is_limit = error.code == ErrorCode::kStopped ||
                           error.code == ErrorCode::kProblemTooLarge ||
@@ -263,7 +268,7 @@ class StagedSearch {
     return {};
   }
 
-  // That time ran out says less than what was refused before.
+  // Keeps the earlier error: a rejected input explains more than a timeout.
   void note(Error error) {
     if (error.code != ErrorCode::kStopped || !is_refused()) {
       failure_ = std::move(error);
@@ -271,10 +276,9 @@ class StagedSearch {
   }
 
   void take(StagedResult next) {
-    // Once the named space is searched it does not matter what kept smaller
-    // ones from it.
+    // Once the named space is searched, errors of smaller spaces do not matter.
     if (next.space.is_named()) failure_ = next.solution.failure;
-    // Of a part of the space nothing is proven for the whole.
+    // A proof for a part of the space does not hold for the whole.
     PlanStatus& status = next.solution.status;
     if (!next.space.is_named() && status == PlanStatus::kOptimal) {
       status = PlanStatus::kFeasible;
@@ -305,14 +309,15 @@ class StagedSearch {
       best_ = std::move(next);
       return;
     }
-    // What no plan of the larger space costs less than, none here does.
+    // The larger space contains the smaller one, so its bound holds for this
+    // plan.
     if (!best_->solution.assignment || next.solution.lower_bound == 0) return;
     best_->space = next.space;
     if (joined_bound_ &&
         next.solution.lower_bound > best_->solution.evaluation.objective) {
-      // Buffers on joined mesh dims may be cached in two layouts where the
-      // larger space allows one. So the plan is outside that space, and what is
-      // a bound of both is the bound of the joined mesh dims.
+      // Buffers on joined mesh dims may be cached in two layouts, while the
+      // larger space allows one. So the plan is outside that space, and the
+      // bound of the joined mesh dims is the one that holds for both.
       best_->solution.lower_bound = *joined_bound_;
     } else {
       best_->solution.lower_bound = next.solution.lower_bound;
@@ -336,7 +341,7 @@ class StagedSearch {
   }
 
   static constexpr double kReplicatedSeconds = 1;
-  static constexpr double kNear = 0.05;  // a gap
+  static constexpr double kNear = 0.05;  // relative gap
 
   const Graph& graph_;
   const DeviceMesh& mesh_;
@@ -347,7 +352,7 @@ class StagedSearch {
   std::optional<Error> failure_;
   std::uint64_t work_ = 0;
   RanOut last_ran_out_ = RanOut::kNothing;
-  // While the best plan is one of joined mesh dims: the bound of these.
+  // The bound of the joined mesh dims, while the best plan is one of these.
   std::optional<std::int64_t> joined_bound_;
   std::vector<PlanRecipe> recipes_;
 };

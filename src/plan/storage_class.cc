@@ -21,11 +21,11 @@ std::uint64_t address(const void* pointer) {
       reinterpret_cast<std::uintptr_t>(pointer));  // NOLINT: an identity
 }
 
-// Moves between the layouts of one buffer, 40 bytes each while they are worked
-// out: 1.3 GB.
+// Unit: moves between the layouts of one buffer. They take 40 bytes each while
+// they are computed: 1.3 GB.
 constexpr std::size_t kMostMoves = std::size_t{1} << 25;
 
-// Layouts of one value, and the states that they are of.
+// StatesOfValue maps the layouts of one value to their states.
 using StatesOfValue = std::unordered_map<LayoutId, StorageState>;
 
 }  // namespace
@@ -147,7 +147,8 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
                                        StorageClass& out) const {
   const std::size_t n = out.num_states();
   out.moves.assign(n * n, {.nanoseconds = kUnreachable});
-  // Values that are laid out alike are moved alike: the first of them is.
+  // Values with the same layouts have the same moves, so only the first one is
+  // priced.
   std::set<std::tuple<std::uint32_t, bool, std::vector<LayoutId>>> seen;
   for (std::size_t v = 0; v < storage.values.size(); ++v) {
     const PlanValue& value = body_.values[storage.values[v].index()];
@@ -178,15 +179,16 @@ Result<void> StorageClasses::set_moves(const PlanStorage& storage,
 
 Result<void> StorageClasses::set_indirect_moves(StorageClass& out) const {
   const std::size_t n = out.num_states();
-  // Reachable moves stay as they are; `transfer` knows the direct ones only.
+  // Reachable moves do not change. `transfer` has only the direct moves.
   std::vector<StorageClass::Move>& moves = out.moves;
   std::vector<std::int64_t> transfer(n * n);
   std::transform(moves.begin(), moves.end(), transfer.begin(),
                  [](const StorageClass::Move& move) {
                    return std::min(move.transfer(), kUnreachable);
                  });
-  // Of a state that is left: those near by, those beyond, and for each of these
-  // the least transfer so far and where it leads over.
+  // The four lists belong to one source state. `near` are the directly
+  // reachable states, `far` the others. By far state, `least` is the least
+  // transfer in two steps so far, and `over` the state between them.
   std::vector<std::size_t> near;
   std::vector<std::size_t> far;
   std::vector<std::int64_t> least;

@@ -35,7 +35,7 @@ std::vector<LayoutSet> StorageForest::wanted_layouts(
       for (const LayoutId id : variable.choices->layouts[u]) of_value.add(id);
     }
   }
-  // Views are made behind what they view.
+  // A view comes after the value that it views.
   for (std::size_t v = links_.size(); v-- > 0;) {
     if (!links_[v].parent.valid()) continue;
     const ChoiceSet& view = *links_[v].view;
@@ -49,7 +49,7 @@ std::vector<LayoutSet> StorageForest::wanted_layouts(
 }
 
 void StorageForest::see(std::vector<std::vector<LayoutId>>& layouts) const {
-  // Views are made behind what they view.
+  // A view comes after the value that it views.
   for (std::size_t v = 0; v < links_.size(); ++v) {
     if (!links_[v].parent.valid()) continue;
     LayoutSet of_parent;

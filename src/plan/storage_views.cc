@@ -46,13 +46,18 @@ bool StorageViews::shows(const PlanProblem& problem, const PlanStorage& storage,
          layouts[problem.value(viewed).place][state].valid();
 }
 
-// The storage as made or a copy of it: one in which the view and what it views
-// can both be had, so that the node of the view has a strategy. (A copy may be
-// of the view alone: a gradient that is handed back in shards which its views
-// do not carry.) One that is there when the node runs, if any; as made before
-// any copy, then a copy that a user takes before others. A view whose users all
-// take a copy made early may be of what is no longer there: it is replayed
-// where the copy is made.
+// Returns the copy that the node of a view reads, or none for the buffer as it
+// was produced. Both the view and the value that it views must have a layout in
+// it, so that the node has a strategy. (A copy may be of the view alone: a
+// gradient that is an output in shards which its views do not have.)
+//
+// The first of these that exists is chosen:
+//   1. the buffer as it was produced, if it exists when the node runs;
+//   2. the first copy that exists when the node runs;
+//   3. the first copy of all.
+// If every user of a view reads a copy made before the view's node runs, the
+// view's source may already be freed. The view is then created again at the
+// copy.
 std::optional<std::size_t> StorageViews::choose(
     ValueId value, std::size_t place, PlanStorageId id,
     const FirstCopies& first) const {

@@ -57,7 +57,7 @@ class StorageCollector {
   }
 
  private:
-  // Values come in the order in which they are made: parents first.
+  // Values come in the order in which they are produced: parents first.
   void add_value(const Value& value) {
     PlanValue& planned = data_.values[value.id.index()];
     const ValueId root = forest_.root(value.id);
@@ -107,7 +107,7 @@ class StorageCollector {
       use.variable = PlanVariableId(v);
       use.operand = static_cast<std::uint32_t>(u);
       use.value = data_.values[value.index()].place;
-      // What is handed back is taken behind all other uses; see finish().
+      // An output is read after all other uses; see finish().
       use.slot = at_node ? static_cast<std::int64_t>(variable.index) : kAtEnd;
       use.until = use.slot;
       storage_of(value).uses.push_back(use);

@@ -15,15 +15,17 @@
 namespace shardprop {
 namespace {
 
-// What a preference may weigh at most; costs are scaled so that all together
-// weigh less than a nanosecond.
+// Largest weight of a preference, for inputs, for results and for a parameter
+// that differs from its group. Costs are scaled so that all weights together
+// are less than a nanosecond.
 constexpr std::int64_t kInputBytes = 4096;
 constexpr std::int64_t kResultBytes = 256;
 constexpr std::int64_t kUnlike = 512;
-// Sums of scaled costs stay far below what the solver forbids.
+// Unit: scaled cost. Sums of scaled costs stay far below the solver's forbidden
+// cost.
 constexpr std::int64_t kMostScaled = solver::kForbidden / 16;
 
-// Preferences among the choices of the plan's variables.
+// Preferences holds the weights of the choices of the plan's variables.
 class Preferences {
  public:
   explicit Preferences(const PlanProblem& problem) : problem_(problem) {
@@ -33,7 +35,7 @@ class Preferences {
     }
   }
 
-  // Less memory: of what goes in, and of what operators make.
+  // Prefers less memory of inputs and of the results of operators.
   void prefer_small() {
     for (std::size_t v = 0; v < of_.size(); ++v) {
       const PlanVariable& variable = problem_.variables()[v];
@@ -109,8 +111,8 @@ class Preferences {
   std::int64_t largest_ = 1;
 };
 
-// The network with its costs times `scale`, preferences added, and one for each
-// move that takes time.
+// Returns the network with its costs times `scale`, with the preferences added,
+// and with 1 added for each move that takes time.
 Result<solver::Problem> scaled(const PlanProblem& problem,
                                const PlanNetwork& network,
                                const Preferences& preferences,
@@ -122,8 +124,8 @@ Result<solver::Problem> scaled(const PlanProblem& problem,
     preferred[network.variable(PlanVariableId(v)).index()] = preferences.of(v);
   }
   std::vector<std::int64_t> costs;
-  // A choice that costs more than kMostScaled is no part of a plan that costs
-  // as much as the one at hand.
+  // A choice that costs more than kMostScaled is not part of a plan that costs
+  // as much as the present one.
   const auto times = [&](std::int64_t cost) {
     if (solver::is_forbidden(cost)) return solver::kForbidden;
     const std::int64_t product = sat_mul(cost, scale);
@@ -169,7 +171,8 @@ class TieBreaker {
         solution_(solution),
         like_(like_parameters(problem)) {}
 
-  // Whether there is something smaller.
+  // Replaces the plan by one with small inputs and results. Returns false if
+  // the solver finds none.
   bool make_small() {
     Result<PlanNetwork> network =
         PlanNetwork::create(problem_, {.hidden_prices = hidden_prices_});
@@ -307,8 +310,8 @@ std::vector<std::vector<PlanVariableId>> like_parameters(
     }
     const std::string& name =
         problem.graph().value(variable.makes[0]).display_name();
-    // A number that ends a component (w1, w2) tells parameters of one layer
-    // apart.
+    // A number at the end of a component (w1, w2) distinguishes parameters of
+    // one layer.
     groups[{numbered_name(name).pattern, variable.choices.get()}].push_back(
         PlanVariableId(v));
   }

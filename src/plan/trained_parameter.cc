@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kF32Bytes = 4;
 
-// Phases in which the program takes the parameter: each makes a copy in 16 bits
-// of one that is kept in f32.
+// Returns the number of phases in which the program reads the parameter. Each
+// phase casts a parameter that is kept in f32 to 16 bits.
 std::uint32_t phases_of_use(const Graph& graph, ValueId parameter) {
   bool forward = false;
   bool backward = false;
@@ -54,8 +54,8 @@ class TrainedParameter {
   }
 
  private:
-  // Smaller shards are parts of those of the parameter only where mesh dims cut
-  // in that order: then taking them sends nothing, hidden or not.
+  // Smaller shards are parts of the parameter's shards only if the mesh dims
+  // shard in that order. Slicing them then sends nothing.
   bool may_lie(std::size_t state, std::size_t own) const {
     return gathers(data_.layouts[layouts_[state]],
                    data_.layouts[layouts_[own]]) &&
@@ -80,9 +80,10 @@ class TrainedParameter {
     }
   }
 
-  // The step reads and writes parameter, gradient and state, fused. A parameter
-  // that is kept in f32 is also written in 16 bits: behind the update where that
-  // is gathered, and for each phase of use where it lies as its state does.
+  // The step reads and writes parameter, gradient and state in one fused
+  // kernel. A parameter that is kept in f32 is also written in 16 bits. This
+  // happens after the update if the parameter is gathered. If its layout is
+  // that of its state, it happens for each phase of use.
   std::int64_t step_nanoseconds(std::size_t state, std::size_t own) const {
     const UpdateCost& update = data_.options.optimizer == Optimizer::kAdamW
                                    ? kAdamWUpdate

@@ -15,10 +15,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of the time, for the plan itself.
+// Share of the time limit for the plan itself.
 constexpr double kShareOfPlan = 0.5;
 
-// What a view shows in the end, through whatever views.
+// Returns the value that a view shows in the end, through all views.
 const Value& viewed(const PlanProblem& problem, ValueId value) {
   const PlanStorageId storage = problem.value(value).storage;
   return problem.graph().value(problem.storage(storage).values.front());
@@ -54,7 +54,8 @@ std::vector<Layout> layouts_of(const LayoutTable& table, const ChoiceSet& set,
   return out;
 }
 
-// Each way to lay out inputs and results once, at its least cost.
+// Returns each combination of input and output layouts once, with the costs of
+// its first strategy.
 std::vector<WeighedStrategy> strategies_of(const PlanProblem& problem,
                                            const ChoiceSet& set,
                                            std::optional<std::size_t> chosen) {

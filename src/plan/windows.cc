@@ -6,7 +6,8 @@
 namespace shardprop {
 namespace {
 
-// Of a schedule that changes its phase more often, a window a phase is left.
+// Unit: windows. If the schedule changes its phase more often, each phase is
+// one window.
 constexpr std::size_t kMostWindows = 8;
 
 }  // namespace
