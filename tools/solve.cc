@@ -2,7 +2,7 @@
 #include "commands.h"
 
 #include "base/try.h"
-#include "plan/stop.h"
+#include "plan/problem/stop.h"
 
 #include <shardprop/io/contest.h>
 #include <shardprop/solver/solve.h>

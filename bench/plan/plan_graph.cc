@@ -4,8 +4,8 @@
 //
 // With FACTOR the limit on memory is FACTOR times the peak of what every value
 // takes at least, which no plan can stay below; AdamW's state is counted then.
-#include "plan/plan_network.h"
-#include "plan/solve_plan.h"
+#include "plan/network/plan_network.h"
+#include "plan/search/solve_plan.h"
 
 #include <shardprop/io/load_graph.h>
 

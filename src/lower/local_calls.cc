@@ -4,8 +4,8 @@
 #include "base/try.h"
 #include "lower/broken_plan.h"
 #include "ops/unsharded_space.h"
-#include "plan/op_application.h"
-#include "plan/shown_operand.h"
+#include "graph/analysis/op_application.h"
+#include "graph/analysis/view_source.h"
 #include "strategy/chosen_steps.h"
 #include "strategy/strategy_of.h"
 

@@ -6,8 +6,8 @@
 #include "lower/lifetimes.h"
 #include "lower/lowering.h"
 #include "lower/unsharded_plan.h"
-#include "plan/shown_operand.h"
-#include "plan/storages.h"
+#include "graph/analysis/view_source.h"
+#include "plan/problem/build/buffers.h"
 
 #include <utility>
 

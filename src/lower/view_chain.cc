@@ -2,7 +2,7 @@
 
 #include "base/try.h"
 #include "lower/broken_plan.h"
-#include "plan/op_application.h"
+#include "graph/analysis/op_application.h"
 
 #include <algorithm>
 #include <set>

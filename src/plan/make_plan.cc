@@ -2,10 +2,10 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "plan/assemble_plan.h"
-#include "plan/compare_recipes.h"
-#include "plan/staged_search.h"
-#include "plan/stop.h"
+#include "plan/explain/assemble_plan.h"
+#include "plan/search/compare_recipes.h"
+#include "plan/search/staged_search.h"
+#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <chrono>

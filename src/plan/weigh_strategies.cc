@@ -2,9 +2,9 @@
 
 #include "base/guard.h"
 #include "base/try.h"
-#include "plan/problem_data.h"
-#include "plan/staged_search.h"
-#include "plan/stop.h"
+#include "plan/problem/problem_data.h"
+#include "plan/search/staged_search.h"
+#include "plan/problem/stop.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,8 +2,8 @@
 
 #include "base/index.h"
 #include "base/name_folding.h"
-#include "plan/carried.h"
-#include "plan/dim_trace.h"
+#include "graph/analysis/pass_through.h"
+#include "graph/analysis/dim_trace.h"
 #include "report/unsaid.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "faults/failing_machine.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"

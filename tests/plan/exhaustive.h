@@ -4,8 +4,8 @@
 // searched.
 #pragma once
 
-#include "plan/held_sets.h"
-#include "plan/plan_problem.h"
+#include "plan/problem/build/cached_layouts.h"
+#include "plan/problem/plan_problem.h"
 
 #include <algorithm>
 #include <cstdint>

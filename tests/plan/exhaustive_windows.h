@@ -5,8 +5,8 @@
 #pragma once
 
 #include "plan/exhaustive.h"
-#include "plan/plan_assignment.h"
-#include "plan/plan_problem.h"
+#include "plan/evaluate/plan_assignment.h"
+#include "plan/problem/plan_problem.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,11 +1,11 @@
 // What hides is no more than the compute beside it.
-#include "plan/assemble_plan.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/property.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"

@@ -1,6 +1,6 @@
 // Programs far longer, wider and deeper than those of other tests: what takes
 // more than linear time or a stack frame an operator does not come back.
-#include "plan/held_copies.h"
+#include "plan/evaluate/cached_copies.h"
 #include "support/made_up_program.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"

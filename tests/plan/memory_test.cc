@@ -1,8 +1,8 @@
 // What training keeps, in which dtypes, and what a write into a part costs.
-#include "plan/assemble_plan.h"
+#include "plan/explain/assemble_plan.h"
 #include "plan/invariants.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/sanitizers.h"
 #include "support/standard_library.h"

@@ -1,4 +1,4 @@
-#include "plan/merged_moves.h"
+#include "plan/problem/merged_transfers.h"
 
 #include <shardprop/placement/tensor_spec.h>
 

@@ -1,7 +1,7 @@
 // Assignments of a network belong to the networks with its variables.
-#include "plan/hidden_time.h"
-#include "plan/network_search.h"
-#include "plan/plan_network.h"
+#include "plan/search/overlap_search.h"
+#include "plan/search/network_search.h"
+#include "plan/network/plan_network.h"
 #include "plan/small_graphs.h"
 #include "support/property.h"
 #include "support/result_checks.h"

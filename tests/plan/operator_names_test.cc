@@ -1,6 +1,6 @@
 // Plans ask what an operator does, not what it is called.
 
-#include "plan/dim_roles.h"
+#include "graph/analysis/dim_roles.h"
 #include "plan/small_graphs.h"
 #include "support/standard_library.h"
 

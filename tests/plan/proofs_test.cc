@@ -1,13 +1,13 @@
 // Proofs against enumeration: small graphs with every feature that a price has,
 // at prices at which plans shard.
-#include "plan/alternatives.h"
+#include "plan/explain/alternatives.h"
 #include "plan/enumerated_network.h"
 #include "plan/exhaustive.h"
 #include "plan/exhaustive_windows.h"
-#include "plan/held_sets.h"
-#include "plan/plan_network.h"
+#include "plan/problem/build/cached_layouts.h"
+#include "plan/network/plan_network.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/dear_topology.h"
 #include "support/property.h"
 #include "support/result_checks.h"

@@ -1,4 +1,4 @@
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "plan/exhaustive.h"
 #include "plan/invariants.h"
 #include "plan/random_graph.h"

@@ -1,7 +1,7 @@
 // Ways between the states of storages, worked out a second time: every value,
 // every state between, straight from what redistributions take.
 #include "base/index.h"
-#include "plan/plan_problem.h"
+#include "plan/problem/plan_problem.h"
 #include "support/dear_topology.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"

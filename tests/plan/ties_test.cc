@@ -1,9 +1,9 @@
 // Ties: equal layers lie alike, or it is said what that would cost; what is
 // sliced anyway is stored in shards.
-#include "plan/ties.h"
+#include "plan/search/tie_breaking.h"
 #include "base/name_folding.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 

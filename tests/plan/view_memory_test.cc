@@ -1,8 +1,8 @@
 // Views that pick or repeat elements: whose memory they are, and how long that
 // is held.
-#include "plan/plan_network.h"
+#include "plan/network/plan_network.h"
 #include "plan/small_graphs.h"
-#include "plan/solve_plan.h"
+#include "plan/search/solve_plan.h"
 #include "support/result_checks.h"
 #include "support/standard_library.h"
 

@@ -3,7 +3,7 @@
 #include "base/parse_number.h"
 #include "base/try.h"
 #include "cli/graph_options.h"
-#include "plan/stop.h"
+#include "plan/problem/stop.h"
 
 #include <shardprop/io/topology_file.h>
 #include <shardprop/redistribute/planner.h>

@@ -1,0 +1,50 @@
+// StorageViews states which copy of a buffer each view of a plan is taken of,
+// or that it is taken of the buffer as it was produced.
+#pragma once
+
+#include "plan/evaluate/cached_copies.h"
+#include "plan/evaluate/plan_assignment.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace shardprop {
+
+class StorageViews {
+ public:
+  StorageViews(const PlanProblem& problem, const PlanAssignment& plan);
+
+  // Returns whether the node of the view at `place` can read a buffer in layout
+  // `state`. Both the view and the value that it views must have a layout in
+  // it.
+  static bool shows(const PlanProblem& problem, const PlanStorage& storage,
+                    std::size_t place, StorageState state);
+
+  // Returns the copy that the node of a view reads. Empty if the node reads the
+  // buffer as it was produced, or if the value is not a view.
+  const std::optional<std::size_t>& copy_behind(ValueId value) const {
+    return behind_[value.index()];
+  }
+  // Returns the layout of the buffer, or of a copy of it.
+  StorageState state(PlanStorageId storage,
+                     const std::optional<std::size_t>& copy) const;
+  // Returns the layout of `value` in the buffer as it was produced, or in a
+  // copy of it.
+  LayoutId layout(ValueId value, const std::optional<std::size_t>& copy) const;
+
+ private:
+  // FirstCopies maps a layout of the buffer to the first copy in it.
+  using FirstCopies = std::map<StorageState, std::size_t>;
+  std::optional<std::size_t> choose(ValueId value, std::size_t place,
+                                    PlanStorageId id,
+                                    const FirstCopies& first) const;
+
+  const PlanProblem& problem_;
+  const PlanAssignment& plan_;
+  HeldCopies copies_;
+  std::vector<std::optional<std::size_t>> behind_;  // by value
+};
+
+}  // namespace shardprop

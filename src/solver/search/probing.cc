@@ -1,0 +1,80 @@
+#include "solver/search/probing.h"
+
+#include "solver/eliminate/late_elimination.h"
+#include "solver/bound/pruned_root.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace shardprop::solver {
+namespace {
+
+// The share of the choices that the first probe keeps, and the factors by which
+// a probe that was eliminated, or was not, changes that number.
+constexpr double kFirstShare = 0.25;
+constexpr double kFewest = 2;  // of a variable
+constexpr double kMore = 1.5;
+constexpr double kLess = 0.75;
+// The next probe runs when the gap has shrunk to this share.
+constexpr double kProbeAtGapShare = 0.8;
+// The target is below the best known cost by this share of the gap: after a probe
+// that found something better, and after one that did not.
+constexpr double kProbeAfterGain = 0.25;
+constexpr double kProbeAfterNoGain = 0.0625;
+
+}  // namespace
+
+bool Probing::is_due() const {
+  return state_.options.passes.enabled(Pass::kElimination) &&
+         state_.dual_has_bound() && state_.best.known() &&
+         state_.dual_gap() <= kProbeAtGapShare * seen_gap_;
+}
+
+void Probing::run() {
+  DualBound& dual = *state_.dual;
+  const double best = state_.core_target();
+  seen_gap_ = state_.dual_gap();
+  dual.restore_best();
+  std::vector<double> extra = dual.choice_bounds();
+  if (wanted_ == 0) {
+    wanted_ = std::max(kFirstShare * static_cast<double>(extra.size()),
+                       kFewest * state_.dual_core->size());
+  }
+  // The least bound of the choices that the probe leaves out.
+  double target = best;
+  if (wanted_ < static_cast<double>(extra.size())) {
+    const auto at = extra.begin() + static_cast<std::ptrdiff_t>(wanted_);
+    std::nth_element(extra.begin(), at, extra.end());
+    target = std::min(best, std::ceil(dual.best_bound() + *at));
+  }
+  if (target == best || seen_gap_ <= next_gap_) {
+    probe(target);
+    next_gap_ = seen_gap_ * (state_.core_target() < best ? kProbeAfterGain
+                                                         : kProbeAfterNoGain);
+  }
+}
+
+// As much as has been worked so far, within what is left to work.
+double Probing::most_touched() const {
+  std::uint64_t most = state_.work;
+  if (const auto limit = state_.options.work_limit) {
+    most = std::min(most, *limit - std::min(*limit, state_.work));
+  }
+  return static_cast<double>(most);
+}
+
+void Probing::probe(double target) {
+  const Int128 below = state_.network.offset + static_cast<Int128>(target);
+  const PrunedRoot root(state_, target);
+  bool settled = true;
+  if (root.network.infeasible) {
+    state_.best.raise_bound(below);
+  } else {
+    settled = eliminate_rest(state_, root, most_touched(), below);
+  }
+  wanted_ *= settled ? kMore : kLess;
+}
+
+}  // namespace shardprop::solver
