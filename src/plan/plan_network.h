@@ -52,7 +52,7 @@ struct NetworkOptions {
 // Returns the identity of the network that create() builds.
 NetworkIdentity identity_of(const PlanProblem& problem,
                             const NetworkOptions& options);
-inline constexpr std::int64_t kHiddenPriceUnit = 1024;
+inline constexpr std::int64_t kHiddenPriceUnit = 1024;  // a multiplier of 1
 
 // Stretch is a live interval: a part of a buffer's life with a choice of cached
 // layouts.
