@@ -3,6 +3,7 @@
 // A file names the preset on which it is based and lists the differences. A
 // figure is a number or a table {value, source}. The source of a plain number
 // is the file:
+//
 //   name = "lab"
 //   base = "dgx-h100"             # default: dgx-h100
 //   engine = "nccl"               # nccl, mpi, threads

@@ -29,8 +29,7 @@ ProgramTraffic traffic(const SpmdProgram& program);
 // the copies that are produced before it. They are the sum of:
 //
 // 1. inputs and optimizer state, at all times;
-// 2. results and copies, until they are freed; memory with several views counts
-//    once;
+// 2. results and copies, until they are freed, and views count once;
 // 3. temporary memory of a redistribution, while it runs.
 //
 // Memory inside a node, for random numbers, or for the update of a parameter
