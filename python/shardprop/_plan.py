@@ -228,11 +228,11 @@ def plan(
     `graph` is a Graph or a source of load_graph(); `mesh` may be a torch DeviceMesh.
     `topology` is the name of a preset or the path of a topology file. `options` are
     those of plan_options(), such as memory="80GiB" (or bytes, or None),
-    optimizer="adamw", time_limit=60, threads=2, seed=0, pins={"lm_head.weight":
-    "S(0),R"}. A layout may also be a placement for each mesh dim:
-    plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of your
-    own may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or {"mylib.swiglu":
-    "pointwise()"}.
+    optimizer="adamw", time_limit=60, threads=2, seed=0,
+    pins={"lm_head.weight": "S(0),R"}. A layout may also be a placement for each mesh
+    dim: plan.placements(name), or (Shard(0), Replicate()). `rules` say how operators of
+    your own may be sharded, as --rule does: ["mylib.swiglu=pointwise()"] or
+    {"mylib.swiglu": "pointwise()"}.
 
     `progress` is called a few times a second. If it is True, a line on standard error
     shows the progress; if it is None, only on a terminal. Ctrl-C ends the search and
